@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# The program build/bin/vlmest. Everything but main.cpp is vlmest_tool, so that tests can link it.
+if(NOT VLMEST_BUILD_TOOLS)
+  return()
+endif()
+if(NOT TARGET vlmest::json)
+  message(FATAL_ERROR "vlmest: the program needs nlohmann_json (Debian: nlohmann-json3-dev); "
+                      "the library alone is built with -DVLMEST_BUILD_TOOLS=OFF -DVLMEST_BUILD_TESTS=OFF")
+endif()
+find_package(CLI11 REQUIRED)
+find_package(fmt REQUIRED)
+include(GNUInstallDirs)
+
+file(GLOB_RECURSE vlmest_tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/*.cpp)
+list(REMOVE_ITEM vlmest_tool_sources ${PROJECT_SOURCE_DIR}/tools/main.cpp)
+add_library(vlmest_tool STATIC ${vlmest_tool_sources})
+target_include_directories(vlmest_tool PUBLIC ${PROJECT_SOURCE_DIR}/tools)
+target_link_libraries(vlmest_tool PUBLIC vlmest::json CLI11::CLI11 fmt::fmt)
+# An installed program finds its models relative to itself, one in a build folder in the sources.
+file(RELATIVE_PATH vlmest_models_from_bin /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_DATADIR}/vlmest/models)
+target_compile_definitions(
+  vlmest_tool PRIVATE VLMEST_VERSION="${PROJECT_VERSION}" VLMEST_SOURCE_MODELS="${PROJECT_SOURCE_DIR}/models"
+                      VLMEST_INSTALLED_MODELS="${vlmest_models_from_bin}")
+vlmest_warnings(vlmest_tool)
+
+add_executable(vlmest_cli ${PROJECT_SOURCE_DIR}/tools/main.cpp)
+target_link_libraries(vlmest_cli PRIVATE vlmest_tool)
+set_target_properties(vlmest_cli PROPERTIES OUTPUT_NAME vlmest RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+vlmest_warnings(vlmest_cli)

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <vlmest/allocator/config.hpp>
+
+namespace vlmest::allocator {
+
+enum class BlockState : std::uint8_t { spare, cached, allocated };
+enum class Pool : std::uint8_t { small, large };
+
+inline constexpr std::int32_t none = -1;
+
+/// A piece of a segment, kept in one array and named by its index there; links are indices, `none` ends a chain.
+struct BlockRecord {
+  std::int64_t address = 0;
+  std::int64_t size = 0;
+  std::int64_t requested = 0;                       ///< what the owner asked for, while allocated
+  std::int32_t prev = none, next = none;            ///< neighbours by address in the same segment
+  std::int32_t free_prev = none, free_next = none;  ///< neighbours in a free list; free_next also chains spare records
+  BlockState state = BlockState::spare;
+  Pool pool = Pool::small;
+};
+
+/// The cached blocks of one pool in the order (size, address): what torch keeps as
+/// std::set<Block*, BlockComparatorSize> (c10/cuda/CUDACachingAllocator.cpp), where best fit is a lower bound.
+///
+/// Instead of a tree, sizes fall into 64 bins per power of two, bins grow with the size, each bin is a short chain in
+/// the same order, and bitmaps name the bins in use: the first block of the next bin in use is the best fit. This is
+/// the two-level index of Masmano et al., "TLSF: a New Dynamic Memory Allocator for Real-Time Systems" (ECRTS 2004),
+/// with sorted bins, so that its good fit becomes torch's exact best fit. Nothing is allocated per operation, and a
+/// copy is a copy of arrays.
+class FreeList {
+ public:
+  using Blocks = std::vector<BlockRecord>;
+
+  FreeList() { clear(); }
+
+  void clear() {
+    head_.fill(none);
+    columns_.fill(0);
+    rows_ = 0;
+  }
+
+  /// The smallest block of at least `size` bytes, at the lowest address among equals; `none` if there is none.
+  std::int32_t first_at_least(const Blocks& blocks, std::int64_t size) const {
+    const auto bin = bin_of(size);
+    const auto row = bin / columns, column = bin % columns;
+    auto used = columns_[row] & (~std::uint64_t{0} << column);
+    if ((used >> column) & 1) {
+      for (auto i = head_[bin]; i != none; i = at(blocks, i).free_next)
+        if (at(blocks, i).size >= size) return i;
+      used &= used - 1;
+    }
+    if (used != 0) return head_[row * columns + lowest(used)];
+    return first_from_row(row + 1);
+  }
+
+  std::int32_t first() const { return first_from_row(0); }
+
+  std::int32_t after(const Blocks& blocks, std::int32_t i) const {
+    if (at(blocks, i).free_next != none) return at(blocks, i).free_next;
+    const auto bin = bin_of(at(blocks, i).size);
+    const auto row = bin / columns, column = bin % columns;
+    const auto used = column + 1 == columns ? 0 : columns_[row] & (~std::uint64_t{0} << (column + 1));
+    return used != 0 ? head_[row * columns + lowest(used)] : first_from_row(row + 1);
+  }
+
+  std::int32_t last(const Blocks& blocks) const {
+    if (rows_ == 0) return none;
+    const auto row = highest(rows_);
+    auto i = head_[row * columns + highest(columns_[row])];
+    while (at(blocks, i).free_next != none) i = at(blocks, i).free_next;
+    return i;
+  }
+
+  void insert(Blocks& blocks, std::int32_t i) {
+    auto& block = at(blocks, i);
+    const auto bin = bin_of(block.size);
+    auto before = none, behind = head_[bin];
+    while (behind != none && less(at(blocks, behind), block)) {
+      before = behind;
+      behind = at(blocks, behind).free_next;
+    }
+    block.free_prev = before;
+    block.free_next = behind;
+    if (behind != none) at(blocks, behind).free_prev = i;
+    if (before != none) {
+      at(blocks, before).free_next = i;
+    } else {
+      head_[bin] = i;
+      columns_[bin / columns] |= std::uint64_t{1} << (bin % columns);
+      rows_ |= std::uint64_t{1} << (bin / columns);
+    }
+  }
+
+  void erase(Blocks& blocks, std::int32_t i) {
+    const auto& block = at(blocks, i);
+    if (block.free_next != none) at(blocks, block.free_next).free_prev = block.free_prev;
+    if (block.free_prev != none) {
+      at(blocks, block.free_prev).free_next = block.free_next;
+      return;
+    }
+    const auto bin = bin_of(block.size);
+    head_[bin] = block.free_next;
+    if (block.free_next != none) return;
+    if ((columns_[bin / columns] &= ~(std::uint64_t{1} << (bin % columns))) == 0)
+      rows_ &= ~(std::uint64_t{1} << (bin / columns));
+  }
+
+  /// Moves the bounds of a listed block; in most cases it keeps its place.
+  void resize(Blocks& blocks, std::int32_t i, std::int64_t address, std::int64_t size) {
+    auto& block = at(blocks, i);
+    const BlockRecord moved{address, size};
+    if (bin_of(block.size) == bin_of(size) && (block.free_prev == none || less(at(blocks, block.free_prev), moved)) &&
+        (block.free_next == none || less(moved, at(blocks, block.free_next)))) {
+      block.address = address;
+      block.size = size;
+      return;
+    }
+    erase(blocks, i);
+    block.address = address;
+    block.size = size;
+    insert(blocks, i);
+  }
+
+ private:
+  static constexpr std::size_t columns = 64;
+  /// Row 0 holds 0 to 63 units of 512 bytes, row r the 64 bins of [2^(r+5), 2^(r+6)) units; a merged block is at most
+  /// one segment, which is at most max_request + round_large < 2^61 bytes = 2^52 units.
+  static constexpr std::size_t rows = 52 - 5;
+
+  static constexpr std::size_t bin_of(std::int64_t size) {
+    const auto units = static_cast<std::uint64_t>(size) / static_cast<std::uint64_t>(min_block_size);
+    if (units < columns) return static_cast<std::size_t>(units);
+    const auto row = static_cast<std::size_t>(std::bit_width(units)) - 6;
+    return row * columns + static_cast<std::size_t>(units >> (row - 1)) - columns;
+  }
+  static std::size_t lowest(std::uint64_t bits) { return static_cast<std::size_t>(std::countr_zero(bits)); }
+  static std::size_t highest(std::uint64_t bits) { return static_cast<std::size_t>(std::bit_width(bits)) - 1; }
+
+  static bool less(const BlockRecord& a, const BlockRecord& b) {
+    return a.size != b.size ? a.size < b.size : a.address < b.address;
+  }
+  static const BlockRecord& at(const Blocks& blocks, std::int32_t i) { return blocks[static_cast<std::size_t>(i)]; }
+  static BlockRecord& at(Blocks& blocks, std::int32_t i) { return blocks[static_cast<std::size_t>(i)]; }
+
+  std::int32_t first_from_row(std::size_t row) const {
+    const auto used = rows_ & (~std::uint64_t{0} << row);
+    if (used == 0) return none;
+    const auto r = lowest(used);
+    return head_[r * columns + lowest(columns_[r])];
+  }
+
+  std::array<std::int32_t, rows * columns> head_;
+  std::array<std::uint64_t, rows> columns_;
+  std::uint64_t rows_ = 0;
+};
+
+}  // namespace vlmest::allocator

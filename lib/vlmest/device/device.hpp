@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <vlmest/tensor/dtype.hpp>
+#include <vlmest/unit/rate.hpp>
+
+namespace vlmest {
+
+/// Dense peak rates as the vendor states them; products accumulate in fp32 except int8's, which count integer
+/// operations. Zero: no such unit.
+struct Peaks {
+  FlopRate fp32{};  ///< outside the tensor cores
+  FlopRate tf32{};
+  FlopRate fp16{};
+  FlopRate bf16{};
+  FlopRate fp8{};
+  FlopRate int8{};
+};
+
+/// Ceilings read off a running device. They stand beside the datasheet's numbers and replace none of them.
+struct MeasuredCeilings {
+  std::optional<Bandwidth> dram_copy;  ///< device-to-device copy, bytes read and written both counted
+  std::optional<FlopRate> bf16;        ///< a large square product of random data
+  std::optional<Bandwidth> host_link;  ///< pinned copy, the slower direction
+};
+
+/// One GPU. Values only; nothing here depends on a model.
+struct Device {
+  std::string name;     ///< the short name that users type
+  std::string product;  ///< the vendor's name for it
+  std::string vendor;
+  std::string architecture;
+  int sm = 0;  ///< compute capability, 10 * major + minor
+  int multiprocessors = 0;
+  Bytes memory_bytes{};  ///< what the CUDA runtime reports as total: cudaMemGetInfo, torch's total_memory
+  Bytes usable_bytes{};  ///< what the framework's allocator can reserve once context and kernels are loaded
+  Bandwidth dram{};
+  Bytes l2{};
+  Bandwidth host_link{};  ///< to the host, one direction
+  Peaks peaks{};
+  Seconds launch{};        ///< host time of one eager launch
+  Seconds kernel_floor{};  ///< GPU time of the smallest kernel
+  MeasuredCeilings measured{};
+};
+
+/// Products of this type run on tensor cores of the device.
+constexpr bool has_tensor_cores(const Peaks& p, DType t) {
+  switch (t) {
+    case DType::tf32: return p.tf32 > FlopRate{};
+    case DType::fp16: return p.fp16 > FlopRate{};
+    case DType::bf16: return p.bf16 > FlopRate{};
+    case DType::fp8: return p.fp8 > FlopRate{};
+    case DType::int8: return p.int8 > FlopRate{};
+    default: return false;
+  }
+}
+
+/// The rate at which arithmetic in `t` can run at best.
+///
+/// Outside the tensor cores every type runs at the fp32 rate: PyTorch computes elementwise and reduction kernels of
+/// half types in fp32 (aten/src/ATen/OpMathType.h), and half-precision vector units play no part.
+///
+/// On tensor cores, a type that the device has no unit for falls back to what really runs:
+/// - tf32, bf16, fp16 without a unit: the fp32 units. So bf16 on V100 and T4, where cuBLAS converts to fp32.
+/// - fp8, int8, int4, nf4, uint8 without a unit: the operands are converted to a half type first, so the rate is that
+/// of
+///   bf16, or of fp16 where bf16 has no unit, or of fp32.
+///
+/// Throws Error for fp64 and complex128, which these descriptions do not hold.
+constexpr FlopRate peak(const Peaks& p, DType t, bool tensor_core = true) {
+  if (t == DType::fp64 || t == DType::complex128)
+    throw Error("device.peak", "no double-precision rate is described", "compute in fp32 or a narrower type");
+  if (!tensor_core) return p.fp32;
+  const FlopRate half = p.bf16 > FlopRate{} ? p.bf16 : p.fp16 > FlopRate{} ? p.fp16 : p.fp32;
+  const auto or_else = [](FlopRate own, FlopRate fallback) { return own > FlopRate{} ? own : fallback; };
+  switch (t) {
+    case DType::tf32: return or_else(p.tf32, p.fp32);
+    case DType::fp16: return or_else(p.fp16, p.fp32);
+    case DType::bf16: return or_else(p.bf16, p.fp32);
+    case DType::fp8: return or_else(p.fp8, half);
+    case DType::int8: return or_else(p.int8, half);
+    case DType::int4:
+    case DType::nf4:
+    case DType::uint8: return half;
+    default: return p.fp32;
+  }
+}
+inline FlopRate peak(const Device& d, DType t, bool tensor_core = true) { return peak(d.peaks, t, tensor_core); }
+
+/// FLOPs per byte above which an op in `t` is limited by arithmetic (Williams, Waterman, Patterson: Roofline, CACM
+/// 52(4), 2009).
+inline double ridge(const Device& d, DType t, bool tensor_core = true) {
+  return peak(d, t, tensor_core).value / d.dram.value;
+}
+
+/// The workspace that PyTorch 2.11 takes from its allocator at the first cuBLAS call of each stream and keeps
+/// (aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize): :4096:8 on Hopper, :4096:2:16:8 elsewhere.
+constexpr Bytes cublas_workspace(int sm) {
+  return Bytes(sm / 10 == 9 ? 4096 * 1024 * 8 : 4096 * 1024 * 2 + 16 * 1024 * 8);
+}
+
+/// The second one, at the first cuBLASLt call of each stream: a linear layer with a bias in a half type takes that path
+/// (same file, parseCUDABlasLtWorkspaceSize).
+constexpr Bytes cublaslt_workspace() { return Bytes(1024 * 1024); }
+
+}  // namespace vlmest

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// IWYU pragma: begin_exports
+#include <vlmest/graph/eager/attention.hpp>
+#include <vlmest/graph/eager/data.hpp>
+#include <vlmest/graph/eager/pointwise.hpp>
+#include <vlmest/graph/eager/product.hpp>
+#include <vlmest/graph/eager/reduce.hpp>
+#include <vlmest/graph/eager/view.hpp>
+// IWYU pragma: end_exports

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/eager/product.hpp>
+#include <vlmest/op/sdpa_backend.hpp>
+
+/// torch.nn.functional.scaled_dot_product_attention (torch 2.11), by backend: what each allocates, in order.
+namespace vlmest::eager {
+
+/// The device facts that a call depends on.
+struct SdpaDevice {
+  int sm = 90;
+  int multiprocessors = 132;
+};
+
+/// A boolean mask becomes an additive one of q's type in its own shape (attention.cpp, convert_boolean_attn_mask).
+inline Value float_mask(Value mask, DType t) {
+  if (!mask || mask.dtype() != DType::boolean) return mask;
+  Builder& b = mask.builder();
+  Value zero = fill(b, "scalar_tensor", Shape{}, t);
+  Value lowest = fill(b, "scalar_tensor", Shape{}, t);
+  return where(std::move(mask), std::move(zero), std::move(lowest));
+}
+
+/// cuDNN: seed and offset on the device, the result in q's layout, scratch.
+inline Value cudnn_attention(const Attention& op, Value q, Value k, Value v, Value mask) {
+  Builder& b = q.builder();
+  const Shape s{op.batch, op.heads, op.q_len, op.v_dim};
+  const TensorId seed = b.result(DType::int64, Shape{}, "philox_seed"), offset = b.result(DType::int64, Shape{}, "philox_offset");
+  const TensorId out = b.result(op.dtype, s, strides_like(q.tensor(), s), "attention");
+  const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
+  const std::array<TensorId, 3> outs{out, seed, offset};
+  b.emit("_scaled_dot_product_cudnn_attention", op, ins, outs, {cudnn_workspace(op)});
+  Value r(b, out);
+  Value drop_seed(b, seed), drop_offset(b, offset);
+  return r;
+}
+
+/// Flash: [B, S, H, D] storage; head sizes are padded to multiples of 8 by copies; a split over the keys keeps fp32
+/// partial results while it runs.
+inline Value flash_backend(const Attention& asked, Value q, Value k, Value v, int multiprocessors) {
+  Builder& b = q.builder();
+  Attention op = asked;
+  const std::int64_t d = op.head_dim, padded = round_up(d, 8);
+  if (padded != d) {
+    auto pad = [&](Value& x) {
+      Shape s = x.shape();
+      s[3] = padded;
+      const Bytes n = size_of(numel(s), op.dtype);
+      const TensorId r = b.result(op.dtype, s, "constant_pad_nd");
+      const MemoryOp copy{.read = data_bytes(x), .written = n + n, .dtype = op.dtype, .kernels = 2};
+      x = emit1(b, "constant_pad_nd", copy, r, {}, x);
+    };
+    pad(q);
+    pad(k);
+    pad(v);
+    op.head_dim = op.v_dim = padded;
+  }
+  const std::int64_t n = flash_splits(op, multiprocessors), wide = round_up(padded, 32);
+  const Elements rows{checked_mul(checked_mul(op.batch, op.heads), op.q_len)};
+  const Bytes lse = size_of(rows, DType::fp32);
+  const Bytes lse_accum = n > 1 ? lse * n : Bytes{}, out_accum = n > 1 ? lse * n * wide : Bytes{};
+  const Shape s{op.batch, op.q_len, op.heads, padded};
+  const TensorId out = b.result(op.dtype, s, "attention");
+  const std::array<TensorId, 3> ins{q.id(), k.id(), v.id()};
+  const std::array<TensorId, 1> outs{out};
+  b.emit("_scaled_dot_product_flash_attention", op, ins, outs, {lse, lse_accum, out_accum, Bytes(16), Bytes(8)});
+  return slice(transpose(Value(b, out), 1, 2), 3, 0, d);
+}
+
+/// Memory-efficient: a mask whose rows do not start at multiples of eight elements is copied with padded rows; heads of
+/// more than 128 channels need an fp32 accumulator.
+inline Value efficient_attention(const Attention& op, Value q, Value k, Value v, Value mask) {
+  Builder& b = q.builder();
+  if (mask && mask.size(-1) % 8 != 0) {
+    Shape s = mask.shape();
+    s[s.rank() - 1] = round_up(s[-1], 8);
+    const TensorId r = b.result(mask.dtype(), s, "constant_pad_nd");
+    const Bytes n = size_of(numel(s), mask.dtype());
+    mask = emit1(b, "constant_pad_nd", MemoryOp{.read = data_bytes(mask), .written = n + n, .dtype = op.dtype, .kernels = 2}, r, {}, mask);
+  }
+  const Elements result{checked_mul(checked_mul(op.batch, op.heads), checked_mul(op.q_len, op.v_dim))};
+  const Bytes accum = is_half(op.dtype) && op.v_dim > 128 ? size_of(result, DType::fp32) : Bytes{};
+  const TensorId out = b.result(op.dtype, {op.batch, op.q_len, op.heads, op.v_dim}, "attention");
+  const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
+  const std::array<TensorId, 1> outs{out};
+  b.emit("_scaled_dot_product_efficient_attention", op, ins, outs, {accum});
+  return transpose(Value(b, out), 1, 2);
+}
+
+/// Math: everything in fp32, keys and values repeated for their groups (attention.cpp,
+/// _scaled_dot_product_attention_math).
+inline Value math_attention(const Attention& op, Value q, Value k, Value v, Value mask) {
+  Builder& b = q.builder();
+  const DType t = op.dtype;
+  q = to(std::move(q), DType::fp32);
+  Value keys = to(std::move(k), DType::fp32), values = to(std::move(v), DType::fp32);
+  q = mul_scalar(std::move(q));
+  if (op.causal) {
+    Value triangle = fill(b, "ones", {op.q_len, op.kv_len}, DType::boolean);
+    triangle = unary("tril", std::move(triangle));
+    mask = float_mask(std::move(triangle), DType::fp32);
+  }
+  if (op.heads != op.kv_heads) {
+    auto repeat_heads = [&](Value& x) {
+      const Shape s{x.size(0), op.heads, x.size(2), x.size(3)};
+      x = gather_rows("repeat_interleave", std::move(x), {}, s);
+    };
+    repeat_heads(keys);
+    repeat_heads(values);
+  }
+  Value scaled = mul_scalar(transpose(keys, 2, 3));
+  Value scores = matmul(q, std::move(scaled));
+  if (mask) scores = add_(std::move(scores), mask);
+  Value probs = softmax(scores, DType::fp32);
+  {
+    Value masked_out = compare_scalar("eq.Scalar", scores);
+    const Shape rows = reduced(scores.shape(), -1, true);
+    Value all = reduce("all.dim", DType::boolean, rows, std::move(masked_out));
+    Value zero = fill(b, "scalar_tensor", Shape{}, DType::fp32);
+    probs = pointwise_("where.self_out", std::move(probs), std::move(all), std::move(zero));
+  }
+  scores.reset();
+  Value returned = to(probs, t);
+  Value out = matmul(probs, values);
+  return to(std::move(out), t);
+}
+
+/// q[B, H, S, D], k and v[B, Hkv, L, D], mask empty, boolean or additive; the result is [B, H, S, Dv] in the backend's
+/// own layout.
+inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask, bool causal, SdpaDevice device) {
+  const SdpaCall call{.op = {.batch = q.size(0), .heads = q.size(1), .kv_heads = k.size(1), .q_len = q.size(2),
+                             .kv_len = k.size(2), .head_dim = q.size(3), .v_dim = v.size(3), .causal = causal,
+                             .mask = data_bytes(mask), .dtype = q.dtype()},
+                      .sm = device.sm,
+                      .masked = static_cast<bool>(mask),
+                      .enable_gqa = q.size(1) != k.size(1)};
+  Attention op = call.op;
+  op.backend = choose_backend(call);
+  mask = float_mask(std::move(mask), op.dtype);
+  switch (op.backend) {
+    case AttentionBackend::cudnn: return cudnn_attention(op, q, k, v, mask);
+    case AttentionBackend::flash: return flash_backend(op, q, k, v, device.multiprocessors);
+    case AttentionBackend::efficient: return efficient_attention(op, q, k, v, mask);
+    case AttentionBackend::math: break;
+  }
+  return math_attention(op, q, k, v, mask);
+}
+
+}  // namespace vlmest::eager

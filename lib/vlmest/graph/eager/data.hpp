@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/eager/reduce.hpp>
+
+/// Data movement: concatenation, gathers, scatters, fills, padding.
+namespace vlmest::eager {
+
+/// torch.cat along `dim`; empty tensors are skipped, as torch skips them.
+inline Value cat(std::span<Value> in, int dim) {
+  Builder& b = in[0].builder();
+  const Value* first = nullptr;
+  Bytes moved{};
+  std::int64_t n = 0;
+  std::vector<TensorId> ids;
+  ids.reserve(in.size());
+  for (auto& v : in) {
+    ids.push_back(v.id());
+    if (v.shape().rank() == 1 && v.size(0) == 0) continue;
+    if (!first) first = &v;
+    n = checked_add(n, v.size(dim));
+    moved += data_bytes(v);
+  }
+  if (!first) throw Error("graph", "cat of nothing");
+  Shape s = first->shape();
+  s[wrap(dim, s.rank())] = n;
+  const DType t = first->dtype();
+  const TensorId out = b.result(t, s, "cat");
+  const std::array<TensorId, 1> outs{out};
+  b.emit("cat", MemoryOp{.read = moved, .written = moved, .dtype = t}, ids, outs);
+  Value r(b, out);
+  for (auto& v : in) v.reset();
+  return r;
+}
+inline Value cat(Value a, Value c, int dim) {
+  std::array<Value, 2> in{std::move(a), std::move(c)};
+  return cat(std::span<Value>(in), dim);
+}
+/// torch.stack along `dim`.
+inline Value stack(std::span<Value> in, int dim) {
+  Builder& b = in[0].builder();
+  Shape s = in[0].shape();
+  s.insert(wrap(dim, s.rank() + 1), static_cast<std::int64_t>(in.size()));
+  const DType t = in[0].dtype();
+  std::vector<TensorId> ids;
+  for (auto& v : in) ids.push_back(v.id());
+  const TensorId out = b.result(t, s, "stack");
+  const std::array<TensorId, 1> outs{out};
+  const Bytes moved = size_of(numel(s), t);
+  b.emit("stack", MemoryOp{.read = moved, .written = moved, .dtype = t}, ids, outs);
+  Value r(b, out);
+  for (auto& v : in) v.reset();
+  return r;
+}
+
+/// Rows of a table by index: embedding, index_select along the first dimension.
+inline Value gather_rows(const char* name, Value table, Value index, Shape out) {
+  Builder& b = table.builder();
+  const DType t = table.dtype();
+  const Bytes n = size_of(numel(out), t);
+  const TensorId r = b.result(t, out, name);
+  return emit1(b, name, MemoryOp{.read = n + data_bytes(index), .written = n, .dtype = t}, r, {}, table, index);
+}
+inline Value embedding(Value table, Value index) {
+  Shape s = index.shape();
+  s.push_back(table.size(1));
+  return gather_rows("embedding", std::move(table), std::move(index), s);
+}
+inline Value index_select(Value a, int dim, Value index) {
+  Shape s = a.shape();
+  s[wrap(dim, s.rank())] = index.size(0);
+  return gather_rows("index_select", std::move(a), std::move(index), s);
+}
+
+/// self[indices...] with one integer index per leading dimension, broadcast against each other to `out`: an index that is
+/// not of that size is first expanded to a copy (aten/src/ATen/native/TensorAdvancedIndexing.cpp, make_info).
+inline Value index(Value self, Value i, Value j, const Shape& out) {
+  Builder& b = self.builder();
+  const DType t = self.dtype();
+  const Bytes full = size_of(numel(out), DType::int64);
+  const Bytes ci = i.shape() == out ? Bytes{} : full, cj = j.shape() == out ? Bytes{} : full;
+  const TensorId r = b.result(t, out, "index");
+  const MemoryOp op{.read = full * 2 + size_of(numel(out), t), .written = size_of(numel(out), t) + ci + cj, .workspace = ci + cj,
+                    .dtype = t, .kernels = 1 + (ci > Bytes{}) + (cj > Bytes{})};
+  return emit1(b, "index.Tensor", op, r, {ci, cj}, self, i, j);
+}
+
+/// torch.tensor(x, device=cuda): a copy from the host.
+inline Value from_host(Builder& b, const Shape& s, DType t) {
+  const TensorId r = b.result(t, s, "tensor");
+  const std::array<TensorId, 1> outs{r};
+  b.emit("lift_fresh", HostSync{size_of(numel(s), t)}, {}, outs);
+  return Value(b, r);
+}
+
+/// A fresh tensor filled by a kernel: "arange", "zeros", "full", "ones", "new_ones", …
+inline Value fill(Builder& b, const char* name, const Shape& s, DType t) {
+  const TensorId r = b.result(t, s, name);
+  const std::array<TensorId, 1> outs{r};
+  b.emit(name, MemoryOp{.written = size_of(numel(s), t), .dtype = t}, {}, outs);
+  return Value(b, r);
+}
+inline Value arange(Builder& b, std::int64_t n) { return fill(b, "arange", Shape{n}, DType::int64); }
+
+/// self.masked_scatter(mask, source) with a mask of one column that broadcasts over the rows: the mask is expanded to
+/// a full copy and its prefix sum (int64) is taken with CUB (aten/src/ATen/native/cuda/IndexKernel.cpp,
+/// masked_scatter_cuda; a copy of self is made first because the call is not in place).
+inline Value masked_scatter(Value self, Value mask, Value source) {
+  const std::int64_t n = numel(self.shape()).value();
+  Builder& b = self.builder();
+  const DType t = self.dtype();
+  const Bytes size = data_bytes(self), expanded = Bytes(n), sums = size_of(Elements(n), DType::int64);
+  const Bytes scan = scan_workspace(n, 8);
+  const TensorId r = b.result(t, self.shape(), self.tensor().strides, "masked_scatter");
+  const MemoryOp op{.read = size * 2 + data_bytes(source) + expanded * 2 + sums,
+                    .written = size * 2 + expanded + sums,
+                    .workspace = expanded + sums + scan,
+                    .dtype = t,
+                    .kernels = 5};
+  return emit1(b, "masked_scatter", op, r, {expanded, sums, scan}, self, mask, source);
+}
+/// tensor.repeat: a copy.
+inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
+  Shape s = a.shape();
+  while (s.rank() < static_cast<int>(times.size())) s.insert(0, 1);
+  int i = 0;
+  for (auto k : times) { s[i] = checked_mul(s[i], k); ++i; }
+  Builder& b = a.builder();
+  const DType t = a.dtype();
+  const Bytes w = size_of(numel(s), t);
+  const TensorId r = b.result(t, s, "repeat");
+  return emit1(b, "repeat", MemoryOp{.read = w, .written = w, .dtype = t}, r, {}, a);
+}
+/// self.copy_(source).
+inline Value copy_(Value self, Value source) { return pointwise_("copy_", std::move(self), std::move(source)); }
+
+/// tensor.reshape: a view where the strides allow one, else a row-major copy.
+inline Value reshape(Value v, const Shape& shape) {
+  const Shape to = resolve(v.shape(), shape);
+  if (const auto strides = view_strides(v.tensor(), to)) {
+    Value r = v.builder().view(v, to, *strides);
+    v.reset();
+    return r;
+  }
+  return view(clone_contiguous(std::move(v)), to);
+}
+inline Value flatten(Value v, int from, int to) {
+  Shape s;
+  const int rank = v.shape().rank();
+  from = wrap(from, rank);
+  to = wrap(to, rank);
+  std::int64_t n = 1;
+  for (int i = 0; i < rank; ++i) {
+    if (i < from || i > to) { s.push_back(v.size(i)); continue; }
+    n = checked_mul(n, v.size(i));
+    if (i == to) s.push_back(n);
+  }
+  return reshape(std::move(v), s);
+}
+
+}  // namespace vlmest::eager

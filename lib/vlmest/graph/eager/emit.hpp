@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include <vlmest/graph/builder.hpp>
+
+/// Functions named as torch names them, each recording what that call runs on a GPU. They take Values by value: an
+/// argument that is a temporary is released when the op has run, as the interpreter drops it; a copy of a variable
+/// leaves the variable alive.
+namespace vlmest::eager {
+
+/// Bytes of a tensor's elements, whatever it aliases.
+inline Bytes data_bytes(const Tensor& t) { return size_of(numel(t.shape), t.dtype); }
+inline Bytes data_bytes(const Value& v) { return v ? data_bytes(v.tensor()) : Bytes{}; }
+
+/// One node with one fresh result; then the arguments are dropped.
+template <class... In>
+Value emit1(Builder& b, const char* name, Op op, TensorId out, std::initializer_list<Bytes> scratch, In&... in) {
+  const std::array<TensorId, sizeof...(In)> ids{in.id()...};
+  const std::array<TensorId, 1> outs{out};
+  b.emit(name, std::move(op), ids, outs, scratch);
+  Value r(b, out);
+  (in.reset(), ...);
+  return r;
+}
+
+/// One node that writes into its first argument and returns it.
+template <class... In>
+Value emit_inplace(Builder& b, const char* name, Op op, std::initializer_list<Bytes> scratch, Value& self, In&... in) {
+  const std::array<TensorId, sizeof...(In) + 1> ids{self.id(), in.id()...};
+  const std::array<TensorId, 1> outs{self.id()};
+  b.emit(name, std::move(op), ids, outs, scratch);
+  Value r = self;
+  self.reset();
+  (in.reset(), ...);
+  return r;
+}
+
+/// True where the elements lie in row-major order without gaps; dimensions of size 1 do not matter
+/// (c10/core/Contiguity.h).
+inline bool is_contiguous(const Tensor& t) {
+  std::int64_t expected = 1;
+  for (int i = t.shape.rank() - 1; i >= 0; --i) {
+    if (t.shape[i] == 0) return true;
+    if (t.shape[i] == 1) continue;
+    if (t.strides[i] != expected) return false;
+    expected *= t.shape[i];
+  }
+  return true;
+}
+inline bool is_contiguous(const Value& v) { return is_contiguous(v.tensor()); }
+
+/// True where the elements fill their storage without gaps or overlaps, in some order of the dimensions.
+inline bool is_dense(const Tensor& t) {
+  std::array<bool, Shape::max_rank> used{};
+  std::int64_t expected = 1;
+  for (int n = 0; n < t.shape.rank(); ++n) {
+    int best = -1;
+    for (int i = 0; i < t.shape.rank(); ++i)
+      if (!used[static_cast<std::size_t>(i)] && (t.shape[i] == 1 || t.strides[i] == expected)) { best = i; break; }
+    if (best < 0) return false;
+    used[static_cast<std::size_t>(best)] = true;
+    if (t.shape[best] != 1) expected *= t.shape[best];
+  }
+  return true;
+}
+
+/// Strides of a fresh tensor of shape s that keeps the order of dimensions of t, as TensorIterator and
+/// clone(preserve_format) do; row-major where t is not dense.
+inline Shape strides_like(const Tensor& t, const Shape& s) {
+  if (t.shape.rank() != s.rank() || is_contiguous(t) || !is_dense(t)) return contiguous_strides(s);
+  Shape r = s;
+  std::array<int, Shape::max_rank> order{};
+  for (int i = 0; i < s.rank(); ++i) order[static_cast<std::size_t>(i)] = i;
+  // Innermost first; equal strides (sizes of 1) keep the later dimension inner.
+  for (int i = 1; i < s.rank(); ++i)
+    for (int j = i; j > 0; --j) {
+      auto& x = order[static_cast<std::size_t>(j)];
+      auto& y = order[static_cast<std::size_t>(j - 1)];
+      if (t.strides[x] < t.strides[y] || (t.strides[x] == t.strides[y] && x > y)) std::swap(x, y);
+    }
+  std::int64_t n = 1;
+  for (int i = 0; i < s.rank(); ++i) {
+    const int d = order[static_cast<std::size_t>(i)];
+    r[d] = n;
+    n *= s[d] > 1 ? s[d] : 1;
+  }
+  return r;
+}
+
+}  // namespace vlmest::eager

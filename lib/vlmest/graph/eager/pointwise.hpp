@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/eager/emit.hpp>
+
+/// Element-wise ops: one kernel that reads every operand at its own size and writes one result
+/// (aten/src/ATen/TensorIterator.cpp decides its shape and layout).
+namespace vlmest::eager {
+
+/// Sizes after broadcasting a and b.
+inline Shape broadcast(const Shape& a, const Shape& b) {
+  const Shape& big = a.rank() >= b.rank() ? a : b;
+  const Shape& small = a.rank() >= b.rank() ? b : a;
+  Shape r = big;
+  for (int i = 1; i <= small.rank(); ++i) {
+    const auto x = big[-i], y = small[-i];
+    if (x != y && x != 1 && y != 1) throw Error("graph", "cannot broadcast " + to_string(a) + " with " + to_string(b));
+    r[big.rank() - i] = x == 1 ? y : x;
+  }
+  return r;
+}
+
+/// The operand whose layout the result follows: the first one of full size.
+template <class... In>
+Shape result_strides(const Shape& s, const In&... in) {
+  Shape r = contiguous_strides(s);
+  bool found = false;
+  auto look = [&](const Value& v) {
+    if (!found && v.shape() == s) {
+      found = true;
+      r = strides_like(v.tensor(), s);
+    }
+  };
+  (look(in), ...);
+  return r;
+}
+
+/// result = name(in...) in type `out`; Python scalars among the arguments are not tensors and are not passed.
+template <class... In>
+Value pointwise(const char* name, DType out, Value first, In... rest) {
+  Shape s = first.shape();
+  ((s = broadcast(s, rest.shape())), ...);
+  Bytes read = data_bytes(first);
+  ((read += data_bytes(rest)), ...);
+  Builder& b = first.builder();
+  const TensorId r = b.result(out, s, result_strides(s, first, rest...), name);
+  return emit1(b, name, MemoryOp{.read = read, .written = size_of(numel(s), out), .dtype = out}, r, {}, first, rest...);
+}
+/// The same into the first argument.
+template <class... In>
+Value pointwise_(const char* name, Value self, In... rest) {
+  Bytes read = data_bytes(self);
+  ((read += data_bytes(rest)), ...);
+  const Bytes written = data_bytes(self);
+  const DType t = self.dtype();
+  Builder& b = self.builder();
+  return emit_inplace(b, name, MemoryOp{.read = read, .written = written, .dtype = t}, {}, self, rest...);
+}
+
+/// Result type of arithmetic between two tensors (c10/core/ScalarType.h, promoteTypes, for the types that occur here).
+constexpr DType promote(DType a, DType b) {
+  if (a == b) return a;
+  auto rank = [](DType t) {
+    switch (t) {
+      case DType::boolean: return 0;
+      case DType::uint8: case DType::int8: return 1;
+      case DType::int32: return 2;
+      case DType::int64: return 3;
+      case DType::fp16: case DType::bf16: return 4;
+      case DType::fp32: return 5;
+      case DType::fp64: return 6;
+      case DType::complex64: return 7;
+      default: return 8;
+    }
+  };
+  return rank(a) >= rank(b) ? a : b;
+}
+/// A tensor of no dimensions does not raise the type of one that has them, within a category.
+inline DType promote(const Value& a, const Value& b) {
+  if (a.shape().rank() == 0 && b.shape().rank() > 0) return b.dtype();
+  if (b.shape().rank() == 0 && a.shape().rank() > 0) return a.dtype();
+  return promote(a.dtype(), b.dtype());
+}
+
+inline Value add(Value a, Value b) { const DType t = promote(a, b); return pointwise("add.Tensor", t, std::move(a), std::move(b)); }
+inline Value add_scalar(Value a) { const DType t = a.dtype(); return pointwise("add.Tensor", t, std::move(a)); }
+inline Value sub(Value a, Value b) { const DType t = promote(a, b); return pointwise("sub.Tensor", t, std::move(a), std::move(b)); }
+inline Value sub_scalar(Value a) { const DType t = a.dtype(); return pointwise("sub.Tensor", t, std::move(a)); }
+inline Value mul(Value a, Value b) { const DType t = promote(a, b); return pointwise("mul.Tensor", t, std::move(a), std::move(b)); }
+inline Value mul_scalar(Value a) { const DType t = a.dtype(); return pointwise("mul.Tensor", t, std::move(a)); }
+inline Value div(Value a, Value b) { const DType t = promote(a, b); return pointwise("div.Tensor", t, std::move(a), std::move(b)); }
+inline Value div_scalar(Value a) { const DType t = a.dtype(); return pointwise("div.Tensor", t, std::move(a)); }
+inline Value add_(Value self, Value b) { return pointwise_("add_.Tensor", std::move(self), std::move(b)); }
+inline Value mul_(Value self, Value b) { return pointwise_("mul_.Tensor", std::move(self), std::move(b)); }
+
+/// One operand, same type: "neg", "cos", "sin", "rsqrt", "silu", "gelu", "sigmoid", "tanh", "relu", "exp", …
+inline Value unary(const char* name, Value a) { const DType t = a.dtype(); return pointwise(name, t, std::move(a)); }
+inline Value neg(Value a) { return unary("neg", std::move(a)); }
+inline Value cos(Value a) { return unary("cos", std::move(a)); }
+inline Value sin(Value a) { return unary("sin", std::move(a)); }
+inline Value rsqrt(Value a) { return unary("rsqrt", std::move(a)); }
+inline Value pow_scalar(Value a) { return unary("pow.Tensor_Scalar", std::move(a)); }
+/// Comparisons and logic give booleans.
+inline Value compare(const char* name, Value a, Value b) { return pointwise(name, DType::boolean, std::move(a), std::move(b)); }
+inline Value compare_scalar(const char* name, Value a) { return pointwise(name, DType::boolean, std::move(a)); }
+inline Value where(Value condition, Value a, Value b) {
+  const DType t = promote(a, b);
+  return pointwise("where.self", t, std::move(condition), std::move(a), std::move(b));
+}
+
+/// tensor.to(dtype): the same tensor where the type is already that, else a converting copy of the same layout.
+inline Value to(Value a, DType t) { return a.dtype() == t ? a : pointwise("_to_copy", t, std::move(a)); }
+/// tensor.contiguous(): the same tensor where it is, else a row-major copy.
+inline Value clone_contiguous(Value a) {
+  Builder& b = a.builder();
+  const TensorId r = b.result(a.dtype(), a.shape(), "clone");
+  const Bytes n = data_bytes(a);
+  return emit1(b, "clone", MemoryOp{.read = n, .written = n, .dtype = a.dtype()}, r, {}, a);
+}
+inline Value contiguous(Value a) { return is_contiguous(a) ? a : clone_contiguous(std::move(a)); }
+/// tensor.clone(): a copy of the same layout.
+inline Value clone(Value a) { return unary("clone", std::move(a)); }
+
+}  // namespace vlmest::eager

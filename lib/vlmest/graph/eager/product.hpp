@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/eager/data.hpp>
+
+/// Matrix products, convolution, softmax, layer norm.
+namespace vlmest::eager {
+
+/// a[m, k] x b[k, n]; `bias` may be empty (then mm, else addmm).
+inline Value mm(Value a, Value b, Value bias = {}) {
+  Builder& g = a.builder();
+  const DType t = a.dtype();
+  const Matmul op{.m = a.size(0), .n = b.size(1), .k = a.size(1), .dtype = t, .bias = static_cast<bool>(bias)};
+  const TensorId r = g.result(t, Shape{op.m, op.n}, bias ? "addmm" : "mm");
+  return op.bias ? emit1(g, "addmm", op, r, {}, bias, a, b) : emit1(g, "mm", op, r, {}, a, b);
+}
+/// torch.matmul of two stacks of matrices of equal batch sizes: both are folded to three dimensions (a copy where the
+/// layout forbids a view) and multiplied by bmm (aten/src/ATen/native/LinearAlgebra.cpp, _matmul_impl).
+inline Value matmul(Value a, Value b) {
+  Builder& g = a.builder();
+  const DType t = a.dtype();
+  Shape out = a.shape();
+  out[out.rank() - 1] = b.size(-1);
+  const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
+  const std::int64_t batch = numel(a.shape()).value() / (m * k);
+  a = reshape(std::move(a), {batch, m, k});
+  b = reshape(std::move(b), {batch, k, n});
+  const Matmul op{.batch = batch, .m = m, .n = n, .k = k, .dtype = t};
+  const TensorId r = g.result(t, Shape{batch, m, n}, "bmm");
+  return view(emit1(g, "bmm", op, r, {}, a, b), out);
+}
+
+/// softmax(x, dim=-1, dtype=out). Where the types differ the input is cast first, except that fp16 to fp32 is done by
+/// the softmax kernel itself (aten/src/ATen/native/SoftMax.cpp, softmax: half_to_float).
+inline Value softmax(Value a, DType out) {
+  if (!(a.dtype() == DType::fp16 && out == DType::fp32)) a = to(std::move(a), out);
+  Builder& b = a.builder();
+  const std::int64_t width = a.size(-1);
+  const Softmax op{.rows = width == 0 ? 0 : numel(a.shape()).value() / width, .width = width, .in = a.dtype(), .out = out};
+  const TensorId r = b.result(out, a.shape(), "_softmax");
+  return emit1(b, "_softmax", op, r, {}, a);
+}
+
+/// native_layer_norm over the last dimension. A non-contiguous input is first copied
+/// (aten/src/ATen/native/cuda/layer_norm_kernel.cu, layer_norm_cuda: expect_contiguous).
+inline Value layer_norm(Value a, Value weight, Value bias) {
+  Builder& b = a.builder();
+  const DType t = a.dtype();
+  const std::int64_t width = a.size(-1);
+  const Norm op{.rows = numel(a.shape()).value() / width, .width = width, .dtype = t,
+                .parameters = (weight ? 1 : 0) + (bias ? 1 : 0)};
+  const Bytes copy = is_contiguous(a) ? Bytes{} : data_bytes(a);
+  Shape stats = a.shape();
+  stats[stats.rank() - 1] = 1;
+  const DType acc = is_half(t) ? DType::fp32 : t;
+  const TensorId out = b.result(t, a.shape(), "native_layer_norm");
+  const std::array<TensorId, 3> outs{out, b.result(acc, stats, "mean"), b.result(acc, stats, "rstd")};
+  const std::array<TensorId, 3> ins{a.id(), weight ? weight.id() : none, bias ? bias.id() : none};
+  b.emit("native_layer_norm", op, ins, outs, {copy});
+  Value r(b, out);
+  Value mean(b, outs[1]), rstd(b, outs[2]);
+  a.reset();
+  weight.reset();
+  bias.reset();
+  return r;
+}
+
+/// A 2-D convolution of NCHW 16-bit data: cuDNN works on NHWC with channels padded to eight, so input, weight and
+/// result are converted through scratch (recorded peaks of patch convolutions agree to the byte; 16 B are its own).
+inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const std::int64_t batch = x.size(0), ci = x.size(1), co = weight.size(0), kh = weight.size(2), kw = weight.size(3);
+  const std::int64_t oh = (x.size(2) - kh) / stride + 1, ow = (x.size(3) - kw) / stride + 1;
+  Convolution op{.batch = batch, .in_channels = ci, .out_channels = co, .in_positions = checked_mul(x.size(2), x.size(3)),
+                 .out_positions = checked_mul(oh, ow), .kernel = checked_mul(kh, kw), .dtype = t, .bias = static_cast<bool>(bias)};
+  const std::int64_t pad = round_up(ci, 8);
+  const TensorId r = b.result(t, Shape{batch, co, oh, ow}, "convolution");
+  if (is_half(t)) {
+    op.workspace = size_of(Elements(checked_mul(checked_mul(batch, pad), op.in_positions)), t) +
+                   size_of(Elements(checked_mul(checked_mul(co, pad), op.kernel)), t) +
+                   size_of(Elements(checked_mul(checked_mul(batch, co), op.out_positions)), t) + Bytes(16);
+    op.kernels = bias ? 5 : 4;
+  }
+  return emit1(b, "convolution", op, r, {op.workspace}, x, weight, bias);
+}
+
+}  // namespace vlmest::eager

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <vlmest/op/op.hpp>
+#include <vlmest/tensor/tensor.hpp>
+
+namespace vlmest {
+
+/// One execution of an op. Inputs and outputs are ranges of Graph::edges; scratch is what the library behind the op
+/// takes from the allocator while it runs, a range of Graph::scratch.
+struct Node {
+  Op op;
+  const char* name = "";  ///< the ATen op's name, without its namespace
+  ScopeId scope = 0;
+  std::int32_t first_edge = 0;
+  std::int32_t first_scratch = 0;
+  std::int16_t inputs = 0;
+  std::int16_t outputs = 0;
+  std::int16_t scratch = 0;
+};
+
+/// The component of a VLM that a module belongs to. What joins them (scattering features into the sequence, masks) is
+/// the model's own.
+enum class Part : std::uint8_t { model, vision, projector, language };
+
+constexpr std::string_view name(Part p) {
+  switch (p) {
+    case Part::model: return "model";
+    case Part::vision: return "vision";
+    case Part::projector: return "projector";
+    case Part::language: return "language";
+  }
+  return "";
+}
+
+/// One element of a module path. `index` is the number in `layers.17`, or none.
+struct Scope {
+  const char* name = "";
+  ScopeId parent = none;
+  std::int32_t index = none;
+  Part part = Part::model;
+};
+
+/// A stretch of nodes with a name: "prefill", "decode".
+struct Phase {
+  const char* name = "";
+  NodeId first = 0;
+  NodeId last = 0;  ///< one past the end
+};
+
+/// Everything that runs, in order, and every tensor it touches. Analyses are functions of this and store nothing here.
+struct Graph {
+  std::vector<Tensor> tensors;
+  std::vector<Node> nodes;
+  std::vector<TensorId> edges;
+  std::vector<Bytes> scratch;
+  std::vector<Scope> scopes{Scope{}};
+  std::vector<Phase> phases;
+
+  std::span<const TensorId> inputs(const Node& n) const {
+    return {edges.data() + n.first_edge, static_cast<std::size_t>(n.inputs)};
+  }
+  std::span<const TensorId> outputs(const Node& n) const {
+    return {edges.data() + n.first_edge + n.inputs, static_cast<std::size_t>(n.outputs)};
+  }
+  std::span<const Bytes> scratch_of(const Node& n) const {
+    return {scratch.data() + n.first_scratch, static_cast<std::size_t>(n.scratch)};
+  }
+  const Tensor& tensor(TensorId t) const { return tensors[static_cast<std::size_t>(t)]; }
+  const Node& node(NodeId n) const { return nodes[static_cast<std::size_t>(n)]; }
+  /// The tensor that owns the storage of t.
+  TensorId owner(TensorId t) const { return tensor(t).alias_of == none ? t : tensor(t).alias_of; }
+};
+
+/// "model.language_model.layers.17.mlp"; empty for the root.
+inline std::string path(const Graph& g, ScopeId s) {
+  std::string r;
+  for (; s > 0; s = g.scopes[static_cast<std::size_t>(s)].parent) {
+    const Scope& e = g.scopes[static_cast<std::size_t>(s)];
+    std::string part = e.name;
+    if (e.index != none) part += (part.empty() ? "" : ".") + std::to_string(e.index);
+    r = r.empty() ? part : part + "." + r;
+  }
+  return r;
+}
+
+}  // namespace vlmest

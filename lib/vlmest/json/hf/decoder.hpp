@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include <vlmest/json/hf/text.hpp>
+
+namespace vlmest::json::hf {
+
+/// One language model's model_type and its reader. A new one is one line.
+struct DecoderEntry {
+  std::string_view type;
+  DecoderConfig (*read)(const Reader&);
+};
+inline constexpr std::array decoders{
+    DecoderEntry{"llama", read_llama},
+    DecoderEntry{"mistral", read_mistral},
+    DecoderEntry{"qwen2", read_qwen2},
+    DecoderEntry{"qwen3", read_qwen3},
+};
+
+/// The text_config `r` of model_type `type`; throws Error naming the known ones.
+inline DecoderConfig read_decoder(const Reader& r, std::string_view type) {
+  std::string known;
+  for (const auto& e : decoders) {
+    if (e.type == type) return e.read(r);
+    known += (known.empty() ? "" : ", ") + std::string(e.type);
+  }
+  r.fail("model_type", "unknown language model '" + std::string(type) + "'", "known: " + known);
+}
+
+}  // namespace vlmest::json::hf

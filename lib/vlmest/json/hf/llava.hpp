@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/json/hf/decoder.hpp>
+#include <vlmest/json/hf/tower.hpp>
+#include <vlmest/nn/vlm.hpp>
+
+namespace vlmest::json::hf {
+
+/// Facts that every tower's config has.
+struct TowerFacts {
+  std::int64_t hidden, layers, image_size, patch_size;
+  bool class_token;
+};
+inline TowerFacts facts(const VisionConfig& v) {
+  return std::visit(
+      [](const auto& g) {
+        using G = std::remove_cvref_t<decltype(g)>;
+        return TowerFacts{g.hidden, g.layers, g.image_size, g.patch_size, std::is_same_v<G, ClipVision>};
+      },
+      v);
+}
+
+/// What LLaVA and its relatives have in common: tower, two-layer projector, decoder, which hidden states are used.
+inline LlavaFamily read_llava_parts(const Reader& r, const VisionConfig& default_tower, std::string_view default_text,
+                                    std::int64_t default_layer, std::string_view default_select) {
+  const Reader v = r.object("vision_config"), t = r.object("text_config");
+  LlavaFamily f;
+  f.vision = r.given("vision_config") ? read_tower(v, v.string("model_type", "clip_vision_model")) : default_tower;
+  f.language = read_decoder(t, t.string("model_type", default_text));
+  f.feature_layers = r.integers("vision_feature_layer", {default_layer});
+  const std::string select = r.string("vision_feature_select_strategy", default_select);
+  if (select != "default" && select != "full") r.fail("vision_feature_select_strategy", "expected \"default\" or \"full\"");
+  f.drop_first = select == "default";
+  f.tied = r.boolean("tie_word_embeddings", false);
+  const TowerFacts g = facts(f.vision);
+  if (f.feature_layers.empty()) r.fail("vision_feature_layer", "the list is empty");
+  for (auto l : f.feature_layers)
+    if (l > g.layers || l < -(g.layers + 1)) r.fail("vision_feature_layer", "the tower has " + std::to_string(g.layers) + " layers");
+  f.projector = {.in = checked_mul(g.hidden, static_cast<std::int64_t>(f.feature_layers.size())),
+                 .out = width(f.language),
+                 .activation = parse_activation(r.string("projector_hidden_act", "gelu")),
+                 .bias = r.boolean("multimodal_projector_bias", true)};
+  return f;
+}
+
+/// model_type "llava": transformers 5.17, models/llava/configuration_llava.py. Without a vision_config the tower is
+/// CLIP-L/14 at 336 pixels, without a text_config the language model is Llama.
+inline Vlm read_llava(const Reader& r) {
+  const ClipVision clip{.hidden = 1024, .intermediate = 4096, .layers = 24, .heads = 16, .image_size = 336, .patch_size = 14};
+  const LlavaFamily f = read_llava_parts(r, clip, "llama", -2, "default");
+  const TowerFacts g = facts(f.vision);
+  Vlm m{.type = "llava"};
+  m.tokens = tokens::Llava{.image_size = g.image_size, .patch_size = g.patch_size, .class_token = g.class_token,
+                           .select = f.drop_first ? tokens::FeatureSelect::drop_first : tokens::FeatureSelect::full};
+  m.native = {g.image_size, g.image_size};
+  m.family = f;
+  return m;
+}
+
+}  // namespace vlmest::json::hf

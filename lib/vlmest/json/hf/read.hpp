@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <vlmest/json/hf/llava.hpp>
+
+namespace vlmest::json::hf {
+
+/// One model_type and the function that reads its config.json. A new family is one line.
+struct Entry {
+  std::string_view type;
+  Vlm (*read)(const Reader&);
+};
+inline constexpr std::array families{
+    Entry{"llava", read_llava},
+};
+
+/// "llava, llava_next, …".
+inline std::string known_types() {
+  std::string s;
+  for (const auto& e : families) s += (s.empty() ? "" : ", ") + std::string(e.type);
+  return s;
+}
+
+/// A model out of a parsed config.json. Throws Error for an unknown model_type, naming the known ones.
+inline Vlm read(const nlohmann::json& document, const std::string& path) {
+  const Reader r(document, path);
+  const std::string type = r.string("model_type", "");
+  for (const auto& e : families)
+    if (e.type == type) return e.read(r);
+  if (type.empty()) r.fail("model_type", "missing", "a config.json names one of: " + known_types());
+  r.fail("model_type", "unknown type '" + type + "'",
+         "known: " + known_types() + "; other models can be written in the description format (docs/reference)");
+}
+
+}  // namespace vlmest::json::hf

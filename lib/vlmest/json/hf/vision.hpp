@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/json/reader.hpp>
+#include <vlmest/nn/vision/tower.hpp>
+
+/// Vision towers out of a Hugging Face config, with the defaults of each model_type's config class.
+namespace vlmest::json::hf {
+
+inline void divides(const Reader& r, const char* key, std::int64_t whole, std::int64_t part) {
+  if (whole % part != 0)
+    r.fail(key, std::to_string(whole) + " is not divisible by " + std::to_string(part), "check hidden_size and the number of heads");
+}
+
+/// Sizes, heads and activation, which all towers of ViT shape name alike; `d` holds the class's defaults.
+template <class Vision>
+Vision vit(const Reader& r, Vision d, std::string_view activation) {
+  d.hidden = r.integer("hidden_size", d.hidden, 1, 1 << 20);
+  d.intermediate = r.integer("intermediate_size", d.intermediate, 1, 1 << 24);
+  d.layers = r.layers("num_hidden_layers", d.layers);
+  d.heads = r.integer("num_attention_heads", d.heads, 1, 1 << 16);
+  d.image_size = r.side("image_size", d.image_size);
+  d.patch_size = r.side("patch_size", d.patch_size);
+  d.channels = r.integer("num_channels", d.channels, 1, 1 << 10);
+  d.activation = parse_activation(r.string("hidden_act", activation));
+  divides(r, "num_attention_heads", d.hidden, d.heads);
+  if (d.patch_size > d.image_size) r.fail("patch_size", "larger than the image");
+  return d;
+}
+
+/// models/clip/configuration_clip.py, CLIPVisionConfig.
+inline VisionConfig read_clip(const Reader& r) { return vit(r, ClipVision{}, "quick_gelu"); }
+
+/// models/siglip/configuration_siglip.py, SiglipVisionConfig; vision_use_head is read where a config has it.
+inline VisionConfig read_siglip(const Reader& r) {
+  SiglipVision d = vit(r, SiglipVision{}, "gelu_pytorch_tanh");
+  d.head = r.boolean("vision_use_head", true);
+  return d;
+}
+
+}  // namespace vlmest::json::hf

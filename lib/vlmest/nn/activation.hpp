@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include <vlmest/nn/context.hpp>
+
+namespace vlmest {
+
+/// Activation functions by what they run (transformers activations.py, ACT2FN).
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, quick_gelu, relu };
+
+/// The activation that a config calls `name`, or Error.
+inline Activation parse_activation(std::string_view name) {
+  if (name == "silu" || name == "swish") return Activation::silu;
+  if (name == "gelu") return Activation::gelu;
+  if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast") return Activation::gelu_tanh;
+  if (name == "quick_gelu") return Activation::quick_gelu;
+  if (name == "relu") return Activation::relu;
+  throw Error("activation", "unknown activation '" + std::string(name) + "'",
+              "known: silu, gelu, gelu_pytorch_tanh, quick_gelu, relu");
+}
+
+inline Value activate(Context& c, Activation a, Value arg) {
+  using namespace eager;
+  Value x = std::move(arg);
+  switch (a) {
+    case Activation::silu: return unary("silu", x);
+    case Activation::gelu:
+    case Activation::gelu_tanh: return unary("gelu", x);
+    case Activation::relu: return unary("relu", x);
+    case Activation::quick_gelu: break;
+  }
+  if (c.fused()) return unary("quick_gelu", x);
+  // x * sigmoid(1.702 * x), QuickGELUActivation.
+  Value gate = unary("sigmoid", mul_scalar(x));
+  return mul(x, std::move(gate));
+}
+
+}  // namespace vlmest

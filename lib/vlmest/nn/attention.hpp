@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/context.hpp>
+
+namespace vlmest {
+
+/// Keys or values repeated for the query heads that share them: a copy where there is more than one
+/// (modeling_llama.py, repeat_kv).
+inline Value repeat_kv(Value x, std::int64_t times) {
+  if (times == 1) return x;
+  const std::int64_t b = x.size(0), h = x.size(1), s = x.size(2), d = x.size(3);
+  return eager::reshape(eager::expand(eager::unsqueeze(std::move(x), 2), {b, h, times, s, d}), {b, h * times, s, d});
+}
+
+/// q[B, H, S, D], k and v[B, Hkv, L, D].
+struct AttentionArgs {
+  Value q;
+  Value k;
+  Value v;
+  Value mask;
+  bool causal = false;  ///< the module's own flag; a mask or a single query switches it off
+};
+
+/// What the attention interface returns; eager attention's weights stay alive as long as the caller keeps them.
+struct Attended {
+  Value out;  ///< [B, S, H, D], row-major
+  Value weights;
+};
+
+/// modeling_llama.py, eager_attention_forward: scores, scaled scores, masked scores, fp32 softmax, cast, product.
+inline Attended eager_attention(Context& c, const AttentionArgs& a) {
+  using namespace eager;
+  (void)c;
+  const DType t = a.q.dtype();
+  const std::int64_t groups = a.q.size(1) / a.k.size(1);
+  Value keys = repeat_kv(a.k, groups);
+  Value values = repeat_kv(a.v, groups);
+  Value weights = mul_scalar(matmul(a.q, transpose(keys, 2, 3)));
+  if (a.mask) weights = add(weights, a.mask);
+  weights = to(softmax(weights, DType::fp32), t);
+  Value out = matmul(weights, values);
+  Attended r;
+  r.out = contiguous(transpose(out, 1, 2));
+  r.weights = weights;
+  return r;
+}
+
+/// integrations/sdpa_attention.py, sdpa_attention_forward.
+inline Value sdpa_attention(Context& c, const AttentionArgs& a) {
+  using namespace eager;
+  const std::int64_t groups = a.q.size(1) / a.k.size(1);
+  Value keys = a.k, values = a.v;
+  // enable_gqa is asked for only without a mask and with equal head sizes up to 256.
+  const bool gqa = groups > 1 && !a.mask && a.k.size(3) == a.v.size(3) && a.k.size(3) <= 256;
+  if (groups > 1 && !gqa) {
+    keys = repeat_kv(std::move(keys), groups);
+    values = repeat_kv(std::move(values), groups);
+  }
+  const bool causal = a.causal && !a.mask && a.q.size(2) > 1;
+  Value out = scaled_dot_product_attention(a.q, keys, values, a.mask, causal,
+                                           {c.plan.compute_capability, c.plan.multiprocessors});
+  return contiguous(transpose(std::move(out), 1, 2));
+}
+
+/// flash_attn_func of FlashAttention-2 on [B, S, H, D] views: result, fp32 log-sum-exp, RNG state.
+inline Value flash_attention(Context& c, const AttentionArgs& a) {
+  using namespace eager;
+  Value q = transpose(a.q, 1, 2), k = transpose(a.k, 1, 2), v = transpose(a.v, 1, 2);
+  const DType t = q.dtype();
+  const Attention op{.batch = q.size(0), .heads = q.size(2), .kv_heads = k.size(2), .q_len = q.size(1), .kv_len = k.size(1),
+                     .head_dim = q.size(3), .v_dim = v.size(3), .causal = a.causal && q.size(1) > 1, .dtype = t,
+                     .backend = AttentionBackend::flash};
+  const std::array<TensorId, 3> outs{c.b.result(t, {op.batch, op.q_len, op.heads, op.v_dim}, "attention"),
+                                     c.b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
+                                     c.b.result(DType::int64, {2}, "rng_state")};
+  const std::array<TensorId, 3> ins{q.id(), k.id(), v.id()};
+  c.b.emit("_flash_attn_forward", op, ins, outs);
+  Value r(c.b, outs[0]);
+  Value lse(c.b, outs[1]), rng(c.b, outs[2]);
+  return r;
+}
+
+/// The attention interface of the run.
+inline Attended attend(Context& c, const AttentionArgs& a) {
+  if (c.fused() || c.plan.attention == AttentionKind::flash) return {flash_attention(c, a), {}};
+  if (c.plan.attention == AttentionKind::eager) return eager_attention(c, a);
+  return {sdpa_attention(c, a), {}};
+}
+
+}  // namespace vlmest

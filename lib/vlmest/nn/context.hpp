@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/builder.hpp>
+#include <vlmest/graph/eager.hpp>
+#include <vlmest/plan/plan.hpp>
+
+namespace vlmest {
+
+/// What every block needs to build itself: the graph under construction and the choices of the run. A block is a
+/// config aggregate, a `make_…` that declares its parameters in the order in which the framework creates them, and a
+/// `forward` that adds what one call runs.
+struct Context {
+  Builder& b;
+  const Plan& plan;
+
+  DType dtype() const { return plan.dtype; }
+  bool fused() const { return plan.profile == Profile::fused; }
+};
+
+/// A parameter of the current scope.
+inline TensorId parameter(Context& c, const char* name, const Shape& shape) {
+  return c.b.persistent(name, Role::weight, c.dtype(), shape);
+}
+/// A buffer of the current scope.
+inline TensorId buffer(Context& c, const char* name, const Shape& shape, DType dtype) {
+  return c.b.persistent(name, Role::buffer, dtype, shape);
+}
+/// A module of the current scope, for as long as the guard lives.
+struct Module {
+  ScopeId scope;
+  InScope in;
+  Module(Context& c, const char* name, std::int32_t index = none) : scope(c.b.child(name, index)), in(c.b, scope) {}
+  Module(Context& c, const char* name, Part part) : scope(c.b.child(name, none, part)), in(c.b, scope) {}
+};
+
+}  // namespace vlmest

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <variant>
+
+#include <vlmest/nn/decoder/llama.hpp>
+
+namespace vlmest {
+
+/// Every language model that is called with embeddings, a mask and a cache alone. A new one is a header with a config,
+/// make_decoder, make_cache, embed and forward, and one word in each list.
+using DecoderConfig = std::variant<LlamaConfig>;
+using Decoder = std::variant<LlamaDecoder>;
+
+inline Decoder make_language(Context& c, const DecoderConfig& g) {
+  return std::visit([&](const auto& v) -> Decoder { return make_decoder(c, v); }, g);
+}
+inline Cache make_cache(const DecoderConfig& g) {
+  return std::visit([](const auto& v) { return make_cache(v); }, g);
+}
+inline Value embed(Context& c, const Decoder& d, const Value& input_ids) {
+  return std::visit([&](const auto& v) { return embed(c, v, input_ids); }, d);
+}
+inline Value forward(Context& c, const Decoder& d, Value embeds, const Value& attention_mask, Cache& cache) {
+  return std::visit([&](const auto& v) { return forward(c, v, std::move(embeds), attention_mask, cache); }, d);
+}
+inline std::int64_t vocabulary(const DecoderConfig& g) {
+  return std::visit([](const auto& v) { return v.vocab; }, g);
+}
+inline std::int64_t width(const DecoderConfig& g) {
+  return std::visit([](const auto& v) { return v.hidden; }, g);
+}
+
+}  // namespace vlmest

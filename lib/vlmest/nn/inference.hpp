@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/sequence_layout.hpp>
+
+namespace vlmest {
+
+/// The cache as `tokens` decoded steps leave it: dense rows of the full length, or of the window less one.
+inline void refill(Context& c, Cache& cache, std::int64_t seen) {
+  for (auto& l : cache.layers) {
+    if (!l.keys) continue;
+    auto grown = [&](const Value& v, const char* name) {
+      Shape s = v.shape();
+      s[2] = l.window ? std::min(seen, *l.window - 1) : seen;
+      return c.b.existing(name, Role::kv_cache, v.dtype(), s);
+    };
+    if (l.fixed) continue;
+    l.keys = grown(l.keys, "keys");
+    l.values = grown(l.values, "values");
+    l.seen = seen;
+  }
+}
+
+/// Builds one forward over a prompt and one decode step over `decode_kv` tokens into c.b.graph: parameters and inputs,
+/// then the phases "prefill" and "decode". decode_kv counts the new token; 0 leaves the decode out.
+inline void build_inference(Context& c, const Vlm& vlm, const Sequences& s, std::int64_t decode_kv) {
+  std::visit(
+      [&](const auto& family) {
+        auto model = make_model(c, family);
+        auto inputs = make_inputs(c, family, s);
+        Cache cache = make_cache(family.language);
+        c.b.begin_phase("prefill");
+        prefill(c, model, inputs, s, cache);
+        c.b.end_phase();
+        inputs = {};
+        if (decode_kv < 1) return;
+        if (decode_kv - 1 != s.seq) refill(c, cache, decode_kv - 1);
+        const TextInputs next = make_text_inputs(c, s.batch, 1, decode_kv);
+        c.b.begin_phase("decode");
+        decode(c, model, next, cache);
+        c.b.end_phase();
+      },
+      vlm.family);
+}
+
+}  // namespace vlmest

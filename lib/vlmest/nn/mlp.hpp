@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/activation.hpp>
+#include <vlmest/nn/linear.hpp>
+
+namespace vlmest {
+
+/// fc2(act(fc1(x))).
+struct Mlp {
+  ScopeId scope = 0;
+  ScopeId activation_scope = 0;
+  Linear fc1;
+  Linear fc2;
+  Activation activation = Activation::gelu;
+};
+
+/// modeling_clip.py, CLIPMLP.forward: each step rebinds the variable.
+inline Value forward(Context& c, const Mlp& m, Value arg) {
+  Value x = std::move(arg);
+  InScope in(c.b, m.scope);
+  x = forward(c, m.fc1, x);
+  {
+    InScope a(c.b, m.activation_scope);
+    x = activate(c, m.activation, x);
+  }
+  x = forward(c, m.fc2, x);
+  return x;
+}
+
+/// down(act(gate(x)) * up(x)).
+struct GatedMlp {
+  ScopeId scope = 0;
+  ScopeId activation_scope = 0;
+  Linear gate;
+  Linear up;
+  Linear down;
+  Activation activation = Activation::silu;
+};
+
+inline GatedMlp make_gated_mlp(Context& c, const char* name, std::int64_t width, std::int64_t inner, bool bias,
+                               Activation activation) {
+  Module m(c, name);
+  GatedMlp r{.scope = m.scope, .activation = activation};
+  r.gate = make_linear(c, "gate_proj", width, inner, bias);
+  r.up = make_linear(c, "up_proj", width, inner, bias);
+  r.down = make_linear(c, "down_proj", inner, width, bias);
+  r.activation_scope = c.b.child("act_fn");
+  return r;
+}
+
+/// act(gate) * up in one kernel, for the fused profile.
+inline Value fused_gate(Context& c, Value gate, Value up) {
+  const DType t = gate.dtype();
+  const Bytes n = eager::data_bytes(gate);
+  const TensorId out = c.b.result(t, gate.shape(), "act_mul");
+  return eager::emit1(c.b, "act_mul", MemoryOp{.read = n * 2, .written = n, .dtype = t}, out, {}, gate, up);
+}
+
+/// modeling_llama.py, LlamaMLP.forward, one expression.
+inline Value forward(Context& c, const GatedMlp& m, Value arg) {
+  Value x = std::move(arg);
+  InScope in(c.b, m.scope);
+  Value gate = forward(c, m.gate, x);
+  if (!c.fused()) {
+    InScope a(c.b, m.activation_scope);
+    gate = activate(c, m.activation, std::move(gate));
+  }
+  Value up = forward(c, m.up, x);
+  Value inner = c.fused() ? fused_gate(c, std::move(gate), std::move(up)) : eager::mul(std::move(gate), std::move(up));
+  return forward(c, m.down, std::move(inner));
+}
+
+}  // namespace vlmest

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/context.hpp>
+
+namespace vlmest {
+
+/// torch.nn.LayerNorm over the last dimension.
+struct LayerNorm {
+  ScopeId scope = 0;
+  TensorId weight = none;
+  TensorId bias = none;
+};
+
+inline LayerNorm make_layer_norm(Context& c, const char* name, std::int64_t width) {
+  Module m(c, name);
+  return {.scope = m.scope, .weight = parameter(c, "weight", {width}), .bias = parameter(c, "bias", {width})};
+}
+
+inline Value forward(Context& c, const LayerNorm& n, Value arg) {
+  InScope in(c.b, n.scope);
+  return eager::layer_norm(std::move(arg), Value(c.b, n.weight), Value(c.b, n.bias));
+}
+
+/// Root-mean-square norm with a weight, as transformers' modules write it out.
+struct RmsNorm {
+  /// llama: the result is cast back, then multiplied by the weight (modeling_llama.py, LlamaRMSNorm.forward).
+  /// gemma: multiplied in fp32 by 1 + weight, then cast back (modeling_gemma.py, GemmaRMSNorm.forward).
+  enum class Kind : std::uint8_t { llama, gemma } kind = Kind::llama;
+  ScopeId scope = 0;
+  TensorId weight = none;
+};
+
+inline RmsNorm make_rms_norm(Context& c, const char* name, std::int64_t width, RmsNorm::Kind kind = RmsNorm::Kind::llama) {
+  Module m(c, name);
+  return {.kind = kind, .scope = m.scope, .weight = parameter(c, "weight", {width})};
+}
+
+/// One kernel over x, for the fused profile.
+inline Value fused_rms_norm(Context& c, Value x, Value weight) {
+  const std::int64_t width = x.size(-1);
+  const DType t = x.dtype();
+  const Norm op{.kind = Norm::Kind::rms_norm, .rows = numel(x.shape()).value() / width, .width = width, .dtype = t,
+                .parameters = weight ? 1 : 0};
+  const TensorId out = c.b.result(t, x.shape(), "rms_norm");
+  return eager::emit1(c.b, "rms_norm", op, out, {}, x, weight);
+}
+
+/// modeling_llama.py, LlamaRMSNorm.forward: the argument is rebound to its fp32 copy while the caller still holds the
+/// original; pow and mean are temporaries.
+inline Value forward(Context& c, const RmsNorm& n, Value arg) {
+  using namespace eager;
+  InScope in(c.b, n.scope);
+  Value weight(c.b, n.weight);
+  if (c.fused()) return fused_rms_norm(c, std::move(arg), std::move(weight));
+  const DType t = arg.dtype();
+  Value x = to(arg, DType::fp32);
+  if (n.kind == RmsNorm::Kind::gemma) {
+    Value scale = rsqrt(add_scalar(mean(pow_scalar(x), -1, true)));
+    Value output = mul(std::move(x), std::move(scale));
+    Value gain = add_scalar(to(std::move(weight), DType::fp32));
+    output = mul(output, std::move(gain));
+    return to(output, t);
+  }
+  Value variance = mean(pow_scalar(x), -1, true);
+  Value scale = rsqrt(add_scalar(variance));
+  x = mul(x, std::move(scale));
+  return mul(std::move(weight), to(x, t));
+}
+
+}  // namespace vlmest

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include <vlmest/nn/context.hpp>
+
+namespace vlmest {
+
+/// Rotary position embedding with fp32 inverse frequencies (transformers keeps two copies of them as buffers).
+struct Rope {
+  ScopeId scope = 0;
+  TensorId inv_freq = none;
+  std::int64_t dim = 0;  ///< rotated channels of a head
+};
+
+inline Rope make_rope(Context& c, const char* name, std::int64_t dim) {
+  Module m(c, name);
+  Rope r{.scope = m.scope, .dim = dim};
+  r.inv_freq = buffer(c, "inv_freq", {dim / 2}, DType::fp32);
+  buffer(c, "original_inv_freq", {dim / 2}, DType::fp32);
+  return r;
+}
+
+struct CosSin {
+  Value cos;
+  Value sin;
+};
+
+/// modeling_llama.py, LlamaRotaryEmbedding.forward: positions[B, S] -> cos, sin[B, S, dim] in the activations' type.
+inline CosSin forward(Context& c, const Rope& r, Value positions) {
+  using namespace eager;
+  InScope in(c.b, r.scope);
+  const std::int64_t batch = positions.size(0);
+  Value inv = expand(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 2), {batch, -1, 1});
+  Value pos = to(unsqueeze(positions, 1), DType::fp32);
+  Value freqs = transpose(matmul(inv, pos), 1, 2);
+  Value emb = cat(freqs, freqs, -1);
+  Value cosine = mul_scalar(eager::cos(emb));
+  Value sine = mul_scalar(eager::sin(emb));
+  CosSin out;
+  out.cos = to(cosine, c.dtype());
+  out.sin = to(sine, c.dtype());
+  return out;
+}
+
+/// cat(-x2, x1) over the halves of the last dimension (modeling_llama.py, rotate_half).
+inline Value rotate_half(Value arg) {
+  using namespace eager;
+  Value x = std::move(arg);
+  const std::int64_t d = x.size(-1);
+  Value x1 = slice(x, -1, 0, d / 2);
+  Value x2 = slice(x, -1, d / 2, d);
+  Value negated = neg(x2);
+  return cat(std::move(negated), x1, -1);
+}
+
+/// x * cos + rotate_half(x) * sin.
+inline Value rotate(Value arg, const Value& cos, const Value& sin) {
+  using namespace eager;
+  Value x = std::move(arg);
+  Value a = mul(x, cos);
+  Value rotated = rotate_half(x);
+  Value b = mul(std::move(rotated), sin);
+  return add(std::move(a), std::move(b));
+}
+
+/// One kernel over q and k in place, for the fused profile.
+inline void fused_rotate(Context& c, const Value& q, const Value& k, const CosSin& e) {
+  const Bytes n = eager::data_bytes(q) + eager::data_bytes(k);
+  const std::array<TensorId, 4> ids{q.id(), k.id(), e.cos.id(), e.sin.id()};
+  const std::array<TensorId, 2> outs{q.id(), k.id()};
+  c.b.emit("rope", MemoryOp{.read = n + eager::data_bytes(e.cos) * 2, .written = n, .dtype = q.dtype()}, ids, outs);
+}
+
+/// modeling_llama.py, apply_rotary_pos_emb: rebinds q and k [B, H, S, D].
+inline void apply_rope(Context& c, Value& q, Value& k, const CosSin& e) {
+  if (c.fused()) return fused_rotate(c, q, k, e);
+  Value cos = eager::unsqueeze(e.cos, 1), sin = eager::unsqueeze(e.sin, 1);
+  Value rotated_q = rotate(q, cos, sin);
+  Value rotated_k = rotate(k, cos, sin);
+  q = std::move(rotated_q);
+  k = std::move(rotated_k);
+}
+
+}  // namespace vlmest

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <vlmest/nn/context.hpp>
+#include <vlmest/nn/tokens/image.hpp>
+
+namespace vlmest {
+
+/// What one batch is made of, after the processor's rules.
+struct Sequences {
+  std::int64_t batch = 1;
+  std::int64_t text = 0;           ///< text tokens of a sequence, those that the processor writes around images included
+  std::int64_t image_tokens = 0;   ///< positions of a sequence that receive image features
+  std::int64_t seq = 0;            ///< LLM tokens of a sequence
+  ImageSize image;                 ///< pixels of each image, before any resize
+  std::vector<ImageLayout> images; ///< of the whole batch, sequence by sequence
+};
+
+/// The inputs that every model takes: token ids and mask, int64[B, S].
+struct TextInputs {
+  Value ids;
+  Value mask;
+};
+
+inline TextInputs make_text_inputs(Context& c, std::int64_t batch, std::int64_t tokens, std::int64_t mask_tokens) {
+  TextInputs r;
+  r.ids = c.b.existing("input_ids", Role::input, DType::int64, {batch, tokens});
+  r.mask = c.b.existing("attention_mask", Role::input, DType::int64, {batch, mask_tokens});
+  return r;
+}
+
+/// hidden[:, -keep:, :] of the last positions, or all of them.
+inline Value kept_positions(const Value& hidden, Logits logits) {
+  const std::int64_t n = hidden.size(1);
+  return logits == Logits::all ? eager::slice(hidden, 1, 0, n) : eager::slice(hidden, 1, n - 1, n);
+}
+
+}  // namespace vlmest

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/tokens/image.hpp>
+
+namespace vlmest::tokens {
+
+/// LLaVA-1.5 and its kin on a CLIP or SigLIP tower: every picture becomes one square of image_size.
+struct Llava {
+  std::int64_t image_size = 336;
+  std::int64_t patch_size = 14;
+  bool class_token = true;  ///< CLIP has one, SigLIP does not
+  FeatureSelect select = FeatureSelect::drop_first;
+};
+
+/// transformers 5.17 processing_llava.py, LlavaProcessor.replace_image_token.
+constexpr ImageLayout layout(const Llava& r, ImageSize image) {
+  check(image);
+  ImageLayout l;
+  l.resized = {r.image_size, r.image_size};
+  l.patches = square_patches(r.image_size, r.patch_size);
+  l.tower_tokens = l.patches.count() + (r.class_token ? 1 : 0);
+  l.llm_tokens = l.tower_tokens - (r.select == FeatureSelect::drop_first ? 1 : 0);
+  return l;
+}
+
+}  // namespace vlmest::tokens

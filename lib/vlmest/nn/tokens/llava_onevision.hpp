@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+
+#include <vlmest/nn/tokens/anyres.hpp>
+
+namespace vlmest::tokens {
+
+/// Every canvas of 1 .. side by 1 .. side tiles, row counts outermost: the order of the released processors.
+inline std::vector<ImageSize> square_pinpoints(std::int64_t tile, std::int64_t side) {
+  std::vector<ImageSize> p;
+  for (std::int64_t i = 1; i <= side; ++i)
+    for (std::int64_t j = 1; j <= side; ++j) p.push_back({i * tile, j * tile});
+  return p;
+}
+
+/// LLaVA-OneVision: LLaVA-NeXT's tiling, with features beyond max_tiles tiles' worth shrunk bilinearly
+/// (`vision_aspect_ratio` "anyres_max_9").
+struct LlavaOnevision {
+  std::int64_t image_size = 384;
+  std::int64_t patch_size = 14;
+  bool class_token = false;
+  FeatureSelect select = FeatureSelect::full;
+  std::int64_t max_tiles = 9;
+  /// A prompt with several pictures: transformers tiles each of them when the processor gets a flat list (the model's
+  /// `batch_num_images` is absent or ones) and none of them when it gets a list per prompt, like from chat templates.
+  bool tile_several = true;
+  std::vector<ImageSize> pinpoints = square_pinpoints(384, 6);
+};
+
+/// One tile and one newline feature: a picture among several in a prompt.
+/// transformers 5.17 modeling_llava_onevision.py, pack_image_features, last branch.
+constexpr ImageLayout untiled_layout(const LlavaOnevision& r, ImageSize image) {
+  check(image);
+  ImageLayout l;
+  l.resized = {r.image_size, r.image_size};
+  l.patches = square_patches(r.image_size, r.patch_size);
+  l.tower_tokens = l.patches.count() + (r.class_token ? 1 : 0);
+  l.llm_tokens = l.tower_tokens - (r.select == FeatureSelect::drop_first ? 1 : 0) + 1;
+  return l;
+}
+
+/// transformers 5.17 processing_llava_onevision.py, _get_unpadded_features; modeling_llava_onevision.py,
+/// pack_image_features.
+inline ImageLayout layout(const LlavaOnevision& r, ImageSize image) {
+  auto l = anyres(image, r.pinpoints, r.image_size, r.patch_size, r.class_token, r.select);
+  check("anyres_max", r.max_tiles);
+  const double ratio = std::sqrt(static_cast<double>(l.unpadded.count()) /
+                                 static_cast<double>(r.max_tiles * l.patches.count()));
+  if (ratio > 1.1) {
+    l.kept = {to_int(floor_div(static_cast<double>(l.unpadded.rows), ratio)),
+              to_int(floor_div(static_cast<double>(l.unpadded.cols), ratio))};
+    if (l.kept.count() == 0)
+      throw Error("image size", "the features of this picture shrink to nothing", "use a less extreme aspect ratio");
+  }
+  l.llm_tokens = l.patches.count() + l.kept.count() + l.kept.rows;
+  return l;
+}
+
+}  // namespace vlmest::tokens

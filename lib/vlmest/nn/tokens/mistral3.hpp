@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/tokens/pixtral.hpp>
+
+namespace vlmest::tokens {
+
+/// Mistral Small 3.1 and later: Pixtral's rule with patches merged before the projector.
+struct Mistral3 {
+  std::int64_t patch_size = 14;
+  std::int64_t longest_edge = 1540;
+  std::int64_t merge = 2;
+};
+
+/// transformers 5.17 processing_pixtral.py (spatial_merge_size); modeling_mistral3.py, Mistral3PatchMerger.
+inline ImageLayout layout(const Mistral3& r, ImageSize image) {
+  return native_rows(image, r.longest_edge, r.patch_size, r.merge);
+}
+
+}  // namespace vlmest::tokens

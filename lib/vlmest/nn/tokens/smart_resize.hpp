@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/tokens/rounding.hpp>
+
+namespace vlmest::tokens {
+
+/// Limits of the Qwen line and of GLM-4V on the pixels of `frames` pictures together.
+struct PixelBudget {
+  std::int64_t min_pixels = 0;
+  std::int64_t max_pixels = 0;
+};
+
+/// The nearest size with sides divisible by `factor` and a pixel count inside the budget. `frames` is 1 for the Qwen
+/// line; GLM-4V counts the copies of a still picture that fill its temporal patch.
+/// transformers 5.17 image_processing_qwen2_vl.py and image_processing_glm4v.py, smart_resize. Throws Error when one
+/// side is more than 200 times the other.
+inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget budget, std::int64_t frames = 1) {
+  constexpr std::int64_t most = max_side * max_side;
+  check("patch_size * merge_size", factor);
+  check("min_pixels", budget.min_pixels, 1, most);
+  check("max_pixels", budget.max_pixels, budget.min_pixels, most);
+  const auto longer = std::max(image.height, image.width), shorter = std::min(image.height, image.width);
+  if (shorter < 1 || longer > 200 * shorter)
+    throw Error("image size", std::to_string(image.height) + "x" + std::to_string(image.width) +
+                    " has an aspect ratio above 200, which the processor refuses",
+                "crop or pad the picture");
+
+  const auto f = static_cast<double>(factor);
+  const auto h = static_cast<double>(image.height), w = static_cast<double>(image.width);
+  const auto pixels = static_cast<double>(frames * image.height * image.width);
+  ImageSize r{round_div(image.height, factor) * factor, round_div(image.width, factor) * factor};
+  if (frames * r.height * r.width > budget.max_pixels) {
+    const double beta = std::sqrt(pixels / static_cast<double>(budget.max_pixels));
+    r.height = std::max(factor, to_int(std::floor(h / beta / f)) * factor);
+    r.width = std::max(factor, to_int(std::floor(w / beta / f)) * factor);
+  } else if (frames * r.height * r.width < budget.min_pixels) {
+    const double beta = std::sqrt(static_cast<double>(budget.min_pixels) / pixels);
+    r.height = to_int(std::ceil(h * beta / f)) * factor;
+    r.width = to_int(std::ceil(w * beta / f)) * factor;
+  }
+  if (r.height == 0 || r.width == 0)
+    throw Error("image size", std::to_string(image.height) + "x" + std::to_string(image.width) + " rounds to no patch",
+                "use a picture of at least " + std::to_string(factor) + " pixels a side");
+  return r;
+}
+
+/// One sequence of patches at that size, merged by squares before the language model.
+constexpr ImageLayout merged_patches(ImageSize resized, std::int64_t patch_size, std::int64_t merge) {
+  ImageLayout l;
+  l.resized = resized;
+  l.patches = {resized.height / patch_size, resized.width / patch_size};
+  l.tower_tokens = l.patches.count();
+  l.llm_tokens = merged(l.patches, merge).count();
+  return l;
+}
+
+}  // namespace vlmest::tokens

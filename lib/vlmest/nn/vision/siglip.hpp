@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/vision/clip.hpp>
+
+namespace vlmest {
+
+/// SigLIP's vision transformer (transformers models/siglip, SiglipVisionModel): no class token, a biased patch
+/// convolution, a final norm over all tokens, and an attention pooling head unless the config switches it off.
+struct SiglipVision {
+  std::int64_t hidden = 768;
+  std::int64_t intermediate = 3072;
+  std::int64_t layers = 12;
+  std::int64_t heads = 12;
+  std::int64_t image_size = 224;
+  std::int64_t patch_size = 16;
+  std::int64_t channels = 3;
+  Activation activation = Activation::gelu_tanh;
+  bool head = true;  ///< vision_use_head
+};
+
+/// SiglipMultiheadAttentionPoolingHead: one probe attends over the tokens.
+struct SiglipHead {
+  ScopeId scope = 0, attention_scope = 0;
+  TensorId probe = none, in_weight = none, in_bias = none;
+  Linear out;
+  LayerNorm norm;
+  Mlp mlp;
+};
+
+struct SiglipTower {
+  const SiglipVision* config = nullptr;
+  ScopeId scope = 0, embeddings_scope = 0, patch_scope = 0, position_scope = 0;
+  TensorId patch_weight = none, patch_bias = none, position_weight = none, position_ids = none;
+  std::vector<ClipLayer> layers;
+  LayerNorm post_norm;
+  SiglipHead head;
+};
+
+inline Mlp make_siglip_mlp(Context& c, const SiglipVision& g) {
+  Module p(c, "mlp");
+  Mlp m{.scope = p.scope, .activation = g.activation};
+  m.activation_scope = c.b.child("activation_fn");
+  m.fc1 = make_linear(c, "fc1", g.hidden, g.intermediate, true);
+  m.fc2 = make_linear(c, "fc2", g.intermediate, g.hidden, true);
+  return m;
+}
+
+inline SiglipHead make_siglip_head(Context& c, const SiglipVision& g) {
+  Module m(c, "head");
+  SiglipHead h{.scope = m.scope};
+  h.probe = parameter(c, "probe", {1, 1, g.hidden});
+  {
+    Module a(c, "attention");
+    h.attention_scope = a.scope;
+    h.in_weight = parameter(c, "in_proj_weight", {checked_mul(g.hidden, 3), g.hidden});
+    h.in_bias = parameter(c, "in_proj_bias", {checked_mul(g.hidden, 3)});
+    h.out = make_linear(c, "out_proj", g.hidden, g.hidden, true);
+  }
+  h.norm = make_layer_norm(c, "layernorm", g.hidden);
+  h.mlp = make_siglip_mlp(c, g);
+  return h;
+}
+
+inline SiglipTower make_tower(Context& c, const SiglipVision& g) {
+  SiglipTower t{.config = &g, .scope = c.b.scope()};
+  const std::int64_t side = g.image_size / g.patch_size, positions = checked_mul(side, side);
+  {
+    Module e(c, "embeddings");
+    t.embeddings_scope = e.scope;
+    {
+      Module p(c, "patch_embedding");
+      t.patch_scope = p.scope;
+      t.patch_weight = parameter(c, "weight", {g.hidden, g.channels, g.patch_size, g.patch_size});
+      t.patch_bias = parameter(c, "bias", {g.hidden});
+    }
+    {
+      Module p(c, "position_embedding");
+      t.position_scope = p.scope;
+      t.position_weight = parameter(c, "weight", {positions, g.hidden});
+    }
+    t.position_ids = buffer(c, "position_ids", {1, positions}, DType::int64);
+  }
+  {
+    Module e(c, "encoder");
+    for (std::int64_t i = 0; i < g.layers; ++i)
+      t.layers.push_back(make_clip_layer(c, g.hidden, g.intermediate, g.activation, static_cast<std::int32_t>(i)));
+  }
+  t.post_norm = make_layer_norm(c, "post_layernorm", g.hidden);
+  if (g.head) t.head = make_siglip_head(c, g);
+  return t;
+}
+
+/// modeling_siglip.py, SiglipVisionEmbeddings.forward: pixels[N, 3, H, W] -> [N, patches, hidden].
+inline Value siglip_embeddings(Context& c, const SiglipTower& t, const Value& pixels) {
+  using namespace eager;
+  InScope in(c.b, t.embeddings_scope);
+  Value patches;
+  {
+    InScope conv(c.b, t.patch_scope);
+    patches = conv2d(pixels, Value(c.b, t.patch_weight), Value(c.b, t.patch_bias), t.config->patch_size);
+  }
+  Value x = transpose(flatten(patches, 2, 3), 1, 2);
+  Value position;
+  {
+    InScope table(c.b, t.position_scope);
+    position = embedding(Value(c.b, t.position_weight), Value(c.b, t.position_ids));
+  }
+  x = add(x, std::move(position));
+  return x;
+}
+
+/// modeling_siglip.py, SiglipMultiheadAttentionPoolingHead.forward through torch's multi_head_attention_forward: packed
+/// weights split into the query's part and the joint part of keys and values.
+inline Value forward(Context& c, const SiglipHead& h, const SiglipVision& g, const Value& tokens) {
+  using namespace eager;
+  InScope in(c.b, h.scope);
+  const std::int64_t n = tokens.size(0), length = tokens.size(1), head_dim = g.hidden / g.heads;
+  Value probe = repeat(Value(c.b, h.probe), {n, 1, 1});
+  Value x;
+  {
+    InScope attention(c.b, h.attention_scope);
+    Value query = transpose(probe, 0, 1), source = transpose(tokens, 0, 1);
+    const Linear q{.scope = h.attention_scope, .weight = h.in_weight, .bias = h.in_bias};
+    auto project = [&](Value y, std::int64_t from, std::int64_t to) {
+      const std::int64_t rows = numel(y.shape()).value() / g.hidden;
+      Value w = transpose(slice(Value(c.b, q.weight), 0, from, to), 0, 1);
+      Value bias = slice(Value(c.b, q.bias), 0, from, to);
+      return mm(reshape(std::move(y), {rows, g.hidden}), std::move(w), std::move(bias));
+    };
+    Value qs = project(query, 0, g.hidden);
+    Value kv = project(source, g.hidden, 3 * g.hidden);
+    Value both = clone_contiguous(permute(view(kv, {length, n, 2, g.hidden}), {2, 0, 1, 3}));
+    kv.reset();
+    qs = view(qs, {n, g.heads, 1, head_dim});
+    Value k = permute(view(select(both, 0, 0), {length, n, g.heads, head_dim}), {1, 2, 0, 3});
+    Value v = permute(view(select(both, 0, 1), {length, n, g.heads, head_dim}), {1, 2, 0, 3});
+    Value out = scaled_dot_product_attention(qs, k, v, {}, false, {c.plan.compute_capability, c.plan.multiprocessors});
+    out = reshape(permute(out, {2, 0, 1, 3}), {n, g.hidden});
+    x = transpose(view(forward(c, h.out, out), {1, n, g.hidden}), 0, 1);
+  }
+  Value residual = x;
+  x = forward(c, h.norm, x);
+  Value y = forward(c, h.mlp, x);
+  x = add(residual, std::move(y));
+  return select(x, 1, 0);
+}
+
+/// modeling_siglip.py, SiglipVisionModel.forward.
+inline TowerOutput forward(Context& c, const SiglipTower& t, const TowerInput& input) {
+  InScope in(c.b, t.scope);
+  TowerOutput out;
+  Value x = siglip_embeddings(c, t, input.pixels);
+  if (input.keep_hidden_states) out.hidden_states.push_back(x);
+  Value last = x;
+  for (const auto& l : t.layers) {
+    last = forward(c, l, last, t.config->heads);
+    if (input.keep_hidden_states) out.hidden_states.push_back(last);
+  }
+  out.last = forward(c, t.post_norm, last);
+  if (t.config->head) out.pooled = forward(c, t.head, *t.config, out.last);
+  return out;
+}
+
+}  // namespace vlmest

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include <vlmest/nn/family/llava.hpp>
+#include <vlmest/nn/tokens/tokens.hpp>
+
+namespace vlmest {
+
+/// Every assembly. A new family is a header with a config, its model, make_model, make_inputs, prefill and decode, and
+/// one word here.
+using Family = std::variant<LlavaFamily>;
+
+/// A vision-language model: what it is called, how it is put together, how it turns pixels into tokens.
+struct Vlm {
+  std::string name;
+  std::string type;  ///< the model_type of its config.json
+  Family family;
+  TokenRule tokens;
+  ImageSize native;  ///< the image size that is meant where none is given
+};
+
+}  // namespace vlmest

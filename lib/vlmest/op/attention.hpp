@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include <vlmest/op/cost.hpp>
+
+namespace vlmest {
+
+/// Which implementation of torch.nn.functional.scaled_dot_product_attention runs.
+enum class AttentionBackend : std::uint8_t { cudnn, flash, efficient, math };
+
+constexpr std::string_view name(AttentionBackend b) {
+  switch (b) {
+    case AttentionBackend::cudnn: return "cudnn";
+    case AttentionBackend::flash: return "flash";
+    case AttentionBackend::efficient: return "efficient";
+    case AttentionBackend::math: return "math";
+  }
+  return "";
+}
+
+/// Fused attention: q[batch, heads, q_len, head_dim], k[batch, kv_heads, kv_len, head_dim],
+/// v[batch, kv_heads, kv_len, v_dim]; `heads` is a multiple of `kv_heads`.
+struct Attention {
+  std::int64_t batch = 1;
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;
+  std::int64_t q_len = 1;
+  std::int64_t kv_len = 1;
+  std::int64_t head_dim = 64;
+  std::int64_t v_dim = 64;
+  bool causal = false;
+  Bytes mask{};  ///< bytes of an explicit mask that the kernel reads
+  DType dtype = DType::bf16;
+  AttentionBackend backend = AttentionBackend::cudnn;
+};
+
+/// The (query, key) pairs that a causal mask leaves visible; queries are the last q_len positions of kv_len.
+constexpr std::int64_t visible_pairs(std::int64_t q_len, std::int64_t kv_len, bool causal) {
+  if (!causal) return checked_mul(q_len, kv_len);
+  const std::int64_t full = kv_len > q_len ? kv_len - q_len : 0;
+  const std::int64_t q = q_len < kv_len ? q_len : kv_len;
+  return checked_add(checked_mul(q_len, full), checked_add(checked_mul(q, q), q) / 2);
+}
+
+/// Dense FLOPs: torch/utils/flop_counter.py, sdpa_flop_count: two products of q_len x kv_len per head.
+constexpr Cost cost(const Attention& o) {
+  const std::int64_t bh = checked_mul(o.batch, o.heads);
+  const std::int64_t dims = checked_add(o.head_dim, o.v_dim);
+  Cost r;
+  r.flops = flops(Macs(checked_mul(checked_mul(bh, checked_mul(o.q_len, o.kv_len)), dims)));
+  r.flops_causal = flops(Macs(checked_mul(checked_mul(bh, visible_pairs(o.q_len, o.kv_len, o.causal)), dims)));
+  const std::int64_t bkv = checked_mul(o.batch, o.kv_heads);
+  r.read = size_of(Elements(checked_mul(checked_mul(bh, o.q_len), o.head_dim)), o.dtype) +
+           size_of(Elements(checked_mul(checked_mul(bkv, o.kv_len), dims)), o.dtype) + o.mask;
+  r.written = size_of(Elements(checked_mul(checked_mul(bh, o.q_len), o.v_dim)), o.dtype);
+  r.engine = o.dtype == DType::fp32 ? Engine::cuda_core : Engine::tensor_core;
+  r.dtype = o.dtype;
+  return r;
+}
+
+}  // namespace vlmest

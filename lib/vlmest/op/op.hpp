@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <variant>
+
+#include <vlmest/op/attention.hpp>
+#include <vlmest/op/conv.hpp>
+#include <vlmest/op/fft.hpp>
+#include <vlmest/op/matmul.hpp>
+#include <vlmest/op/memory.hpp>
+#include <vlmest/op/norm.hpp>
+#include <vlmest/op/softmax.hpp>
+
+namespace vlmest {
+
+/// Every op that a graph can hold. A new op is a header with an aggregate and a `cost`, and one word here.
+using Op = std::variant<View, MemoryOp, Matmul, Attention, Convolution, Norm, Softmax, Fft, HostSync>;
+
+constexpr Cost cost(const Op& op) {
+  return std::visit([](const auto& o) { return cost(o); }, op);
+}
+
+}  // namespace vlmest

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+
+#include <vlmest/op/attention.hpp>
+
+/// Which backend torch 2.11 chooses for scaled_dot_product_attention, and what each takes from the allocator
+/// (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp; cuDNN 9.19).
+namespace vlmest {
+
+/// A call of scaled_dot_product_attention as the choice sees it.
+struct SdpaCall {
+  Attention op;             ///< sizes, type, causal
+  int sm = 90;              ///< compute capability of the device, 10 * major + minor
+  bool masked = false;      ///< an attention mask is given (2-D or 4-D)
+  bool enable_gqa = false;  ///< key and value heads may be fewer than query heads
+};
+
+constexpr bool cudnn_allows(const SdpaCall& c) {
+  const Attention& o = c.op;
+  const std::int64_t limit = c.sm / 10 == 10 ? 128 : 256;
+  const bool heads = c.enable_gqa ? o.heads % o.kv_heads == 0 : o.heads == o.kv_heads;
+  return is_half(o.dtype) && c.sm >= 80 && heads && o.head_dim % 8 == 0 && o.v_dim % 8 == 0 && o.head_dim <= limit &&
+         o.v_dim <= limit && o.kv_len != 1;
+}
+constexpr bool flash_allows(const SdpaCall& c) {
+  const Attention& o = c.op;
+  const bool heads = c.enable_gqa ? o.heads % o.kv_heads == 0 : o.heads == o.kv_heads;
+  return !c.masked && o.head_dim == o.v_dim && o.head_dim <= 256 && c.sm >= 80 && is_half(o.dtype) && heads &&
+         (!o.causal || o.q_len == o.kv_len);
+}
+constexpr bool efficient_allows(const SdpaCall& c) {
+  const Attention& o = c.op;
+  const bool type = o.dtype == DType::fp32 || o.dtype == DType::fp16 || (o.dtype == DType::bf16 && c.sm >= 80);
+  const std::int64_t align = is_half(o.dtype) ? 8 : c.sm >= 80 ? 4 : 1;
+  return type && c.sm >= 50 && o.head_dim % align == 0 && o.v_dim % align == 0 && o.heads == o.kv_heads;
+}
+
+/// priority_order with check_prefer_cudnn_attention: cuDNN leads on compute capability 9.0, 10.0 and 10.3 and is never
+/// reached elsewhere, because math, which takes everything, stands before it.
+constexpr AttentionBackend choose_backend(const SdpaCall& c) {
+  const bool prefer_cudnn = c.sm == 90 || c.sm == 93 || c.sm == 100 || c.sm == 103;
+  if (prefer_cudnn && cudnn_allows(c)) return AttentionBackend::cudnn;
+  if (flash_allows(c)) return AttentionBackend::flash;
+  if (efficient_allows(c)) return AttentionBackend::efficient;
+  return AttentionBackend::math;
+}
+
+/// Scratch of cuDNN's forward: 256 B, or for a single query the partial results of a split over the keys. The number of
+/// splits is the largest power of two below the count of 128-key tiles that keeps at most 256 blocks in flight
+/// (agrees with recorded peaks of decode steps).
+constexpr Bytes cudnn_workspace(const Attention& o) {
+  if (o.q_len != 1) return Bytes(256);
+  const std::int64_t tiles = (o.kv_len + 127) / 128;
+  const std::int64_t by_keys = tiles <= 1 ? 1 : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(tiles - 1)));
+  const std::int64_t blocks = checked_mul(o.batch, o.kv_heads);
+  const std::int64_t by_blocks = blocks >= 256 ? 1 : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(256 / blocks)));
+  const std::int64_t splits = by_keys < by_blocks ? by_keys : by_blocks;
+  return Bytes(checked_add(128, checked_mul(checked_mul(splits, checked_mul(o.batch, o.heads)), (o.v_dim + 2) * 4)));
+}
+
+/// Rows of a flash split over the keys (flash_api.cpp, num_splits_heuristic on twice the multiprocessors).
+constexpr std::int64_t flash_splits(const Attention& o, int multiprocessors) {
+  const std::int64_t d = (o.head_dim + 7) / 8 * 8;
+  const std::int64_t block = d <= 64 ? 256 : d <= 128 ? 128 : 64;
+  const bool swapped = o.q_len == 1 && o.heads > o.kv_heads && o.head_dim % 8 == 0;
+  const std::int64_t rows = swapped ? o.heads / o.kv_heads : o.q_len;
+  const std::int64_t heads = swapped ? o.kv_heads : o.heads;
+  const std::int64_t n_blocks = (o.kv_len + block - 1) / block;
+  const std::int64_t work = o.batch * heads * ((rows + 63) / 64);
+  const std::int64_t sms = std::int64_t{2} * multiprocessors;
+  if (static_cast<double>(work) >= 0.8 * static_cast<double>(sms)) return 1;
+  const std::int64_t limit = n_blocks < 128 ? (n_blocks < sms ? n_blocks : sms) : (128 < sms ? 128 : sms);
+  auto eligible = [&](std::int64_t s) {
+    return s == 1 || (n_blocks + s - 1) / s != (n_blocks + s - 2) / (s - 1);
+  };
+  auto efficiency = [&](std::int64_t s) {
+    const double waves = static_cast<double>(work * s) / static_cast<double>(sms);
+    const auto whole = static_cast<double>((work * s + sms - 1) / sms);
+    return waves / whole;
+  };
+  double best = 0;
+  for (std::int64_t s = 1; s <= limit; ++s)
+    if (eligible(s) && efficiency(s) > best) best = efficiency(s);
+  for (std::int64_t s = 1; s <= limit; ++s)
+    if (eligible(s) && efficiency(s) >= 0.85 * best) return s;
+  return 1;
+}
+
+}  // namespace vlmest

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <vlmest/tensor/dtype.hpp>
+
+namespace vlmest {
+
+/// Whose kernels run: the modules of Hugging Face transformers as they run eagerly (version 5.17 on torch 2.11), or an
+/// idealised stack with fused norms, rotary embedding, MLP and attention.
+enum class Profile : std::uint8_t { transformers, fused };
+
+/// attn_implementation: products and softmax written out, torch's scaled_dot_product_attention, FlashAttention-2.
+enum class AttentionKind : std::uint8_t { eager, sdpa, flash };
+
+/// Positions whose logits a prefill computes (transformers: logits_to_keep = 1, or 0 for all).
+enum class Logits : std::uint8_t { last, all };
+
+enum class Optimizer : std::uint8_t { adamw, adamw_fused, adamw_8bit, sgd, sgd_momentum, adafactor };
+
+/// How the LLM's keys and values are kept between steps.
+struct KvLayout {
+  enum class Kind : std::uint8_t { dense, paged } kind = Kind::dense;
+  std::int64_t block = 16;       ///< tokens in a page
+  std::optional<DType> dtype;    ///< storage type; the activations' type where not given
+};
+
+/// Parts of the model that are trained.
+struct Trainable {
+  bool vision = true;
+  bool projector = true;
+  bool language = true;
+};
+
+/// Every choice that is not the model's: how it is run.
+struct Plan {
+  std::int64_t batch = 1;             ///< sequences
+  std::int64_t images = 1;            ///< images in each sequence
+  std::int64_t image_height = 0;      ///< pixels, before the model's own resize; 0: the model's native size
+  std::int64_t image_width = 0;
+  std::optional<std::int64_t> seq;    ///< LLM tokens of a sequence, visual ones included
+  std::int64_t text = 256;            ///< text tokens of a sequence, where seq is not given
+  std::int64_t new_tokens = 128;      ///< tokens to decode after the prefill
+  DType dtype = DType::bf16;          ///< weights and activations
+  std::optional<DType> weights;       ///< storage of the language model's linear weights
+  KvLayout kv;
+  AttentionKind attention = AttentionKind::sdpa;
+  Profile profile = Profile::transformers;
+  Logits logits = Logits::last;
+  Optimizer optimizer = Optimizer::adamw;
+  Trainable trainable;
+  std::int64_t gradient_accumulation = 1;
+  bool amp = false;
+  int compute_capability = 90;  ///< of the device, 10 * major + minor: decides kernels and workspaces
+  int multiprocessors = 132;
+};
+
+}  // namespace vlmest

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <vlmest/tensor/dtype.hpp>
+#include <vlmest/tensor/shape.hpp>
+
+namespace vlmest {
+
+using TensorId = std::int32_t;
+using NodeId = std::int32_t;
+using ScopeId = std::int32_t;
+inline constexpr std::int32_t none = -1;
+
+/// What a tensor is for.
+enum class Role : std::uint8_t { weight, buffer, input, activation, kv_cache, workspace, gradient, optimizer_state };
+
+constexpr std::string_view name(Role r) {
+  switch (r) {
+    case Role::weight: return "weight";
+    case Role::buffer: return "buffer";
+    case Role::input: return "input";
+    case Role::activation: return "activation";
+    case Role::kv_cache: return "kv_cache";
+    case Role::workspace: return "workspace";
+    case Role::gradient: return "gradient";
+    case Role::optimizer_state: return "optimizer_state";
+  }
+  return "";
+}
+
+/// A tensor as the framework sees it: sizes and strides over some storage. A view has an `alias_of`, the tensor that
+/// owns the storage; it costs nothing and keeps its owner alive. An owner lives from node `born` (which allocates it) up
+/// to, but not including, node `dies`.
+struct Tensor {
+  Shape shape;
+  Shape strides;
+  Elements storage{};  ///< elements of the allocation, where it owns one
+  const char* name = "";
+  TensorId alias_of = none;
+  NodeId born = 0;
+  NodeId dies = none;  ///< none: lives to the end
+  ScopeId scope = 0;
+  DType dtype = DType::bf16;
+  Role role = Role::activation;
+};
+
+/// Bytes that the owner asks the allocator for; a view asks for none.
+constexpr Bytes requested_bytes(const Tensor& t) {
+  return t.alias_of == none ? size_of(t.storage, t.dtype) : Bytes{};
+}
+
+}  // namespace vlmest

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejected with: no match for 'operator|invalid operands
+#include <vlmest/unit/units.hpp>
+
+using namespace vlmest;
+
+#ifdef REJECT
+constexpr auto product = Bytes(1) * 2.5;
+#else
+constexpr auto product = Bytes(1) * 2;
+#endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shows where a model's graph and a recorded trace differ:
+//   trace_diff CONFIG TRACE [--batch N] [--images N] [--size HxW] [--text N] [--eager] [--all-logits] [--phase P] [--max N]
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "compare.hpp"
+#include "recorded_model.hpp"
+
+int main(int argc, char** argv) {
+  conformance::Recording r;
+  std::string phase = "prefill";
+  int most = 20;
+  bool list = false;
+  for (int i = 1, n = 0; i < argc; ++i) {
+    auto is = [&](const char* f) { return std::strcmp(argv[i], f) == 0; };
+    if (is("--batch")) r.batch = std::atoll(argv[++i]);
+    else if (is("--images")) r.images = std::atoll(argv[++i]);
+    else if (is("--text")) r.text = std::atoll(argv[++i]);
+    else if (is("--size")) std::sscanf(argv[++i], "%ldx%ld", &r.height, &r.width);
+    else if (is("--eager")) r.eager = true;
+    else if (is("--all-logits")) r.all_logits = true;
+    else if (is("--phase")) phase = argv[++i];
+    else if (is("--max")) most = std::atoi(argv[++i]);
+    else if (is("--list")) list = true;
+    else (n++ == 0 ? r.config : r.trace) = argv[i];
+  }
+  try {
+    vlmest::Builder b;
+    conformance::build(b, r);
+    std::vector<conformance::TraceRow> trace;
+    for (auto& t : conformance::read_trace(r.trace))
+      if (t.phase == phase) trace.push_back(std::move(t));
+    const auto rows = conformance::rows_of(b.graph, phase.c_str());
+    if (list)
+      for (const auto& g : rows) {
+        std::printf("%s %s ->", g.module.c_str(), g.op.c_str());
+        for (const auto& o : g.outputs) std::printf(" %s", o.c_str());
+        std::printf(" | %ld %ld %ld\n", g.before, g.after, g.peak);
+      }
+    const auto c = conformance::compare(rows, trace);
+    std::printf("%s %s: %zu graph ops, %zu trace ops, %zu matched, %zu differences\n", r.trace.c_str(), phase.c_str(), rows.size(), trace.size(), c.matched, c.mismatches.size());
+    for (const auto& m : c.mismatches) {
+      if (most-- <= 0) break;
+      std::printf("  %s\n", m.what.c_str());
+    }
+    return c.mismatches.empty() ? 0 : 1;
+  } catch (const vlmest::Error& e) {
+    std::printf("error: %s: %s\nhint: %s\n", e.where.c_str(), e.what_happened.c_str(), e.hint.c_str());
+  } catch (const std::exception& e) {
+    std::printf("error: %s\n", e.what());
+  }
+  return 3;
+}
