@@ -35,6 +35,7 @@ class Value {
   DType dtype() const { return tensor().dtype; }
 
  private:
+  friend class Builder;
   void swap(Value& o) noexcept { std::swap(b_, o.b_); std::swap(id_, o.id_); }
   Builder* b_ = nullptr;
   TensorId id_ = none;
@@ -122,6 +123,12 @@ class Builder {
     if (--refs_[o] == 0) graph.tensors[o].dies = now();
   }
 
+  // ---- for copying recorded layers (graph/repeat.hpp)
+  std::int32_t references(TensorId id) const { return refs_[static_cast<std::size_t>(graph.owner(id))]; }
+  void references_resize() { refs_.resize(graph.tensors.size(), 0); }
+  /// Points v at another tensor; its old storage dies at node `dies`, or, where that is none, with its other holders.
+  inline void rebind(Value& v, TensorId to, NodeId dies);
+
  private:
   TensorId add_tensor(const char* name, Role role, DType dtype, const Shape& shape, const Shape& strides,
                       TensorId alias_of, Elements storage) {
@@ -150,6 +157,15 @@ inline void Value::reset() {
     b_ = nullptr;
     id_ = none;
   }
+}
+inline void Builder::rebind(Value& v, TensorId to, NodeId dies) {
+  if (dies != none && v) {
+    const auto old = static_cast<std::size_t>(graph.owner(v.id_));
+    refs_[old] = 0;
+    graph.tensors[old].dies = dies;
+    v.b_ = nullptr;
+  }
+  v = Value(*this, to);
 }
 inline const Tensor& Value::tensor() const { return b_->graph.tensor(id_); }
 

@@ -7,5 +7,7 @@
 #include <vlmest/graph/eager/pointwise.hpp>
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/graph/eager/reduce.hpp>
+#include <vlmest/graph/eager/resample.hpp>
+#include <vlmest/graph/eager/selection.hpp>
 #include <vlmest/graph/eager/view.hpp>
 // IWYU pragma: end_exports

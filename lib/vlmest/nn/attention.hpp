@@ -20,6 +20,7 @@ struct AttentionArgs {
   Value v;
   Value mask;
   bool causal = false;  ///< the module's own flag; a mask or a single query switches it off
+  bool fp32_softmax = true;  ///< eager attention casts its scores up for the softmax
 };
 
 /// What the attention interface returns; eager attention's weights stay alive as long as the caller keeps them.
@@ -38,7 +39,7 @@ inline Attended eager_attention(Context& c, const AttentionArgs& a) {
   Value values = repeat_kv(a.v, groups);
   Value weights = mul_scalar(matmul(a.q, transpose(keys, 2, 3)));
   if (a.mask) weights = add(weights, a.mask);
-  weights = to(softmax(weights, DType::fp32), t);
+  weights = a.fp32_softmax ? to(softmax(weights, DType::fp32), t) : softmax(weights, t);
   Value out = matmul(weights, values);
   Attended r;
   r.out = contiguous(transpose(out, 1, 2));

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include <vlmest/graph/repeat.hpp>
 #include <vlmest/nn/context.hpp>
 
 namespace vlmest {
@@ -53,5 +54,25 @@ inline void update(Context& c, CacheLayer& layer, Value& k, Value& v) {
   k = std::move(keys);
   v = std::move(values);
 }
+
+/// Runs the layers of a decoder one after the other; equal ones are recorded once and copied (graph/repeat.hpp).
+class DecoderStack {
+ public:
+  explicit DecoderStack(Context& c) : repeat_(c.b) {}
+
+  template <class Run>
+  Value operator()(const LayerRepeater::Layer& layer, const Value& x, CacheLayer& entry, Run&& run) {
+    const std::int64_t seen = entry.seen;
+    std::array<Value*, 2> state{&entry.keys, &entry.values};
+    Value y = repeat_(layer, x, state, std::forward<Run>(run));
+    if (entry.seen == seen) entry.seen += added_;
+    added_ = entry.seen - seen;
+    return y;
+  }
+
+ private:
+  LayerRepeater repeat_;
+  std::int64_t added_ = 0;  ///< tokens that each layer appends to its entry
+};
 
 }  // namespace vlmest

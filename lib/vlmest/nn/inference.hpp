@@ -21,9 +21,31 @@ inline void refill(Context& c, Cache& cache, std::int64_t seen) {
   }
 }
 
+/// Bytes of one cache entry's keys and values, and where its layer stands. A sliding layer's entry is what it keeps, though
+/// the storage behind it may be longer.
+struct CacheEntry {
+  ScopeId scope = 0;
+  Bytes bytes{};
+};
+inline std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
+  std::vector<CacheEntry> r;
+  for (const auto& l : cache.layers) {
+    if (!l.keys) continue;
+    const TensorId owner = c.b.graph.owner(l.keys.id());
+    r.push_back({c.b.graph.tensor(owner).scope, eager::data_bytes(l.keys) + eager::data_bytes(l.values)});
+  }
+  return r;
+}
+
+/// The caches of a build: after the prefill, and after the decode step.
+struct InferenceCaches {
+  std::vector<CacheEntry> prefill, decode;
+};
+
 /// Builds one forward over a prompt and one decode step over `decode_kv` tokens into c.b.graph: parameters and inputs,
 /// then the phases "prefill" and "decode". decode_kv counts the new token; 0 leaves the decode out.
-inline void build_inference(Context& c, const Vlm& vlm, const Sequences& s, std::int64_t decode_kv) {
+inline InferenceCaches build_inference(Context& c, const Vlm& vlm, const Sequences& s, std::int64_t decode_kv) {
+  InferenceCaches r;
   std::visit(
       [&](const auto& family) {
         auto model = make_model(c, family);
@@ -32,6 +54,7 @@ inline void build_inference(Context& c, const Vlm& vlm, const Sequences& s, std:
         c.b.begin_phase("prefill");
         prefill(c, model, inputs, s, cache);
         c.b.end_phase();
+        r.prefill = entries(c, cache);
         inputs = {};
         if (decode_kv < 1) return;
         if (decode_kv - 1 != s.seq) refill(c, cache, decode_kv - 1);
@@ -39,8 +62,10 @@ inline void build_inference(Context& c, const Vlm& vlm, const Sequences& s, std:
         c.b.begin_phase("decode");
         decode(c, model, next, cache);
         c.b.end_phase();
+        r.decode = entries(c, cache);
       },
       vlm.family);
+  return r;
 }
 
 }  // namespace vlmest

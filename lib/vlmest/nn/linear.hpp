@@ -20,19 +20,23 @@ inline Linear make_linear(Context& c, const char* name, std::int64_t in, std::in
   return l;
 }
 
-/// x[..., in] -> [..., out]. aten/src/ATen/native/Linear.cpp: with a bias and a contiguous input, addmm on the flattened
-/// rows; without a bias, mm; a non-contiguous input is copied by the reshape (mm), and its bias added afterwards.
-inline Value forward(Context& c, const Linear& l, Value arg) {
-  Value x = std::move(arg);
-  InScope in(c.b, l.scope);
-  Value w = eager::transpose(Value(c.b, l.weight), 0, 1);
+/// torch.nn.functional.linear: x[..., in], weight[out, in] -> [..., out]. aten/src/ATen/native/Linear.cpp: with a bias
+/// and a contiguous input, addmm on the flattened rows; without a bias, mm; a non-contiguous input is copied by the
+/// reshape (mm), and its bias added afterwards.
+inline Value linear(Value x, Value weight, Value bias) {
+  Value w = eager::transpose(std::move(weight), 0, 1);
   Shape out = x.shape();
   out[out.rank() - 1] = w.size(1);
   const std::int64_t k = x.size(-1);
-  if (l.bias != none && (x.shape().rank() == 2 || eager::is_contiguous(x)))
-    return eager::view(eager::mm(eager::view(std::move(x), {-1, k}), std::move(w), Value(c.b, l.bias)), out);
+  if (bias && (x.shape().rank() == 2 || eager::is_contiguous(x)))
+    return eager::view(eager::mm(eager::view(std::move(x), {-1, k}), std::move(w), std::move(bias)), out);
   Value y = eager::view(eager::mm(eager::reshape(std::move(x), {-1, k}), std::move(w)), out);
-  return l.bias == none ? y : eager::add(std::move(y), Value(c.b, l.bias));
+  return bias ? eager::add(std::move(y), std::move(bias)) : y;
+}
+
+inline Value forward(Context& c, const Linear& l, Value arg) {
+  InScope in(c.b, l.scope);
+  return linear(std::move(arg), Value(c.b, l.weight), l.bias == none ? Value() : Value(c.b, l.bias));
 }
 
 }  // namespace vlmest

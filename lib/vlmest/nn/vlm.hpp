@@ -4,14 +4,20 @@
 #include <string>
 #include <variant>
 
+#include <vlmest/nn/family/internvl.hpp>
 #include <vlmest/nn/family/llava.hpp>
+#include <vlmest/nn/family/llava_next.hpp>
+#include <vlmest/nn/family/llava_onevision.hpp>
+#include <vlmest/nn/family/mllama.hpp>
+#include <vlmest/nn/family/qwen3_vl.hpp>
+#include <vlmest/nn/family/qwen_vl.hpp>
 #include <vlmest/nn/tokens/tokens.hpp>
 
 namespace vlmest {
 
 /// Every assembly. A new family is a header with a config, its model, make_model, make_inputs, prefill and decode, and
 /// one word here.
-using Family = std::variant<LlavaFamily>;
+using Family = std::variant<LlavaFamily, LlavaNextFamily, LlavaOnevisionFamily, Qwen2VlFamily, Qwen2_5VlFamily, Qwen3VlFamily, InternVlFamily, MllamaFamily>;
 
 /// A vision-language model: what it is called, how it is put together, how it turns pixels into tokens.
 struct Vlm {

@@ -38,4 +38,24 @@ constexpr Cost cost(const Convolution& o) {
   return r;
 }
 
+/// What cuDNN takes from the allocator for a convolution of NCHW images of the given height, on compute capability 9.0.
+/// Its tensor-core kernels want channels last and, for up to eight input channels, channels padded to eight: input,
+/// weight and result are then converted through scratch. Otherwise it forms the product implicitly, without scratch.
+/// Which of the two is cuDNN's own heuristic; the borders are those of cuDNN 9.19, recorded over heights, widths,
+/// batches, types, patch sizes from 8 to 32 and 64 to 3200 result channels (with patches of 7 or 28 it converts nothing).
+constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
+  const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
+  const auto bytes = [&](std::int64_t a, std::int64_t b, std::int64_t c) {
+    return Bytes(up(size_of(Elements(checked_mul(checked_mul(a, b), c)), o.dtype).value(), 16));
+  };
+  const auto converted = [&](std::int64_t in, std::int64_t out) {
+    return bytes(o.batch, in, o.in_positions) + bytes(out, in, o.kernel) + bytes(o.batch, out, o.out_positions) + Bytes(16);
+  };
+  const bool few = o.in_channels < 4;
+  if (!is_half(o.dtype))
+    return !few || (o.kernel > 64 && checked_mul(o.batch, o.out_positions) > 1024) ? converted(o.in_channels, o.out_channels) : Bytes{};
+  if (!few || height < 399) return o.out_channels > 384 ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
+  return o.dtype == DType::fp16 && o.out_channels % 8 == 0 ? converted(o.in_channels, o.out_channels) : Bytes{};
+}
+
 }  // namespace vlmest

@@ -18,6 +18,7 @@ struct Cost {
   Flops flops{};         ///< as torch.utils.flop_counter.FlopCounterMode counts: products, convolutions, attention
                          ///< (dense), transforms; 0 for everything else
   Flops flops_causal{};  ///< the same with only the visible half of a causal attention
+  Flops uncounted{};     ///< arithmetic of products that FlopCounterMode has no formula for: it takes time all the same
   Bytes read{};
   Bytes written{};
   Bytes workspace{};  ///< scratch that the framework takes from its allocator for the duration of the op

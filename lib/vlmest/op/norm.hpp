@@ -12,7 +12,8 @@ struct Norm {
   std::int64_t rows = 1;
   std::int64_t width = 1;
   DType dtype = DType::bf16;
-  int parameters = 2;  ///< affine vectors of `width`: 2 weight and bias, 1 weight, 0 none
+  int parameters = 2;   ///< affine vectors of `width`: 2 weight and bias, 1 weight, 0 none
+  bool packed = false;  ///< the rows do not lie one after the other: a copy that does is made and normalised
 };
 
 /// Statistics that the op returns beside its result: aten/src/ATen/native/cuda/layer_norm_kernel.cu allocates mean and
@@ -24,10 +25,13 @@ constexpr Bytes statistics(const Norm& o) {
 
 constexpr Cost cost(const Norm& o) {
   const Bytes rows = size_of(Elements(checked_mul(o.rows, o.width)), o.dtype);
-  return {.read = rows + size_of(Elements(o.width), o.dtype) * o.parameters,
-          .written = rows + statistics(o),
+  const Bytes copy = o.packed ? rows : Bytes{};
+  return {.read = rows + copy + size_of(Elements(o.width), o.dtype) * o.parameters,
+          .written = rows + copy + statistics(o),
+          .workspace = copy,
           .engine = Engine::cuda_core,
-          .dtype = o.dtype};
+          .dtype = o.dtype,
+          .kernels = o.packed ? 2 : 1};
 }
 
 }  // namespace vlmest

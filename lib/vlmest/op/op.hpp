@@ -5,7 +5,8 @@
 
 #include <vlmest/op/attention.hpp>
 #include <vlmest/op/conv.hpp>
-#include <vlmest/op/fft.hpp>
+#include <vlmest/op/fft_cost.hpp>
+#include <vlmest/op/grouped_matmul.hpp>
 #include <vlmest/op/matmul.hpp>
 #include <vlmest/op/memory.hpp>
 #include <vlmest/op/norm.hpp>
@@ -14,7 +15,7 @@
 namespace vlmest {
 
 /// Every op that a graph can hold. A new op is a header with an aggregate and a `cost`, and one word here.
-using Op = std::variant<View, MemoryOp, Matmul, Attention, Convolution, Norm, Softmax, Fft, HostSync>;
+using Op = std::variant<View, MemoryOp, Matmul, GroupedMatmul, Attention, Convolution, Norm, Softmax, Fft, HostSync>;
 
 constexpr Cost cost(const Op& op) {
   return std::visit([](const auto& o) { return cost(o); }, op);

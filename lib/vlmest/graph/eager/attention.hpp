@@ -23,14 +23,14 @@ inline Value float_mask(Value mask, DType t) {
 }
 
 /// cuDNN: seed and offset on the device, the result in q's layout, scratch.
-inline Value cudnn_attention(const Attention& op, Value q, Value k, Value v, Value mask) {
+inline Value cudnn_attention(const Attention& op, Value q, Value k, Value v, Value mask, int multiprocessors) {
   Builder& b = q.builder();
   const Shape s{op.batch, op.heads, op.q_len, op.v_dim};
   const TensorId seed = b.result(DType::int64, Shape{}, "philox_seed"), offset = b.result(DType::int64, Shape{}, "philox_offset");
   const TensorId out = b.result(op.dtype, s, strides_like(q.tensor(), s), "attention");
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
   const std::array<TensorId, 3> outs{out, seed, offset};
-  b.emit("_scaled_dot_product_cudnn_attention", op, ins, outs, {cudnn_workspace(op)});
+  b.emit("_scaled_dot_product_cudnn_attention", op, ins, outs, {cudnn_workspace(op, multiprocessors)});
   Value r(b, out);
   Value drop_seed(b, seed), drop_offset(b, offset);
   return r;
@@ -139,7 +139,7 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
   op.backend = choose_backend(call);
   mask = float_mask(std::move(mask), op.dtype);
   switch (op.backend) {
-    case AttentionBackend::cudnn: return cudnn_attention(op, q, k, v, mask);
+    case AttentionBackend::cudnn: return cudnn_attention(op, q, k, v, mask, device.multiprocessors);
     case AttentionBackend::flash: return flash_backend(op, q, k, v, device.multiprocessors);
     case AttentionBackend::efficient: return efficient_attention(op, q, k, v, mask);
     case AttentionBackend::math: break;

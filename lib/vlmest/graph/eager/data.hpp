@@ -6,7 +6,11 @@
 /// Data movement: concatenation, gathers, scatters, fills, padding.
 namespace vlmest::eager {
 
-/// torch.cat along `dim`; empty tensors are skipped, as torch skips them.
+/// Kernels of a copy into a fresh row-major tensor: a contiguous source goes by cudaMemcpyAsync
+/// (aten/src/ATen/native/cuda/Copy.cu, copy_device_to_device).
+inline int copy_kernels(const Value& source) { return is_contiguous(source) ? 0 : 1; }
+
+/// torch.cat along `dim`; empty tensors are skipped, as torch skips them; what remains of one is a plain copy.
 inline Value cat(std::span<Value> in, int dim) {
   Builder& b = in[0].builder();
   const Value* first = nullptr;
@@ -25,9 +29,10 @@ inline Value cat(std::span<Value> in, int dim) {
   Shape s = first->shape();
   s[wrap(dim, s.rank())] = n;
   const DType t = first->dtype();
+  const int kernels = s == first->shape() ? copy_kernels(*first) : 1;
   const TensorId out = b.result(t, s, "cat");
   const std::array<TensorId, 1> outs{out};
-  b.emit("cat", MemoryOp{.read = moved, .written = moved, .dtype = t}, ids, outs);
+  b.emit("cat", MemoryOp{.read = moved, .written = moved, .dtype = t, .kernels = kernels}, ids, outs);
   Value r(b, out);
   for (auto& v : in) v.reset();
   return r;
@@ -44,10 +49,11 @@ inline Value stack(std::span<Value> in, int dim) {
   const DType t = in[0].dtype();
   std::vector<TensorId> ids;
   for (auto& v : in) ids.push_back(v.id());
+  const int kernels = in.size() == 1 ? copy_kernels(in[0]) : 1;
   const TensorId out = b.result(t, s, "stack");
   const std::array<TensorId, 1> outs{out};
   const Bytes moved = size_of(numel(s), t);
-  b.emit("stack", MemoryOp{.read = moved, .written = moved, .dtype = t}, ids, outs);
+  b.emit("stack", MemoryOp{.read = moved, .written = moved, .dtype = t, .kernels = kernels}, ids, outs);
   Value r(b, out);
   for (auto& v : in) v.reset();
   return r;
@@ -128,8 +134,9 @@ inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
   Builder& b = a.builder();
   const DType t = a.dtype();
   const Bytes w = size_of(numel(s), t);
+  const int kernels = numel(s) == numel(a.shape()) ? copy_kernels(a) : 1;
   const TensorId r = b.result(t, s, "repeat");
-  return emit1(b, "repeat", MemoryOp{.read = w, .written = w, .dtype = t}, r, {}, a);
+  return emit1(b, "repeat", MemoryOp{.read = w, .written = w, .dtype = t, .kernels = kernels}, r, {}, a);
 }
 /// self.copy_(source).
 inline Value copy_(Value self, Value source) { return pointwise_("copy_", std::move(self), std::move(source)); }

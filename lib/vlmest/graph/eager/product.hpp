@@ -48,8 +48,8 @@ inline Value layer_norm(Value a, Value weight, Value bias) {
   const DType t = a.dtype();
   const std::int64_t width = a.size(-1);
   const Norm op{.rows = numel(a.shape()).value() / width, .width = width, .dtype = t,
-                .parameters = (weight ? 1 : 0) + (bias ? 1 : 0)};
-  const Bytes copy = is_contiguous(a) ? Bytes{} : data_bytes(a);
+                .parameters = (weight ? 1 : 0) + (bias ? 1 : 0), .packed = !is_contiguous(a)};
+  const Bytes copy = op.packed ? data_bytes(a) : Bytes{};
   Shape stats = a.shape();
   stats[stats.rank() - 1] = 1;
   const DType acc = is_half(t) ? DType::fp32 : t;
@@ -65,8 +65,8 @@ inline Value layer_norm(Value a, Value weight, Value bias) {
   return r;
 }
 
-/// A 2-D convolution of NCHW 16-bit data: cuDNN works on NHWC with channels padded to eight, so input, weight and
-/// result are converted through scratch (recorded peaks of patch convolutions agree to the byte; 16 B are its own).
+/// A 2-D convolution of NCHW data. Where cuDNN converts to its own layout (op/conv.hpp, conv_scratch), input, weight and
+/// result take a kernel each.
 inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   Builder& b = x.builder();
   const DType t = x.dtype();
@@ -74,15 +74,22 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   const std::int64_t oh = (x.size(2) - kh) / stride + 1, ow = (x.size(3) - kw) / stride + 1;
   Convolution op{.batch = batch, .in_channels = ci, .out_channels = co, .in_positions = checked_mul(x.size(2), x.size(3)),
                  .out_positions = checked_mul(oh, ow), .kernel = checked_mul(kh, kw), .dtype = t, .bias = static_cast<bool>(bias)};
-  const std::int64_t pad = round_up(ci, 8);
   const TensorId r = b.result(t, Shape{batch, co, oh, ow}, "convolution");
-  if (is_half(t)) {
-    op.workspace = size_of(Elements(checked_mul(checked_mul(batch, pad), op.in_positions)), t) +
-                   size_of(Elements(checked_mul(checked_mul(co, pad), op.kernel)), t) +
-                   size_of(Elements(checked_mul(checked_mul(batch, co), op.out_positions)), t) + Bytes(16);
-    op.kernels = bias ? 5 : 4;
-  }
+  op.workspace = conv_scratch(op, x.size(2));
+  op.kernels = (op.workspace > Bytes{} ? 4 : 1) + (bias ? 1 : 0);
   return emit1(b, "convolution", op, r, {op.workspace}, x, weight, bias);
+}
+
+/// A 3-D convolution whose kernel covers its whole input: x[N, C, T, H, W] with weight[O, C, T, H, W] to
+/// [N, O, 1, 1, 1]. The Qwen line's patch embedding. cuDNN needs no scratch for it (recorded peaks).
+inline Value patch_conv3d(Value x, Value weight, Value bias) {
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const std::int64_t n = x.size(0), taps = checked_mul(checked_mul(weight.size(2), weight.size(3)), weight.size(4));
+  const Convolution op{.batch = n, .in_channels = x.size(1), .out_channels = weight.size(0), .in_positions = taps,
+                       .out_positions = 1, .kernel = taps, .dtype = t, .bias = static_cast<bool>(bias), .kernels = bias ? 2 : 1};
+  const TensorId r = b.result(t, Shape{n, op.out_channels, 1, 1, 1}, "convolution");
+  return emit1(b, "convolution", op, r, {}, x, weight, bias);
 }
 
 }  // namespace vlmest::eager

@@ -59,6 +59,13 @@ inline Value cumsum(Value a, DType out) {
                     .kernels = (vector ? 2 : 1) + (cast > Bytes{} ? 1 : 0)};
   return emit1(b, "cumsum", op, r, {cast, scan}, a);
 }
+/// torch._is_all_true of one boolean: a copy of it on the device, no kernel (recorded).
+inline Value is_all_true(Value a) {
+  Builder& b = a.builder();
+  const TensorId r = b.result(DType::boolean, Shape{}, "_is_all_true");
+  return emit1(b, "_is_all_true",
+               MemoryOp{.read = Bytes(1), .written = Bytes(1), .dtype = DType::boolean, .kernels = 0}, r, {}, a);
+}
 /// item(): the host waits for one element.
 inline void item(Value a) {
   Builder& b = a.builder();

@@ -16,7 +16,8 @@ inline TowerFacts facts(const VisionConfig& v) {
   return std::visit(
       [](const auto& g) {
         using G = std::remove_cvref_t<decltype(g)>;
-        return TowerFacts{g.hidden, g.layers, g.image_size, g.patch_size, std::is_same_v<G, ClipVision>};
+        return TowerFacts{g.hidden, g.layers, g.image_size, g.patch_size,
+                          std::is_same_v<G, ClipVision> || std::is_same_v<G, InternVitVision>};
       },
       v);
 }
@@ -26,13 +27,19 @@ inline LlavaFamily read_llava_parts(const Reader& r, const VisionConfig& default
                                     std::int64_t default_layer, std::string_view default_select) {
   const Reader v = r.object("vision_config"), t = r.object("text_config");
   LlavaFamily f;
-  f.vision = r.given("vision_config") ? read_tower(v, v.string("model_type", "clip_vision_model")) : default_tower;
-  f.language = read_decoder(t, t.string("model_type", default_text));
+  const bool siglip = std::holds_alternative<SiglipVision>(default_tower);
+  const std::string tower = v.string("model_type", siglip ? "siglip_vision_model" : "clip_vision_model");
+  f.vision = r.given("vision_config") ? read_tower(v, tower) : default_tower;
+  const std::string text_type = t.string("model_type", default_text);
+  f.language = read_decoder(t, text_type);
   f.feature_layers = r.integers("vision_feature_layer", {default_layer});
+  f.layer_list = r.given("vision_feature_layer") && r.value()["vision_feature_layer"].is_array();
   const std::string select = r.string("vision_feature_select_strategy", default_select);
   if (select != "default" && select != "full") r.fail("vision_feature_select_strategy", "expected \"default\" or \"full\"");
   f.drop_first = select == "default";
-  f.tied = r.boolean("tie_word_embeddings", false);
+  // The key of the text_config counts too; Gemma's and Cohere's configs tie by default.
+  const bool text_ties = text_type.starts_with("gemma") || text_type.starts_with("cohere");
+  f.tied = r.boolean("tie_word_embeddings", false) || t.boolean("tie_word_embeddings", text_ties);
   const TowerFacts g = facts(f.vision);
   if (f.feature_layers.empty()) r.fail("vision_feature_layer", "the list is empty");
   for (auto l : f.feature_layers)

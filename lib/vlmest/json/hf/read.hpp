@@ -5,7 +5,13 @@
 #include <string>
 #include <string_view>
 
+#include <vlmest/json/hf/internvl.hpp>
 #include <vlmest/json/hf/llava.hpp>
+#include <vlmest/json/hf/llava_next.hpp>
+#include <vlmest/json/hf/llava_onevision.hpp>
+#include <vlmest/json/hf/mllama.hpp>
+#include <vlmest/json/hf/qwen3_vl.hpp>
+#include <vlmest/json/hf/qwen_vl.hpp>
 
 namespace vlmest::json::hf {
 
@@ -16,6 +22,14 @@ struct Entry {
 };
 inline constexpr std::array families{
     Entry{"llava", read_llava},
+    Entry{"llava_next", read_llava_next},
+    Entry{"llava_onevision", read_llava_onevision},
+    Entry{"qwen2_vl", read_qwen2_vl},
+    Entry{"qwen2_5_vl", read_qwen2_5_vl},
+    Entry{"qwen3_vl", read_qwen3_vl},
+    Entry{"qwen3_vl_moe", read_qwen3_vl_moe},
+    Entry{"internvl", read_internvl},
+    Entry{"mllama", read_mllama},
 };
 
 /// "llava, llava_next, …".

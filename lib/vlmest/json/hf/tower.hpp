@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include <vlmest/json/hf/intern_vit.hpp>
 #include <vlmest/json/hf/vision.hpp>
 
 namespace vlmest::json::hf {
@@ -16,6 +17,7 @@ struct TowerEntry {
 inline constexpr std::array towers{
     TowerEntry{"clip_vision_model", read_clip},
     TowerEntry{"siglip_vision_model", read_siglip},
+    TowerEntry{"internvl_vision", read_intern_vit},
 };
 
 /// The vision_config `r` of model_type `type`; throws Error naming the known ones.

@@ -31,10 +31,11 @@ Vision vit(const Reader& r, Vision d, std::string_view activation) {
 /// models/clip/configuration_clip.py, CLIPVisionConfig.
 inline VisionConfig read_clip(const Reader& r) { return vit(r, ClipVision{}, "quick_gelu"); }
 
-/// models/siglip/configuration_siglip.py, SiglipVisionConfig; vision_use_head is read where a config has it.
+/// models/siglip/configuration_siglip.py, SiglipVisionConfig; an absent vision_use_head means a head, null
+/// none.
 inline VisionConfig read_siglip(const Reader& r) {
   SiglipVision d = vit(r, SiglipVision{}, "gelu_pytorch_tanh");
-  d.head = r.boolean("vision_use_head", true);
+  d.head = !r.is_null("vision_use_head") && r.boolean("vision_use_head", true);
   return d;
 }
 

@@ -51,24 +51,30 @@ struct LlamaDecoder {
   Rope rope;
 };
 
+/// The parts of a layer in the order of LlamaDecoderLayer.__init__: attention, feed-forward, norms.
+inline void make_llama_attention(Context& c, const LlamaConfig& g, LlamaLayer& l) {
+  Module a(c, "self_attn");
+  l.attention_scope = a.scope;
+  l.q = make_linear(c, "q_proj", g.hidden, checked_mul(g.heads, g.head_dim), g.qkv_bias);
+  l.k = make_linear(c, "k_proj", g.hidden, checked_mul(g.kv_heads, g.head_dim), g.qkv_bias);
+  l.v = make_linear(c, "v_proj", g.hidden, checked_mul(g.kv_heads, g.head_dim), g.qkv_bias);
+  l.o = make_linear(c, "o_proj", checked_mul(g.heads, g.head_dim), g.hidden, g.o_bias);
+  if (g.qk_norm) {
+    l.q_norm = make_rms_norm(c, "q_norm", g.head_dim);
+    l.k_norm = make_rms_norm(c, "k_norm", g.head_dim);
+  }
+}
+inline void make_llama_norms(Context& c, const LlamaConfig& g, LlamaLayer& l) {
+  l.input_norm = make_rms_norm(c, "input_layernorm", g.hidden);
+  l.post_attention_norm = make_rms_norm(c, "post_attention_layernorm", g.hidden);
+}
+
 inline LlamaLayer make_llama_layer(Context& c, const LlamaConfig& g, std::int32_t index) {
   Module m(c, "layers", index);
   LlamaLayer l{.scope = m.scope};
-  {
-    Module a(c, "self_attn");
-    l.attention_scope = a.scope;
-    l.q = make_linear(c, "q_proj", g.hidden, checked_mul(g.heads, g.head_dim), g.qkv_bias);
-    l.k = make_linear(c, "k_proj", g.hidden, checked_mul(g.kv_heads, g.head_dim), g.qkv_bias);
-    l.v = make_linear(c, "v_proj", g.hidden, checked_mul(g.kv_heads, g.head_dim), g.qkv_bias);
-    l.o = make_linear(c, "o_proj", checked_mul(g.heads, g.head_dim), g.hidden, g.o_bias);
-    if (g.qk_norm) {
-      l.q_norm = make_rms_norm(c, "q_norm", g.head_dim);
-      l.k_norm = make_rms_norm(c, "k_norm", g.head_dim);
-    }
-  }
+  make_llama_attention(c, g, l);
   l.mlp = make_gated_mlp(c, "mlp", g.hidden, g.intermediate, g.mlp_bias, g.activation);
-  l.input_norm = make_rms_norm(c, "input_layernorm", g.hidden);
-  l.post_attention_norm = make_rms_norm(c, "post_attention_layernorm", g.hidden);
+  make_llama_norms(c, g, l);
   return l;
 }
 
@@ -117,9 +123,10 @@ inline Attended self_attention(Context& c, const LlamaConfig& g, const LlamaLaye
   return a;
 }
 
-/// modeling_llama.py, LlamaDecoderLayer.forward.
-inline Value forward(Context& c, const LlamaConfig& g, const LlamaLayer& l, Value arg, const Value& mask,
-                     const CosSin& positions, CacheLayer& cache) {
+/// modeling_llama.py, LlamaDecoderLayer.forward; `feed_forward` runs what stands in the place of its MLP.
+template <class FeedForward>
+Value llama_layer(Context& c, const LlamaConfig& g, const LlamaLayer& l, Value arg, const Value& mask,
+                  const CosSin& positions, CacheLayer& cache, FeedForward&& feed_forward) {
   using namespace eager;
   Value x = std::move(arg);
   InScope in(c.b, l.scope);
@@ -130,9 +137,14 @@ inline Value forward(Context& c, const LlamaConfig& g, const LlamaLayer& l, Valu
   x = add(residual, x);
   residual = x;
   x = forward(c, l.post_attention_norm, x);
-  x = forward(c, l.mlp, x);
+  x = feed_forward(x);
   x = add(residual, x);
   return x;
+}
+
+inline Value forward(Context& c, const LlamaConfig& g, const LlamaLayer& l, Value arg, const Value& mask,
+                     const CosSin& positions, CacheLayer& cache) {
+  return llama_layer(c, g, l, std::move(arg), mask, positions, cache, [&](const Value& x) { return forward(c, l.mlp, x); });
 }
 
 inline Value embed(Context& c, const LlamaDecoder& d, const Value& input_ids) {
@@ -159,9 +171,12 @@ inline Value forward(Context& c, const LlamaDecoder& d, Value arg, const Value& 
   }
   Value x = embeds;
   CosSin positions = forward(c, d.rope, position_ids);
+  DecoderStack stack(c);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
+    const LlamaLayer& l = d.layers[i];
     CacheLayer& entry = cache.layers[i];
-    x = forward(c, g, d.layers[i], x, entry.window ? sliding : full, positions, entry);
+    x = stack({entry.window ? 1 : 0, l.scope, l.q.weight}, x, entry,
+              [&](const Value& h) { return forward(c, g, l, h, entry.window ? sliding : full, positions, entry); });
   }
   return forward(c, d.norm, x);
 }

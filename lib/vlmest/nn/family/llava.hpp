@@ -15,7 +15,8 @@ struct LlavaFamily {
   VisionConfig vision;
   Mlp2Projector projector;
   DecoderConfig language;
-  std::vector<std::int64_t> feature_layers{-2};  ///< hidden states that are used, concatenated
+  std::vector<std::int64_t> feature_layers{-2};  ///< vision_feature_layer
+  bool layer_list = false;                       ///< given as a list: the states are concatenated, one or many
   bool drop_first = true;                        ///< vision_feature_select_strategy "default"
   bool tied = false;
 };
@@ -67,12 +68,11 @@ inline std::vector<Value> image_features(Context& c, const LlavaModel& m, const 
   const LlavaFamily& g = *m.config;
   TowerOutput tower = forward(c, m.vision, {pixels, s.images, true});
   auto pick = [&](std::int64_t layer) {
-    const auto n = static_cast<std::int64_t>(tower.hidden_states.size());
-    Value h = tower.hidden_states.at(static_cast<std::size_t>(layer < 0 ? layer + n : layer));
+    const Value& h = hidden_state(tower, layer);
     return g.drop_first ? slice(h, 1, 1, h.size(1)) : h;
   };
   Value selected;
-  if (g.feature_layers.size() == 1) {
+  if (!g.layer_list) {
     selected = pick(g.feature_layers.front());
   } else {
     std::vector<Value> pool;

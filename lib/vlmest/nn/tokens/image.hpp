@@ -30,7 +30,9 @@ struct ImageLayout {
   Grid tile_grid{1, 1};            ///< tiles that cover the canvas, without the thumbnail
   Grid patches;                    ///< tower patches of one tile
   std::int64_t tower_tokens = 0;   ///< tower tokens of one tile, class token included
-  std::int64_t llm_tokens = 0;     ///< placeholder positions that receive image features (newline features included)
+  /// Placeholder positions in the LLM's sequence, each for one image feature (newline features included). Mllama's
+  /// single placeholder receives none: its features reach the LLM through cross_tokens only.
+  std::int64_t llm_tokens = 0;
   std::int64_t text_overhead = 0;  ///< further tokens that the processor writes around and between them
   std::int64_t cross_tokens = 0;   ///< keys and values of the cross-attention layers (Mllama)
   Grid unpadded;                   ///< any-resolution rules: feature grid after the padding is cut off; else empty

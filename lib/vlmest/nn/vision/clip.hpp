@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <vlmest/graph/repeat.hpp>
 #include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/mlp.hpp>
@@ -162,8 +163,9 @@ inline TowerOutput forward(Context& c, const ClipTower& t, const TowerInput& inp
   x = forward(c, t.pre_norm, x);
   if (input.keep_hidden_states) out.hidden_states.push_back(x);
   out.last = x;
+  LayerRepeater repeat(c.b);
   for (const auto& l : t.layers) {
-    out.last = forward(c, l, out.last, t.config->heads);
+    out.last = repeat({0, l.scope, l.k.weight}, out.last, {}, [&](const Value& h) { return forward(c, l, h, t.config->heads); });
     if (input.keep_hidden_states) out.hidden_states.push_back(out.last);
   }
   out.pooled = forward(c, t.post_norm, select(out.last, 1, 0));

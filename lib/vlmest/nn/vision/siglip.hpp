@@ -110,35 +110,51 @@ inline Value siglip_embeddings(Context& c, const SiglipTower& t, const Value& pi
   return x;
 }
 
-/// modeling_siglip.py, SiglipMultiheadAttentionPoolingHead.forward through torch's multi_head_attention_forward: packed
-/// weights split into the query's part and the joint part of keys and values.
+/// torch.nn.MultiheadAttention of probe[B, 1, E] over tokens[B, L, E], batch first. Queries and tokens differ, so it
+/// takes the written-out path, and as its weights are asked for (and then dropped), that one forms them (torch 2.11,
+/// torch/nn/functional.py, _in_projection_packed and multi_head_attention_forward).
+inline Value pooling_attention(Context& c, const SiglipHead& h, std::int64_t heads, const Value& probe,
+                                const Value& tokens) {
+  using namespace eager;
+  InScope in(c.b, h.attention_scope);
+  const std::int64_t batch = tokens.size(0), length = tokens.size(1), width = tokens.size(2), head_dim = width / heads;
+  auto part = [&](TensorId t, std::int64_t from, std::int64_t to) { return slice(Value(c.b, t), 0, from, to); };
+  Value q = linear(transpose(probe, 1, 0), part(h.in_weight, 0, width), part(h.in_bias, 0, width));
+  Value kv = linear(transpose(tokens, 1, 0), part(h.in_weight, width, 3 * width), part(h.in_bias, width, 3 * width));
+  kv = view(kv, {length, batch, 2, width});
+  kv = contiguous(squeeze(transpose(unsqueeze(kv, 0), 0, -2), -2));
+  Value k = select(kv, 0, 0), v = select(kv, 0, 1);
+  kv.reset();
+  if (c.fused()) {
+    auto by_head = [&](Value& x) { x = permute(view(x, {x.size(0), batch, heads, head_dim}), {1, 2, 0, 3}); };
+    by_head(q);
+    by_head(k);
+    by_head(v);
+    Value out = reshape(attend(c, {q, k, v, {}, false}).out, {batch, width});
+    return view(linear(std::move(out), Value(c.b, h.out.weight), Value(c.b, h.out.bias)), {batch, 1, width});
+  }
+  auto fold_heads = [&](Value& x) { x = transpose(view(x, {x.size(0), batch * heads, head_dim}), 0, 1); };
+  fold_heads(q);
+  fold_heads(k);
+  fold_heads(v);
+  Value scaled = mul_scalar(q);
+  Value weights = matmul(scaled, transpose(k, -2, -1));
+  weights = softmax(weights, weights.dtype());
+  Value out = matmul(weights, v);
+  out = view(contiguous(transpose(out, 0, 1)), {batch, width});
+  out = linear(out, Value(c.b, h.out.weight), Value(c.b, h.out.bias));
+  out = view(out, {1, batch, width});
+  weights = view(weights, {batch, heads, 1, length});
+  weights = mean(weights, 1, false);
+  return transpose(out, 1, 0);
+}
+
+/// modeling_siglip.py, SiglipMultiheadAttentionPoolingHead.forward.
 inline Value forward(Context& c, const SiglipHead& h, const SiglipVision& g, const Value& tokens) {
   using namespace eager;
   InScope in(c.b, h.scope);
-  const std::int64_t n = tokens.size(0), length = tokens.size(1), head_dim = g.hidden / g.heads;
-  Value probe = repeat(Value(c.b, h.probe), {n, 1, 1});
-  Value x;
-  {
-    InScope attention(c.b, h.attention_scope);
-    Value query = transpose(probe, 0, 1), source = transpose(tokens, 0, 1);
-    const Linear q{.scope = h.attention_scope, .weight = h.in_weight, .bias = h.in_bias};
-    auto project = [&](Value y, std::int64_t from, std::int64_t to) {
-      const std::int64_t rows = numel(y.shape()).value() / g.hidden;
-      Value w = transpose(slice(Value(c.b, q.weight), 0, from, to), 0, 1);
-      Value bias = slice(Value(c.b, q.bias), 0, from, to);
-      return mm(reshape(std::move(y), {rows, g.hidden}), std::move(w), std::move(bias));
-    };
-    Value qs = project(query, 0, g.hidden);
-    Value kv = project(source, g.hidden, 3 * g.hidden);
-    Value both = clone_contiguous(permute(view(kv, {length, n, 2, g.hidden}), {2, 0, 1, 3}));
-    kv.reset();
-    qs = view(qs, {n, g.heads, 1, head_dim});
-    Value k = permute(view(select(both, 0, 0), {length, n, g.heads, head_dim}), {1, 2, 0, 3});
-    Value v = permute(view(select(both, 0, 1), {length, n, g.heads, head_dim}), {1, 2, 0, 3});
-    Value out = scaled_dot_product_attention(qs, k, v, {}, false, {c.plan.compute_capability, c.plan.multiprocessors});
-    out = reshape(permute(out, {2, 0, 1, 3}), {n, g.hidden});
-    x = transpose(view(forward(c, h.out, out), {1, n, g.hidden}), 0, 1);
-  }
+  Value probe = repeat(Value(c.b, h.probe), {tokens.size(0), 1, 1});
+  Value x = pooling_attention(c, h, g.heads, probe, tokens);
   Value residual = x;
   x = forward(c, h.norm, x);
   Value y = forward(c, h.mlp, x);
@@ -153,8 +169,9 @@ inline TowerOutput forward(Context& c, const SiglipTower& t, const TowerInput& i
   Value x = siglip_embeddings(c, t, input.pixels);
   if (input.keep_hidden_states) out.hidden_states.push_back(x);
   Value last = x;
+  LayerRepeater repeat(c.b);
   for (const auto& l : t.layers) {
-    last = forward(c, l, last, t.config->heads);
+    last = repeat({0, l.scope, l.k.weight}, last, {}, [&](const Value& h) { return forward(c, l, h, t.config->heads); });
     if (input.keep_hidden_states) out.hidden_states.push_back(last);
   }
   out.last = forward(c, t.post_norm, last);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include <vlmest/graph/graph.hpp>
+
+namespace vlmest {
+
+/// Most bytes that one spectral block holds for its transforms at one time.
+struct FftBuffers {
+  ScopeId scope = 0;
+  Bytes bytes{};
+};
+
+/// A spectral block is a scope that runs transforms. Its buffers are the storages that it makes (fp32 copies, spectra,
+/// products, results) and the scratch of its ops (clones, work areas). One entry for each run of such a scope's nodes.
+inline std::vector<FftBuffers> fft_buffers(const Graph& g) {
+  std::vector<FftBuffers> r;
+  std::vector<bool> spectral(g.scopes.size(), false);
+  bool any = false;
+  for (const auto& n : g.nodes)
+    if (std::holds_alternative<Fft>(n.op)) any = spectral[static_cast<std::size_t>(n.scope)] = true;
+  if (!any) return r;
+  std::vector<TensorId> live;
+  for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+    const Node& n = g.nodes[i];
+    if (!spectral[static_cast<std::size_t>(n.scope)]) continue;
+    const auto id = static_cast<NodeId>(i);
+    if (r.empty() || r.back().scope != n.scope) {
+      r.push_back({.scope = n.scope});
+      live.clear();
+    }
+    std::erase_if(live, [&](TensorId t) { return g.tensor(t).dies != none && g.tensor(t).dies <= id; });
+    Bytes now{};
+    for (TensorId t : g.outputs(n))
+      if (g.tensor(t).alias_of == none && g.tensor(t).born == id) live.push_back(t);
+    for (TensorId t : live) now += requested_bytes(g.tensor(t));
+    for (Bytes b : g.scratch_of(n)) now += b;
+    r.back().bytes = std::max(r.back().bytes, now);
+  }
+  return r;
+}
+
+}  // namespace vlmest

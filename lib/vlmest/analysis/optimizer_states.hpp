@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/plan/plan.hpp>
+#include <vlmest/tensor/tensor.hpp>
+
+namespace vlmest {
+
+/// Bytes of state that an optimizer keeps on the GPU for one parameter, in the parameter's type where not said
+/// otherwise.
+/// - adamw: two moments; the step count lives on the host (torch/optim/adamw.py, _init_group).
+/// - adamw_fused: two moments and an fp32 step count.
+/// - adamw_8bit: two moments of one byte an element with an fp32 scale for every 256 of them; parameters of fewer than
+///   4,096 elements keep two fp32 moments (bitsandbytes, optim/optimizer.py, init_state).
+/// - sgd: nothing; sgd_momentum: one buffer.
+/// - adafactor: a row and a column of the last two dimensions, or one vector, in fp32 (transformers/optimization.py,
+///   Adafactor.step).
+inline Bytes optimizer_bytes(Optimizer o, const Tensor& p) {
+  const Elements n = p.storage;
+  const Bytes own = size_of(n, p.dtype);
+  switch (o) {
+    case Optimizer::adamw: return own * 2;
+    case Optimizer::adamw_fused: return own * 2 + size_of(Elements(1), DType::fp32);
+    case Optimizer::adamw_8bit:
+      if (n < Elements(4096)) return size_of(n, DType::fp32) * 2;
+      return (size_of(n, DType::uint8) + size_of(Elements((n.value() + 255) / 256), DType::fp32)) * 2;
+    case Optimizer::sgd: return Bytes{};
+    case Optimizer::sgd_momentum: return own;
+    case Optimizer::adafactor: {
+      if (p.shape.rank() < 2) return size_of(n, DType::fp32);
+      const Elements rows{n.value() / p.shape[-1]}, columns{n.value() / p.shape[-2]};
+      return size_of(rows + columns, DType::fp32);
+    }
+  }
+  return Bytes{};
+}
+
+}  // namespace vlmest

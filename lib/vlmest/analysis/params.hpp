@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/graph.hpp>
+
+namespace vlmest {
+
+/// Parameters by component; a tied weight counts once, the output head belongs to the language model. What belongs to
+/// the model as a whole (LLaVA's image_newline) counts with the projector.
+struct Parameters {
+  Elements vision{}, projector{}, language{};
+  Elements total() const { return vision + projector + language; }
+};
+
+inline Parameters parameters(const Graph& g) {
+  Parameters p;
+  for (const auto& t : g.tensors) {
+    if (t.role != Role::weight) continue;
+    switch (g.scopes[static_cast<std::size_t>(t.scope)].part) {
+      case Part::vision: p.vision += t.storage; break;
+      case Part::language: p.language += t.storage; break;
+      default: p.projector += t.storage; break;
+    }
+  }
+  return p;
+}
+
+}  // namespace vlmest

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/analysis/roofline.hpp>
+#include <vlmest/graph/graph.hpp>
+
+namespace vlmest {
+
+/// Sums over nodes: work, bytes, kernels, and time on the pure roofline.
+struct Work {
+  Flops flops{};
+  Flops flops_causal{};
+  Bytes read{}, written{};
+  std::int64_t kernels = 0;
+  Seconds time{};  ///< of each op the largest of its three limits, added up
+  Seconds compute_bound{}, memory_bound{}, launch_bound{};  ///< the same time, by what limits each op
+
+  Work& operator+=(const Work& o) {
+    flops += o.flops;
+    flops_causal += o.flops_causal;
+    read += o.read;
+    written += o.written;
+    kernels = checked_add(kernels, o.kernels);
+    time += o.time;
+    compute_bound += o.compute_bound;
+    memory_bound += o.memory_bound;
+    launch_bound += o.launch_bound;
+    return *this;
+  }
+};
+
+inline double intensity(const Work& w) { return intensity(w.flops, w.read + w.written); }
+
+/// What limits most of the time.
+inline Bound bound(const Work& w) {
+  if (w.compute_bound >= w.memory_bound && w.compute_bound >= w.launch_bound) return Bound::compute;
+  return w.memory_bound >= w.launch_bound ? Bound::memory : Bound::launch;
+}
+
+/// One op on the pure roofline of a device.
+inline Work work(const Cost& c, const Device& device) {
+  Work w{.flops = c.flops, .flops_causal = c.flops_causal, .read = c.read, .written = c.written, .kernels = c.kernels};
+  if (c.kernels == 0) return w;
+  const Flops counted = c.engine == Engine::none ? Flops{} : c.flops_causal;
+  const Roofline r = roofline(counted, c.read, c.written, c.dtype, c.engine == Engine::tensor_core, device, c.kernels);
+  w.time = r.time();
+  switch (r.bound()) {
+    case Bound::compute: w.compute_bound = w.time; break;
+    case Bound::memory: w.memory_bound = w.time; break;
+    default: w.launch_bound = w.time; break;
+  }
+  return w;
+}
+
+inline Work work(const Graph& g, NodeId first, NodeId last, const Device& device) {
+  Work w;
+  for (NodeId n = first; n < last; ++n) w += work(cost(g.node(n).op), device);
+  return w;
+}
+
+}  // namespace vlmest

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/eager/data.hpp>
+
+/// Selection whose size the host has to learn, and indices that stand on the host.
+namespace vlmest::eager {
+
+/// tolist(), cpu(): a copy to the host, which waits; a tensor with gaps is first packed on the device.
+inline void to_host(Value a) {
+  Builder& b = a.builder();
+  const Bytes n = data_bytes(a), packed = is_contiguous(a) ? Bytes{} : n;
+  const std::array<TensorId, 1> in{a.id()};
+  if (packed > Bytes{})
+    b.emit("_to_copy", MemoryOp{.read = n, .written = n, .workspace = packed, .dtype = a.dtype()}, in, {}, {packed});
+  else
+    b.emit("_to_copy", HostSync{n}, in, {});
+}
+
+/// What torch.nonzero needs besides its result: a count of four bytes and CUB's tile states
+/// (aten/src/ATen/native/cuda/Nonzero.cu; recorded peaks of index_put_ by a mask agree to the byte).
+constexpr Bytes nonzero_workspace(std::int64_t n) { return Bytes(4) + scan_workspace(n, 4); }
+/// Count, two of the selection, and one that takes flat positions apart where there are several dimensions.
+constexpr int nonzero_kernels(int dims) { return dims > 1 ? 4 : 3; }
+
+/// self[mask] with a boolean mask over the leading dimensions of self, of which `selected` are true: the mask becomes
+/// int64 coordinates, one column per dimension of the mask (IndexingUtils.h, expandTensors), then rows are gathered.
+inline Value masked_index(Value self, Value mask, std::int64_t selected) {
+  Builder& b = self.builder();
+  const DType t = self.dtype();
+  const int dims = mask.shape().rank();
+  Shape s{selected};
+  for (int i = dims; i < self.shape().rank(); ++i) s.push_back(self.size(i));
+  const std::int64_t n = numel(mask.shape()).value();
+  const Bytes found = size_of(Elements(checked_mul(selected, dims)), DType::int64), moved = size_of(numel(s), t);
+  // While coordinates are found the result is not there yet: only what exceeds it shows.
+  const Bytes search = nonzero_workspace(n) > moved ? nonzero_workspace(n) - moved : Bytes{};
+  const TensorId r = b.result(t, s, "index");
+  const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved, .written = found + moved, .workspace = found + search,
+                    .dtype = t, .kernels = nonzero_kernels(dims) + 1};
+  return emit1(b, "index.Tensor", op, r, {found, search}, self, mask);
+}
+
+/// self[..., mask] = values, in place.
+inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_t selected) {
+  Builder& b = self.builder();
+  const std::int64_t n = numel(mask.shape()).value();
+  const Bytes found = size_of(Elements(checked_mul(selected, mask.shape().rank())), DType::int64), moved = data_bytes(values);
+  const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved, .written = found + moved,
+                    .workspace = found + nonzero_workspace(n), .dtype = self.dtype(),
+                    .kernels = nonzero_kernels(mask.shape().rank()) + 1};
+  return emit_inplace(b, "index_put_", op, {found, Bytes(4), scan_workspace(n, 4)}, self, mask, values);
+}
+
+/// self[index] along the first dimension with an int64 index of `rows` entries on the host: it is copied over first.
+inline Value host_index(Value self, std::int64_t rows) {
+  Builder& b = self.builder();
+  const DType t = self.dtype();
+  Shape s = self.shape();
+  s[0] = rows;
+  const Bytes moved = size_of(numel(s), t), copied = size_of(Elements(rows), DType::int64);
+  const TensorId r = b.result(t, s, "index");
+  const MemoryOp op{.read = moved + copied, .written = moved, .workspace = copied, .dtype = t};
+  return emit1(b, "index.Tensor", op, r, {copied}, self);
+}
+
+/// torch.repeat_interleave(repeats): for each entry its own index, `total` of them. The counts are packed, summed up
+/// (packed again by the scan, which gets the original), checked to be no less than zero, and expanded
+/// (aten/src/ATen/native/Repeat.h and cuda/Repeat.cu).
+inline Value repeat_interleave_index(Value repeats, std::int64_t total) {
+  Builder& b = repeats.builder();
+  const std::int64_t n = numel(repeats.shape()).value();
+  const Bytes entries = data_bytes(repeats), packed = is_contiguous(repeats) ? Bytes{} : entries;
+  const Bytes out = size_of(Elements(total), DType::int64), scan = packed + scan_workspace(n, 8);
+  // The scan is over when the result is allocated.
+  const Bytes excess = scan > out ? scan - out : Bytes{};
+  const TensorId r = b.result(DType::int64, {total}, "repeat_interleave");
+  const MemoryOp op{.read = entries * 2, .written = entries + out, .workspace = packed + entries + excess,
+                    .dtype = DType::int64, .kernels = 4 + (packed > Bytes{} ? 2 : 0) + (n > 1 ? 1 : 0)};
+  return emit1(b, "repeat_interleave.Tensor", op, r, {packed, entries, excess}, repeats);
+}
+
+/// torch.nn.functional.pad of a vector with a constant: a filled tensor and a copy into it.
+inline Value constant_pad(Value a, std::int64_t length) {
+  Builder& b = a.builder();
+  const DType t = a.dtype();
+  const Bytes n = size_of(Elements(length), t);
+  const TensorId r = b.result(t, {length}, "constant_pad_nd");
+  return emit1(b, "constant_pad_nd", MemoryOp{.read = data_bytes(a), .written = n + data_bytes(a), .dtype = t}, r, {}, a);
+}
+
+/// torch.unique_consecutive of a vector of which `distinct` entries remain: the result keeps the storage of the full
+/// length (aten/src/ATen/native/cuda/UniqueCub.cu, Unique.cu: the output is resized after the host has read its length).
+inline Value unique_consecutive(Value a, std::int64_t distinct) {
+  Builder& b = a.builder();
+  const DType t = a.dtype();
+  const std::int64_t n = a.size(0);
+  const TensorId r = b.result(t, {distinct}, "unique_consecutive");
+  b.graph.tensors[static_cast<std::size_t>(r)].storage = Elements(n);
+  const std::array<TensorId, 3> outs{r, b.result(DType::int64, {0}, "inverse"), b.result(DType::int64, {0}, "counts")};
+  const std::array<TensorId, 1> ins{a.id()};
+  const Bytes length(8), scan = scan_workspace(n, 4);
+  b.emit("unique_consecutive", MemoryOp{.read = data_bytes(a), .written = data_bytes(a), .workspace = length + scan, .dtype = t, .kernels = 2},
+         ins, outs, {length, scan});
+  Value kept(b, r);
+  Value inverse(b, outs[1]), counts(b, outs[2]);
+  a.reset();
+  return kept;
+}
+
+/// Integer quotient by a Python number.
+inline Value floor_divide(Value a) { return unary("floor_divide", std::move(a)); }
+
+}  // namespace vlmest::eager

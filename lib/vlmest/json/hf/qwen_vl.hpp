@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/json/hf/text.hpp>
+#include <vlmest/json/hf/vision.hpp>
+#include <vlmest/nn/vlm.hpp>
+
+/// Qwen2-VL and Qwen2.5-VL: transformers 5.17, models/qwen2_vl/configuration_qwen2_vl.py and
+/// models/qwen2_5_vl/configuration_qwen2_5_vl.py.
+namespace vlmest::json::hf {
+
+/// The text keys: in text_config, or, in the flat files of the hub, beside the others.
+inline Reader qwen_text(const Reader& r) { return r.given("text_config") ? r.object("text_config") : r; }
+
+/// tie_word_embeddings of the whole config, or of the text config where the former is not set.
+inline bool qwen_tied(const Reader& r) {
+  return r.boolean("tie_word_embeddings", false) || (r.given("text_config") && r.object("text_config").boolean("tie_word_embeddings", false));
+}
+
+/// mrope_section of rope_parameters or rope_scaling: frequencies per axis.
+inline std::vector<std::int64_t> mrope_sections(const Reader& t, std::vector<std::int64_t> absent) {
+  const char* key = t.given("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  const Reader rope = t.object(key);
+  std::vector<std::int64_t> s = rope.integers("mrope_section", std::move(absent));
+  if (s.empty() || s.size() > 64) rope.fail("mrope_section", "expected a frequency count for each axis");
+  for (auto n : s)
+    if (n < 1 || n > 1 << 15) rope.fail("mrope_section", "every entry must lie between 1 and 32768");
+  return s;
+}
+
+/// Sections for heads of another size than they were written for keep their proportions; transformers builds such a
+/// model, with the parameters that it has, and stops only when it runs.
+inline std::vector<std::int64_t> fit_sections(std::vector<std::int64_t> s, std::int64_t frequencies) {
+  std::int64_t sum = 0, before = 0, placed = 0;
+  for (auto n : s) sum += n;
+  if (sum == frequencies) return s;
+  for (auto& n : s) {
+    before += n;
+    n = checked_mul(before, frequencies) / sum - placed;
+    placed += n;
+  }
+  return s;
+}
+
+/// Qwen2VLTextConfig and Qwen2_5_VLTextConfig, which agree.
+inline QwenVlTextConfig read_qwen_vl_text(const Reader& t) {
+  QwenVlTextConfig d;
+  d.layers = llama(t, d.layers, 8, std::nullopt);
+  LlamaConfig& g = d.layers;
+  if (g.hidden != checked_mul(g.heads, g.head_dim))
+    t.fail("head_dim", "the heads must fill hidden_size: " + std::to_string(g.heads) + " of " + std::to_string(g.hidden / g.heads),
+           "leave head_dim out");
+  if (t.boolean("use_sliding_window", false)) {
+    g.window = t.optional_integer("sliding_window");
+    if (!t.has("sliding_window")) g.window = 4096;
+    g.sliding = sliding_layers(t, g.layers);
+    if (g.sliding.empty()) {
+      const std::int64_t from = t.integer("max_window_layers", 80, 0, 1024);
+      for (std::int64_t i = 0; i < g.layers; ++i) g.sliding.push_back(g.window && i >= from);
+    }
+  }
+  d.sections = fit_sections(mrope_sections(t, d.sections), g.head_dim / 2);
+  return d;
+}
+
+/// What the vision configs of the Qwen line share.
+template <class Vision>
+Vision qwen_tower(const Reader& v, Vision d, const char* width_key, std::string_view activation) {
+  d.hidden = v.integer(width_key, d.hidden, 1, 1 << 20);
+  d.layers = v.layers("depth", d.layers);
+  d.heads = v.integer("num_heads", d.heads, 1, 1 << 16);
+  d.patch_size = v.side("patch_size", d.patch_size);
+  d.frames = v.side("temporal_patch_size", d.frames);
+  d.channels = v.integer("in_channels", d.channels, 1, 1 << 10);
+  d.merge = v.integer("spatial_merge_size", d.merge, 1, 64);
+  d.activation = parse_activation(v.string("hidden_act", activation));
+  divides(v, "num_heads", d.hidden, d.heads);
+  if (d.hidden / d.heads % 4 != 0) v.fail("num_heads", "rotation over two axes needs a head size that is a multiple of 4");
+  return d;
+}
+
+/// model_type "qwen2_vl".
+inline Vlm read_qwen2_vl(const Reader& r) {
+  const Reader v = r.object("vision_config");
+  Qwen2VlFamily f;
+  f.vision = qwen_tower(v, f.vision, "embed_dim", "quick_gelu");
+  f.vision.mlp_ratio = v.integer("mlp_ratio", f.vision.mlp_ratio, 1, 1 << 10);
+  f.vision.out_hidden = v.integer("hidden_size", f.vision.out_hidden, 1, 1 << 20);
+  f.language = read_qwen_vl_text(qwen_text(r));
+  f.tied = qwen_tied(r);
+  if (f.vision.out_hidden != width(f.language)) v.fail("hidden_size", "the merger must end in the language model's hidden_size");
+  Vlm m{.type = "qwen2_vl"};
+  m.tokens = tokens::Qwen2Vl{.patch_size = f.vision.patch_size, .merge = f.vision.merge};
+  m.native = {448, 448};
+  m.family = std::move(f);
+  return m;
+}
+
+/// model_type "qwen2_5_vl".
+inline Vlm read_qwen2_5_vl(const Reader& r) {
+  const Reader v = r.object("vision_config");
+  Qwen2_5VlFamily f;
+  f.vision = qwen_tower(v, f.vision, "hidden_size", "silu");
+  Qwen2_5VlVision& g = f.vision;
+  g.intermediate = v.integer("intermediate_size", g.intermediate, 1, 1 << 24);
+  g.window_size = v.integer("window_size", g.window_size, g.patch_size * g.merge, 1 << 20);
+  g.full_attention = v.integers("fullatt_block_indexes", g.full_attention);
+  g.out_hidden = v.integer("out_hidden_size", g.out_hidden, 1, 1 << 20);
+  f.language = read_qwen_vl_text(qwen_text(r));
+  f.tied = qwen_tied(r);
+  if (g.out_hidden != width(f.language)) v.fail("out_hidden_size", "the merger must end in the language model's hidden_size");
+  Vlm m{.type = "qwen2_5_vl"};
+  m.tokens = tokens::Qwen2_5Vl{.patch_size = g.patch_size, .merge = g.merge, .window_size = g.window_size};
+  m.native = {448, 448};
+  m.family = std::move(f);
+  return m;
+}
+
+}  // namespace vlmest::json::hf

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/decoder/llama.hpp>
+#include <vlmest/nn/moe.hpp>
+#include <vlmest/nn/mrope.hpp>
+
+namespace vlmest {
+
+/// The text model of Qwen3-VL and its mixture-of-experts variant: Qwen3's layers (per-head norms of q and k) under
+/// positions of three axes, with visual features added behind the first layers. transformers models/qwen3_vl and
+/// models/qwen3_vl_moe, class …TextModel.
+struct Qwen3VlTextConfig {
+  LlamaConfig layers{.vocab = 151936, .hidden = 4096, .intermediate = 22016, .layers = 32, .heads = 32, .kv_heads = 32,
+                     .head_dim = 128, .qk_norm = true};
+  std::vector<std::int64_t> sections{24, 20, 20};  ///< frequencies of time, rows and columns, dealt in turn
+  MoeConfig moe;
+  std::vector<bool> sparse;  ///< per layer: experts instead of the MLP; empty: none
+};
+
+struct Qwen3VlLayer {
+  LlamaLayer base;
+  bool sparse = false;
+  Moe moe;
+};
+
+struct Qwen3VlText {
+  const Qwen3VlTextConfig* config = nullptr;
+  ScopeId scope = 0, embed_scope = 0;
+  TensorId embed_tokens = none;
+  std::vector<Qwen3VlLayer> layers;
+  RmsNorm norm;
+  Mrope rope;
+};
+
+inline std::int64_t vocabulary(const Qwen3VlTextConfig& g) { return g.layers.vocab; }
+inline std::int64_t width(const Qwen3VlTextConfig& g) { return g.layers.hidden; }
+inline Cache make_cache(const Qwen3VlTextConfig& g) { return make_cache(g.layers); }
+
+/// In the order of Qwen3VLMoeTextDecoderLayer.__init__.
+inline Qwen3VlLayer make_qwen3_vl_layer(Context& c, const Qwen3VlTextConfig& g, std::int32_t index) {
+  Qwen3VlLayer l;
+  l.sparse = !g.sparse.empty() && g.sparse[static_cast<std::size_t>(index)];
+  if (!l.sparse) {
+    l.base = make_llama_layer(c, g.layers, index);
+    return l;
+  }
+  Module m(c, "layers", index);
+  l.base.scope = m.scope;
+  make_llama_attention(c, g.layers, l.base);
+  l.moe = make_moe(c, "mlp", g.moe);
+  make_llama_norms(c, g.layers, l.base);
+  return l;
+}
+
+/// In the order of Qwen3VLTextModel.__init__.
+inline Qwen3VlText make_decoder(Context& c, const Qwen3VlTextConfig& g) {
+  Qwen3VlText d{.config = &g, .scope = c.b.scope()};
+  {
+    Module e(c, "embed_tokens");
+    d.embed_scope = e.scope;
+    d.embed_tokens = parameter(c, "weight", {g.layers.vocab, g.layers.hidden});
+  }
+  d.layers.reserve(static_cast<std::size_t>(g.layers.layers));
+  for (std::int64_t i = 0; i < g.layers.layers; ++i) d.layers.push_back(make_qwen3_vl_layer(c, g, static_cast<std::int32_t>(i)));
+  d.norm = make_rms_norm(c, "norm", g.layers.hidden);
+  d.rope = make_mrope(c, "rotary_emb", g.layers.head_dim);
+  return d;
+}
+
+inline Value embed(Context& c, const Qwen3VlText& d, const Value& input_ids) {
+  InScope in(c.b, d.embed_scope);
+  return eager::embedding(Value(c.b, d.embed_tokens), input_ids);
+}
+
+/// modeling_qwen3_vl.py, Qwen3VLTextRotaryEmbedding.recomposition_frequencies: every third frequency of the rows and of
+/// the columns is written over time's, in place; the result twice in a row. freq[3, B, S, n] -> [B, S, 2 n].
+inline Value interleave_sections(const Value& freq, const std::vector<std::int64_t>& sections) {
+  using namespace eager;
+  Value mixed = select(freq, 0, 0);
+  for (std::int64_t axis = 1; axis < 3; ++axis) {
+    const std::int64_t end = checked_mul(sections[static_cast<std::size_t>(axis)], 3);
+    Value source = slice(select(freq, 0, axis), -1, axis, end, 3);
+    copy_(slice(mixed, -1, axis, end, 3), std::move(source));
+  }
+  return cat(mixed, mixed, -1);
+}
+
+/// modeling_qwen3_vl.py, Qwen3VLTextRotaryEmbedding.forward: positions[3, B, S] -> cos, sin[B, S, head_dim].
+inline CosSin interleaved_mrope(Context& c, const Mrope& r, const std::vector<std::int64_t>& sections, const Value& positions) {
+  using namespace eager;
+  InScope in(c.b, r.scope);
+  Value inv = unsqueeze(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 0), 3);
+  inv = expand(std::move(inv), {3, positions.size(1), -1, 1});
+  Value at = to(unsqueeze(positions, 2), DType::fp32);
+  Value freqs = transpose(matmul(inv, at), 2, 3);
+  Value cosine = mul_scalar(eager::cos(freqs));
+  Value sine = mul_scalar(eager::sin(freqs));
+  sine = interleave_sections(sine, sections);
+  cosine = interleave_sections(cosine, sections);
+  CosSin out;
+  out.cos = to(cosine, c.dtype());
+  out.sin = to(sine, c.dtype());
+  return out;
+}
+
+/// Visual features for the first layers, and where they go.
+struct Deepstack {
+  Value mask;                  ///< bool[B, S]: true where image features stand
+  std::int64_t selected = 0;   ///< true entries
+  std::vector<Value> features; ///< [selected, hidden] for layer 0, 1, …
+};
+
+/// modeling_qwen3_vl.py, Qwen3VLTextModel._deepstack_process.
+inline Value add_features(const Value& hidden, const Deepstack& d, const Value& features) {
+  using namespace eager;
+  Value x = clone(hidden);
+  Value selected = add(masked_index(x, d.mask, d.selected), features);
+  masked_index_put_(x, d.mask, selected, d.selected);
+  return x;
+}
+
+/// modeling_qwen3_vl.py, Qwen3VLTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on from
+/// the cache) -> normed hidden states. A layer's own output stays until the next layer has run, beside the one that
+/// features were added to.
+inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position_ids, const Value& attention_mask,
+                     const Deepstack& deepstack, Cache& cache) {
+  using namespace eager;
+  const LlamaConfig& g = d.config->layers;
+  Value embeds = std::move(arg);
+  InScope in(c.b, d.scope);
+  const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
+  if (!position_ids) position_ids = expand(view(add_scalar(arange(c.b, tokens)), {1, 1, tokens}), {3, batch, tokens});
+  const MaskShape shape{.batch = batch, .q_len = tokens, .kv_len = tokens + cache.layers.front().seen};
+  const Value mask = causal_mask(c, shape, attention_mask);
+  Value x = embeds, output;
+  const CosSin positions = interleaved_mrope(c, d.rope, d.config->sections, position_ids);
+  DecoderStack stack(c);
+  for (std::size_t i = 0; i < d.layers.size(); ++i) {
+    const Qwen3VlLayer& l = d.layers[i];
+    CacheLayer& entry = cache.layers[i];
+    auto feed_forward = [&](const Value& h) { return l.sparse ? forward(c, l.moe, h) : forward(c, l.base.mlp, h); };
+    output = stack({l.sparse ? 1 : 0, l.base.scope, l.base.q.weight}, x, entry,
+                   [&](const Value& h) { return llama_layer(c, g, l.base, h, mask, positions, entry, feed_forward); });
+    x = output;
+    if (i < deepstack.features.size()) x = add_features(x, deepstack, deepstack.features[i]);
+  }
+  return forward(c, d.norm, x);
+}
+
+}  // namespace vlmest

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/decoder/qwen_vl_text.hpp>
+#include <vlmest/nn/family/scatter.hpp>
+#include <vlmest/nn/vision/qwen2_5_vl.hpp>
+#include <vlmest/nn/vision/qwen2_vl.hpp>
+
+namespace vlmest {
+
+/// Qwen2-VL and Qwen2.5-VL (transformers models/qwen2_vl, models/qwen2_5_vl): a tower over packed patches, its merged
+/// features scattered into the embeddings, positions of three axes.
+template <class Vision>
+struct QwenVlFamily {
+  Vision vision;
+  QwenVlTextConfig language;
+  bool tied = false;
+};
+using Qwen2VlFamily = QwenVlFamily<Qwen2VlVision>;
+using Qwen2_5VlFamily = QwenVlFamily<Qwen2_5VlVision>;
+
+template <class Vision>
+struct QwenVlModel {
+  const QwenVlFamily<Vision>* config = nullptr;
+  ScopeId root = 0, model = 0;
+  decltype(make_tower(std::declval<Context&>(), std::declval<const Vision&>())) vision;
+  QwenVlText language;
+  Linear head;
+};
+
+template <class Vision>
+QwenVlModel<Vision> make_model(Context& c, const QwenVlFamily<Vision>& g) {
+  QwenVlModel<Vision> r{.config = &g, .root = c.b.scope()};
+  {
+    Module m(c, "model");
+    r.model = m.scope;
+    {
+      Module v(c, "visual", Part::vision);
+      r.vision = make_tower(c, g.vision);
+    }
+    Module l(c, "language_model", Part::language);
+    r.language = make_decoder(c, g.language);
+  }
+  r.head = make_head(c, width(g.language), vocabulary(g.language), g.tied, r.language.embed_tokens);
+  return r;
+}
+
+struct QwenVlInputs {
+  TextInputs text;
+  PackedImages images;
+  MropeInputs mrope;
+};
+
+template <class Vision>
+QwenVlInputs make_inputs(Context& c, const QwenVlFamily<Vision>& g, const Sequences& s) {
+  QwenVlInputs r;
+  r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
+  if (s.images.empty()) return r;
+  r.images = make_packed_images(c, s.images, g.vision.channels, g.vision.frames, g.vision.patch_size);
+  r.mrope.token_types = c.b.existing("mm_token_type_ids", Role::input, DType::int32, {s.batch, s.seq});
+  r.mrope.grid = r.images.grid;
+  r.mrope.deltas = c.b.existing("rope_deltas", Role::buffer, DType::int64, {s.batch, 1});
+  return r;
+}
+
+/// modeling_qwen2_vl.py, Qwen2VLModel.get_image_features: the merged features of each image, split by sizes that the host
+/// reads from the grid.
+template <class Vision>
+std::vector<Value> image_features(Context& c, const QwenVlModel<Vision>& m, const PackedImages& input, const Sequences& s) {
+  using namespace eager;
+  TowerOutput tower = forward(c, m.vision, input, s.images);
+  {
+    Value sizes = floor_divide(reduce("prod.dim_int", DType::int64, {input.grid.size(0)}, input.grid));
+    to_host(std::move(sizes));
+  }
+  std::vector<std::int64_t> rows;
+  for (const auto& i : s.images) rows.push_back(i.llm_tokens);
+  return split(tower.pooled, rows, 0);
+}
+
+/// modeling_qwen2_vl.py, Qwen2VLForConditionalGeneration.forward over a fresh cache; the inputs' rope_deltas become this
+/// call's.
+template <class Vision>
+Value prefill(Context& c, const QwenVlModel<Vision>& m, QwenVlInputs& in, const Sequences& s, Cache& cache) {
+  using namespace eager;
+  Value hidden;
+  {
+    InScope scope(c.b, m.model);
+    Value embeds = embed(c, m.language, in.text.ids);
+    Value features, positions;  // variables of the function: alive until it returns
+    PlaceholderMasks masks;
+    if (in.images.pixels) {
+      std::vector<Value> parts = image_features(c, m, in.images, s);
+      features = cat(parts, 0);
+      masks = placeholder_masks(in.text.ids);
+      embeds = masked_scatter(embeds, masks.image, features);
+      positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);
+    }
+    hidden = forward(c, m.language, embeds, positions, in.text.mask, cache);
+  }
+  return forward(c, m.head, kept_positions(hidden, c.plan.logits));
+}
+
+/// One token over the cache. generate() passes position_ids[4, B, 1] (modeling_qwen2_vl.py,
+/// _prepare_position_ids_for_generation: text positions, then the three axes).
+template <class Vision>
+Value decode(Context& c, const QwenVlModel<Vision>& m, const TextInputs& in, Cache& cache) {
+  using namespace eager;
+  const Value positions = c.b.existing("position_ids", Role::input, DType::int64, {4, in.ids.size(0), in.ids.size(1)});
+  Value hidden;
+  {
+    InScope scope(c.b, m.model);
+    Value embeds = embed(c, m.language, in.ids);
+    hidden = forward(c, m.language, embeds, slice(positions, 0, 1, 4), in.mask, cache);
+  }
+  return forward(c, m.head, kept_positions(hidden, Logits::last));
+}
+
+}  // namespace vlmest

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+
+#include <vlmest/graph/eager/routing.hpp>
+#include <vlmest/nn/activation.hpp>
+#include <vlmest/nn/mlp.hpp>
+
+namespace vlmest {
+
+/// A mixture of gated experts: each token goes to the top_k experts of the highest router probability.
+struct MoeConfig {
+  std::int64_t hidden = 2048;
+  std::int64_t inner = 1408;  ///< moe_intermediate_size
+  std::int64_t experts = 60;
+  std::int64_t top_k = 4;
+  Activation activation = Activation::silu;
+};
+
+struct Moe {
+  const MoeConfig* config = nullptr;
+  ScopeId scope = 0, experts_scope = 0, activation_scope = 0, router_scope = 0;
+  TensorId gate_up = none;  ///< [experts, 2 * inner, hidden]
+  TensorId down = none;     ///< [experts, hidden, inner]
+  TensorId router = none;   ///< [experts, hidden]
+};
+
+/// transformers 5.17 modeling_qwen3_vl_moe.py, Qwen3VLMoeTextSparseMoeBlock.__init__: the experts before the router.
+inline Moe make_moe(Context& c, const char* name, const MoeConfig& g) {
+  Module m(c, name);
+  Moe r{.config = &g, .scope = m.scope};
+  {
+    Module e(c, "experts");
+    r.experts_scope = e.scope;
+    r.gate_up = parameter(c, "gate_up_proj", {g.experts, checked_mul(g.inner, 2), g.hidden});
+    r.down = parameter(c, "down_proj", {g.experts, g.hidden, g.inner});
+    r.activation_scope = c.b.child("act_fn");
+  }
+  Module gate(c, "gate");
+  r.router_scope = gate.scope;
+  r.router = parameter(c, "weight", {g.experts, g.hidden});
+  return r;
+}
+
+/// Experts that at least one of `tokens` tokens is sent to, where every expert is equally likely: the mean of the
+/// occupancy problem, E (1 - (1 - k / E)^tokens), rounded.
+inline std::int64_t active_experts(const MoeConfig& g, std::int64_t tokens) {
+  const double e = static_cast<double>(g.experts), missed = 1.0 - static_cast<double>(g.top_k) / e;
+  return static_cast<std::int64_t>(std::llround(e * (1.0 - std::pow(missed, static_cast<double>(tokens)))));
+}
+
+/// What the router decides; the logits stay alive with it (the caller unpacks all three).
+struct Routing {
+  Value logits;   ///< [tokens, experts]
+  Value weights;  ///< [tokens, top_k], of sum 1
+  Value experts;  ///< int64[tokens, top_k]
+};
+
+/// Qwen3VLMoeTextTopKRouter.forward: softmax in fp32 over all experts, the top k of it normalised.
+inline Routing route(Context& c, const Moe& m, const Value& x) {
+  using namespace eager;
+  InScope in(c.b, m.router_scope);
+  Routing r;
+  r.logits = mm(x, transpose(Value(c.b, m.router), 0, 1));
+  Value probabilities = softmax(r.logits, DType::fp32);
+  Ranked top = topk(probabilities, m.config->top_k);
+  Value total = sum(top.values, -1, true);
+  top.values = pointwise_("div_.Tensor", std::move(top.values), std::move(total));
+  r.weights = to(top.values, r.logits.dtype());
+  r.experts = std::move(top.indices);
+  return r;
+}
+
+/// act(gate) * up over the halves of the last dimension (integrations/moe.py, _default_apply_gate).
+inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
+  const std::int64_t inner = m.config->inner;
+  Value gate = eager::slice(gate_up, -1, 0, inner), up = eager::slice(gate_up, -1, inner, 2 * inner);
+  if (c.fused()) return fused_gate(c, std::move(gate), std::move(up));
+  Value activated;
+  {
+    InScope a(c.b, m.activation_scope);
+    activated = activate(c, m.config->activation, gate);
+  }
+  return eager::mul(std::move(activated), up);
+}
+
+/// transformers 5.17 integrations/moe.py, grouped_mm_experts_forward, the implementation that is chosen by default
+/// where torch has grouped_mm: rows are sorted by expert, go through two grouped products and back to their places.
+/// The masks for rows of experts on other ranks are made and applied on one rank too.
+inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r) {
+  using namespace eager;
+  const MoeConfig& g = *m.config;
+  const GroupedDevice device{c.plan.compute_capability, c.plan.multiprocessors};
+  InScope in(c.b, m.experts_scope);
+  const std::int64_t tokens = x.size(0), rows = checked_mul(tokens, g.top_k), active = active_experts(g, tokens);
+  Value sample_weights = reshape(r.weights, {-1}), ids = reshape(r.experts, {-1});
+  Ranked sorted = sort(ids);
+  Value source = unary("floor_divide", sorted.indices);
+  Value selected = take_rows(x, std::move(source));
+  Value weights = take_rows(sample_weights, sorted.indices);
+  Value histogram_input = to(sorted.values, DType::int32);
+  Value counts = histc(histogram_input, g.experts);
+  Value offsets = cumsum(counts, DType::int32);
+  Value elsewhere = unsqueeze(compare_scalar("ge.Scalar", sorted.values), -1);
+  sorted.values = pointwise_("clamp_", std::move(sorted.values));
+  selected = pointwise_("masked_fill_.Scalar", std::move(selected), elsewhere);
+  Value y = grouped_mm(selected, transpose(Value(c.b, m.gate_up), 1, 2), offsets, active, device);
+  y = pointwise("masked_fill.Scalar", y.dtype(), y, elsewhere);
+  y = apply_gate(c, m, y);
+  y = grouped_mm(y, transpose(Value(c.b, m.down), 1, 2), offsets, active, device);
+  y = pointwise("masked_fill.Scalar", y.dtype(), y, elsewhere);
+  Value weighted = mul(y, unsqueeze(weights, -1));
+  Value places = empty_like(sorted.indices);
+  Value order = arange(c.b, rows);
+  places = put_rows(std::move(places), sorted.indices, std::move(order));
+  weighted = take_rows(weighted, places);
+  return sum(view(weighted, {tokens, g.top_k, g.hidden}), 1, false);
+}
+
+/// The same with one kernel each for routing, gathering and the weighted sum, for the fused profile.
+inline Value fused_moe(Context& c, const Moe& m, const Value& x) {
+  using namespace eager;
+  const MoeConfig& g = *m.config;
+  const GroupedDevice device{c.plan.compute_capability, c.plan.multiprocessors};
+  const std::int64_t tokens = x.size(0), rows = checked_mul(tokens, g.top_k), active = active_experts(g, tokens);
+  Value logits = mm(x, transpose(Value(c.b, m.router), 0, 1));
+  const DType t = x.dtype();
+  const Bytes chosen = size_of(Elements(rows), DType::int32), shares = size_of(Elements(rows), DType::fp32);
+  const std::array<TensorId, 3> routed{c.b.result(DType::fp32, {tokens, g.top_k}, "shares"),
+                                       c.b.result(DType::int32, {rows}, "order"),
+                                       c.b.result(DType::int32, {g.experts}, "offsets")};
+  const std::array<TensorId, 1> from{logits.id()};
+  c.b.emit("route", MemoryOp{.read = data_bytes(logits), .written = chosen + shares, .dtype = t}, from, routed);
+  Value share(c.b, routed[0]), order(c.b, routed[1]), offsets(c.b, routed[2]);
+  logits.reset();
+  Value y = gather_rows("gather", x, order, Shape{rows, g.hidden});
+  y = grouped_mm(std::move(y), transpose(Value(c.b, m.gate_up), 1, 2), offsets, active, device);
+  y = apply_gate(c, m, y);
+  y = grouped_mm(std::move(y), transpose(Value(c.b, m.down), 1, 2), offsets, active, device);
+  const TensorId out = c.b.result(t, {tokens, g.hidden}, "combine");
+  const MemoryOp combine{.read = data_bytes(y) + chosen + shares, .written = data_bytes(x), .dtype = t};
+  return emit1(c.b, "combine", combine, out, {}, y, share, order);
+}
+
+/// Qwen3VLMoeTextSparseMoeBlock.forward: x[batch, tokens, hidden].
+inline Value forward(Context& c, const Moe& m, Value arg) {
+  using namespace eager;
+  Value x = std::move(arg);
+  InScope in(c.b, m.scope);
+  const Shape s = x.shape();
+  Value flat = view(x, {-1, m.config->hidden});
+  if (c.fused()) return view(fused_moe(c, m, flat), s);
+  const Routing r = route(c, m, flat);
+  Value y = experts(c, m, flat, r);
+  return view(std::move(y), s);
+}
+
+}  // namespace vlmest

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <vlmest/nn/context.hpp>
+#include <vlmest/nn/sequence.hpp>
+
+/// Multimodal rotary positions (M-RoPE; Qwen2-VL, arXiv:2409.12191, section 2.1): time, row and column of every token,
+/// int64[3, B, S]. Text counts on in all three; an image's tokens get their place in its merged grid.
+namespace vlmest {
+
+/// What a prompt with images brings besides its ids and mask.
+struct MropeInputs {
+  Value token_types;  ///< mm_token_type_ids, int32[B, S]: 0 text, 1 image
+  Value grid;         ///< image_grid_thw, int64[N, 3]
+  Value deltas;       ///< rope_deltas of the model's last call, int64[B, 1]; replaced by this call's
+};
+
+/// A stretch of one kind of token in a sequence.
+struct ModalityRun {
+  std::int64_t tokens = 0;
+  const ImageLayout* image = nullptr;  ///< none: text
+};
+
+/// Sequence `b` of the batch: one text token ahead of each image as long as there are any, the rest behind the last
+/// image. Where exactly text stands does not change what runs.
+inline std::vector<ModalityRun> modality_runs(const Sequences& s, std::int64_t b) {
+  const std::size_t each = s.images.size() / static_cast<std::size_t>(s.batch), first = each * static_cast<std::size_t>(b);
+  std::int64_t text = s.seq;
+  for (std::size_t i = 0; i < each; ++i) text -= s.images[first + i].llm_tokens;
+  if (text < 0) throw Error("sequence", "its images need more than " + std::to_string(s.seq) + " tokens", "raise --seq");
+  std::vector<ModalityRun> r;
+  for (std::size_t i = 0; i < each; ++i) {
+    if (text > 0) {
+      r.push_back({1, nullptr});
+      --text;
+    }
+    r.push_back({s.images[first + i].llm_tokens, &s.images[first + i]});
+  }
+  if (text > 0) r.push_back({text, nullptr});
+  return r;
+}
+
+/// modeling_qwen2_vl.py, Qwen2VLModel.get_vision_position_ids: int64[3, rows * cols] of one image of a single frame.
+/// `start` is empty while the position is still a Python number.
+inline Value grid_positions(Context& c, const Value& grid_row, Grid merged, const Value& start) {
+  using namespace eager;
+  for (int i = 0; i < 3; ++i) item(select(grid_row, 0, i));
+  auto shifted = [&](std::int64_t n) {
+    Value x = arange(c.b, n);
+    return start ? add(std::move(x), start) : add_scalar(std::move(x));
+  };
+  Value time = mul_scalar(arange(c.b, 1));
+  Value rows = shifted(merged.rows);
+  Value cols = shifted(merged.cols);
+  const Shape grid{1, merged.rows, merged.cols};
+  std::array<Value, 3> axes{expand(view(time, {1, 1, 1}), grid), expand(view(rows, {1, merged.rows, 1}), grid),
+                            expand(view(cols, {1, 1, merged.cols}), grid)};
+  Value ids = reshape(stack(axes, 0), {3, -1});
+  Value first = start ? add_(select(ids, 0, 0), start) : pointwise_("add_.Tensor", select(ids, 0, 0));
+  // ids[0] += start stores the result onto itself: no kernel runs.
+  Value self = select(ids, 0, 0);
+  emit_inplace(c.b, "copy_", MemoryOp{.dtype = DType::int64, .kernels = 0}, {}, self, first);
+  return ids;
+}
+
+/// modeling_qwen2_vl.py, Qwen2VLModel.get_rope_index: positions int64[3, B, S] of a prompt with images; leaves the new
+/// deltas in `in`. The running position is a Python number until the first image and a tensor after it.
+inline Value rope_index(Context& c, const TextInputs& text, MropeInputs& in, const Sequences& s, std::int64_t merge) {
+  using namespace eager;
+  const std::int64_t tokens = text.ids.size(1);
+  Value positions = fill(c.b, "zeros", {3, s.batch, tokens}, DType::int64);
+  std::vector<Value> deltas, parts;
+  Value ids, types, image_positions, all, at;  // variables of the loop: each lives until it is bound again
+  std::int64_t image = 0;
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    auto attended = [&] { return to(select(text.mask, 0, b), DType::boolean); };
+    ids = select(text.ids, 0, b);
+    types = select(in.token_types, 0, b);
+    ids = masked_index(ids, attended(), tokens);
+    types = masked_index(types, attended(), tokens);
+    to_host(types);
+    at.reset();
+    parts.clear();
+    for (const auto& run : modality_runs(s, b)) {
+      if (!run.image) {
+        Value steps = expand(view(arange(c.b, run.tokens), {1, run.tokens}), {3, run.tokens});
+        parts.push_back(at ? add(std::move(steps), at) : add_scalar(std::move(steps)));
+        if (at) at = pointwise_("add_.Tensor", std::move(at));
+        continue;
+      }
+      const Grid patches = run.image->patches;
+      Value row = select(in.grid, 0, image++);
+      image_positions = grid_positions(c, row, {patches.rows / merge, patches.cols / merge}, at);
+      parts.push_back(image_positions);
+      // max() of Python compares the two on the host.
+      item(compare("gt.Tensor", select(row, 0, 2), select(row, 0, 1)));
+      Value longer = floor_divide(select(row, 0, 1));
+      at = at ? add_(std::move(at), std::move(longer)) : add_scalar(std::move(longer));
+    }
+    std::vector<Value> references = parts;
+    all = cat(references, 1);
+    Value mask = attended();
+    masked_index_put_(select(positions, 1, b), std::move(mask), all, tokens);
+    Value last = add_scalar(reduce("max", DType::int64, Shape{}, all));
+    deltas.push_back(sub_scalar(std::move(last)));
+  }
+  Value fresh = from_host(c.b, {s.batch}, DType::int64);
+  deltas.clear();
+  in.deltas = unsqueeze(std::move(fresh), 1);
+  return positions;
+}
+
+/// Rotary embedding over three position axes; the frequencies are dealt to the axes section by section.
+struct Mrope {
+  ScopeId scope = 0;
+  TensorId inv_freq = none;
+};
+
+inline Mrope make_mrope(Context& c, const char* name, std::int64_t dim) {
+  Module m(c, name);
+  Mrope r{.scope = m.scope};
+  r.inv_freq = buffer(c, "inv_freq", {dim / 2}, DType::fp32);
+  buffer(c, "original_inv_freq", {dim / 2}, DType::fp32);
+  return r;
+}
+
+}  // namespace vlmest

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/eager.hpp>
+#include <vlmest/nn/vision/packed_patches.hpp>
+
+/// A square table of learned position embeddings, resampled bilinearly to the grid of each image: four entries of the
+/// table and their weights for every patch (transformers 5.17 vision_utils.py).
+namespace vlmest {
+
+struct Interpolation {
+  Value indices;  ///< int64[patches, 4], into the flattened table
+  Value weights;  ///< fp32[patches, 4]
+};
+
+/// vision_utils.py, _interpolation_axis_taps_weights, bilinear, aligned corners, clamped borders: for a place on an axis
+/// of length `size` (int64[patches] each) two neighbours and their weights, [patches, 2].
+inline Interpolation axis_taps(Context& c, const Value& place, const Value& size) {
+  using namespace eager;
+  Value index = to(place, DType::fp32);
+  Value scaled = mul_scalar(index);
+  Value last = unary("clamp", sub_scalar(size));
+  Value source = div(std::move(scaled), std::move(last));
+  Value floor = unary("floor", source);
+  Value offsets = fill(c.b, "arange.start", {2}, DType::int64);
+  Value taps = add(unsqueeze(to(floor, DType::int64), 1), offsets);
+  Interpolation r;
+  r.indices = unary("clamp", taps);
+  Value fraction = sub(unsqueeze(source, 1), unsqueeze(floor, 1));
+  Value distance = unary("abs", sub(std::move(fraction), offsets));
+  r.weights = unary("clamp", unary("rsub.Scalar", distance));
+  return r;
+}
+
+/// tensor.repeat_interleave(repeats): the index, then a gather.
+inline Value repeat_entries(Value a, const Value& repeats, std::int64_t total) {
+  Value index = eager::repeat_interleave_index(repeats, total);
+  return eager::index_select(std::move(a), 0, std::move(index));
+}
+
+/// vision_utils.py, get_vision_interpolation_indices_and_weights: patches in the order in which they are merged. All
+/// intermediate vectors are variables of the function.
+inline Interpolation interpolate_positions(Context& c, const Value& grid, std::span<const ImageLayout> images) {
+  using namespace eager;
+  const std::int64_t patches = total_patches(images), n = grid.size(0);
+  Value area = mul(select(grid, 1, 0), select(grid, 1, 1));
+  Value counts = mul(std::move(area), select(grid, 1, 2));
+  Value heights = repeat_entries(select(grid, 1, 1), counts, patches);
+  Value widths = repeat_entries(select(grid, 1, 2), counts, patches);
+  Value starts;
+  {
+    Value ends = slice(cumsum(counts, DType::int64), 0, 0, n - 1);
+    starts = repeat_entries(constant_pad(std::move(ends), n), counts, patches);
+  }
+  Value within;
+  {
+    Value total = sum_all(counts);
+    item(total);
+    Value all = arange(c.b, patches);
+    total.reset();
+    Value relative = sub(std::move(all), starts);
+    Value frame = mul(heights, widths);
+    within = pointwise("remainder.Tensor", DType::int64, std::move(relative), std::move(frame));
+  }
+  const auto divide = [](const Value& a) { return unary("floor_divide", a); };
+  const auto remainder = [](Value a) { return unary("remainder.Scalar", std::move(a)); };
+  Value blocks_w = divide(widths);
+  Value in_col = remainder(within);
+  Value in_row = remainder(divide(within));
+  Value block_col = pointwise("remainder.Tensor", DType::int64, divide(within), blocks_w);
+  Value block_row;
+  {
+    Value per_row = mul_scalar(blocks_w);
+    block_row = pointwise("floor_divide", DType::int64, within, std::move(per_row));
+  }
+  Value row = add(mul_scalar(block_row), in_row);
+  Value col = add(mul_scalar(block_col), in_col);
+  const Interpolation h = axis_taps(c, row, heights);
+  const Interpolation w = axis_taps(c, col, widths);
+  Interpolation r;
+  r.indices = view(add(mul_scalar(unsqueeze(h.indices, 2)), unsqueeze(w.indices, 1)), {-1, 4});
+  r.weights = view(mul(unsqueeze(h.weights, 2), unsqueeze(w.weights, 1)), {-1, 4});
+  return r;
+}
+
+}  // namespace vlmest

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include <vlmest/nn/mlp.hpp>
+#include <vlmest/nn/tokens/windows.hpp>
+#include <vlmest/nn/vision/packed_attention.hpp>
+#include <vlmest/nn/vision/patch_merger.hpp>
+#include <vlmest/nn/vision/tower_io.hpp>
+
+namespace vlmest {
+
+/// Qwen2.5-VL's vision transformer with its merger (transformers models/qwen2_5_vl,
+/// Qwen2_5_VisionTransformerPretrainedModel): attention inside windows in all layers but a few. Defaults:
+/// Qwen2_5_VLVisionConfig.
+struct Qwen2_5VlVision {
+  std::int64_t hidden = 3584;
+  std::int64_t intermediate = 3420;
+  std::int64_t layers = 32;  ///< depth
+  std::int64_t heads = 16;
+  std::int64_t patch_size = 14;
+  std::int64_t frames = 2;   ///< temporal_patch_size
+  std::int64_t channels = 3;
+  std::int64_t merge = 2;    ///< spatial_merge_size
+  std::int64_t window_size = 112;                        ///< pixels along a window's side
+  std::vector<std::int64_t> full_attention{7, 15, 23, 31};  ///< fullatt_block_indexes
+  std::int64_t out_hidden = 3584;
+  Activation activation = Activation::silu;
+};
+
+struct Qwen2_5VlBlock {
+  ScopeId scope = 0;
+  RmsNorm norm1, norm2;
+  PackedAttention attention;
+  GatedMlp mlp;
+  bool windowed = true;
+};
+
+struct Qwen2_5VlTower {
+  const Qwen2_5VlVision* config = nullptr;
+  ScopeId scope = 0;
+  PatchEmbed patch_embed;
+  AxialRope rope;
+  std::vector<Qwen2_5VlBlock> blocks;
+  PatchMerger<RmsNorm> merger;
+};
+
+/// In the order of Qwen2_5_VLVisionBlock.__init__.
+inline Qwen2_5VlBlock make_qwen2_5_vl_block(Context& c, const Qwen2_5VlVision& g, std::int32_t index) {
+  Module m(c, "blocks", index);
+  Qwen2_5VlBlock b{.scope = m.scope};
+  b.norm1 = make_rms_norm(c, "norm1", g.hidden);
+  b.norm2 = make_rms_norm(c, "norm2", g.hidden);
+  b.attention = make_packed_attention(c, g.hidden, true, true);
+  b.mlp = make_gated_mlp(c, "mlp", g.hidden, g.intermediate, true, g.activation);
+  b.windowed = std::find(g.full_attention.begin(), g.full_attention.end(), index) == g.full_attention.end();
+  return b;
+}
+
+inline Qwen2_5VlTower make_tower(Context& c, const Qwen2_5VlVision& g) {
+  Qwen2_5VlTower t{.config = &g, .scope = c.b.scope()};
+  t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, false);
+  t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
+  t.blocks.reserve(static_cast<std::size_t>(g.layers));
+  for (std::int64_t i = 0; i < g.layers; ++i) t.blocks.push_back(make_qwen2_5_vl_block(c, g, static_cast<std::int32_t>(i)));
+  t.merger = make_patch_merger<RmsNorm>(c, g.hidden, g.merge, g.out_hidden,
+                                        [&](const char* name, std::int64_t n) { return make_rms_norm(c, name, n); });
+  return t;
+}
+
+/// modeling_qwen2_5_vl.py, Qwen2_5_VLVisionBlock.forward.
+inline Value forward(Context& c, const Qwen2_5VlBlock& b, Value arg, std::int64_t heads, const CosSin& positions, const Segments& segments) {
+  Value x = std::move(arg);
+  InScope in(c.b, b.scope);
+  {
+    Value normed = forward(c, b.norm1, x);
+    Value y = forward(c, b.attention, normed, heads, positions, segments);
+    normed.reset();
+    x = eager::add(x, std::move(y));
+  }
+  Value normed = forward(c, b.norm2, x);
+  Value y = forward(c, b.mlp, normed);
+  normed.reset();
+  x = eager::add(x, std::move(y));
+  return x;
+}
+
+/// vision_utils.py, get_vision_window_index: the permutation is worked out on the host; only the boundaries, one per
+/// window of the padded grid, go to the device, where those of empty windows drop out.
+inline Segments window_segments(Context& c, const Qwen2_5VlVision& g, const Value& grid, std::span<const ImageLayout> images) {
+  using namespace eager;
+  to_host(grid);
+  Segments s;
+  std::int64_t boundaries = 1;
+  for (const auto& i : images) {
+    const tokens::WindowGrid w = tokens::window_grid(i.patches, g.window_size, g.patch_size, g.merge);
+    // Sides that divide are padded by a whole window too: pad = side - size mod side.
+    const auto padded = [&](std::int64_t patches) { return patches / w.side + 1; };
+    boundaries = checked_add(boundaries, checked_mul(padded(i.patches.rows), padded(i.patches.cols)));
+    for (std::int64_t row = 0; row < w.windows.rows; ++row)
+      for (std::int64_t col = 0; col < w.windows.cols; ++col) s.lengths.push_back(w.length(row, col));
+  }
+  Value all = from_host(c.b, {boundaries}, DType::int32);
+  s.cu_seqlens = unique_consecutive(all, static_cast<std::int64_t>(s.lengths.size()) + 1);
+  return s;
+}
+
+/// modeling_qwen2_5_vl.py, permute_input_for_window_attn: rows of merge x merge patches in the order of the windows.
+inline Value window_order(const Value& x, std::int64_t merged_patch) {
+  using namespace eager;
+  const std::int64_t n = x.size(0) / merged_patch;
+  Value y = reshape(x, {n, merged_patch, -1});
+  y = host_index(y, n);
+  return reshape(y, {x.size(0), -1});
+}
+
+/// modeling_qwen2_5_vl.py, Qwen2_5_VisionTransformerPretrainedModel.forward.
+inline TowerOutput forward(Context& c, const Qwen2_5VlTower& t, const PackedImages& input, std::span<const ImageLayout> images) {
+  using namespace eager;
+  const Qwen2_5VlVision& g = *t.config;
+  InScope in(c.b, t.scope);
+  const std::int64_t unit = g.merge * g.merge;
+  Value position_ids = vision_position_ids(c, input.grid, images, g.merge);
+  Segments whole;
+  whole.cu_seqlens = vision_cu_seqlens(c, input.grid, static_cast<std::int64_t>(images.size()));
+  whole.lengths = image_segments(images);
+  check_longest(c, whole);
+  const Segments windows = window_segments(c, g, input.grid, images);
+  check_longest(c, windows);
+  TowerOutput out;
+  out.last = forward(c, t.patch_embed, input.pixels);
+  out.last = window_order(out.last, unit);
+  CosSin positions = forward(c, t.rope, position_ids);
+  {
+    // A generator makes the tuple: the unpermuted pair is bound until it is complete.
+    Value cos = window_order(positions.cos, unit);
+    Value sin = window_order(positions.sin, unit);
+    positions = {std::move(cos), std::move(sin)};
+  }
+  for (const auto& b : t.blocks) out.last = forward(c, b, out.last, g.heads, positions, b.windowed ? windows : whole);
+  Value merged = forward(c, t.merger, out.last);
+  merged = host_index(merged, merged.size(0));
+  out.pooled = std::move(merged);
+  return out;
+}
+
+}  // namespace vlmest

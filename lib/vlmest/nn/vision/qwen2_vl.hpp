@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/mlp.hpp>
+#include <vlmest/nn/vision/packed_attention.hpp>
+#include <vlmest/nn/vision/patch_merger.hpp>
+#include <vlmest/nn/vision/tower_io.hpp>
+
+namespace vlmest {
+
+/// Qwen2-VL's vision transformer with its merger (transformers models/qwen2_vl, Qwen2VisionTransformerPretrainedModel).
+/// Defaults: Qwen2VLVisionConfig.
+struct Qwen2VlVision {
+  std::int64_t hidden = 1280;     ///< embed_dim
+  std::int64_t mlp_ratio = 4;
+  std::int64_t layers = 32;       ///< depth
+  std::int64_t heads = 16;
+  std::int64_t patch_size = 14;
+  std::int64_t frames = 2;        ///< temporal_patch_size; a still picture fills it with copies of itself
+  std::int64_t channels = 3;
+  std::int64_t merge = 2;         ///< spatial_merge_size
+  std::int64_t out_hidden = 3584; ///< hidden_size: width after the merger
+  Activation activation = Activation::quick_gelu;
+};
+
+struct Qwen2VlBlock {
+  ScopeId scope = 0;
+  LayerNorm norm1, norm2;
+  PackedAttention attention;
+  Mlp mlp;
+};
+
+struct Qwen2VlTower {
+  const Qwen2VlVision* config = nullptr;
+  ScopeId scope = 0;
+  PatchEmbed patch_embed;
+  AxialRope rope;
+  std::vector<Qwen2VlBlock> blocks;
+  PatchMerger<LayerNorm> merger;
+};
+
+/// In the order of Qwen2VLVisionBlock.__init__.
+inline Qwen2VlBlock make_qwen2_vl_block(Context& c, const Qwen2VlVision& g, std::int32_t index) {
+  Module m(c, "blocks", index);
+  Qwen2VlBlock b{.scope = m.scope};
+  b.norm1 = make_layer_norm(c, "norm1", g.hidden);
+  b.norm2 = make_layer_norm(c, "norm2", g.hidden);
+  b.attention = make_packed_attention(c, g.hidden, true, true);
+  Module p(c, "mlp");
+  const std::int64_t inner = checked_mul(g.hidden, g.mlp_ratio);
+  b.mlp.scope = p.scope;
+  b.mlp.activation = g.activation;
+  b.mlp.fc1 = make_linear(c, "fc1", g.hidden, inner, true);
+  b.mlp.activation_scope = c.b.child("act");
+  b.mlp.fc2 = make_linear(c, "fc2", inner, g.hidden, true);
+  return b;
+}
+
+inline Qwen2VlTower make_tower(Context& c, const Qwen2VlVision& g) {
+  Qwen2VlTower t{.config = &g, .scope = c.b.scope()};
+  t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, false);
+  t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
+  t.blocks.reserve(static_cast<std::size_t>(g.layers));
+  for (std::int64_t i = 0; i < g.layers; ++i) t.blocks.push_back(make_qwen2_vl_block(c, g, static_cast<std::int32_t>(i)));
+  t.merger = make_patch_merger<LayerNorm>(c, g.hidden, g.merge, g.out_hidden,
+                                          [&](const char* name, std::int64_t n) { return make_layer_norm(c, name, n); });
+  return t;
+}
+
+/// modeling_qwen2_vl.py, Qwen2VLVisionBlock.forward; normed inputs are arguments and live as long as the call.
+inline Value forward(Context& c, const Qwen2VlBlock& b, Value arg, std::int64_t heads, const CosSin& positions, const Segments& segments) {
+  Value x = std::move(arg);
+  InScope in(c.b, b.scope);
+  {
+    Value normed = forward(c, b.norm1, x);
+    Value y = forward(c, b.attention, normed, heads, positions, segments);
+    normed.reset();
+    x = eager::add(x, std::move(y));
+  }
+  Value normed = forward(c, b.norm2, x);
+  Value y = forward(c, b.mlp, normed);
+  normed.reset();
+  x = eager::add(x, std::move(y));
+  return x;
+}
+
+/// modeling_qwen2_vl.py, Qwen2VisionTransformerPretrainedModel.forward: pixels[patches, taps] and grid[N, 3] -> last
+/// hidden states[patches, hidden] and merged features[patches / merge^2, out_hidden].
+inline TowerOutput forward(Context& c, const Qwen2VlTower& t, const PackedImages& input, std::span<const ImageLayout> images) {
+  const Qwen2VlVision& g = *t.config;
+  InScope in(c.b, t.scope);
+  Value position_ids = vision_position_ids(c, input.grid, images, g.merge);
+  Segments segments;
+  segments.cu_seqlens = vision_cu_seqlens(c, input.grid, static_cast<std::int64_t>(images.size()));
+  segments.lengths = image_segments(images);
+  check_longest(c, segments);
+  TowerOutput out;
+  out.last = forward(c, t.patch_embed, input.pixels);
+  CosSin positions = forward(c, t.rope, position_ids);
+  for (const auto& b : t.blocks) out.last = forward(c, b, out.last, g.heads, positions, segments);
+  out.pooled = forward(c, t.merger, out.last);
+  return out;
+}
+
+}  // namespace vlmest

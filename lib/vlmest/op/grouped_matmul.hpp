@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/op/cost.hpp>
+
+namespace vlmest {
+
+/// Rows sorted by group, each group times its own matrix: out[rows, n] = a[rows, k] x b[group(row), k, n]
+/// (torch.nn.functional.grouped_mm; the experts of a mixture).
+struct GroupedMatmul {
+  std::int64_t rows = 1;    ///< of all groups together
+  std::int64_t n = 1;
+  std::int64_t k = 1;
+  std::int64_t groups = 1;
+  std::int64_t active = 1;  ///< groups that have rows: only their matrices are read
+  DType dtype = DType::bf16;
+  Bytes workspace{};
+  int kernels = 1;
+};
+
+constexpr Macs macs(const GroupedMatmul& o) { return Macs(checked_mul(o.rows, checked_mul(o.n, o.k))); }
+
+/// FLOPs: torch/utils/flop_counter.py (2.11) has no formula for _grouped_mm, so a counted run shows none; what the
+/// product really takes stands in `uncounted`.
+constexpr Cost cost(const GroupedMatmul& o) {
+  Cost r;
+  r.uncounted = flops(macs(o));
+  r.read = size_of(Elements(checked_mul(o.rows, o.k)), o.dtype) +
+           size_of(Elements(checked_mul(o.active, checked_mul(o.n, o.k))), o.dtype);
+  r.written = size_of(Elements(checked_mul(o.rows, o.n)), o.dtype);
+  r.workspace = o.workspace;
+  r.engine = o.dtype == DType::fp32 || o.dtype == DType::fp64 ? Engine::cuda_core : Engine::tensor_core;
+  r.dtype = o.dtype;
+  r.kernels = o.kernels;
+  return r;
+}
+
+}  // namespace vlmest

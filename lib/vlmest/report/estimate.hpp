@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <vlmest/allocator/process.hpp>
+#include <vlmest/analysis/fft_buffers.hpp>
+#include <vlmest/analysis/optimizer_states.hpp>
+#include <vlmest/analysis/params.hpp>
+#include <vlmest/analysis/work.hpp>
+#include <vlmest/nn/inference.hpp>
+#include <vlmest/report/breakdown.hpp>
+
+namespace vlmest {
+
+/// One entry of a peak: a storage of the graph with what it really occupies, or scratch and workspaces of libraries.
+struct LiveTensor {
+  TensorId tensor = none;  ///< none: `label` says what it is
+  const char* label = "";
+  NodeId node = none;      ///< of scratch: the node that took it
+  Bytes bytes{};
+};
+
+/// A phase of inference.
+struct PhaseEstimate {
+  allocator::PhaseMemory memory;
+  Work work;
+  std::int64_t kv_len = 0;
+  Seconds gpu{};   ///< sum of kernel times
+  Seconds wall{};  ///< the larger of that and the host's launches, one after the other
+  Bound bound = Bound::compute;
+};
+
+struct InferenceEstimate {
+  Bytes weights{};   ///< parameters and buffers as the allocator holds them
+  Bytes inputs{};
+  Bytes kv_cache{};         ///< keys and values after the prefill
+  Bytes kv_cache_decoded{}; ///< the same when new_tokens have been decoded
+  Bytes fft{};       ///< most that a spectral block holds at one time: spectra, fp32 copies, work area
+  PhaseEstimate prefill;
+  PhaseEstimate decode;
+  bool decode_is_peak = false;
+  Bytes peak{};
+  std::vector<LiveTensor> tensors;  ///< at the higher of the two peaks, by bytes; they add up to `peak`
+  bool fits = false;
+
+  double tokens_per_second(std::int64_t batch) const {
+    return decode.wall.value > 0 ? static_cast<double>(batch) / decode.wall.value : 0.0;
+  }
+};
+
+/// States that training adds, per optimizer.
+struct TrainingStates {
+  Elements trainable{};
+  Bytes weights{}, gradients{}, optimizer{};
+};
+
+struct Estimate {
+  Parameters params;
+  Sequences sequences;
+  InferenceEstimate inference;
+  TrainingStates training;
+  std::vector<LayerRow> layers;
+};
+
+/// Makes estimates; keeps its memory between them.
+class Estimator {
+ public:
+  /// What a run of `plan` takes on `device`. Throws Error where the plan asks for the impossible.
+  Estimate operator()(const Vlm& vlm, Plan plan, const Device& device) {
+    plan.compute_capability = device.sm;
+    plan.multiprocessors = device.multiprocessors;
+    Estimate e;
+    e.sequences = make_sequences(vlm, plan);
+    const std::int64_t kv = checked_add(e.sequences.seq, std::max<std::int64_t>(plan.new_tokens, 1));
+    builder_.clear();
+    Context c{builder_, plan};
+    const InferenceCaches caches = build_inference(c, vlm, e.sequences, kv);
+    const Graph& g = builder_.graph;
+    e.params = parameters(g);
+    const Frees frees(g);
+    inference(e.inference, g, frees, kv, device);
+    e.inference.fits = e.inference.peak <= device.usable_bytes;
+    states(e.training, g, plan);
+    std::vector<CacheBytes> kept;
+    for (const auto& k : caches.prefill) {
+      e.inference.kv_cache += k.bytes;
+      kept.push_back({k.scope, k.bytes});
+    }
+    for (const auto& k : caches.decode) e.inference.kv_cache_decoded += k.bytes;
+    e.layers = breakdown(g, frees, kept, device);
+    for (const auto& row : e.layers) e.inference.prefill.work += row.prefill;
+    time(e.inference.prefill, device);
+    return e;
+  }
+  const Graph& graph() const { return builder_.graph; }
+
+ private:
+  static void time(PhaseEstimate& p, const Device& device) {
+    p.gpu = p.work.time;
+    const Seconds host = device.launch * static_cast<double>(p.work.kernels);
+    p.wall = std::max(p.gpu, host);
+    p.bound = host > p.gpu ? Bound::launch : bound(p.work);
+  }
+
+  static void inference(InferenceEstimate& r, const Graph& g, const Frees& frees, std::int64_t kv, const Device& device) {
+    allocator::Process process(g, frees, device.sm);
+    process.load();
+    r.weights = process.weights();
+    const Phase& prefill = g.phases[0];
+    const Phase& decode = g.phases[1];
+    // The first call warms the allocator and the libraries up; the second is what runs from then on.
+    process.run(prefill);
+    process.drop();
+    r.prefill.memory = process.run(prefill);
+    process.keep();
+    for (std::size_t i = 0; i < g.tensors.size(); ++i) {
+      const Tensor& t = g.tensors[i];
+      if (t.alias_of == none && t.role == Role::input && t.born <= prefill.first) r.inputs += requested_bytes(t);
+    }
+    r.decode.memory = process.run(decode);
+    r.decode.kv_len = kv;
+    r.decode.work = work(g, decode.first, decode.last, device);
+    time(r.decode, device);
+    for (const auto& f : fft_buffers(g)) r.fft = std::max(r.fft, f.bytes);
+    r.decode_is_peak = r.decode.memory.peak > r.prefill.memory.peak;
+    const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;
+    r.peak = top.memory.peak;
+    list(r, g, process, top.memory);
+  }
+
+  /// Everything alive at the peak, sorted by bytes.
+  static void list(InferenceEstimate& r, const Graph& g, const allocator::Process& process, const allocator::PhaseMemory& m) {
+    for (std::size_t i = 0; i < g.tensors.size() && g.tensors[i].born <= m.node; ++i) {
+      const Tensor& t = g.tensors[i];
+      if (t.alias_of != none || (t.dies != none && t.dies <= m.node)) continue;
+      const Bytes bytes = process.occupied(static_cast<TensorId>(i));
+      if (bytes > Bytes{}) r.tensors.push_back({static_cast<TensorId>(i), "", none, bytes});
+    }
+    if (process.library_workspaces() > Bytes{})
+      r.tensors.push_back({none, "cuBLAS workspaces", none, process.library_workspaces()});
+    if (m.scratch > Bytes{}) r.tensors.push_back({none, "scratch", m.node, m.scratch});
+    std::sort(r.tensors.begin(), r.tensors.end(), [](const LiveTensor& a, const LiveTensor& b) {
+      return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
+    });
+  }
+
+  /// Weights, gradients and optimizer states of full or partly frozen training.
+  static void states(TrainingStates& s, const Graph& g, const Plan& plan) {
+    for (const auto& t : g.tensors) {
+      if (t.role != Role::weight) continue;
+      s.weights += requested_bytes(t);
+      if (!trains(plan.trainable, g.scopes[static_cast<std::size_t>(t.scope)].part)) continue;
+      s.trainable += t.storage;
+      s.gradients += requested_bytes(t);
+      s.optimizer += optimizer_bytes(plan.optimizer, t);
+    }
+  }
+  static bool trains(const Trainable& w, Part p) {
+    return p == Part::vision ? w.vision : p == Part::language ? w.language : w.projector;
+  }
+
+  Builder builder_;
+};
+
+}  // namespace vlmest
