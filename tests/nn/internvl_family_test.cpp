@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <string_view>
+
+#include <gtest/gtest.h>
 
 #include <vlmest/nn/inference.hpp>
 
 namespace vlmest {
 namespace {
 
-InternVitVision tiny_vit() { return {.hidden = 32, .intermediate = 64, .layers = 3, .heads = 2, .image_size = 56, .patch_size = 14}; }
+InternVitVision tiny_vit() {
+  return {.hidden = 32, .intermediate = 64, .layers = 3, .heads = 2, .image_size = 56, .patch_size = 14};
+}
 
 Vlm tiny(const InternVitVision& vision, std::int64_t feature_layer = -1) {
-  const LlamaConfig llama{.vocab = 100, .hidden = 48, .intermediate = 96, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 12};
-  Vlm v{.name = "tiny", .type = "internvl", .family = InternVlFamily{.vision = vision, .language = llama, .feature_layer = feature_layer}};
+  const LlamaConfig llama{
+      .vocab = 100, .hidden = 48, .intermediate = 96, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 12};
+  Vlm v{.name = "tiny",
+        .type = "internvl",
+        .family = InternVlFamily{.vision = vision, .language = llama, .feature_layer = feature_layer}};
   v.tokens = tokens::InternVl{.image_size = vision.image_size, .patch_size = vision.patch_size};
   v.native = {vision.image_size, vision.image_size};
   return v;
@@ -88,7 +93,8 @@ std::int64_t held_at_projector(const Graph& g) {
 
 TEST(InternVlFamily, AnEarlierFeatureLayerKeepsEveryHiddenState) {
   const Plan plan{.text = 9};
-  const auto last = held_at_projector(inference(tiny(tiny_vit()), plan)), earlier = held_at_projector(inference(tiny(tiny_vit(), -2), plan));
+  const auto last = held_at_projector(inference(tiny(tiny_vit()), plan)),
+             earlier = held_at_projector(inference(tiny(tiny_vit(), -2), plan));
   EXPECT_EQ(earlier - last, 3);  // of four states, the last one is held in both
 }
 

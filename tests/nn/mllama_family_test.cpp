@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <string_view>
+
+#include <gtest/gtest.h>
 
 #include <vlmest/nn/inference.hpp>
 
@@ -12,9 +12,16 @@ constexpr std::int64_t tile_tokens = 17;  // four by four patches and a class to
 
 Vlm tiny() {
   MllamaFamily f;
-  f.vision = {.hidden = 32, .intermediate = 64, .layers = 3, .global_layers = 2, .heads = 2, .image_size = 56, .patch_size = 14,
+  f.vision = {.hidden = 32,
+              .intermediate = 64,
+              .layers = 3,
+              .global_layers = 2,
+              .heads = 2,
+              .image_size = 56,
+              .patch_size = 14,
               .intermediate_layers = {0, -1}};
-  f.language.base = {.vocab = 100, .hidden = 64, .intermediate = 96, .layers = 4, .heads = 4, .kv_heads = 2, .head_dim = 16};
+  f.language.base = {
+      .vocab = 100, .hidden = 64, .intermediate = 96, .layers = 4, .heads = 4, .kv_heads = 2, .head_dim = 16};
   f.language.cross = {false, true, false, true};
   Vlm v{.name = "tiny", .type = "mllama", .family = f};
   v.tokens = tokens::Mllama{.image_size = 56, .patch_size = 14};
@@ -62,7 +69,9 @@ TEST(MllamaFamily, DecodePreparesTheMaskOfAllTokensAndTakesOneRow) {
   int rows = 0;
   for (NodeId i = decode.first; i < decode.last; ++i) {
     const Node& n = g.node(i);
-    if (std::string_view(n.name) == "masked_fill.Scalar") { EXPECT_EQ(g.tensor(g.outputs(n)[0]).shape, (Shape{2, 1, kv, keys})); }
+    if (std::string_view(n.name) == "masked_fill.Scalar") {
+      EXPECT_EQ(g.tensor(g.outputs(n)[0]).shape, (Shape{2, 1, kv, keys}));
+    }
     if (std::string_view(n.name) == "index.Tensor") rows += g.tensor(g.outputs(n)[0]).shape == Shape{2, 1, 1, keys};
   }
   EXPECT_EQ(rows, 1);
@@ -82,7 +91,9 @@ TEST(MllamaFamily, TilesArePaddedToEightTokensAndTheFeaturesAreNot) {
   bool projected = false;
   for (const auto& n : g.nodes) {
     const Shape& s = g.tensor(g.outputs(n).empty() ? 0 : g.outputs(n)[0]).shape;
-    if (std::string_view(n.name) == "constant_pad_nd") { EXPECT_EQ(s, (Shape{1, 4, 24, 32})); }
+    if (std::string_view(n.name) == "constant_pad_nd") {
+      EXPECT_EQ(s, (Shape{1, 4, 24, 32}));
+    }
     // Two intermediate states beside the last one.
     if (std::string_view(n.name) == "cat" && path(g, n.scope) == "model.vision_model" && s.rank() == 5) {
       EXPECT_EQ(s, (Shape{1, 1, 4, tile_tokens, 3 * 32}));

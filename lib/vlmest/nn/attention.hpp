@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/context.hpp>
+#include <vlmest/nn/dropout.hpp>
 
 namespace vlmest {
 
@@ -20,7 +20,9 @@ struct AttentionArgs {
   Value v;
   Value mask;
   bool causal = false;  ///< the module's own flag; a mask or a single query switches it off
+  bool dropout = false; ///< weights are dropped in training mode; the other interfaces do it inside their kernel
   bool fp32_softmax = true;  ///< eager attention casts its scores up for the softmax
+  bool softcap = false;      ///< scores are squashed by tanh (Gemma 2); eager attention alone does it in steps of its own
 };
 
 /// What the attention interface returns; eager attention's weights stay alive as long as the caller keeps them.
@@ -32,14 +34,19 @@ struct Attended {
 /// modeling_llama.py, eager_attention_forward: scores, scaled scores, masked scores, fp32 softmax, cast, product.
 inline Attended eager_attention(Context& c, const AttentionArgs& a) {
   using namespace eager;
-  (void)c;
   const DType t = a.q.dtype();
   const std::int64_t groups = a.q.size(1) / a.k.size(1);
   Value keys = repeat_kv(a.k, groups);
   Value values = repeat_kv(a.v, groups);
   Value weights = mul_scalar(matmul(a.q, transpose(keys, 2, 3)));
+  if (a.softcap) {  // modeling_gemma2.py, eager_attention_forward
+    weights = div_scalar(weights);
+    weights = unary("tanh", weights);
+    weights = mul_scalar(weights);
+  }
   if (a.mask) weights = add(weights, a.mask);
   weights = a.fp32_softmax ? to(softmax(weights, DType::fp32), t) : softmax(weights, t);
+  if (a.dropout) weights = dropout(c, weights);
   Value out = matmul(weights, values);
   Attended r;
   r.out = contiguous(transpose(out, 1, 2));

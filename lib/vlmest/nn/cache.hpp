@@ -15,6 +15,7 @@ namespace vlmest {
 struct CacheLayer {
   Value keys;
   Value values;
+  Value window_on_device;  ///< a sliding layer's window, which it copies to the device when it is first used
   std::optional<std::int64_t> window;
   std::int64_t seen = 0;  ///< tokens that have passed, kept or not
   bool fixed = false;     ///< written once and never extended (cross-attention)
@@ -30,6 +31,11 @@ struct Cache {
 inline void update(Context& c, CacheLayer& layer, Value& k, Value& v) {
   using namespace eager;
   layer.seen += k.size(2);
+  if (layer.window && !layer.window_on_device) {
+    const TensorId size = c.b.result(DType::int64, Shape{}, "sliding_window");
+    c.b.emit("_to_copy", HostSync{Bytes(8)}, {}, std::array<TensorId, 1>{size});
+    layer.window_on_device = Value(c.b, size);
+  }
   auto append = [&](Value& kept, const Value& fresh, const char* label) {
     Value all;
     if (!kept) {
@@ -63,7 +69,7 @@ class DecoderStack {
   template <class Run>
   Value operator()(const LayerRepeater::Layer& layer, const Value& x, CacheLayer& entry, Run&& run) {
     const std::int64_t seen = entry.seen;
-    std::array<Value*, 2> state{&entry.keys, &entry.values};
+    std::array<Value*, 3> state{&entry.keys, &entry.values, &entry.window_on_device};
     Value y = repeat_(layer, x, state, std::forward<Run>(run));
     if (entry.seen == seen) entry.seen += added_;
     added_ = entry.seen - seen;

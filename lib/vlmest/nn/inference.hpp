@@ -5,14 +5,17 @@
 
 namespace vlmest {
 
-/// The cache as `tokens` decoded steps leave it: dense rows of the full length, or of the window less one.
+/// The cache as decoding up to `seen` tokens leaves it: dense rows of the full length; in a sliding layer the last step's
+/// concatenation, of which all but the first row are kept once the window is full.
 inline void refill(Context& c, Cache& cache, std::int64_t seen) {
   for (auto& l : cache.layers) {
     if (!l.keys) continue;
     auto grown = [&](const Value& v, const char* name) {
       Shape s = v.shape();
-      s[2] = l.window ? std::min(seen, *l.window - 1) : seen;
-      return c.b.existing(name, Role::kv_cache, v.dtype(), s);
+      s[2] = l.window ? std::min(seen, *l.window) : seen;
+      Value all = c.b.existing(name, Role::kv_cache, v.dtype(), s);
+      const std::int64_t kept = l.window ? std::min(seen, *l.window - 1) : seen;
+      return eager::slice(std::move(all), 2, s[2] - kept, s[2]);
     };
     if (l.fixed) continue;
     l.keys = grown(l.keys, "keys");

@@ -1,70 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
-
-#include <vlmest/nn/context.hpp>
+#include <vlmest/nn/mask_function.hpp>
 
 namespace vlmest {
 
-/// What a decoder's attention mask is made from: the caller's mask[B, L] (int64) and the cache's state.
-struct MaskShape {
-  std::int64_t batch = 1;
-  std::int64_t q_len = 1;
-  std::int64_t kv_len = 1;
-  std::optional<std::int64_t> window;  ///< sliding window of the layers that use this mask
-};
-
-/// Four aligned index ranges (masking_utils.py, sdpa_mask): batch, head, query, key.
-struct MaskIndices {
-  Value batch, head, query, key;
-};
-inline MaskIndices mask_indices(Context& c, const MaskShape& m) {
-  using namespace eager;
-  MaskIndices r;
-  r.batch = arange(c.b, m.batch);
-  r.head = arange(c.b, 1);
-  Value q = arange(c.b, m.q_len);
-  r.query = add_scalar(std::move(q));
-  Value k = arange(c.b, m.kv_len);
-  r.key = add_scalar(std::move(k));
-  return r;
-}
-
-/// mask & next: the running result is rebound after each step (masking_utils.py, and_masks).
-inline void and_mask(Value& result, Value next) {
-  result = eager::pointwise("bitwise_and.Tensor", DType::boolean, result, std::move(next));
-}
-
 /// The causal (and sliding-window) boolean mask with padding, written out by broadcasting: bool[B, 1, Q, L].
 inline Value materialised_mask(Context& c, const MaskShape& m, const Value& padding) {
-  using namespace eager;
-  MaskIndices at = mask_indices(c, m);
-  Value q = view(at.query, {1, 1, m.q_len, 1}), k = view(at.key, {1, 1, 1, m.kv_len});
-  Value rows = view(at.batch, {m.batch, 1, 1, 1});
-  at.query.reset();
-  at.key.reset();
-  auto causal = [&] { return compare("le.Tensor", k, q); };
-  auto all_true = [&] { return fill(c.b, "new_ones", Shape{}, DType::boolean); };
-  Value result = all_true();
-  if (m.window) {
-    // and_masks(and_masks(sliding, causal), padding)
-    Value inner = all_true();
-    Value bound = sub_scalar(q);
-    Value visible = compare("gt.Tensor", k, std::move(bound));
-    and_mask(inner, std::move(visible));
-    Value lower = causal();
-    and_mask(inner, std::move(lower));
-    and_mask(result, std::move(inner));
-  } else {
-    Value lower = causal();
-    and_mask(result, std::move(lower));
-  }
-  if (padding) {
-    Value real = index(padding, rows, k, {m.batch, 1, 1, m.kv_len});
-    and_mask(result, std::move(real));
-  }
-  return expand(result, {m.batch, -1, m.q_len, m.kv_len});
+  const MaskGrid g = mask_grid(c, m, false);
+  auto causal = [&] { return causal_function(g); };
+  auto window = [&] { return window_function(g); };
+  auto inside = [&] { return m.window ? and_masks(c, g, window, causal) : causal(); };
+  auto real = [&] { return padding_function(g, padding); };
+  if (padding) return whole_mask(g, and_masks(c, g, inside, real));
+  return whole_mask(g, inside());
 }
 
 /// A boolean mask as an additive one in the activations' type (masking_utils.py, eager_mask).
@@ -83,21 +32,36 @@ inline void check_all_true(const Value& mask) {
   item(std::move(equal));
 }
 
+/// masking_utils.py, _ignore_causal_mask_sdpa, for a mask without padding: true where attention can be told is_causal
+/// instead. A padding mask that is longer than the keys of a sliding layer is first cut to them.
+inline bool causal_mask_is_ignored(Context& c, const MaskShape& m, const Value& padding) {
+  using namespace eager;
+  Value mask = padding, at;
+  if (mask.size(1) > m.kv_len) {
+    at = arange(c.b, m.kv_len);
+    at = add_scalar(at);
+    Shape s = mask.shape();
+    s[1] = m.kv_len;
+    mask = gather_rows("index.Tensor", mask, at, s);
+  }
+  if (m.window && m.kv_len >= *m.window) return false;
+  if (m.q_len != 1 && m.q_len != m.kv_len) return false;
+  check_all_true(mask);
+  return true;
+}
+
 /// masking_utils.py, create_causal_mask and create_sliding_window_causal_mask for a mask without padding: empty where
 /// attention can be told is_causal instead, else bool (sdpa) or additive (eager).
 inline Value causal_mask(Context& c, const MaskShape& m, const Value& attention_mask) {
   if (c.fused()) return {};
   Value padding = eager::to(attention_mask, DType::boolean);
   if (c.plan.attention == AttentionKind::eager) return additive_mask(c, materialised_mask(c, m, padding));
-  const bool window_matters = m.window && m.kv_len >= *m.window;
   if (c.plan.attention == AttentionKind::flash) {
-    check_all_true(padding);
+    Value kept = eager::slice(padding, 1, -m.kv_len, padding.size(1));
+    eager::item(eager::reduce("all", DType::boolean, Shape{}, std::move(kept)));
     return {};
   }
-  if (!window_matters && (m.q_len == 1 || m.q_len == m.kv_len)) {
-    check_all_true(padding);
-    return {};
-  }
+  if (causal_mask_is_ignored(c, m, padding)) return {};
   return materialised_mask(c, m, padding);
 }
 

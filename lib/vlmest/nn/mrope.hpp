@@ -26,10 +26,12 @@ struct ModalityRun {
 /// Sequence `b` of the batch: one text token ahead of each image as long as there are any, the rest behind the last
 /// image. Where exactly text stands does not change what runs.
 inline std::vector<ModalityRun> modality_runs(const Sequences& s, std::int64_t b) {
-  const std::size_t each = s.images.size() / static_cast<std::size_t>(s.batch), first = each * static_cast<std::size_t>(b);
+  const std::size_t each = s.images.size() / static_cast<std::size_t>(s.batch),
+                    first = each * static_cast<std::size_t>(b);
   std::int64_t text = s.seq;
   for (std::size_t i = 0; i < each; ++i) text -= s.images[first + i].llm_tokens;
-  if (text < 0) throw Error("sequence", "its images need more than " + std::to_string(s.seq) + " tokens", "raise --seq");
+  if (text < 0)
+    throw Error("sequence", "its images need more than " + std::to_string(s.seq) + " tokens", "raise --seq");
   std::vector<ModalityRun> r;
   for (std::size_t i = 0; i < each; ++i) {
     if (text > 0) {

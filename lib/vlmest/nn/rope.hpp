@@ -73,10 +73,11 @@ inline void fused_rotate(Context& c, const Value& q, const Value& k, const CosSi
   c.b.emit("rope", MemoryOp{.read = n + eager::data_bytes(e.cos) * 2, .written = n, .dtype = q.dtype()}, ids, outs);
 }
 
-/// modeling_llama.py, apply_rotary_pos_emb: rebinds q and k [B, H, S, D].
-inline void apply_rope(Context& c, Value& q, Value& k, const CosSin& e) {
+/// modeling_llama.py, apply_rotary_pos_emb: rebinds q and k [B, H, S, D]; `heads_dim` is where cos and sin lack the
+/// dimension of the heads.
+inline void apply_rope(Context& c, Value& q, Value& k, const CosSin& e, int heads_dim = 1) {
   if (c.fused()) return fused_rotate(c, q, k, e);
-  Value cos = eager::unsqueeze(e.cos, 1), sin = eager::unsqueeze(e.sin, 1);
+  Value cos = eager::unsqueeze(e.cos, heads_dim), sin = eager::unsqueeze(e.sin, heads_dim);
   Value rotated_q = rotate(q, cos, sin);
   Value rotated_k = rotate(k, cos, sin);
   q = std::move(rotated_q);

@@ -4,12 +4,18 @@
 #include <string>
 #include <variant>
 
+#include <vlmest/nn/family/gemma3.hpp>
+#include <vlmest/nn/family/aya_vision.hpp>
+#include <vlmest/nn/family/glm4v.hpp>
+#include <vlmest/nn/family/idefics3.hpp>
 #include <vlmest/nn/family/internvl.hpp>
 #include <vlmest/nn/family/llava.hpp>
 #include <vlmest/nn/family/llava_next.hpp>
 #include <vlmest/nn/family/llava_onevision.hpp>
+#include <vlmest/nn/family/mistral3.hpp>
 #include <vlmest/nn/family/mllama.hpp>
 #include <vlmest/nn/family/qwen3_vl.hpp>
+#include <vlmest/nn/family/paligemma.hpp>
 #include <vlmest/nn/family/qwen_vl.hpp>
 #include <vlmest/nn/tokens/tokens.hpp>
 
@@ -17,7 +23,7 @@ namespace vlmest {
 
 /// Every assembly. A new family is a header with a config, its model, make_model, make_inputs, prefill and decode, and
 /// one word here.
-using Family = std::variant<LlavaFamily, LlavaNextFamily, LlavaOnevisionFamily, Qwen2VlFamily, Qwen2_5VlFamily, Qwen3VlFamily, InternVlFamily, MllamaFamily>;
+using Family = std::variant<LlavaFamily, LlavaNextFamily, LlavaOnevisionFamily, Qwen2VlFamily, Qwen2_5VlFamily, Qwen3VlFamily, InternVlFamily, MllamaFamily, PaliGemmaFamily, Gemma3Family, Mistral3Family, Idefics3Family, AyaVisionFamily, Glm4vFamily>;
 
 /// A vision-language model: what it is called, how it is put together, how it turns pixels into tokens.
 struct Vlm {

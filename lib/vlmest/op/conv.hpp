@@ -42,20 +42,43 @@ constexpr Cost cost(const Convolution& o) {
 /// Its tensor-core kernels want channels last and, for up to eight input channels, channels padded to eight: input,
 /// weight and result are then converted through scratch. Otherwise it forms the product implicitly, without scratch.
 /// Which of the two is cuDNN's own heuristic; the borders are those of cuDNN 9.19, recorded over heights, widths,
-/// batches, types, patch sizes from 8 to 32 and 64 to 3200 result channels (with patches of 7 or 28 it converts nothing).
+/// batches, types, patch sizes 8, 14, 16 and 32 and 64 to 3200 result channels. Patches of 7 and 28, which cuDNN did not
+/// convert, have no rule of their own here.
 constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
   const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
   const auto bytes = [&](std::int64_t a, std::int64_t b, std::int64_t c) {
     return Bytes(up(size_of(Elements(checked_mul(checked_mul(a, b), c)), o.dtype).value(), 16));
   };
   const auto converted = [&](std::int64_t in, std::int64_t out) {
-    return bytes(o.batch, in, o.in_positions) + bytes(out, in, o.kernel) + bytes(o.batch, out, o.out_positions) + Bytes(16);
+    return bytes(o.batch, in, o.in_positions) + bytes(out, in, o.kernel) + bytes(o.batch, out, o.out_positions) +
+           Bytes(16);
   };
   const bool few = o.in_channels < 4;
   if (!is_half(o.dtype))
-    return !few || (o.kernel > 64 && checked_mul(o.batch, o.out_positions) > 1024) ? converted(o.in_channels, o.out_channels) : Bytes{};
-  if (!few || height < 399) return o.out_channels > 384 ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
+    return !few || (o.kernel > 64 && checked_mul(o.batch, o.out_positions) > 1024)
+               ? converted(o.in_channels, o.out_channels)
+               : Bytes{};
+  if (!few || height < 399)
+    return o.out_channels > 384 ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
   return o.dtype == DType::fp16 && o.out_channels % 8 == 0 ? converted(o.in_channels, o.out_channels) : Bytes{};
+}
+
+/// True where cuDNN shares the tiles of one result among multiprocessors: with fewer tiles of 128 rows and 256 channels
+/// than multiprocessors, some would have no work. Channels-last convolutions on compute capability 9.0.
+constexpr bool splits_result(const Convolution& o, int multiprocessors) {
+  const auto tiles = [](std::int64_t n, std::int64_t tile) { return (n + tile - 1) / tile; };
+  if (!is_half(o.dtype)) return false;
+  return checked_mul(tiles(checked_mul(o.batch, o.out_positions), 128), tiles(o.out_channels, 256)) < multiprocessors;
+}
+
+/// What cuDNN takes from the allocator for a convolution of channels-last images on compute capability 9.0: a counter and
+/// its alignment, and, where results are split, partial sums of an eighth of the fp32 result (recorded with 256, 768 and
+/// 1536 rows of 4096 channels).
+constexpr Bytes channels_last_scratch(const Convolution& o, int multiprocessors) {
+  if (!is_half(o.dtype)) return Bytes{};
+  if (!splits_result(o, multiprocessors)) return Bytes(4 + 127);
+  const std::int64_t results = checked_mul(checked_mul(o.batch, o.out_positions), o.out_channels);
+  return Bytes(checked_add(results * 4 / 8, 228 + 127));
 }
 
 }  // namespace vlmest

@@ -8,7 +8,7 @@ namespace vlmest {
 /// Rows sorted by group, each group times its own matrix: out[rows, n] = a[rows, k] x b[group(row), k, n]
 /// (torch.nn.functional.grouped_mm; the experts of a mixture).
 struct GroupedMatmul {
-  std::int64_t rows = 1;    ///< of all groups together
+  std::int64_t rows = 1;  ///< of all groups together
   std::int64_t n = 1;
   std::int64_t k = 1;
   std::int64_t groups = 1;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include <vlmest/allocator/process.hpp>
@@ -12,16 +11,9 @@
 #include <vlmest/analysis/work.hpp>
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/report/breakdown.hpp>
+#include <vlmest/report/live_tensor.hpp>
 
 namespace vlmest {
-
-/// One entry of a peak: a storage of the graph with what it really occupies, or scratch and workspaces of libraries.
-struct LiveTensor {
-  TensorId tensor = none;  ///< none: `label` says what it is
-  const char* label = "";
-  NodeId node = none;      ///< of scratch: the node that took it
-  Bytes bytes{};
-};
 
 /// A phase of inference.
 struct PhaseEstimate {

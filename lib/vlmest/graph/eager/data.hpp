@@ -10,7 +10,7 @@ namespace vlmest::eager {
 /// (aten/src/ATen/native/cuda/Copy.cu, copy_device_to_device).
 inline int copy_kernels(const Value& source) { return is_contiguous(source) ? 0 : 1; }
 
-/// torch.cat along `dim`; empty tensors are skipped, as torch skips them; what remains of one is a plain copy.
+/// torch.cat along `dim`; empty tensors are skipped, as torch skips them. A list of one is a plain copy.
 inline Value cat(std::span<Value> in, int dim) {
   Builder& b = in[0].builder();
   const Value* first = nullptr;
@@ -29,7 +29,7 @@ inline Value cat(std::span<Value> in, int dim) {
   Shape s = first->shape();
   s[wrap(dim, s.rank())] = n;
   const DType t = first->dtype();
-  const int kernels = s == first->shape() ? copy_kernels(*first) : 1;
+  const int kernels = in.size() == 1 ? copy_kernels(*first) : 1;
   const TensorId out = b.result(t, s, "cat");
   const std::array<TensorId, 1> outs{out};
   b.emit("cat", MemoryOp{.read = moved, .written = moved, .dtype = t, .kernels = kernels}, ids, outs);
@@ -49,7 +49,9 @@ inline Value stack(std::span<Value> in, int dim) {
   const DType t = in[0].dtype();
   std::vector<TensorId> ids;
   for (auto& v : in) ids.push_back(v.id());
-  const int kernels = in.size() == 1 ? copy_kernels(in[0]) : 1;
+  // A result of more than four dimensions is filled one input at a time (aten/src/ATen/native/cuda/Shape.cu,
+  // cat_out_cuda).
+  const int kernels = in.size() == 1 ? copy_kernels(in[0]) : s.rank() > 4 ? static_cast<int>(in.size()) : 1;
   const TensorId out = b.result(t, s, "stack");
   const std::array<TensorId, 1> outs{out};
   const Bytes moved = size_of(numel(s), t);
@@ -78,13 +80,14 @@ inline Value index_select(Value a, int dim, Value index) {
   return gather_rows("index_select", std::move(a), std::move(index), s);
 }
 
-/// self[indices...] with one integer index per leading dimension, broadcast against each other to `out`: an index that is
-/// not of that size is first expanded to a copy (aten/src/ATen/native/TensorAdvancedIndexing.cpp, make_info).
+/// self[indices...] with one integer index per leading dimension, broadcast against each other to `out`: an index of
+/// fewer elements than that is first expanded to a copy (aten/src/ATen/native/TensorAdvancedIndexing.cpp, make_info).
 inline Value index(Value self, Value i, Value j, const Shape& out) {
   Builder& b = self.builder();
   const DType t = self.dtype();
   const Bytes full = size_of(numel(out), DType::int64);
-  const Bytes ci = i.shape() == out ? Bytes{} : full, cj = j.shape() == out ? Bytes{} : full;
+  const auto expanded = [&](const Value& v) { return numel(v.shape()) == numel(out) ? Bytes{} : full; };
+  const Bytes ci = expanded(i), cj = expanded(j);
   const TensorId r = b.result(t, out, "index");
   const MemoryOp op{.read = full * 2 + size_of(numel(out), t), .written = size_of(numel(out), t) + ci + cj, .workspace = ci + cj,
                     .dtype = t, .kernels = 1 + (ci > Bytes{}) + (cj > Bytes{})};
@@ -105,6 +108,12 @@ inline Value fill(Builder& b, const char* name, const Shape& s, DType t) {
   const std::array<TensorId, 1> outs{r};
   b.emit(name, MemoryOp{.written = size_of(numel(s), t), .dtype = t}, {}, outs);
   return Value(b, r);
+}
+/// self.fill_ by a number: an assignment to a slice.
+inline Value fill_(Value self) {
+  Builder& b = self.builder();
+  const MemoryOp op{.written = data_bytes(self), .dtype = self.dtype()};
+  return emit_inplace(b, "fill_.Tensor", op, {}, self);
 }
 inline Value arange(Builder& b, std::int64_t n) { return fill(b, "arange", Shape{n}, DType::int64); }
 
@@ -137,6 +146,30 @@ inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
   const int kernels = numel(s) == numel(a.shape()) ? copy_kernels(a) : 1;
   const TensorId r = b.result(t, s, "repeat");
   return emit1(b, "repeat", MemoryOp{.read = w, .written = w, .dtype = t, .kernels = kernels}, r, {}, a);
+}
+/// torch.nn.functional.pad of the last dimension with a constant: a filled tensor and a copy into it.
+inline Value pad_last(Value a, std::int64_t before, std::int64_t after) {
+  Builder& b = a.builder();
+  const DType t = a.dtype();
+  Shape s = a.shape();
+  s[s.rank() - 1] = checked_add(s[-1], checked_add(before, after));
+  const Bytes in = data_bytes(a);
+  const TensorId r = b.result(t, s, "constant_pad_nd");
+  return emit1(b, "constant_pad_nd", MemoryOp{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = 2}, r, {}, a);
+}
+/// torch.nn.functional.unfold of x[N, C, H, W] by squares without overlap: [N, C side side, squares]. One kernel per
+/// image, after a copy where x is not contiguous (aten/src/ATen/native/cuda/Im2Col.cu, im2col_out_cuda_template).
+inline Value im2col(Value x, std::int64_t side) {
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const std::int64_t images = x.size(0), squares = checked_mul(x.size(2) / side, x.size(3) / side);
+  const Bytes copy = is_contiguous(x) ? Bytes{} : data_bytes(x);
+  const Shape s{images, checked_mul(x.size(1), checked_mul(side, side)), squares};
+  const Bytes written = size_of(numel(s), t);
+  const MemoryOp op{.read = written + copy, .written = written + copy, .workspace = copy, .dtype = t,
+                    .kernels = static_cast<int>(images) + (copy > Bytes{} ? 1 : 0)};
+  const TensorId r = b.result(t, s, "im2col");
+  return emit1(b, "im2col", op, r, {copy}, x);
 }
 /// self.copy_(source).
 inline Value copy_(Value self, Value source) { return pointwise_("copy_", std::move(self), std::move(source)); }

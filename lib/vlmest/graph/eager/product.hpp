@@ -80,6 +80,22 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   return emit1(b, "convolution", op, r, {op.workspace}, x, weight, bias);
 }
 
+/// A 2-D convolution of squares of their own, x[N, C, S, S] with channels last, by a kernel of that size: cuDNN gets the
+/// weight in the same layout, by a copy (aten/src/ATen/native/cudnn/ConvShared.cpp, cudnn_convolution_forward); the
+/// result keeps it.
+inline Value conv2d_channels_last(Value x, Value weight, Value bias, int multiprocessors) {
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const std::int64_t n = x.size(0), taps = checked_mul(weight.size(2), weight.size(3));
+  Convolution op{.batch = n, .in_channels = x.size(1), .out_channels = weight.size(0), .in_positions = taps, .out_positions = 1,
+                 .kernel = taps, .dtype = t, .bias = static_cast<bool>(bias)};
+  const Bytes copy = taps > 1 ? data_bytes(weight) : Bytes{}, own = channels_last_scratch(op, multiprocessors);
+  op.workspace = copy + own;
+  op.kernels = 1 + (bias ? 1 : 0) + (copy > Bytes{} ? 1 : 0) + (splits_result(op, multiprocessors) ? 1 : 0);
+  const TensorId r = b.result(t, Shape{n, op.out_channels, 1, 1}, "convolution");
+  return emit1(b, "convolution", op, r, {copy, own}, x, weight, bias);
+}
+
 /// A 3-D convolution whose kernel covers its whole input: x[N, C, T, H, W] with weight[O, C, T, H, W] to
 /// [N, O, 1, 1, 1]. The Qwen line's patch embedding. cuDNN needs no scratch for it (recorded peaks).
 inline Value patch_conv3d(Value x, Value weight, Value bias) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/graph/eager/pointwise.hpp>
+#include <vlmest/graph/eager/reduction_config.hpp>
 #include <vlmest/graph/eager/view.hpp>
 
 /// Reductions and scans.
@@ -15,23 +16,27 @@ inline Shape reduced(Shape s, int dim, bool keepdim) {
   if (keepdim) s[dim] = 1; else s.erase(dim);
   return s;
 }
-inline Value reduce(const char* name, DType out, const Shape& s, Value a, Bytes workspace = {}, int kernels = 1) {
+inline Value reduce(const char* name, DType out, const Shape& s, Value a, Bytes workspace = {}, int kernels = 1,
+                    ReductionScratch split = {}) {
   Builder& b = a.builder();
   const TensorId r = b.result(out, s, name);
-  const MemoryOp op{.read = data_bytes(a), .written = size_of(numel(s), out), .workspace = workspace, .dtype = out, .kernels = kernels};
-  return emit1(b, name, op, r, {workspace}, a);
+  const MemoryOp op{.read = data_bytes(a), .written = size_of(numel(s), out), .workspace = workspace + split.partial + split.semaphores,
+                    .dtype = out, .kernels = kernels};
+  return emit1(b, name, op, r, {workspace, split.partial, split.semaphores}, a);
 }
 inline Value mean(Value a, int dim, bool keepdim) {
   const Shape s = reduced(a.shape(), dim, keepdim);
   const DType t = a.dtype();
-  return reduce("mean.dim", t, s, std::move(a));
+  const ReductionScratch split = reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8);
+  return reduce("mean.dim", t, s, std::move(a), {}, 1, split);
 }
 /// sum() of booleans: they are converted to int64 first (aten/src/ATen/native/ReduceOps.cpp, sum promotes integral
 /// types), then reduced.
 inline Value sum_all(Value a) {
   const Bytes cast = a.dtype() == DType::boolean ? size_of(numel(a.shape()), DType::int64) : Bytes{};
   const DType t = a.dtype() == DType::boolean ? DType::int64 : a.dtype();
-  return reduce("sum", t, Shape{}, std::move(a), cast, cast > Bytes{} ? 2 : 1);
+  const ReductionScratch split = full_reduction_scratch(numel(a.shape()).value(), is_half(t) ? 4 : bits(t) / 8);
+  return reduce("sum", t, Shape{}, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);
 }
 inline Value sum(Value a, int dim, bool keepdim) {
   const Shape s = reduced(a.shape(), dim, keepdim);
@@ -48,9 +53,10 @@ constexpr Bytes scan_workspace(std::int64_t n, int element_size) {
   const std::int64_t tiles = (n + tile - 1) / tile;
   return Bytes(round_up((tiles + 32) * (2 * element_size), 256) + 511);
 }
-/// cumsum of a vector; other types are first cast to the result's.
+/// cumsum over the last dimension; other types are first cast to the result's. A single row is scanned by CUB, several
+/// by a kernel without scratch (aten/src/ATen/native/cuda/ScanKernels.cpp).
 inline Value cumsum(Value a, DType out) {
-  const bool vector = a.shape().rank() == 1;
+  const bool vector = numel(a.shape()).value() == a.size(-1);
   const Bytes cast = a.dtype() == out ? Bytes{} : size_of(numel(a.shape()), out);
   const Bytes scan = vector ? scan_workspace(numel(a.shape()).value(), bits(out) / 8) : Bytes{};
   Builder& b = a.builder();
@@ -65,6 +71,14 @@ inline Value is_all_true(Value a) {
   const TensorId r = b.result(DType::boolean, Shape{}, "_is_all_true");
   return emit1(b, "_is_all_true",
                MemoryOp{.read = Bytes(1), .written = Bytes(1), .dtype = DType::boolean, .kernels = 0}, r, {}, a);
+}
+/// torch.nn.AvgPool2d over NCHW with a stride of its kernel's size.
+inline Value avg_pool2d(Value a, std::int64_t kernel) {
+  Builder& b = a.builder();
+  const DType t = a.dtype();
+  const Shape s{a.size(0), a.size(1), a.size(2) / kernel, a.size(3) / kernel};
+  const TensorId r = b.result(t, s, "avg_pool2d");
+  return emit1(b, "avg_pool2d", MemoryOp{.read = data_bytes(a), .written = size_of(numel(s), t), .dtype = t}, r, {}, a);
 }
 /// item(): the host waits for one element.
 inline void item(Value a) {

@@ -17,11 +17,30 @@ inline void to_host(Value a) {
     b.emit("_to_copy", HostSync{n}, in, {});
 }
 
-/// What torch.nonzero needs besides its result: a count of four bytes and CUB's tile states
-/// (aten/src/ATen/native/cuda/Nonzero.cu; recorded peaks of index_put_ by a mask agree to the byte).
-constexpr Bytes nonzero_workspace(std::int64_t n) { return Bytes(4) + scan_workspace(n, 4); }
-/// Count, two of the selection, and one that takes flat positions apart where there are several dimensions.
-constexpr int nonzero_kernels(int dims) { return dims > 1 ? 4 : 3; }
+/// What torch.nonzero takes besides its result, an int32 count and CUB temporaries
+/// (aten/src/ATen/native/cuda/Nonzero.cu, nonzero_cuda_out_impl). Counting comes before the result is allocated: where
+/// one block of 4096 elements does not do, one partial sum for each of five waves of four blocks on every multiprocessor.
+/// Selecting comes after: two words for each tile of 4224 elements and 32 of padding, and the streaming state. Recorded
+/// from 1 to 5,000,000 elements on sm_90.
+constexpr Bytes nonzero_counting(std::int64_t n, int multiprocessors = 132) {
+  return n <= 4096 ? Bytes(4) : Bytes(4 + 255 + round_up(std::int64_t{multiprocessors} * 5 * 4 * 8, 256));
+}
+constexpr Bytes nonzero_selecting(std::int64_t n) {
+  const std::int64_t tiles = (n + 4223) / 4224;
+  return Bytes(4 + 255 + 256 + round_up((tiles + 32) * 8, 256));
+}
+/// By how much finding the positions (`found` bytes) in a mask of n elements exceeds what an op holds when it has found
+/// them and made its result of `moved` bytes.
+constexpr Bytes nonzero_excess(std::int64_t n, Bytes found, Bytes moved) {
+  const Bytes selecting = found + nonzero_selecting(n), counting = nonzero_counting(n);
+  const Bytes most = selecting > counting ? selecting : counting;
+  return most > found + moved ? most - found - moved : Bytes{};
+}
+/// Count (two steps where one block does not do), two of the selection, and one that takes flat positions apart where
+/// there are several dimensions.
+inline int nonzero_kernels(const Value& mask) {
+  return (numel(mask.shape()).value() > 4096 ? 4 : 3) + (mask.shape().rank() > 1 ? 1 : 0);
+}
 
 /// self[mask] with a boolean mask over the leading dimensions of self, of which `selected` are true: the mask becomes
 /// int64 coordinates, one column per dimension of the mask (IndexingUtils.h, expandTensors), then rows are gathered.
@@ -33,11 +52,13 @@ inline Value masked_index(Value self, Value mask, std::int64_t selected) {
   for (int i = dims; i < self.shape().rank(); ++i) s.push_back(self.size(i));
   const std::int64_t n = numel(mask.shape()).value();
   const Bytes found = size_of(Elements(checked_mul(selected, dims)), DType::int64), moved = size_of(numel(s), t);
-  // While coordinates are found the result is not there yet: only what exceeds it shows.
-  const Bytes search = nonzero_workspace(n) > moved ? nonzero_workspace(n) - moved : Bytes{};
+  const Bytes search = nonzero_excess(n, found, moved);
   const TensorId r = b.result(t, s, "index");
-  const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved, .written = found + moved, .workspace = found + search,
-                    .dtype = t, .kernels = nonzero_kernels(dims) + 1};
+  const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved,
+                    .written = found + moved,
+                    .workspace = found + search,
+                    .dtype = t,
+                    .kernels = nonzero_kernels(mask) + 1};
   return emit1(b, "index.Tensor", op, r, {found, search}, self, mask);
 }
 
@@ -45,11 +66,15 @@ inline Value masked_index(Value self, Value mask, std::int64_t selected) {
 inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_t selected) {
   Builder& b = self.builder();
   const std::int64_t n = numel(mask.shape()).value();
-  const Bytes found = size_of(Elements(checked_mul(selected, mask.shape().rank())), DType::int64), moved = data_bytes(values);
-  const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved, .written = found + moved,
-                    .workspace = found + nonzero_workspace(n), .dtype = self.dtype(),
-                    .kernels = nonzero_kernels(mask.shape().rank()) + 1};
-  return emit_inplace(b, "index_put_", op, {found, Bytes(4), scan_workspace(n, 4)}, self, mask, values);
+  const Bytes found = size_of(Elements(checked_mul(selected, mask.shape().rank())), DType::int64),
+              moved = data_bytes(values);
+  const Bytes search = nonzero_excess(n, found, Bytes{});
+  const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved,
+                    .written = found + moved,
+                    .workspace = found + search,
+                    .dtype = self.dtype(),
+                    .kernels = nonzero_kernels(mask) + 1};
+  return emit_inplace(b, "index_put_", op, {found, search}, self, mask, values);
 }
 
 /// self[index] along the first dimension with an int64 index of `rows` entries on the host: it is copied over first.
@@ -75,8 +100,11 @@ inline Value repeat_interleave_index(Value repeats, std::int64_t total) {
   // The scan is over when the result is allocated.
   const Bytes excess = scan > out ? scan - out : Bytes{};
   const TensorId r = b.result(DType::int64, {total}, "repeat_interleave");
-  const MemoryOp op{.read = entries * 2, .written = entries + out, .workspace = packed + entries + excess,
-                    .dtype = DType::int64, .kernels = 4 + (packed > Bytes{} ? 2 : 0) + (n > 1 ? 1 : 0)};
+  const MemoryOp op{.read = entries * 2,
+                    .written = entries + out,
+                    .workspace = packed + entries + excess,
+                    .dtype = DType::int64,
+                    .kernels = 4 + (packed > Bytes{} ? 2 : 0) + (n > 1 ? 1 : 0)};
   return emit1(b, "repeat_interleave.Tensor", op, r, {packed, entries, excess}, repeats);
 }
 
@@ -86,11 +114,13 @@ inline Value constant_pad(Value a, std::int64_t length) {
   const DType t = a.dtype();
   const Bytes n = size_of(Elements(length), t);
   const TensorId r = b.result(t, {length}, "constant_pad_nd");
-  return emit1(b, "constant_pad_nd", MemoryOp{.read = data_bytes(a), .written = n + data_bytes(a), .dtype = t}, r, {}, a);
+  return emit1(b, "constant_pad_nd", MemoryOp{.read = data_bytes(a), .written = n + data_bytes(a), .dtype = t}, r, {},
+               a);
 }
 
 /// torch.unique_consecutive of a vector of which `distinct` entries remain: the result keeps the storage of the full
-/// length (aten/src/ATen/native/cuda/UniqueCub.cu, Unique.cu: the output is resized after the host has read its length).
+/// length (aten/src/ATen/native/cuda/UniqueCub.cu, Unique.cu: the output is resized after the host has read its
+/// length).
 inline Value unique_consecutive(Value a, std::int64_t distinct) {
   Builder& b = a.builder();
   const DType t = a.dtype();
@@ -100,8 +130,10 @@ inline Value unique_consecutive(Value a, std::int64_t distinct) {
   const std::array<TensorId, 3> outs{r, b.result(DType::int64, {0}, "inverse"), b.result(DType::int64, {0}, "counts")};
   const std::array<TensorId, 1> ins{a.id()};
   const Bytes length(8), scan = scan_workspace(n, 4);
-  b.emit("unique_consecutive", MemoryOp{.read = data_bytes(a), .written = data_bytes(a), .workspace = length + scan, .dtype = t, .kernels = 2},
-         ins, outs, {length, scan});
+  b.emit(
+      "unique_consecutive",
+      MemoryOp{.read = data_bytes(a), .written = data_bytes(a), .workspace = length + scan, .dtype = t, .kernels = 2},
+      ins, outs, {length, scan});
   Value kept(b, r);
   Value inverse(b, outs[1]), counts(b, outs[2]);
   a.reset();

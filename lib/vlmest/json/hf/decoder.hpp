@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include <vlmest/json/hf/gemma_text.hpp>
+#include <vlmest/json/hf/cohere.hpp>
 #include <vlmest/json/hf/text.hpp>
 
 namespace vlmest::json::hf {
@@ -14,6 +16,11 @@ struct DecoderEntry {
   DecoderConfig (*read)(const Reader&);
 };
 inline constexpr std::array decoders{
+    DecoderEntry{"gemma", read_gemma},
+    DecoderEntry{"gemma2", read_gemma2},
+    DecoderEntry{"gemma3_text", read_gemma3_text},
+    DecoderEntry{"cohere", read_cohere},
+    DecoderEntry{"cohere2", read_cohere2},
     DecoderEntry{"llama", read_llama},
     DecoderEntry{"mistral", read_mistral},
     DecoderEntry{"qwen2", read_qwen2},

@@ -31,11 +31,14 @@ inline Vlm read_internvl(const Reader& r) {
   f.activation = parse_activation(r.string("projector_hidden_act", "gelu"));
   f.feature_layer = r.integer("vision_feature_layer", -1, -(f.vision.layers + 1), f.vision.layers);
   if (r.string("vision_feature_select_strategy", "default") != "default")
-    r.fail("vision_feature_select_strategy", "expected \"default\"", "the class token must go: the features form a square");
+    r.fail("vision_feature_select_strategy", "expected \"default\"",
+           "the class token must go: the features form a square");
   f.tied = r.boolean("tie_word_embeddings", true);
   if (f.vision.image_size / f.vision.patch_size % f.merge != 0)
-    r.fail("downsample_ratio", std::to_string(f.vision.image_size / f.vision.patch_size) + " patches a side cannot be folded by " +
-                                   std::to_string(f.merge), "choose image_size / patch_size as a multiple of 1 / downsample_ratio");
+    r.fail("downsample_ratio",
+           std::to_string(f.vision.image_size / f.vision.patch_size) + " patches a side cannot be folded by " +
+               std::to_string(f.merge),
+           "choose image_size / patch_size as a multiple of 1 / downsample_ratio");
   Vlm m{.type = "internvl"};
   m.tokens = tokens::InternVl{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .merge = f.merge};
   m.native = {f.vision.image_size, f.vision.image_size};

@@ -18,14 +18,16 @@ inline MllamaVision read_mllama_vision(const Reader& r) {
   d.max_tiles = r.integer("max_num_tiles", d.max_tiles, 1, 1024);
   if (r.given("supported_aspect_ratios")) {
     const auto& list = r.value()["supported_aspect_ratios"];
-    if (!list.is_array() || list.empty() || list.size() > 65536) r.fail("supported_aspect_ratios", "expected a list of [rows, columns]");
+    if (!list.is_array() || list.empty() || list.size() > 65536)
+      r.fail("supported_aspect_ratios", "expected a list of [rows, columns]");
     d.aspect_ratios = static_cast<std::int64_t>(list.size());
   } else if (d.max_tiles != 4) {
     r.fail("max_num_tiles", "must be 4 for the default aspect ratios", "give supported_aspect_ratios");
   }
   d.intermediate_layers = r.integers("intermediate_layers_indices", d.intermediate_layers);
   for (auto i : d.intermediate_layers)
-    if (i >= d.layers || i < -d.layers) r.fail("intermediate_layers_indices", "the tower has " + std::to_string(d.layers) + " layers");
+    if (i >= d.layers || i < -d.layers)
+      r.fail("intermediate_layers_indices", "the tower has " + std::to_string(d.layers) + " layers");
   if (r.integer("vision_output_dim", 7680) != d.output())
     r.fail("vision_output_dim", "the tower gives " + std::to_string(d.output()) + " channels",
            "it is hidden_size times one more than the intermediate layers");
@@ -45,9 +47,11 @@ inline MllamaText read_mllama_text(const Reader& r) {
 
 /// model_type "mllama".
 inline Vlm read_mllama(const Reader& r) {
-  MllamaFamily f{.vision = read_mllama_vision(r.object("vision_config")), .language = read_mllama_text(r.object("text_config"))};
+  MllamaFamily f{.vision = read_mllama_vision(r.object("vision_config")),
+                 .language = read_mllama_text(r.object("text_config"))};
   Vlm m{.type = "mllama"};
-  m.tokens = tokens::Mllama{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .max_tiles = f.vision.max_tiles};
+  m.tokens = tokens::Mllama{
+      .image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .max_tiles = f.vision.max_tiles};
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = std::move(f);
   return m;

@@ -18,7 +18,8 @@ inline Qwen3VlVision read_qwen3_vl_vision(const Reader& v) {
   g.deepstack = v.integers("deepstack_visual_indexes", g.deepstack);
   for (auto layer : g.deepstack)
     if (layer < 0 || layer >= g.layers)
-      v.fail("deepstack_visual_indexes", "layer " + std::to_string(layer) + " does not exist", "the tower has " + std::to_string(g.layers) + " layers");
+      v.fail("deepstack_visual_indexes", "layer " + std::to_string(layer) + " does not exist",
+             "the tower has " + std::to_string(g.layers) + " layers");
   return g;
 }
 
@@ -45,7 +46,14 @@ inline Qwen3VlTextConfig read_qwen3_vl_text(const Reader& t) {
 /// Qwen3VLMoeTextConfig: every decoder_sparse_step-th layer has experts but for those in mlp_only_layers.
 inline Qwen3VlTextConfig read_qwen3_vl_moe_text(const Reader& t) {
   Qwen3VlTextConfig d;
-  d.layers = {.vocab = 151936, .hidden = 2048, .intermediate = 5632, .layers = 24, .heads = 16, .kv_heads = 16, .head_dim = 128, .qk_norm = true};
+  d.layers = {.vocab = 151936,
+              .hidden = 2048,
+              .intermediate = 5632,
+              .layers = 24,
+              .heads = 16,
+              .kv_heads = 16,
+              .head_dim = 128,
+              .qk_norm = true};
   d.layers = llama(t, d.layers, 16, std::nullopt);
   read_qwen3_attention(t, d.layers);
   d.sections = three_sections(t, d.sections);
@@ -57,11 +65,13 @@ inline Qwen3VlTextConfig read_qwen3_vl_moe_text(const Reader& t) {
            .activation = d.layers.activation};
   if (d.moe.experts == 0) return d;
   if (d.moe.top_k > d.moe.experts)
-    t.fail("num_experts_per_tok", std::to_string(d.moe.top_k) + " of " + std::to_string(d.moe.experts) + " experts", "give at most num_experts");
+    t.fail("num_experts_per_tok", std::to_string(d.moe.top_k) + " of " + std::to_string(d.moe.experts) + " experts",
+           "give at most num_experts");
   const std::int64_t step = t.integer("decoder_sparse_step", 1, 1, 1024);
   const std::vector<std::int64_t> dense = t.integers("mlp_only_layers", {});
   for (auto layer : dense)
-    if (layer < 0 || layer >= d.layers.layers) t.fail("mlp_only_layers", "layer " + std::to_string(layer) + " does not exist");
+    if (layer < 0 || layer >= d.layers.layers)
+      t.fail("mlp_only_layers", "layer " + std::to_string(layer) + " does not exist");
   for (std::int64_t i = 0; i < d.layers.layers; ++i)
     d.sparse.push_back((i + 1) % step == 0 && std::find(dense.begin(), dense.end(), i) == dense.end());
   return d;
@@ -73,7 +83,8 @@ inline Vlm qwen3_vl(const Reader& r, const char* type, Qwen3VlTextConfig languag
   f.vision = read_qwen3_vl_vision(v);
   f.language = std::move(language);
   f.tied = r.boolean("tie_word_embeddings", false);
-  if (f.vision.out_hidden != width(f.language)) v.fail("out_hidden_size", "the merger must end in the language model's hidden_size");
+  if (f.vision.out_hidden != width(f.language))
+    v.fail("out_hidden_size", "the merger must end in the language model's hidden_size");
   Vlm m{.type = type};
   m.tokens = tokens::Qwen3Vl{.patch_size = f.vision.patch_size, .merge = f.vision.merge};
   m.native = {512, 512};
@@ -82,9 +93,13 @@ inline Vlm qwen3_vl(const Reader& r, const char* type, Qwen3VlTextConfig languag
 }
 
 /// model_type "qwen3_vl".
-inline Vlm read_qwen3_vl(const Reader& r) { return qwen3_vl(r, "qwen3_vl", read_qwen3_vl_text(r.object("text_config"))); }
+inline Vlm read_qwen3_vl(const Reader& r) {
+  return qwen3_vl(r, "qwen3_vl", read_qwen3_vl_text(r.object("text_config")));
+}
 
 /// model_type "qwen3_vl_moe".
-inline Vlm read_qwen3_vl_moe(const Reader& r) { return qwen3_vl(r, "qwen3_vl_moe", read_qwen3_vl_moe_text(r.object("text_config"))); }
+inline Vlm read_qwen3_vl_moe(const Reader& r) {
+  return qwen3_vl(r, "qwen3_vl_moe", read_qwen3_vl_moe_text(r.object("text_config")));
+}
 
 }  // namespace vlmest::json::hf

@@ -14,7 +14,8 @@ inline Reader qwen_text(const Reader& r) { return r.given("text_config") ? r.obj
 
 /// tie_word_embeddings of the whole config, or of the text config where the former is not set.
 inline bool qwen_tied(const Reader& r) {
-  return r.boolean("tie_word_embeddings", false) || (r.given("text_config") && r.object("text_config").boolean("tie_word_embeddings", false));
+  return r.boolean("tie_word_embeddings", false) ||
+         (r.given("text_config") && r.object("text_config").boolean("tie_word_embeddings", false));
 }
 
 /// mrope_section of rope_parameters or rope_scaling: frequencies per axis.
@@ -48,7 +49,8 @@ inline QwenVlTextConfig read_qwen_vl_text(const Reader& t) {
   d.layers = llama(t, d.layers, 8, std::nullopt);
   LlamaConfig& g = d.layers;
   if (g.hidden != checked_mul(g.heads, g.head_dim))
-    t.fail("head_dim", "the heads must fill hidden_size: " + std::to_string(g.heads) + " of " + std::to_string(g.hidden / g.heads),
+    t.fail("head_dim",
+           "the heads must fill hidden_size: " + std::to_string(g.heads) + " of " + std::to_string(g.hidden / g.heads),
            "leave head_dim out");
   if (t.boolean("use_sliding_window", false)) {
     g.window = t.optional_integer("sliding_window");
@@ -75,11 +77,13 @@ Vision qwen_tower(const Reader& v, Vision d, const char* width_key, std::string_
   d.merge = v.integer("spatial_merge_size", d.merge, 1, 64);
   d.activation = parse_activation(v.string("hidden_act", activation));
   divides(v, "num_heads", d.hidden, d.heads);
-  if (d.hidden / d.heads % 4 != 0) v.fail("num_heads", "rotation over two axes needs a head size that is a multiple of 4");
+  if (d.hidden / d.heads % 4 != 0)
+    v.fail("num_heads", "rotation over two axes needs a head size that is a multiple of 4");
   return d;
 }
 
-/// model_type "qwen2_vl".
+/// model_type "qwen2_vl". The merger's width is a key of its own: transformers builds any, and only a run shows whether
+/// it is the language model's.
 inline Vlm read_qwen2_vl(const Reader& r) {
   const Reader v = r.object("vision_config");
   Qwen2VlFamily f;
@@ -88,7 +92,6 @@ inline Vlm read_qwen2_vl(const Reader& r) {
   f.vision.out_hidden = v.integer("hidden_size", f.vision.out_hidden, 1, 1 << 20);
   f.language = read_qwen_vl_text(qwen_text(r));
   f.tied = qwen_tied(r);
-  if (f.vision.out_hidden != width(f.language)) v.fail("hidden_size", "the merger must end in the language model's hidden_size");
   Vlm m{.type = "qwen2_vl"};
   m.tokens = tokens::Qwen2Vl{.patch_size = f.vision.patch_size, .merge = f.vision.merge};
   m.native = {448, 448};
@@ -104,11 +107,12 @@ inline Vlm read_qwen2_5_vl(const Reader& r) {
   Qwen2_5VlVision& g = f.vision;
   g.intermediate = v.integer("intermediate_size", g.intermediate, 1, 1 << 24);
   g.window_size = v.integer("window_size", g.window_size, g.patch_size * g.merge, 1 << 20);
-  g.full_attention = v.integers("fullatt_block_indexes", g.full_attention);
+  g.full_attention = v.integers("fullatt_block_indexes", g.full_attention);  // those above the last layer match none
+  for (auto i : g.full_attention)
+    if (i < 0) v.fail("fullatt_block_indexes", "layers count from 0");
   g.out_hidden = v.integer("out_hidden_size", g.out_hidden, 1, 1 << 20);
   f.language = read_qwen_vl_text(qwen_text(r));
   f.tied = qwen_tied(r);
-  if (g.out_hidden != width(f.language)) v.fail("out_hidden_size", "the merger must end in the language model's hidden_size");
   Vlm m{.type = "qwen2_5_vl"};
   m.tokens = tokens::Qwen2_5Vl{.patch_size = g.patch_size, .merge = g.merge, .window_size = g.window_size};
   m.native = {448, 448};

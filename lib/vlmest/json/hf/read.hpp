@@ -5,12 +5,18 @@
 #include <string>
 #include <string_view>
 
+#include <vlmest/json/hf/gemma3.hpp>
+#include <vlmest/json/hf/aya_vision.hpp>
+#include <vlmest/json/hf/glm4v.hpp>
+#include <vlmest/json/hf/idefics3.hpp>
 #include <vlmest/json/hf/internvl.hpp>
 #include <vlmest/json/hf/llava.hpp>
 #include <vlmest/json/hf/llava_next.hpp>
 #include <vlmest/json/hf/llava_onevision.hpp>
+#include <vlmest/json/hf/mistral3.hpp>
 #include <vlmest/json/hf/mllama.hpp>
 #include <vlmest/json/hf/qwen3_vl.hpp>
+#include <vlmest/json/hf/paligemma.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
 
 namespace vlmest::json::hf {
@@ -21,15 +27,22 @@ struct Entry {
   Vlm (*read)(const Reader&);
 };
 inline constexpr std::array families{
+    Entry{"idefics3", read_idefics3},
+    Entry{"smolvlm", read_smolvlm},
+    Entry{"aya_vision", read_aya_vision},
     Entry{"llava", read_llava},
     Entry{"llava_next", read_llava_next},
     Entry{"llava_onevision", read_llava_onevision},
+    Entry{"mistral3", read_mistral3},
     Entry{"qwen2_vl", read_qwen2_vl},
     Entry{"qwen2_5_vl", read_qwen2_5_vl},
     Entry{"qwen3_vl", read_qwen3_vl},
     Entry{"qwen3_vl_moe", read_qwen3_vl_moe},
+    Entry{"glm4v", read_glm4v},
     Entry{"internvl", read_internvl},
     Entry{"mllama", read_mllama},
+    Entry{"paligemma", read_paligemma},
+    Entry{"gemma3", read_gemma3},
 };
 
 /// "llava, llava_next, …".

@@ -17,6 +17,7 @@ struct TowerEntry {
 inline constexpr std::array towers{
     TowerEntry{"clip_vision_model", read_clip},
     TowerEntry{"siglip_vision_model", read_siglip},
+    TowerEntry{"pixtral", read_pixtral},
     TowerEntry{"internvl_vision", read_intern_vit},
 };
 

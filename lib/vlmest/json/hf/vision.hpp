@@ -39,4 +39,15 @@ inline VisionConfig read_siglip(const Reader& r) {
   return d;
 }
 
+/// models/pixtral/configuration_pixtral.py, PixtralVisionConfig: head_dim is always hidden_size / heads.
+inline PixtralVision pixtral_vision(const Reader& r) {
+  PixtralVision d = vit(r, PixtralVision{}, "gelu");
+  const std::int64_t head_dim = d.hidden / d.heads;
+  if (head_dim % 2 != 0 || head_dim < 4)
+    r.fail("num_attention_heads", "heads of " + std::to_string(head_dim) + " channels cannot turn by row and column",
+           "hidden_size / num_attention_heads must be even and at least 4");
+  return d;
+}
+inline VisionConfig read_pixtral(const Reader& r) { return pixtral_vision(r); }
+
 }  // namespace vlmest::json::hf

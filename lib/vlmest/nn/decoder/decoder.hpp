@@ -3,14 +3,16 @@
 
 #include <variant>
 
+#include <vlmest/nn/decoder/gemma.hpp>
+#include <vlmest/nn/decoder/cohere.hpp>
 #include <vlmest/nn/decoder/llama.hpp>
 
 namespace vlmest {
 
 /// Every language model that is called with embeddings, a mask and a cache alone. A new one is a header with a config,
 /// make_decoder, make_cache, embed and forward, and one word in each list.
-using DecoderConfig = std::variant<LlamaConfig>;
-using Decoder = std::variant<LlamaDecoder>;
+using DecoderConfig = std::variant<LlamaConfig, GemmaConfig, CohereConfig>;
+using Decoder = std::variant<LlamaDecoder, GemmaDecoder, CohereDecoder>;
 
 inline Decoder make_language(Context& c, const DecoderConfig& g) {
   return std::visit([&](const auto& v) -> Decoder { return make_decoder(c, v); }, g);

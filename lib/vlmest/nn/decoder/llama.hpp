@@ -162,10 +162,10 @@ inline Value forward(Context& c, const LlamaDecoder& d, Value arg, const Value& 
   Value position_ids = arange(c.b, tokens);
   position_ids = unsqueeze(add_scalar(position_ids), 0);
   const bool any_full = std::count(g.sliding.begin(), g.sliding.end(), true) < g.layers;
-  MaskShape shape{.batch = embeds.size(0), .q_len = tokens, .kv_len = tokens + cache.layers.front().seen};
   Value full, sliding;
-  if (any_full) full = causal_mask(c, shape, attention_mask);
+  if (any_full) full = causal_mask(c, mask_shape(cache, embeds.size(0), tokens, false), attention_mask);
   if (g.window && !g.sliding.empty()) {
+    MaskShape shape = mask_shape(cache, embeds.size(0), tokens, true);
     shape.window = g.window;
     sliding = causal_mask(c, shape, attention_mask);
   }

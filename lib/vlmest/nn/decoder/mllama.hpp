@@ -8,10 +8,16 @@
 
 namespace vlmest {
 
-/// The language model of Llama 3.2 Vision (transformers models/mllama, MllamaTextModel): Llama's layers, some replaced by
-/// gated cross-attention over the image features. Its embedding has eight rows more than the vocabulary.
+/// The language model of Llama 3.2 Vision (transformers models/mllama, MllamaTextModel): Llama's layers, some replaced
+/// by gated cross-attention over the image features. Its embedding has eight rows more than the vocabulary.
 struct MllamaText {
-  LlamaConfig base{.vocab = 128256, .hidden = 4096, .intermediate = 14336, .layers = 40, .heads = 32, .kv_heads = 8, .head_dim = 128};
+  LlamaConfig base{.vocab = 128256,
+                   .hidden = 4096,
+                   .intermediate = 14336,
+                   .layers = 40,
+                   .heads = 32,
+                   .kv_heads = 8,
+                   .head_dim = 128};
   std::vector<bool> cross;  ///< per layer: cross-attention
 
   static constexpr std::int64_t extra_embeddings = 8;
@@ -77,8 +83,10 @@ inline MllamaDecoder make_decoder(Context& c, const MllamaText& g) {
   }
   for (std::int64_t i = 0; i < g.base.layers; ++i) {
     const auto index = static_cast<std::int32_t>(i);
-    if (is_cross(g, static_cast<std::size_t>(i))) d.layers.emplace_back(make_mllama_cross_layer(c, g.base, index));
-    else d.layers.emplace_back(make_llama_layer(c, g.base, index));
+    if (is_cross(g, static_cast<std::size_t>(i)))
+      d.layers.emplace_back(make_mllama_cross_layer(c, g.base, index));
+    else
+      d.layers.emplace_back(make_llama_layer(c, g.base, index));
   }
   d.norm = make_rms_norm(c, "norm", g.base.hidden);
   d.rope = make_rope(c, "rotary_emb", g.base.head_dim);
@@ -92,8 +100,8 @@ inline Cache make_cache(const MllamaText& g) {
 }
 
 /// modeling_mllama.py, MllamaTextCrossAttention.forward: keys and values are made once and stay in the cache.
-inline Attended cross_attention(Context& c, const LlamaConfig& g, const MllamaCrossLayer& l, const Value& x, const CrossInputs& cross,
-                                CacheLayer& cache) {
+inline Attended cross_attention(Context& c, const LlamaConfig& g, const MllamaCrossLayer& l, const Value& x,
+                                const CrossInputs& cross, CacheLayer& cache) {
   using namespace eager;
   InScope in(c.b, l.attention_scope);
   const std::int64_t batch = x.size(0), tokens = x.size(1);
@@ -119,8 +127,8 @@ inline Attended cross_attention(Context& c, const LlamaConfig& g, const MllamaCr
 }
 
 /// modeling_mllama.py, MllamaCrossAttentionDecoderLayer.forward.
-inline Value forward(Context& c, const LlamaConfig& g, const MllamaCrossLayer& l, const Value& arg, const CrossInputs& cross,
-                     CacheLayer& cache) {
+inline Value forward(Context& c, const LlamaConfig& g, const MllamaCrossLayer& l, const Value& arg,
+                     const CrossInputs& cross, CacheLayer& cache) {
   using namespace eager;
   Value x = arg;
   InScope in(c.b, l.scope);
@@ -139,9 +147,10 @@ inline Value forward(Context& c, const LlamaConfig& g, const MllamaCrossLayer& l
   return x;
 }
 
-/// modeling_mllama.py, MllamaTextModel.forward: token ids[B, S] -> normed hidden states. Cross-attention layers are left
-/// out where there are neither image features nor cached ones.
-inline Value forward(Context& c, const MllamaDecoder& d, const Value& ids, const Value& attention_mask, const CrossInputs& cross, Cache& cache) {
+/// modeling_mllama.py, MllamaTextModel.forward: token ids[B, S] -> normed hidden states. Cross-attention layers are
+/// left out where there are neither image features nor cached ones.
+inline Value forward(Context& c, const MllamaDecoder& d, const Value& ids, const Value& attention_mask,
+                     const CrossInputs& cross, Cache& cache) {
   using namespace eager;
   const LlamaConfig& g = d.config->base;
   InScope in(c.b, d.scope);
@@ -153,7 +162,8 @@ inline Value forward(Context& c, const MllamaDecoder& d, const Value& ids, const
   const std::int64_t tokens = embeds.size(1);
   Value position_ids = arange(c.b, tokens);
   position_ids = unsqueeze(add_scalar(position_ids), 0);
-  Value mask = causal_mask(c, {.batch = embeds.size(0), .q_len = tokens, .kv_len = tokens + cache.layers.front().seen}, attention_mask);
+  Value mask = causal_mask(c, {.batch = embeds.size(0), .q_len = tokens, .kv_len = tokens + cache.layers.front().seen},
+                           attention_mask);
   Value x = embeds;
   CosSin positions = forward(c, d.rope, position_ids);
   // The two kinds of layer advance their entries by different lengths.
@@ -161,7 +171,8 @@ inline Value forward(Context& c, const MllamaDecoder& d, const Value& ids, const
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     CacheLayer& entry = cache.layers[i];
     if (const auto* l = std::get_if<LlamaLayer>(&d.layers[i])) {
-      x = self({0, l->scope, l->q.weight}, x, entry, [&](const Value& h) { return forward(c, g, *l, h, mask, positions, entry); });
+      x = self({0, l->scope, l->q.weight}, x, entry,
+               [&](const Value& h) { return forward(c, g, *l, h, mask, positions, entry); });
       continue;
     }
     const auto& l = std::get<MllamaCrossLayer>(d.layers[i]);

@@ -11,8 +11,14 @@ namespace vlmest {
 /// positions of three axes, with visual features added behind the first layers. transformers models/qwen3_vl and
 /// models/qwen3_vl_moe, class …TextModel.
 struct Qwen3VlTextConfig {
-  LlamaConfig layers{.vocab = 151936, .hidden = 4096, .intermediate = 22016, .layers = 32, .heads = 32, .kv_heads = 32,
-                     .head_dim = 128, .qk_norm = true};
+  LlamaConfig layers{.vocab = 151936,
+                     .hidden = 4096,
+                     .intermediate = 22016,
+                     .layers = 32,
+                     .heads = 32,
+                     .kv_heads = 32,
+                     .head_dim = 128,
+                     .qk_norm = true};
   std::vector<std::int64_t> sections{24, 20, 20};  ///< frequencies of time, rows and columns, dealt in turn
   MoeConfig moe;
   std::vector<bool> sparse;  ///< per layer: experts instead of the MLP; empty: none
@@ -62,7 +68,8 @@ inline Qwen3VlText make_decoder(Context& c, const Qwen3VlTextConfig& g) {
     d.embed_tokens = parameter(c, "weight", {g.layers.vocab, g.layers.hidden});
   }
   d.layers.reserve(static_cast<std::size_t>(g.layers.layers));
-  for (std::int64_t i = 0; i < g.layers.layers; ++i) d.layers.push_back(make_qwen3_vl_layer(c, g, static_cast<std::int32_t>(i)));
+  for (std::int64_t i = 0; i < g.layers.layers; ++i)
+    d.layers.push_back(make_qwen3_vl_layer(c, g, static_cast<std::int32_t>(i)));
   d.norm = make_rms_norm(c, "norm", g.layers.hidden);
   d.rope = make_mrope(c, "rotary_emb", g.layers.head_dim);
   return d;
@@ -87,7 +94,8 @@ inline Value interleave_sections(const Value& freq, const std::vector<std::int64
 }
 
 /// modeling_qwen3_vl.py, Qwen3VLTextRotaryEmbedding.forward: positions[3, B, S] -> cos, sin[B, S, head_dim].
-inline CosSin interleaved_mrope(Context& c, const Mrope& r, const std::vector<std::int64_t>& sections, const Value& positions) {
+inline CosSin interleaved_mrope(Context& c, const Mrope& r, const std::vector<std::int64_t>& sections,
+                                const Value& positions) {
   using namespace eager;
   InScope in(c.b, r.scope);
   Value inv = unsqueeze(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 0), 3);
@@ -106,9 +114,9 @@ inline CosSin interleaved_mrope(Context& c, const Mrope& r, const std::vector<st
 
 /// Visual features for the first layers, and where they go.
 struct Deepstack {
-  Value mask;                  ///< bool[B, S]: true where image features stand
-  std::int64_t selected = 0;   ///< true entries
-  std::vector<Value> features; ///< [selected, hidden] for layer 0, 1, …
+  Value mask;                   ///< bool[B, S]: true where image features stand
+  std::int64_t selected = 0;    ///< true entries
+  std::vector<Value> features;  ///< [selected, hidden] for layer 0, 1, …
 };
 
 /// modeling_qwen3_vl.py, Qwen3VLTextModel._deepstack_process.
@@ -120,9 +128,9 @@ inline Value add_features(const Value& hidden, const Deepstack& d, const Value& 
   return x;
 }
 
-/// modeling_qwen3_vl.py, Qwen3VLTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on from
-/// the cache) -> normed hidden states. A layer's own output stays until the next layer has run, beside the one that
-/// features were added to.
+/// modeling_qwen3_vl.py, Qwen3VLTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on
+/// from the cache) -> normed hidden states. A layer's own output stays until the next layer has run, beside the one
+/// that features were added to.
 inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position_ids, const Value& attention_mask,
                      const Deepstack& deepstack, Cache& cache) {
   using namespace eager;

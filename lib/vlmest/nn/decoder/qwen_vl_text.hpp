@@ -9,8 +9,14 @@ namespace vlmest {
 /// The text model of Qwen2-VL and Qwen2.5-VL: Qwen2's layers (q, k, v biases) under positions of three axes.
 /// transformers models/qwen2_vl and models/qwen2_5_vl, class …TextModel.
 struct QwenVlTextConfig {
-  LlamaConfig layers{.vocab = 152064, .hidden = 8192, .intermediate = 29568, .layers = 80, .heads = 64, .kv_heads = 8,
-                     .head_dim = 128, .qkv_bias = true};
+  LlamaConfig layers{.vocab = 152064,
+                     .hidden = 8192,
+                     .intermediate = 29568,
+                     .layers = 80,
+                     .heads = 64,
+                     .kv_heads = 8,
+                     .head_dim = 128,
+                     .qkv_bias = true};
   std::vector<std::int64_t> sections{16, 24, 24};  ///< frequencies that follow time, rows, columns, time, …
 };
 
@@ -48,18 +54,25 @@ inline Value embed(Context& c, const QwenVlText& d, const Value& input_ids) {
   return eager::embedding(Value(c.b, d.embed_tokens), input_ids);
 }
 
-/// modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding.recomposition_frequencies: section i comes from axis i mod 3; twice in a
-/// row. freq[3, B, S, n] -> [B, S, 2 n].
-inline Value deal_sections(Value freq, const std::vector<std::int64_t>& sections) {
+/// Section i of the frequencies comes from axis i mod 3: freq[3, B, S, n] -> [B, S, n].
+inline Value interleave_axes(Value arg, const std::vector<std::int64_t>& sections) {
   using namespace eager;
+  Value freq = std::move(arg);
   std::vector<Value> parts = split(freq, sections, -1);
-  for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = select(std::move(parts[i]), 0, static_cast<std::int64_t>(i % 3));
-  freq = cat(parts, -1);
-  return cat(freq, freq, -1);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    parts[i] = select(std::move(parts[i]), 0, static_cast<std::int64_t>(i % 3));
+  return cat(parts, -1);
+}
+/// modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding.recomposition_frequencies: the same twice in a row, [B, S, 2 n].
+inline Value deal_sections(Value freq, const std::vector<std::int64_t>& sections) {
+  freq = interleave_axes(std::move(freq), sections);
+  return eager::cat(freq, freq, -1);
 }
 
-/// modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding.forward: positions[3, B, S] -> cos, sin[B, S, head_dim].
-inline CosSin forward(Context& c, const Mrope& r, const std::vector<std::int64_t>& sections, const Value& positions) {
+/// modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding.forward: positions[3, B, S] -> cos, sin[B, S, head_dim]; `deal` lays the
+/// frequencies of the axes out over the channels.
+template <class Deal>
+CosSin forward(Context& c, const Mrope& r, const Value& positions, Deal deal) {
   using namespace eager;
   InScope in(c.b, r.scope);
   Value inv = unsqueeze(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 0), 3);
@@ -68,8 +81,8 @@ inline CosSin forward(Context& c, const Mrope& r, const std::vector<std::int64_t
   Value freqs = transpose(matmul(inv, at), 2, 3);
   Value cosine = mul_scalar(eager::cos(freqs));
   Value sine = mul_scalar(eager::sin(freqs));
-  sine = deal_sections(sine, sections);
-  cosine = deal_sections(cosine, sections);
+  sine = deal(sine);
+  cosine = deal(cosine);
   CosSin out;
   out.cos = to(cosine, c.dtype());
   out.sin = to(sine, c.dtype());
@@ -78,7 +91,8 @@ inline CosSin forward(Context& c, const Mrope& r, const std::vector<std::int64_t
 
 /// modeling_qwen2_vl.py, Qwen2VLTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on
 /// from the cache) -> normed hidden states.
-inline Value forward(Context& c, const QwenVlText& d, Value arg, Value position_ids, const Value& attention_mask, Cache& cache) {
+inline Value forward(Context& c, const QwenVlText& d, Value arg, Value position_ids, const Value& attention_mask,
+                     Cache& cache) {
   using namespace eager;
   const LlamaConfig& g = d.config->layers;
   Value embeds = std::move(arg);
@@ -92,7 +106,8 @@ inline Value forward(Context& c, const QwenVlText& d, Value arg, Value position_
     sliding = causal_mask(c, shape, attention_mask);
   }
   Value x = embeds;
-  CosSin positions = forward(c, d.rope, d.config->sections, position_ids);
+  const auto deal = [&](Value f) { return deal_sections(std::move(f), d.config->sections); };
+  CosSin positions = forward(c, d.rope, position_ids, deal);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     CacheLayer& entry = cache.layers[i];
     x = forward(c, g, d.layers[i], x, entry.window ? sliding : full, positions, entry);

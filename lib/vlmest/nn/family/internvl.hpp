@@ -8,12 +8,12 @@
 
 namespace vlmest {
 
-/// InternVL 2.5, 3 and 3.5 (transformers models/internvl): InternViT over square tiles, squares of neighbouring features
-/// folded into channels, a normed two-layer projector, features scattered into the embeddings.
+/// InternVL 2.5, 3 and 3.5 (transformers models/internvl): InternViT over square tiles, squares of neighbouring
+/// features folded into channels, a normed two-layer projector, features scattered into the embeddings.
 struct InternVlFamily {
   InternVitVision vision;
   DecoderConfig language;
-  std::int64_t merge = 2;           ///< 1 / downsample_ratio
+  std::int64_t merge = 2;  ///< 1 / downsample_ratio
   Activation activation = Activation::gelu;
   std::int64_t feature_layer = -1;  ///< -1: the tower's last hidden state, else one of its hidden_states
   bool tied = true;
@@ -72,7 +72,8 @@ inline InternVlInputs make_inputs(Context& c, const InternVlFamily& g, const Seq
   return r;
 }
 
-/// modeling_internvl.py, InternVLModel.pixel_shuffle: [N, H, W, C] -> [N, H / merge, W / merge, C * merge^2], two copies.
+/// modeling_internvl.py, InternVLModel.pixel_shuffle: [N, H, W, C] -> [N, H / merge, W / merge, C * merge^2], two
+/// copies.
 inline Value pixel_shuffle(Value arg, std::int64_t merge) {
   using namespace eager;
   Value x = std::move(arg);

@@ -53,20 +53,25 @@ inline LlavaModel make_model(Context& c, const LlavaFamily& g) {
 struct LlavaInputs {
   TextInputs text;
   Value pixels;
+  Value image_sizes;  ///< where the tower takes them
 };
 
 inline LlavaInputs make_inputs(Context& c, const LlavaFamily& g, const Sequences& s) {
   LlavaInputs r;
-  if (!s.images.empty()) r.pixels = make_pixels(c, g.vision, s);
+  if (!s.images.empty()) {
+    r.pixels = make_pixels(c, g.vision, s);
+    if (takes_image_sizes(g.vision)) r.image_sizes = make_image_sizes(c, s);
+  }
   r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
   return r;
 }
 
 /// modeling_llava.py, LlavaModel.get_image_features: all hidden states stay alive until the features are taken out.
-inline std::vector<Value> image_features(Context& c, const LlavaModel& m, const Value& pixels, const Sequences& s) {
+inline std::vector<Value> image_features(Context& c, const LlavaModel& m, const LlavaInputs& inputs,
+                                         const Sequences& s) {
   using namespace eager;
   const LlavaFamily& g = *m.config;
-  TowerOutput tower = forward(c, m.vision, {pixels, s.images, true});
+  TowerOutput tower = forward(c, m.vision, {inputs.pixels, s.images, true, inputs.image_sizes});
   auto pick = [&](std::int64_t layer) {
     const Value& h = hidden_state(tower, layer);
     return g.drop_first ? slice(h, 1, 1, h.size(1)) : h;
@@ -79,7 +84,9 @@ inline std::vector<Value> image_features(Context& c, const LlavaModel& m, const 
     for (auto l : g.feature_layers) pool.push_back(pick(l));
     selected = cat(pool, -1);
   }
-  return unbind(forward(c, m.projector, selected), 0);
+  Value features = forward(c, m.projector, selected);
+  if (!inputs.image_sizes) return unbind(std::move(features), 0);
+  return split_by_image(squeeze(std::move(features), 0), inputs.image_sizes, s.images);
 }
 
 /// modeling_llava.py, LlavaForConditionalGeneration.forward over a fresh cache.
@@ -91,7 +98,7 @@ inline Value prefill(Context& c, const LlavaModel& m, const LlavaInputs& in, con
     Value embeds = embed(c, m.language, in.text.ids);
     Value mask;  // a variable of the function: alive until it returns
     if (in.pixels) {
-      std::vector<Value> parts = image_features(c, m, in.pixels, s);
+      std::vector<Value> parts = image_features(c, m, in, s);
       features = cat(parts, 0);
       parts.clear();
       mask = placeholder_mask(c, in.text.ids);

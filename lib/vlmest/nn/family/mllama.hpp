@@ -7,8 +7,8 @@
 
 namespace vlmest {
 
-/// Llama 3.2 Vision (transformers models/mllama): tiles through the tower, a linear projector, cross-attention. The output
-/// head is never tied.
+/// Llama 3.2 Vision (transformers models/mllama): tiles through the tower, a linear projector, cross-attention. The
+/// output head is never tied.
 struct MllamaFamily {
   MllamaVision vision;
   MllamaText language;
@@ -59,16 +59,19 @@ inline MllamaInputs make_inputs(Context& c, const MllamaFamily& g, const Sequenc
   const std::int64_t media = static_cast<std::int64_t>(s.images.size()) / s.batch, tiles = g.vision.max_tiles;
   if (media > 0) {
     const std::int64_t side = g.vision.image_size;
-    r.vision.pixels = c.b.existing("pixel_values", Role::input, c.dtype(), {s.batch, media, tiles, g.vision.channels, side, side});
+    r.vision.pixels =
+        c.b.existing("pixel_values", Role::input, c.dtype(), {s.batch, media, tiles, g.vision.channels, side, side});
     r.vision.ids = c.b.existing("aspect_ratio_ids", Role::input, DType::int64, {s.batch, media});
     r.vision.tile_mask = c.b.existing("aspect_ratio_mask", Role::input, DType::int64, {s.batch, media, tiles});
   }
   r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
-  if (media > 0) r.cross_mask = c.b.existing("cross_attention_mask", Role::input, DType::int64, {s.batch, s.seq, media, tiles});
+  if (media > 0)
+    r.cross_mask = c.b.existing("cross_attention_mask", Role::input, DType::int64, {s.batch, s.seq, media, tiles});
   return r;
 }
 
-/// modeling_mllama.py, _prepare_cross_attention_mask: over all rows of the mask, whose tiles are widened to their tokens.
+/// modeling_mllama.py, _prepare_cross_attention_mask: over all rows of the mask, whose tiles are widened to their
+/// tokens.
 inline void prepare_cross_mask(Context& c, const Value& tile_mask, std::int64_t tile_tokens, CrossInputs& cross) {
   using namespace eager;
   const Shape& s = tile_mask.shape();
@@ -144,7 +147,8 @@ inline Value decode(Context& c, const MllamaModel& m, const TextInputs& in, Cach
   for (const auto& l : cache.layers)
     if (l.fixed && l.keys && !tile_mask) {
       const std::int64_t media = l.keys.size(2) / (g.max_tiles * g.tile_tokens());
-      tile_mask = c.b.existing("cross_attention_mask", Role::input, DType::int64, {in.ids.size(0), in.mask.size(1), media, g.max_tiles});
+      tile_mask = c.b.existing("cross_attention_mask", Role::input, DType::int64,
+                               {in.ids.size(0), in.mask.size(1), media, g.max_tiles});
     }
   return mllama_forward(c, m, in, {}, tile_mask, Logits::last, cache);
 }

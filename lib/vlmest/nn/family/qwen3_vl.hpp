@@ -51,11 +51,10 @@ inline QwenVlInputs make_inputs(Context& c, const Qwen3VlFamily& g, const Sequen
   return r;
 }
 
-/// modeling_qwen3_vl.py, Qwen3VLModel.get_image_features: the merged features of each image, split by sizes that the host
-/// reads from the grid.
-inline std::vector<Value> split_by_image(Context& c, const Value& features, const Value& grid, const Sequences& s) {
+/// modeling_qwen3_vl.py, Qwen3VLModel.get_image_features: the merged features of each image, split by sizes that the
+/// host reads from the grid.
+inline std::vector<Value> split_by_image(const Value& features, const Value& grid, const Sequences& s) {
   using namespace eager;
-  (void)c;
   Value sizes = floor_divide(reduce("prod.dim_int", DType::int64, {grid.size(0)}, grid));
   to_host(std::move(sizes));
   std::vector<std::int64_t> rows;
@@ -77,7 +76,7 @@ inline Value prefill(Context& c, const Qwen3VlModel& m, QwenVlInputs& in, const 
     Deepstack deepstack;
     if (in.images.pixels) {
       vision = forward(c, m.vision, in.images, s.images);
-      std::vector<Value> parts = split_by_image(c, vision.tower.pooled, in.images.grid, s);
+      std::vector<Value> parts = split_by_image(vision.tower.pooled, in.images.grid, s);
       features = cat(parts, 0);
       masks = placeholder_masks(in.text.ids);
       embeds = masked_scatter(embeds, masks.image, features);

@@ -10,27 +10,27 @@ namespace vlmest {
 
 /// Qwen2-VL and Qwen2.5-VL (transformers models/qwen2_vl, models/qwen2_5_vl): a tower over packed patches, its merged
 /// features scattered into the embeddings, positions of three axes.
-template <class Vision>
+template <class Vision, class Text = QwenVlTextConfig>
 struct QwenVlFamily {
   Vision vision;
-  QwenVlTextConfig language;
+  Text language;
   bool tied = false;
 };
 using Qwen2VlFamily = QwenVlFamily<Qwen2VlVision>;
 using Qwen2_5VlFamily = QwenVlFamily<Qwen2_5VlVision>;
 
-template <class Vision>
+template <class Vision, class Text>
 struct QwenVlModel {
-  const QwenVlFamily<Vision>* config = nullptr;
+  const QwenVlFamily<Vision, Text>* config = nullptr;
   ScopeId root = 0, model = 0;
   decltype(make_tower(std::declval<Context&>(), std::declval<const Vision&>())) vision;
-  QwenVlText language;
+  decltype(make_decoder(std::declval<Context&>(), std::declval<const Text&>())) language;
   Linear head;
 };
 
-template <class Vision>
-QwenVlModel<Vision> make_model(Context& c, const QwenVlFamily<Vision>& g) {
-  QwenVlModel<Vision> r{.config = &g, .root = c.b.scope()};
+template <class Vision, class Text>
+QwenVlModel<Vision, Text> make_model(Context& c, const QwenVlFamily<Vision, Text>& g) {
+  QwenVlModel<Vision, Text> r{.config = &g, .root = c.b.scope()};
   {
     Module m(c, "model");
     r.model = m.scope;
@@ -51,8 +51,8 @@ struct QwenVlInputs {
   MropeInputs mrope;
 };
 
-template <class Vision>
-QwenVlInputs make_inputs(Context& c, const QwenVlFamily<Vision>& g, const Sequences& s) {
+template <class Vision, class Text>
+QwenVlInputs make_inputs(Context& c, const QwenVlFamily<Vision, Text>& g, const Sequences& s) {
   QwenVlInputs r;
   r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
   if (s.images.empty()) return r;
@@ -63,10 +63,11 @@ QwenVlInputs make_inputs(Context& c, const QwenVlFamily<Vision>& g, const Sequen
   return r;
 }
 
-/// modeling_qwen2_vl.py, Qwen2VLModel.get_image_features: the merged features of each image, split by sizes that the host
-/// reads from the grid.
-template <class Vision>
-std::vector<Value> image_features(Context& c, const QwenVlModel<Vision>& m, const PackedImages& input, const Sequences& s) {
+/// modeling_qwen2_vl.py, Qwen2VLModel.get_image_features: the merged features of each image, split by sizes that the
+/// host reads from the grid.
+template <class Vision, class Text>
+std::vector<Value> image_features(Context& c, const QwenVlModel<Vision, Text>& m, const PackedImages& input,
+                                  const Sequences& s) {
   using namespace eager;
   TowerOutput tower = forward(c, m.vision, input, s.images);
   {
@@ -78,10 +79,10 @@ std::vector<Value> image_features(Context& c, const QwenVlModel<Vision>& m, cons
   return split(tower.pooled, rows, 0);
 }
 
-/// modeling_qwen2_vl.py, Qwen2VLForConditionalGeneration.forward over a fresh cache; the inputs' rope_deltas become this
-/// call's.
-template <class Vision>
-Value prefill(Context& c, const QwenVlModel<Vision>& m, QwenVlInputs& in, const Sequences& s, Cache& cache) {
+/// modeling_qwen2_vl.py, Qwen2VLForConditionalGeneration.forward over a fresh cache; the inputs' rope_deltas become
+/// this call's.
+template <class Vision, class Text>
+Value prefill(Context& c, const QwenVlModel<Vision, Text>& m, QwenVlInputs& in, const Sequences& s, Cache& cache) {
   using namespace eager;
   Value hidden;
   {
@@ -103,8 +104,8 @@ Value prefill(Context& c, const QwenVlModel<Vision>& m, QwenVlInputs& in, const 
 
 /// One token over the cache. generate() passes position_ids[4, B, 1] (modeling_qwen2_vl.py,
 /// _prepare_position_ids_for_generation: text positions, then the three axes).
-template <class Vision>
-Value decode(Context& c, const QwenVlModel<Vision>& m, const TextInputs& in, Cache& cache) {
+template <class Vision, class Text>
+Value decode(Context& c, const QwenVlModel<Vision, Text>& m, const TextInputs& in, Cache& cache) {
   using namespace eager;
   const Value positions = c.b.existing("position_ids", Role::input, DType::int64, {4, in.ids.size(0), in.ids.size(1)});
   Value hidden;

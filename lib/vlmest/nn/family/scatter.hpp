@@ -8,16 +8,14 @@
 /// What the families share that scatter image features into the token embeddings.
 namespace vlmest {
 
-/// pixel_values of square tiles: [tiles, channels, side, side] in the activations' type.
+/// pixel_values in the activations' type, in the shape that the tower takes.
 inline Value make_pixels(Context& c, const VisionConfig& vision, const Sequences& s) {
-  return std::visit(
-      [&](const auto& v) {
-        std::int64_t tiles = 0;
-        for (const auto& i : s.images) tiles = checked_add(tiles, i.tiles);
-        const Shape shape{tiles, v.channels, v.image_size, v.image_size};
-        return c.b.existing("pixel_values", Role::input, c.dtype(), shape);
-      },
-      vision);
+  const Shape shape = std::visit([&](const auto& v) { return pixel_shape(v, s.images); }, vision);
+  return c.b.existing("pixel_values", Role::input, c.dtype(), shape);
+}
+/// image_sizes: height and width of each image in pixels, int64[images, 2].
+inline Value make_image_sizes(Context& c, const Sequences& s) {
+  return c.b.existing("image_sizes", Role::input, DType::int64, {static_cast<std::int64_t>(s.images.size()), 2});
 }
 
 inline TensorId embedding_weight(const Decoder& d) {
@@ -32,6 +30,19 @@ inline Linear make_head(Context& c, std::int64_t hidden, std::int64_t vocab, boo
   if (tied) c.b.existing("weight before tying", Role::buffer, c.dtype(), {vocab, hidden});
   l.weight = tied ? embedding : parameter(c, "weight", {vocab, hidden});
   return l;
+}
+
+/// Features of all images in one row, cut into those of each: the host reads the counts, sizes // cell multiplied
+/// (transformers 5.17, modeling_llava.py and modeling_mistral3.py, get_image_features).
+inline std::vector<Value> split_by_image(Value features, const Value& image_sizes, std::span<const ImageLayout> images) {
+  using namespace eager;
+  Value cells = unary("floor_divide", image_sizes);
+  const Shape one = reduced(cells.shape(), -1, false);
+  Value counts = reduce("prod.dim_int", DType::int64, one, std::move(cells));
+  to_host(std::move(counts));
+  std::vector<std::int64_t> lengths;
+  for (const auto& i : images) lengths.push_back(i.llm_tokens);
+  return split(std::move(features), lengths, 0);
 }
 
 /// The states that vision_feature_layer names; negative numbers count from the end.

@@ -42,11 +42,13 @@ struct ClipTower {
   std::vector<ClipLayer> layers;
 };
 
-/// The order of CLIPEncoderLayer.__init__ and CLIPAttention.__init__ (k, v, q, out).
+/// The order of CLIPEncoderLayer.__init__ and CLIPAttention.__init__ (k, v, q, out), or of SiglipEncoderLayer.__init__,
+/// which makes each norm before what it norms for.
 inline ClipLayer make_clip_layer(Context& c, std::int64_t hidden, std::int64_t intermediate, Activation activation,
-                                 std::int32_t index) {
+                                 std::int32_t index, bool norms_first = false) {
   Module m(c, "layers", index);
   ClipLayer l{.scope = m.scope};
+  if (norms_first) l.norm1 = make_layer_norm(c, "layer_norm1", hidden);
   {
     Module a(c, "self_attn");
     l.attention_scope = a.scope;
@@ -55,7 +57,8 @@ inline ClipLayer make_clip_layer(Context& c, std::int64_t hidden, std::int64_t i
     l.q = make_linear(c, "q_proj", hidden, hidden, true);
     l.out = make_linear(c, "out_proj", hidden, hidden, true);
   }
-  l.norm1 = make_layer_norm(c, "layer_norm1", hidden);
+  if (!norms_first) l.norm1 = make_layer_norm(c, "layer_norm1", hidden);
+  if (norms_first) l.norm2 = make_layer_norm(c, "layer_norm2", hidden);
   {
     Module p(c, "mlp");
     l.mlp.scope = p.scope;
@@ -64,9 +67,11 @@ inline ClipLayer make_clip_layer(Context& c, std::int64_t hidden, std::int64_t i
     l.mlp.fc1 = make_linear(c, "fc1", hidden, intermediate, true);
     l.mlp.fc2 = make_linear(c, "fc2", intermediate, hidden, true);
   }
-  l.norm2 = make_layer_norm(c, "layer_norm2", hidden);
+  if (!norms_first) l.norm2 = make_layer_norm(c, "layer_norm2", hidden);
   return l;
 }
+/// The first parameter that the layer declared.
+inline TensorId first_parameter(const ClipLayer& l) { return std::min(l.k.weight, l.norm1.weight); }
 
 inline ClipTower make_tower(Context& c, const ClipVision& g) {
   ClipTower t{.config = &g, .scope = c.b.scope()};
@@ -165,7 +170,7 @@ inline TowerOutput forward(Context& c, const ClipTower& t, const TowerInput& inp
   out.last = x;
   LayerRepeater repeat(c.b);
   for (const auto& l : t.layers) {
-    out.last = repeat({0, l.scope, l.k.weight}, out.last, {}, [&](const Value& h) { return forward(c, l, h, t.config->heads); });
+    out.last = repeat({0, l.scope, first_parameter(l)}, out.last, {}, [&](const Value& h) { return forward(c, l, h, t.config->heads); });
     if (input.keep_hidden_states) out.hidden_states.push_back(out.last);
   }
   out.pooled = forward(c, t.post_norm, select(out.last, 1, 0));

@@ -23,12 +23,12 @@ struct InternVitVision {
   std::int64_t patch_size = 14;
   std::int64_t channels = 3;
   Activation activation = Activation::gelu;
-  bool qkv_bias = false;         ///< attention_bias
-  bool qk_norm = false;          ///< norms of whole query and key vectors, all heads together
-  bool rms_norm = false;         ///< norm_type "rms_norm"; else "layer_norm"
-  bool mask_token = false;       ///< a parameter that only pre-training uses
-  bool positions = true;         ///< use_absolute_position_embeddings
-  bool mean_pooling = true;      ///< switches the final norm off
+  bool qkv_bias = false;     ///< attention_bias
+  bool qk_norm = false;      ///< norms of whole query and key vectors, all heads together
+  bool rms_norm = false;     ///< norm_type "rms_norm"; else "layer_norm"
+  bool mask_token = false;   ///< a parameter that only pre-training uses
+  bool positions = true;     ///< use_absolute_position_embeddings
+  bool mean_pooling = true;  ///< switches the final norm off
 };
 
 /// One of the two norms that norm_type chooses between.
@@ -57,8 +57,10 @@ struct InternVitTower {
 
 inline InternVitNorm make_intern_vit_norm(Context& c, const char* name, const InternVitVision& g) {
   InternVitNorm n{.rms = g.rms_norm};
-  if (n.rms) n.root = make_rms_norm(c, name, g.hidden);
-  else n.layer = make_layer_norm(c, name, g.hidden);
+  if (n.rms)
+    n.root = make_rms_norm(c, name, g.hidden);
+  else
+    n.layer = make_layer_norm(c, name, g.hidden);
   return n;
 }
 inline Value forward(Context& c, const InternVitNorm& n, const Value& x) {
@@ -117,7 +119,8 @@ inline InternVitTower make_tower(Context& c, const InternVitVision& g) {
   }
   {
     Module e(c, "encoder");
-    for (std::int64_t i = 0; i < g.layers; ++i) t.layers.push_back(make_intern_vit_layer(c, g, static_cast<std::int32_t>(i)));
+    for (std::int64_t i = 0; i < g.layers; ++i)
+      t.layers.push_back(make_intern_vit_layer(c, g, static_cast<std::int32_t>(i)));
   }
   if (!g.mean_pooling) t.norm = make_layer_norm(c, "layernorm", g.hidden);
   return t;
@@ -168,8 +171,8 @@ inline Value forward(Context& c, const InternVitVision& g, const InternVitLayer&
   return y;
 }
 
-/// InternVLVisionEmbeddings.interpolate_pos_encoding: the stored positions, resized bicubically where the picture is not
-/// the one they were made for.
+/// InternVLVisionEmbeddings.interpolate_pos_encoding: the stored positions, resized bicubically where the picture is
+/// not the one they were made for.
 inline Value intern_vit_positions(Context& c, const InternVitTower& t, std::int64_t height, std::int64_t width) {
   using namespace eager;
   const InternVitVision& g = *t.config;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
+#include <span>
+#include <vector>
 
 #include <vlmest/nn/vision/mllama_vision.hpp>
 
@@ -21,18 +22,21 @@ struct MllamaEncoded {
   std::vector<Value> hidden_states;
 };
 
-inline MllamaEncoded encode(Context& c, std::span<const MllamaVisionLayer> layers, const Value& x, const Value& mask, std::int64_t heads) {
+inline MllamaEncoded encode(Context& c, std::span<const MllamaVisionLayer> layers, const Value& x, const Value& mask,
+                            std::int64_t heads) {
   MllamaEncoded r{.last = x};
   LayerRepeater repeat(c.b);
   for (const auto& l : layers) {
-    r.last = repeat({0, l.scope, l.q.weight}, r.last, {}, [&](const Value& h) { return forward(c, l, h, mask, heads); });
+    r.last =
+        repeat({0, l.scope, l.q.weight}, r.last, {}, [&](const Value& h) { return forward(c, l, h, mask, heads); });
     r.hidden_states.push_back(r.last);
   }
   return r;
 }
 
 /// modeling_mllama.py, MllamaPrecomputedAspectRatioEmbedding.forward: x[N, T, tokens, hidden].
-inline Value forward(Context& c, const MllamaTileEmbedding& e, const MllamaVision& g, const Value& x, const Value& ids) {
+inline Value forward(Context& c, const MllamaTileEmbedding& e, const MllamaVision& g, const Value& x,
+                     const Value& ids) {
   using namespace eager;
   InScope in(c.b, e.scope);
   Value tiles;
@@ -75,8 +79,8 @@ inline Value mllama_positions(Context& c, const MllamaVisionTower& t, const Valu
   return x;
 }
 
-/// modeling_mllama.py, _prepare_aspect_ratio_attention_mask: an additive mask [N, 1, T * tokens, T * tokens] as the outer
-/// product of a column that marks padding.
+/// modeling_mllama.py, _prepare_aspect_ratio_attention_mask: an additive mask [N, 1, T * tokens, T * tokens] as the
+/// outer product of a column that marks padding.
 inline Value mllama_tile_mask(Context& c, Value arg, std::int64_t tokens, std::int64_t padding) {
   using namespace eager;
   Value mask = std::move(arg);
@@ -100,7 +104,10 @@ inline Value pad_tokens(Context& c, Value x, std::int64_t padding) {
   s[2] = checked_add(s[2], padding);
   const Bytes n = size_of(numel(s), x.dtype());
   const TensorId r = c.b.result(x.dtype(), s, "constant_pad_nd");
-  const MemoryOp op{.read = data_bytes(x), .written = padding > 0 ? n + data_bytes(x) : n, .dtype = x.dtype(), .kernels = padding > 0 ? 2 : 0};
+  const MemoryOp op{.read = data_bytes(x),
+                    .written = padding > 0 ? n + data_bytes(x) : n,
+                    .dtype = x.dtype(),
+                    .kernels = padding > 0 ? 2 : 0};
   return emit1(c.b, "constant_pad_nd", op, r, {}, x);
 }
 
@@ -136,13 +143,19 @@ inline Value forward(Context& c, const MllamaVisionTower& t, const MllamaVisionI
   Value mask = view(input.tile_mask, {n, -1});
   mask = c.fused() ? Value{} : mllama_tile_mask(c, mask, padded, padding);
   x = view(x, {n, -1, dim});
-  const MllamaEncoded local = [&] { InScope s(c.b, t.local_scope); return encode(c, t.local, x, mask, g.heads); }();
+  const MllamaEncoded local = [&] {
+    InScope s(c.b, t.local_scope);
+    return encode(c, t.local, x, mask, g.heads);
+  }();
   x = local.last;
   x = forward(c, t.post_norm, x);
   x = view(x, {n, tiles, padded, dim});
   x = forward(c, t.post_tile, g, x, ids);
   x = view(x, {n, tiles * padded, dim});
-  const MllamaEncoded global = [&] { InScope s(c.b, t.global_scope); return encode(c, t.global, x, mask, g.heads); }();
+  const MllamaEncoded global = [&] {
+    InScope s(c.b, t.global_scope);
+    return encode(c, t.global, x, mask, g.heads);
+  }();
   x = global.last;
   auto without_padding = [&](Value& y) {
     y = slice(view(y, {n, tiles, padded, -1}), 2, 0, tokens);

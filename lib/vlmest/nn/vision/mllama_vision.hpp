@@ -12,8 +12,9 @@
 
 namespace vlmest {
 
-/// The tower of Llama 3.2 Vision (transformers models/mllama, MllamaVisionModel): all tiles of a picture in one sequence,
-/// a local and a gated global stack of layers, and intermediate hidden states beside the last one as extra channels.
+/// The tower of Llama 3.2 Vision (transformers models/mllama, MllamaVisionModel): all tiles of a picture in one
+/// sequence, a local and a gated global stack of layers, and intermediate hidden states beside the last one as extra
+/// channels.
 struct MllamaVision {
   std::int64_t hidden = 1280;
   std::int64_t intermediate = 5120;
@@ -24,7 +25,7 @@ struct MllamaVision {
   std::int64_t patch_size = 14;
   std::int64_t channels = 3;
   std::int64_t max_tiles = 4;
-  std::int64_t aspect_ratios = 8;                           ///< supported ones; id 0 is padding
+  std::int64_t aspect_ratios = 8;  ///< supported ones; id 0 is padding
   std::vector<std::int64_t> intermediate_layers{3, 7, 15, 23, 30};
   Activation activation = Activation::gelu;
 
@@ -117,7 +118,8 @@ inline MllamaVisionTower make_tower(Context& c, const MllamaVision& g) {
     t.position_table = parameter(c, "embedding", {g.tile_tokens(), g.hidden});
     Module tile(c, "tile_embedding");
     t.tile_table_scope = tile.scope;
-    t.tile_table = parameter(c, "weight", {g.aspect_ratios + 1, checked_mul(checked_mul(g.max_tiles, g.tile_tokens()), g.hidden)});
+    t.tile_table =
+        parameter(c, "weight", {g.aspect_ratios + 1, checked_mul(checked_mul(g.max_tiles, g.tile_tokens()), g.hidden)});
   }
   t.pre_tile = make_mllama_tile_embedding(c, "pre_tile_positional_embedding", g);
   t.post_tile = make_mllama_tile_embedding(c, "post_tile_positional_embedding", g);
@@ -126,7 +128,8 @@ inline MllamaVisionTower make_tower(Context& c, const MllamaVision& g) {
   {
     Module e(c, "transformer");
     t.local_scope = e.scope;
-    for (std::int64_t i = 0; i < g.layers; ++i) t.local.push_back(make_mllama_vision_layer(c, g, false, static_cast<std::int32_t>(i)));
+    for (std::int64_t i = 0; i < g.layers; ++i)
+      t.local.push_back(make_mllama_vision_layer(c, g, false, static_cast<std::int32_t>(i)));
   }
   Module e(c, "global_transformer");
   t.global_scope = e.scope;
@@ -136,7 +139,8 @@ inline MllamaVisionTower make_tower(Context& c, const MllamaVision& g) {
 }
 
 /// modeling_mllama.py, MllamaVisionAttention.forward.
-inline Attended mllama_vision_attention(Context& c, const MllamaVisionLayer& l, const Value& x, const Value& mask, std::int64_t heads) {
+inline Attended mllama_vision_attention(Context& c, const MllamaVisionLayer& l, const Value& x, const Value& mask,
+                                        std::int64_t heads) {
   using namespace eager;
   InScope in(c.b, l.attention_scope);
   const std::int64_t batch = x.size(0), tokens = x.size(1), head_dim = x.size(2) / heads;

@@ -32,7 +32,8 @@ struct Segments {
   std::vector<std::int64_t> lengths;
 };
 
-/// utils/generic.py, get_max_seqlen: FlashAttention's call needs the longest segment on the host; the others do not ask.
+/// utils/generic.py, get_max_seqlen: FlashAttention's call needs the longest segment on the host; the others do not
+/// ask.
 inline void check_longest(Context& c, const Segments& s) {
   using namespace eager;
   if (c.fused() || c.plan.attention != AttentionKind::flash) return;
@@ -49,13 +50,21 @@ inline Value varlen_attention(Context& c, const Value& q, const Value& k, const 
   const std::int64_t patches = q.size(0), heads = q.size(1), dim = q.size(2);
   const DType t = q.dtype();
   const std::array<TensorId, 3> outs{c.b.result(t, {patches, heads, dim}, "attention"),
-                                     c.b.result(DType::fp32, {heads, patches}, "logsumexp"), c.b.result(DType::int64, {2}, "rng_state")};
+                                     c.b.result(DType::fp32, {heads, patches}, "logsumexp"),
+                                     c.b.result(DType::int64, {2}, "rng_state")};
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), s.cu_seqlens.id()};
   Value result(c.b, outs[0]);
   Value lse(c.b, outs[1]), rng(c.b, outs[2]);
   for (bool first = true; const auto& [length, count] : counts) {
-    const Attention op{.batch = count, .heads = heads, .kv_heads = heads, .q_len = length, .kv_len = length, .head_dim = dim,
-                       .v_dim = dim, .dtype = t, .backend = AttentionBackend::flash};
+    const Attention op{.batch = count,
+                       .heads = heads,
+                       .kv_heads = heads,
+                       .q_len = length,
+                       .kv_len = length,
+                       .head_dim = dim,
+                       .v_dim = dim,
+                       .dtype = t,
+                       .backend = AttentionBackend::flash};
     c.b.emit("_flash_attn_varlen_forward", op, ins, std::span(outs).first(first ? 3 : 1));
     first = false;
   }

@@ -65,7 +65,8 @@ inline Value forward(Context& c, const PatchEmbed& p, const Value& pixels) {
 
 /// vision_utils.py, get_vision_position_ids: row and column of every patch, int64[patches, 2], in the order in which
 /// patches are merged (merge x merge blocks).
-inline Value vision_position_ids(Context& c, const Value& grid, std::span<const ImageLayout> images, std::int64_t merge) {
+inline Value vision_position_ids(Context& c, const Value& grid, std::span<const ImageLayout> images,
+                                 std::int64_t merge) {
   using namespace eager;
   const auto n = static_cast<std::int64_t>(images.size());
   Value merges = expand(from_host(c.b, {1}, DType::int64), {n});
@@ -126,7 +127,8 @@ inline AxialRope make_axial_rope(Context& c, const char* name, std::int64_t head
   return r;
 }
 
-/// modeling_qwen2_vl.py, Qwen2VLVisionRotaryEmbedding.forward: positions[patches, 2] -> fp32 cos, sin[patches, head_dim].
+/// modeling_qwen2_vl.py, Qwen2VLVisionRotaryEmbedding.forward: positions[patches, 2] -> fp32 cos, sin[patches,
+/// head_dim].
 inline CosSin forward(Context& c, const AxialRope& r, const Value& positions) {
   using namespace eager;
   InScope in(c.b, r.scope);

@@ -8,7 +8,7 @@
 namespace vlmest {
 
 /// The merger of Qwen2-VL and Qwen2.5-VL: each patch is normed, merge x merge of them are read as one row, and a
-/// two-layer MLP projects it to the language model's width. `Norm` is LayerNorm or RmsNorm.
+/// two-layer MLP projects it to the language model's width. `NormLayer` is LayerNorm or RmsNorm.
 template <class NormLayer>
 struct PatchMerger {
   ScopeId scope = 0, activation_scope = 0;
@@ -19,7 +19,8 @@ struct PatchMerger {
 
 /// modeling_qwen2_vl.py, PatchMerger.__init__; `make_norm(name, width)` declares ln_q.
 template <class NormLayer, class MakeNorm>
-PatchMerger<NormLayer> make_patch_merger(Context& c, std::int64_t patch_width, std::int64_t merge, std::int64_t out, MakeNorm make_norm) {
+PatchMerger<NormLayer> make_patch_merger(Context& c, std::int64_t patch_width, std::int64_t merge, std::int64_t out,
+                                         MakeNorm make_norm) {
   Module m(c, "merger");
   PatchMerger<NormLayer> r{.scope = m.scope, .width = checked_mul(patch_width, checked_mul(merge, merge))};
   r.norm = make_norm("ln_q", patch_width);

@@ -13,8 +13,8 @@ struct Interpolation {
   Value weights;  ///< fp32[patches, 4]
 };
 
-/// vision_utils.py, _interpolation_axis_taps_weights, bilinear, aligned corners, clamped borders: for a place on an axis
-/// of length `size` (int64[patches] each) two neighbours and their weights, [patches, 2].
+/// vision_utils.py, _interpolation_axis_taps_weights, bilinear, aligned corners, clamped borders: for a place on an
+/// axis of length `size` (int64[patches] each) two neighbours and their weights, [patches, 2].
 inline Interpolation axis_taps(Context& c, const Value& place, const Value& size) {
   using namespace eager;
   Value index = to(place, DType::fp32);

@@ -20,10 +20,10 @@ struct Qwen2_5VlVision {
   std::int64_t layers = 32;  ///< depth
   std::int64_t heads = 16;
   std::int64_t patch_size = 14;
-  std::int64_t frames = 2;   ///< temporal_patch_size
+  std::int64_t frames = 2;  ///< temporal_patch_size
   std::int64_t channels = 3;
-  std::int64_t merge = 2;    ///< spatial_merge_size
-  std::int64_t window_size = 112;                        ///< pixels along a window's side
+  std::int64_t merge = 2;                                   ///< spatial_merge_size
+  std::int64_t window_size = 112;                           ///< pixels along a window's side
   std::vector<std::int64_t> full_attention{7, 15, 23, 31};  ///< fullatt_block_indexes
   std::int64_t out_hidden = 3584;
   Activation activation = Activation::silu;
@@ -63,14 +63,16 @@ inline Qwen2_5VlTower make_tower(Context& c, const Qwen2_5VlVision& g) {
   t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, false);
   t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
   t.blocks.reserve(static_cast<std::size_t>(g.layers));
-  for (std::int64_t i = 0; i < g.layers; ++i) t.blocks.push_back(make_qwen2_5_vl_block(c, g, static_cast<std::int32_t>(i)));
+  for (std::int64_t i = 0; i < g.layers; ++i)
+    t.blocks.push_back(make_qwen2_5_vl_block(c, g, static_cast<std::int32_t>(i)));
   t.merger = make_patch_merger<RmsNorm>(c, g.hidden, g.merge, g.out_hidden,
                                         [&](const char* name, std::int64_t n) { return make_rms_norm(c, name, n); });
   return t;
 }
 
 /// modeling_qwen2_5_vl.py, Qwen2_5_VLVisionBlock.forward.
-inline Value forward(Context& c, const Qwen2_5VlBlock& b, Value arg, std::int64_t heads, const CosSin& positions, const Segments& segments) {
+inline Value forward(Context& c, const Qwen2_5VlBlock& b, Value arg, std::int64_t heads, const CosSin& positions,
+                     const Segments& segments) {
   Value x = std::move(arg);
   InScope in(c.b, b.scope);
   {
@@ -88,7 +90,8 @@ inline Value forward(Context& c, const Qwen2_5VlBlock& b, Value arg, std::int64_
 
 /// vision_utils.py, get_vision_window_index: the permutation is worked out on the host; only the boundaries, one per
 /// window of the padded grid, go to the device, where those of empty windows drop out.
-inline Segments window_segments(Context& c, const Qwen2_5VlVision& g, const Value& grid, std::span<const ImageLayout> images) {
+inline Segments window_segments(Context& c, const Qwen2_5VlVision& g, const Value& grid,
+                                std::span<const ImageLayout> images) {
   using namespace eager;
   to_host(grid);
   Segments s;
@@ -116,7 +119,8 @@ inline Value window_order(const Value& x, std::int64_t merged_patch) {
 }
 
 /// modeling_qwen2_5_vl.py, Qwen2_5_VisionTransformerPretrainedModel.forward.
-inline TowerOutput forward(Context& c, const Qwen2_5VlTower& t, const PackedImages& input, std::span<const ImageLayout> images) {
+inline TowerOutput forward(Context& c, const Qwen2_5VlTower& t, const PackedImages& input,
+                           std::span<const ImageLayout> images) {
   using namespace eager;
   const Qwen2_5VlVision& g = *t.config;
   InScope in(c.b, t.scope);

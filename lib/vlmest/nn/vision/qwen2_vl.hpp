@@ -11,15 +11,15 @@ namespace vlmest {
 /// Qwen2-VL's vision transformer with its merger (transformers models/qwen2_vl, Qwen2VisionTransformerPretrainedModel).
 /// Defaults: Qwen2VLVisionConfig.
 struct Qwen2VlVision {
-  std::int64_t hidden = 1280;     ///< embed_dim
+  std::int64_t hidden = 1280;  ///< embed_dim
   std::int64_t mlp_ratio = 4;
-  std::int64_t layers = 32;       ///< depth
+  std::int64_t layers = 32;  ///< depth
   std::int64_t heads = 16;
   std::int64_t patch_size = 14;
-  std::int64_t frames = 2;        ///< temporal_patch_size; a still picture fills it with copies of itself
+  std::int64_t frames = 2;  ///< temporal_patch_size; a still picture fills it with copies of itself
   std::int64_t channels = 3;
-  std::int64_t merge = 2;         ///< spatial_merge_size
-  std::int64_t out_hidden = 3584; ///< hidden_size: width after the merger
+  std::int64_t merge = 2;          ///< spatial_merge_size
+  std::int64_t out_hidden = 3584;  ///< hidden_size: width after the merger
   Activation activation = Activation::quick_gelu;
 };
 
@@ -61,14 +61,17 @@ inline Qwen2VlTower make_tower(Context& c, const Qwen2VlVision& g) {
   t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, false);
   t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
   t.blocks.reserve(static_cast<std::size_t>(g.layers));
-  for (std::int64_t i = 0; i < g.layers; ++i) t.blocks.push_back(make_qwen2_vl_block(c, g, static_cast<std::int32_t>(i)));
-  t.merger = make_patch_merger<LayerNorm>(c, g.hidden, g.merge, g.out_hidden,
-                                          [&](const char* name, std::int64_t n) { return make_layer_norm(c, name, n); });
+  for (std::int64_t i = 0; i < g.layers; ++i)
+    t.blocks.push_back(make_qwen2_vl_block(c, g, static_cast<std::int32_t>(i)));
+  t.merger = make_patch_merger<LayerNorm>(c, g.hidden, g.merge, g.out_hidden, [&](const char* name, std::int64_t n) {
+    return make_layer_norm(c, name, n);
+  });
   return t;
 }
 
 /// modeling_qwen2_vl.py, Qwen2VLVisionBlock.forward; normed inputs are arguments and live as long as the call.
-inline Value forward(Context& c, const Qwen2VlBlock& b, Value arg, std::int64_t heads, const CosSin& positions, const Segments& segments) {
+inline Value forward(Context& c, const Qwen2VlBlock& b, Value arg, std::int64_t heads, const CosSin& positions,
+                     const Segments& segments) {
   Value x = std::move(arg);
   InScope in(c.b, b.scope);
   {
@@ -86,7 +89,8 @@ inline Value forward(Context& c, const Qwen2VlBlock& b, Value arg, std::int64_t 
 
 /// modeling_qwen2_vl.py, Qwen2VisionTransformerPretrainedModel.forward: pixels[patches, taps] and grid[N, 3] -> last
 /// hidden states[patches, hidden] and merged features[patches / merge^2, out_hidden].
-inline TowerOutput forward(Context& c, const Qwen2VlTower& t, const PackedImages& input, std::span<const ImageLayout> images) {
+inline TowerOutput forward(Context& c, const Qwen2VlTower& t, const PackedImages& input,
+                           std::span<const ImageLayout> images) {
   const Qwen2VlVision& g = *t.config;
   InScope in(c.b, t.scope);
   Value position_ids = vision_position_ids(c, input.grid, images, g.merge);

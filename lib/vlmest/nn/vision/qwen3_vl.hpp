@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <vlmest/graph/repeat.hpp>
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/vision/packed_attention.hpp>
@@ -19,9 +20,9 @@ struct Qwen3VlVision {
   std::int64_t layers = 27;  ///< depth
   std::int64_t heads = 16;
   std::int64_t patch_size = 16;
-  std::int64_t frames = 2;   ///< temporal_patch_size; a still picture fills it with copies of itself
+  std::int64_t frames = 2;  ///< temporal_patch_size; a still picture fills it with copies of itself
   std::int64_t channels = 3;
-  std::int64_t merge = 2;    ///< spatial_merge_size
+  std::int64_t merge = 2;  ///< spatial_merge_size
   std::int64_t out_hidden = 3584;
   std::int64_t positions = 2304;                   ///< entries of the position table
   std::vector<std::int64_t> deepstack{8, 16, 24};  ///< deepstack_visual_indexes
@@ -71,7 +72,8 @@ inline Qwen3VlBlock make_qwen3_vl_block(Context& c, const Qwen3VlVision& g, std:
   return b;
 }
 
-inline Qwen3VlMerger make_qwen3_vl_merger(Context& c, const Qwen3VlVision& g, const char* name, std::int32_t index, bool late) {
+inline Qwen3VlMerger make_qwen3_vl_merger(Context& c, const Qwen3VlVision& g, const char* name, std::int32_t index,
+                                          bool late) {
   Module m(c, name, index);
   Qwen3VlMerger r{.scope = m.scope, .width = checked_mul(g.hidden, checked_mul(g.merge, g.merge)), .late = late};
   r.norm = make_layer_norm(c, "norm", late ? r.width : g.hidden);
@@ -92,7 +94,8 @@ inline Qwen3VlTower make_tower(Context& c, const Qwen3VlVision& g) {
   }
   t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
   t.blocks.reserve(static_cast<std::size_t>(g.layers));
-  for (std::int64_t i = 0; i < g.layers; ++i) t.blocks.push_back(make_qwen3_vl_block(c, g, static_cast<std::int32_t>(i)));
+  for (std::int64_t i = 0; i < g.layers; ++i)
+    t.blocks.push_back(make_qwen3_vl_block(c, g, static_cast<std::int32_t>(i)));
   t.merger = make_qwen3_vl_merger(c, g, "merger", none, false);
   for (std::size_t i = 0; i < g.deepstack.size(); ++i)
     t.deepstack.push_back(make_qwen3_vl_merger(c, g, "deepstack_merger_list", static_cast<std::int32_t>(i), true));
@@ -100,7 +103,8 @@ inline Qwen3VlTower make_tower(Context& c, const Qwen3VlVision& g) {
 }
 
 /// modeling_qwen3_vl.py, Qwen3VLVisionBlock.forward; normed inputs are arguments and live as long as the call.
-inline Value forward(Context& c, const Qwen3VlBlock& b, Value arg, std::int64_t heads, const CosSin& positions, const Segments& segments) {
+inline Value forward(Context& c, const Qwen3VlBlock& b, Value arg, std::int64_t heads, const CosSin& positions,
+                     const Segments& segments) {
   Value x = std::move(arg);
   InScope in(c.b, b.scope);
   {
@@ -138,7 +142,8 @@ struct Qwen3VlFeatures {
 
 /// Patches plus the interpolated position embeddings; the fp32 sum is a variable of the tower's forward and stays in
 /// `positions`.
-inline Value embed_patches(Context& c, const Qwen3VlTower& t, const Value& pixels, const Interpolation& at, Value& positions) {
+inline Value embed_patches(Context& c, const Qwen3VlTower& t, const Value& pixels, const Interpolation& at,
+                           Value& positions) {
   using namespace eager;
   Value x = forward(c, t.patch_embed, pixels);
   Value entries;
@@ -153,7 +158,8 @@ inline Value embed_patches(Context& c, const Qwen3VlTower& t, const Value& pixel
 
 /// modeling_qwen3_vl.py, Qwen3VLVisionModel.forward: pixels[patches, taps] and grid[N, 3] -> last hidden states
 /// [patches, hidden] and merged features [patches / merge^2, out_hidden].
-inline Qwen3VlFeatures forward(Context& c, const Qwen3VlTower& t, const PackedImages& input, std::span<const ImageLayout> images) {
+inline Qwen3VlFeatures forward(Context& c, const Qwen3VlTower& t, const PackedImages& input,
+                               std::span<const ImageLayout> images) {
   const Qwen3VlVision& g = *t.config;
   InScope in(c.b, t.scope);
   const Interpolation interpolation = interpolate_positions(c, input.grid, images);
@@ -169,7 +175,8 @@ inline Qwen3VlFeatures forward(Context& c, const Qwen3VlTower& t, const PackedIm
   LayerRepeater repeat(c.b);
   for (std::int64_t i = 0; i < g.layers; ++i) {
     const Qwen3VlBlock& b = t.blocks[static_cast<std::size_t>(i)];
-    x = repeat({0, b.scope, b.norm1.weight}, x, {}, [&](const Value& h) { return forward(c, b, h, g.heads, positions, segments); });
+    x = repeat({0, b.scope, b.norm1.weight}, x, {},
+               [&](const Value& h) { return forward(c, b, h, g.heads, positions, segments); });
     const auto at = std::find(g.deepstack.begin(), g.deepstack.end(), i);
     if (at != g.deepstack.end())
       out.deepstack.push_back(forward(c, t.deepstack[static_cast<std::size_t>(at - g.deepstack.begin())], x));

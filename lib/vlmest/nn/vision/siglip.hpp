@@ -84,7 +84,7 @@ inline SiglipTower make_tower(Context& c, const SiglipVision& g) {
   {
     Module e(c, "encoder");
     for (std::int64_t i = 0; i < g.layers; ++i)
-      t.layers.push_back(make_clip_layer(c, g.hidden, g.intermediate, g.activation, static_cast<std::int32_t>(i)));
+      t.layers.push_back(make_clip_layer(c, g.hidden, g.intermediate, g.activation, static_cast<std::int32_t>(i), true));
   }
   t.post_norm = make_layer_norm(c, "post_layernorm", g.hidden);
   if (g.head) t.head = make_siglip_head(c, g);
@@ -171,7 +171,7 @@ inline TowerOutput forward(Context& c, const SiglipTower& t, const TowerInput& i
   Value last = x;
   LayerRepeater repeat(c.b);
   for (const auto& l : t.layers) {
-    last = repeat({0, l.scope, l.k.weight}, last, {}, [&](const Value& h) { return forward(c, l, h, t.config->heads); });
+    last = repeat({0, l.scope, first_parameter(l)}, last, {}, [&](const Value& h) { return forward(c, l, h, t.config->heads); });
     if (input.keep_hidden_states) out.hidden_states.push_back(last);
   }
   out.last = forward(c, t.post_norm, last);

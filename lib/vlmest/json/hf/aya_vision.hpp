@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+
+#include <vlmest/json/hf/llava.hpp>
+
+namespace vlmest::json::hf {
+
+/// model_type "aya_vision": transformers 5.17, models/aya_vision/configuration_aya_vision.py. Its default vision_config
+/// asks for 14 heads over 1152 channels, which the tower refuses; so one must be given.
+inline Vlm read_aya_vision(const Reader& r) {
+  if (!r.given("vision_config"))
+    r.fail("vision_config", "missing",
+           "the class's default has heads that do not divide its width: give a vision_config");
+  const Reader v = r.object("vision_config"), t = r.object("text_config");
+  AyaVisionFamily f;
+  f.vision = read_tower(v, v.string("model_type", "siglip_vision_model"));
+  f.language = read_decoder(t, t.string("model_type", "cohere2"));
+  f.tied = r.boolean("tie_word_embeddings", true);
+  const std::string select = r.string("vision_feature_select_strategy", "full");
+  if (select != "default" && select != "full")
+    r.fail("vision_feature_select_strategy", "expected \"default\" or \"full\"");
+  f.drop_first = select == "default";
+
+  const TowerFacts g = facts(f.vision);
+  const auto chosen = r.integers("vision_feature_layer", {-1});
+  if (chosen.size() != 1)
+    r.fail("vision_feature_layer", "the projector takes one hidden state, not " + std::to_string(chosen.size()));
+  f.feature_layer = chosen.front();
+  f.layer_list = r.given("vision_feature_layer") && r.value()["vision_feature_layer"].is_array();
+  if (f.feature_layer > g.layers || f.feature_layer < -(g.layers + 1))
+    r.fail("vision_feature_layer", "the tower has " + std::to_string(g.layers) + " layers");
+
+  f.projector.in = g.hidden;
+  f.projector.out = width(f.language);
+  f.projector.scale = r.integer("downsample_factor", 2, 1, 1 << 10);
+  f.projector.intermediate = r.integer("alignment_intermediate_size", f.projector.out, 1, 1 << 24);
+  if (f.projector.intermediate % 2 != 0)
+    r.fail("alignment_intermediate_size", "must be even: it is split into two halves");
+  const std::int64_t side = g.image_size / g.patch_size;
+  if (g.class_token != f.drop_first)
+    r.fail("vision_feature_select_strategy", "what is left of the tower's tokens is no square",
+           "\"full\" for a tower without a class token, \"default\" for one that has it");
+  if (side % f.projector.scale != 0)
+    r.fail("downsample_factor",
+           std::to_string(side) + " patches a side are not divisible by " + std::to_string(f.projector.scale));
+
+  Vlm m{.type = "aya_vision"};
+  m.tokens = tokens::AyaVision{.image_size = g.image_size, .patch_size = g.patch_size, .merge = f.projector.scale};
+  m.native = {g.image_size, g.image_size};
+  m.family = f;
+  return m;
+}
+
+}  // namespace vlmest::json::hf

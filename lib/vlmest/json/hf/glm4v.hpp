@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/json/hf/qwen_vl.hpp>
+#include <vlmest/nn/decoder/glm4v_text.hpp>
+#include <vlmest/nn/vision/glm4v.hpp>
+
+/// GLM-4.1V: transformers 5.17, models/glm4v/configuration_glm4v.py.
+namespace vlmest::json::hf {
+
+/// Glm4vVisionConfig.
+inline Glm4vVision read_glm4v_tower(const Reader& v) {
+  Glm4vVision d = qwen_tower(v, Glm4vVision{}, "hidden_size", "silu");
+  d.intermediate = v.integer("intermediate_size", d.intermediate, 1, 1 << 24);
+  d.out_hidden = v.integer("out_hidden_size", d.out_hidden, 1, 1 << 20);
+  d.image_size = v.side("image_size", d.image_size);
+  d.attention_bias = v.boolean("attention_bias", d.attention_bias);
+  if (d.patch_size > d.image_size) v.fail("patch_size", "larger than the image");
+  return d;
+}
+
+/// Channels of a head that rotate: partial_rotary_factor of the rope parameters, or beside them, of head_dim
+/// (Glm4vTextRotaryEmbedding.compute_default_rope_parameters).
+inline std::int64_t read_rotary_dim(const Reader& t, std::int64_t head_dim) {
+  const Reader rope = t.object(t.given("rope_scaling") ? "rope_scaling" : "rope_parameters");
+  const Reader& at = rope.given("partial_rotary_factor") ? rope : t;
+  const double factor = at.number("partial_rotary_factor", 1.0);
+  const auto dim = factor > 0.0 && factor <= 1.0 ? static_cast<std::int64_t>(static_cast<double>(head_dim) * factor) : 0;
+  if (dim < 2 || dim % 2 != 0) at.fail("partial_rotary_factor", "must leave an even number of the " + std::to_string(head_dim) + " channels of a head");
+  return dim;
+}
+
+/// Glm4vTextConfig. The attention's heads fill hidden_size, whatever head_dim says.
+inline Glm4vTextConfig read_glm4v_text(const Reader& t) {
+  Glm4vTextConfig d;
+  d.vocab = t.integer("vocab_size", d.vocab);
+  d.hidden = t.integer("hidden_size", d.hidden, 1, 1 << 20);
+  d.intermediate = t.integer("intermediate_size", d.intermediate, 1, 1 << 24);
+  d.layers = t.layers("num_hidden_layers", d.layers);
+  const Heads h = heads(t, d.hidden, d.heads, d.kv_heads, std::nullopt);
+  d.heads = h.heads;
+  d.kv_heads = h.kv_heads;
+  d.head_dim = d.hidden / h.heads;
+  if (d.hidden % h.heads != 0 || h.head_dim != d.head_dim)
+    t.fail("head_dim", "the heads must fill hidden_size: " + std::to_string(h.heads) + " of " + std::to_string(d.head_dim), "leave head_dim out");
+  d.activation = parse_activation(t.string("hidden_act", "silu"));
+  d.rotary_dim = read_rotary_dim(t, d.head_dim);
+  d.sections = fit_sections(mrope_sections(t, {8, 12, 12}), d.rotary_dim / 2);
+  return d;
+}
+
+/// model_type "glm4v".
+inline Vlm read_glm4v(const Reader& r) {
+  const Reader v = r.object("vision_config");
+  Glm4vFamily f;
+  f.vision = read_glm4v_tower(v);
+  f.language = read_glm4v_text(qwen_text(r));
+  f.tied = qwen_tied(r);
+  if (f.vision.out_hidden != width(f.language)) v.fail("out_hidden_size", "the merger must end in the language model's hidden_size");
+  Vlm m{.type = "glm4v"};
+  m.tokens = tokens::Glm4v{.patch_size = f.vision.patch_size, .merge = f.vision.merge, .temporal_patch_size = f.vision.frames};
+  m.native = {448, 448};
+  m.family = std::move(f);
+  return m;
+}
+
+}  // namespace vlmest::json::hf

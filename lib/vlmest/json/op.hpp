@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <vlmest/allocator/config.hpp>
+#include <vlmest/json/reader.hpp>
+#include <vlmest/op/op.hpp>
+#include <vlmest/op/sdpa_backend.hpp>
+
+namespace vlmest::json {
+
+/// One operation on its own: the op, and the tensors that it reads and makes.
+struct SingleOp {
+  Op op;
+  Bytes inputs{};
+  Bytes outputs{};
+  /// Allocated while it runs, each block rounded as the allocator rounds it: inputs, outputs, workspace.
+  Bytes peak{};
+};
+
+namespace single_op {
+
+inline DType dtype(const Reader& r, std::string_view absent) {
+  try {
+    return parse_dtype(r.string("dtype", absent));
+  } catch (const Error& e) {
+    throw Error(r.path() + ".dtype", e.what_happened, e.hint);
+  }
+}
+inline std::int64_t size(const Reader& r, const char* key) { return r.integer_required(key, 1, std::int64_t{1} << 40); }
+inline std::int64_t size(const Reader& r, const char* key, std::int64_t absent) { return r.integer(key, absent, 1, std::int64_t{1} << 40); }
+
+inline SingleOp linear(const Reader& r) {
+  const Matmul o{.batch = size(r, "batch", 1), .m = size(r, "m"), .n = size(r, "n"), .k = size(r, "k"), .dtype = dtype(r, "bf16"), .bias = r.boolean("bias", false)};
+  const Cost c = cost(o);
+  return {o, c.read, c.written, {}};
+}
+
+inline SingleOp sdpa(const Reader& r) {
+  Attention o{.batch = size(r, "batch", 1), .heads = size(r, "heads"), .q_len = size(r, "q_len"), .head_dim = size(r, "head_dim"),
+              .causal = r.boolean("causal", false), .dtype = dtype(r, "bf16")};
+  o.kv_heads = size(r, "kv_heads", o.heads);
+  o.kv_len = size(r, "kv_len", o.q_len);
+  o.v_dim = size(r, "v_dim", o.head_dim);
+  if (o.heads % o.kv_heads != 0) r.fail("kv_heads", "does not divide the query heads", "heads must be a multiple of kv_heads");
+  o.backend = choose_backend({.op = o, .enable_gqa = o.heads != o.kv_heads});
+  const Cost c = cost(o);
+  return {o, c.read, c.written, {}};
+}
+
+inline SingleOp fft(const Reader& r, Fft::Kind kind, int rank, bool inverse) {
+  Fft o{.kind = kind, .batch = checked_mul(size(r, "batch", 1), size(r, "channels", 1)), .rank = rank, .inverse = inverse, .dtype = dtype(r, "fp32")};
+  if (rank == 2) o.n = {size(r, "height"), size(r, "width"), 1};
+  else o.n = {size(r, "width"), 1, 1};
+  check(o);
+  return {o, input_bytes(o), output_bytes(o), {}};
+}
+
+/// Element-wise, `operands` inputs and one output.
+inline SingleOp pointwise(const Reader& r, int operands) {
+  const DType t = dtype(r, "bf16");
+  const Bytes n = size_of(Elements(size(r, "elements")), t);
+  return {MemoryOp{.read = n * operands, .written = n, .dtype = t}, n * operands, n, {}};
+}
+
+struct Rows {
+  std::int64_t rows, width;
+};
+/// Rows of `width` (4096 where not given): from `rows`, or from `elements`.
+inline Rows rows(const Reader& r) {
+  const std::int64_t width = size(r, "width", 4096);
+  if (r.given("rows")) return {size(r, "rows"), width};
+  const std::int64_t n = size(r, "elements");
+  if (n % width != 0) r.fail("elements", "is no multiple of the width " + std::to_string(width), "give rows and width");
+  return {n / width, width};
+}
+
+inline SingleOp softmax(const Reader& r) {
+  const auto [n, width] = rows(r);
+  const DType t = dtype(r, "bf16");
+  const Softmax o{.rows = n, .width = width, .in = t, .out = t};
+  const Cost c = cost(o);
+  return {o, c.read, c.written, {}};
+}
+inline SingleOp norm(const Reader& r, Norm::Kind kind) {
+  const auto [n, width] = rows(r);
+  const Norm o{.kind = kind, .rows = n, .width = width, .dtype = dtype(r, "bf16"), .parameters = kind == Norm::Kind::layer_norm ? 2 : 1};
+  const Cost c = cost(o);
+  return {o, c.read, size_of(Elements(checked_mul(n, width)), o.dtype), {}};
+}
+
+struct Entry {
+  std::string_view name;
+  SingleOp (*read)(const Reader&);
+};
+inline constexpr std::array known{
+    Entry{"linear", linear},
+    Entry{"sdpa", sdpa},
+    Entry{"fft2", [](const Reader& r) { return fft(r, Fft::Kind::c2c, 2, false); }},
+    Entry{"ifft2", [](const Reader& r) { return fft(r, Fft::Kind::c2c, 2, true); }},
+    Entry{"rfft2", [](const Reader& r) { return fft(r, Fft::Kind::r2c, 2, false); }},
+    Entry{"irfft2", [](const Reader& r) { return fft(r, Fft::Kind::c2r, 2, true); }},
+    Entry{"fft", [](const Reader& r) { return fft(r, Fft::Kind::c2c, 1, false); }},
+    Entry{"ifft", [](const Reader& r) { return fft(r, Fft::Kind::c2c, 1, true); }},
+    Entry{"rfft", [](const Reader& r) { return fft(r, Fft::Kind::r2c, 1, false); }},
+    Entry{"irfft", [](const Reader& r) { return fft(r, Fft::Kind::c2r, 1, true); }},
+    Entry{"add", [](const Reader& r) { return pointwise(r, 2); }},
+    Entry{"mul", [](const Reader& r) { return pointwise(r, 2); }},
+    Entry{"silu", [](const Reader& r) { return pointwise(r, 1); }},
+    Entry{"gelu", [](const Reader& r) { return pointwise(r, 1); }},
+    Entry{"copy", [](const Reader& r) { return pointwise(r, 1); }},
+    Entry{"softmax", softmax},
+    Entry{"layernorm", [](const Reader& r) { return norm(r, Norm::Kind::layer_norm); }},
+    Entry{"rmsnorm", [](const Reader& r) { return norm(r, Norm::Kind::rms_norm); }},
+};
+
+}  // namespace single_op
+
+/// One entry of an op list. Throws Error for an unknown op, naming the known ones.
+inline SingleOp read_op(const nlohmann::json& document, const std::string& where) {
+  const Reader r(document, where);
+  const std::string op = r.string("op", "");
+  std::string names;
+  for (const auto& e : single_op::known) {
+    names += (names.empty() ? "" : ", ") + std::string(e.name);
+    if (e.name != op) continue;
+    SingleOp s = e.read(r);
+    const auto rounded = [](Bytes b) { return b == Bytes{} ? b : allocator::round_size(allocator::AllocatorConfig{}, b); };
+    s.peak = rounded(s.inputs) + rounded(s.outputs) + rounded(cost(s.op).workspace);
+    return s;
+  }
+  r.fail("op", op.empty() ? "missing" : "unknown op '" + op + "'", "known: " + names);
+}
+
+}  // namespace vlmest::json

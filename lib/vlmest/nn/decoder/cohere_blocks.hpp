@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/rope.hpp>
+
+namespace vlmest {
+
+/// Cohere's layer norm: a weight, no bias, written out in fp32 (modeling_cohere.py, CohereLayerNorm). The weight spans
+/// one dimension, or heads and channels where it norms q and k.
+struct CohereNorm {
+  ScopeId scope = 0;
+  TensorId weight = none;
+};
+
+inline CohereNorm make_cohere_norm(Context& c, const char* name, const Shape& shape) {
+  Module m(c, name);
+  return {.scope = m.scope, .weight = parameter(c, "weight", shape)};
+}
+
+/// One kernel over x, for the fused profile.
+inline Value fused_cohere_norm(Context& c, Value x, Value weight) {
+  const std::int64_t width = x.size(-1);
+  const DType t = x.dtype();
+  const Norm op{.kind = Norm::Kind::layer_norm,
+                .rows = numel(x.shape()).value() / width,
+                .width = width,
+                .dtype = t,
+                .parameters = 1};
+  const TensorId out = c.b.result(t, x.shape(), "layer_norm");
+  return eager::emit1(c.b, "layer_norm", op, out, {}, x, weight);
+}
+
+/// CohereLayerNorm.forward: the centred input is computed twice.
+inline Value forward(Context& c, const CohereNorm& n, Value arg) {
+  using namespace eager;
+  InScope in(c.b, n.scope);
+  Value weight(c.b, n.weight);
+  if (c.fused()) return fused_cohere_norm(c, std::move(arg), std::move(weight));
+  const DType t = arg.dtype();
+  Value x = to(arg, DType::fp32);
+  Value average = mean(x, -1, true);
+  Value variance = mean(pow_scalar(sub(x, average)), -1, true);
+  Value centred = sub(x, average);
+  Value scale = rsqrt(add_scalar(variance));
+  x = mul(std::move(centred), std::move(scale));
+  Value gain = to(std::move(weight), DType::fp32);
+  x = mul(std::move(gain), x);
+  return to(x, t);
+}
+
+/// CohereRotaryEmbedding.forward: each frequency twice in a row (repeat_interleave), not the list twice.
+inline CosSin paired_rope(Context& c, const Rope& r, const Value& positions) {
+  using namespace eager;
+  InScope in(c.b, r.scope);
+  const std::int64_t batch = positions.size(0), tokens = positions.size(1);
+  Value inv = expand(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 2), {batch, -1, 1});
+  Value pos = to(unsqueeze(positions, 1), DType::fp32);
+  Value freqs = transpose(matmul(inv, pos), 1, 2);
+  Value emb =
+      view(clone_contiguous(expand(unsqueeze(freqs, 3), {batch, tokens, r.dim / 2, 2})), {batch, tokens, r.dim});
+  Value cosine = mul_scalar(eager::cos(emb));
+  Value sine = mul_scalar(eager::sin(emb));
+  CosSin out;
+  out.cos = to(cosine, c.dtype());
+  out.sin = to(sine, c.dtype());
+  return out;
+}
+
+/// x * cos + (neighbouring pairs turned) * sin: even and odd channels are stacked and flattened
+/// (modeling_cohere.py, rotate_half).
+inline Value rotate_pairs(const Value& x, const Value& cos, const Value& sin) {
+  using namespace eager;
+  const std::int64_t d = x.size(-1);
+  Value straight = mul(x, cos);
+  Value turned;
+  {
+    Value even = slice(x, -1, 0, d, 2), odd = slice(x, -1, 1, d, 2);
+    std::array<Value, 2> pair{neg(odd), even};
+    turned = flatten(stack(pair, -1), -2, -1);
+  }
+  Value across = mul(std::move(turned), sin);
+  return add(std::move(straight), std::move(across));
+}
+
+/// modeling_cohere.py, apply_rotary_pos_emb: in fp32, then cast back. Rebinds q and k [B, H, S, D].
+inline void apply_paired_rope(Context& c, Value& q, Value& k, const CosSin& e) {
+  using namespace eager;
+  if (c.fused()) return fused_rotate(c, q, k, e);
+  const DType t = q.dtype();
+  Value q_wide = to(q, DType::fp32);
+  Value k_wide = to(k, DType::fp32);
+  Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
+  Value rotated_q = rotate_pairs(q_wide, cos, sin);
+  Value rotated_k = rotate_pairs(k_wide, cos, sin);
+  Value new_q = to(rotated_q, t);
+  Value new_k = to(rotated_k, t);
+  q = std::move(new_q);
+  k = std::move(new_k);
+}
+
+}  // namespace vlmest

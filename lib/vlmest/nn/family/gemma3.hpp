@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/family/gemma_vision.hpp>
+#include <vlmest/nn/projector/gemma3.hpp>
+
+namespace vlmest {
+
+/// Gemma 3 (transformers models/gemma3): SigLIP, pooled features, a decoder of sliding and full layers; the tokens of a
+/// picture see each other in both directions.
+struct Gemma3Family {
+  SiglipVision vision;
+  Gemma3Projector projector;
+  GemmaConfig language;
+  bool tied = true;
+  bool placeholder_outside = false;  ///< image_token_id is not in the vocabulary
+};
+
+struct Gemma3Model {
+  const Gemma3Family* config = nullptr;
+  ScopeId root = 0, model = 0;
+  SiglipTower vision;
+  Gemma3Pool projector;
+  GemmaDecoder language;
+  Linear head;
+};
+
+inline Gemma3Model make_model(Context& c, const Gemma3Family& g) {
+  Gemma3Model r{.config = &g, .root = c.b.scope()};
+  {
+    Module m(c, "model");
+    r.model = m.scope;
+    {
+      Module v(c, "vision_tower", Part::vision);
+      r.vision = make_tower(c, g.vision);
+    }
+    {
+      Module p(c, "multi_modal_projector", Part::projector);
+      r.projector = make_projector(c, g.projector);
+    }
+    Module l(c, "language_model", Part::language);
+    r.language = make_decoder(c, g.language);
+  }
+  r.head = make_head(c, g.language.hidden, g.language.vocab, g.tied, r.language.embed_tokens);
+  return r;
+}
+
+inline GemmaInputs make_inputs(Context& c, const Gemma3Family& g, const Sequences& s) {
+  return make_gemma_inputs(c, g.vision, s);
+}
+
+/// modeling_gemma3.py, Gemma3Model.forward from the masks on; `blocks` is a variable of that function.
+inline Value gemma3_text(Context& c, const Gemma3Model& m, const Value& embeds, const Value& types,
+                         const Value& attention_mask, Cache& cache) {
+  const GemmaConfig& g = m.config->language;
+  const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
+  Value blocks;
+  LayerMasks masks;
+  if (!c.fused()) {
+    blocks = image_blocks(c, types);
+    MaskShape sliding = mask_shape(cache, batch, tokens, true);
+    sliding.window = g.window;
+    masks = image_block_masks(c, mask_shape(cache, batch, tokens, false), sliding, attention_mask, blocks);
+  }
+  Value position_ids = text_positions(c, m.language, tokens);
+  return forward(c, m.language, embeds, position_ids, masks, cache);
+}
+
+/// modeling_gemma3.py, Gemma3ForConditionalGeneration.forward over a fresh cache.
+inline Value prefill(Context& c, const Gemma3Model& m, const GemmaInputs& in, const Sequences& s, Cache& cache) {
+  using namespace eager;
+  Value hidden, features;  // the output carries the image features
+  {
+    InScope scope(c.b, m.model);
+    EmbeddedIds ids = embedded_ids(in.text.ids, m.config->placeholder_outside);
+    Value embeds = embed(c, m.language, ids.ids);
+    if (in.pixels) {
+      {
+        TowerOutput tower = forward(c, m.vision, {in.pixels, s.images});
+        features = forward(c, m.projector, tower.last);
+      }
+      ids.placeholders = placeholder_mask(c, in.text.ids);
+      embeds = masked_scatter(embeds, ids.placeholders, features);
+    }
+    hidden = gemma3_text(c, m, embeds, in.types, in.text.mask, cache);
+  }
+  return forward(c, m.head, kept_positions(hidden, c.plan.logits));
+}
+
+/// One token over the cache, called as the prefill is, with the token's type: then the masks are written out and keys
+/// and values are repeated for their groups. (generate() leaves token_type_ids out after the first step.)
+inline Value decode(Context& c, const Gemma3Model& m, const TextInputs& in, Cache& cache) {
+  const Value types = c.b.existing("token_type_ids", Role::input, DType::int64, in.ids.shape());
+  Value hidden;
+  {
+    InScope scope(c.b, m.model);
+    EmbeddedIds ids = embedded_ids(in.ids, m.config->placeholder_outside);
+    Value embeds = embed(c, m.language, ids.ids);
+    hidden = gemma3_text(c, m, embeds, types, in.mask, cache);
+  }
+  return forward(c, m.head, kept_positions(hidden, Logits::last));
+}
+
+}  // namespace vlmest

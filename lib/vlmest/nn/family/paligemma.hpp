@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/family/gemma_vision.hpp>
+
+namespace vlmest {
+
+/// PaliGemma 1 and 2 (transformers models/paligemma): SigLIP, one linear projector, Gemma or Gemma 2; picture and
+/// prompt see each other in both directions.
+struct PaliGemmaFamily {
+  SiglipVision vision;
+  GemmaConfig language;
+  bool tied = true;
+  bool placeholder_outside = false;  ///< image_token_id is not in the vocabulary
+};
+
+struct PaliGemmaModel {
+  const PaliGemmaFamily* config = nullptr;
+  ScopeId root = 0, model = 0, projector_scope = 0;
+  SiglipTower vision;
+  Linear projector;
+  GemmaDecoder language;
+  Linear head;
+};
+
+inline PaliGemmaModel make_model(Context& c, const PaliGemmaFamily& g) {
+  PaliGemmaModel r{.config = &g, .root = c.b.scope()};
+  {
+    Module m(c, "model");
+    r.model = m.scope;
+    {
+      Module v(c, "vision_tower", Part::vision);
+      r.vision = make_tower(c, g.vision);
+    }
+    {
+      Module p(c, "multi_modal_projector", Part::projector);
+      r.projector_scope = p.scope;
+      r.projector = make_linear(c, "linear", g.vision.hidden, g.language.hidden, true);
+    }
+    Module l(c, "language_model", Part::language);
+    r.language = make_decoder(c, g.language);
+  }
+  r.head = make_head(c, g.language.hidden, g.language.vocab, g.tied, r.language.embed_tokens);
+  return r;
+}
+
+inline GemmaInputs make_inputs(Context& c, const PaliGemmaFamily& g, const Sequences& s) {
+  return make_gemma_inputs(c, g.vision, s);
+}
+
+/// Positions of PaliGemma begin with 1.
+inline Value paligemma_positions(Context& c, std::int64_t tokens) {
+  using namespace eager;
+  Value p = arange(c.b, tokens);
+  p = add_scalar(p);
+  return add_scalar(unsqueeze(p, 0));
+}
+
+/// modeling_paligemma.py, PaliGemmaForConditionalGeneration.forward over a fresh cache.
+inline Value prefill(Context& c, const PaliGemmaModel& m, const GemmaInputs& in, const Sequences& s, Cache& cache) {
+  using namespace eager;
+  const PaliGemmaFamily& g = *m.config;
+  Value hidden, features;  // the output carries the image features
+  {
+    InScope scope(c.b, m.model);
+    EmbeddedIds ids = embedded_ids(in.text.ids, g.placeholder_outside);
+    Value embeds = embed(c, m.language, ids.ids);
+    Value position_ids = paligemma_positions(c, s.seq);
+    if (in.pixels) {
+      {
+        TowerOutput tower = forward(c, m.vision, {in.pixels, s.images});
+        InScope p(c.b, m.projector_scope);
+        features = forward(c, m.projector, tower.last);
+      }
+      ids.placeholders = placeholder_mask(c, in.text.ids);
+      embeds = masked_scatter(embeds, ids.placeholders, features);
+    }
+    Value blocks;  // these, too, live until the model returns
+    LayerMasks masks;
+    if (!c.fused()) {
+      blocks = prefix_blocks(c, in.types);
+      masks.full = block_mask(c, mask_shape(cache, s.batch, s.seq, false), in.text.mask, blocks);
+      if (g.language.window) {
+        MaskShape shape = mask_shape(cache, s.batch, s.seq, true);
+        shape.window = g.language.window;
+        masks.sliding = block_mask(c, shape, in.text.mask, blocks);
+      }
+    }
+    hidden = forward(c, m.language, embeds, position_ids, masks, cache);
+  }
+  return forward(c, m.head, kept_positions(hidden, c.plan.logits));
+}
+
+/// One token over the cache: plainly causal.
+inline Value decode(Context& c, const PaliGemmaModel& m, const TextInputs& in, Cache& cache) {
+  const PaliGemmaFamily& g = *m.config;
+  Value hidden;
+  {
+    InScope scope(c.b, m.model);
+    EmbeddedIds ids = embedded_ids(in.ids, g.placeholder_outside);
+    Value embeds = embed(c, m.language, ids.ids);
+    const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
+    Value position_ids = paligemma_positions(c, tokens);
+    const LayerMasks masks = causal_masks(c, g.language, in.mask, batch, tokens, cache);
+    hidden = forward(c, m.language, embeds, position_ids, masks, cache);
+  }
+  return forward(c, m.head, kept_positions(hidden, Logits::last));
+}
+
+}  // namespace vlmest

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/repeat.hpp>
+#include <vlmest/nn/mlp.hpp>
+#include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/vision/packed_attention.hpp>
+#include <vlmest/nn/vision/tower_io.hpp>
+
+namespace vlmest {
+
+/// GLM-4.1V's vision transformer with its merger (transformers models/glm4v, Glm4vVisionModel). Defaults:
+/// Glm4vVisionConfig.
+struct Glm4vVision {
+  std::int64_t hidden = 1536;
+  std::int64_t intermediate = 13696;  ///< of the merger; the blocks' own MLPs are out_hidden wide
+  std::int64_t layers = 24;           ///< depth
+  std::int64_t heads = 12;
+  std::int64_t image_size = 336;      ///< side of the table of positions, in pixels
+  std::int64_t patch_size = 14;
+  std::int64_t frames = 2;            ///< temporal_patch_size
+  std::int64_t channels = 3;
+  std::int64_t merge = 2;             ///< spatial_merge_size
+  std::int64_t out_hidden = 4096;
+  bool attention_bias = false;
+  Activation activation = Activation::silu;
+};
+
+struct Glm4vBlock {
+  ScopeId scope = 0;
+  RmsNorm norm1, norm2;
+  PackedAttention attention;
+  GatedMlp mlp;
+};
+
+/// Linear, norm and GELU, then a gated MLP.
+struct Glm4vMerger {
+  ScopeId scope = 0, act1_scope = 0;
+  Linear proj;
+  LayerNorm norm;
+  GatedMlp mlp;
+};
+
+struct Glm4vTower {
+  const Glm4vVision* config = nullptr;
+  ScopeId scope = 0, embeddings_scope = 0, downsample_scope = 0;
+  TensorId position_weight = none, downsample_weight = none, downsample_bias = none;
+  PatchEmbed patch_embed;
+  AxialRope rope;
+  std::vector<Glm4vBlock> blocks;
+  Glm4vMerger merger;
+  RmsNorm post_conv_norm, post_norm;
+};
+
+/// In the order of Glm4vVisionBlock.__init__.
+inline Glm4vBlock make_glm4v_block(Context& c, const Glm4vVision& g, std::int32_t index) {
+  Module m(c, "blocks", index);
+  Glm4vBlock b{.scope = m.scope};
+  b.norm1 = make_rms_norm(c, "norm1", g.hidden);
+  b.norm2 = make_rms_norm(c, "norm2", g.hidden);
+  b.attention = make_packed_attention(c, g.hidden, g.attention_bias, false);
+  b.mlp = make_gated_mlp(c, "mlp", g.hidden, g.out_hidden, false, g.activation);
+  return b;
+}
+
+inline Glm4vMerger make_glm4v_merger(Context& c, const Glm4vVision& g) {
+  Module m(c, "merger");
+  Glm4vMerger r{.scope = m.scope};
+  r.proj = make_linear(c, "proj", g.out_hidden, g.out_hidden, false);
+  r.norm = make_layer_norm(c, "post_projection_norm", g.out_hidden);
+  r.mlp = {.scope = m.scope, .activation = g.activation};
+  r.mlp.gate = make_linear(c, "gate_proj", g.out_hidden, g.intermediate, false);
+  r.mlp.up = make_linear(c, "up_proj", g.out_hidden, g.intermediate, false);
+  r.mlp.down = make_linear(c, "down_proj", g.intermediate, g.out_hidden, false);
+  r.act1_scope = c.b.child("act1");
+  r.mlp.activation_scope = c.b.child("act_fn");
+  return r;
+}
+
+/// In the order of Glm4vVisionModel.__init__.
+inline Glm4vTower make_tower(Context& c, const Glm4vVision& g) {
+  Glm4vTower t{.config = &g, .scope = c.b.scope()};
+  const std::int64_t side = g.image_size / g.patch_size;
+  {
+    Module e(c, "embeddings");
+    t.embeddings_scope = e.scope;
+    Module p(c, "position_embedding");
+    t.position_weight = parameter(c, "weight", {checked_mul(side, side), g.hidden});
+  }
+  t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, true);
+  t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
+  t.blocks.reserve(static_cast<std::size_t>(g.layers));
+  for (std::int64_t i = 0; i < g.layers; ++i) t.blocks.push_back(make_glm4v_block(c, g, static_cast<std::int32_t>(i)));
+  t.merger = make_glm4v_merger(c, g);
+  t.post_conv_norm = make_rms_norm(c, "post_conv_layernorm", g.hidden);
+  {
+    Module d(c, "downsample");
+    t.downsample_scope = d.scope;
+    t.downsample_weight = parameter(c, "weight", {g.out_hidden, g.hidden, g.merge, g.merge});
+    t.downsample_bias = parameter(c, "bias", {g.out_hidden});
+  }
+  t.post_norm = make_rms_norm(c, "post_layernorm", g.hidden);
+  return t;
+}
+
+/// modeling_glm4v.py, Glm4vVisionEmbeddings.forward: the table of positions, in fp32, is sampled by cubic interpolation
+/// where each patch lies in its image. x[patches, hidden], lengths int32[N], grid[N, 3], positions[patches, 2].
+inline Value glm4v_embeddings(Context& c, const Glm4vTower& t, const Value& x, const Value& lengths, const Value& grid,
+                              const Value& positions) {
+  using namespace eager;
+  InScope in(c.b, t.embeddings_scope);
+  const std::int64_t side = t.config->image_size / t.config->patch_size, patches = x.size(0);
+  Value weight(c.b, t.position_weight);
+  const DType type = weight.dtype();
+  Value table = to(unsqueeze(permute(view(weight, {side, side, t.config->hidden}), {2, 0, 1}), 0), DType::fp32);
+  Value tokens = arange(c.b, patches);
+  Value ends = unsqueeze(cumsum(lengths, DType::int64), 1);
+  Value passed = compare("ge.Tensor", unsqueeze(tokens, 0), std::move(ends));
+  Value image = sum(std::move(passed), 0, false);
+  const auto extent = [&](std::int64_t axis) {
+    return to(gather_rows("index.Tensor", select(grid, 1, axis), image, {patches}), DType::fp32);
+  };
+  Value rows = extent(1);
+  Value cols = extent(2);
+  const auto normalised = [&](std::int64_t axis, const Value& of) {
+    return sub_scalar(mul_scalar(div(pointwise("add.Tensor", DType::fp32, select(positions, 1, axis)), of)));
+  };
+  Value across = normalised(1, cols);
+  Value down = normalised(0, rows);
+  std::array<Value, 2> pair{across, down};
+  Value at = unsqueeze(unsqueeze(stack(pair, -1), 0), 2);
+  Value sampled = grid_sampler_2d(table, at);
+  Value adapted_fp32 = permute(squeeze(squeeze(sampled, 0), -1), {1, 0});
+  Value adapted = to(adapted_fp32, type);
+  return add(x, adapted);
+}
+
+/// modeling_glm4v.py, Glm4vVisionBlock.forward; normed inputs are arguments and live as long as the call.
+inline Value forward(Context& c, const Glm4vBlock& b, Value arg, std::int64_t heads, const CosSin& positions,
+                     const Segments& segments) {
+  Value x = std::move(arg);
+  InScope in(c.b, b.scope);
+  {
+    Value normed = forward(c, b.norm1, x);
+    Value y = forward(c, b.attention, normed, heads, positions, segments);
+    normed.reset();
+    x = eager::add(x, std::move(y));
+  }
+  Value normed = forward(c, b.norm2, x);
+  Value y = forward(c, b.mlp, normed);
+  normed.reset();
+  x = eager::add(x, std::move(y));
+  return x;
+}
+
+/// modeling_glm4v.py, Glm4vVisionPatchMerger.forward.
+inline Value forward(Context& c, const Glm4vMerger& m, Value arg) {
+  Value x = std::move(arg);
+  InScope in(c.b, m.scope);
+  x = forward(c, m.proj, x);
+  Value normed = forward(c, m.norm, x);
+  {
+    InScope a(c.b, m.act1_scope);
+    x = eager::unary("gelu", std::move(normed));
+  }
+  return forward(c, m.mlp, x);
+}
+
+/// modeling_glm4v.py, Glm4vVisionModel.forward: pixels[patches, taps] and grid[N, 3] -> downsampled states and merged
+/// features, both [patches / merge^2, out_hidden].
+inline TowerOutput forward(Context& c, const Glm4vTower& t, const PackedImages& input,
+                           std::span<const ImageLayout> images) {
+  using namespace eager;
+  const Glm4vVision& g = *t.config;
+  InScope in(c.b, t.scope);
+  Value position_ids = vision_position_ids(c, input.grid, images, g.merge);
+  const auto n = static_cast<std::int64_t>(images.size());
+  Segments segments;
+  segments.cu_seqlens = vision_cu_seqlens(c, input.grid, n);
+  segments.lengths = image_segments(images);
+  check_longest(c, segments);
+  Value x = forward(c, t.patch_embed, input.pixels);
+  x = forward(c, t.post_conv_norm, x);
+  CosSin positions = forward(c, t.rope, position_ids);
+  Value lengths = sub(slice(segments.cu_seqlens, 0, 1, n + 1), slice(segments.cu_seqlens, 0, 0, n));
+  x = glm4v_embeddings(c, t, x, lengths, input.grid, position_ids);
+  LayerRepeater repeat(c.b);
+  for (const auto& b : t.blocks)
+    x = repeat({0, b.scope, b.norm1.weight}, x, {},
+               [&](const Value& h) { return forward(c, b, h, g.heads, positions, segments); });
+  x = forward(c, t.post_norm, x);
+  x = permute(view(x, {-1, g.merge, g.merge, g.hidden}), {0, 3, 1, 2});
+  {
+    InScope d(c.b, t.downsample_scope);
+    Value weight(c.b, t.downsample_weight), bias(c.b, t.downsample_bias);
+    x = conv2d_channels_last(x, std::move(weight), std::move(bias), c.plan.multiprocessors);
+  }
+  x = view(x, {-1, g.out_hidden});
+  TowerOutput out;
+  out.last = std::move(x);
+  out.pooled = forward(c, t.merger, out.last);
+  return out;
+}
+
+}  // namespace vlmest

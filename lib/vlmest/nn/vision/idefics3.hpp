@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+
+#include <vlmest/graph/eager/bucketize.hpp>
+#include <vlmest/nn/vision/clip.hpp>
+
+namespace vlmest {
+
+/// Idefics3's and SmolVLM's tower (transformers models/idefics3, Idefics3VisionTransformer): SigLIP's layers, position
+/// embeddings looked up by each patch's place in its picture, a mask of the patches that hold pixels.
+struct Idefics3Vision {
+  std::int64_t hidden = 1152;
+  std::int64_t intermediate = 3072;
+  std::int64_t layers = 12;
+  std::int64_t heads = 16;
+  std::int64_t image_size = 224;
+  std::int64_t patch_size = 32;
+  std::int64_t channels = 3;
+  Activation activation = Activation::gelu_tanh;
+};
+
+struct Idefics3Tower {
+  const Idefics3Vision* config = nullptr;
+  ScopeId scope = 0, embeddings_scope = 0, patch_scope = 0, position_scope = 0;
+  TensorId patch_weight = none, patch_bias = none, position_weight = none;
+  std::vector<ClipLayer> layers;
+  LayerNorm post_norm;
+};
+
+inline Idefics3Tower make_tower(Context& c, const Idefics3Vision& g) {
+  Idefics3Tower t{.config = &g, .scope = c.b.scope()};
+  const std::int64_t side = g.image_size / g.patch_size;
+  {
+    Module e(c, "embeddings");
+    t.embeddings_scope = e.scope;
+    {
+      Module p(c, "patch_embedding");
+      t.patch_scope = p.scope;
+      t.patch_weight = parameter(c, "weight", {g.hidden, g.channels, g.patch_size, g.patch_size});
+      t.patch_bias = parameter(c, "bias", {g.hidden});
+    }
+    Module p(c, "position_embedding");
+    t.position_scope = p.scope;
+    t.position_weight = parameter(c, "weight", {checked_mul(side, side), g.hidden});
+  }
+  {
+    Module e(c, "encoder");
+    for (std::int64_t i = 0; i < g.layers; ++i)
+      t.layers.push_back(make_clip_layer(c, g.hidden, g.intermediate, g.activation, static_cast<std::int32_t>(i)));
+  }
+  t.post_norm = make_layer_norm(c, "post_layernorm", g.hidden);
+  return t;
+}
+
+/// Bucket edges of torch.arange(1 / side, 1.0, 1 / side), counted in double precision as torch does.
+inline std::int64_t bucket_edges(std::int64_t side) {
+  const double step = 1.0 / static_cast<double>(side);
+  return static_cast<std::int64_t>(std::ceil((1.0 - step) / step));
+}
+
+/// The bucket of every patch of every picture, int64[N, h * w], and what was computed on the way: one function in
+/// Python, whose locals are alive until the embeddings are added.
+struct PatchPositions {
+  Value boundaries, ids, rows, cols, row_step, col_step, row_index, col_index, y, x, row_bucket, col_bucket, flat;
+};
+/// Each axis' patches at fractions of the picture's own side, sorted into the table's rows (columns).
+inline PatchPositions patch_positions(Context& c, const Idefics3Vision& g, const Value& patches) {
+  using namespace eager;
+  const std::int64_t n = patches.size(0), h = patches.size(1), w = patches.size(2);
+  const std::int64_t all = checked_mul(n, checked_mul(h, w));
+  PatchPositions p;
+  p.boundaries = fill(c.b, "arange.start_step", {bucket_edges(g.image_size / g.patch_size)}, DType::fp32);
+  p.ids = fill(c.b, "full", {n, checked_mul(h, w)}, DType::int64);
+  p.rows = sum(select(patches, 2), 1, false);
+  p.cols = sum(select(patches, 1), 1, false);
+  p.row_step = mul_scalar(pointwise("reciprocal", DType::fp32, p.rows));
+  p.col_step = mul_scalar(pointwise("reciprocal", DType::fp32, p.cols));
+  p.row_index = fill(c.b, "arange", {h}, DType::fp32);
+  p.col_index = fill(c.b, "arange", {w}, DType::fp32);
+  p.y = mul(unsqueeze(p.row_index, 0), unsqueeze(p.row_step, 1));
+  p.x = mul(unsqueeze(p.col_index, 0), unsqueeze(p.col_step, 1));
+  p.y = unary("clamp", p.y);
+  p.x = unary("clamp", p.x);
+  p.y = to(p.y, c.dtype());
+  p.x = to(p.x, c.dtype());
+  p.row_bucket = bucketize(p.y, p.boundaries);
+  p.col_bucket = bucketize(p.x, p.boundaries);
+  Value row_start = mul_scalar(unsqueeze(p.row_bucket, 2));
+  p.flat = add(std::move(row_start), unsqueeze(p.col_bucket, 1));
+  p.flat = reshape(p.flat, {n, -1});
+  Value real = masked_index(p.flat, view(patches, {n, -1}), all);
+  masked_index_put_(p.ids, view(patches, {n, -1}), std::move(real), all);
+  return p;
+}
+
+/// modeling_idefics3.py, Idefics3VisionEmbeddings.forward: pixels[N, 3, H, W] -> [N, patches, hidden].
+inline Value idefics3_embeddings(Context& c, const Idefics3Tower& t, const Value& pixels, const Value& patches) {
+  using namespace eager;
+  InScope in(c.b, t.embeddings_scope);
+  Value features;
+  {
+    InScope conv(c.b, t.patch_scope);
+    features = conv2d(pixels, Value(c.b, t.patch_weight), Value(c.b, t.patch_bias), t.config->patch_size);
+  }
+  Value x = transpose(flatten(features, 2, 3), 1, 2);
+  const PatchPositions positions = patch_positions(c, *t.config, patches);
+  Value position;
+  {
+    InScope table(c.b, t.position_scope);
+    position = embedding(Value(c.b, t.position_weight), positions.ids);
+  }
+  x = add(x, std::move(position));
+  return x;
+}
+
+/// Idefics3VisionTransformer.forward: pixels[N, 3, H, W], patches bool[N, h, w] -> [N, patches, hidden].
+inline Value forward(Context& c, const Idefics3Tower& t, const Value& pixels, const Value& patches) {
+  using namespace eager;
+  InScope in(c.b, t.scope);
+  Value embedded = idefics3_embeddings(c, t, pixels, patches);
+  Value mask = view(patches, {patches.size(0), -1});
+  // create_bidirectional_mask: the host asks whether any patch is empty; without one there is no mask.
+  if (!c.fused()) item(reduce("all", DType::boolean, Shape{}, mask));
+  Value x = embedded;
+  LayerRepeater repeat(c.b);
+  for (const auto& l : t.layers)
+    x = repeat({0, l.scope, first_parameter(l)}, x, {},
+               [&](const Value& h) { return forward(c, l, h, t.config->heads); });
+  return forward(c, t.post_norm, x);
+}
+
+}  // namespace vlmest

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <vlmest/graph/eager/reduction_config.hpp>
+
+namespace {
+
+using namespace vlmest;
+
+Bytes total(std::int64_t outputs, std::int64_t inputs, int element_size) {
+  const eager::ReductionScratch s =
+      eager::reduction_scratch(eager::Reduction{.outputs = outputs, .inputs = inputs}, element_size);
+  return s.partial + s.semaphores;
+}
+
+// Requested bytes of torch 2.11 on an H200: sum() and all() of booleans less the int64 copy that sum() makes first.
+TEST(Reduction, ScratchOfSumsOverPictures) {
+  EXPECT_EQ(total(1, 3 * 364 * 364, 8), Bytes(396));
+  EXPECT_EQ(total(2, 3 * 364 * 364, 8), Bytes(792));
+  EXPECT_EQ(total(4, 3 * 364 * 364, 8), Bytes(1584));
+  EXPECT_EQ(total(34, 3 * 364 * 364, 8), Bytes(4488));
+  EXPECT_EQ(total(10, 3 * 384 * 384, 8), Bytes(35393720 - 10 * 3 * 384 * 384 * 8));
+  EXPECT_EQ(total(5, 3 * 512 * 512, 8), Bytes(31461140 - 5 * 3 * 512 * 512 * 8));
+  EXPECT_EQ(total(1, 3 * 512 * 512, 8), Bytes(772));
+  EXPECT_EQ(total(200, 3 * 512 * 512, 8), Bytes(10400));
+}
+
+TEST(Reduction, ScratchOfVectors) {
+  EXPECT_EQ(total(1, 100, 8), Bytes(0));
+  EXPECT_EQ(total(1, 200000, 8), Bytes(204));
+  EXPECT_EQ(total(1, 200000, 1), Bytes(29));
+  EXPECT_EQ(total(1, 131072, 8), Bytes(132));
+  EXPECT_EQ(total(1, 131072, 1), Bytes(20));
+  EXPECT_EQ(total(1, 1048576, 8), Bytes(1028));
+  EXPECT_EQ(total(1, 3 * 4194304, 8), Bytes(4228));
+  EXPECT_EQ(total(1, 3 * 4194304, 1), Bytes(532));
+}
+
+TEST(Reduction, ManyOutputsNeedNone) { EXPECT_EQ(total(2704, 196, 8), Bytes(0)); }
+
+TEST(Reduction, FewerMultiprocessorsSplitLess) {
+  const eager::Reduction r{.outputs = 34, .inputs = 3 * 364 * 364};
+  EXPECT_LT(eager::reduction_scratch(r, 8, 40).partial, eager::reduction_scratch(r, 8).partial);
+}
+
+}  // namespace

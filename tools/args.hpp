@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <vlmest/plan/plan.hpp>
+
+namespace vlmest::tool {
+
+enum class Format { text, json, markdown, csv };
+
+/// Where a command writes and how.
+struct Output {
+  Format format = Format::text;
+  std::string file;  ///< empty: standard output
+  std::string color = "auto";
+
+  void add_to(CLI::App& app);
+  /// Colours are wanted: on a terminal, unless NO_COLOR is set or --color says otherwise.
+  bool colored() const;
+  void write(const std::string& text) const;
+};
+
+/// The flags of `estimate`, which other commands share.
+struct EstimateArgs {
+  std::string config;
+  std::string device = "h200-sxm";
+  std::string phase = "all";
+  std::string image_size;
+  std::vector<std::string> freeze;
+  std::optional<std::int64_t> seq, text;
+  std::string dtype = "bf16", weights, kv, attention = "sdpa", profile = "transformers", logits = "last", optimizer = "adamw";
+  Plan plan;
+  bool per_layer = false;
+  std::size_t top = 10;
+  std::string fail_on;
+
+  void add_to(CLI::App& app);
+  /// The plan that the flags ask for. Throws Error for values that contradict each other.
+  Plan make_plan() const;
+};
+
+}  // namespace vlmest::tool

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <vlmest/report/estimate.hpp>
+
+#include "report_options.hpp"
+
+namespace vlmest::tool {
+
+/// Everything that a report speaks of.
+struct Reported {
+  const Vlm& vlm;
+  const Plan& plan;
+  const Device& device;
+  const Estimate& estimate;
+  const Graph& graph;
+};
+
+/// For a terminal: one line with the verdict, then inputs, phases, components, layers and the tensors of the peak.
+std::string text_report(const Reported& r, const ReportOptions& options);
+/// The same as headings and tables.
+std::string markdown_report(const Reported& r, const ReportOptions& options);
+/// One line per layer or top-level module, in plain numbers.
+std::string csv_report(const Reported& r);
+
+}  // namespace vlmest::tool

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace vlmest::tool {
+
+/// What a report shows.
+struct ReportOptions {
+  bool inference = true;
+  bool training = true;
+  bool per_layer = false;
+  std::size_t top = 10;  ///< tensors of the peak that are listed
+  bool color = false;
+};
+
+}  // namespace vlmest::tool

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "units.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/core.h>
+
+namespace vlmest::tool {
+namespace {
+
+/// Three significant digits without an exponent.
+std::string digits(double v) { return fmt::format("{:.{}f}", v, v >= 100 ? 0 : v >= 10 ? 1 : 2); }
+
+}  // namespace
+
+std::string show(Bytes b) {
+  static constexpr std::array<const char*, 6> names{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto v = static_cast<double>(b.value());
+  std::size_t i = 0;
+  while (v >= 999.5 && i + 1 < names.size()) {
+    v /= 1024;
+    ++i;
+  }
+  return i == 0 ? fmt::format("{} B", b.value()) : digits(v) + " " + names[i];
+}
+
+std::string show_count(std::int64_t n) {
+  static constexpr std::array<const char*, 6> names{"", " k", " M", " B", " T", " P"};
+  auto v = static_cast<double>(n);
+  std::size_t i = 0;
+  while (v >= 999.5 && i + 1 < names.size()) {
+    v /= 1000;
+    ++i;
+  }
+  return i == 0 ? fmt::format("{}", n) : digits(v) + names[i];
+}
+
+std::string show(Seconds s) {
+  if (s.value >= 1) return digits(s.value) + " s";
+  if (s.ms() >= 1) return digits(s.ms()) + " ms";
+  return digits(s.us()) + " us";
+}
+
+std::string grouped(std::int64_t n) {
+  std::string s = std::to_string(n < 0 ? -n : n);
+  for (int i = static_cast<int>(s.size()) - 3; i > 0; i -= 3) s.insert(static_cast<std::size_t>(i), ",");
+  return n < 0 ? "-" + s : s;
+}
+
+Bytes parse_size(const std::string& text, const std::string& where) {
+  const Error wrong(where, "'" + text + "' is not a size", "write 80GiB, 80GB, 512MiB or a number of bytes");
+  double v = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (failed != std::errc() || !(v >= 0)) throw wrong;
+  std::string unit(end, text.data() + text.size());
+  while (!unit.empty() && unit.front() == ' ') unit.erase(0, 1);
+  double scale = 0;
+  static constexpr std::array<const char*, 5> prefixes{"", "K", "M", "G", "T"};
+  for (std::size_t i = 0; i < prefixes.size(); ++i) {
+    const std::string p = prefixes[i];
+    if (unit == p + "B" || (i == 0 && unit.empty())) scale = std::pow(1000.0, static_cast<double>(i));
+    if (i > 0 && unit == p + "iB") scale = std::pow(1024.0, static_cast<double>(i));
+  }
+  if (scale == 0 || v * scale > 9e18) throw wrong;
+  return Bytes(static_cast<std::int64_t>(v * scale));
+}
+
+}  // namespace vlmest::tool

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <vlmest/unit/rate.hpp>
+
+namespace vlmest::tool {
+
+/// "15.9 GiB", "512 B": three significant digits, binary units.
+std::string show(Bytes b);
+/// "7.06 B" of parameters, "40.2 T" of FLOPs: three significant digits, powers of ten.
+std::string show_count(std::int64_t n);
+/// "53.1 ms", "870 us".
+std::string show(Seconds s);
+/// "12,345"
+std::string grouped(std::int64_t n);
+
+/// "80GiB", "80GB", "512MiB" or plain bytes. Throws Error naming `where`.
+Bytes parse_size(const std::string& text, const std::string& where);
+
+}  // namespace vlmest::tool
