@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <vlmest/graph/graph.hpp>
 
@@ -16,6 +17,7 @@ struct GraphRow {
   std::string module, op;
   std::vector<std::string> outputs;
   std::int64_t before = 0, after = 0, peak = 0;
+  int kernels = 0;
 };
 
 inline std::string torch_name(vlmest::DType t) {
@@ -55,7 +57,9 @@ inline std::vector<GraphRow> rows_of(const vlmest::Graph& g, const char* phase_n
     const Node& node = g.node(n);
     GraphRow r;
     r.module = path(g, node.scope);
+    if (r.module.empty()) r.module = "model";  // as the recorder calls the root
     r.op = node.name;
+    r.kernels = cost(node.op).kernels;
     r.before = live;
     for (auto o : g.outputs(node)) {
       const Tensor& t = g.tensor(o);
@@ -70,9 +74,14 @@ inline std::vector<GraphRow> rows_of(const vlmest::Graph& g, const char* phase_n
   return rows;
 }
 
+/// One difference: `kind` is bytes, module, graph (the op is only there), trace (only there) or kernels.
 struct Mismatch {
-  std::size_t graph_row = 0, trace_row = 0;
-  std::string what;
+  std::string kind, module, op, detail;
+  std::int64_t trace_row = 0;
+  std::string line;
+  std::string text() const {
+    return kind + ": " + module + " " + op + " " + detail + ", trace row " + std::to_string(trace_row) + " " + line;
+  }
 };
 
 struct Comparison {
@@ -80,54 +89,61 @@ struct Comparison {
   std::vector<Mismatch> mismatches;
 };
 
-/// Aligns both lists by op and outputs (longest common subsequence), then compares bytes alive on the aligned rows. The first
-/// aligned row of the phase sets the zero of both.
-inline Comparison compare(const std::vector<GraphRow>& graph, const std::vector<TraceRow>& trace) {
+/// Aligned rows, -1 where one side has none: the longest common subsequence of ops with their outputs.
+inline std::vector<std::pair<int, int>> align(const std::vector<GraphRow>& graph, const std::vector<TraceRow>& trace) {
   const std::size_t n = graph.size(), m = trace.size();
   auto same = [&](std::size_t i, std::size_t j) { return graph[i].op == trace[j].op && graph[i].outputs == trace[j].outputs; };
-  std::vector<std::vector<std::int32_t>> best(n + 1, std::vector<std::int32_t>(m + 1, 0));
-  for (std::size_t i = n; i-- > 0;)
-    for (std::size_t j = m; j-- > 0;)
-      best[i][j] = same(i, j) ? best[i + 1][j + 1] + 1 : std::max(best[i + 1][j], best[i][j + 1]);
-  Comparison c;
-  c.ops = std::max(n, m);
-  auto show = [](const auto& r) {
-    std::string s = r.module + " " + r.op + " ->";
-    for (const auto& o : r.outputs) s += " " + o;
-    return s;
-  };
-  std::int64_t zero = 0;
-  std::int64_t last = 0;
-  bool have_zero = false;
-  for (std::size_t i = 0, j = 0; i < n || j < m;) {
-    if (i < n && j < m && same(i, j)) {
-      ++c.matched;
-      const GraphRow& g = graph[i];
-      const TraceRow& t = trace[j];
-      if (t.req_before >= 0 || have_zero || t.req_after >= 0) {
-        if (!have_zero) {
-          zero = t.req_before - g.before;
-          have_zero = true;
-        }
-        const std::int64_t db = g.before + zero - t.req_before, da = g.after + zero - t.req_after, dp = g.peak + zero - t.req_peak;
-        // An offset that goes on is reported where it begins.
-        const bool news = db != last || da - db != 0 || dp - da != 0;
-        if ((db || da || dp) && news)
-          c.mismatches.push_back({i, j, "bytes " + show(g) + " before " + std::to_string(db) + " after " + std::to_string(da) +
-                                            " peak " + std::to_string(dp) + " (graph - trace), trace row " + std::to_string(t.index) + " " + t.line});
-        last = da;
-        if (t.module != g.module)
-          c.mismatches.push_back({i, j, "module " + show(g) + " vs " + t.module + ", trace row " + std::to_string(t.index)});
-      }
-      ++i;
-      ++j;
-    } else if (j >= m || (i < n && best[i + 1][j] >= best[i][j + 1])) {
-      c.mismatches.push_back({i, j, "only in graph: " + show(graph[i])});
-      ++i;
-    } else {
-      c.mismatches.push_back({i, j, "only in trace: row " + std::to_string(trace[j].index) + " " + show(trace[j]) + " " + trace[j].line});
-      ++j;
+  std::vector<std::pair<int, int>> r;
+  std::size_t first = 0;
+  for (; first < n && first < m && same(first, first); ++first) r.emplace_back(first, first);
+  std::vector<std::vector<std::int32_t>> best(n - first + 1, std::vector<std::int32_t>(m - first + 1, 0));
+  for (std::size_t i = n; i-- > first;)
+    for (std::size_t j = m; j-- > first;) {
+      auto at = [&](std::size_t a, std::size_t b) -> std::int32_t& { return best[a - first][b - first]; };
+      at(i, j) = same(i, j) ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
     }
+  for (std::size_t i = first, j = first; i < n || j < m;) {
+    if (i < n && j < m && same(i, j)) r.emplace_back(i++, j++);
+    else if (j >= m || (i < n && best[i + 1 - first][j - first] >= best[i - first][j + 1 - first])) r.emplace_back(i++, -1);
+    else r.emplace_back(-1, j++);
+  }
+  return r;
+}
+
+template <class Row>
+std::string outputs_of(const Row& r) {
+  std::string s = "->";
+  for (const auto& o : r.outputs) s += " " + o;
+  return s;
+}
+
+/// Compares aligned rows. The first one sets the zero of both counts of bytes; a difference that goes on is reported where
+/// it begins.
+inline Comparison compare(const std::vector<GraphRow>& graph, const std::vector<TraceRow>& trace) {
+  Comparison c;
+  c.ops = std::max(graph.size(), trace.size());
+  std::int64_t zero = 0, last = 0;
+  bool have_zero = false;
+  for (const auto& [i, j] : align(graph, trace)) {
+    const GraphRow* g = i < 0 ? nullptr : &graph[static_cast<std::size_t>(i)];
+    const TraceRow* t = j < 0 ? nullptr : &trace[static_cast<std::size_t>(j)];
+    auto report = [&](const char* kind, std::string detail) {
+      c.mismatches.push_back({kind, g ? g->module : t->module, g ? g->op : t->op, std::move(detail), t ? t->index : -1, t ? t->line : ""});
+    };
+    if (!t) { report("graph", outputs_of(*g)); continue; }
+    if (!g) { report("trace", outputs_of(*t)); continue; }
+    ++c.matched;
+    if (t->module != g->module) report("module", "is in " + t->module);
+    if (t->kernels >= 0 && t->kernels != g->kernels)
+      report("kernels", std::to_string(g->kernels) + " instead of " + std::to_string(t->kernels) + " " + outputs_of(*g));
+    if (!t->has_requested) continue;
+    if (!have_zero) zero = t->req_before - g->before;
+    have_zero = true;
+    const std::int64_t before = g->before + zero - t->req_before, after = g->after + zero - t->req_after, peak = g->peak + zero - t->req_peak;
+    if ((before != 0 || after != 0 || peak != 0) && (before != last || after != before || peak != after))
+      report("bytes", "before " + std::to_string(before) + " after " + std::to_string(after) + " peak " + std::to_string(peak) +
+                          " (graph - trace) " + outputs_of(*g));
+    last = after;
   }
   return c;
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <vlmest/json/hf/read.hpp>
 #include <vlmest/nn/inference.hpp>
@@ -14,11 +16,14 @@ namespace conformance {
 /// How a trace was taken.
 struct Recording {
   std::string config;  ///< path of the config.json
-  std::string trace;
-  std::int64_t batch = 1, images = 1, text = 100, height = 336, width = 336;
+  std::int64_t batch = 1, text = 100;
+  std::vector<std::vector<vlmest::ImageSize>> sequences{{{336, 336}}};  ///< images of each sequence; one entry: all alike
+  vlmest::DType dtype = vlmest::DType::bf16;
   bool eager = false;
   bool all_logits = false;
-  int layers = 2;
+  bool dropout = false;      ///< recorded in training mode (the recorder left it on), which shows where a model has dropout
+  bool tile_several = true;  ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
+  std::optional<int> layers = 2;  ///< layers that each stack was cut to; none: the config as it is
 };
 
 /// The same cuts as the recorder's: two layers of each stack, six for Gemma-3 (five sliding, one full), five with one
@@ -57,23 +62,46 @@ inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
   return d;
 }
 
+/// The recorded batch: every sequence has the same number of tokens.
+inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
+  vlmest::TokenRule rule = vlm.tokens;
+  if (auto* ov = std::get_if<vlmest::tokens::LlavaOnevision>(&rule)) ov->tile_several = r.tile_several;
+  vlmest::Sequences s{.batch = r.batch, .text = r.text};
+  for (std::int64_t b = 0; b < r.batch; ++b) {
+    const auto& images = r.sequences[static_cast<std::size_t>(b) % r.sequences.size()];
+    std::int64_t tokens = 0;
+    for (const auto& l : vlmest::layouts(rule, images)) {
+      tokens += l.llm_tokens;
+      s.images.push_back(l);
+    }
+    if (b > 0 && tokens != s.image_tokens) throw std::runtime_error("sequences of different lengths");
+    s.image_tokens = tokens;
+  }
+  if (!r.sequences[0].empty()) s.image = r.sequences[0][0];
+  s.seq = s.text + s.image_tokens;
+  return s;
+}
+
+inline nlohmann::json read_json(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw std::runtime_error("cannot read " + path);
+  return nlohmann::json::parse(in);
+}
+
 /// Builds the recorded run into the builder's graph. The recorded decode step is the second one after the prefill.
-inline void build(vlmest::Builder& b, const Recording& r,
-                  vlmest::Vlm (*read)(const nlohmann::json&, const std::string&) = vlmest::json::hf::read) {
-  std::ifstream in(r.config);
-  if (!in) throw std::runtime_error("cannot read " + r.config);
-  const nlohmann::json document = cut_layers(nlohmann::json::parse(in), r.layers);
-  const vlmest::Vlm vlm = read(document, r.config);
+inline void build(vlmest::Builder& b, const Recording& r) {
+  nlohmann::json document = read_json(r.config);
+  if (r.layers) document = cut_layers(std::move(document), *r.layers);
+  const vlmest::Vlm vlm = vlmest::json::hf::read(document, r.config);
   vlmest::Plan plan;
   plan.batch = r.batch;
-  plan.images = r.images;
   plan.text = r.text;
-  plan.image_height = r.height;
-  plan.image_width = r.width;
+  plan.dtype = r.dtype;
+  plan.dropout = r.dropout;
   plan.attention = r.eager ? vlmest::AttentionKind::eager : vlmest::AttentionKind::sdpa;
   plan.logits = r.all_logits ? vlmest::Logits::all : vlmest::Logits::last;
   vlmest::Context c{b, plan};
-  const vlmest::Sequences s = vlmest::make_sequences(vlm, plan);
+  const vlmest::Sequences s = sequences(vlm, r);
   vlmest::build_inference(c, vlm, s, s.seq + 2);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <fstream>
 #include <sstream>
@@ -8,7 +9,9 @@
 #include <string>
 #include <vector>
 
-/// Recorded op traces: one row per ATen op that ran on the GPU, tab-separated, as docs/reference/traces.md describes.
+/// Recorded op traces: one row per ATen op, tab-separated, as a TorchDispatchMode around a forward sees them:
+///   n phase module op in out alias before after peak saved [requested before, after, peak] [line]
+/// Bytes are torch.cuda.memory_allocated() and the allocator's requested_bytes around the op, since the trace began.
 namespace conformance {
 
 struct TraceRow {
@@ -16,7 +19,9 @@ struct TraceRow {
   std::string phase, module, op;
   std::vector<std::string> outputs;  ///< "2x576x1024:bfloat16", storages cut off
   std::int64_t before = 0, after = 0, peak = 0;                 ///< allocated bytes since the trace began
-  std::int64_t req_before = -1, req_after = -1, req_peak = -1;  ///< requested bytes, -1 where not recorded
+  bool has_requested = false;
+  std::int64_t req_before = 0, req_after = 0, req_peak = 0;     ///< requested bytes, where recorded
+  int kernels = -1;                                             ///< launched by the op, -1 where not recorded
   std::string line;                                             ///< where the call stands in the model's source
 };
 
@@ -60,6 +65,7 @@ inline std::vector<TraceRow> read_trace(const std::string& path) {
     r.after = std::stoll(c[8]);
     r.peak = std::stoll(c[9]);
     if (c.size() > 13) {
+      r.has_requested = true;
       r.req_before = std::stoll(c[11]);
       r.req_after = std::stoll(c[12]);
       r.req_peak = std::stoll(c[13]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/context.hpp>
+#include <vlmest/nn/quantized.hpp>
 
 namespace vlmest {
 
@@ -10,12 +10,20 @@ struct Linear {
   ScopeId scope = 0;
   TensorId weight = none;
   TensorId bias = none;
+  QuantizedWeight quantized;  ///< of a weight in a storage type of its own
+  bool stored = false;        ///< the weight has one
 };
 
 inline Linear make_linear(Context& c, const char* name, std::int64_t in, std::int64_t out, bool bias) {
   Module m(c, name);
   Linear l{.scope = m.scope};
-  l.weight = parameter(c, "weight", {out, in});
+  l.stored = quantizes(c, name);
+  if (l.stored) {
+    l.weight = c.b.persistent("weight", Role::weight, *c.plan.weights, {out, in});
+    l.quantized = make_quantized(c, *c.plan.weights, in, out);
+  } else {
+    l.weight = parameter(c, "weight", {out, in});
+  }
   if (bias) l.bias = parameter(c, "bias", {out});
   return l;
 }
@@ -36,6 +44,13 @@ inline Value linear(Value x, Value weight, Value bias) {
 
 inline Value forward(Context& c, const Linear& l, Value arg) {
   InScope in(c.b, l.scope);
+  if (l.stored) {
+    Shape out = arg.shape();
+    const Value w(c.b, l.weight);
+    out[out.rank() - 1] = w.size(0);
+    Value y = eager::view(quantized_linear(c, std::move(arg), w, l.quantized), out);
+    return l.bias == none ? y : eager::add(std::move(y), Value(c.b, l.bias));
+  }
   return linear(std::move(arg), Value(c.b, l.weight), l.bias == none ? Value() : Value(c.b, l.bias));
 }
 

@@ -6,6 +6,7 @@
 
 #include <vlmest/nn/family/gemma3.hpp>
 #include <vlmest/nn/family/aya_vision.hpp>
+#include <vlmest/nn/family/blip2.hpp>
 #include <vlmest/nn/family/glm4v.hpp>
 #include <vlmest/nn/family/idefics3.hpp>
 #include <vlmest/nn/family/internvl.hpp>
@@ -23,7 +24,7 @@ namespace vlmest {
 
 /// Every assembly. A new family is a header with a config, its model, make_model, make_inputs, prefill and decode, and
 /// one word here.
-using Family = std::variant<LlavaFamily, LlavaNextFamily, LlavaOnevisionFamily, Qwen2VlFamily, Qwen2_5VlFamily, Qwen3VlFamily, InternVlFamily, MllamaFamily, PaliGemmaFamily, Gemma3Family, Mistral3Family, Idefics3Family, AyaVisionFamily, Glm4vFamily>;
+using Family = std::variant<LlavaFamily, LlavaNextFamily, LlavaOnevisionFamily, Qwen2VlFamily, Qwen2_5VlFamily, Qwen3VlFamily, InternVlFamily, MllamaFamily, PaliGemmaFamily, Gemma3Family, Mistral3Family, Idefics3Family, AyaVisionFamily, Glm4vFamily, Blip2Family>;
 
 /// A vision-language model: what it is called, how it is put together, how it turns pixels into tokens.
 struct Vlm {

@@ -9,7 +9,8 @@ namespace vlmest::cufft {
 
 // Which single-precision sizes cuFFT runs as one kernel is a property of the kernels that ship with it, not of
 // arithmetic. Measured: cuFFT 12.0 (CUDA 13.0), sm_90, work sizes returned by cufftXtMakePlanMany for every length
-// 1 … 1099 and the longer lengths in `measured_lengths`.
+// 1 … 2030, every product of 2, 3, 5 and 7 up to 26244, primes and other lengths above; strided, 1 … 756 and the same
+// products up to 52488.
 
 /// Even lengths whose batched r2c runs as one real kernel. All but 92, 232 and 248 do so in c2r too.
 inline constexpr std::array<std::uint16_t, 155> even_real_kernels{
@@ -23,35 +24,50 @@ inline constexpr std::array<std::uint16_t, 155> even_real_kernels{
     960, 972, 990, 1000, 1008, 1024, 1080, 1296, 1728, 1920, 2048, 3072, 4096, 8192, 16384};
 
 /// Odd lengths with a real kernel of their own, r2c and c2r alike.
-inline constexpr std::array<std::uint16_t, 80> odd_real_kernels{
-    1,   3,   5,   7,   9,   11,  13,  15,  17,  19,  21,  23,  25,  27,  29,  31,  33,  35,   37,   41,
-    43,  45,  47,  49,  53,  55,  59,  61,  63,  67,  71,  73,  77,  79,  81,  83,  89,  97,   99,   101,
-    103, 105, 107, 109, 113, 121, 125, 127, 135, 165, 169, 175, 189, 225, 231, 243, 275, 289,  297,  315,
-    343, 361, 385, 405, 441, 495, 529, 539, 567, 625, 693, 729, 841, 875, 891, 945, 961, 2187, 2401, 3125};
+inline constexpr std::array<std::uint16_t, 81> odd_real_kernels{
+    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37, 41, 43, 45, 47, 49, 53, 55, 59, 61,
+    63, 67, 71, 73, 77, 79, 81, 83, 89, 97, 99, 101, 103, 105, 107, 109, 113, 121, 125, 127, 135, 165, 169, 175,
+    189, 225, 231, 243, 275, 289, 297, 315, 343, 361, 385, 405, 441, 495, 529, 539, 567, 625, 693, 729, 841,
+    875, 891, 945, 961, 1331, 2187, 2401, 3125};
 
-/// Lengths above 1099 that were measured.
-inline constexpr std::array<std::int32_t, 69> measured_lengths{
-    1120, 1152,  1155,  1200,  1225,  1250,  1280,  1296,  1344,   1372,   1400,   1440,    1458,   1500,
-    1536, 1568,  1600,  1680,  1715,  1728,  1792,  1800,  1875,   1920,   1944,   2000,    2016,   2048,
-    2049, 2187,  2304,  2401,  2500,  2560,  2592,  2880,  2916,   3000,   3072,   3125,    3136,   3200,
-    3456, 3600,  3840,  4000,  4096,  4097,  4374,  4608,  5000,   5120,   6144,   6561,    6912,   8000,
-    8192, 10000, 12288, 16384, 16807, 24576, 32768, 65536, 131072, 262144, 524288, 1048576, 2097152};
-
-/// Sides of the two-dimensional grids measured, each against each.
-inline constexpr std::array<std::uint16_t, 64> measured_sides{
-    1,  2,  3,  4,  5,  7,   8,   9,   11,  12,  13,  14,  16,  17,  18,  20,  21,  23,  24,  25, 27, 28,
-    30, 31, 32, 35, 36, 37,  40,  41,  42,  43,  45,  48,  49,  50,  54,  56,  60,  64,  67,  70, 72, 73,
-    75, 80, 81, 96, 97, 100, 112, 125, 128, 144, 160, 192, 224, 256, 257, 320, 336, 384, 448, 512};
+inline constexpr std::int64_t last_length = 2030;           ///< measured without gaps, contiguous
+inline constexpr std::int64_t last_smooth_length = 26244;   ///< and products of 2, 3, 5, 7
+inline constexpr std::int64_t last_strided = 756;           ///< measured without gaps, strided
+inline constexpr std::int64_t last_smooth_strided = 52488;  ///< and products of 2, 3, 5, 7
 
 /// Multiples of a prime in 37 … 127 that one complex kernel covers nevertheless.
-inline constexpr std::array<std::uint16_t, 19> one_kernel_composites{296, 328, 344, 376, 388, 404, 412, 428, 436, 444,
-                                                                     452, 492, 508, 555, 740, 777, 888, 962, 999};
+inline constexpr std::array<std::uint16_t, 65> one_kernel_composites{
+    296, 328, 344, 376, 388, 404, 412, 428, 436, 444, 452, 492, 508, 555, 740, 777, 888, 962, 999, 1110, 1204,
+    1230, 1312, 1332, 1353, 1369, 1406, 1419, 1443, 1476, 1480, 1505, 1551, 1554, 1558, 1590, 1591, 1599, 1628,
+    1634, 1640, 1645, 1647, 1665, 1677, 1681, 1702, 1720, 1722, 1770, 1776, 1804, 1806, 1845, 1849, 1850, 1886,
+    1887, 1892, 1924, 1935, 1968, 1974, 1978, 1998};
 
-/// Products of primes up to 31 that take two complex kernels below 1100.
-inline constexpr std::array<std::uint16_t, 6> two_kernel_composites{748, 759, 782, 899, 957, 1054};
+/// Products of primes up to 31 that take two complex kernels although they lie below `last_smooth_length` (products
+/// of 2, 3, 5, 7) or 4097 (the others).
+inline constexpr std::array<std::uint16_t, 46> two_kernel_composites{
+    748, 759, 782, 899, 957, 1054, 1276, 1666, 9375, 9720, 12000, 15680, 16464, 16800, 16875, 17010, 17150,
+    17500, 17640, 17920, 18375, 18522, 18816, 18900, 19600, 19845, 20160, 20580, 21000, 21504, 22050, 22400,
+    22680, 23040, 23328, 23520, 23625, 23814, 24010, 24192, 24500, 24696, 25200, 25515, 25725, 25920};
 
-/// Lengths of a strided (not last) axis that no in-place column kernel covers, although the row kernel does.
-inline constexpr std::array<std::uint16_t, 1> out_of_place_columns{75};
+/// Longer ones of the others with one kernel.
+inline constexpr std::array<std::uint16_t, 13> long_one_kernel_composites{
+    4176, 4914, 5082, 5408, 5425, 6930, 7830, 8352, 10164, 10985, 12540, 15138, 16240};
+
+/// Lengths that one complex kernel covers, but not where its axis is strided (any but the last, or a channels-last grid).
+inline constexpr std::array<std::uint16_t, 112> two_kernel_strided{
+    34, 38, 39, 46, 51, 52, 57, 58, 62, 65, 69, 75, 85, 87, 93, 95, 98, 115, 116, 119, 124, 145, 147, 154, 155,
+    161, 174, 186, 187, 203, 207, 217, 238, 242, 245, 261, 266, 279, 286, 290, 294, 310, 319, 322, 338, 341,
+    363, 374, 375, 377, 403, 406, 418, 434, 435, 465, 475, 493, 506, 507, 522, 527, 551, 558, 575, 578, 580,
+    589, 605, 609, 620, 637, 638, 651, 682, 686, 722, 726, 735, 882, 1029, 1080, 1225, 1296, 1372, 1568, 1701,
+    1715, 1728, 1792, 1875, 1920, 1944, 2000, 2025, 2560, 2592, 2916, 3087, 3125, 3136, 3200, 3240, 3456, 3584,
+    3645, 3675, 3888, 3920, 3969, 4000, 4032};
+
+/// Double precision, measured up to 228 and on products of 2, 3, 5, 7 up to 6000: lengths that one kernel covers in
+/// single precision only; real kernels that do not exist.
+inline constexpr std::array<std::uint16_t, 11> two_kernel_fp64{221,  1344, 2430, 2835, 3000, 3675,
+                                                               3840, 4480, 5250, 5376, 5670};
+inline constexpr std::array<std::uint16_t, 14> no_real_kernel_fp64{68,  76,  92,  104, 136, 152, 156,
+                                                                   184, 232, 248, 260, 272, 304, 3072};
 
 template <class Table>
 constexpr bool listed(const Table& t, std::int64_t n) {

@@ -83,8 +83,7 @@ constexpr FftFootprint footprint(const Fft& f, const FftLayout& layout = {}) {
   if (f.kind == Fft::Kind::c2r || (real_input && !layout.aligned)) r.clone = input_bytes(f);
   const bool copied = !layout.collapses || !layout.embeds;
   if (copied) r.contiguous_copy = input_bytes(f);
-  r.workspace = workspace(f);
-  r.workspace.measured = r.workspace.measured && (copied || layout.contiguous);
+  r.workspace = workspace(f, !copied && !layout.contiguous);
   r.peak_extra = r.clone + r.contiguous_copy + r.workspace.bytes;
   return r;
 }

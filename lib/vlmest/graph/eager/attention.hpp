@@ -36,6 +36,11 @@ inline Value cudnn_attention(const Attention& op, Value q, Value k, Value v, Val
   return r;
 }
 
+/// A fused result: [B, H, S, D] in the storage of a [B, S, H, D] tensor.
+inline TensorId sequence_major(Builder& b, DType t, std::int64_t batch, std::int64_t heads, std::int64_t q_len, std::int64_t d) {
+  return b.result(t, {batch, heads, q_len, d}, {q_len * heads * d, d, heads * d, 1}, "attention");
+}
+
 /// Flash: [B, S, H, D] storage; head sizes are padded to multiples of 8 by copies; a split over the keys keeps fp32
 /// partial results while it runs.
 inline Value flash_backend(const Attention& asked, Value q, Value k, Value v, int multiprocessors) {
@@ -60,12 +65,11 @@ inline Value flash_backend(const Attention& asked, Value q, Value k, Value v, in
   const Elements rows{checked_mul(checked_mul(op.batch, op.heads), op.q_len)};
   const Bytes lse = size_of(rows, DType::fp32);
   const Bytes lse_accum = n > 1 ? lse * n : Bytes{}, out_accum = n > 1 ? lse * n * wide : Bytes{};
-  const Shape s{op.batch, op.q_len, op.heads, padded};
-  const TensorId out = b.result(op.dtype, s, "attention");
+  const TensorId out = sequence_major(b, op.dtype, op.batch, op.heads, op.q_len, padded);
   const std::array<TensorId, 3> ins{q.id(), k.id(), v.id()};
   const std::array<TensorId, 1> outs{out};
   b.emit("_scaled_dot_product_flash_attention", op, ins, outs, {lse, lse_accum, out_accum, Bytes(16), Bytes(8)});
-  return slice(transpose(Value(b, out), 1, 2), 3, 0, d);
+  return slice(Value(b, out), 3, 0, d);
 }
 
 /// Memory-efficient: a mask whose rows do not start at multiples of eight elements is copied with padded rows; heads of
@@ -81,11 +85,14 @@ inline Value efficient_attention(const Attention& op, Value q, Value k, Value v,
   }
   const Elements result{checked_mul(checked_mul(op.batch, op.heads), checked_mul(op.q_len, op.v_dim))};
   const Bytes accum = is_half(op.dtype) && op.v_dim > 128 ? size_of(result, DType::fp32) : Bytes{};
-  const TensorId out = b.result(op.dtype, {op.batch, op.q_len, op.heads, op.v_dim}, "attention");
+  const TensorId out = sequence_major(b, op.dtype, op.batch, op.heads, op.q_len, op.v_dim);
+  const TensorId lse = b.result(DType::fp32, {op.batch, op.heads, 0}, "logsumexp");  // kept only for a backward
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
-  const std::array<TensorId, 1> outs{out};
+  const std::array<TensorId, 2> outs{out, lse};
   b.emit("_scaled_dot_product_efficient_attention", op, ins, outs, {accum});
-  return transpose(Value(b, out), 1, 2);
+  Value r(b, out);
+  Value drop_lse(b, lse);
+  return r;
 }
 
 /// Math: everything in fp32, keys and values repeated for their groups (attention.cpp,
@@ -95,7 +102,7 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
   const DType t = op.dtype;
   q = to(std::move(q), DType::fp32);
   Value keys = to(std::move(k), DType::fp32), values = to(std::move(v), DType::fp32);
-  q = mul_scalar(std::move(q));
+  q = unary("mul.Scalar", std::move(q));
   if (op.causal) {
     Value triangle = fill(b, "ones", {op.q_len, op.kv_len}, DType::boolean);
     triangle = unary("tril", std::move(triangle));
@@ -103,24 +110,16 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
   }
   if (op.heads != op.kv_heads) {
     auto repeat_heads = [&](Value& x) {
-      const Shape s{x.size(0), op.heads, x.size(2), x.size(3)};
-      x = gather_rows("repeat_interleave", std::move(x), {}, s);
+      const Shape wide{x.size(0), op.kv_heads, op.heads / op.kv_heads, x.size(2), x.size(3)};
+      x = reshape(expand(unsqueeze(std::move(x), 2), wide), {wide[0], op.heads, wide[3], wide[4]});
     };
     repeat_heads(keys);
     repeat_heads(values);
   }
-  Value scaled = mul_scalar(transpose(keys, 2, 3));
+  Value scaled = unary("mul.Scalar", transpose(keys, 2, 3));
   Value scores = matmul(q, std::move(scaled));
   if (mask) scores = add_(std::move(scores), mask);
-  Value probs = softmax(scores, DType::fp32);
-  {
-    Value masked_out = compare_scalar("eq.Scalar", scores);
-    const Shape rows = reduced(scores.shape(), -1, true);
-    Value all = reduce("all.dim", DType::boolean, rows, std::move(masked_out));
-    Value zero = fill(b, "scalar_tensor", Shape{}, DType::fp32);
-    probs = pointwise_("where.self_out", std::move(probs), std::move(all), std::move(zero));
-  }
-  scores.reset();
+  Value probs = safe_softmax(std::move(scores));
   Value returned = to(probs, t);
   Value out = matmul(probs, values);
   return to(std::move(out), t);

@@ -51,37 +51,34 @@ inline bool is_contiguous(const Tensor& t) {
 }
 inline bool is_contiguous(const Value& v) { return is_contiguous(v.tensor()); }
 
-/// True where the elements fill their storage without gaps or overlaps, in some order of the dimensions.
-inline bool is_dense(const Tensor& t) {
-  std::array<bool, Shape::max_rank> used{};
-  std::int64_t expected = 1;
-  for (int n = 0; n < t.shape.rank(); ++n) {
-    int best = -1;
-    for (int i = 0; i < t.shape.rank(); ++i)
-      if (!used[static_cast<std::size_t>(i)] && (t.shape[i] == 1 || t.strides[i] == expected)) { best = i; break; }
-    if (best < 0) return false;
-    used[static_cast<std::size_t>(best)] = true;
-    if (t.shape[best] != 1) expected *= t.shape[best];
-  }
-  return true;
-}
-
-/// Strides of a fresh tensor of shape s that keeps the order of dimensions of t, as TensorIterator and
-/// clone(preserve_format) do; row-major where t is not dense.
+/// Strides of a fresh tensor of shape s that keeps the order of dimensions of t, gaps or not, as TensorIterator, clone()
+/// and empty_like do: dimensions are sorted by stride, those of stride 0 stay where they are (aten/src/ATen/
+/// ExpandUtils.cpp, infer_dense_strides).
 inline Shape strides_like(const Tensor& t, const Shape& s) {
-  if (t.shape.rank() != s.rank() || is_contiguous(t) || !is_dense(t)) return contiguous_strides(s);
-  Shape r = s;
+  if (t.shape.rank() != s.rank() || is_contiguous(t)) return contiguous_strides(s);
   std::array<int, Shape::max_rank> order{};
-  for (int i = 0; i < s.rank(); ++i) order[static_cast<std::size_t>(i)] = i;
-  // Innermost first; equal strides (sizes of 1) keep the later dimension inner.
-  for (int i = 1; i < s.rank(); ++i)
-    for (int j = i; j > 0; --j) {
+  const int rank = s.rank();
+  for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = rank - 1 - i;
+  // Innermost first. 1: x comes after y, -1: before, 0: either.
+  const auto compare = [&](int x, int y) {
+    if (t.strides[x] == 0 || t.strides[y] == 0) return 0;
+    if (t.strides[x] != t.strides[y]) return t.strides[x] > t.strides[y] ? 1 : -1;
+    return t.shape[x] > t.shape[y] ? 1 : 0;
+  };
+  for (int i = 1; i < rank; ++i)
+    for (int at = i, j = i - 1; j >= 0; --j) {
       auto& x = order[static_cast<std::size_t>(j)];
-      auto& y = order[static_cast<std::size_t>(j - 1)];
-      if (t.strides[x] < t.strides[y] || (t.strides[x] == t.strides[y] && x > y)) std::swap(x, y);
+      auto& y = order[static_cast<std::size_t>(at)];
+      const int c = compare(x, y);
+      if (c < 0) break;
+      if (c > 0) {
+        std::swap(x, y);
+        at = j;
+      }
     }
+  Shape r = s;
   std::int64_t n = 1;
-  for (int i = 0; i < s.rank(); ++i) {
+  for (int i = 0; i < rank; ++i) {
     const int d = order[static_cast<std::size_t>(i)];
     r[d] = n;
     n *= s[d] > 1 ? s[d] : 1;

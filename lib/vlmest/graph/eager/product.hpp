@@ -41,6 +41,16 @@ inline Value softmax(Value a, DType out) {
   return emit1(b, "_softmax", op, r, {}, a);
 }
 
+/// aten _safe_softmax over the last dimension, same type.
+inline Value safe_softmax(Value a) {
+  Builder& b = a.builder();
+  const std::int64_t width = a.size(-1), rows = width == 0 ? 0 : numel(a.shape()).value() / width;
+  const DType t = a.dtype();
+  const TensorId r = b.result(t, a.shape(), "_safe_softmax");
+  return emit1(b, "_safe_softmax", Softmax{.rows = rows, .width = width, .in = t, .out = t, .safe = true}, r,
+               {size_of(Elements(rows * width), DType::boolean), size_of(Elements(rows), DType::boolean), size_of(Elements(1), t)}, a);
+}
+
 /// native_layer_norm over the last dimension. A non-contiguous input is first copied
 /// (aten/src/ATen/native/cuda/layer_norm_kernel.cu, layer_norm_cuda: expect_contiguous).
 inline Value layer_norm(Value a, Value weight, Value bias) {

@@ -7,6 +7,7 @@
 
 #include <vlmest/json/hf/gemma3.hpp>
 #include <vlmest/json/hf/aya_vision.hpp>
+#include <vlmest/json/hf/blip2.hpp>
 #include <vlmest/json/hf/glm4v.hpp>
 #include <vlmest/json/hf/idefics3.hpp>
 #include <vlmest/json/hf/internvl.hpp>
@@ -39,6 +40,7 @@ inline constexpr std::array families{
     Entry{"qwen3_vl", read_qwen3_vl},
     Entry{"qwen3_vl_moe", read_qwen3_vl_moe},
     Entry{"glm4v", read_glm4v},
+    Entry{"blip-2", read_blip2},
     Entry{"internvl", read_internvl},
     Entry{"mllama", read_mllama},
     Entry{"paligemma", read_paligemma},

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/json/hf/vision.hpp>
+#include <vlmest/nn/vlm.hpp>
+
+/// BLIP-2: transformers 5.17, models/blip_2/configuration_blip_2.py and models/opt/configuration_opt.py.
+namespace vlmest::json::hf {
+
+/// Blip2VisionConfig; its patch embedding takes three channels whatever the config says.
+inline Blip2Vision read_blip2_tower(const Reader& r) {
+  Blip2Vision d = vit(r, Blip2Vision{}, "gelu");
+  d.channels = 3;
+  d.qkv_bias = r.boolean("qkv_bias", d.qkv_bias);
+  return d;
+}
+
+/// A probability of dropping; true above zero.
+inline bool read_dropout(const Reader& r, const char* key, double absent) {
+  const double p = r.number(key, absent);
+  if (!(p >= 0.0 && p <= 1.0)) r.fail(key, "must lie between 0 and 1");
+  return p > 0.0;
+}
+
+/// Blip2QFormerConfig; encoder_hidden_size is the tower's width whatever the config says (Blip2Config.__post_init__).
+inline QFormerConfig read_qformer(const Reader& r, std::int64_t encoder_hidden) {
+  QFormerConfig d;
+  d.hidden = r.integer("hidden_size", d.hidden, 1, 1 << 20);
+  d.intermediate = r.integer("intermediate_size", d.intermediate, 1, 1 << 24);
+  d.layers = r.layers("num_hidden_layers", d.layers);
+  d.heads = r.integer("num_attention_heads", d.heads, 1, 1 << 16);
+  d.cross_every = r.integer("cross_attention_frequency", d.cross_every, 1, 1024);
+  d.encoder_hidden = encoder_hidden;
+  d.text_input = r.boolean("use_qformer_text_input", d.text_input);
+  d.hidden_dropout = read_dropout(r, "hidden_dropout_prob", 0.1);
+  d.attention_dropout = read_dropout(r, "attention_probs_dropout_prob", 0.1);
+  d.activation = parse_activation(r.string("hidden_act", "gelu"));
+  divides(r, "num_attention_heads", d.hidden, d.heads);
+  return d;
+}
+
+/// OPTConfig. Throws Error where embeddings are narrower than the layers: projected queries would not fit into them.
+inline OptConfig read_opt(const Reader& r) {
+  OptConfig d;
+  d.vocab = r.integer("vocab_size", d.vocab);
+  d.hidden = r.integer("hidden_size", d.hidden, 1, 1 << 20);
+  d.intermediate = r.integer("ffn_dim", d.intermediate, 1, 1 << 24);
+  d.layers = r.layers("num_hidden_layers", d.layers);
+  d.heads = r.integer("num_attention_heads", d.heads, 1, 1 << 16);
+  d.positions = r.integer("max_position_embeddings", d.positions, 1, 1 << 24);
+  d.norm_before = r.boolean("do_layer_norm_before", d.norm_before);
+  d.final_norm = !r.boolean("_remove_final_layer_norm", false);
+  d.bias = r.boolean("enable_bias", d.bias);
+  d.affine = r.boolean("layer_norm_elementwise_affine", d.affine);
+  d.dropout = read_dropout(r, "dropout", 0.1);
+  d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
+  d.activation = parse_activation(r.string("activation_function", "relu"));
+  divides(r, "num_attention_heads", d.hidden, d.heads);
+  if (r.integer("word_embed_proj_dim", d.hidden, 1, 1 << 20) != d.hidden)
+    r.fail("word_embed_proj_dim", "must be hidden_size: image features of that width go among the embeddings");
+  return d;
+}
+
+/// model_type "blip-2". The output head is tied by the language model's own key.
+inline Vlm read_blip2(const Reader& r) {
+  const Reader t = r.object("text_config");
+  const std::string type = t.string("model_type", "opt");
+  if (type != "opt") t.fail("model_type", "unknown language model '" + type + "' of BLIP-2", "known: opt");
+  Blip2Family f;
+  f.vision = read_blip2_tower(r.object("vision_config"));
+  f.qformer = read_qformer(r.object("qformer_config"), f.vision.hidden);
+  f.language = read_opt(t);
+  f.query_tokens = r.integer("num_query_tokens", f.query_tokens, 1, 1 << 16);
+  f.tied = t.boolean("tie_word_embeddings", true);
+  Vlm m{.type = "blip-2"};
+  m.tokens = tokens::Blip2{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .query_tokens = f.query_tokens};
+  m.native = {f.vision.image_size, f.vision.image_size};
+  m.family = f;
+  return m;
+}
+
+}  // namespace vlmest::json::hf
