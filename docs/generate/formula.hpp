@@ -58,7 +58,9 @@ class Formula {
     const char c = skip();
     if (c == '(') return bracket();
     std::size_t end = at_;
-    while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_' || text_[end] == '.')) ++end;
+    while (end < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_' || text_[end] == '.'))
+      ++end;
     const std::string word = text_.substr(at_, end - at_);
     if (word.empty()) throw std::runtime_error("cannot read '" + text_ + "'");
     at_ = end;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints docs/reference/ops.md: what each op costs. Comments come out of the headers, numbers out of the cost functions,
-// and each formula is evaluated and compared with its cost function on every example.
+// Prints docs/reference/ops.md: what each op costs. Comments come out of the headers, numbers out of the cost
+// functions, and each formula is evaluated and compared with its cost function on every example.
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -28,6 +28,7 @@ struct Rule {
 struct Section {
   const char* type;
   const char* header;
+  const char* names;  ///< what formulas name beside the op's own fields
   std::vector<Rule> rules;
   std::vector<Example> examples;
 };
@@ -42,35 +43,78 @@ std::string call(std::initializer_list<std::pair<const char*, std::int64_t>> fie
 }
 
 Example example(const Matmul& o) {
-  return {call({{"batch", o.batch}, {"m", o.m}, {"n", o.n}, {"k", o.k}}, std::string(name(o.dtype)) + (o.bias ? ", bias" : "")),
-          {{"batch", number(o.batch)}, {"m", number(o.m)}, {"n", number(o.n)}, {"k", number(o.k)}, {"bias", o.bias ? 1.0 : 0.0}, {"size", bytes_of(o.dtype)}},
+  return {call({{"batch", o.batch}, {"m", o.m}, {"n", o.n}, {"k", o.k}},
+               std::string(name(o.dtype)) + (o.bias ? ", bias" : "")),
+          {{"batch", number(o.batch)},
+           {"m", number(o.m)},
+           {"n", number(o.n)},
+           {"k", number(o.k)},
+           {"bias", o.bias ? 1.0 : 0.0},
+           {"size", bytes_of(o.dtype)}},
           cost(o)};
 }
 Example example(const GroupedMatmul& o) {
-  return {call({{"rows", o.rows}, {"n", o.n}, {"k", o.k}, {"groups", o.groups}, {"active", o.active}}, std::string(name(o.dtype))),
-          {{"rows", number(o.rows)}, {"n", number(o.n)}, {"k", number(o.k)}, {"active", number(o.active)}, {"size", bytes_of(o.dtype)}},
+  return {call({{"rows", o.rows}, {"n", o.n}, {"k", o.k}, {"groups", o.groups}, {"active", o.active}},
+               std::string(name(o.dtype))),
+          {{"rows", number(o.rows)},
+           {"n", number(o.n)},
+           {"k", number(o.k)},
+           {"active", number(o.active)},
+           {"size", bytes_of(o.dtype)}},
           cost(o)};
 }
 Example example(const Attention& o) {
-  return {call({{"batch", o.batch}, {"heads", o.heads}, {"kv_heads", o.kv_heads}, {"q_len", o.q_len}, {"kv_len", o.kv_len}, {"head_dim", o.head_dim}},
-               std::string(name(o.dtype)) + (o.causal ? ", causal" : "")),
-          {{"batch", number(o.batch)}, {"heads", number(o.heads)}, {"kv_heads", number(o.kv_heads)}, {"q_len", number(o.q_len)}, {"kv_len", number(o.kv_len)},
-           {"head_dim", number(o.head_dim)}, {"v_dim", number(o.v_dim)}, {"mask", number(o.mask.value())}, {"size", bytes_of(o.dtype)},
-           {"visible", o.causal ? number(o.q_len) * number(o.kv_len - o.q_len) + number(o.q_len) * number(o.q_len + 1) / 2 : number(o.q_len) * number(o.kv_len)}},
-          cost(o)};
+  return {
+      call({{"batch", o.batch},
+            {"heads", o.heads},
+            {"kv_heads", o.kv_heads},
+            {"q_len", o.q_len},
+            {"kv_len", o.kv_len},
+            {"head_dim", o.head_dim}},
+           std::string(name(o.dtype)) + (o.causal ? ", causal" : "")),
+      {{"batch", number(o.batch)},
+       {"heads", number(o.heads)},
+       {"kv_heads", number(o.kv_heads)},
+       {"q_len", number(o.q_len)},
+       {"kv_len", number(o.kv_len)},
+       {"head_dim", number(o.head_dim)},
+       {"v_dim", number(o.v_dim)},
+       {"mask", number(o.mask.value())},
+       {"size", bytes_of(o.dtype)},
+       {"visible", o.causal ? number(o.q_len) * number(o.kv_len - o.q_len) + number(o.q_len) * number(o.q_len + 1) / 2
+                            : number(o.q_len) * number(o.kv_len)}},
+      cost(o)};
 }
 Example example(const Convolution& o) {
-  return {call({{"batch", o.batch}, {"in_channels", o.in_channels}, {"out_channels", o.out_channels}, {"in_positions", o.in_positions},
-                {"out_positions", o.out_positions}, {"kernel", o.kernel}, {"groups", o.groups}}, std::string(name(o.dtype)) + (o.bias ? ", bias" : "")),
-          {{"batch", number(o.batch)}, {"in_channels", number(o.in_channels)}, {"out_channels", number(o.out_channels)}, {"in_positions", number(o.in_positions)},
-           {"out_positions", number(o.out_positions)}, {"kernel", number(o.kernel)}, {"groups", number(o.groups)}, {"bias", o.bias ? 1.0 : 0.0}, {"size", bytes_of(o.dtype)}},
+  return {call({{"batch", o.batch},
+                {"in_channels", o.in_channels},
+                {"out_channels", o.out_channels},
+                {"in_positions", o.in_positions},
+                {"out_positions", o.out_positions},
+                {"kernel", o.kernel},
+                {"groups", o.groups}},
+               std::string(name(o.dtype)) + (o.bias ? ", bias" : "")),
+          {{"batch", number(o.batch)},
+           {"in_channels", number(o.in_channels)},
+           {"out_channels", number(o.out_channels)},
+           {"in_positions", number(o.in_positions)},
+           {"out_positions", number(o.out_positions)},
+           {"kernel", number(o.kernel)},
+           {"groups", number(o.groups)},
+           {"bias", o.bias ? 1.0 : 0.0},
+           {"size", bytes_of(o.dtype)}},
           cost(o)};
 }
 Example example(const Norm& o) {
   const bool layer = o.kind == Norm::Kind::layer_norm;
-  return {(layer ? "layer_norm, " : "rms_norm, ") + call({{"rows", o.rows}, {"width", o.width}}, std::string(name(o.dtype)) + (o.packed ? ", packed" : "")),
-          {{"rows", number(o.rows)}, {"width", number(o.width)}, {"parameters", number(o.parameters)}, {"packed", o.packed ? 1.0 : 0.0},
-           {"statistics", (layer ? 2.0 : 1.0) * bytes_of(is_half(o.dtype) ? DType::fp32 : o.dtype)}, {"size", bytes_of(o.dtype)}},
+  return {(layer ? "layer_norm, " : "rms_norm, ") +
+              call({{"rows", o.rows}, {"width", o.width}}, std::string(name(o.dtype)) + (o.packed ? ", packed" : "")),
+          {{"rows", number(o.rows)},
+           {"width", number(o.width)},
+           {"parameters", number(o.parameters)},
+           {"packed", o.packed ? 1.0 : 0.0},
+           {"statistics", (layer ? 2.0 : 1.0) * bytes_of(is_half(o.dtype) ? DType::fp32 : o.dtype)},
+           {"size", bytes_of(o.dtype)}},
           cost(o)};
 }
 Example example(const Softmax& o) {
@@ -80,67 +124,146 @@ Example example(const Softmax& o) {
 }
 Example example(const MemoryOp& o) {
   return {call({{"read", o.read.value()}, {"written", o.written.value()}}, std::string(name(o.dtype))),
-          {{"read", number(o.read.value())}, {"written", number(o.written.value())}, {"workspace", number(o.workspace.value())}, {"kernels", number(o.kernels)}},
+          {{"read", number(o.read.value())},
+           {"written", number(o.written.value())},
+           {"workspace", number(o.workspace.value())},
+           {"kernels", number(o.kernels)}},
           cost(o)};
 }
 Example example(const Fft& o) {
   static constexpr std::array<const char*, 3> kinds{"c2c", "r2c", "c2r"};
   std::string sizes;
-  double points = number(o.batch), axis_product = 1;
+  double points = number(o.batch), axes = 1;
   for (int i = 0; i < o.rank; ++i) {
     const auto n = o.n[static_cast<std::size_t>(i)];
     sizes += (i ? "x" : "") + std::to_string(n);
     points *= number(n);
-    axis_product *= number(n);
+    axes *= number(n);
   }
-  const bool complex_both = o.kind == Fft::Kind::c2c, back = o.kind == Fft::Kind::c2r;
-  const double last = number(o.n[static_cast<std::size_t>(o.rank - 1)]);
-  const double size = bytes_of(o.dtype), spectrum = complex_both ? points : points / last * (std::floor(last / 2) + 1);
-  return {std::string(kinds[static_cast<std::size_t>(o.kind)]) + ", batch " + reference::grouped(o.batch) + ", " + sizes + ", " + std::string(name(o.dtype)),
-          {{"factor", complex_both ? 5 : 2.5}, {"points", points}, {"axes", axis_product}, {"size", size}, {"spectrum", spectrum},
-           {"real", o.kind == Fft::Kind::r2c || back ? 1.0 : 0.0}, {"back", back ? 1.0 : 0.0}, {"rank", number(o.rank)}},
+  const double last = number(o.n[static_cast<std::size_t>(o.rank - 1)]), size = bytes_of(o.dtype);
+  const double half = points / last * (std::floor(last / 2) + 1) * 2 * size;
+  const bool to_half = o.kind == Fft::Kind::r2c, from_half = o.kind == Fft::Kind::c2r;
+  const double in = to_half ? points * size : from_half ? half : points * 2 * size;
+  const double out = to_half ? half : from_half ? points * size : points * 2 * size;
+  return {std::string(kinds[static_cast<std::size_t>(o.kind)]) + ", batch " + reference::grouped(o.batch) + ", " +
+              sizes + ", " + std::string(name(o.dtype)),
+          {{"factor", to_half || from_half ? 2.5 : 5},
+           {"points", points},
+           {"axes", axes},
+           {"in", in},
+           {"out", out},
+           {"clone", from_half ? in : 0}},
           cost(o)};
 }
 
 std::vector<Section> sections() {
   const auto list = [](const auto&... o) { return std::vector<Example>{example(o)...}; };
   return {
-      {"Matmul", "matmul.hpp",
-       {{"FLOPs", "2 * batch * m * n * k"}, {"read", "(batch * m * k + batch * k * n + bias * n) * size"}, {"written", "batch * m * n * size"}, {"workspace", "0"}, {"kernels", "1"}},
-       list(Matmul{.m = 4096, .n = 11008, .k = 4096}, Matmul{.m = 1, .n = 11008, .k = 4096}, Matmul{.m = 577, .n = 4096, .k = 1024, .bias = true},
+      {"Matmul",
+       "matmul.hpp",
+       "`bias` is 1 where there is one.",
+       {{"FLOPs", "2 * batch * m * n * k"},
+        {"read", "(batch * m * k + batch * k * n + bias * n) * size"},
+        {"written", "batch * m * n * size"},
+        {"workspace", "0"},
+        {"kernels", "1"}},
+       list(Matmul{.m = 4096, .n = 11008, .k = 4096}, Matmul{.m = 1, .n = 11008, .k = 4096},
+            Matmul{.m = 577, .n = 4096, .k = 1024, .bias = true},
             Matmul{.batch = 32, .m = 577, .n = 64, .k = 577, .dtype = DType::fp32})},
-      {"GroupedMatmul", "grouped_matmul.hpp",
-       {{"FLOPs", "0"}, {"uncounted FLOPs", "2 * rows * n * k"}, {"read", "(rows * k + active * n * k) * size"}, {"written", "rows * n * size"}},
-       list(GroupedMatmul{.rows = 32768, .n = 1536, .k = 2048, .groups = 128, .active = 128}, GroupedMatmul{.rows = 8, .n = 1536, .k = 2048, .groups = 128, .active = 8})},
-      {"Attention", "attention.hpp",
-       {{"FLOPs", "2 * batch * heads * q_len * kv_len * (head_dim + v_dim)"}, {"causal FLOPs", "2 * batch * heads * visible * (head_dim + v_dim)"},
+      {"GroupedMatmul",
+       "grouped_matmul.hpp",
+       "PyTorch's counter has no formula for this op: its FLOPs take time but do not count.",
+       {{"FLOPs", "0"},
+        {"uncounted FLOPs", "2 * rows * n * k"},
+        {"read", "(rows * k + active * n * k) * size"},
+        {"written", "rows * n * size"}},
+       list(GroupedMatmul{.rows = 32768, .n = 1536, .k = 2048, .groups = 128, .active = 128},
+            GroupedMatmul{.rows = 8, .n = 1536, .k = 2048, .groups = 128, .active = 8})},
+      {"Attention",
+       "attention.hpp",
+       "`visible` is the number of (query, key) pairs that the mask leaves: `q_len * (kv_len - q_len) + q_len * (q_len "
+       "+ 1) / 2` where causal, else all.",
+       {{"FLOPs", "2 * batch * heads * q_len * kv_len * (head_dim + v_dim)"},
+        {"causal FLOPs", "2 * batch * heads * visible * (head_dim + v_dim)"},
         {"read", "(batch * heads * q_len * head_dim + batch * kv_heads * kv_len * (head_dim + v_dim)) * size + mask"},
-        {"written", "batch * heads * q_len * v_dim * size"}, {"kernels", "1"}},
-       list(Attention{.heads = 32, .kv_heads = 8, .q_len = 4096, .kv_len = 4096, .head_dim = 128, .v_dim = 128, .causal = true},
+        {"written", "batch * heads * q_len * v_dim * size"},
+        {"kernels", "1"}},
+       list(Attention{.heads = 32,
+                      .kv_heads = 8,
+                      .q_len = 4096,
+                      .kv_len = 4096,
+                      .head_dim = 128,
+                      .v_dim = 128,
+                      .causal = true},
             Attention{.heads = 32, .kv_heads = 8, .q_len = 1, .kv_len = 4096, .head_dim = 128, .v_dim = 128},
-            Attention{.batch = 5, .heads = 16, .kv_heads = 16, .q_len = 577, .kv_len = 577, .head_dim = 64, .v_dim = 64})},
-      {"Convolution", "conv.hpp",
+            Attention{
+                .batch = 5, .heads = 16, .kv_heads = 16, .q_len = 577, .kv_len = 577, .head_dim = 64, .v_dim = 64})},
+      {"Convolution",
+       "conv.hpp",
+       "`bias` is 1 where there is one; workspace and kernels are the library's choice (`conv_scratch` in the same "
+       "header).",
        {{"FLOPs", "2 * batch * out_positions * out_channels * kernel * in_channels / groups"},
-        {"read", "(batch * in_channels * in_positions + out_channels * kernel * in_channels / groups + bias * out_channels) * size"},
+        {"read",
+         "(batch * in_channels * in_positions + out_channels * kernel * in_channels / groups + bias * out_channels) * "
+         "size"},
         {"written", "batch * out_positions * out_channels * size"}},
-       list(Convolution{.batch = 5, .in_channels = 3, .out_channels = 1024, .in_positions = 336 * 336, .out_positions = 24 * 24, .kernel = 14 * 14},
-            Convolution{.in_channels = 64, .out_channels = 64, .in_positions = 576, .out_positions = 576, .kernel = 9, .groups = 64, .dtype = DType::fp32, .bias = true})},
-      {"Norm", "norm.hpp",
-       {{"FLOPs", "0"}, {"read", "((1 + packed) * rows * width + parameters * width) * size"}, {"written", "(1 + packed) * rows * width * size + rows * statistics"},
-        {"workspace", "packed * rows * width * size"}, {"kernels", "1 + packed"}},
-       list(Norm{.rows = 2885, .width = 1024}, Norm{.kind = Norm::Kind::rms_norm, .rows = 4096, .width = 4096, .parameters = 1},
+       list(Convolution{.batch = 5,
+                        .in_channels = 3,
+                        .out_channels = 1024,
+                        .in_positions = 336 * 336,
+                        .out_positions = 24 * 24,
+                        .kernel = 14 * 14},
+            Convolution{.in_channels = 64,
+                        .out_channels = 64,
+                        .in_positions = 576,
+                        .out_positions = 576,
+                        .kernel = 9,
+                        .groups = 64,
+                        .dtype = DType::fp32,
+                        .bias = true})},
+      {"Norm",
+       "norm.hpp",
+       "`statistics` is 8 bytes a row for a layer norm, 4 for an RMS norm; `packed` is 1 where the rows must first be "
+       "copied.",
+       {{"FLOPs", "0"},
+        {"read", "((1 + packed) * rows * width + parameters * width) * size"},
+        {"written", "(1 + packed) * rows * width * size + rows * statistics"},
+        {"workspace", "packed * rows * width * size"},
+        {"kernels", "1 + packed"}},
+       list(Norm{.rows = 2885, .width = 1024},
+            Norm{.kind = Norm::Kind::rms_norm, .rows = 4096, .width = 4096, .parameters = 1},
             Norm{.rows = 576, .width = 1152, .packed = true})},
-      {"Softmax", "softmax.hpp", {{"FLOPs", "0"}, {"read", "rows * width * in"}, {"written", "rows * width * out"}, {"kernels", "1"}},
-       list(Softmax{.rows = 32 * 4096, .width = 4096, .in = DType::fp32, .out = DType::fp32}, Softmax{.rows = 32 * 4096, .width = 4096, .in = DType::fp16, .out = DType::fp32})},
-      {"Fft", "fft.hpp",
-       {{"FLOPs", "floor(factor * points * log2(axes) + 0.5)"}, {"read", "((1 - real) + real * back) * spectrum * 2 * size + real * (1 - back) * points * size + back * spectrum * 2 * size"},
-        {"written", "(1 - back) * spectrum * 2 * size + back * (points * size + spectrum * 2 * size)"}, {"kernels", "rank + back"}},
-       list(Fft{.kind = Fft::Kind::r2c, .batch = 1024, .n = {24, 24, 1}}, Fft{.kind = Fft::Kind::c2r, .batch = 1024, .n = {24, 24, 1}},
+      {"Softmax",
+       "softmax.hpp",
+       "`in` and `out` are the bytes of one element before and after.",
+       {{"FLOPs", "0"}, {"read", "rows * width * in"}, {"written", "rows * width * out"}, {"kernels", "1"}},
+       list(Softmax{.rows = 32 * 4096, .width = 4096, .in = DType::fp32, .out = DType::fp32},
+            Softmax{.rows = 32 * 4096, .width = 4096, .in = DType::fp16, .out = DType::fp32})},
+      {"Fft",
+       "fft.hpp",
+       "`points` is the batch times all sizes, `axes` the product of the transformed sizes; `factor` is 5 for complex "
+       "and 2.5 for real transforms. `in` and `out` are the bytes of the tensors; a half spectrum has `floor(n / 2) + "
+       "1` values on its last axis. `clone` is the copy of its input that an inverse real transform makes. The "
+       "workspace is that clone and cuFFT's work area.",
+       {{"FLOPs", "floor(factor * points * log2(axes) + 0.5)"}, {"read", "in + clone"}, {"written", "out + clone"}},
+       list(Fft{.kind = Fft::Kind::r2c, .batch = 1024, .n = {24, 24, 1}},
+            Fft{.kind = Fft::Kind::c2r, .batch = 1024, .n = {24, 24, 1}},
             Fft{.kind = Fft::Kind::c2c, .batch = 64, .n = {4099, 1, 1}, .rank = 1})},
-      {"MemoryOp", "memory.hpp", {{"FLOPs", "0"}, {"read", "read"}, {"written", "written"}, {"workspace", "workspace"}, {"kernels", "kernels"}},
+      {"MemoryOp",
+       "memory.hpp",
+       "The op that uses it says how much it moves.",
+       {{"FLOPs", "0"}, {"read", "read"}, {"written", "written"}, {"workspace", "workspace"}, {"kernels", "kernels"}},
        list(MemoryOp{.read = Bytes(67108864), .written = Bytes(33554432)})},
-      {"HostSync", "memory.hpp", {{"FLOPs", "0"}, {"read", "8"}, {"written", "0"}, {"kernels", "0"}}, {Example{"bytes 8", {}, cost(HostSync{Bytes(8)})}}},
-      {"View", "memory.hpp", {{"FLOPs", "0"}, {"read", "0"}, {"written", "0"}, {"kernels", "0"}}, {Example{"any", {}, cost(View{})}}},
+      {"HostSync",
+       "memory.hpp",
+       "",
+       {{"FLOPs", "0"}, {"read", "8"}, {"written", "0"}, {"kernels", "0"}},
+       {Example{"bytes 8", {}, cost(HostSync{Bytes(8)})}}},
+      {"View",
+       "memory.hpp",
+       "",
+       {{"FLOPs", "0"}, {"read", "0"}, {"written", "0"}, {"kernels", "0"}},
+       {Example{"any", {}, cost(View{})}}},
   };
 }
 
@@ -159,38 +282,58 @@ double quantity(const Cost& c, const std::string& what) {
 void hold(const Section& s, const Rule& r, const Example& e) {
   const double says = reference::Formula(r.formula, e.fields).value(), is = quantity(e.cost, r.quantity);
   if (says != is)
-    throw std::runtime_error(std::string(s.type) + ": " + r.quantity + " = " + r.formula + " gives " + std::to_string(says) + ", the code " + std::to_string(is) + " for " + e.call);
+    throw std::runtime_error(std::string(s.type) + ": " + r.quantity + " = " + r.formula + " gives " +
+                             std::to_string(says) + ", the code " + std::to_string(is) + " for " + e.call);
 }
 
 void print(const Section& s) {
   const std::string path = std::string("lib/vlmest/op/") + s.header;
   const std::string about = reference::comment(path, std::string("struct ") + s.type + " {");
-  std::printf("\n## %s\n\n%s\n\nSource: [%s](../../%s)\n\n| quantity | formula |\n|---|---|\n", s.type, about.c_str(), path.c_str(), path.c_str());
+  std::printf("\n## %s\n\n%s\n\nSource: [%s](../../%s)\n\n", s.type, about.c_str(), path.c_str(), path.c_str());
+  if (*s.names) std::printf("%s\n\n", s.names);
+  std::printf("| quantity | formula |\n|---|---|\n");
   for (const auto& r : s.rules) {
     for (const auto& e : s.examples) hold(s, r, e);
     std::printf("| %s | `%s` |\n", r.quantity, r.formula);
   }
-  std::printf("\n| example | FLOPs | read B | written B | workspace B | kernels | FLOPs/B |\n|---|---:|---:|---:|---:|---:|---:|\n");
+  std::printf(
+      "\n| example | FLOPs | read B | written B | workspace B | kernels | FLOPs/B "
+      "|\n|---|---:|---:|---:|---:|---:|---:|\n");
   for (const auto& e : s.examples)
-    std::printf("| %s | %s | %s | %s | %s | %d | %.1f |\n", e.call.c_str(), reference::grouped(e.cost.flops.value()).c_str(), reference::grouped(e.cost.read.value()).c_str(),
-                reference::grouped(e.cost.written.value()).c_str(), reference::grouped(e.cost.workspace.value()).c_str(), e.cost.kernels, intensity(e.cost));
+    std::printf("| %s | %s | %s | %s | %s | %d | %.1f |\n", e.call.c_str(),
+                reference::grouped(e.cost.flops.value()).c_str(), reference::grouped(e.cost.read.value()).c_str(),
+                reference::grouped(e.cost.written.value()).c_str(),
+                reference::grouped(e.cost.workspace.value()).c_str(), e.cost.kernels, intensity(e.cost));
 }
 
 void print_backends() {
-  std::printf("\n## Which attention runs\n\n%s\n\nSource: [lib/vlmest/op/sdpa_backend.hpp](../../lib/vlmest/op/sdpa_backend.hpp)\n",
-              reference::comment("lib/vlmest/op/sdpa_backend.hpp", "constexpr AttentionBackend choose_backend").c_str());
-  std::printf("\nHeads 32, 4,096 tokens; `masked`: an explicit mask is given; `gqa`: 8 key heads.\n\n| compute capability | type | head size | causal | masked, causal not | gqa, causal |\n|---|---|---:|---|---|---|\n");
-  for (const int sm : {75, 80, 86, 89, 90, 100})
-    for (const DType t : {DType::bf16, DType::fp16, DType::fp32})
-      for (const std::int64_t d : {std::int64_t{128}, std::int64_t{160}}) {
-        if (d == 160 && t != DType::bf16) continue;
-        const Attention base{.heads = 32, .kv_heads = 32, .q_len = 4096, .kv_len = 4096, .head_dim = d, .v_dim = d, .dtype = t};
-        Attention causal = base, gqa = base;
-        causal.causal = gqa.causal = true;
-        gqa.kv_heads = 8;
-        const auto chosen = [&](const Attention& o, bool masked, bool g) { return std::string(name(choose_backend({.op = o, .sm = sm, .masked = masked, .enable_gqa = g}))); };
-        std::printf("| %d.%d | %s | %lld | %s | %s | %s |\n", sm / 10, sm % 10, std::string(name(t)).c_str(), static_cast<long long>(d), chosen(causal, false, false).c_str(),
-                    chosen(base, true, false).c_str(), chosen(gqa, false, true).c_str());
+  std::printf(
+      "\n## Which attention runs\n\n%s\n\nSource: "
+      "[lib/vlmest/op/sdpa_backend.hpp](../../lib/vlmest/op/sdpa_backend.hpp)\n",
+      reference::comment("lib/vlmest/op/sdpa_backend.hpp", "constexpr AttentionBackend choose_backend").c_str());
+  std::printf(
+      "\n32 query heads, 4,096 tokens; with a causal flag, with an explicit mask, and with 8 key heads and a causal "
+      "flag.\n\n"
+      "| type | head size | compute capability | causal | masked | grouped, causal |\n|---|---:|---|---|---|---|\n");
+  const auto row = [](DType t, std::int64_t d, int sm) {
+    Attention o{.heads = 32, .kv_heads = 32, .q_len = 4096, .kv_len = 4096, .head_dim = d, .v_dim = d, .dtype = t};
+    const std::string masked(name(choose_backend({.op = o, .sm = sm, .masked = true})));
+    o.causal = true;
+    const std::string causal(name(choose_backend({.op = o, .sm = sm})));
+    o.kv_heads = 8;
+    return causal + " | " + masked + " | " + std::string(name(choose_backend({.op = o, .sm = sm, .enable_gqa = true})));
+  };
+  static constexpr std::array capabilities{75, 80, 86, 89, 90, 100, 120};
+  for (const DType t : {DType::bf16, DType::fp16, DType::fp32})
+    for (const std::int64_t d : {std::int64_t{128}, std::int64_t{160}})
+      for (std::size_t i = 0; i < capabilities.size();) {
+        const std::string chosen = row(t, d, capabilities[i]);
+        std::string which;
+        for (; i < capabilities.size() && row(t, d, capabilities[i]) == chosen; ++i)
+          which += (which.empty() ? "" : ", ") + std::to_string(capabilities[i] / 10) + "." +
+                   std::to_string(capabilities[i] % 10);
+        std::printf("| %s | %lld | %s | %s |\n", std::string(name(t)).c_str(), static_cast<long long>(d), which.c_str(),
+                    chosen.c_str());
       }
 }
 
@@ -200,15 +343,19 @@ int main() {
   try {
     const auto all = sections();
     if (all.size() != std::variant_size_v<Op>) throw std::runtime_error("an op of op/op.hpp has no section");
-    std::printf("# Ops\n\nWhat one execution of each op costs. This page is printed by `docs/generate/ops.cpp`: the comments stand in the\n"
-                "headers, the numbers are what the cost functions return, and every formula has been evaluated and compared with its\n"
-                "cost function on the examples below it. `size` is the bytes of one element of the op's type.\n\n%s\n",
-                reference::comment("lib/vlmest/op/cost.hpp", "struct Cost {").c_str());
+    std::printf(
+        "# Ops\n\nWhat one execution of each op costs. This page is printed by `docs/generate/ops.cpp`: the comments "
+        "stand in the\n"
+        "headers, the numbers are what the cost functions return, and every formula has been evaluated and compared "
+        "with its\n"
+        "cost function on the examples below it. `size` is the bytes of one element of the op's type.\n\n%s\n",
+        reference::comment("lib/vlmest/op/cost.hpp", "struct Cost {").c_str());
     for (const auto& s : all) print(s);
     print_backends();
     std::printf("\n## Names that `vlmest op` takes\n\n");
-    for (const auto& e : json::single_op::known) std::printf("`%s` ", std::string(e.name).c_str());
-    std::printf("\n");
+    std::string names;
+    for (const auto& e : json::single_op::known) names += (names.empty() ? "`" : ", `") + std::string(e.name) + "`";
+    std::printf("%s.\n", names.c_str());
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "error: %s\n", e.what());

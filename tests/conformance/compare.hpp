@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include <vlmest/graph/graph.hpp>
@@ -11,8 +12,7 @@
 
 namespace conformance {
 
-/// A node of the graph, in the trace's terms: bytes are requested bytes of what the phase holds beyond what was there
-/// before its first node.
+/// A node of the graph, in the trace's terms: bytes of what the phase holds beyond what was there before its first node.
 struct GraphRow {
   std::string module, op;
   std::vector<std::string> outputs;
@@ -30,48 +30,40 @@ inline std::string torch_name(vlmest::DType t) {
   }
 }
 
-inline std::vector<GraphRow> rows_of(const vlmest::Graph& g, const char* phase_name) {
+/// The rows of one phase; the root module is called model, as the recorder calls it; `size` says how many bytes a request counts for, Bytes -> integer.
+template <class Size>
+std::vector<GraphRow> rows_of(const vlmest::Graph& g, std::string_view phase_name, Size size) {
   using namespace vlmest;
-  const Phase* phase = nullptr;
-  for (const auto& p : g.phases)
-    if (std::string_view(p.name) == phase_name) phase = &p;
-  if (!phase) throw std::runtime_error("the graph has no such phase");
+  const auto phase = std::find_if(g.phases.begin(), g.phases.end(), [&](const Phase& p) { return p.name == phase_name; });
+  if (phase == g.phases.end()) throw std::runtime_error("the graph has no such phase");
+  // What was there when the phase began counts from zero; what is freed at its first node was already gone.
   std::multimap<NodeId, std::int64_t> frees;
-  std::int64_t live = 0;
   for (const auto& t : g.tensors) {
-    if (t.alias_of != none || t.dies == none) continue;
-    const std::int64_t bytes = requested_bytes(t).value();
-    const bool before = t.born < phase->first || (t.born == phase->first && (t.role == Role::input || t.role == Role::kv_cache) );
-    if (t.born >= phase->first && t.born < phase->last) frees.emplace(t.dies, bytes);
-    else if (before && t.dies > phase->first) frees.emplace(t.dies, bytes);
+    if (t.alias_of != none || t.dies == none || t.born >= phase->last) continue;
+    const bool outside = t.role != Role::activation;
+    const bool before = t.born < phase->first || (t.born == phase->first && outside);
+    if (!before || t.dies > phase->first) frees.emplace(t.dies, size(requested_bytes(t)));
   }
   std::vector<GraphRow> rows;
-  NodeId n = phase->first;
-  auto next_free = frees.lower_bound(phase->first);
-  // What is freed exactly at the first node was already gone when the trace began.
-  for (; n < phase->last; ++n) {
-    while (next_free != frees.end() && next_free->first <= n) {
-      live -= next_free->second;
-      ++next_free;
-    }
+  std::int64_t live = 0;
+  auto free = frees.lower_bound(phase->first);
+  for (NodeId n = phase->first; n < phase->last; ++n) {
+    for (; free != frees.end() && free->first <= n; ++free) live -= free->second;
     const Node& node = g.node(n);
-    GraphRow r;
-    r.module = path(g, node.scope);
-    if (r.module.empty()) r.module = "model";  // as the recorder calls the root
-    r.op = node.name;
-    r.kernels = cost(node.op).kernels;
-    r.before = live;
+    GraphRow r{.module = node.scope == 0 ? "model" : path(g, node.scope), .op = node.name, .before = live, .kernels = cost(node.op).kernels};
     for (auto o : g.outputs(node)) {
       const Tensor& t = g.tensor(o);
       r.outputs.push_back(to_string(t.shape) + ":" + torch_name(t.dtype));
-      if (t.alias_of == none && t.born == n) live += requested_bytes(t).value();
+      if (t.alias_of == none && t.born == n) live += size(requested_bytes(t));
     }
-    r.after = live;
-    r.peak = live;
-    for (auto s : g.scratch_of(node)) r.peak += s.value();
+    r.after = r.peak = live;
+    for (auto s : g.scratch_of(node)) r.peak += size(s);
     if (!is_view(r.op)) rows.push_back(std::move(r));
   }
   return rows;
+}
+inline std::vector<GraphRow> rows_of(const vlmest::Graph& g, std::string_view phase_name) {
+  return rows_of(g, phase_name, [](vlmest::Bytes b) { return b.value(); });
 }
 
 /// One difference: `kind` is bytes, module, graph (the op is only there), trace (only there) or kernels.

@@ -2,6 +2,7 @@
 # Copies a Markdown file with the output of its `console` blocks made anew. A line "$ COMMAND" is run by the shell, stdout
 # and stderr together as a terminal shows them; lines up to the next "$ " or the closing fence are its output.
 # COMMAND must begin with vlmest or ./run. Exits 1 where one does not, crashes, or is not found.
+# A fenced block below "<!-- copy of FILE -->" gets that file, without its licence line.
 function run(command, line) {
   sub(/^\.\/run/, "vlmest", command)
   if (command !~ /^vlmest( |$)/) {
@@ -19,6 +20,32 @@ function run(command, line) {
   }
   close(command)
 }
+function copy(file, line, found) {
+  while ((getline line < file) > 0) {
+    found = 1
+    if (line !~ /SPDX-License-Identifier/) print line
+  }
+  close(file)
+  if (!found) {
+    print FILENAME ":" FNR ": there is no " file " to copy" > "/dev/stderr"
+    failed = 1
+  }
+}
+/^<!-- copy of .* -->$/ {
+  print
+  source = $4
+  next
+}
+/^ *```/ && source {
+  print
+  if (copied) source = copied = ""
+  else {
+    copy(source)
+    copied = 1
+  }
+  next
+}
+copied { next }
 /^ *```/ {
   inside = !inside && $0 ~ /^ *```console *$/
   print

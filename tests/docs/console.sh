@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# console.sh check|record BIN ROOT: runs the console blocks of ROOT/README.md and ROOT/docs/**/*.md, in ROOT, with the
-# folder BIN first on PATH. check compares their output with what stands there, record writes it there.
+# console.sh check|record BIN ROOT: runs the console blocks of ROOT's Markdown files, in ROOT, with the folder BIN first
+# on PATH, and fills in its copies of files. check compares the result with what stands there, record writes it there.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 mode=$1 PATH=$2:$PATH
@@ -10,8 +10,8 @@ export PATH NO_COLOR=1 LC_ALL=C
 fresh=$(mktemp) || exit 1
 trap 'rm -f "$fresh"' EXIT
 status=0
-for file in $(find README.md docs -name '*.md' 2>/dev/null | sort); do
-  grep -q '^ *```console' "$file" || continue
+for file in $(find README.md CONTRIBUTING.md docs -name '*.md' 2>/dev/null | sort); do
+  grep -q -e '^ *```console' -e '^<!-- copy of' "$file" || continue
   awk -f "$here/console.awk" "$file" >"$fresh" || { status=1 && [ "$mode" = record ] && continue; }
   if [ "$mode" = record ]; then
     cmp -s "$fresh" "$file" || { cat "$fresh" >"$file" && echo "recorded $file"; }

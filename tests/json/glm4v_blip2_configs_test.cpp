@@ -35,13 +35,14 @@ std::string glm(const std::string& text, const std::string& vision = "") {
   return R"({"model_type": "glm4v", "text_config": {)" + text + R"(}, "vision_config": {)" + vision + "}}";
 }
 std::string blip(const std::string& text, const std::string& qformer = "", const std::string& more = "") {
-  return R"({"model_type": "blip-2", "text_config": {)" + text + R"(}, "qformer_config": {)" + qformer + "}" + more + "}";
+  return R"({"model_type": "blip-2", "text_config": {)" + text + R"(}, "qformer_config": {)" + qformer + "}" + more +
+         "}";
 }
 const std::string opt_2_7b =
     R"("hidden_size": 2560, "ffn_dim": 10240, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 50272)";
 
-// Published counts of zai-org/GLM-4.1V-9B-Thinking and Salesforce/blip2-opt-2.7b, whose configs are the classes' defaults
-// but for what is given.
+// Published counts of zai-org/GLM-4.1V-9B-Thinking and Salesforce/blip2-opt-2.7b, whose configs are the classes'
+// defaults but for what is given.
 TEST(Glm4vConfigs, DefaultsAreThePublishedModel) {
   EXPECT_EQ(parameters(R"({"model_type": "glm4v"})"), 10292777472);
   EXPECT_EQ(parameters(glm(R"("tie_word_embeddings": true)")), 10292777472 - std::int64_t{151552} * 4096);
@@ -85,7 +86,8 @@ TEST(Glm4vConfigs, BadValuesNameTheirKey) {
   EXPECT_EQ(refused_at(glm(R"("num_key_value_heads": 3)")), "config.json.text_config.num_key_value_heads");
   EXPECT_EQ(refused_at(glm(R"("head_dim": 64)")), "config.json.text_config.head_dim");
   EXPECT_EQ(refused_at(glm(R"("partial_rotary_factor": 1.5)")), "config.json.text_config.partial_rotary_factor");
-  EXPECT_EQ(refused_at(glm(R"("rope_parameters": {"mrope_section": []})")), "config.json.text_config.rope_parameters.mrope_section");
+  EXPECT_EQ(refused_at(glm(R"("rope_parameters": {"mrope_section": []})")),
+            "config.json.text_config.rope_parameters.mrope_section");
 }
 TEST(Blip2Configs, BadValuesNameTheirKey) {
   EXPECT_EQ(refused_at(blip(R"("model_type": "t5")")), "config.json.text_config.model_type");
@@ -93,7 +95,8 @@ TEST(Blip2Configs, BadValuesNameTheirKey) {
   EXPECT_EQ(refused_at(blip(R"("word_embed_proj_dim": 512)")), "config.json.text_config.word_embed_proj_dim");
   EXPECT_EQ(refused_at(blip(R"("dropout": 1.5)")), "config.json.text_config.dropout");
   EXPECT_EQ(refused_at(blip("", R"("num_attention_heads": 5)")), "config.json.qformer_config.num_attention_heads");
-  EXPECT_EQ(refused_at(blip("", R"("cross_attention_frequency": 0)")), "config.json.qformer_config.cross_attention_frequency");
+  EXPECT_EQ(refused_at(blip("", R"("cross_attention_frequency": 0)")),
+            "config.json.qformer_config.cross_attention_frequency");
   EXPECT_EQ(refused_at(blip("", "", R"(, "num_query_tokens": -1)")), "config.json.num_query_tokens");
 }
 

@@ -58,7 +58,6 @@ inline InferenceCaches build_inference(Context& c, const Vlm& vlm, const Sequenc
         prefill(c, model, inputs, s, cache);
         c.b.end_phase();
         r.prefill = entries(c, cache);
-        inputs = {};
         if (decode_kv < 1) return;
         if (decode_kv - 1 != s.seq) refill(c, cache, decode_kv - 1);
         const TextInputs next = make_text_inputs(c, s.batch, 1, decode_kv);

@@ -9,18 +9,18 @@
 
 namespace vlmest {
 
-/// The Q-Former (Li et al., BLIP-2, arXiv:2301.12597, section 3.1; transformers models/blip_2, Blip2QFormerModel): learned
-/// queries read the image through cross-attention. Defaults: Blip2QFormerConfig.
+/// The Q-Former (Li et al., BLIP-2, arXiv:2301.12597, section 3.1; transformers models/blip_2, Blip2QFormerModel):
+/// learned queries read the image through cross-attention. Defaults: Blip2QFormerConfig.
 struct QFormerConfig {
   std::int64_t hidden = 768;
   std::int64_t intermediate = 3072;
   std::int64_t layers = 12;
   std::int64_t heads = 12;
-  std::int64_t cross_every = 2;         ///< cross_attention_frequency
-  std::int64_t encoder_hidden = 1408;   ///< the tower's width
-  bool text_input = false;              ///< use_qformer_text_input: a second MLP for text, which queries pass by
-  bool hidden_dropout = true;           ///< hidden_dropout_prob is above zero
-  bool attention_dropout = true;        ///< attention_probs_dropout_prob is
+  std::int64_t cross_every = 2;        ///< cross_attention_frequency
+  std::int64_t encoder_hidden = 1408;  ///< the tower's width
+  bool text_input = false;             ///< use_qformer_text_input: a second MLP for text, which queries pass by
+  bool hidden_dropout = true;          ///< hidden_dropout_prob is above zero
+  bool attention_dropout = true;       ///< attention_probs_dropout_prob is
   Activation activation = Activation::gelu;
 };
 
@@ -64,7 +64,8 @@ inline QFormerOutput make_qformer_output(Context& c, const char* name, std::int6
   return o;
 }
 
-inline QFormerAttention make_qformer_attention(Context& c, const QFormerConfig& g, const char* name, std::int64_t source) {
+inline QFormerAttention make_qformer_attention(Context& c, const QFormerConfig& g, const char* name,
+                                               std::int64_t source) {
   Module m(c, name);
   QFormerAttention a{.scope = m.scope};
   {
@@ -121,9 +122,10 @@ inline Value forward(Context& c, const QFormerOutput& o, Value arg, const Value&
   return x;
 }
 
-/// modeling_blip_2.py, Blip2QFormerAttention.forward; `source` gives keys and values. Eager attention here has its softmax
-/// in the activations' type.
-inline Value forward(Context& c, const QFormerConfig& g, const QFormerAttention& a, const Value& x, const Value& source) {
+/// modeling_blip_2.py, Blip2QFormerAttention.forward; `source` gives keys and values. Eager attention here has its
+/// softmax in the activations' type.
+inline Value forward(Context& c, const QFormerConfig& g, const QFormerAttention& a, const Value& x,
+                     const Value& source) {
   using namespace eager;
   InScope in(c.b, a.scope);
   Attended attended;  // the weights stay to the end
@@ -158,8 +160,8 @@ inline Value forward(Context& c, const QFormerConfig& g, const QFormerLayer& l, 
   return forward(c, l.mlp.output, inner, queries, g.hidden_dropout);
 }
 
-/// modeling_blip_2.py, Blip2QFormerModel.forward: queries[N, Q, hidden] over image[N, T, encoder_hidden] and its mask of
-/// ones [N, T], which the host finds to be whole. c holds the Q-Former's own type, to which its inputs are cast.
+/// modeling_blip_2.py, Blip2QFormerModel.forward: queries[N, Q, hidden] over image[N, T, encoder_hidden] and its mask
+/// of ones [N, T], which the host finds to be whole. c holds the Q-Former's own type, to which its inputs are cast.
 inline Value forward(Context& c, const QFormer& f, const Value& queries, const Value& image, const Value& mask) {
   using namespace eager;
   InScope in(c.b, f.scope);

@@ -34,6 +34,7 @@ struct Attention {
   Bytes mask{};  ///< bytes of an explicit mask that the kernel reads
   DType dtype = DType::bf16;
   AttentionBackend backend = AttentionBackend::cudnn;
+  int kernels = 1;
 };
 
 /// The (query, key) pairs that a causal mask leaves visible; queries are the last q_len positions of kv_len.
@@ -57,6 +58,7 @@ constexpr Cost cost(const Attention& o) {
   r.written = size_of(Elements(checked_mul(checked_mul(bh, o.q_len), o.v_dim)), o.dtype);
   r.engine = o.dtype == DType::fp32 ? Engine::cuda_core : Engine::tensor_core;
   r.dtype = o.dtype;
+  r.kernels = o.kernels;
   return r;
 }
 

@@ -22,15 +22,18 @@ inline Value float_mask(Value mask, DType t) {
   return where(std::move(mask), std::move(zero), std::move(lowest));
 }
 
-/// cuDNN: seed and offset on the device, the result in q's layout, scratch.
-inline Value cudnn_attention(const Attention& op, Value q, Value k, Value v, Value mask, int multiprocessors) {
+/// cuDNN: seed and offset on the device, the result in q's layout, scratch. A split over the keys is joined by a second
+/// kernel.
+inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask, int multiprocessors) {
   Builder& b = q.builder();
+  const Bytes workspace = cudnn_workspace(op, multiprocessors);
+  if (op.q_len == 1 && workspace > Bytes{}) op.kernels = 2;
   const Shape s{op.batch, op.heads, op.q_len, op.v_dim};
   const TensorId seed = b.result(DType::int64, Shape{}, "philox_seed"), offset = b.result(DType::int64, Shape{}, "philox_offset");
   const TensorId out = b.result(op.dtype, s, strides_like(q.tensor(), s), "attention");
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
   const std::array<TensorId, 3> outs{out, seed, offset};
-  b.emit("_scaled_dot_product_cudnn_attention", op, ins, outs, {cudnn_workspace(op, multiprocessors)});
+  b.emit("_scaled_dot_product_cudnn_attention", op, ins, outs, {workspace});
   Value r(b, out);
   Value drop_seed(b, seed), drop_offset(b, offset);
   return r;

@@ -6,9 +6,14 @@
 /// Data movement: concatenation, gathers, scatters, fills, padding.
 namespace vlmest::eager {
 
-/// Kernels of a copy into a fresh row-major tensor: a contiguous source goes by cudaMemcpyAsync
-/// (aten/src/ATen/native/cuda/Copy.cu, copy_device_to_device).
-inline int copy_kernels(const Value& source) { return is_contiguous(source) ? 0 : 1; }
+/// Kernels of a concatenation of `inputs` tensors into a result of shape s along `dim`: one, but results of more than
+/// four dimensions are filled one input at a time, by copies (aten/src/ATen/native/cuda/Shape.cu, cat_out_cuda).
+inline int cat_kernels(std::size_t inputs, const Shape& s, int dim) {
+  if (s.rank() <= 4) return 1;
+  for (int i = 0; i < wrap(dim, s.rank()); ++i)
+    if (s[i] != 1) return static_cast<int>(inputs);
+  return 0;  // each part of the result is contiguous: copies by cudaMemcpyAsync
+}
 
 /// torch.cat along `dim`; empty tensors are skipped, as torch skips them. A list of one is a plain copy.
 inline Value cat(std::span<Value> in, int dim) {
@@ -29,7 +34,7 @@ inline Value cat(std::span<Value> in, int dim) {
   Shape s = first->shape();
   s[wrap(dim, s.rank())] = n;
   const DType t = first->dtype();
-  const int kernels = in.size() == 1 ? copy_kernels(*first) : 1;
+  const int kernels = in.size() == 1 ? copy_kernels(*first) : cat_kernels(in.size(), s, dim);
   const TensorId out = b.result(t, s, "cat");
   const std::array<TensorId, 1> outs{out};
   b.emit("cat", MemoryOp{.read = moved, .written = moved, .dtype = t, .kernels = kernels}, ids, outs);
@@ -49,9 +54,7 @@ inline Value stack(std::span<Value> in, int dim) {
   const DType t = in[0].dtype();
   std::vector<TensorId> ids;
   for (auto& v : in) ids.push_back(v.id());
-  // A result of more than four dimensions is filled one input at a time (aten/src/ATen/native/cuda/Shape.cu,
-  // cat_out_cuda).
-  const int kernels = in.size() == 1 ? copy_kernels(in[0]) : s.rank() > 4 ? static_cast<int>(in.size()) : 1;
+  const int kernels = in.size() == 1 ? copy_kernels(in[0]) : cat_kernels(in.size(), s, dim);
   const TensorId out = b.result(t, s, "stack");
   const std::array<TensorId, 1> outs{out};
   const Bytes moved = size_of(numel(s), t);
@@ -154,8 +157,10 @@ inline Value pad_last(Value a, std::int64_t before, std::int64_t after) {
   Shape s = a.shape();
   s[s.rank() - 1] = checked_add(s[-1], checked_add(before, after));
   const Bytes in = data_bytes(a);
+  // Into a single row the copy is contiguous.
+  const int kernels = 1 + (numel(a.shape()).value() == a.size(-1) ? copy_kernels(a) : 1);
   const TensorId r = b.result(t, s, "constant_pad_nd");
-  return emit1(b, "constant_pad_nd", MemoryOp{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = 2}, r, {}, a);
+  return emit1(b, "constant_pad_nd", MemoryOp{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = kernels}, r, {}, a);
 }
 /// torch.nn.functional.unfold of x[N, C, H, W] by squares without overlap: [N, C side side, squares]. One kernel per
 /// image, after a copy where x is not contiguous (aten/src/ATen/native/cuda/Im2Col.cu, im2col_out_cuda_template).

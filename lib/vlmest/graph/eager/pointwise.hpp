@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/graph/eager/emit.hpp>
 
 /// Element-wise ops: one kernel that reads every operand at its own size and writes one result
 /// (aten/src/ATen/TensorIterator.cpp decides its shape and layout).
 namespace vlmest::eager {
+
+/// Kernels of one: offsets are 32-bit, so that larger operands are halved until each piece's fit
+/// (TensorIterator.cpp, with_32bit_indexing).
+constexpr int pieces(Bytes largest) {
+  int n = 1;
+  for (std::int64_t bytes = largest.value(); bytes > std::int64_t{1} << 31; bytes -= bytes / 2) n *= 2;
+  return n;
+}
 
 /// Sizes after broadcasting a and b.
 inline Shape broadcast(const Shape& a, const Shape& b) {
@@ -44,7 +54,11 @@ Value pointwise(const char* name, DType out, Value first, In... rest) {
   ((read += data_bytes(rest)), ...);
   Builder& b = first.builder();
   const TensorId r = b.result(out, s, result_strides(s, first, rest...), name);
-  return emit1(b, name, MemoryOp{.read = read, .written = size_of(numel(s), out), .dtype = out}, r, {}, first, rest...);
+  const Bytes written = size_of(numel(s), out);
+  Bytes largest = std::max(written, data_bytes(first));
+  ((largest = std::max(largest, data_bytes(rest))), ...);
+  const MemoryOp op{.read = read, .written = written, .dtype = out, .kernels = pieces(largest)};
+  return emit1(b, name, op, r, {}, first, rest...);
 }
 /// The same into the first argument.
 template <class... In>
@@ -54,7 +68,9 @@ Value pointwise_(const char* name, Value self, In... rest) {
   const Bytes written = data_bytes(self);
   const DType t = self.dtype();
   Builder& b = self.builder();
-  return emit_inplace(b, name, MemoryOp{.read = read, .written = written, .dtype = t}, {}, self, rest...);
+  Bytes largest = written;
+  ((largest = std::max(largest, data_bytes(rest))), ...);
+  return emit_inplace(b, name, MemoryOp{.read = read, .written = written, .dtype = t, .kernels = pieces(largest)}, {}, self, rest...);
 }
 
 /// Result type of arithmetic between two tensors (c10/core/ScalarType.h, promoteTypes, for the types that occur here).
@@ -118,7 +134,15 @@ inline Value clone_contiguous(Value a) {
   return emit1(b, "clone", MemoryOp{.read = n, .written = n, .dtype = a.dtype()}, r, {}, a);
 }
 inline Value contiguous(Value a) { return is_contiguous(a) ? a : clone_contiguous(std::move(a)); }
+/// Kernels of a copy within a type: a contiguous source into a contiguous target goes by cudaMemcpyAsync
+/// (aten/src/ATen/native/cuda/Copy.cu, copy_device_to_device).
+inline int copy_kernels(const Value& source) { return is_contiguous(source) ? 0 : pieces(data_bytes(source)); }
 /// tensor.clone(): a copy of the same layout.
-inline Value clone(Value a) { return unary("clone", std::move(a)); }
+inline Value clone(Value a) {
+  Builder& b = a.builder();
+  const Bytes n = data_bytes(a);
+  const TensorId r = b.result(a.dtype(), a.shape(), strides_like(a.tensor(), a.shape()), "clone");
+  return emit1(b, "clone", MemoryOp{.read = n, .written = n, .dtype = a.dtype(), .kernels = copy_kernels(a)}, r, {}, a);
+}
 
 }  // namespace vlmest::eager

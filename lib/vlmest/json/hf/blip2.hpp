@@ -73,7 +73,8 @@ inline Vlm read_blip2(const Reader& r) {
   f.query_tokens = r.integer("num_query_tokens", f.query_tokens, 1, 1 << 16);
   f.tied = t.boolean("tie_word_embeddings", true);
   Vlm m{.type = "blip-2"};
-  m.tokens = tokens::Blip2{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .query_tokens = f.query_tokens};
+  m.tokens = tokens::Blip2{
+      .image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .query_tokens = f.query_tokens};
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = f;
   return m;

@@ -25,8 +25,11 @@ inline std::int64_t read_rotary_dim(const Reader& t, std::int64_t head_dim) {
   const Reader rope = t.object(t.given("rope_scaling") ? "rope_scaling" : "rope_parameters");
   const Reader& at = rope.given("partial_rotary_factor") ? rope : t;
   const double factor = at.number("partial_rotary_factor", 1.0);
-  const auto dim = factor > 0.0 && factor <= 1.0 ? static_cast<std::int64_t>(static_cast<double>(head_dim) * factor) : 0;
-  if (dim < 2 || dim % 2 != 0) at.fail("partial_rotary_factor", "must leave an even number of the " + std::to_string(head_dim) + " channels of a head");
+  const auto dim =
+      factor > 0.0 && factor <= 1.0 ? static_cast<std::int64_t>(static_cast<double>(head_dim) * factor) : 0;
+  if (dim < 2 || dim % 2 != 0)
+    at.fail("partial_rotary_factor",
+            "must leave an even number of the " + std::to_string(head_dim) + " channels of a head");
   return dim;
 }
 
@@ -42,7 +45,9 @@ inline Glm4vTextConfig read_glm4v_text(const Reader& t) {
   d.kv_heads = h.kv_heads;
   d.head_dim = d.hidden / h.heads;
   if (d.hidden % h.heads != 0 || h.head_dim != d.head_dim)
-    t.fail("head_dim", "the heads must fill hidden_size: " + std::to_string(h.heads) + " of " + std::to_string(d.head_dim), "leave head_dim out");
+    t.fail("head_dim",
+           "the heads must fill hidden_size: " + std::to_string(h.heads) + " of " + std::to_string(d.head_dim),
+           "leave head_dim out");
   d.activation = parse_activation(t.string("hidden_act", "silu"));
   d.rotary_dim = read_rotary_dim(t, d.head_dim);
   d.sections = fit_sections(mrope_sections(t, {8, 12, 12}), d.rotary_dim / 2);
@@ -56,9 +61,11 @@ inline Vlm read_glm4v(const Reader& r) {
   f.vision = read_glm4v_tower(v);
   f.language = read_glm4v_text(qwen_text(r));
   f.tied = qwen_tied(r);
-  if (f.vision.out_hidden != width(f.language)) v.fail("out_hidden_size", "the merger must end in the language model's hidden_size");
+  if (f.vision.out_hidden != width(f.language))
+    v.fail("out_hidden_size", "the merger must end in the language model's hidden_size");
   Vlm m{.type = "glm4v"};
-  m.tokens = tokens::Glm4v{.patch_size = f.vision.patch_size, .merge = f.vision.merge, .temporal_patch_size = f.vision.frames};
+  m.tokens =
+      tokens::Glm4v{.patch_size = f.vision.patch_size, .merge = f.vision.merge, .temporal_patch_size = f.vision.frames};
   m.native = {448, 448};
   m.family = std::move(f);
   return m;

@@ -19,7 +19,7 @@ struct Glm4vTextConfig {
   std::int64_t heads = 32;
   std::int64_t kv_heads = 2;
   std::int64_t head_dim = 128;
-  std::int64_t rotary_dim = 128;  ///< head_dim times partial_rotary_factor
+  std::int64_t rotary_dim = 128;                   ///< head_dim times partial_rotary_factor
   std::vector<std::int64_t> sections{16, 24, 24};  ///< frequencies that follow time, rows, columns, time, …
   Activation activation = Activation::silu;
 };
@@ -200,8 +200,8 @@ inline Value forward(Context& c, const Glm4vTextConfig& g, const Glm4vTextLayer&
   return x;
 }
 
-/// modeling_glm4v.py, Glm4vTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on from the
-/// cache) -> normed hidden states.
+/// modeling_glm4v.py, Glm4vTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on from
+/// the cache) -> normed hidden states.
 inline Value forward(Context& c, const Glm4vText& d, Value arg, Value position_ids, const Value& attention_mask,
                      Cache& cache) {
   using namespace eager;

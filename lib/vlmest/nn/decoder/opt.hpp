@@ -18,12 +18,12 @@ struct OptConfig {
   std::int64_t intermediate = 3072;  ///< ffn_dim
   std::int64_t layers = 12;
   std::int64_t heads = 12;
-  std::int64_t positions = 2048;     ///< max_position_embeddings
-  bool norm_before = true;           ///< do_layer_norm_before
-  bool final_norm = true;            ///< a norm behind the last layer, where norms stand before
-  bool bias = true;                  ///< enable_bias
-  bool affine = true;                ///< layer_norm_elementwise_affine
-  bool dropout = true;               ///< dropout is above zero
+  std::int64_t positions = 2048;  ///< max_position_embeddings
+  bool norm_before = true;        ///< do_layer_norm_before
+  bool final_norm = true;         ///< a norm behind the last layer, where norms stand before
+  bool bias = true;               ///< enable_bias
+  bool affine = true;             ///< layer_norm_elementwise_affine
+  bool dropout = true;            ///< dropout is above zero
   bool attention_dropout = false;
   Activation activation = Activation::relu;
 };
@@ -121,7 +121,8 @@ inline Attended self_attention(Context& c, const OptConfig& g, const OptLayer& l
 }
 
 /// modeling_opt.py, OPTDecoderLayer.forward: the MLP works on flattened rows.
-inline Value forward(Context& c, const OptConfig& g, const OptLayer& l, Value arg, const Value& mask, CacheLayer& cache) {
+inline Value forward(Context& c, const OptConfig& g, const OptLayer& l, Value arg, const Value& mask,
+                     CacheLayer& cache) {
   using namespace eager;
   Value x = std::move(arg);
   InScope in(c.b, l.scope);

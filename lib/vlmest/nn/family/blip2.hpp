@@ -19,8 +19,8 @@ struct Blip2Family {
   bool tied = true;
 };
 
-/// The Q-Former and its queries are fp32 in a model loaded as fp16 (_keep_in_fp32_modules; modeling_utils.py applies it to
-/// that type alone).
+/// The Q-Former and its queries are fp32 in a model loaded as fp16 (_keep_in_fp32_modules; modeling_utils.py applies it
+/// to that type alone).
 inline Plan qformer_plan(const Plan& plan) {
   Plan r = plan;
   if (r.dtype == DType::fp16) r.dtype = DType::fp32;
@@ -41,7 +41,8 @@ struct Blip2Model {
 /// In the order of Blip2ForConditionalGeneration.__init__. Throws Error for FlashAttention, which the class refuses.
 inline Blip2Model make_model(Context& c, const Blip2Family& g) {
   if (!c.fused() && c.plan.attention == AttentionKind::flash)
-    throw Error("--attention", "BLIP-2's Q-Former has no FlashAttention path: transformers refuses it", "use sdpa or eager");
+    throw Error("--attention", "BLIP-2's Q-Former has no FlashAttention path: transformers refuses it",
+                "use sdpa or eager");
   const Plan plan = qformer_plan(c.plan);
   Context q{c.b, plan};
   Blip2Model r{.config = &g, .root = c.b.scope()};

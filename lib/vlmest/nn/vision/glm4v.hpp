@@ -16,11 +16,11 @@ struct Glm4vVision {
   std::int64_t intermediate = 13696;  ///< of the merger; the blocks' own MLPs are out_hidden wide
   std::int64_t layers = 24;           ///< depth
   std::int64_t heads = 12;
-  std::int64_t image_size = 336;      ///< side of the table of positions, in pixels
+  std::int64_t image_size = 336;  ///< side of the table of positions, in pixels
   std::int64_t patch_size = 14;
-  std::int64_t frames = 2;            ///< temporal_patch_size
+  std::int64_t frames = 2;  ///< temporal_patch_size
   std::int64_t channels = 3;
-  std::int64_t merge = 2;             ///< spatial_merge_size
+  std::int64_t merge = 2;  ///< spatial_merge_size
   std::int64_t out_hidden = 4096;
   bool attention_bias = false;
   Activation activation = Activation::silu;

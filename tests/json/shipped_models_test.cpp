@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// models/vlm/*.json: what is shipped is complete, says where it comes from, counts what it promises, and agrees with
+// docs/reference/description.schema.json, whose keys and defaults are those of the readers.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include <vlmest/json/device.hpp>
+#include <vlmest/json/model.hpp>
+#include <vlmest/report/estimate.hpp>
+
+namespace vlmest {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+const fs::path root = VLMEST_SOURCE_DIR;
+
+Json load(const fs::path& path) {
+  std::ifstream in(path);
+  return Json::parse(in);
+}
+
+const Json& schema() {
+  static const Json s = load(root / "docs" / "reference" / "description.schema.json");
+  return s;
+}
+
+const std::vector<std::string>& names() {
+  static const std::vector<std::string> list = [] {
+    std::vector<std::string> r;
+    for (const auto& e : fs::directory_iterator(root / "models" / "vlm"))
+      if (e.path().extension() == ".json") r.push_back(e.path().stem().string());
+    std::sort(r.begin(), r.end());
+    return r;
+  }();
+  return list;
+}
+
+Json document(const std::string& name) { return load(root / "models" / "vlm" / (name + ".json")); }
+
+const Device& h200() {
+  static const Device d = load_device((root / "models" / "device" / "h200-sxm.json").string());
+  return d;
+}
+
+/// The part of the schema that says what `value` may hold: behind "$ref", and of several the one of its model_type.
+const Json& resolve(const Json& node, const Json& value) {
+  if (node.contains("$ref")) return resolve(schema()["$defs"][node["$ref"].get<std::string>().substr(8)], value);
+  if (!node.contains("anyOf")) return node;
+  for (const auto& option : node["anyOf"]) {
+    const Json& d = resolve(option, value);
+    if (d["properties"]["model_type"]["const"] == value.value("model_type", "")) return d;
+  }
+  ADD_FAILURE() << "no alternative for " << value.value("model_type", "nothing");
+  return node;
+}
+
+const Json& family(const Json& model) { return schema()["$defs"][model["model_type"].get<std::string>()]; }
+
+/// Calls visit(path of the object, the object, its properties in the schema) for `object` and all below it that the
+/// schema describes.
+template <class Visit>
+void walk(const Json& object, const Json& described, const std::string& path, Visit visit) {
+  const Json& properties = described["properties"];
+  visit(path, object, properties);
+  for (const auto& [key, value] : object.items())
+    if (value.is_object() && properties.contains(key)) walk(value, resolve(properties[key], value), path + "/" + key, visit);
+}
+
+/// What can be told apart of an estimate, or why there is none.
+std::string outcome(const Json& doc) {
+  std::ostringstream s;
+  try {
+    const Vlm vlm = json::read_model(doc, "x");
+    Estimator estimator;
+    const Estimate e = estimator(vlm, {.text = 32, .new_tokens = 2}, h200());
+    const InferenceEstimate& i = e.inference;
+    s << e.params.vision.value() << ' ' << e.params.projector.value() << ' ' << e.params.language.value() << ' '
+      << e.sequences.image_tokens << ' ' << i.weights.value() << ' ' << i.kv_cache.value() << ' '
+      << i.prefill.memory.peak.value() << ' ' << i.prefill.work.flops.value() << ' ' << i.prefill.work.kernels << ' '
+      << i.prefill.gpu.value << ' ' << i.decode.memory.peak.value() << ' ' << i.decode.work.kernels << ' '
+      << i.decode.gpu.value;
+  } catch (const Error& e) {
+    s << e.where << ": " << e.what_happened;
+  }
+  return s.str();
+}
+
+TEST(ShippedModels, CoverTheFamilies) {
+  EXPECT_GE(names().size(), 44u);
+  std::set<std::string> shipped;
+  for (const auto& name : names()) shipped.insert(document(name)["model"]["model_type"]);
+  for (const auto& entry : json::hf::families) EXPECT_TRUE(shipped.contains(std::string(entry.type))) << entry.type;
+}
+
+class ShippedModel : public testing::TestWithParam<std::string> {};
+
+TEST_P(ShippedModel, SaysWhatItIs) {
+  const Json doc = document(GetParam());
+  EXPECT_EQ(doc["name"], GetParam());
+  EXPECT_EQ(json::read_model(doc, GetParam()).name, GetParam());
+  EXPECT_EQ(doc["source"].get<std::string>().rfind("https://", 0), 0u);
+  for (const auto& [key, value] : doc.items()) EXPECT_TRUE(schema()["properties"].contains(key)) << key;
+  for (const auto& key : schema()["required"]) EXPECT_TRUE(doc.contains(key)) << key;
+  for (const auto& [key, value] : doc["expect"].items())
+    EXPECT_TRUE(schema()["properties"]["expect"]["properties"].contains(key)) << key;
+}
+
+TEST_P(ShippedModel, CountsAndRuns) {
+  const Json doc = document(GetParam());
+  const Vlm vlm = json::read_model(doc, GetParam());
+  EXPECT_EQ(vlm.type, doc["model"]["model_type"]);
+  Estimator estimator;
+  const Estimate e = estimator(vlm, {}, h200());
+  EXPECT_EQ(e.params.total().value(), doc["expect"]["params"]);
+  if (doc["expect"].contains("published")) {
+    EXPECT_EQ(e.params.total().value(), doc["expect"]["published"]);
+  }
+  EXPECT_GT(e.sequences.image_tokens, 0);
+  EXPECT_GE(e.inference.weights, Bytes(2 * e.params.total().value()));
+  EXPECT_GT(e.inference.prefill.memory.peak, e.inference.weights);
+  EXPECT_GT(e.inference.decode.memory.peak, e.inference.weights);
+  EXPECT_EQ(e.inference.fits, e.inference.peak <= h200().usable_bytes);
+}
+
+TEST_P(ShippedModel, IsWrittenOut) {
+  const Json model = document(GetParam())["model"];
+  walk(model, family(model), GetParam(), [](const std::string& path, const Json& object, const Json& properties) {
+    for (const auto& [key, value] : object.items())
+      EXPECT_TRUE(properties.contains(key)) << path << "/" << key << " is not in the schema";
+    for (const auto& [key, property] : properties.items())
+      if (property.contains("default") || property.contains("properties")) {
+        EXPECT_TRUE(object.contains(key)) << path << "/" << key << " is left to the class";
+      }
+  });
+}
+
+/// Calls visit(pointer) for every value below `object` that is no object itself.
+template <class Visit>
+void leaves(const Json& object, const std::string& pointer, Visit visit) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object()) leaves(value, pointer + "/" + key, visit);
+    else visit(pointer + "/" + key);
+  }
+}
+
+/// Nothing stands in a shipped file that the reader does not look at.
+TEST_P(ShippedModel, IsReadToTheLastKey) {
+  const Json doc = document(GetParam());
+  leaves(doc["model"], "/model", [&](const std::string& pointer) {
+    Json damaged = doc;
+    damaged[Json::json_pointer(pointer)] = Json::object({{"not", "a value"}});
+    std::string where = "file" + pointer;
+    std::replace(where.begin(), where.end(), '/', '.');
+    try {
+      json::read_model(damaged, "file");
+      ADD_FAILURE() << pointer << " is not read";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.where, where) << e.what_happened;
+      EXPECT_FALSE(e.hint.empty()) << pointer;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ShippedModel, testing::ValuesIn(names()), [](const auto& model) {
+  std::string s = model.param;
+  std::replace_if(s.begin(), s.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+  return s;
+});
+
+TEST(DescriptionSchema, KnowsTheFamiliesOfTheReader) {
+  std::set<std::string> read, described;
+  for (const auto& e : json::hf::families) read.emplace(e.type);
+  for (const auto& t : schema()["properties"]["model"]["properties"]["model_type"]["enum"]) described.insert(t);
+  EXPECT_EQ(described, read);
+  for (const auto& t : described) EXPECT_EQ(schema()["$defs"][t]["properties"]["model_type"]["const"], t);
+  const auto alternatives = [](const char* part) {
+    std::set<std::string> types;
+    for (const auto& option : schema()["$defs"][part]["anyOf"])
+      types.insert(schema()["$defs"][option["$ref"].get<std::string>().substr(8)]["properties"]["model_type"]["const"]);
+    return types;
+  };
+  std::set<std::string> towers, decoders;
+  for (const auto& e : json::hf::towers) towers.emplace(e.type);
+  for (const auto& e : json::hf::decoders) decoders.emplace(e.type);
+  EXPECT_EQ(alternatives("tower"), towers);
+  EXPECT_EQ(alternatives("decoder"), decoders);
+}
+
+/// A key that is left out means what the schema gives as its default: tried once for every key of every part.
+TEST(DescriptionSchema, DefaultsAreThoseOfTheReader) {
+  std::set<const Json*> tried;
+  for (const auto& name : names()) {
+    const Json doc = document(name);
+    walk(doc["model"], family(doc["model"]), "/model", [&](const std::string& path, const Json& object, const Json& properties) {
+      for (const auto& [key, property] : properties.items()) {
+        if (!property.contains("default") || !object.contains(key) || !tried.insert(&property).second) continue;
+        Json absent = doc, set = doc;
+        absent[Json::json_pointer(path)].erase(key);
+        set[Json::json_pointer(path)][key] = property["default"];
+        EXPECT_EQ(outcome(absent), outcome(set)) << name << path << "/" << key;
+      }
+    });
+  }
+  EXPECT_GT(tried.size(), 200u);
+}
+
+}  // namespace
+}  // namespace vlmest

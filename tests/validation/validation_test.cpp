@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The estimates against measured runs of whole models. Every pair is written with its signed error to validation.csv in
+// the working directory.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "measured.hpp"
+
+namespace validation {
+namespace {
+
+const std::vector<Pair>& pairs() {
+  static const std::vector<Pair> all = [] {
+    std::vector<Pair> r;
+    const std::string root = VLMEST_SOURCE_DIR;
+    Comparison c(root);
+    for (const char* file : {"h200-inference-fresh.json", "h200-inference.json"})
+      c.add(read_json(root + "/tests/validation/rows/" + file), r);
+    std::ofstream csv("validation.csv");
+    csv << "row,quantity,predicted,measured,error_percent\n";
+    for (const auto& p : r) {
+      char line[64];
+      std::snprintf(line, sizeof line, "%.0f,%.0f,%+.4f", p.predicted, p.measured, 100 * p.error());
+      csv << p.row << "," << p.quantity << "," << line << "\n";
+    }
+    return r;
+  }();
+  return all;
+}
+
+struct Summary {
+  std::size_t rows = 0;
+  double median = 0, worst = 0;  ///< of the absolute errors, percent
+};
+
+/// Prints the signed errors of a quantity and sums them up.
+Summary summary(const std::string& quantity) {
+  std::vector<double> errors;
+  for (const auto& p : pairs()) {
+    if (p.quantity != quantity) continue;
+    std::printf("  %-72s %16.0f %16.0f %+9.3f %%\n", p.row.c_str(), p.predicted, p.measured, 100 * p.error());
+    errors.push_back(100 * std::abs(p.error()));
+  }
+  Summary s{.rows = errors.size()};
+  if (errors.empty()) return s;
+  std::sort(errors.begin(), errors.end());
+  const std::size_t half = errors.size() / 2;
+  s.median = errors.size() % 2 ? errors[half] : (errors[half - 1] + errors[half]) / 2;
+  s.worst = errors.back();
+  std::printf("%s: %zu rows, median %.4f %%, worst %.4f %%\n", quantity.c_str(), s.rows, s.median, s.worst);
+  return s;
+}
+
+struct Bar {
+  const char* quantity;
+  double median, worst;  ///< percent; 0 is exact
+  std::size_t rows;      ///< at least so many must be there
+};
+
+class Validation : public testing::TestWithParam<Bar> {};
+
+TEST_P(Validation, IsWithinItsBar) {
+  const Bar bar = GetParam();
+  const Summary s = summary(bar.quantity);
+  EXPECT_GE(s.rows, bar.rows);
+  EXPECT_LE(s.median, bar.median);
+  EXPECT_LE(s.worst, bar.worst);
+}
+
+INSTANTIATE_TEST_SUITE_P(H200, Validation,
+                         testing::Values(Bar{"parameters", 0, 0, 50}, Bar{"image tokens", 0, 0, 50}, Bar{"sequence", 0, 0, 50},
+                                         Bar{"input bytes", 0, 0, 50}, Bar{"KV bytes", 0, 0, 50}, Bar{"weights", 0.05, 0.05, 24},
+                                         Bar{"prefill FLOPs", 0.1, 1, 40}, Bar{"decode FLOPs", 0.1, 1, 20},
+                                         Bar{"before prefill", 0.05, 0.05, 24}, Bar{"prefill peak", 0.5, 2, 50},
+                                         Bar{"prefill peak - weights", 3, 10, 50},
+                                         Bar{"prefill requested peak", 0.1, 0.5, 24},
+                                         Bar{"prefill reserved", 3, 10, 24}, Bar{"prefill kernels", 5, 10, 24},
+                                         Bar{"decode peak", 0.5, 2, 20}, Bar{"decode peak - before", 10, 50, 40},
+                                         Bar{"prefill peak, all logits", 0.5, 2, 30}),
+                         [](const auto& i) {
+                           std::string s = i.param.quantity;
+                           for (char& c : s)
+                             if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+                           return s;
+                         });
+
+}  // namespace
+}  // namespace validation
