@@ -76,7 +76,10 @@ Vlm find_model(const std::string& config) {
   std::error_code ignored;
   fs::path path = config;
   if (config != "-") {
-    if (fs::is_directory(path, ignored)) path /= "config.json";
+    if (fs::is_directory(path, ignored)) {
+      path /= "config.json";
+      if (!fs::exists(path, ignored)) throw Error(config, "the folder holds no config.json", "name a file, or the folder of a checkpoint");
+    }
     if (!fs::exists(path, ignored)) {
       const bool bare = path.parent_path().empty();
       const std::string stem = path.extension() == ".json" ? path.stem().string() : path.string();
@@ -86,7 +89,10 @@ Vlm find_model(const std::string& config) {
       path = known;
     }
   }
-  Vlm vlm = json::parse_model(read_file(path.string()), path.filename() == "config.json" ? path.string() : path.filename().string());
+  const std::string where = config == "-"                          ? "standard input"
+                            : path.filename() == "config.json" ? path.string()
+                                                               : path.filename().string();
+  Vlm vlm = json::parse_model(read_file(path.string()), where);
   if (vlm.name.empty()) {
     const bool anonymous = path.filename() == "config.json" && path.has_parent_path();
     vlm.name = config == "-" ? "model" : anonymous ? fs::absolute(path).parent_path().filename().string() : path.stem().string();
@@ -98,8 +104,8 @@ Device find_device(const std::string& device) {
   std::error_code ignored;
   if (const fs::path known = shipped_models() / "device" / (device + ".json"); fs::exists(known, ignored))
     return load_device(known.string());
-  if (!fs::exists(device, ignored)) throw Error("--device", "unknown device '" + device + "'", did_you_mean(device, "device", "vlmest devices"));
-  return parse_device(read_file(device), device);
+  if (device != "-" && !fs::exists(device, ignored)) throw Error("--device", "unknown device '" + device + "'", did_you_mean(device, "device", "vlmest devices"));
+  return parse_device(read_file(device), device == "-" ? "standard input" : device);
 }
 
 }  // namespace vlmest::tool

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -33,6 +37,26 @@ std::vector<std::string> known_words(const CLI::App& app, bool options) {
   return r;
 }
 
+/// The listed value that is written most like the refused one, where `what` says "'x' is not one of a, b" or "x not in
+/// {a,b}".
+std::string nearest_value(const std::string& what) {
+  static constexpr std::array<std::string_view, 2> marks{" is not one of ", " not in {"};
+  for (const std::string_view mark : marks) {
+    const auto at = what.find(mark);
+    if (at == std::string::npos) continue;
+    const auto from = what.rfind(' ', at - 1) + 1;  // behind "--flag: "
+    std::string word = what.substr(from, at - from);
+    std::erase(word, '\'');
+    std::string list = what.substr(at + mark.size());
+    std::replace_if(list.begin(), list.end(), [](char c) { return c == ',' || c == '}'; }, ' ');
+    std::vector<std::string> known;
+    std::istringstream words(list);
+    for (std::string w; words >> w;) known.push_back(w);
+    return nearest(word, known);
+  }
+  return {};
+}
+
 /// One line for a command line that cannot be understood, with what may have been meant.
 int usage_error(const CLI::App& app, const CLI::ParseError& e) {
   const CLI::App* at = &app;
@@ -46,6 +70,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e) {
   std::string what = e.what();
   if (const auto line = what.find('\n'); line != std::string::npos) what.resize(line);
   const auto colon = what.find(": ");
+  if (const std::string near = nearest_value(what); !near.empty()) hint = "did you mean " + near + "?";
   return complain(Exit::usage, what.starts_with("--") && colon != std::string::npos ? what : "arguments: " + what, hint);
 }
 
@@ -79,7 +104,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return usage_error(app, e);
   } catch (const vlmest::Error& e) {
-    return complain(Exit::unreadable, e.where + ": " + e.what_happened, e.hint);
+    // A flag that contradicts the model or another flag is wrong usage; a file that a flag names is an input.
+    const bool flag = e.where.starts_with("--") && e.where != "--device" && e.where != "--output";
+    return complain(flag ? Exit::usage : Exit::unreadable, e.where + ": " + e.what_happened, e.hint);
   } catch (const std::bad_alloc&) {
     return complain(Exit::unreadable, "memory: the description asks for more than this machine has", "check layer counts and dimensions");
   } catch (const std::exception& e) {

@@ -12,8 +12,7 @@ int main() {
   const vlmest::Device device = vlmest::load_device("models/device/l40s.json");
   vlmest::Estimator estimate;
   for (int batch : {1, 8, 16}) {
-    const vlmest::Estimate e = estimate(vlm, {.batch = batch, .seq = 4096}, device);
-    std::printf("batch %2d: peak %5.1f GiB, %s\n", batch, e.inference.peak.value() / 0x1p30,
-                e.inference.fits ? "fits" : "does not fit");
+    const auto e = estimate(vlm, {.batch = batch, .seq = 4096}, device).inference;
+    std::printf("batch %2d: %.1f GiB, %s\n", batch, e.peak.value() / 0x1p30, e.fits ? "fits" : "does not fit");
   }
 }

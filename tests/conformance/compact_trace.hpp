@@ -47,8 +47,15 @@ class CompactReader {
   }
   /// The long name of an element type.
   static std::string output(const std::string& s) {
-    static constexpr std::array<std::array<const char*, 2>, 9> names{{{"u8", "uint8"}, {"bf16", "bfloat16"}, {"fp16", "float16"},
-        {"fp32", "float32"}, {"fp64", "float64"}, {"i64", "int64"}, {"i32", "int32"}, {"b", "bool"}, {"c64", "complex64"}}};
+    static constexpr std::array<std::array<const char*, 2>, 9> names{{{"u8", "uint8"},
+                                                                      {"bf16", "bfloat16"},
+                                                                      {"fp16", "float16"},
+                                                                      {"fp32", "float32"},
+                                                                      {"fp64", "float64"},
+                                                                      {"i64", "int64"},
+                                                                      {"i32", "int32"},
+                                                                      {"b", "bool"},
+                                                                      {"c64", "complex64"}}};
     const std::size_t at = s.find(':') + 1;
     for (const auto& n : names)
       if (s.substr(at) == n[0]) return s.substr(0, at) + n[1];

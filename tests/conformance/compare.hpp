@@ -12,7 +12,8 @@
 
 namespace conformance {
 
-/// A node of the graph, in the trace's terms: bytes of what the phase holds beyond what was there before its first node.
+/// A node of the graph, in the trace's terms: bytes of what the phase holds beyond what was there before its first
+/// node.
 struct GraphRow {
   std::string module, op;
   std::vector<std::string> outputs;
@@ -30,11 +31,13 @@ inline std::string torch_name(vlmest::DType t) {
   }
 }
 
-/// The rows of one phase; the root module is called model, as the recorder calls it; `size` says how many bytes a request counts for, Bytes -> integer.
+/// The rows of one phase; the root module is called model, as the recorder calls it; `size` says how many bytes a
+/// request counts for, Bytes -> integer.
 template <class Size>
 std::vector<GraphRow> rows_of(const vlmest::Graph& g, std::string_view phase_name, Size size) {
   using namespace vlmest;
-  const auto phase = std::find_if(g.phases.begin(), g.phases.end(), [&](const Phase& p) { return p.name == phase_name; });
+  const auto phase =
+      std::find_if(g.phases.begin(), g.phases.end(), [&](const Phase& p) { return p.name == phase_name; });
   if (phase == g.phases.end()) throw std::runtime_error("the graph has no such phase");
   // What was there when the phase began counts from zero; what is freed at its first node was already gone.
   std::multimap<NodeId, std::int64_t> frees;
@@ -50,7 +53,10 @@ std::vector<GraphRow> rows_of(const vlmest::Graph& g, std::string_view phase_nam
   for (NodeId n = phase->first; n < phase->last; ++n) {
     for (; free != frees.end() && free->first <= n; ++free) live -= free->second;
     const Node& node = g.node(n);
-    GraphRow r{.module = node.scope == 0 ? "model" : path(g, node.scope), .op = node.name, .before = live, .kernels = cost(node.op).kernels};
+    GraphRow r{.module = node.scope == 0 ? "model" : path(g, node.scope),
+               .op = node.name,
+               .before = live,
+               .kernels = cost(node.op).kernels};
     for (auto o : g.outputs(node)) {
       const Tensor& t = g.tensor(o);
       r.outputs.push_back(to_string(t.shape) + ":" + torch_name(t.dtype));
@@ -84,7 +90,9 @@ struct Comparison {
 /// Aligned rows, -1 where one side has none: the longest common subsequence of ops with their outputs.
 inline std::vector<std::pair<int, int>> align(const std::vector<GraphRow>& graph, const std::vector<TraceRow>& trace) {
   const std::size_t n = graph.size(), m = trace.size();
-  auto same = [&](std::size_t i, std::size_t j) { return graph[i].op == trace[j].op && graph[i].outputs == trace[j].outputs; };
+  auto same = [&](std::size_t i, std::size_t j) {
+    return graph[i].op == trace[j].op && graph[i].outputs == trace[j].outputs;
+  };
   std::vector<std::pair<int, int>> r;
   std::size_t first = 0;
   for (; first < n && first < m && same(first, first); ++first) r.emplace_back(first, first);
@@ -95,9 +103,12 @@ inline std::vector<std::pair<int, int>> align(const std::vector<GraphRow>& graph
       at(i, j) = same(i, j) ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
     }
   for (std::size_t i = first, j = first; i < n || j < m;) {
-    if (i < n && j < m && same(i, j)) r.emplace_back(i++, j++);
-    else if (j >= m || (i < n && best[i + 1 - first][j - first] >= best[i - first][j + 1 - first])) r.emplace_back(i++, -1);
-    else r.emplace_back(-1, j++);
+    if (i < n && j < m && same(i, j))
+      r.emplace_back(i++, j++);
+    else if (j >= m || (i < n && best[i + 1 - first][j - first] >= best[i - first][j + 1 - first]))
+      r.emplace_back(i++, -1);
+    else
+      r.emplace_back(-1, j++);
   }
   return r;
 }
@@ -109,8 +120,8 @@ std::string outputs_of(const Row& r) {
   return s;
 }
 
-/// Compares aligned rows. The first one sets the zero of both counts of bytes; a difference that goes on is reported where
-/// it begins.
+/// Compares aligned rows. The first one sets the zero of both counts of bytes; a difference that goes on is reported
+/// where it begins.
 inline Comparison compare(const std::vector<GraphRow>& graph, const std::vector<TraceRow>& trace) {
   Comparison c;
   c.ops = std::max(graph.size(), trace.size());
@@ -120,21 +131,30 @@ inline Comparison compare(const std::vector<GraphRow>& graph, const std::vector<
     const GraphRow* g = i < 0 ? nullptr : &graph[static_cast<std::size_t>(i)];
     const TraceRow* t = j < 0 ? nullptr : &trace[static_cast<std::size_t>(j)];
     auto report = [&](const char* kind, std::string detail) {
-      c.mismatches.push_back({kind, g ? g->module : t->module, g ? g->op : t->op, std::move(detail), t ? t->index : -1, t ? t->line : ""});
+      c.mismatches.push_back(
+          {kind, g ? g->module : t->module, g ? g->op : t->op, std::move(detail), t ? t->index : -1, t ? t->line : ""});
     };
-    if (!t) { report("graph", outputs_of(*g)); continue; }
-    if (!g) { report("trace", outputs_of(*t)); continue; }
+    if (!t) {
+      report("graph", outputs_of(*g));
+      continue;
+    }
+    if (!g) {
+      report("trace", outputs_of(*t));
+      continue;
+    }
     ++c.matched;
     if (t->module != g->module) report("module", "is in " + t->module);
     if (t->kernels >= 0 && t->kernels != g->kernels)
-      report("kernels", std::to_string(g->kernels) + " instead of " + std::to_string(t->kernels) + " " + outputs_of(*g));
+      report("kernels",
+             std::to_string(g->kernels) + " instead of " + std::to_string(t->kernels) + " " + outputs_of(*g));
     if (!t->has_requested) continue;
     if (!have_zero) zero = t->req_before - g->before;
     have_zero = true;
-    const std::int64_t before = g->before + zero - t->req_before, after = g->after + zero - t->req_after, peak = g->peak + zero - t->req_peak;
+    const std::int64_t before = g->before + zero - t->req_before, after = g->after + zero - t->req_after,
+                       peak = g->peak + zero - t->req_peak;
     if ((before != 0 || after != 0 || peak != 0) && (before != last || after != before || peak != after))
-      report("bytes", "before " + std::to_string(before) + " after " + std::to_string(after) + " peak " + std::to_string(peak) +
-                          " (graph - trace) " + outputs_of(*g));
+      report("bytes", "before " + std::to_string(before) + " after " + std::to_string(after) + " peak " +
+                          std::to_string(peak) + " (graph - trace) " + outputs_of(*g));
     last = after;
   }
   return c;

@@ -45,13 +45,15 @@ std::vector<Case> cases() {
     };
     if (e.contains("sequences"))
       for (const auto& s : e.at("sequences")) k.sequences.push_back(sizes(s));
-    else k.sequences.push_back(sizes(e.at("images")));
+    else
+      k.sequences.push_back(sizes(e.at("images")));
     for (const auto& phase : e.at("phases")) {
       c.phase = phase;
       c.known.clear();
       if (e.contains("known"))
         for (const auto& d : e.at("known"))
-          if (d.at("phase") == phase) c.known[d.at("kind").get<std::string>() + " " + d.at("op").get<std::string>()] = d.at("count");
+          if (d.at("phase") == phase)
+            c.known[d.at("kind").get<std::string>() + " " + d.at("op").get<std::string>()] = d.at("count");
       r.push_back(c);
     }
   }

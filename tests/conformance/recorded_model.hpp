@@ -17,12 +17,13 @@ namespace conformance {
 struct Recording {
   std::string config;  ///< path of the config.json
   std::int64_t batch = 1, text = 100;
-  std::vector<std::vector<vlmest::ImageSize>> sequences{{{336, 336}}};  ///< images of each sequence; one entry: all alike
+  std::vector<std::vector<vlmest::ImageSize>> sequences{
+      {{336, 336}}};  ///< images of each sequence; one entry: all alike
   vlmest::DType dtype = vlmest::DType::bf16;
   bool eager = false;
   bool all_logits = false;
-  bool dropout = false;      ///< recorded in training mode (the recorder left it on), which shows where a model has dropout
-  bool tile_several = true;  ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
+  bool dropout = false;  ///< recorded in training mode (the recorder left it on), which shows where a model has dropout
+  bool tile_several = true;       ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
   std::optional<int> layers = 2;  ///< layers that each stack was cut to; none: the config as it is
 };
 

@@ -17,12 +17,12 @@ namespace conformance {
 struct TraceRow {
   std::int64_t index = 0;
   std::string phase, module, op;
-  std::vector<std::string> outputs;  ///< "2x576x1024:bfloat16", storages cut off
-  std::int64_t before = 0, after = 0, peak = 0;                 ///< allocated bytes since the trace began
+  std::vector<std::string> outputs;              ///< "2x576x1024:bfloat16", storages cut off
+  std::int64_t before = 0, after = 0, peak = 0;  ///< allocated bytes since the trace began
   bool has_requested = false;
-  std::int64_t req_before = 0, req_after = 0, req_peak = 0;     ///< requested bytes, where recorded
-  int kernels = -1;                                             ///< launched by the op, -1 where not recorded
-  std::string line;                                             ///< where the call stands in the model's source
+  std::int64_t req_before = 0, req_after = 0, req_peak = 0;  ///< requested bytes, where recorded
+  int kernels = -1;                                          ///< launched by the op, -1 where not recorded
+  std::string line;                                          ///< where the call stands in the model's source
 };
 
 inline std::vector<std::string> split(const std::string& s, char at) {
@@ -34,9 +34,11 @@ inline std::vector<std::string> split(const std::string& s, char at) {
 
 /// Ops that only make a new view, or only look at a tensor.
 inline bool is_view(const std::string& op) {
-  static const char* const views[] = {"view", "t", "transpose", "_unsafe_view", "expand", "unsqueeze", "slice", "permute",
-                                      "select", "detach", "alias", "unbind", "split", "split_with_sizes", "squeeze",
-                                      "lift_fresh", "view_as_real", "view_as_complex", "unfold", "_reshape_alias", "as_strided", "diagonal", "narrow"};
+  static const char* const views[] = {
+      "view",     "t",          "transpose",    "_unsafe_view",    "expand", "unsqueeze",      "slice",
+      "permute",  "select",     "detach",       "alias",           "unbind", "split",          "split_with_sizes",
+      "squeeze",  "lift_fresh", "view_as_real", "view_as_complex", "unfold", "_reshape_alias", "as_strided",
+      "diagonal", "narrow"};
   const std::string base = op.substr(0, op.find('.'));
   for (const char* v : views)
     if (base == v) return true;

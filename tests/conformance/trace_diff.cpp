@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shows where a model's graph and a recorded trace differ:
-//   trace_diff CONFIG TRACE [--batch N] [--images N] [--size HxW] [--text N] [--dtype T] [--layers N | --whole] [--eager]
+//   trace_diff CONFIG TRACE [--batch N] [--images N] [--size HxW] [--text N] [--dtype T] [--layers N | --whole]
+//   [--eager]
 //              [--all-logits] [--dropout] [--phase P] [--max N] [--list]
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
 #include <cstdio>
@@ -21,27 +22,42 @@ int main(int argc, char** argv) {
   bool list = false;
   for (int i = 1, n = 0; i < argc; ++i) {
     auto is = [&](const char* f) { return std::strcmp(argv[i], f) == 0; };
-    if (is("--batch")) r.batch = std::atoll(argv[++i]);
-    else if (is("--images")) images = std::atoi(argv[++i]);
-    else if (is("--text")) r.text = std::atoll(argv[++i]);
-    else if (is("--size")) std::sscanf(argv[++i], "%ldx%ld", &size.height, &size.width);
-    else if (is("--dtype")) r.dtype = vlmest::parse_dtype(argv[++i]);
-    else if (is("--layers")) r.layers = std::atoi(argv[++i]);
-    else if (is("--whole")) r.layers = std::nullopt;
-    else if (is("--dropout")) r.dropout = true;
-    else if (is("--eager")) r.eager = true;
-    else if (is("--all-logits")) r.all_logits = true;
-    else if (is("--phase")) phase = argv[++i];
-    else if (is("--max")) most = std::atoi(argv[++i]);
-    else if (is("--list")) list = true;
-    else (n++ == 0 ? r.config : file) = argv[i];
+    if (is("--batch"))
+      r.batch = std::atoll(argv[++i]);
+    else if (is("--images"))
+      images = std::atoi(argv[++i]);
+    else if (is("--text"))
+      r.text = std::atoll(argv[++i]);
+    else if (is("--size"))
+      std::sscanf(argv[++i], "%ldx%ld", &size.height, &size.width);
+    else if (is("--dtype"))
+      r.dtype = vlmest::parse_dtype(argv[++i]);
+    else if (is("--layers"))
+      r.layers = std::atoi(argv[++i]);
+    else if (is("--whole"))
+      r.layers = std::nullopt;
+    else if (is("--dropout"))
+      r.dropout = true;
+    else if (is("--eager"))
+      r.eager = true;
+    else if (is("--all-logits"))
+      r.all_logits = true;
+    else if (is("--phase"))
+      phase = argv[++i];
+    else if (is("--max"))
+      most = std::atoi(argv[++i]);
+    else if (is("--list"))
+      list = true;
+    else
+      (n++ == 0 ? r.config : file) = argv[i];
   }
   try {
     r.sequences = {std::vector<vlmest::ImageSize>(static_cast<std::size_t>(images), size)};
     vlmest::Builder b;
     conformance::build(b, r);
     std::vector<conformance::TraceRow> trace;
-    for (auto& t : conformance::is_compact(file) ? conformance::read_compact_trace(file) : conformance::read_trace(file))
+    for (auto& t :
+         conformance::is_compact(file) ? conformance::read_compact_trace(file) : conformance::read_trace(file))
       if (t.phase == phase) trace.push_back(std::move(t));
     const auto rows = conformance::rows_of(b.graph, phase.c_str());
     if (list)
@@ -51,7 +67,8 @@ int main(int argc, char** argv) {
         std::printf(" | %ld %ld %ld\n", g.before, g.after, g.peak);
       }
     const auto c = conformance::compare(rows, trace);
-    std::printf("%s %s: %zu graph ops, %zu trace ops, %zu matched, %zu differences\n", file.c_str(), phase.c_str(), rows.size(), trace.size(), c.matched, c.mismatches.size());
+    std::printf("%s %s: %zu graph ops, %zu trace ops, %zu matched, %zu differences\n", file.c_str(), phase.c_str(),
+                rows.size(), trace.size(), c.matched, c.mismatches.size());
     for (const auto& m : c.mismatches) {
       if (most-- <= 0) break;
       std::printf("  %s\n", m.text().c_str());

@@ -32,7 +32,8 @@ struct Pair {
 /// Everything that a row says, beside the estimate for the same run.
 class Comparison {
  public:
-  explicit Comparison(std::string root) : root_(std::move(root)), device_(vlmest::load_device(root_ + "/models/device/h200-sxm.json")) {}
+  explicit Comparison(std::string root)
+      : root_(std::move(root)), device_(vlmest::load_device(root_ + "/models/device/h200-sxm.json")) {}
 
   void add(const nlohmann::json& file, std::vector<Pair>& out) {
     const bool after_step = file.at("decode_kv_len") == "tokens in the cache after the step";
@@ -64,12 +65,15 @@ class Comparison {
     const vlmest::Estimate e = estimator_(vlm, p, device_);
     const auto& r = e.inference;
     const std::string name = model + " b" + std::to_string(p.batch) + " text " + std::to_string(p.text) + " images " +
-                             std::to_string(p.images) + " " + std::to_string(p.image_height) + "x" + std::to_string(p.image_width) +
+                             std::to_string(p.images) + " " + std::to_string(p.image_height) + "x" +
+                             std::to_string(p.image_width) +
                              (p.attention == vlmest::AttentionKind::eager ? " eager" : "");
     auto pair = [&](const char* quantity, double predicted, std::optional<double> measured) {
       if (measured) out.push_back({name, quantity, predicted, *measured});
     };
-    auto number = [&](const char* key) { return row.contains(key) ? std::optional<double>(row.at(key).get<double>()) : std::nullopt; };
+    auto number = [&](const char* key) {
+      return row.contains(key) ? std::optional<double>(row.at(key).get<double>()) : std::nullopt;
+    };
     auto bytes = [](vlmest::Bytes b) { return static_cast<double>(b.value()); };
     const double base = row.at("alloc_base");
     const bool fresh = base == 0;
@@ -77,7 +81,11 @@ class Comparison {
     // which a fresh one takes for this model; what is beyond them belongs to others.
     const double workspaces = bytes(vlmest::cublas_workspace(device_.sm) + vlmest::cublaslt_workspace());
     const double others = std::max(0.0, base - workspaces);
-    auto own = [&](const char* key) { auto v = number(key); if (v) *v -= others; return v; };
+    auto own = [&](const char* key) {
+      auto v = number(key);
+      if (v) *v -= others;
+      return v;
+    };
     const double weights = row.at("alloc_weights");
 
     pair("parameters", static_cast<double>(e.params.total().value()), number("params"));
@@ -97,7 +105,8 @@ class Comparison {
         if (t.tensor == vlmest::none && t.node == vlmest::none) libraries += t.bytes;
       const vlmest::Graph& g = estimator_.graph();
       const auto& phase = g.phases.front();
-      pair("prefill requested peak", bytes(vlmest::requested_peak(g, phase.first, phase.last).bytes + libraries), number("prefill_requested_peak"));
+      pair("prefill requested peak", bytes(vlmest::requested_peak(g, phase.first, phase.last).bytes + libraries),
+           number("prefill_requested_peak"));
     }
     if (fresh) pair("prefill reserved", bytes(r.prefill.memory.reserved), number("prefill_reserved"));
     pair("prefill kernels", static_cast<double>(r.prefill.work.kernels), number("prefill_kernels"));

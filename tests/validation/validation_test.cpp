@@ -61,6 +61,8 @@ struct Bar {
   std::size_t rows;      ///< at least so many must be there
 };
 
+void PrintTo(const Bar& b, std::ostream* out) { *out << b.quantity; }
+
 class Validation : public testing::TestWithParam<Bar> {};
 
 TEST_P(Validation, IsWithinItsBar) {
@@ -71,16 +73,23 @@ TEST_P(Validation, IsWithinItsBar) {
   EXPECT_LE(s.worst, bar.worst);
 }
 
+// What the library reaches, with little room: a wrong rule shows. The recorder gave each decoded sequence a position of
+// its own, which generate() leaves to the model, so rotary angles count a few FLOPs more there. The requested peak
+// lacks 4 bytes that every fresh process holds (one block of 512), source unknown. What remains of the allocated peak
+// is the allocator's history: which freed block of the calls before the measured one a tensor falls into. The growth of
+// one decode step is small and of that kind where keys and values take a little more than 1 MiB a layer (GLM-4.1V); the
+// peak itself is not.
 INSTANTIATE_TEST_SUITE_P(H200, Validation,
-                         testing::Values(Bar{"parameters", 0, 0, 50}, Bar{"image tokens", 0, 0, 50}, Bar{"sequence", 0, 0, 50},
-                                         Bar{"input bytes", 0, 0, 50}, Bar{"KV bytes", 0, 0, 50}, Bar{"weights", 0.05, 0.05, 24},
-                                         Bar{"prefill FLOPs", 0.1, 1, 40}, Bar{"decode FLOPs", 0.1, 1, 20},
-                                         Bar{"before prefill", 0.05, 0.05, 24}, Bar{"prefill peak", 0.5, 2, 50},
-                                         Bar{"prefill peak - weights", 3, 10, 50},
-                                         Bar{"prefill requested peak", 0.1, 0.5, 24},
-                                         Bar{"prefill reserved", 3, 10, 24}, Bar{"prefill kernels", 5, 10, 24},
-                                         Bar{"decode peak", 0.5, 2, 20}, Bar{"decode peak - before", 10, 50, 40},
-                                         Bar{"prefill peak, all logits", 0.5, 2, 30}),
+                         testing::Values(Bar{"parameters", 0, 0, 53}, Bar{"image tokens", 0, 0, 53},
+                                         Bar{"sequence", 0, 0, 53}, Bar{"input bytes", 0, 0, 53},
+                                         Bar{"KV bytes", 0, 0, 53}, Bar{"weights", 0.0001, 0.01, 27},
+                                         Bar{"prefill FLOPs", 0, 0, 47}, Bar{"decode FLOPs", 0.00001, 0.00001, 23},
+                                         Bar{"before prefill", 0.0001, 0.01, 27},
+                                         Bar{"prefill requested peak", 0.000001, 0.000001, 24},
+                                         Bar{"prefill peak", 0.01, 0.1, 53}, Bar{"prefill peak - weights", 0.1, 2, 53},
+                                         Bar{"prefill peak, all logits", 0.01, 0.1, 43},
+                                         Bar{"prefill reserved", 0.5, 5, 27}, Bar{"prefill kernels", 0, 1.5, 24},
+                                         Bar{"decode peak", 0.01, 0.2, 24}, Bar{"decode peak - before", 1.5, 100, 48}),
                          [](const auto& i) {
                            std::string s = i.param.quantity;
                            for (char& c : s)

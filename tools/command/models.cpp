@@ -2,7 +2,8 @@
 #include <memory>
 
 #include <vlmest/analysis/params.hpp>
-#include <vlmest/json/hf/read.hpp>
+#include <vlmest/json/model.hpp>
+#include <vlmest/nn/inference.hpp>
 
 #include "args.hpp"
 #include "command.hpp"
@@ -30,7 +31,7 @@ int models(const Output& o) {
     Builder b;
     const Plan plan;
     Context c{b, plan};
-    std::visit([&](const auto& family) { make_model(c, family); }, vlm.family);
+    declare_parameters(c, vlm);
     const Parameters p = parameters(b.graph);
     t.rows.push_back({name, vlm.type, show_count(p.total().value()), show_count(p.vision.value()), show_count(p.projector.value()), show_count(p.language.value())});
     list.push_back({{"name", name}, {"family", vlm.type}, {"params", p.total().value()}});

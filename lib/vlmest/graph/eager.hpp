@@ -9,5 +9,6 @@
 #include <vlmest/graph/eager/reduce.hpp>
 #include <vlmest/graph/eager/resample.hpp>
 #include <vlmest/graph/eager/selection.hpp>
+#include <vlmest/graph/eager/spectral.hpp>
 #include <vlmest/graph/eager/view.hpp>
 // IWYU pragma: end_exports

@@ -17,7 +17,7 @@ namespace vlmest {
 /// a kind, but for its own parameters and scopes, which make() creates in the same order in every layer.
 class LayerRepeater {
  public:
-  static constexpr std::size_t max_state = 4;
+  static constexpr std::size_t max_state = 6;
 
   explicit LayerRepeater(Builder& b) : b_(b) {}
 

@@ -78,7 +78,7 @@ inline Value flash_attention(Context& c, const AttentionArgs& a) {
   const DType t = q.dtype();
   const Attention op{.batch = q.size(0), .heads = q.size(2), .kv_heads = k.size(2), .q_len = q.size(1), .kv_len = k.size(1),
                      .head_dim = q.size(3), .v_dim = v.size(3), .causal = a.causal && q.size(1) > 1, .dtype = t,
-                     .backend = AttentionBackend::flash};
+                     .backend = AttentionBackend::flash, .kv_dtype = k.dtype()};
   const std::array<TensorId, 3> outs{c.b.result(t, {op.batch, op.q_len, op.heads, op.v_dim}, "attention"),
                                      c.b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
                                      c.b.result(DType::int64, {2}, "rng_state")};

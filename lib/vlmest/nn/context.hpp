@@ -7,12 +7,15 @@
 
 namespace vlmest {
 
+struct Blocks;
+
 /// What every block needs to build itself: the graph under construction and the choices of the run. A block is a
 /// config aggregate, a `make_…` that declares its parameters in the order in which the framework creates them, and a
 /// `forward` that adds what one call runs.
 struct Context {
   Builder& b;
   const Plan& plan;
+  const Blocks* blocks = nullptr;  ///< what a description adds at certain points (nn/block.hpp)
 
   DType dtype() const { return plan.dtype; }
   bool fused() const { return plan.profile == Profile::fused; }

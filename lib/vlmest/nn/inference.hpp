@@ -5,27 +5,38 @@
 
 namespace vlmest {
 
-/// The cache as decoding up to `seen` tokens leaves it: dense rows of the full length; in a sliding layer the last step's
-/// concatenation, of which all but the first row are kept once the window is full.
+/// The cache as decoding up to `seen` tokens leaves it, with room for one more: dense rows of the full length; in a
+/// sliding layer the last step's concatenation, of which all but the first row are kept once the window is full; whole
+/// pages; or quantised rows and the tokens that wait to be quantised.
 inline void refill(Context& c, Cache& cache, std::int64_t seen) {
+  const KvLayout& kv = c.plan.kv;
   for (auto& l : cache.layers) {
-    if (!l.keys) continue;
-    auto grown = [&](const Value& v, const char* name) {
+    if (!l.keys || l.fixed) continue;
+    const DType stored = l.keys.dtype();
+    const bool paged = kv.kind == KvLayout::Kind::paged && !l.window;
+    const std::int64_t recent = is_grouped(stored) && !paged && !c.fused() ? (seen - l.seen) % kv_residual : 0;
+    auto entry = [&](const Value& v, const char* name, DType t, std::int64_t tokens) {
       Shape s = v.shape();
-      s[2] = l.window ? std::min(seen, *l.window) : seen;
-      Value all = c.b.existing(name, Role::kv_cache, v.dtype(), s);
-      const std::int64_t kept = l.window ? std::min(seen, *l.window - 1) : seen;
-      return eager::slice(std::move(all), 2, s[2] - kept, s[2]);
+      s[2] = tokens;
+      return c.b.existing(name, Role::kv_cache, t, s);
     };
-    if (l.fixed) continue;
+    auto grown = [&](const Value& v, const char* name) {
+      if (paged) return entry(v, name, stored, held_tokens(kv, seen + 1));
+      const std::int64_t tokens = l.window ? std::min(seen, *l.window) : seen - recent;
+      const std::int64_t kept = l.window ? std::min(seen, *l.window - 1) : tokens;
+      return eager::slice(entry(v, name, stored, tokens), 2, tokens - kept, tokens);
+    };
     l.keys = grown(l.keys, "keys");
-    l.values = grown(l.values, "values");
+    if (l.values) l.values = grown(l.values, "values");
+    if (l.scales) l.scales = c.b.existing("scales", Role::kv_cache, l.scales.dtype(), scales_shape(stored, numel(l.keys.shape())));
+    l.recent_keys = recent > 0 ? entry(l.keys, "recent keys", c.dtype(), recent) : Value();
+    l.recent_values = recent > 0 ? entry(l.values, "recent values", c.dtype(), recent) : Value();
     l.seen = seen;
   }
 }
 
-/// Bytes of one cache entry's keys and values, and where its layer stands. A sliding layer's entry is what it keeps, though
-/// the storage behind it may be longer.
+/// Bytes of one cache entry, and where its layer stands. A sliding layer's entry is what it keeps, though the storage
+/// behind it may be longer.
 struct CacheEntry {
   ScopeId scope = 0;
   Bytes bytes{};
@@ -35,9 +46,17 @@ inline std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
   for (const auto& l : cache.layers) {
     if (!l.keys) continue;
     const TensorId owner = c.b.graph.owner(l.keys.id());
-    r.push_back({c.b.graph.tensor(owner).scope, eager::data_bytes(l.keys) + eager::data_bytes(l.values)});
+    Bytes bytes{};
+    for (const Value* v : {&l.keys, &l.values, &l.scales, &l.recent_keys, &l.recent_values}) bytes += eager::data_bytes(*v);
+    r.push_back({c.b.graph.tensor(owner).scope, bytes});
   }
   return r;
+}
+
+/// Declares a model's parameters and buffers and nothing that runs.
+inline void declare_parameters(Context& c, const Vlm& vlm) {
+  std::visit([&](const auto& family) { make_model(c, family); }, vlm.family);
+  make_blocks(c, vlm.blocks);
 }
 
 /// The caches of a build: after the prefill, and after the decode step.
@@ -47,19 +66,29 @@ struct InferenceCaches {
 
 /// Builds one forward over a prompt and one decode step over `decode_kv` tokens into c.b.graph: parameters and inputs,
 /// then the phases "prefill" and "decode". decode_kv counts the new token; 0 leaves the decode out.
-inline InferenceCaches build_inference(Context& c, const Vlm& vlm, const Sequences& s, std::int64_t decode_kv) {
+inline InferenceCaches build_inference(Context& caller, const Vlm& vlm, const Sequences& s, std::int64_t decode_kv) {
   InferenceCaches r;
+  Plan plan = caller.plan;
+  plan.kv = chosen_layout(vlm.kv, plan.kv);
+  check_kv_type(plan.kv.dtype.value_or(plan.dtype));
+  Context c{caller.b, plan};
+  Blocks blocks;
   std::visit(
       [&](const auto& family) {
         auto model = make_model(c, family);
+        if (!vlm.blocks.empty()) {
+          blocks = make_blocks(c, vlm.blocks);
+          c.blocks = &blocks;
+        }
         auto inputs = make_inputs(c, family, s);
         Cache cache = make_cache(family.language);
         c.b.begin_phase("prefill");
         prefill(c, model, inputs, s, cache);
         c.b.end_phase();
+        if (!s.images.empty()) check_all_ran(blocks);
         r.prefill = entries(c, cache);
         if (decode_kv < 1) return;
-        if (decode_kv - 1 != s.seq) refill(c, cache, decode_kv - 1);
+        if (decode_kv - 1 != s.seq || plan.kv.kind == KvLayout::Kind::paged) refill(c, cache, decode_kv - 1);
         const TextInputs next = make_text_inputs(c, s.batch, 1, decode_kv);
         c.b.begin_phase("decode");
         decode(c, model, next, cache);

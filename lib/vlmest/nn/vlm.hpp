@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include <vlmest/nn/block_config.hpp>
 #include <vlmest/nn/family/gemma3.hpp>
 #include <vlmest/nn/family/aya_vision.hpp>
 #include <vlmest/nn/family/blip2.hpp>
@@ -33,6 +36,8 @@ struct Vlm {
   Family family;
   TokenRule tokens;
   ImageSize native;  ///< the image size that is meant where none is given
+  std::vector<BlockConfig> blocks;  ///< what a description adds (nn/block.hpp)
+  std::optional<KvLayout> kv;       ///< how a description keeps keys and values
 };
 
 }  // namespace vlmest

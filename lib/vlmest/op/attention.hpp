@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include <vlmest/op/cost.hpp>
@@ -34,6 +35,7 @@ struct Attention {
   Bytes mask{};  ///< bytes of an explicit mask that the kernel reads
   DType dtype = DType::bf16;
   AttentionBackend backend = AttentionBackend::cudnn;
+  std::optional<DType> kv_dtype{};  ///< keys and values that the kernel dequantises as it reads them
   int kernels = 1;
 };
 
@@ -54,7 +56,7 @@ constexpr Cost cost(const Attention& o) {
   r.flops_causal = flops(Macs(checked_mul(checked_mul(bh, visible_pairs(o.q_len, o.kv_len, o.causal)), dims)));
   const std::int64_t bkv = checked_mul(o.batch, o.kv_heads);
   r.read = size_of(Elements(checked_mul(checked_mul(bh, o.q_len), o.head_dim)), o.dtype) +
-           size_of(Elements(checked_mul(checked_mul(bkv, o.kv_len), dims)), o.dtype) + o.mask;
+           size_of(Elements(checked_mul(checked_mul(bkv, o.kv_len), dims)), o.kv_dtype.value_or(o.dtype)) + o.mask;
   r.written = size_of(Elements(checked_mul(checked_mul(bh, o.q_len), o.v_dim)), o.dtype);
   r.engine = o.dtype == DType::fp32 ? Engine::cuda_core : Engine::tensor_core;
   r.dtype = o.dtype;

@@ -11,7 +11,7 @@ namespace vlmest {
 
 /// A batched discrete Fourier transform over the last `rank` of (at most three) signal axes: what one cuFFT plan runs.
 /// `n` are the logical (real-side) sizes, outermost first, in n[0] … n[rank - 1]; the axis that a real transform halves
-/// is n[rank - 1]. Scaling ("ortho", "forward") is a separate in-place multiplication.
+/// is n[rank - 1].
 struct Fft {
   enum class Kind : std::uint8_t { c2c, r2c, c2r };
   Kind kind = Kind::c2c;
@@ -20,6 +20,11 @@ struct Fft {
   int rank = 2;
   bool inverse = false;       ///< direction of a c2c; r2c is forward, c2r is inverse
   DType dtype = DType::fp32;  ///< of the real and of the imaginary part: fp16, fp32 or fp64
+  bool strided = false;       ///< neighbouring points of an axis are not neighbours in the input
+  bool copied = false;        ///< the input is first made contiguous, because no plan can describe its strides
+  bool scaled = false;        ///< the result is multiplied by the factor of its norm, in place
+
+  constexpr bool operator==(const Fft&) const = default;
 };
 
 constexpr bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }

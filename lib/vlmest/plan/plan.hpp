@@ -23,9 +23,12 @@ enum class Optimizer : std::uint8_t { adamw, adamw_fused, adamw_8bit, sgd, sgd_m
 
 /// How the LLM's keys and values are kept between steps.
 struct KvLayout {
-  enum class Kind : std::uint8_t { dense, paged } kind = Kind::dense;
-  std::int64_t block = 16;       ///< tokens in a page
-  std::optional<DType> dtype;    ///< storage type; the activations' type where not given
+  enum class Kind : std::uint8_t { dense, paged, sliding, mla } kind = Kind::dense;
+  std::int64_t block = 16;          ///< paged: tokens in a page
+  std::int64_t window = 0;          ///< sliding: the newest tokens that every layer keeps
+  std::int64_t latent_dim = 0;      ///< mla: compressed keys and values of a token
+  std::int64_t rope_dim = 0;        ///< mla: rotated key channels that all heads share
+  std::optional<DType> dtype;       ///< storage type; the activations' type where not given
 };
 
 /// Parts of the model that are trained.

@@ -5,6 +5,7 @@
 
 #include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/cache.hpp>
+#include <vlmest/nn/latent_attention.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/mask.hpp>
 #include <vlmest/nn/mlp.hpp>
@@ -30,6 +31,7 @@ struct LlamaConfig {
   Activation activation = Activation::silu;
   std::optional<std::int64_t> window;  ///< sliding window of the layers named in `sliding`
   std::vector<bool> sliding;           ///< per layer; empty: none
+  std::optional<LatentAttention> latent;  ///< in the place of key and value heads
 };
 
 struct LlamaLayer {
@@ -37,6 +39,7 @@ struct LlamaLayer {
   ScopeId attention_scope = 0;
   Linear q, k, v, o;
   RmsNorm q_norm, k_norm;
+  LatentModules latent;
   GatedMlp mlp;
   RmsNorm input_norm, post_attention_norm;
 };
@@ -55,6 +58,12 @@ struct LlamaDecoder {
 inline void make_llama_attention(Context& c, const LlamaConfig& g, LlamaLayer& l) {
   Module a(c, "self_attn");
   l.attention_scope = a.scope;
+  if (g.latent) {
+    l.q = make_linear(c, "q_proj", g.hidden, checked_mul(g.heads, checked_add(g.head_dim, g.latent->rope_dim)), false);
+    l.latent = make_latent(c, *g.latent, g.hidden, g.heads, g.head_dim);
+    l.o = make_linear(c, "o_proj", checked_mul(g.heads, g.head_dim), g.hidden, g.o_bias);
+    return;
+  }
   l.q = make_linear(c, "q_proj", g.hidden, checked_mul(g.heads, g.head_dim), g.qkv_bias);
   l.k = make_linear(c, "k_proj", g.hidden, checked_mul(g.kv_heads, g.head_dim), g.qkv_bias);
   l.v = make_linear(c, "v_proj", g.hidden, checked_mul(g.kv_heads, g.head_dim), g.qkv_bias);
@@ -89,7 +98,7 @@ inline LlamaDecoder make_decoder(Context& c, const LlamaConfig& g) {
   d.layers.reserve(static_cast<std::size_t>(g.layers));
   for (std::int64_t i = 0; i < g.layers; ++i) d.layers.push_back(make_llama_layer(c, g, static_cast<std::int32_t>(i)));
   d.norm = make_rms_norm(c, "norm", g.hidden);
-  d.rope = make_rope(c, "rotary_emb", g.head_dim);
+  d.rope = make_rope(c, "rotary_emb", g.latent ? g.latent->rope_dim : g.head_dim);
   return d;
 }
 
@@ -107,17 +116,24 @@ inline Attended self_attention(Context& c, const LlamaConfig& g, const LlamaLaye
   using namespace eager;
   InScope in(c.b, l.attention_scope);
   const std::int64_t batch = x.size(0), tokens = x.size(1);
+  const std::int64_t channels = g.latent ? checked_add(g.head_dim, g.latent->rope_dim) : g.head_dim;  // of a query head
   auto heads = [&](const Linear& p, const RmsNorm* norm) {
-    Value y = view(forward(c, p, x), {batch, tokens, -1, g.head_dim});
+    Value y = view(forward(c, p, x), {batch, tokens, -1, channels});
     if (norm) y = forward(c, *norm, std::move(y));
     return transpose(std::move(y), 1, 2);
   };
   Value q = heads(l.q, g.qk_norm ? &l.q_norm : nullptr);
-  Value k = heads(l.k, g.qk_norm ? &l.k_norm : nullptr);
-  Value v = heads(l.v, nullptr);
-  apply_rope(c, q, k, positions);
-  update(c, cache, k, v);
-  Attended a = attend(c, {q, k, v, mask, true});
+  Value k, v;
+  Attended a;
+  if (g.latent) {
+    a = latent_attention(c, *g.latent, l.latent, std::move(q), x, mask, positions, cache);
+  } else {
+    k = heads(l.k, g.qk_norm ? &l.k_norm : nullptr);
+    v = heads(l.v, nullptr);
+    apply_rope(c, q, k, positions);
+    update(c, cache, k, v);
+    a = attend(c, {q, k, v, mask, true});
+  }
   a.out = reshape(a.out, {batch, tokens, -1});
   a.out = forward(c, l.o, a.out);
   return a;

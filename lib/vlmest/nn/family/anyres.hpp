@@ -96,7 +96,8 @@ inline Value pack_features(Value newline, const Value& features, const Value& si
   Value base = select(features, 0, 0);
   Value x = slice(features, 0, 1, features.size(0));
   to_host(size);
-  x = view(x, {l.tile_grid.rows, l.tile_grid.cols, l.patches.rows, l.patches.cols, -1});
+  const Grid tile = feature_grid(l);
+  x = view(x, {l.tile_grid.rows, l.tile_grid.cols, tile.rows, tile.cols, -1});
   x = contiguous(permute(x, {4, 0, 2, 1, 3}));
   x = flatten(flatten(x, 1, 2), 2, 3);
   to_host(size);
@@ -154,7 +155,8 @@ std::vector<Value> anyres_features(Context& c, const AnyresModel<Family>& m, con
     selected = hidden_state(tower, g.feature_layers.front());
   }
   if (g.drop_first) selected = slice(selected, 1, 1, selected.size(1));
-  const std::vector<Value> features = split(forward(c, m.projector, selected), tiles, 0);
+  selected = insert_after_tower(c, std::move(selected));
+  const std::vector<Value> features = split(insert_after_projector(c, forward(c, m.projector, selected)), tiles, 0);
   std::vector<Value> packed;
   for (std::size_t i = 0; i < n; ++i)
     packed.push_back(pack_features(Value(c.b, m.newline), features[i], sizes[i], s.images[i]));

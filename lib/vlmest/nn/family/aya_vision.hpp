@@ -70,7 +70,8 @@ inline Value image_features(Context& c, const AyaVisionModel& m, const Value& pi
   Value selected = hidden_state(tower, g.feature_layer);
   if (g.drop_first) selected = slice(selected, 1, 1, selected.size(1));
   if (g.layer_list) selected = cat(std::span<Value>(&selected, 1), -1);
-  return flatten(forward(c, m.projector, selected), 1, 2);
+  selected = insert_after_tower(c, std::move(selected));
+  return insert_after_projector(c, flatten(forward(c, m.projector, selected), 1, 2));
 }
 
 /// AyaVisionForConditionalGeneration.forward over a fresh cache.

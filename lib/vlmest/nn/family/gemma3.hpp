@@ -77,7 +77,7 @@ inline Value prefill(Context& c, const Gemma3Model& m, const GemmaInputs& in, co
     if (in.pixels) {
       {
         TowerOutput tower = forward(c, m.vision, {in.pixels, s.images});
-        features = forward(c, m.projector, tower.last);
+        features = insert_after_projector(c, forward(c, m.projector, insert_after_tower(c, tower.last)));
       }
       ids.placeholders = placeholder_mask(c, in.text.ids);
       embeds = masked_scatter(embeds, ids.placeholders, features);

@@ -106,12 +106,13 @@ inline Value image_features(Context& c, const InternVlModel& m, const Value& pix
   TowerOutput tower = forward(c, m.vision, {pixels, s.images, layer != -1});
   Value x = layer == -1 ? tower.last : hidden_state(tower, layer);
   x = slice(x, 1, 1, x.size(1));
+  x = insert_after_tower(c, std::move(x));
   const std::int64_t tiles = x.size(0), side = m.config->vision.image_size / m.config->vision.patch_size;
   x = view(x, {tiles, side, side, -1});
   x = pixel_shuffle(x, merge);
   x = view(x, {tiles, -1, x.size(3)});
   x = forward(c, m, m.projector, x);
-  return x;
+  return insert_after_projector(c, std::move(x));
 }
 
 /// modeling_internvl.py, InternVLForConditionalGeneration.forward over a fresh cache.

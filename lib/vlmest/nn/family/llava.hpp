@@ -84,7 +84,8 @@ inline std::vector<Value> image_features(Context& c, const LlavaModel& m, const 
     for (auto l : g.feature_layers) pool.push_back(pick(l));
     selected = cat(pool, -1);
   }
-  Value features = forward(c, m.projector, selected);
+  selected = insert_after_tower(c, std::move(selected));
+  Value features = insert_after_projector(c, forward(c, m.projector, selected));
   if (!inputs.image_sizes) return unbind(std::move(features), 0);
   return split_by_image(squeeze(std::move(features), 0), inputs.image_sizes, s.images);
 }

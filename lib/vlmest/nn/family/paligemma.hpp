@@ -69,8 +69,9 @@ inline Value prefill(Context& c, const PaliGemmaModel& m, const GemmaInputs& in,
     if (in.pixels) {
       {
         TowerOutput tower = forward(c, m.vision, {in.pixels, s.images});
+        Value selected = insert_after_tower(c, tower.last);
         InScope p(c.b, m.projector_scope);
-        features = forward(c, m.projector, tower.last);
+        features = insert_after_projector(c, forward(c, m.projector, selected));
       }
       ids.placeholders = placeholder_mask(c, in.text.ids);
       embeds = masked_scatter(embeds, ids.placeholders, features);

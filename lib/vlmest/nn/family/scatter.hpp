@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/block.hpp>
 #include <vlmest/nn/decoder/decoder.hpp>
 #include <vlmest/nn/sequence.hpp>
 #include <vlmest/nn/vision/tower.hpp>

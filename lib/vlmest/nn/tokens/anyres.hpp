@@ -46,7 +46,7 @@ constexpr Grid unpad(Grid features, ImageSize image) {
 /// The any-resolution part that LLaVA-NeXT and LLaVA-OneVision share: canvas, tiles (the whole picture once more as
 /// the first) and the unpadded feature grid; `llm_tokens` stays open.
 inline ImageLayout anyres(ImageSize image, const std::vector<ImageSize>& pinpoints, std::int64_t image_size,
-                          std::int64_t patch_size, bool class_token, FeatureSelect select) {
+                          std::int64_t patch_size, bool class_token, FeatureSelect select, Grid features = {}) {
   check(image);
   ImageLayout r;
   r.patches = square_patches(image_size, patch_size);
@@ -62,7 +62,9 @@ inline ImageLayout anyres(ImageSize image, const std::vector<ImageSize>& pinpoin
                 "give multiples of " + std::to_string(image_size));
   r.tile_grid = {r.resized.height / image_size, r.resized.width / image_size};
   r.tiles = 1 + r.tile_grid.count();
-  r.unpadded = unpad({r.tile_grid.rows * r.patches.rows, r.tile_grid.cols * r.patches.cols}, image);
+  r.features = features;
+  const Grid tile = feature_grid(r);
+  r.unpadded = unpad({r.tile_grid.rows * tile.rows, r.tile_grid.cols * tile.cols}, image);
   r.kept = r.unpadded;
   return r;
 }

@@ -29,6 +29,7 @@ struct ImageLayout {
   std::int64_t tiles = 1;          ///< batch entries of the vision tower: tiles, thumbnail and padding tiles
   Grid tile_grid{1, 1};            ///< tiles that cover the canvas, without the thumbnail
   Grid patches;                    ///< tower patches of one tile
+  Grid features;                   ///< features of one tile where a block resamples them (nn/block.hpp); else empty
   std::int64_t tower_tokens = 0;   ///< tower tokens of one tile, class token included
   /// Placeholder positions in the LLM's sequence, each for one image feature (newline features included). Mllama's
   /// single placeholder receives none: its features reach the LLM through cross_tokens only.
@@ -39,6 +40,9 @@ struct ImageLayout {
   Grid kept;                       ///< the same after the bilinear shrink of LLaVA-OneVision; else equal to `unpadded`
   constexpr bool operator==(const ImageLayout&) const = default;
 };
+
+/// Features of one tile: one per patch, unless a block resamples them.
+constexpr Grid feature_grid(const ImageLayout& l) { return l.features.count() > 0 ? l.features : l.patches; }
 
 namespace tokens {
 

@@ -11,6 +11,7 @@ struct Llava {
   std::int64_t patch_size = 14;
   bool class_token = true;  ///< CLIP has one, SigLIP does not
   FeatureSelect select = FeatureSelect::drop_first;
+  Grid features;  ///< of one tile where a block resamples them
 };
 
 /// transformers 5.17 processing_llava.py, LlavaProcessor.replace_image_token.
@@ -20,7 +21,9 @@ constexpr ImageLayout layout(const Llava& r, ImageSize image) {
   l.resized = {r.image_size, r.image_size};
   l.patches = square_patches(r.image_size, r.patch_size);
   l.tower_tokens = l.patches.count() + (r.class_token ? 1 : 0);
+  l.features = r.features;
   l.llm_tokens = l.tower_tokens - (r.select == FeatureSelect::drop_first ? 1 : 0);
+  if (l.features.count() > 0) l.llm_tokens = checked_add(l.llm_tokens, l.features.count() - l.patches.count());
   return l;
 }
 

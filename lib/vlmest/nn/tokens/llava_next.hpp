@@ -13,12 +13,13 @@ struct LlavaNext {
   bool class_token = true;
   FeatureSelect select = FeatureSelect::drop_first;
   std::vector<ImageSize> pinpoints{{336, 672}, {672, 336}, {672, 672}, {1008, 336}, {336, 1008}};
+  Grid features;  ///< of one tile where a block resamples them
 };
 
 /// transformers 5.17 processing_llava_next.py, _get_number_of_features; modeling_llava_next.py, pack_image_features.
 inline ImageLayout layout(const LlavaNext& r, ImageSize image) {
-  auto l = anyres(image, r.pinpoints, r.image_size, r.patch_size, r.class_token, r.select);
-  l.llm_tokens = l.patches.count() + l.kept.count() + l.kept.rows;
+  auto l = anyres(image, r.pinpoints, r.image_size, r.patch_size, r.class_token, r.select, r.features);
+  l.llm_tokens = feature_grid(l).count() + l.kept.count() + l.kept.rows;
   return l;
 }
 

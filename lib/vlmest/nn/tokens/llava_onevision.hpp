@@ -27,6 +27,7 @@ struct LlavaOnevision {
   /// `batch_num_images` is absent or ones) and none of them when it gets a list per prompt, like from chat templates.
   bool tile_several = true;
   std::vector<ImageSize> pinpoints = square_pinpoints(384, 6);
+  Grid features;  ///< of one tile where a block resamples them
 };
 
 /// One tile and one newline feature: a picture among several in a prompt.
@@ -37,24 +38,26 @@ constexpr ImageLayout untiled_layout(const LlavaOnevision& r, ImageSize image) {
   l.resized = {r.image_size, r.image_size};
   l.patches = square_patches(r.image_size, r.patch_size);
   l.tower_tokens = l.patches.count() + (r.class_token ? 1 : 0);
+  l.features = r.features;
   l.llm_tokens = l.tower_tokens - (r.select == FeatureSelect::drop_first ? 1 : 0) + 1;
+  if (l.features.count() > 0) l.llm_tokens += l.features.count() - l.patches.count();
   return l;
 }
 
 /// transformers 5.17 processing_llava_onevision.py, _get_unpadded_features; modeling_llava_onevision.py,
 /// pack_image_features.
 inline ImageLayout layout(const LlavaOnevision& r, ImageSize image) {
-  auto l = anyres(image, r.pinpoints, r.image_size, r.patch_size, r.class_token, r.select);
+  auto l = anyres(image, r.pinpoints, r.image_size, r.patch_size, r.class_token, r.select, r.features);
   check("anyres_max", r.max_tiles);
   const double ratio = std::sqrt(static_cast<double>(l.unpadded.count()) /
-                                 static_cast<double>(r.max_tiles * l.patches.count()));
+                                 static_cast<double>(r.max_tiles * feature_grid(l).count()));
   if (ratio > 1.1) {
     l.kept = {to_int(floor_div(static_cast<double>(l.unpadded.rows), ratio)),
               to_int(floor_div(static_cast<double>(l.unpadded.cols), ratio))};
     if (l.kept.count() == 0)
       throw Error("image size", "the features of this picture shrink to nothing", "use a less extreme aspect ratio");
   }
-  l.llm_tokens = l.patches.count() + l.kept.count() + l.kept.rows;
+  l.llm_tokens = feature_grid(l).count() + l.kept.count() + l.kept.rows;
   return l;
 }
 

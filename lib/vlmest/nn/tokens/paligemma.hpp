@@ -10,6 +10,7 @@ namespace vlmest::tokens {
 struct PaliGemma {
   std::int64_t image_size = 224;
   std::int64_t patch_size = 14;
+  Grid features;  ///< where a block resamples them
 };
 
 /// transformers 5.17 processing_paligemma.py, replace_image_token.
@@ -18,7 +19,9 @@ constexpr ImageLayout layout(const PaliGemma& r, ImageSize image) {
   ImageLayout l;
   l.resized = {r.image_size, r.image_size};
   l.patches = square_patches(r.image_size, r.patch_size);
-  l.tower_tokens = l.llm_tokens = l.patches.count();
+  l.features = r.features;
+  l.tower_tokens = l.patches.count();
+  l.llm_tokens = feature_grid(l).count();
   return l;
 }
 

@@ -169,8 +169,10 @@ inline TowerOutput forward(Context& c, const ClipTower& t, const TowerInput& inp
   if (input.keep_hidden_states) out.hidden_states.push_back(x);
   out.last = x;
   LayerRepeater repeat(c.b);
+  std::size_t layer = 0;
   for (const auto& l : t.layers) {
     out.last = repeat({0, l.scope, first_parameter(l)}, out.last, {}, [&](const Value& h) { return forward(c, l, h, t.config->heads); });
+    out.last = insert_after_layer(c, layer++, std::move(out.last), 1);
     if (input.keep_hidden_states) out.hidden_states.push_back(out.last);
   }
   out.pooled = forward(c, t.post_norm, select(out.last, 1, 0));

@@ -218,8 +218,10 @@ inline TowerOutput forward(Context& c, const InternVitTower& t, const TowerInput
   if (input.keep_hidden_states) out.hidden_states.push_back(embedded);
   Value x = embedded;
   LayerRepeater repeat(c.b);
+  std::size_t layer = 0;
   for (const auto& l : t.layers) {
     x = repeat({0, l.scope, l.q.weight}, x, {}, [&](const Value& h) { return forward(c, *t.config, l, h); });
+    x = insert_after_layer(c, layer++, std::move(x), 1);
     if (input.keep_hidden_states) out.hidden_states.push_back(x);
   }
   if (!t.config->mean_pooling) x = forward(c, t.norm, x);

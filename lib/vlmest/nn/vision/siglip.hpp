@@ -170,8 +170,10 @@ inline TowerOutput forward(Context& c, const SiglipTower& t, const TowerInput& i
   if (input.keep_hidden_states) out.hidden_states.push_back(x);
   Value last = x;
   LayerRepeater repeat(c.b);
+  std::size_t layer = 0;
   for (const auto& l : t.layers) {
     last = repeat({0, l.scope, first_parameter(l)}, last, {}, [&](const Value& h) { return forward(c, l, h, t.config->heads); });
+    last = insert_after_layer(c, layer++, std::move(last), 0);
     if (input.keep_hidden_states) out.hidden_states.push_back(last);
   }
   out.last = forward(c, t.post_norm, last);

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include <vlmest/nn/block.hpp>
 #include <vlmest/nn/context.hpp>
 #include <vlmest/nn/tokens/image.hpp>
 

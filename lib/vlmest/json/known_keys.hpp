@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <vlmest/json/reader.hpp>
+#include <vlmest/unit/nearest.hpp>
+
+namespace vlmest::json {
+
+/// "did you mean X? known: a, b, c".
+inline std::string known_words(std::string_view word, std::span<const std::string_view> known) {
+  std::string all;
+  for (const auto k : known) all += (all.empty() ? "" : ", ") + std::string(k);
+  const std::string_view near = nearest(word, known);
+  return (near.empty() ? "" : "did you mean '" + std::string(near) + "'? ") + "known: " + (all.empty() ? "none" : all);
+}
+
+/// Throws Error naming the first key of r that is none of the known ones.
+inline void only_keys(const Reader& r, std::span<const std::string_view> known) {
+  for (const auto& [key, value] : r.value().items()) {
+    bool found = false;
+    for (const auto k : known) found = found || k == key;
+    if (!found) r.fail(key.substr(0, 64).c_str(), "unknown key", known_words(key, known));
+  }
+}
+inline void only_keys(const Reader& r, std::initializer_list<std::string_view> known) {
+  only_keys(r, std::span<const std::string_view>(known.begin(), known.size()));
+}
+
+/// The place of a word in a list; throws Error for another one.
+inline std::size_t one_of(const Reader& r, const char* key, const std::string& word, std::span<const std::string_view> known) {
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (known[i] == word) return i;
+  r.fail(key, word.empty() ? "missing" : "unknown '" + word.substr(0, 64) + "'", known_words(word, known));
+}
+
+/// [rows, cols] under a key that must be there.
+inline std::pair<std::int64_t, std::int64_t> pair_required(const Reader& r, const char* key, std::int64_t high) {
+  const bool list = r.given(key) && r.value()[key].is_array() && r.value()[key].size() == 2;
+  if (!list) r.fail(key, r.given(key) ? "expected two integers" : "missing", "give two positive integers, like [24, 24]");
+  const auto l = r.integers(key, {});
+  for (const auto n : l)
+    if (n < 1 || n > high) r.fail(key, "must lie between 1 and " + std::to_string(high), "give two positive integers, like [24, 24]");
+  return {l[0], l[1]};
+}
+
+}  // namespace vlmest::json

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include <vlmest/nn/context.hpp>
+
+namespace vlmest {
+
+/// Keys and values of one decoder layer, [B, kv_heads, tokens, head_dim] each (cache_utils.py, DynamicLayer and
+/// DynamicSlidingWindowLayer), or as the run's KvLayout keeps them (nn/kv_cache_steps.hpp).
+struct CacheLayer {
+  Value keys;
+  Value values;
+  Value window_on_device;  ///< a sliding layer's window, which it copies to the device when it is first used
+  std::optional<std::int64_t> window;
+  std::int64_t seen = 0;  ///< tokens that have passed, kept or not
+  bool fixed = false;     ///< written once and never extended (cross-attention)
+  Value scales;           ///< of a quantised layer: the scales (and zero points) of keys and values
+  Value recent_keys;      ///< of a group-quantised layer: the newest tokens, still in the activations' type
+  Value recent_values;
+};
+
+/// The cache of a decoder, one entry per layer that has one.
+struct Cache {
+  std::vector<CacheLayer> layers;
+};
+
+/// Appends `fresh` to `kept` (or to nothing) by concatenation; the result is a cache entry.
+inline Value append(Context& c, const Value& kept, const Value& fresh, const char* label) {
+  using namespace eager;
+  Value all;
+  if (!kept) {
+    Value empty = from_host(c.b, Shape{0}, fresh.dtype());
+    all = cat(std::move(empty), fresh, -2);
+  } else {
+    all = cat(kept, fresh, -2);
+  }
+  c.b.label(all, label, Role::kv_cache);
+  return all;
+}
+
+/// The window of a sliding layer, copied to the device when it is first used.
+inline void send_window(Context& c, CacheLayer& layer) {
+  if (!layer.window || layer.window_on_device) return;
+  const TensorId size = c.b.result(DType::int64, Shape{}, "sliding_window");
+  c.b.emit("_to_copy", HostSync{Bytes(8)}, {}, std::array<TensorId, 1>{size});
+  layer.window_on_device = Value(c.b, size);
+}
+
+/// Appends by concatenation: old and new buffers are alive together until the entry is rebound. A sliding layer hands
+/// out the full concatenation and keeps its last window - 1 tokens.
+inline void update_dense(Context& c, CacheLayer& layer, Value& k, Value& v) {
+  using namespace eager;
+  layer.seen += k.size(2);
+  send_window(c, layer);
+  Value keys = append(c, layer.keys, k, "keys");
+  if (!layer.window) layer.keys = keys;
+  Value values = append(c, layer.values, v, "values");
+  if (layer.window) {
+    const std::int64_t keep = *layer.window - 1;
+    layer.keys = slice(keys, -2, std::max<std::int64_t>(0, keys.size(2) - keep), keys.size(2));
+    layer.values = slice(values, -2, std::max<std::int64_t>(0, values.size(2) - keep), values.size(2));
+  } else {
+    layer.values = values;
+  }
+  k = std::move(keys);
+  v = std::move(values);
+}
+
+}  // namespace vlmest
