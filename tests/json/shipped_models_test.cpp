@@ -71,7 +71,8 @@ void walk(const Json& object, const Json& described, const std::string& path, Vi
   const Json& properties = described["properties"];
   visit(path, object, properties);
   for (const auto& [key, value] : object.items())
-    if (value.is_object() && properties.contains(key)) walk(value, resolve(properties[key], value), path + "/" + key, visit);
+    if (value.is_object() && properties.contains(key))
+      walk(value, resolve(properties[key], value), path + "/" + key, visit);
 }
 
 /// What can be told apart of an estimate, or why there is none.
@@ -153,8 +154,10 @@ TEST_P(ShippedModel, IsWrittenOut) {
 template <class Visit>
 void leaves(const Json& object, const std::string& pointer, Visit visit) {
   for (const auto& [key, value] : object.items()) {
-    if (value.is_object()) leaves(value, pointer + "/" + key, visit);
-    else visit(pointer + "/" + key);
+    if (value.is_object())
+      leaves(value, pointer + "/" + key, visit);
+    else
+      visit(pointer + "/" + key);
   }
 }
 
@@ -179,7 +182,8 @@ TEST_P(ShippedModel, IsReadToTheLastKey) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ShippedModel, testing::ValuesIn(names()), [](const auto& model) {
   std::string s = model.param;
-  std::replace_if(s.begin(), s.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+  std::replace_if(
+      s.begin(), s.end(), [](char c) { return c == '-' || c == '.'; }, '_');
   return s;
 });
 
@@ -207,15 +211,16 @@ TEST(DescriptionSchema, DefaultsAreThoseOfTheReader) {
   std::set<const Json*> tried;
   for (const auto& name : names()) {
     const Json doc = document(name);
-    walk(doc["model"], family(doc["model"]), "/model", [&](const std::string& path, const Json& object, const Json& properties) {
-      for (const auto& [key, property] : properties.items()) {
-        if (!property.contains("default") || !object.contains(key) || !tried.insert(&property).second) continue;
-        Json absent = doc, set = doc;
-        absent[Json::json_pointer(path)].erase(key);
-        set[Json::json_pointer(path)][key] = property["default"];
-        EXPECT_EQ(outcome(absent), outcome(set)) << name << path << "/" << key;
-      }
-    });
+    walk(doc["model"], family(doc["model"]), "/model",
+         [&](const std::string& path, const Json& object, const Json& properties) {
+           for (const auto& [key, property] : properties.items()) {
+             if (!property.contains("default") || !object.contains(key) || !tried.insert(&property).second) continue;
+             Json absent = doc, set = doc;
+             absent[Json::json_pointer(path)].erase(key);
+             set[Json::json_pointer(path)][key] = property["default"];
+             EXPECT_EQ(outcome(absent), outcome(set)) << name << path << "/" << key;
+           }
+         });
   }
   EXPECT_GT(tried.size(), 200u);
 }
@@ -229,7 +234,8 @@ std::set<std::string> known(const Json& doc, const std::string& where) {
   } catch (const Error& e) {
     EXPECT_EQ(e.where, where);
     const auto from = e.hint.find("known: ");
-    if (from == std::string::npos) ADD_FAILURE() << e.hint;
+    if (from == std::string::npos)
+      ADD_FAILURE() << e.hint;
     else {
       std::istringstream list(e.hint.substr(from + 7));
       for (std::string w; list >> w;) words.insert(w.substr(0, w.find(',')));

@@ -12,12 +12,10 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 
 #ifdef VLMEST_PROGRAM
 namespace {
@@ -103,23 +101,48 @@ TEST(Usage, UnknownWordsAreToldTheNearestOne) {
 
 TEST(Usage, WordsOfAListAreToldTheNearestOne) {
   refused(model + "--dtype bf17", 2, "--dtype: 'bf17' is not one of bf16, fp16, fp32", "did you mean bf16?");
-  refused(model + "--attention sdpaa", 2, "--attention: 'sdpaa' is not one of eager, sdpa, flash", "did you mean sdpa?");
-  refused(model + "--freeze visio", 2, "--freeze: 'visio' is not one of vision, projector, language", "did you mean vision?");
+  refused(model + "--attention sdpaa", 2, "--attention: 'sdpaa' is not one of eager, sdpa, flash",
+          "did you mean sdpa?");
+  refused(model + "--freeze visio", 2, "--freeze: 'visio' is not one of vision, projector, language",
+          "did you mean vision?");
   refused(model + "--phase inferense", 2, "--phase: inferense not in {inference,train,all}", "did you mean inference?");
   refused(model + "--format jsno", 2, "--format: 'jsno' is not one of text, json, markdown, csv", "did you mean json?");
   refused(model + "--color alwys", 2, "--color: alwys not in {auto,always,never}", "did you mean always?");
   refused(model + "--fail-on ooom", 2, "--fail-on: ooom not in {oom}", "did you mean oom?");
   refused(model + "--optimizer adamv", 2,
-          "--optimizer: 'adamv' is not one of adamw, adamw-fused, adamw-8bit, sgd, sgd-momentum, adafactor", "did you mean adamw?");
-  refused(model + "--weights int9", 2, "--weights: 'int9' is not one of bf16, fp16, fp8, int8, int4, nf4", "did you mean int8?");
-  refused(model + "--dtype zzzzzzzzz", 2, "--dtype: 'zzzzzzzzz' is not one of bf16, fp16, fp32", "see 'vlmest estimate --help'");
+          "--optimizer: 'adamv' is not one of adamw, adamw-fused, adamw-8bit, sgd, sgd-momentum, adafactor",
+          "did you mean adamw?");
+  refused(model + "--weights int9", 2, "--weights: 'int9' is not one of bf16, fp16, fp8, int8, int4, nf4",
+          "did you mean int8?");
+  refused(model + "--dtype zzzzzzzzz", 2, "--dtype: 'zzzzzzzzz' is not one of bf16, fp16, fp32",
+          "see 'vlmest estimate --help'");
 }
 
 TEST(Usage, WrongValues) {
-  for (const char* flag : {"--batch 0", "--batch -1", "--batch x", "--batch 1.5", "--batch 99999999999999999999", "--seq 0", "--text -1",
-                           "--images -1", "--images 5000", "--new-tokens 0", "--top -1", "--image-size 3", "--image-size 3x", "--image-size 0x3",
-                           "--image-size 3x4x5", "--image-size axb", "--kv fp7", "--profile torch", "--logits some", "--seq 100 --text 3",
-                           "--batch", "--config", "--batch 1 --batch 2", "--gradient-accumulation 0"}) {
+  for (const char* flag : {"--batch 0",
+                           "--batch -1",
+                           "--batch x",
+                           "--batch 1.5",
+                           "--batch 99999999999999999999",
+                           "--seq 0",
+                           "--text -1",
+                           "--images -1",
+                           "--images 5000",
+                           "--new-tokens 0",
+                           "--top -1",
+                           "--image-size 3",
+                           "--image-size 3x",
+                           "--image-size 0x3",
+                           "--image-size 3x4x5",
+                           "--image-size axb",
+                           "--kv fp7",
+                           "--profile torch",
+                           "--logits some",
+                           "--seq 100 --text 3",
+                           "--batch",
+                           "--config",
+                           "--batch 1 --batch 2",
+                           "--gradient-accumulation 0"}) {
     const Called r = run(model + flag);
     EXPECT_EQ(r.code, 2) << flag;
     EXPECT_EQ(r.out, "") << flag;
@@ -138,21 +161,27 @@ TEST(Usage, NothingOrNoModel) {
 }
 
 TEST(Usage, FlagsThatContradictTheModel) {
-  refused(model + "--seq 10", 2, "--seq: 10 tokens, but the images alone need 2928", "raise --seq, or give fewer or smaller images");
+  refused(model + "--seq 10", 2, "--seq: 10 tokens, but the images alone need 2928",
+          "raise --seq, or give fewer or smaller images");
   refused(model + "--images 0 --text 0", 2, "--seq: the sequence is empty", "give at least one text token or image");
 }
 
 // --- inputs that cannot be used: exit code 3
 
 TEST(Inputs, UnknownNamesAreToldTheNearestOne) {
-  refused("--config llava-nxt-7b", 3, "llava-nxt-7b: no such model or file", "did you mean llava-next-7b? 'vlmest models' shows all");
+  refused("--config llava-nxt-7b", 3, "llava-nxt-7b: no such model or file",
+          "did you mean llava-next-7b? 'vlmest models' shows all");
   refused("--config llava-nxt-7b.json", 3, "llava-nxt-7b.json: no such model or file",
           "did you mean llava-next-7b? 'vlmest models' shows all");
-  refused("--config /nowhere/llava-next-7b", 3, "/nowhere/llava-next-7b: no such model or file", "see 'vlmest models' for the shipped ones");
-  refused(model + "--device h20-sxm", 3, "--device: unknown device 'h20-sxm'", "did you mean h200-sxm? 'vlmest devices' shows all");
-  refused("op --device qqqqqqqq", 3, "--device: unknown device 'qqqqqqqq'", "see 'vlmest devices' for the shipped ones", "[]");
+  refused("--config /nowhere/llava-next-7b", 3, "/nowhere/llava-next-7b: no such model or file",
+          "see 'vlmest models' for the shipped ones");
+  refused(model + "--device h20-sxm", 3, "--device: unknown device 'h20-sxm'",
+          "did you mean h200-sxm? 'vlmest devices' shows all");
+  refused("op --device qqqqqqqq", 3, "--device: unknown device 'qqqqqqqq'", "see 'vlmest devices' for the shipped ones",
+          "[]");
   refused("op /nowhere/ops.json", 3, "/nowhere/ops.json: cannot be read", "check the path and its permissions");
-  refused(model + "--output /nowhere/report", 3, "--output: cannot write /nowhere/report", "check the folder and its permissions");
+  refused(model + "--output /nowhere/report", 3, "--output: cannot write /nowhere/report",
+          "check the folder and its permissions");
   const Folder f;
   refused("--config '" + f.path.string() + "'", 3, f.path.string() + ": the folder holds no config.json",
           "name a file, or the folder of a checkpoint");
@@ -161,8 +190,10 @@ TEST(Inputs, UnknownNamesAreToldTheNearestOne) {
 TEST(Inputs, UnknownFamiliesAreToldTheKnownOnes) {
   const Called r = run("--config -", R"({"model_type": "llava_previous"})");
   EXPECT_EQ(r.code, 3);
-  EXPECT_EQ(r.err.rfind("error: standard input.model_type: unknown type 'llava_previous'\nhint: known: ", 0), 0u) << r.err;
-  for (const char* word : {"llava_next", "qwen2_5_vl", "mllama", "blip-2", "docs/reference"}) EXPECT_NE(r.err.find(word), std::string::npos) << word;
+  EXPECT_EQ(r.err.rfind("error: standard input.model_type: unknown type 'llava_previous'\nhint: known: ", 0), 0u)
+      << r.err;
+  for (const char* word : {"llava_next", "qwen2_5_vl", "mllama", "blip-2", "docs/reference"})
+    EXPECT_NE(r.err.find(word), std::string::npos) << word;
 }
 
 /// One line says where and what, one what to do; a broken document never gets further.
@@ -173,27 +204,41 @@ TEST(Inputs, BrokenDocuments) {
     EXPECT_NE(s.find(from), std::string::npos) << from;
     return s.replace(s.find(from), from.size(), to);
   };
-  const std::vector<std::string> texts{
-      "", " \n", "{", "nonsense", "[]", "7", "null", "\"llava\"", "{}", "{\"model\": 3}", "{\"model\": {}}", "{\"model_type\": 7}",
-      std::string("\0\1\2\3", 4), "\xff\xfe{}", std::string(100000, '['), "{\"a\":" + std::string(5000, '{'), whole + "x",
-      whole.substr(0, whole.size() / 2),
-      damaged("\"hidden_size\": 4096", "\"hidden_size\": 0"),
-      damaged("\"hidden_size\": 4096", "\"hidden_size\": -4096"),
-      damaged("\"hidden_size\": 4096", "\"hidden_size\": \"4096\""),
-      damaged("\"hidden_size\": 4096", "\"hidden_size\": 4096.5"),
-      damaged("\"hidden_size\": 4096", "\"hidden_size\": 1e400"),
-      damaged("\"hidden_size\": 4096", "\"hidden_size\": 99999999999999999999"),
-      damaged("\"hidden_size\": 4096", "\"hidden_size\": 4611686018427387904"),
-      damaged("\"hidden_size\": 4096", "\"hidden_size\": [4096]"),
-      damaged("\"num_hidden_layers\": 32", "\"num_hidden_layers\": 1000000000"),
-      damaged("\"num_attention_heads\": 32", "\"num_attention_heads\": 31"),
-      damaged("\"num_key_value_heads\": 32", "\"num_key_value_heads\": 5"),
-      damaged("\"num_attention_heads\": 16", "\"num_attention_heads\": 15"),
-      damaged("\"patch_size\": 14", "\"patch_size\": 1000"),
-      damaged("\"vision_feature_layer\": -2", "\"vision_feature_layer\": 99"),
-      damaged("[336, 672]", "[336, 671]"),
-      damaged("\"hidden_act\": \"silu\"", "\"hidden_act\": \"sigh\""),
-      damaged("\"source\"", "\"sauce\"")};
+  const std::vector<std::string> texts{"",
+                                       " \n",
+                                       "{",
+                                       "nonsense",
+                                       "[]",
+                                       "7",
+                                       "null",
+                                       "\"llava\"",
+                                       "{}",
+                                       "{\"model\": 3}",
+                                       "{\"model\": {}}",
+                                       "{\"model_type\": 7}",
+                                       std::string("\0\1\2\3", 4),
+                                       "\xff\xfe{}",
+                                       std::string(100000, '['),
+                                       "{\"a\":" + std::string(5000, '{'),
+                                       whole + "x",
+                                       whole.substr(0, whole.size() / 2),
+                                       damaged("\"hidden_size\": 4096", "\"hidden_size\": 0"),
+                                       damaged("\"hidden_size\": 4096", "\"hidden_size\": -4096"),
+                                       damaged("\"hidden_size\": 4096", "\"hidden_size\": \"4096\""),
+                                       damaged("\"hidden_size\": 4096", "\"hidden_size\": 4096.5"),
+                                       damaged("\"hidden_size\": 4096", "\"hidden_size\": 1e400"),
+                                       damaged("\"hidden_size\": 4096", "\"hidden_size\": 99999999999999999999"),
+                                       damaged("\"hidden_size\": 4096", "\"hidden_size\": 4611686018427387904"),
+                                       damaged("\"hidden_size\": 4096", "\"hidden_size\": [4096]"),
+                                       damaged("\"num_hidden_layers\": 32", "\"num_hidden_layers\": 1000000000"),
+                                       damaged("\"num_attention_heads\": 32", "\"num_attention_heads\": 31"),
+                                       damaged("\"num_key_value_heads\": 32", "\"num_key_value_heads\": 5"),
+                                       damaged("\"num_attention_heads\": 16", "\"num_attention_heads\": 15"),
+                                       damaged("\"patch_size\": 14", "\"patch_size\": 1000"),
+                                       damaged("\"vision_feature_layer\": -2", "\"vision_feature_layer\": 99"),
+                                       damaged("[336, 672]", "[336, 671]"),
+                                       damaged("\"hidden_act\": \"silu\"", "\"hidden_act\": \"sigh\""),
+                                       damaged("\"source\"", "\"sauce\"")};
   for (const auto& text : texts) {
     const Called r = run("--config -", text);
     const std::string shown = text.substr(0, 60);
@@ -207,11 +252,13 @@ TEST(Inputs, BrokenDocuments) {
 
 TEST(Inputs, ErrorsNameFileAndKey) {
   const Folder f;
-  const std::string bad = R"({"model_type": "llava_next", "text_config": {"model_type": "llama", "num_attention_heads": 33}})";
+  const std::string bad =
+      R"({"model_type": "llava_next", "text_config": {"model_type": "llama", "num_attention_heads": 33}})";
   f.write("checkpoint/config.json", bad);
   f.write("mine.json", bad);
   const std::string folder = "'" + f.path.string() + "/checkpoint'", file = "'" + f.path.string() + "/mine.json'";
-  EXPECT_NE(run("--config " + folder).err.find("checkpoint/config.json.text_config.num_attention_heads: "), std::string::npos);
+  EXPECT_NE(run("--config " + folder).err.find("checkpoint/config.json.text_config.num_attention_heads: "),
+            std::string::npos);
   EXPECT_EQ(run("--config " + file).err.rfind("error: mine.json.text_config.num_attention_heads: ", 0), 0u);
 }
 
@@ -235,13 +282,16 @@ TEST(Models, AreFoundByNameFileFolderAndInput) {
   Json named = Json::parse(expected);
   named["model"]["name"] = "my-model";
   EXPECT_EQ(Json::parse(good("--config '" + (f.path / "my-model").string() + "' --json")), named);
-  EXPECT_EQ(Json::parse(good("--config config.json --json", "", "cd '" + (f.path / "my-model").string() + "' &&"))["inference"],
+  EXPECT_EQ(Json::parse(
+                good("--config config.json --json", "", "cd '" + (f.path / "my-model").string() + "' &&"))["inference"],
             named["inference"]);
   EXPECT_EQ(Json::parse(good("--config - --json", config))["inference"], named["inference"]);
 
   // A file in the way of a shipped name wins.
   f.write("llava-next-7b.json", slurp(shipped.parent_path() / "smolvlm-256m.json"));
-  EXPECT_EQ(Json::parse(good("--config llava-next-7b.json --json", "", "cd '" + f.path.string() + "' &&"))["model"]["name"], "smolvlm-256m");
+  EXPECT_EQ(
+      Json::parse(good("--config llava-next-7b.json --json", "", "cd '" + f.path.string() + "' &&"))["model"]["name"],
+      "smolvlm-256m");
 }
 
 TEST(Models, ShippedOnesMayBeElsewhere) {
@@ -268,7 +318,8 @@ TEST(Devices, AreFoundByNameFileAndInput) {
 TEST(Lists, NameWhatIsShipped) {
   for (const std::string kind : {"model", "device"}) {
     std::set<std::string> files;
-    for (const auto& e : fs::directory_iterator(fs::path(VLMEST_SOURCE_DIR) / "models" / (kind == "model" ? "vlm" : "device")))
+    for (const auto& e :
+         fs::directory_iterator(fs::path(VLMEST_SOURCE_DIR) / "models" / (kind == "model" ? "vlm" : "device")))
       if (e.path().extension() == ".json") files.insert(e.path().stem().string());
     std::set<std::string> listed;
     const Json list = Json::parse(good(kind + "s --json"));
@@ -285,7 +336,8 @@ TEST(Lists, NameWhatIsShipped) {
   }
   const Json models = Json::parse(good("models --json"));
   for (const auto& m : models["items"]) {
-    const Json doc = Json::parse(slurp(fs::path(VLMEST_SOURCE_DIR) / "models" / "vlm" / (m["name"].get<std::string>() + ".json")));
+    const Json doc =
+        Json::parse(slurp(fs::path(VLMEST_SOURCE_DIR) / "models" / "vlm" / (m["name"].get<std::string>() + ".json")));
     EXPECT_EQ(m["params"], doc["expect"]["params"]) << m;
     EXPECT_EQ(m["family"], doc["model"]["model_type"]) << m;
   }
@@ -302,17 +354,42 @@ TEST(Output, HelpAndVersion) {
     EXPECT_NE(good(command + " --help").find("Usage: "), std::string::npos) << command;
   }
   const std::string estimate = good("estimate --help");
-  for (const char* flag : {"--config", "--device", "--batch", "--seq", "--text", "--images", "--image-size", "--new-tokens", "--phase", "--dtype",
-                           "--amp", "--weights", "--kv", "--attention", "--profile", "--logits", "--optimizer", "--freeze",
-                           "--gradient-accumulation", "--per-layer", "--top", "--fail-on", "--format", "--json", "--output", "--color"})
+  for (const char* flag : {"--config",
+                           "--device",
+                           "--batch",
+                           "--seq",
+                           "--text",
+                           "--images",
+                           "--image-size",
+                           "--new-tokens",
+                           "--phase",
+                           "--dtype",
+                           "--amp",
+                           "--weights",
+                           "--kv",
+                           "--attention",
+                           "--profile",
+                           "--logits",
+                           "--optimizer",
+                           "--freeze",
+                           "--gradient-accumulation",
+                           "--per-layer",
+                           "--top",
+                           "--fail-on",
+                           "--format",
+                           "--json",
+                           "--output",
+                           "--color"})
     EXPECT_NE(estimate.find("  " + std::string(flag)), std::string::npos) << flag;
 }
 
 TEST(Output, Formats) {
-  const std::string text = good(model), markdown = good(model + "--format markdown"), csv = good(model + "--format csv");
+  const std::string text = good(model), markdown = good(model + "--format markdown"),
+                    csv = good(model + "--format csv");
   EXPECT_EQ(good(model + "--format text"), text);
   EXPECT_EQ(text.rfind("fits: peak ", 0), 0u);
-  for (const char* part : {"\n  component ", "\n  vision ", "\n  prefill ", "\n  decode at ", "\npeak of ", "model.language_model.layers.0-31"})
+  for (const char* part : {"\n  component ", "\n  vision ", "\n  prefill ", "\n  decode at ", "\npeak of ",
+                           "model.language_model.layers.0-31"})
     EXPECT_NE(text.find(part), std::string::npos) << part;
   EXPECT_EQ(markdown.rfind("# llava-next-7b\n\n**fits: ", 0), 0u);
   EXPECT_NE(markdown.find("\n|---|---:|"), std::string::npos);
@@ -348,7 +425,8 @@ TEST(Output, GoesToAFile) {
 }
 
 TEST(Output, IsTheSameEveryTime) {
-  for (const std::string arguments : {"", "--json --per-layer", "--format markdown --batch 3", "--format csv --images 2 --image-size 500x333"})
+  for (const std::string arguments :
+       {"", "--json --per-layer", "--format markdown --batch 3", "--format csv --images 2 --image-size 500x333"})
     EXPECT_EQ(good(model + arguments), good(model + arguments, "", "cd / && LC_ALL=C TZ=Asia/Tokyo")) << arguments;
 }
 
@@ -356,11 +434,13 @@ TEST(Output, IsTheSameEveryTime) {
 std::string on_terminal(const std::string& arguments, const std::string& before) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) return "no terminal";
-  const std::string command = before + " '" VLMEST_PROGRAM "' " + arguments + " </dev/null >'" + ptsname(terminal) + "' 2>&1";
+  const std::string command =
+      before + " '" VLMEST_PROGRAM "' " + arguments + " </dev/null >'" + ptsname(terminal) + "' 2>&1";
   std::FILE* pipe = popen(command.c_str(), "r");
   std::string text;
   char buffer[4096];
-  for (ssize_t n = 0; (n = read(terminal, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+  for (ssize_t n = 0; (n = read(terminal, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(n));
   EXPECT_EQ(pclose(pipe), 0);
   close(terminal);
   return text;
@@ -403,9 +483,12 @@ void has(const Json& o, const std::string& types) {
     const std::string type = entry.substr(entry.find(':') + 1);
     ASSERT_TRUE(o.contains(key)) << entry;
     const Json& v = o[key];
-    if (type == "int") EXPECT_TRUE(v.is_number_integer()) << entry << " is " << v;
-    else if (type == "number") EXPECT_TRUE(v.is_number()) << entry << " is " << v;
-    else EXPECT_EQ(v.type_name(), type) << entry;
+    if (type == "int")
+      EXPECT_TRUE(v.is_number_integer()) << entry << " is " << v;
+    else if (type == "number")
+      EXPECT_TRUE(v.is_number()) << entry << " is " << v;
+    else
+      EXPECT_EQ(v.type_name(), type) << entry;
     EXPECT_FALSE(v.is_number() && v < 0) << entry << " is " << v;
     const bool known = v == "compute" || v == "memory" || v == "launch" || v == "network";
     EXPECT_TRUE(key.back() != "bound" || known) << v;
@@ -414,26 +497,34 @@ void has(const Json& o, const std::string& types) {
 
 TEST(EstimateJson, HasWhatOthersRead) {
   const Json e = Json::parse(good(model + "--json --per-layer"));
-  has(e, "/schema_version:int /model/name:string /model/family:string /model/params/total:int /model/params/vision:int "
-         "/model/params/projector:int /model/params/language:int /model/trainable:int /inputs/batch:int /inputs/seq:int "
-         "/inputs/text_tokens:int /inputs/image_tokens:int /inputs/images:int /inputs/image_size/0:int /inputs/image_size/1:int "
-         "/device/name:string /device/memory_bytes:int /inference/weights_bytes:int /inference/kv_cache_bytes:int "
-         "/inference/fft_bytes:int /inference/prefill/peak_bytes:int /inference/prefill/reserved_bytes:int "
-         "/inference/prefill/flops:int /inference/prefill/flops_causal:int /inference/prefill/gpu_ms:number "
-         "/inference/prefill/wall_ms:number /inference/prefill/kernels:int /inference/prefill/bound:string "
-         "/inference/decode/kv_len:int /inference/decode/peak_bytes:int /inference/decode/flops:int /inference/decode/gpu_ms:number "
-         "/inference/decode/wall_ms:number /inference/decode/kernels:int /inference/decode/bound:string "
-         "/inference/decode/tokens_per_s:number /inference/peak/phase:string /inference/peak/bytes:int /inference/peak/tensors:array "
-         "/inference/fits:boolean /training/weights_bytes:int /training/gradients_bytes:int /training/optimizer_bytes:int /layers:array");
+  has(e,
+      "/schema_version:int /model/name:string /model/family:string /model/params/total:int /model/params/vision:int "
+      "/model/params/projector:int /model/params/language:int /model/trainable:int /inputs/batch:int /inputs/seq:int "
+      "/inputs/text_tokens:int /inputs/image_tokens:int /inputs/images:int /inputs/image_size/0:int "
+      "/inputs/image_size/1:int "
+      "/device/name:string /device/memory_bytes:int /inference/weights_bytes:int /inference/kv_cache_bytes:int "
+      "/inference/fft_bytes:int /inference/prefill/peak_bytes:int /inference/prefill/reserved_bytes:int "
+      "/inference/prefill/flops:int /inference/prefill/flops_causal:int /inference/prefill/gpu_ms:number "
+      "/inference/prefill/wall_ms:number /inference/prefill/kernels:int /inference/prefill/bound:string "
+      "/inference/decode/kv_len:int /inference/decode/peak_bytes:int /inference/decode/flops:int "
+      "/inference/decode/gpu_ms:number "
+      "/inference/decode/wall_ms:number /inference/decode/kernels:int /inference/decode/bound:string "
+      "/inference/decode/tokens_per_s:number /inference/peak/phase:string /inference/peak/bytes:int "
+      "/inference/peak/tensors:array "
+      "/inference/fits:boolean /training/weights_bytes:int /training/gradients_bytes:int /training/optimizer_bytes:int "
+      "/layers:array");
   for (const auto& t : e["inference"]["peak"]["tensors"])
     has(t, "/name:string /scope:string /role:string /shape:array /dtype:string /bytes:int");
   for (const auto& l : e["layers"])
-    has(l, "/scope:string /params:int /weights_bytes:int /kv_bytes:int /fft_bytes:int /flops_forward:int /forward_us:number "
-           "/intensity:number /bound:string");
+    has(l,
+        "/scope:string /params:int /weights_bytes:int /kv_bytes:int /fft_bytes:int /flops_forward:int "
+        "/forward_us:number "
+        "/intensity:number /bound:string");
   EXPECT_EQ(e["schema_version"], 1);
   EXPECT_EQ(e["model"]["name"], "llava-next-7b");
   EXPECT_EQ(e["model"]["family"], "llava_next");
-  EXPECT_EQ(e["model"]["params"], Json({{"total", 7063431168}, {"vision", 303507456}, {"projector", 20983808}, {"language", 6738939904}}));
+  EXPECT_EQ(e["model"]["params"],
+            Json({{"total", 7063431168}, {"vision", 303507456}, {"projector", 20983808}, {"language", 6738939904}}));
   EXPECT_EQ(e["model"]["trainable"], 7063431168);
   EXPECT_EQ(e["device"]["name"], "h200-sxm");
 }
@@ -467,10 +558,20 @@ TEST(EstimateJson, AddsUp) {
 
 TEST(EstimateJson, FollowsTheFlags) {
   const auto inputs = [](const std::string& flags) { return Json::parse(good(model + "--json " + flags))["inputs"]; };
-  EXPECT_EQ(inputs(""), Json({{"batch", 1}, {"seq", 3184}, {"text_tokens", 256}, {"image_tokens", 2928}, {"images", 1}, {"image_size", {672, 672}}}));
-  EXPECT_EQ(inputs("--batch 8 --seq 4096"),
-            Json({{"batch", 8}, {"seq", 4096}, {"text_tokens", 1168}, {"image_tokens", 2928}, {"images", 1}, {"image_size", {672, 672}}}));
-  EXPECT_EQ(inputs("--text 100 --images 2 --image-size 336x336")["image_tokens"], 2 * inputs("--image-size 336x336")["image_tokens"].get<int>());
+  EXPECT_EQ(inputs(""), Json({{"batch", 1},
+                              {"seq", 3184},
+                              {"text_tokens", 256},
+                              {"image_tokens", 2928},
+                              {"images", 1},
+                              {"image_size", {672, 672}}}));
+  EXPECT_EQ(inputs("--batch 8 --seq 4096"), Json({{"batch", 8},
+                                                  {"seq", 4096},
+                                                  {"text_tokens", 1168},
+                                                  {"image_tokens", 2928},
+                                                  {"images", 1},
+                                                  {"image_size", {672, 672}}}));
+  EXPECT_EQ(inputs("--text 100 --images 2 --image-size 336x336")["image_tokens"],
+            2 * inputs("--image-size 336x336")["image_tokens"].get<int>());
   EXPECT_EQ(inputs("--text 7 --images 0")["seq"], 7);
   EXPECT_EQ(inputs("--image-size 336x672")["image_size"], Json({336, 672}));
   const Json base = Json::parse(good(model + "--json"));
@@ -485,11 +586,14 @@ TEST(EstimateJson, FollowsTheFlags) {
   EXPECT_EQ(Json::parse(good(model + "--json --freeze vision --freeze language"))["model"]["trainable"], 20983808);
   const Json fp32 = Json::parse(good(model + "--json --dtype fp32"));
   EXPECT_EQ(fp32["inference"]["kv_cache_bytes"], 2 * base["inference"]["kv_cache_bytes"].get<std::int64_t>());
-  EXPECT_GT(Json::parse(good(model + "--json --logits all"))["inference"]["prefill"]["flops"], base["inference"]["prefill"]["flops"]);
-  EXPECT_LT(Json::parse(good(model + "--json --profile fused"))["inference"]["prefill"]["kernels"], base["inference"]["prefill"]["kernels"]);
+  EXPECT_GT(Json::parse(good(model + "--json --logits all"))["inference"]["prefill"]["flops"],
+            base["inference"]["prefill"]["flops"]);
+  EXPECT_LT(Json::parse(good(model + "--json --profile fused"))["inference"]["prefill"]["kernels"],
+            base["inference"]["prefill"]["kernels"]);
   EXPECT_GT(Json::parse(good(model + "--json --attention eager"))["inference"]["prefill"]["peak_bytes"],
             base["inference"]["prefill"]["peak_bytes"]);
-  EXPECT_LT(Json::parse(good(model + "--json --weights int4"))["inference"]["weights_bytes"], base["inference"]["weights_bytes"]);
+  EXPECT_LT(Json::parse(good(model + "--json --weights int4"))["inference"]["weights_bytes"],
+            base["inference"]["weights_bytes"]);
 }
 
 // --- single operations
@@ -514,10 +618,13 @@ TEST(Op, ListInSameListOut) {
   for (std::size_t i = 0; i < in.size(); ++i) {
     SCOPED_TRACE(in[i].dump());
     for (const auto& [key, value] : in[i].items()) EXPECT_EQ(out[i][key], value);
-    has(out[i], "/time_us:number /flops:int /bytes_read:int /bytes_written:int /output_bytes:int /workspace_bytes:int /peak_bytes:int "
-                "/intensity:number /bound:string");
+    has(out[i],
+        "/time_us:number /flops:int /bytes_read:int /bytes_written:int /output_bytes:int /workspace_bytes:int "
+        "/peak_bytes:int "
+        "/intensity:number /bound:string");
     EXPECT_GT(out[i]["time_us"], 0);
-    EXPECT_GE(out[i]["peak_bytes"], out[i]["output_bytes"].get<std::int64_t>() + out[i]["workspace_bytes"].get<std::int64_t>());
+    EXPECT_GE(out[i]["peak_bytes"],
+              out[i]["output_bytes"].get<std::int64_t>() + out[i]["workspace_bytes"].get<std::int64_t>());
   }
   EXPECT_EQ(out[0]["flops"], 2ll * 4096 * 11008 * 4096);
   EXPECT_EQ(out[0]["output_bytes"], 2ll * 4096 * 11008);
@@ -543,8 +650,10 @@ TEST(Op, RefusesWhatItCannotCost) {
       {"[{\"op\": \"linear\", \"m\": 8, \"n\": 8, \"k\": 0}]", "error: standard input[0].k: "},
       {"[{\"op\": \"linear\", \"m\": 8, \"n\": 8, \"k\": \"8\"}]", "error: standard input[0].k: expected an integer\n"},
       {"[{\"op\": \"silu\", \"elements\": 8, \"dtype\": \"bf17\"}]", "error: standard input[0].dtype: "},
-      {"[{\"op\": \"softmax\", \"elements\": 8}]", "error: standard input[0].elements: is no multiple of the width 4096\n"},
-      {"[{\"op\": \"sdpa\", \"heads\": 3, \"kv_heads\": 2, \"q_len\": 4, \"head_dim\": 8}]", "error: standard input[0].kv_heads: "},
+      {"[{\"op\": \"softmax\", \"elements\": 8}]",
+       "error: standard input[0].elements: is no multiple of the width 4096\n"},
+      {"[{\"op\": \"sdpa\", \"heads\": 3, \"kv_heads\": 2, \"q_len\": 4, \"head_dim\": 8}]",
+       "error: standard input[0].kv_heads: "},
       {"[3]", "error: standard input[0]: expected an object\n"},
       {"", "error: standard input: the file is empty\n"},
       {"[{]", "error: standard input: not JSON at line 1, column "}};
@@ -561,9 +670,13 @@ TEST(Op, RefusesWhatItCannotCost) {
 
 TEST(Completion, ScriptsNameCommandsFlagsAndModels) {
   const std::string bash = good("completion bash"), zsh = good("completion zsh"), fish = good("completion fish");
-  for (const char* word : {"estimate", "op", "models", "devices", "completion", "--config", "--image-size", "--fail-on"}) {
+  for (const char* word :
+       {"estimate", "op", "models", "devices", "completion", "--config", "--image-size", "--fail-on"}) {
     EXPECT_NE(bash.find(word), std::string::npos) << word;
-    EXPECT_NE(fish.find(std::string(word).starts_with("--") ? "-l " + std::string(word + 2) : "-a " + std::string(word)), std::string::npos) << word;
+    EXPECT_NE(
+        fish.find(std::string(word).starts_with("--") ? "-l " + std::string(word + 2) : "-a " + std::string(word)),
+        std::string::npos)
+        << word;
   }
   EXPECT_EQ(zsh.rfind("#compdef vlmest\n", 0), 0u);
 }
@@ -573,15 +686,18 @@ TEST(Completion, WorksInBash) {
   if (std::system("bash -c true >/dev/null 2>&1") != 0) GTEST_SKIP() << "no bash";
   const auto offers = [](const std::string& words, int at) {
     const Folder f;
-    const std::string script = good("completion bash") + "vlmest() { '" VLMEST_PROGRAM "' \"$@\"; }\nCOMP_WORDS=(" + words +
-                               ")\nCOMP_CWORD=" + std::to_string(at) + "\n_vlmest\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
+    const std::string script = good("completion bash") + "vlmest() { '" VLMEST_PROGRAM "' \"$@\"; }\nCOMP_WORDS=(" +
+                               words + ")\nCOMP_CWORD=" + std::to_string(at) +
+                               "\n_vlmest\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
     const std::string command = "bash '" + f.write("script", script) + "' 2>&1";
     std::FILE* pipe = popen(command.c_str(), "r");
     std::set<std::string> words_offered;
     std::string line;
     for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) {
-      if (c != '\n') line += static_cast<char>(c);
-      else words_offered.insert(std::exchange(line, {}));
+      if (c != '\n')
+        line += static_cast<char>(c);
+      else
+        words_offered.insert(std::exchange(line, {}));
     }
     EXPECT_EQ(pclose(pipe), 0);
     return words_offered;
