@@ -18,6 +18,7 @@ struct CacheLayer {
   Value window_on_device;  ///< a sliding layer's window, which it copies to the device when it is first used
   std::optional<std::int64_t> window;
   std::int64_t seen = 0;  ///< tokens that have passed, kept or not
+  bool off = false;       ///< use_cache=False: keys and values are only passed through
   bool fixed = false;     ///< written once and never extended (cross-attention)
 };
 
@@ -30,6 +31,7 @@ struct Cache {
 /// out the full concatenation and keeps its last window - 1 tokens.
 inline void update(Context& c, CacheLayer& layer, Value& k, Value& v) {
   using namespace eager;
+  if (layer.off) return;
   layer.seen += k.size(2);
   if (layer.window && !layer.window_on_device) {
     const TensorId size = c.b.result(DType::int64, Shape{}, "sliding_window");

@@ -13,6 +13,7 @@ namespace vlmest {
 struct Context {
   Builder& b;
   const Plan& plan;
+  const Value* labels = nullptr;  ///< token ids[B, S] that a training forward computes its loss against
 
   DType dtype() const { return plan.dtype; }
   bool fused() const { return plan.profile == Profile::fused; }
