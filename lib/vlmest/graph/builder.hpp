@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <vlmest/graph/graph.hpp>
 
@@ -41,6 +43,36 @@ class Value {
   TensorId id_ = none;
 };
 
+/// Where the gradient of a tensor flows to: the recorded call that made it, or a parameter that collects it. Shape and
+/// type are the tensor's, to which a gradient is summed and cast before it is handed on.
+struct GradEdge {
+  std::int32_t call = none;   ///< none: nowhere
+  std::int32_t output = 0;    ///< which result of that call
+  TensorId parameter = none;
+  Shape shape;
+  DType dtype = DType::bf16;
+  explicit operator bool() const { return call != none || parameter != none; }
+};
+
+/// One call of a backward function: gradients of the results come in (an empty Value where none flows), gradients of
+/// the inputs go out.
+struct Gradients {
+  std::vector<Value> in;
+  std::vector<Value> out;
+  std::vector<bool> wanted;
+  bool wants(std::size_t i) const { return wanted[i]; }
+};
+
+/// A differentiable call of the forward pass, with what it saved captured in `run` (torch autograd's Node).
+struct GradCall {
+  const char* name = "";
+  ScopeId scope = 0;
+  std::int32_t outputs = 1;
+  std::int32_t holders = 0;  ///< results and later calls that need it
+  std::vector<GradEdge> inputs;
+  std::function<void(Gradients&)> run;
+};
+
 /// Records a forward pass as it would run: tensors with their owners, nodes in order, scopes. Holds the graph under
 /// construction and the reference counts of its storages.
 class Builder {
@@ -48,6 +80,7 @@ class Builder {
   Graph graph;
 
   void clear() {
+    tape.clear(); grad_call_.clear(); grad_output_.clear(); handles_.clear(); forgotten_.clear(); grad_enabled_ = tracking_ = false;
     graph.tensors.clear(); graph.nodes.clear(); graph.edges.clear(); graph.scratch.clear();
     graph.phases.clear(); graph.scopes.resize(1); refs_.clear(); scope_ = 0;
   }
@@ -88,6 +121,7 @@ class Builder {
   /// Starts a node; outputs follow, then inputs are attached by the caller through emit().
   NodeId emit(const char* name, Op op, std::span<const TensorId> in, std::span<const TensorId> out,
               std::initializer_list<Bytes> scratch = {}) {
+    if (tracking_) forget();
     Node n{.op = std::move(op), .name = name, .scope = scope_};
     n.first_edge = static_cast<std::int32_t>(graph.edges.size());
     n.first_scratch = static_cast<std::int32_t>(graph.scratch.size());
@@ -114,13 +148,71 @@ class Builder {
   }
 
   void begin_phase(const char* name) { graph.phases.push_back({name, now(), now()}); }
-  void end_phase() { graph.phases.back().last = now(); }
+  void end_phase() {
+    if (tracking_) forget();
+    graph.phases.back().last = now();
+  }
   NodeId now() const { return static_cast<NodeId>(graph.nodes.size()); }
 
-  void retain(TensorId id) { ++refs_[static_cast<std::size_t>(graph.owner(id))]; }
+  void retain(TensorId id) {
+    ++refs_[static_cast<std::size_t>(graph.owner(id))];
+    if (tracking_) ++handle(id);
+  }
   void release(TensorId id) {
     const auto o = static_cast<std::size_t>(graph.owner(id));
     if (--refs_[o] == 0) graph.tensors[o].dies = now();
+    if (tracking_ && --handle(id) == 0) drop_history(id);
+  }
+
+  // ---- autograd
+  bool grad_enabled() const { return grad_enabled_; }
+  void enable_grad(bool on) {
+    grad_enabled_ = on;
+    tracking_ = tracking_ || on;
+  }
+  /// Under a dispatch mode (as recorders use) torch does not accumulate in place.
+  bool observed = false;
+  /// A parameter that collects a gradient.
+  void require_grad(TensorId parameter) { grad_slot(parameter) = leaf; }
+  bool needs_grad(TensorId id) const {
+    return grad_enabled_ && static_cast<std::size_t>(id) < grad_call_.size() && grad_call_[static_cast<std::size_t>(id)] != none;
+  }
+  GradEdge edge(const Value& v) const {
+    if (!v || !needs_grad(v.id())) return {};
+    const auto i = static_cast<std::size_t>(v.id());
+    const Tensor& t = graph.tensor(v.id());
+    if (grad_call_[i] == leaf) return {none, 0, v.id(), t.shape, t.dtype};
+    return {grad_call_[i], grad_output_[i], none, t.shape, t.dtype};
+  }
+  /// Notes that `outputs` were made by a differentiable call.
+  void differentiable(GradCall call, std::span<const Value> outputs) {
+    call.scope = scope_;
+    call.outputs = static_cast<std::int32_t>(outputs.size());
+    const auto at = static_cast<std::int32_t>(tape.size());
+    std::int32_t n = 0;
+    for (const Value& o : outputs) {
+      grad_slot(o.id()) = at;
+      grad_output_[static_cast<std::size_t>(o.id())] = n++;
+    }
+    call.holders = static_cast<std::int32_t>(outputs.size());
+    for (const auto& e : call.inputs)
+      if (e.call != none) ++tape[static_cast<std::size_t>(e.call)].holders;
+    tape.push_back(std::move(call));
+  }
+  /// Results that nothing refers to any more need their calls no longer; a call that nothing needs takes with it what it
+  /// saved and its hold on earlier calls. Waits for the next op, because an op drops its inputs before it is recorded.
+  void forget() {
+    while (!forgotten_.empty()) {
+      const auto at = static_cast<std::size_t>(forgotten_.back());
+      forgotten_.pop_back();
+      if (at >= tape.size()) continue;
+      GradCall& c = tape[at];
+      if (--c.holders > 0) continue;
+      const auto run = std::move(c.run);
+      c.run = nullptr;
+      for (const auto& e : c.inputs)
+        if (e.call != none) forgotten_.push_back(e.call);
+    }
   }
 
   // ---- for copying recorded layers (graph/repeat.hpp)
@@ -143,8 +235,47 @@ class Builder {
     return add_tensor("", role, dtype, shape, strides, owner, Elements{});
   }
 
+  static constexpr std::int32_t leaf = -2;
+  std::int32_t& grad_slot(TensorId id) {
+    if (static_cast<std::size_t>(id) >= grad_call_.size()) {
+      grad_call_.resize(static_cast<std::size_t>(id) + 1, none);
+      grad_output_.resize(static_cast<std::size_t>(id) + 1, 0);
+    }
+    return grad_call_[static_cast<std::size_t>(id)];
+  }
+
   std::vector<std::int32_t> refs_;
+  std::int32_t& handle(TensorId id) {
+    if (static_cast<std::size_t>(id) >= handles_.size()) handles_.resize(graph.tensors.size(), 0);
+    return handles_[static_cast<std::size_t>(id)];
+  }
+  void drop_history(TensorId id) {
+    if (static_cast<std::size_t>(id) >= grad_call_.size()) return;
+    std::int32_t& call = grad_call_[static_cast<std::size_t>(id)];
+    if (call < 0) return;
+    forgotten_.push_back(std::exchange(call, none));
+  }
+
+  std::vector<std::int32_t> grad_call_, grad_output_, handles_, forgotten_;
+  bool grad_enabled_ = false, tracking_ = false;
   ScopeId scope_ = 0;
+
+ public:
+  /// The differentiable calls so far, in order. Last, because what they saved counts in refs_.
+  std::vector<GradCall> tape;
+};
+
+/// torch.no_grad() for as long as it lives.
+class NoGrad {
+ public:
+  explicit NoGrad(Builder& b) : b_(b), before_(b.grad_enabled()) { b.enable_grad(false); }
+  ~NoGrad() { b_.enable_grad(before_); }
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  Builder& b_;
+  bool before_;
 };
 
 inline Value::Value(Builder& b, TensorId id) : b_(&b), id_(id) { b.retain(id); }

@@ -82,6 +82,7 @@ class LayerRepeater {
     return s.shape == t.shape && s.strides == t.strides && s.dtype == t.dtype;
   }
   const Template* find(const Layer& layer, const Value& x, std::span<Value* const> state) const {
+    if (b_.grad_enabled()) return nullptr;  // every layer saves for its own backward
     for (const auto& t : templates_) {
       bool ok = t.layer.kind == layer.kind && t.states == state.size() && alike(t.x, x.id());
       for (std::size_t i = 0; ok && i < state.size(); ++i) ok = alike(t.before[i], state[i]->id()) && t.holders[i] == holders(*state[i]);

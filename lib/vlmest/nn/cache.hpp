@@ -10,6 +10,7 @@ namespace vlmest {
 /// Takes the keys and values of new tokens into a layer's entry as the run's KvLayout says, and makes of k and v what
 /// attention sees. A cross-attention entry is always dense.
 inline void update(Context& c, CacheLayer& layer, Value& k, Value& v) {
+  if (layer.off) return;
   const KvLayout& kv = c.plan.kv;
   const DType stored = kv.dtype.value_or(k.dtype());
   if (layer.fixed) return update_dense(c, layer, k, v);

@@ -34,7 +34,7 @@ inline TextInputs make_text_inputs(Context& c, std::int64_t batch, std::int64_t 
 /// hidden[:, -keep:, :] of the last positions, or all of them.
 inline Value kept_positions(const Value& hidden, Logits logits) {
   const std::int64_t n = hidden.size(1);
-  return logits == Logits::all ? eager::slice(hidden, 1, 0, n) : eager::slice(hidden, 1, n - 1, n);
+  return logits == Logits::all ? hidden : eager::slice(hidden, 1, n - 1, n);
 }
 
 }  // namespace vlmest

@@ -64,4 +64,26 @@ constexpr Cost cost(const Attention& o) {
   return r;
 }
 
+/// The backward of a fused attention: five products where the forward has two (FlashAttention-2, arXiv 2307.08691,
+/// section 3.1.2; torch/utils/flop_counter.py, sdpa_backward_flop_count).
+struct AttentionBackward {
+  Attention forward;
+};
+
+constexpr Cost cost(const AttentionBackward& o) {
+  const Attention& f = o.forward;
+  Cost r = cost(f);
+  const std::int64_t bh = checked_mul(f.batch, f.heads);
+  const auto products = [&](std::int64_t pairs) {
+    const std::int64_t each = checked_mul(bh, pairs);
+    return flops(Macs(checked_add(checked_mul(each, 3 * f.head_dim), checked_mul(each, 2 * f.v_dim))));
+  };
+  r.flops = products(checked_mul(f.q_len, f.kv_len));
+  r.flops_causal = products(visible_pairs(f.q_len, f.kv_len, f.causal));
+  r.written = r.read;
+  r.read += r.written;
+  r.kernels = 3;
+  return r;
+}
+
 }  // namespace vlmest

@@ -38,6 +38,7 @@ struct Trainable {
   bool language = true;
 };
 
+
 /// Every choice that is not the model's: how it is run.
 struct Plan {
   std::int64_t batch = 1;             ///< sequences

@@ -13,6 +13,9 @@ struct SdpaDevice {
   int multiprocessors = 132;
 };
 
+inline void cudnn_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
+                                     const Value& out, const Value& lse, const Value& seed, const Value& offset);  // gradient.hpp
+
 /// A boolean mask becomes an additive one of q's type in its own shape (attention.cpp, convert_boolean_attn_mask).
 inline Value float_mask(Value mask, DType t) {
   if (!mask || mask.dtype() != DType::boolean) return mask;
@@ -31,11 +34,21 @@ inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask
   const Shape s{op.batch, op.heads, op.q_len, op.v_dim};
   const TensorId seed = b.result(DType::int64, Shape{}, "philox_seed"), offset = b.result(DType::int64, Shape{}, "philox_offset");
   const TensorId out = b.result(op.dtype, s, strides_like(q.tensor(), s), "attention");
+  const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
+  const bool trains = eq || ek || ev;
+  const TensorId lse = trains ? b.result(DType::fp32, {op.batch, op.heads, op.q_len, 1}, "logsumexp") : none;
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
-  const std::array<TensorId, 3> outs{out, seed, offset};
-  b.emit("_scaled_dot_product_cudnn_attention", op, ins, outs, {workspace});
+  const std::array<TensorId, 4> with_lse{out, lse, seed, offset};
+  const std::array<TensorId, 3> without{out, seed, offset};
+  b.emit("_scaled_dot_product_cudnn_attention", op, ins, trains ? std::span<const TensorId>(with_lse) : without, {workspace});
   Value r(b, out);
-  Value drop_seed(b, seed), drop_offset(b, offset);
+  Value keep_seed(b, seed), keep_offset(b, offset);
+  if (!trains) return r;
+  Value keep_lse(b, lse);
+  differentiable(r, "ScaledDotProductCudnnAttentionBackward0", {eq, ek, ev},
+                 [op, q, k, v, mask, kept = saved_result(r, true), keep_lse, keep_seed, keep_offset](Gradients& g) {
+                   cudnn_attention_backward(op, g, q, k, v, mask, kept, keep_lse, keep_seed, keep_offset);
+                 });
   return r;
 }
 

@@ -15,6 +15,16 @@ inline int cat_kernels(std::size_t inputs, const Shape& s, int dim) {
   return 0;  // each part of the result is contiguous: copies by cudaMemcpyAsync
 }
 
+/// The edges of several inputs; false where none needs a gradient.
+inline bool collect_edges(std::span<const Value> in, std::vector<GradEdge>& edges) {
+  bool any = false;
+  for (const auto& v : in) {
+    edges.push_back(edge(v));
+    any = any || edges.back();
+  }
+  return any;
+}
+
 /// torch.cat along `dim`; empty tensors are skipped, as torch skips them. A list of one is a plain copy.
 inline Value cat(std::span<Value> in, int dim) {
   Builder& b = in[0].builder();
@@ -39,6 +49,18 @@ inline Value cat(std::span<Value> in, int dim) {
   const std::array<TensorId, 1> outs{out};
   b.emit("cat", MemoryOp{.read = moved, .written = moved, .dtype = t, .kernels = kernels}, ids, outs);
   Value r(b, out);
+  if (std::vector<GradEdge> edges; collect_edges(in, edges)) {
+    std::vector<std::int64_t> sizes;
+    for (const auto& v : in) sizes.push_back(v.shape().rank() == 1 && v.size(0) == 0 && s.rank() > 1 ? 0 : v.size(dim));
+    // cat_tensors_backward: each input gets a narrow view of the gradient.
+    b.differentiable({.name = "CatBackward0", .inputs = edges, .run = [sizes, dim](Gradients& g) {
+                        std::int64_t at = 0;
+                        for (std::size_t i = 0; i < sizes.size(); ++i) {
+                          if (g.wants(i)) g.out[i] = slice(g.in[0], dim, at, at + sizes[i]);
+                          at += sizes[i];
+                        }
+                      }}, std::span<const Value>(&r, 1));
+  }
   for (auto& v : in) v.reset();
   return r;
 }
@@ -60,9 +82,18 @@ inline Value stack(std::span<Value> in, int dim) {
   const Bytes moved = size_of(numel(s), t);
   b.emit("stack", MemoryOp{.read = moved, .written = moved, .dtype = t, .kernels = kernels}, ids, outs);
   Value r(b, out);
+  if (std::vector<GradEdge> edges; collect_edges(in, edges))
+    b.differentiable({.name = "StackBackward0", .inputs = edges, .run = [dim](Gradients& g) {
+                        for (std::size_t i = 0; i < g.out.size(); ++i)
+                          if (g.wants(i)) g.out[i] = select(g.in[0], dim, static_cast<std::int64_t>(i));
+                      }}, std::span<const Value>(&r, 1));
   for (auto& v : in) v.reset();
   return r;
 }
+
+inline Value embedding_dense_backward(Value gradient, Value rows, const Shape& table);  // gradient.hpp
+inline Value masked_fill(Value a, Value mask);
+inline Value masked_scatter_backward(Value gradient, Value mask, const Shape& source);
 
 /// Rows of a table by index: embedding, index_select along the first dimension.
 inline Value gather_rows(const char* name, Value table, Value index, Shape out) {
@@ -75,7 +106,11 @@ inline Value gather_rows(const char* name, Value table, Value index, Shape out) 
 inline Value embedding(Value table, Value index) {
   Shape s = index.shape();
   s.push_back(table.size(1));
-  return gather_rows("embedding", std::move(table), std::move(index), s);
+  const GradEdge e = edge(table);
+  const Value rows = saved(index, static_cast<bool>(e));
+  Value r = gather_rows("embedding", std::move(table), std::move(index), s);
+  differentiable(r, "EmbeddingBackward0", {e}, [rows, table = e.shape](Gradients& g) { g.out[0] = embedding_dense_backward(g.in[0], rows, table); });
+  return r;
 }
 inline Value index_select(Value a, int dim, Value index) {
   Shape s = a.shape();
@@ -135,7 +170,14 @@ inline Value masked_scatter(Value self, Value mask, Value source) {
                     .workspace = expanded + sums + scan,
                     .dtype = t,
                     .kernels = 5};
-  return emit1(b, "masked_scatter", op, r, {expanded, sums, scan}, self, mask, source);
+  const GradEdge ea = edge(self), es = edge(source);
+  const Value m = saved(mask, ea || es);
+  Value out = emit1(b, "masked_scatter", op, r, {expanded, sums, scan}, self, mask, source);
+  differentiable(out, "MaskedScatterBackward0", {ea, es}, [m, from = es.shape](Gradients& g) {
+    if (g.wants(0)) g.out[0] = masked_fill(g.in[0], m);
+    if (g.wants(1)) g.out[1] = masked_scatter_backward(g.in[0], m, from);
+  });
+  return out;
 }
 /// tensor.repeat: a copy.
 inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
@@ -182,12 +224,8 @@ inline Value copy_(Value self, Value source) { return pointwise_("copy_", std::m
 /// tensor.reshape: a view where the strides allow one, else a row-major copy.
 inline Value reshape(Value v, const Shape& shape) {
   const Shape to = resolve(v.shape(), shape);
-  if (const auto strides = view_strides(v.tensor(), to)) {
-    Value r = v.builder().view(v, to, *strides);
-    v.reset();
-    return r;
-  }
-  return view(clone_contiguous(std::move(v)), to);
+  if (!view_strides(v.tensor(), to)) v = clone_contiguous(std::move(v));
+  return view(std::move(v), to);
 }
 inline Value flatten(Value v, int from, int to) {
   Shape s;

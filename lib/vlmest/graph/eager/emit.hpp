@@ -14,6 +14,26 @@ namespace vlmest::eager {
 inline Bytes data_bytes(const Tensor& t) { return size_of(numel(t.shape), t.dtype); }
 inline Bytes data_bytes(const Value& v) { return v ? data_bytes(v.tensor()) : Bytes{}; }
 
+/// True where autograd must record a call on v.
+inline bool needs_grad(const Value& v) { return v && v.builder().needs_grad(v.id()); }
+/// v, where the backward needs it, else nothing: what a call saves.
+inline Value saved(const Value& v, bool needed) { return needed ? v : Value(); }
+
+/// A result that its own call saves: without its history, which would hold the call for ever.
+inline Value saved_result(const Value& v, bool needed) {
+  return needed ? v.builder().view(v, v.shape(), v.tensor().strides) : Value();
+}
+
+/// Records `run` as the backward of the call that made `out` from inputs with these edges; does nothing where none of
+/// them needs a gradient.
+template <class Run>
+void differentiable(const Value& out, const char* name, std::initializer_list<GradEdge> inputs, Run run) {
+  bool any = false;
+  for (const auto& e : inputs) any = any || e;
+  if (any) out.builder().differentiable({.name = name, .inputs = inputs, .run = std::move(run)}, std::span<const Value>(&out, 1));
+}
+inline GradEdge edge(const Value& v) { return v ? v.builder().edge(v) : GradEdge{}; }
+
 /// One node with one fresh result; then the arguments are dropped.
 template <class... In>
 Value emit1(Builder& b, const char* name, Op op, TensorId out, std::initializer_list<Bytes> scratch, In&... in) {

@@ -98,24 +98,156 @@ inline DType promote(const Value& a, const Value& b) {
   return promote(a.dtype(), b.dtype());
 }
 
-inline Value add(Value a, Value b) { const DType t = promote(a, b); return pointwise("add.Tensor", t, std::move(a), std::move(b)); }
-inline Value add_scalar(Value a) { const DType t = a.dtype(); return pointwise("add.Tensor", t, std::move(a)); }
-inline Value sub(Value a, Value b) { const DType t = promote(a, b); return pointwise("sub.Tensor", t, std::move(a), std::move(b)); }
-inline Value sub_scalar(Value a) { const DType t = a.dtype(); return pointwise("sub.Tensor", t, std::move(a)); }
-inline Value mul(Value a, Value b) { const DType t = promote(a, b); return pointwise("mul.Tensor", t, std::move(a), std::move(b)); }
-inline Value mul_scalar(Value a) { const DType t = a.dtype(); return pointwise("mul.Tensor", t, std::move(a)); }
-inline Value div(Value a, Value b) { const DType t = promote(a, b); return pointwise("div.Tensor", t, std::move(a), std::move(b)); }
-inline Value div_scalar(Value a) { const DType t = a.dtype(); return pointwise("div.Tensor", t, std::move(a)); }
+inline Value neg(Value a);
+inline Value mul(Value a, Value b);
+inline Value div(Value a, Value b);
+inline Value unary(const char* name, Value a);
+
+inline Value add(Value a, Value b) {
+  const DType t = promote(a, b);
+  const GradEdge ea = edge(a), eb = edge(b);
+  Value r = pointwise("add.Tensor", t, std::move(a), std::move(b));
+  differentiable(r, "AddBackward0", {ea, eb}, [](Gradients& g) {
+    if (g.wants(1)) g.out[1] = g.in[0];
+    if (g.wants(0)) g.out[0] = g.in[0];
+  });
+  return r;
+}
+inline Value add_scalar(Value a) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  Value r = pointwise("add.Tensor", t, std::move(a));
+  differentiable(r, "AddBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
+  return r;
+}
+inline Value sub(Value a, Value b) {
+  const DType t = promote(a, b);
+  const GradEdge ea = edge(a), eb = edge(b);
+  Value r = pointwise("sub.Tensor", t, std::move(a), std::move(b));
+  differentiable(r, "SubBackward0", {ea, eb}, [](Gradients& g) {
+    if (g.wants(1)) g.out[1] = neg(g.in[0]);
+    if (g.wants(0)) g.out[0] = g.in[0];
+  });
+  return r;
+}
+inline Value sub_scalar(Value a) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  Value r = pointwise("sub.Tensor", t, std::move(a));
+  differentiable(r, "SubBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
+  return r;
+}
+inline Value mul(Value a, Value b) {
+  const DType t = promote(a, b);
+  const GradEdge ea = edge(a), eb = edge(b);
+  const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
+  Value r = pointwise("mul.Tensor", t, std::move(a), std::move(b));
+  differentiable(r, "MulBackward0", {ea, eb}, [sa, sb](Gradients& g) {
+    if (g.wants(1)) g.out[1] = mul(g.in[0], sa);
+    if (g.wants(0)) g.out[0] = mul(g.in[0], sb);
+  });
+  return r;
+}
+inline Value mul_scalar(Value a) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  Value r = pointwise("mul.Tensor", t, std::move(a));
+  differentiable(r, "MulBackward0", {e}, [t](Gradients& g) { g.out[0] = pointwise("mul.Tensor", t, g.in[0]); });
+  return r;
+}
+inline Value div(Value a, Value b) {
+  const DType t = promote(a, b);
+  const GradEdge ea = edge(a), eb = edge(b);
+  const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, ea || eb);
+  Value r = pointwise("div.Tensor", t, std::move(a), std::move(b));
+  differentiable(r, "DivBackward0", {ea, eb}, [sa, sb](Gradients& g) {
+    if (g.wants(1)) {
+      Value quotient = div(div(sa, sb), sb);
+      g.out[1] = mul(neg(g.in[0]), std::move(quotient));
+    }
+    if (g.wants(0)) g.out[0] = div(g.in[0], sb);
+  });
+  return r;
+}
+inline Value div_scalar(Value a) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  Value r = pointwise("div.Tensor", t, std::move(a));
+  differentiable(r, "DivBackward0", {e}, [t](Gradients& g) { g.out[0] = pointwise("div.Tensor", t, g.in[0]); });
+  return r;
+}
 inline Value add_(Value self, Value b) { return pointwise_("add_.Tensor", std::move(self), std::move(b)); }
 inline Value mul_(Value self, Value b) { return pointwise_("mul_.Tensor", std::move(self), std::move(b)); }
 
-/// One operand, same type: "neg", "cos", "sin", "rsqrt", "silu", "gelu", "sigmoid", "tanh", "relu", "exp", …
-inline Value unary(const char* name, Value a) { const DType t = a.dtype(); return pointwise(name, t, std::move(a)); }
-inline Value neg(Value a) { return unary("neg", std::move(a)); }
+/// How the derivative of a function of one operand is computed.
+struct UnaryDerivative {
+  const char* name;
+  const char* backward;  ///< the op of two operands that runs; null: the gradient passes through
+  bool of_result;        ///< it needs the result, not the operand
+};
+/// tools/autograd/derivatives.yaml.
+inline constexpr std::array unary_derivatives{
+    UnaryDerivative{"silu", "silu_backward", false},
+    UnaryDerivative{"gelu", "gelu_backward", false},
+    UnaryDerivative{"relu", "threshold_backward", true},
+    UnaryDerivative{"sigmoid", "sigmoid_backward", true},
+    UnaryDerivative{"tanh", "tanh_backward", true},
+};
+
+/// One operand, same type: "neg", "cos", "sin", "silu", "gelu", "sigmoid", "tanh", "relu", "exp", …
+inline Value unary(const char* name, Value a) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  if (!e) return pointwise(name, t, std::move(a));
+  for (const auto& d : unary_derivatives)
+    if (std::string_view(d.name) == name) {
+      const Value operand = saved(a, !d.of_result);
+      Value r = pointwise(name, t, std::move(a));
+      const Value result = saved_result(r, d.of_result);
+      differentiable(r, d.backward, {e}, [d, s = d.of_result ? result : operand](Gradients& g) {
+        const DType u = g.in[0].dtype();
+        g.out[0] = pointwise(d.backward, u, g.in[0], s);
+      });
+      return r;
+    }
+  throw Error("autograd", std::string("no derivative of ") + name, "the model cannot be trained through this op yet");
+}
+inline Value neg(Value a) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  Value r = pointwise("neg", t, std::move(a));
+  differentiable(r, "NegBackward0", {e}, [](Gradients& g) { g.out[0] = neg(std::move(g.in[0])); });
+  return r;
+}
 inline Value cos(Value a) { return unary("cos", std::move(a)); }
 inline Value sin(Value a) { return unary("sin", std::move(a)); }
-inline Value rsqrt(Value a) { return unary("rsqrt", std::move(a)); }
-inline Value pow_scalar(Value a) { return unary("pow.Tensor_Scalar", std::move(a)); }
+/// -grad / 2 * result^3.
+inline Value rsqrt(Value a) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  Value r = pointwise("rsqrt", t, std::move(a));
+  differentiable(r, "RsqrtBackward0", {e}, [s = saved_result(r, static_cast<bool>(e))](Gradients& g) {
+    const DType u = g.in[0].dtype();
+    Value cube = pointwise("pow.Tensor_Scalar", u, s);
+    Value half = pointwise("mul.Scalar", u, g.in[0]);
+    g.out[0] = pointwise("mul.Tensor", u, half, cube);
+  });
+  return r;
+}
+/// a ** 2 and other constant powers: grad * (exponent * a ** (exponent - 1)).
+inline Value pow_scalar(Value a) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  const Value s = saved(a, static_cast<bool>(e));
+  Value r = pointwise("pow.Tensor_Scalar", t, std::move(a));
+  differentiable(r, "PowBackward0", {e}, [s](Gradients& g) {
+    const DType u = g.in[0].dtype();
+    Value power = pointwise("pow.Tensor_Scalar", u, s);
+    Value slope = pointwise("mul.Scalar", u, power);
+    g.out[0] = pointwise("mul.Tensor", u, g.in[0], slope);
+  });
+  return r;
+}
 /// Comparisons and logic give booleans.
 inline Value compare(const char* name, Value a, Value b) { return pointwise(name, DType::boolean, std::move(a), std::move(b)); }
 inline Value compare_scalar(const char* name, Value a) { return pointwise(name, DType::boolean, std::move(a)); }
@@ -125,13 +257,22 @@ inline Value where(Value condition, Value a, Value b) {
 }
 
 /// tensor.to(dtype): the same tensor where the type is already that, else a converting copy of the same layout.
-inline Value to(Value a, DType t) { return a.dtype() == t ? a : pointwise("_to_copy", t, std::move(a)); }
+inline Value to(Value a, DType t) {
+  if (a.dtype() == t) return a;
+  const GradEdge e = edge(a);
+  Value r = pointwise("_to_copy", t, std::move(a));
+  differentiable(r, "ToCopyBackward0", {e}, [from = e.dtype](Gradients& g) { g.out[0] = to(std::move(g.in[0]), from); });
+  return r;
+}
 /// tensor.contiguous(): the same tensor where it is, else a row-major copy.
 inline Value clone_contiguous(Value a) {
   Builder& b = a.builder();
   const TensorId r = b.result(a.dtype(), a.shape(), "clone");
   const Bytes n = data_bytes(a);
-  return emit1(b, "clone", MemoryOp{.read = n, .written = n, .dtype = a.dtype()}, r, {}, a);
+  const GradEdge e = edge(a);
+  Value copy = emit1(b, "clone", MemoryOp{.read = n, .written = n, .dtype = a.dtype()}, r, {}, a);
+  differentiable(copy, "CloneBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
+  return copy;
 }
 inline Value contiguous(Value a) { return is_contiguous(a) ? a : clone_contiguous(std::move(a)); }
 /// Kernels of a copy within a type: a contiguous source into a contiguous target goes by cudaMemcpyAsync
@@ -142,7 +283,11 @@ inline Value clone(Value a) {
   Builder& b = a.builder();
   const Bytes n = data_bytes(a);
   const TensorId r = b.result(a.dtype(), a.shape(), strides_like(a.tensor(), a.shape()), "clone");
-  return emit1(b, "clone", MemoryOp{.read = n, .written = n, .dtype = a.dtype(), .kernels = copy_kernels(a)}, r, {}, a);
+  const GradEdge e = edge(a);
+  const MemoryOp op{.read = n, .written = n, .dtype = a.dtype(), .kernels = copy_kernels(a)};
+  Value copy = emit1(b, "clone", op, r, {}, a);
+  differentiable(copy, "CloneBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
+  return copy;
 }
 
 }  // namespace vlmest::eager

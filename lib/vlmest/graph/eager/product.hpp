@@ -12,23 +12,53 @@ inline Value mm(Value a, Value b, Value bias = {}) {
   const DType t = a.dtype();
   const Matmul op{.m = a.size(0), .n = b.size(1), .k = a.size(1), .dtype = t, .bias = static_cast<bool>(bias)};
   const TensorId r = g.result(t, Shape{op.m, op.n}, bias ? "addmm" : "mm");
-  return op.bias ? emit1(g, "addmm", op, r, {}, bias, a, b) : emit1(g, "mm", op, r, {}, a, b);
+  const GradEdge ea = edge(a), eb = edge(b), ec = edge(bias);
+  const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
+  Value out = op.bias ? emit1(g, "addmm", op, r, {}, bias, a, b) : emit1(g, "mm", op, r, {}, a, b);
+  // mm_mat1_backward, mm_mat2_backward: with respect to a transposed matrix the product is transposed instead. Without a
+  // bias the second operand's gradient is computed first, with one the first's.
+  differentiable(out, op.bias ? "AddmmBackward0" : "MmBackward0", {ea, eb, ec}, [sa, sb, biased = op.bias](Gradients& d) {
+    const auto first = [&] {
+      if (d.wants(0)) d.out[0] = mm(d.in[0], transpose(sb, 0, 1));
+    };
+    const auto second = [&] {
+      if (d.wants(1)) d.out[1] = transpose(mm(transpose(d.in[0], 0, 1), sa), 0, 1);
+    };
+    if (biased) first();
+    second();
+    if (!biased) first();
+    if (d.wants(2)) d.out[2] = d.in[0];
+  });
+  return out;
+}
+/// a[batch, m, k] x b[batch, k, n].
+inline Value bmm(Value a, Value b) {
+  Builder& g = a.builder();
+  const DType t = a.dtype();
+  const Matmul op{.batch = a.size(0), .m = a.size(1), .n = b.size(2), .k = a.size(2), .dtype = t};
+  const TensorId r = g.result(t, Shape{op.batch, op.m, op.n}, "bmm");
+  const GradEdge ea = edge(a), eb = edge(b);
+  const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
+  Value out = emit1(g, "bmm", op, r, {}, a, b);
+  differentiable(out, "BmmBackward0", {ea, eb}, [sa, sb](Gradients& d) {
+    if (d.wants(1)) d.out[1] = bmm(transpose(sa, 1, 2), d.in[0]);
+    if (d.wants(0)) d.out[0] = bmm(d.in[0], transpose(sb, 1, 2));
+  });
+  return out;
 }
 /// torch.matmul of two stacks of matrices of equal batch sizes: both are folded to three dimensions (a copy where the
 /// layout forbids a view) and multiplied by bmm (aten/src/ATen/native/LinearAlgebra.cpp, _matmul_impl).
 inline Value matmul(Value a, Value b) {
-  Builder& g = a.builder();
-  const DType t = a.dtype();
   Shape out = a.shape();
   out[out.rank() - 1] = b.size(-1);
   const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
   const std::int64_t batch = numel(a.shape()).value() / (m * k);
   a = reshape(std::move(a), {batch, m, k});
   b = reshape(std::move(b), {batch, k, n});
-  const Matmul op{.batch = batch, .m = m, .n = n, .k = k, .dtype = t};
-  const TensorId r = g.result(t, Shape{batch, m, n}, "bmm");
-  return view(emit1(g, "bmm", op, r, {}, a, b), out);
+  return view(bmm(std::move(a), std::move(b)), out);
 }
+
+inline Value softmax_backward(DType t, Value gradient, Value result);
 
 /// softmax(x, dim=-1, dtype=out). Where the types differ the input is cast first, except that fp16 to fp32 is done by
 /// the softmax kernel itself (aten/src/ATen/native/SoftMax.cpp, softmax: half_to_float).
@@ -38,7 +68,22 @@ inline Value softmax(Value a, DType out) {
   const std::int64_t width = a.size(-1);
   const Softmax op{.rows = width == 0 ? 0 : numel(a.shape()).value() / width, .width = width, .in = a.dtype(), .out = out};
   const TensorId r = b.result(out, a.shape(), "_softmax");
-  return emit1(b, "_softmax", op, r, {}, a);
+  const GradEdge e = edge(a);
+  Value y = emit1(b, "_softmax", op, r, {}, a);
+  differentiable(y, "SoftmaxBackward0", {e}, [s = saved_result(y, static_cast<bool>(e)), from = e.dtype](Gradients& g) {
+    g.out[0] = softmax_backward(from, g.in[0], s);
+  });
+  return y;
+}
+
+/// aten _softmax_backward_data: the product of gradient and result is scratch
+/// (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out).
+inline Value softmax_backward(DType t, Value gradient, Value result) {
+  Builder& b = gradient.builder();
+  const Bytes product = data_bytes(gradient);
+  const TensorId r = b.result(t, gradient.shape(), "_softmax_backward_data");
+  const MemoryOp op{.read = product * 4, .written = product + size_of(numel(gradient.shape()), t), .workspace = product, .dtype = t, .kernels = 2};
+  return emit1(b, "_softmax_backward_data", op, r, {product}, gradient, result);
 }
 
 /// aten _safe_softmax over the last dimension, same type.
@@ -50,6 +95,9 @@ inline Value safe_softmax(Value a) {
   return emit1(b, "_safe_softmax", Softmax{.rows = rows, .width = width, .in = t, .out = t, .safe = true}, r,
                {size_of(Elements(rows * width), DType::boolean), size_of(Elements(rows), DType::boolean), size_of(Elements(1), t)}, a);
 }
+
+inline void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, const Value& weight, const Value& mean, const Value& rstd);  // gradient.hpp
+inline void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight, Bytes scratch);
 
 /// native_layer_norm over the last dimension. A non-contiguous input is first copied
 /// (aten/src/ATen/native/cuda/layer_norm_kernel.cu, layer_norm_cuda: expect_contiguous).
@@ -69,6 +117,12 @@ inline Value layer_norm(Value a, Value weight, Value bias) {
   b.emit("native_layer_norm", op, ins, outs, {copy});
   Value r(b, out);
   Value mean(b, outs[1]), rstd(b, outs[2]);
+  const GradEdge ea = edge(a), ew = edge(weight), eb = edge(bias);
+  const bool any = ea || ew || eb;
+  differentiable(r, "NativeLayerNormBackward0", {ea, ew, eb},
+                 [op, x = saved(a, any), w = saved(weight, any), m = saved(mean, any), s = saved(rstd, any)](Gradients& g) {
+                   layer_norm_backward(op, g, x, w, m, s);
+                 });
   a.reset();
   weight.reset();
   bias.reset();
@@ -87,7 +141,12 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   const TensorId r = b.result(t, Shape{batch, co, oh, ow}, "convolution");
   op.workspace = conv_scratch(op, x.size(2));
   op.kernels = (op.workspace > Bytes{} ? 4 : 1) + (bias ? 1 : 0);
-  return emit1(b, "convolution", op, r, {op.workspace}, x, weight, bias);
+  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
+  const bool any = ex || ew || eb;
+  const Value sx = saved(x, any), sw = saved(weight, any);
+  Value out = emit1(b, "convolution", op, r, {op.workspace}, x, weight, bias);
+  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw](Gradients& g) { convolution_backward(op, g, sx, sw, op.workspace); });
+  return out;
 }
 
 /// A 2-D convolution of squares of their own, x[N, C, S, S] with channels last, by a kernel of that size: cuDNN gets the

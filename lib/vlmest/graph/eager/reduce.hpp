@@ -28,7 +28,15 @@ inline Value mean(Value a, int dim, bool keepdim) {
   const Shape s = reduced(a.shape(), dim, keepdim);
   const DType t = a.dtype();
   const ReductionScratch split = reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8);
-  return reduce("mean.dim", t, s, std::move(a), {}, 1, split);
+  const GradEdge e = edge(a);
+  Value r = reduce("mean.dim", t, s, std::move(a), {}, 1, split);
+  // mean_backward: the gradient is expanded and divided at full size.
+  differentiable(r, "MeanBackward1", {e}, [whole = e.shape, dim, keepdim](Gradients& g) {
+    Value wide = expand(keepdim ? g.in[0] : unsqueeze(g.in[0], dim), whole);
+    const DType u = wide.dtype();
+    g.out[0] = pointwise("div.Scalar", u, std::move(wide));
+  });
+  return r;
 }
 /// sum() of booleans: they are converted to int64 first (aten/src/ATen/native/ReduceOps.cpp, sum promotes integral
 /// types), then reduced.

@@ -10,6 +10,12 @@
 /// Views: new sizes and strides over the same storage; nothing runs and nothing is allocated.
 namespace vlmest::eager {
 
+inline Value reshape(Value v, const Shape& shape);                     // data.hpp
+inline Value sum_to(Value gradient, const Shape& shape);                // gradient.hpp
+inline Value slice_backward(Value gradient, const Shape& whole, int dim, std::int64_t begin, std::int64_t end, std::int64_t step);
+inline Value select_backward(Value gradient, const Shape& whole, int dim, std::int64_t at);
+inline void join_gradients(const char* name, const std::vector<Value>& parts, const GradEdge& whole, int dim, bool stacked);
+
 inline int wrap(int dim, int rank) { return dim < 0 ? dim + rank : dim; }
 
 /// Strides with which `t` can be read in the new shape without a copy, or nothing (aten/src/ATen/TensorUtils.cpp,
@@ -54,6 +60,8 @@ inline Value view(Value v, const Shape& shape) {
   const auto strides = view_strides(v.tensor(), to);
   if (!strides) throw Error("graph", "view of a non-contiguous " + to_string(v.shape()));
   Value r = v.builder().view(v, to, *strides);
+  if (const GradEdge e = edge(v))
+    differentiable(r, "ViewBackward0", {e}, [from = e.shape](Gradients& g) { g.out[0] = reshape(std::move(g.in[0]), from); });
   v.reset();
   return r;
 }
@@ -64,19 +72,30 @@ inline Value transpose(Value v, int a, int b) {
   std::swap(s[a], s[b]);
   std::swap(t[a], t[b]);
   Value r = v.builder().view(v, s, t);
+  if (const GradEdge e = edge(v))
+    differentiable(r, "TransposeBackward0", {e}, [a, b](Gradients& g) { g.out[0] = transpose(std::move(g.in[0]), a, b); });
   v.reset();
   return r;
 }
-inline Value permute(Value v, std::initializer_list<int> order) {
+inline Value permute(Value v, std::span<const int> order) {
   Shape s, t;
   for (int d : order) {
     s.push_back(v.shape()[d]);
     t.push_back(v.tensor().strides[d]);
   }
   Value r = v.builder().view(v, s, t);
+  if (const GradEdge e = edge(v)) {
+    std::vector<int> back(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(wrap(order[i], s.rank()))] = static_cast<int>(i);
+    differentiable(r, "PermuteBackward0", {e}, [back](Gradients& g) { g.out[0] = permute(std::move(g.in[0]), back); });
+  }
   v.reset();
   return r;
 }
+inline Value permute(Value v, std::initializer_list<int> order) {
+  return permute(std::move(v), std::span<const int>(order.begin(), order.size()));
+}
+inline Value squeeze(Value v, int dim);
 inline Value unsqueeze(Value v, int dim) {
   Shape s = v.shape(), t = v.tensor().strides;
   dim = wrap(dim, s.rank() + 1);
@@ -84,17 +103,23 @@ inline Value unsqueeze(Value v, int dim) {
   s.insert(dim, 1);
   t.insert(dim, stride);
   Value r = v.builder().view(v, s, t);
+  if (const GradEdge e = edge(v))
+    differentiable(r, "UnsqueezeBackward0", {e}, [dim](Gradients& g) { g.out[0] = squeeze(std::move(g.in[0]), dim); });
   v.reset();
   return r;
 }
 inline Value squeeze(Value v, int dim) {
   Shape s = v.shape(), t = v.tensor().strides;
   dim = wrap(dim, s.rank());
-  if (s[dim] == 1) {
+  const bool drops = s[dim] == 1;
+  if (drops) {
     s.erase(dim);
     t.erase(dim);
   }
   Value r = v.builder().view(v, s, t);
+  if (const GradEdge e = edge(v))
+    differentiable(r, "SqueezeBackward1", {e},
+                   [dim, drops](Gradients& g) { g.out[0] = drops ? unsqueeze(std::move(g.in[0]), dim) : std::move(g.in[0]); });
   v.reset();
   return r;
 }
@@ -109,6 +134,8 @@ inline Value expand(Value v, const Shape& shape) {
     t[i] = have == s[i] ? v.tensor().strides[i - lead] : 0;
   }
   Value r = v.builder().view(v, s, t);
+  if (const GradEdge e = edge(v))
+    differentiable(r, "ExpandBackward0", {e}, [from = e.shape](Gradients& g) { g.out[0] = sum_to(std::move(g.in[0]), from); });
   v.reset();
   return r;
 }
@@ -124,27 +151,40 @@ inline Value slice(Value v, int dim, std::int64_t begin, std::int64_t end, std::
   s[dim] = (end - begin + step - 1) / step;
   t[dim] *= step;
   Value r = v.builder().view(v, s, t);
+  if (const GradEdge e = edge(v))
+    differentiable(r, "SliceBackward0", {e}, [whole = e.shape, dim, begin, end, step](Gradients& g) {
+      g.out[0] = slice_backward(std::move(g.in[0]), whole, dim, begin, end, step);
+    });
   v.reset();
   return r;
 }
 /// v[..., i, ...]: the dimension goes.
-inline Value select(Value v, int dim, std::int64_t = 0) {
+inline Value select(Value v, int dim, std::int64_t at = 0) {
   Shape s = v.shape(), t = v.tensor().strides;
   dim = wrap(dim, s.rank());
   s.erase(dim);
   t.erase(dim);
   Value r = v.builder().view(v, s, t);
+  if (const GradEdge e = edge(v))
+    differentiable(r, "SelectBackward0", {e}, [whole = e.shape, dim, at](Gradients& g) {
+      g.out[0] = select_backward(std::move(g.in[0]), whole, dim, at);
+    });
   v.reset();
   return r;
 }
 inline std::vector<Value> split(Value v, std::span<const std::int64_t> sizes, int dim) {
   std::vector<Value> r;
   r.reserve(sizes.size());
-  std::int64_t at = 0;
-  for (auto n : sizes) {
-    r.push_back(slice(v, dim, at, at + n));
-    at += n;
+  const GradEdge e = edge(v);
+  {
+    NoGrad views(v.builder());
+    std::int64_t at = 0;
+    for (auto n : sizes) {
+      r.push_back(slice(v, dim, at, at + n));
+      at += n;
+    }
   }
+  if (e) join_gradients("SplitWithSizesBackward0", r, e, wrap(dim, e.shape.rank()), false);
   v.reset();
   return r;
 }
@@ -152,7 +192,12 @@ inline std::vector<Value> unbind(Value v, int dim) {
   std::vector<Value> r;
   const std::int64_t n = v.size(dim);
   r.reserve(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; i < n; ++i) r.push_back(select(v, dim, i));
+  const GradEdge e = edge(v);
+  {
+    NoGrad views(v.builder());
+    for (std::int64_t i = 0; i < n; ++i) r.push_back(select(v, dim, i));
+  }
+  if (e) join_gradients("UnbindBackward0", r, e, wrap(dim, e.shape.rank()), true);
   v.reset();
   return r;
 }

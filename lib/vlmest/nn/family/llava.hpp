@@ -3,6 +3,7 @@
 
 #include <vlmest/nn/decoder/decoder.hpp>
 #include <vlmest/nn/family/scatter.hpp>
+#include <vlmest/nn/loss.hpp>
 #include <vlmest/nn/projector/mlp2.hpp>
 #include <vlmest/nn/sequence.hpp>
 #include <vlmest/nn/vision/tower.hpp>
@@ -107,7 +108,7 @@ inline Value prefill(Context& c, const LlavaModel& m, const LlavaInputs& in, con
     }
     hidden = forward(c, m.language, embeds, in.text.mask, cache);
   }
-  return forward(c, m.head, kept_positions(hidden, c.plan.logits));
+  return head_output(c, m.head, hidden);
 }
 
 /// One token over the cache.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/linear.hpp>
+#include <vlmest/nn/sequence.hpp>
+
+namespace vlmest {
+
+/// torch.nn.functional.cross_entropy of fp32 rows against class numbers: log_softmax, then nll_loss.
+inline Value cross_entropy(Value logits, Value target) {
+  using namespace eager;
+  Builder& b = logits.builder();
+  const DType t = logits.dtype();
+  const Shape rows = logits.shape();
+  const GradEdge e = edge(logits);
+  Value log_probs = pointwise("_log_softmax", t, logits);
+  const Value kept = saved_result(log_probs, static_cast<bool>(e));
+  differentiable(log_probs, "LogSoftmaxBackward0", {e}, [kept](Gradients& g) {
+    const DType u = g.in[0].dtype();
+    g.out[0] = pointwise("_log_softmax_backward_data", u, g.in[0], kept);
+  });
+  const GradEdge el = edge(log_probs);
+  const std::array<TensorId, 2> outs{b.result(t, Shape{}, "loss"), b.result(t, Shape{}, "total_weight")};
+  const std::array<TensorId, 2> ins{log_probs.id(), target.id()};
+  b.emit("nll_loss_forward", MemoryOp{.read = data_bytes(target) * 2, .written = Bytes(8), .dtype = t}, ins, outs);
+  Value loss(b, outs[0]), weight(b, outs[1]);
+  const bool trains = static_cast<bool>(el);
+  differentiable(loss, "NllLossBackward0", {el},
+                 [x = saved(log_probs, trains), y = saved(target, trains), w = saved(weight, trains), rows, t](Gradients& g) {
+                   Builder& at = x.builder();
+                   const TensorId r = at.result(t, rows, "nll_loss_backward");
+                   const std::array<TensorId, 4> from{g.in[0].id(), x.id(), y.id(), w.id()};
+                   const std::array<TensorId, 1> to{r};
+                   at.emit("nll_loss_backward", MemoryOp{.read = data_bytes(y), .written = size_of(numel(rows), t), .dtype = t, .kernels = 2}, from, to);
+                   g.out[0] = Value(at, r);
+                 });
+  return loss;
+}
+
+/// transformers loss/loss_utils.py, ForCausalLMLoss: fp32 logits[B, S, V] against the next token's id.
+inline Value causal_lm_loss(Context& c, const Value& logits, const Value& labels) {
+  using namespace eager;
+  (void)c;
+  Value x = to(logits, DType::fp32);
+  const Value padded = pad_last(labels, 0, 1);
+  Value shifted = contiguous(slice(padded, 1, 1, labels.size(1) + 1));
+  x = view(std::move(x), {-1, logits.size(2)});
+  shifted = view(std::move(shifted), {-1});
+  return cross_entropy(x, shifted);
+}
+
+/// What a model returns: the logits of the positions that are asked for, or, with labels, the loss over all of them.
+inline Value head_output(Context& c, const Linear& head, const Value& hidden) {
+  if (!c.labels) return forward(c, head, kept_positions(hidden, c.plan.logits));
+  Value logits = forward(c, head, kept_positions(hidden, Logits::all));
+  return causal_lm_loss(c, logits, *c.labels);
+}
+
+}  // namespace vlmest

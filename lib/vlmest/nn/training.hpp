@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/trainable.hpp>
+#include <vlmest/transform/optimizer.hpp>
+
+namespace vlmest {
+
+/// Builds one optimizer step in the steady state into c.b.graph: parameters, inputs and labels, then the phases
+/// "forward", "backward" and "step". Optimizer states are tensors of their own role, born before the first phase.
+template <class Family>
+void build_training(Context& c, const Family& family, const Sequences& s) {
+  auto model = make_model(c, family);
+  const auto parameters = static_cast<TensorId>(c.b.graph.tensors.size());
+  for (TensorId t = 0; t < parameters; ++t) {
+    const Tensor& x = c.b.graph.tensor(t);
+    if (x.role == Role::weight && trains(c.plan.trainable, c.b.graph.scopes[static_cast<std::size_t>(x.scope)].part))
+      c.b.require_grad(t);
+  }
+  auto inputs = make_inputs(c, family, s);
+  const Value labels = inputs.text.ids;
+  c.labels = &labels;
+  Cache cache = make_cache(family.language);
+  for (auto& l : cache.layers) l.off = true;
+  ParameterGradients gradients;
+  c.b.enable_grad(true);
+  c.b.begin_phase("forward");
+  Value loss = prefill(c, model, inputs, s, cache);
+  c.b.end_phase();
+  c.b.begin_phase("backward");
+  {
+    Value seed = eager::fill(c.b, "ones_like", Shape{}, loss.dtype());
+    BackwardEngine engine(c.b, gradients);
+    engine.run(loss, seed);
+  }
+  loss.reset();
+  c.b.end_phase();
+  c.b.enable_grad(false);
+  c.b.begin_phase("step");
+  std::vector<TrainedParameter> trained;
+  for (TensorId t = 0; t < parameters; ++t)
+    if (static_cast<std::size_t>(t) < gradients.by_tensor.size() && gradients.by_tensor[static_cast<std::size_t>(t)])
+      trained.push_back({t, {}});
+  adamw_step(c.b, trained);
+  c.b.end_phase();
+  c.labels = nullptr;
+}
+inline void build_training(Context& c, const Vlm& vlm, const Sequences& s) {
+  std::visit([&](const auto& family) { build_training(c, family, s); }, vlm.family);
+}
+
+}  // namespace vlmest
