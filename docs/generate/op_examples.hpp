@@ -75,6 +75,12 @@ inline Example example(const Attention& o) {
                             : number(o.q_len) * number(o.kv_len)}},
       cost(o)};
 }
+inline Example example(const AttentionBackward& o) {
+  Example e = example(o.forward);
+  e.fields["inputs"] = number(cost(o.forward).read.value());
+  e.cost = cost(o);
+  return e;
+}
 inline Example example(const Convolution& o) {
   return {call({{"batch", o.batch},
                 {"in_channels", o.in_channels},
@@ -108,8 +114,13 @@ inline Example example(const Norm& o) {
           cost(o)};
 }
 inline Example example(const Softmax& o) {
-  return {call({{"rows", o.rows}, {"width", o.width}}, std::string(name(o.in)) + " to " + std::string(name(o.out))),
-          {{"rows", number(o.rows)}, {"width", number(o.width)}, {"in", bytes_of(o.in)}, {"out", bytes_of(o.out)}},
+  return {call({{"rows", o.rows}, {"width", o.width}},
+               std::string(name(o.in)) + " to " + std::string(name(o.out)) + (o.safe ? ", safe" : "")),
+          {{"rows", number(o.rows)},
+           {"width", number(o.width)},
+           {"in", bytes_of(o.in)},
+           {"out", bytes_of(o.out)},
+           {"safe", o.safe ? 1.0 : 0.0}},
           cost(o)};
 }
 inline Example example(const MemoryOp& o) {

@@ -56,7 +56,7 @@ std::vector<GraphRow> rows_of(const vlmest::Graph& g, std::string_view phase_nam
     GraphRow r{.module = node.scope == 0 ? "model" : path(g, node.scope),
                .op = node.name,
                .before = live,
-               .kernels = cost(node.op).kernels};
+               .kernels = cost(g.op(node)).kernels};
     for (auto o : g.outputs(node)) {
       const Tensor& t = g.tensor(o);
       r.outputs.push_back(to_string(t.shape) + ":" + torch_name(t.dtype));

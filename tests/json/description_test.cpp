@@ -47,8 +47,10 @@ TEST(Description, NamesTheNearestKey) {
   const Json base = shipped("llava-next-7b");
   refused(with(base, "block", 1), "file.block", "did you mean 'blocks'");
   refused(with(base, "kvs", 1), "file.kvs", "did you mean 'kv'");
-  refused(with(base, "blocks", Json::array({with(filter, "chanels", 3)})), "file.blocks[0].chanels", "did you mean 'channels'");
-  refused(with(base, "blocks", Json::array({with(filter, "type", "spectral_filtr")})), "file.blocks[0].type", "did you mean 'spectral_filter'");
+  refused(with(base, "blocks", Json::array({with(filter, "chanels", 3)})), "file.blocks[0].chanels",
+          "did you mean 'channels'");
+  refused(with(base, "blocks", Json::array({with(filter, "type", "spectral_filtr")})), "file.blocks[0].type",
+          "did you mean 'spectral_filter'");
   refused(with(base, "image", {{"max_tile", 3}}), "file.image.max_tile", "known: native_size");
   refused(with(base, "kv", {{"layout", "page"}}), "file.kv.layout", "did you mean 'paged'");
   refused(with(base, "kv", {{"layout", "dense"}, {"block_size", 16}}), "file.kv.block_size", "known: layout, dtype");
@@ -71,10 +73,13 @@ TEST(Description, RefusesDamagedBlocks) {
     Json b = filter;
     b.erase(key);
     refused(with(base, "blocks", Json::array({b})), std::string("file.blocks[0].") + key, "missing");
-    refused(with(base, "blocks", Json::array({with(filter, key, Json::object())})), std::string("file.blocks[0].") + key, "expected");
+    refused(with(base, "blocks", Json::array({with(filter, key, Json::object())})),
+            std::string("file.blocks[0].") + key, "expected");
   }
-  refused(with(base, "blocks", Json::array({with(filter, "after", "vision_tower.layers.x")})), "file.blocks[0].after", "unknown point");
-  refused(with(base, "blocks", Json::array({with(filter, "after", "vision_tower.layers.-1")})), "file.blocks[0].after", "unknown point");
+  refused(with(base, "blocks", Json::array({with(filter, "after", "vision_tower.layers.x")})), "file.blocks[0].after",
+          "unknown point");
+  refused(with(base, "blocks", Json::array({with(filter, "after", "vision_tower.layers.-1")})), "file.blocks[0].after",
+          "unknown point");
   refused(with(base, "blocks", Json::array({with(filter, "grid", {24, 0})})), "file.blocks[0].grid", "between");
   refused(with(base, "blocks", Json::array({with(filter, "dims", 3)})), "file.blocks[0].dims", "between");
   refused(with(base, "blocks", Json::array({with(filter, "norm", "batch_norm")})), "file.blocks[0].norm", "layer_norm");
@@ -99,34 +104,43 @@ TEST(Description, RefusesBlocksWithoutAPlace) {
 }
 
 TEST(Description, SetsTheImageProcessor) {
-  const auto read = [](const char* name, const Json& image) { return json::read_model(with(shipped(name), "image", image), "file"); };
+  const auto read = [](const char* name, const Json& image) {
+    return json::read_model(with(shipped(name), "image", image), "file");
+  };
   const Vlm qwen = read("qwen2-vl-2b", {{"min_pixels", 784}, {"max_pixels", 78400}, {"native_size", {100, 200}}});
   EXPECT_EQ(std::get<tokens::Qwen2Vl>(qwen.tokens).budget.max_pixels, 78400);
   EXPECT_EQ(qwen.native, (ImageSize{100, 200}));
-  EXPECT_EQ(std::get<tokens::InternVl>(read("internvl3-2b", {{"max_tiles", 6}, {"tiling", "never"}}).tokens).tiling, tokens::Tiling::never);
+  EXPECT_EQ(std::get<tokens::InternVl>(read("internvl3-2b", {{"max_tiles", 6}, {"tiling", "never"}}).tokens).tiling,
+            tokens::Tiling::never);
   EXPECT_TRUE(std::get<tokens::Gemma3>(read("gemma-3-4b", {{"pan_and_scan", true}}).tokens).pan_and_scan);
   EXPECT_EQ(std::get<tokens::Pixtral>(read("pixtral-12b", {{"longest_edge", 512}}).tokens).longest_edge, 512);
-  refused(with(shipped("qwen2-vl-2b"), "image", {{"min_pixels", 2000}, {"max_pixels", 1000}}), "file.image.min_pixels", "larger");
+  refused(with(shipped("qwen2-vl-2b"), "image", {{"min_pixels", 2000}, {"max_pixels", 1000}}), "file.image.min_pixels",
+          "larger");
   refused(with(shipped("internvl3-2b"), "image", {{"tiling", "sometimes"}}), "file.image.tiling", "known: automatic");
   refused(with(shipped("pixtral-12b"), "image", {{"longest_edge", -3}}), "file.image.longest_edge", "between");
-  refused(with(shipped("llava-1.5-7b"), "image", {{"native_size", Json::array({3})}}), "file.image.native_size", "two integers");
+  refused(with(shipped("llava-1.5-7b"), "image", {{"native_size", Json::array({3})}}), "file.image.native_size",
+          "two integers");
 }
 
 TEST(Description, LaysOutTheCache) {
-  const auto kv = [](const Json& layout) { return json::read_model(with(shipped("llava-1.5-7b"), "kv", layout), "file"); };
+  const auto kv = [](const Json& layout) {
+    return json::read_model(with(shipped("llava-1.5-7b"), "kv", layout), "file");
+  };
   EXPECT_EQ(kv({{"layout", "paged"}, {"block_size", 32}, {"dtype", "fp8"}}).kv->block, 32);
   const auto llama = [](const Vlm& v) { return std::get<LlamaConfig>(std::get<LlavaFamily>(v.family).language); };
   EXPECT_EQ(llama(kv({{"layout", "sliding"}, {"window", 512}})).window, 512);
   EXPECT_EQ(llama(kv({{"layout", "mla"}, {"latent_dim", 512}, {"rope_dim", 64}})).latent->rope_dim, 64);
   refused(with(shipped("llava-1.5-7b"), "kv", {{"layout", "mla"}, {"latent_dim", 512}}), "file.kv.rope_dim", "missing");
-  refused(with(shipped("llava-1.5-7b"), "kv", {{"layout", "mla"}, {"latent_dim", 512}, {"rope_dim", 63}}), "file.kv.rope_dim", "even");
+  refused(with(shipped("llava-1.5-7b"), "kv", {{"layout", "mla"}, {"latent_dim", 512}, {"rope_dim", 63}}),
+          "file.kv.rope_dim", "even");
   refused(with(shipped("gemma-3-4b"), "kv", {{"layout", "sliding"}, {"window", 512}}), "file.kv.layout", "own layout");
   EXPECT_THROW(kv({{"dtype", "nf4"}}), Error);
 
   // As a whole: 32 layers, 4096 channels of keys and of values, 2 x 608 tokens of one sequence in pages of 32.
   const Device device = load_device(std::string(VLMEST_SOURCE_DIR) + "/models/device/h200-sxm.json");
   Estimator estimator;
-  const Estimate e = estimator(kv({{"layout", "paged"}, {"block_size", 32}, {"dtype", "fp8"}}), {.batch = 2, .seq = 607}, device);
+  const Estimate e =
+      estimator(kv({{"layout", "paged"}, {"block_size", 32}, {"dtype", "fp8"}}), {.batch = 2, .seq = 607}, device);
   EXPECT_EQ(e.inference.kv_cache, Bytes(32 * 2 * (2 * 608 * 4096 + 4)));
 }
 

@@ -120,7 +120,7 @@ std::map<std::int64_t, int> attention_calls(const json& d, const std::vector<vlm
   build_inference(c, m, s, 0);
   std::map<std::int64_t, int> calls;
   for (const auto& n : b.graph.nodes)
-    if (const auto* a = std::get_if<vlmest::Attention>(&n.op)) ++calls[a->q_len];
+    if (const auto* a = std::get_if<vlmest::Attention>(&b.graph.op(n))) ++calls[a->q_len];
   return calls;
 }
 
@@ -149,7 +149,7 @@ TEST(QwenVl, TextAloneNeedsNoTower) {
   vlmest::Context c{b, plan};
   const vlmest::Vlm m = read(d);
   build_inference(c, m, make_sequences(m, plan), plan.text + 1);
-  for (const auto& n : b.graph.nodes) EXPECT_FALSE(std::holds_alternative<vlmest::Convolution>(n.op));
+  for (const auto& op : b.graph.ops) EXPECT_FALSE(std::holds_alternative<vlmest::Convolution>(op));
   EXPECT_EQ(b.graph.phases.size(), 2u);
 }
 

@@ -75,7 +75,7 @@ int shaped(const Graph& g, int phase, std::string_view name, const Shape& s) {
 }
 Flops flops(const Graph& g) {
   Flops f{};
-  for (const auto& n : g.nodes) f += cost(n.op).flops;
+  for (const auto& n : g.nodes) f += cost(g.op(n)).flops;
   return f;
 }
 

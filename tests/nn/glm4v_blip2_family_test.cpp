@@ -118,7 +118,7 @@ TEST(Blip2Family, EverySecondQFormerLayerReadsTheImage) {
   const Graph g = prefill_graph(blip_family(), s);
   int own = 0, cross = 0;
   for (const Node* n : nodes(g, "_scaled_dot_product_cudnn_attention")) {
-    const auto& a = std::get<Attention>(n->op);
+    const auto& a = std::get<Attention>(g.op(*n));
     own += a.q_len == 3 && a.kv_len == 3 && a.batch == 4;
     cross += a.q_len == 3 && a.kv_len == 5 && a.batch == 4;
   }

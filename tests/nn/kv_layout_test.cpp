@@ -14,14 +14,18 @@ constexpr KvRows rows{.batch = 2, .kv_heads = 3, .head_dim = 64, .tokens = 100};
 constexpr std::int64_t values = 2 * 3 * 100 * 64;  // of the keys
 
 static_assert(kv_bytes({}, rows, DType::bf16) == Bytes(2 * 2 * values));
-static_assert(kv_bytes({.kind = KvLayout::Kind::paged, .block = 16}, rows, DType::bf16) == Bytes(2 * 2 * 2 * 3 * 112 * 64));
-static_assert(kv_bytes({.kind = KvLayout::Kind::sliding, .window = 33}, rows, DType::bf16) == Bytes(2 * 2 * 2 * 3 * 32 * 64));
-static_assert(kv_bytes({.kind = KvLayout::Kind::mla, .latent_dim = 512, .rope_dim = 64}, rows, DType::bf16) == Bytes(2 * 2 * 100 * 576));
+static_assert(kv_bytes({.kind = KvLayout::Kind::paged, .block = 16}, rows, DType::bf16) ==
+              Bytes(2 * 2 * 2 * 3 * 112 * 64));
+static_assert(kv_bytes({.kind = KvLayout::Kind::sliding, .window = 33}, rows, DType::bf16) ==
+              Bytes(2 * 2 * 2 * 3 * 32 * 64));
+static_assert(kv_bytes({.kind = KvLayout::Kind::mla, .latent_dim = 512, .rope_dim = 64}, rows, DType::bf16) ==
+              Bytes(2 * 2 * 100 * 576));
 static_assert(kv_bytes({.dtype = DType::fp8}, rows, DType::bf16) == Bytes(2 * (values + 4)));
 // A scale and a zero point of two bytes for 64 values: a head's row has one group.
 static_assert(kv_bytes({.dtype = DType::int8}, rows, DType::bf16) == Bytes(2 * (values + 600 * 4)));
 static_assert(kv_bytes({.dtype = DType::int4}, rows, DType::bf16) == Bytes(2 * (values / 2 + 600 * 4)));
-static_assert(kv_bytes({.dtype = DType::int4}, rows, DType::bf16, 10) == Bytes(2 * (values * 9 / 20 + 540 * 4 + values / 5)));
+static_assert(kv_bytes({.dtype = DType::int4}, rows, DType::bf16, 10) ==
+              Bytes(2 * (values * 9 / 20 + 540 * 4 + values / 5)));
 
 TEST(KvBytes, RefuseTypesThatNoCacheIsKeptIn) {
   EXPECT_THROW(kv_bytes({.dtype = DType::nf4}, rows, DType::bf16), Error);
@@ -31,7 +35,8 @@ TEST(KvBytes, RefuseTypesThatNoCacheIsKeptIn) {
 }
 
 const ClipVision clip{.hidden = 32, .intermediate = 64, .layers = 2, .heads = 2, .image_size = 28, .patch_size = 14};
-const LlamaConfig llama{.vocab = 100, .hidden = 256, .intermediate = 96, .layers = 3, .heads = 4, .kv_heads = 2, .head_dim = 64};
+const LlamaConfig llama{
+    .vocab = 100, .hidden = 256, .intermediate = 96, .layers = 3, .heads = 4, .kv_heads = 2, .head_dim = 64};
 
 Vlm model(const LlamaConfig& language) {
   Vlm m;
@@ -76,7 +81,8 @@ TEST(KvGraph, KeepsWhatTheFormulaSays) {
   using Kind = KvLayout::Kind;
   for (const Profile profile : {Profile::transformers, Profile::fused})
     for (const Kind kind : {Kind::dense, Kind::paged})
-      for (const std::optional<DType> type : {std::optional<DType>{}, std::optional(DType::fp8), std::optional(DType::int8), std::optional(DType::int4)})
+      for (const std::optional<DType> type :
+           {std::optional<DType>{}, std::optional(DType::fp8), std::optional(DType::int8), std::optional(DType::int4)})
         for (const std::int64_t steps : {1, 2, 100, 128, 130}) {
           Plan plan{.batch = 2, .text = 7, .profile = profile};
           plan.kv = {.kind = kind, .dtype = type};
@@ -87,7 +93,8 @@ TEST(KvGraph, KeepsWhatTheFormulaSays) {
           Bytes after_prompt = kv_bytes(plan.kv, entry(plan, r.prompt), DType::bf16) * 3;
           Bytes after_steps = kv_bytes(plan.kv, entry(plan, r.prompt + steps), DType::bf16, recent) * 3;
           EXPECT_EQ(r.prefill, after_prompt) << static_cast<int>(kind) << ' ' << steps;
-          EXPECT_EQ(r.decode, after_steps) << static_cast<int>(kind) << ' ' << (type ? name(*type) : "") << ' ' << steps;
+          EXPECT_EQ(r.decode, after_steps)
+              << static_cast<int>(kind) << ' ' << (type ? name(*type) : "") << ' ' << steps;
         }
 }
 
@@ -119,9 +126,12 @@ TEST(KvGraph, SlidingLayersKeepTheirWindow) {
   g.sliding = {true, true, true};
   Plan plan{.text = 20};
   const Outcome r = run(model(g), plan, 6);
-  EXPECT_EQ(r.decode, kv_bytes({.kind = KvLayout::Kind::sliding, .window = 8}, entry(plan, r.prompt + 6), DType::bf16) * 3);
+  EXPECT_EQ(r.decode,
+            kv_bytes({.kind = KvLayout::Kind::sliding, .window = 8}, entry(plan, r.prompt + 6), DType::bf16) * 3);
   plan.kv.dtype = DType::fp8;
-  EXPECT_EQ(run(model(g), plan, 6).decode, kv_bytes({.kind = KvLayout::Kind::sliding, .window = 8, .dtype = DType::fp8}, entry(plan, r.prompt + 6), DType::bf16) * 3);
+  EXPECT_EQ(run(model(g), plan, 6).decode, kv_bytes({.kind = KvLayout::Kind::sliding, .window = 8, .dtype = DType::fp8},
+                                                    entry(plan, r.prompt + 6), DType::bf16) *
+                                               3);
   plan.kv.dtype = DType::int8;
   EXPECT_THROW(run(model(g), plan, 6), Error);
 }

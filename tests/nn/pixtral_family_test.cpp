@@ -42,7 +42,7 @@ struct TowerRun {
   std::int64_t attention_flops() const {
     std::int64_t f = 0;
     for (const auto& n : b.graph.nodes)
-      if (const auto* a = std::get_if<Attention>(&n.op)) f += cost(*a).flops.value();
+      if (const auto* a = std::get_if<Attention>(&b.graph.op(n))) f += cost(*a).flops.value();
     return f;
   }
 };

@@ -76,7 +76,7 @@ TEST(Qwen3VlFamily, EachImageIsASegmentOfItsOwnSize) {
   const Graph g = inference(v, plan, s);
   std::vector<std::int64_t> lengths;
   for (const auto& n : g.nodes)
-    if (const auto* a = std::get_if<Attention>(&n.op); a && path(g, n.scope) == "model.visual.blocks.0.attn")
+    if (const auto* a = std::get_if<Attention>(&g.op(n)); a && path(g, n.scope) == "model.visual.blocks.0.attn")
       lengths.push_back(a->q_len);
   EXPECT_EQ(lengths, (std::vector<std::int64_t>{256, 512, 320}));
   for (const auto& n : g.nodes)
@@ -97,7 +97,7 @@ TEST(Qwen3VlFamily, OnlySparseLayersRouteAndEachTokenGoesToTopKExperts) {
   const std::int64_t rows = 2 * 2 * (9 + 2 * 80);
   int products = 0;
   for (const auto& n : g.nodes)
-    if (const auto* o = std::get_if<GroupedMatmul>(&n.op)) {
+    if (const auto* o = std::get_if<GroupedMatmul>(&g.op(n))) {
       ++products;
       EXPECT_EQ(o->groups, 6);
       EXPECT_TRUE(o->rows == rows || o->rows == 2 * 2) << o->rows;

@@ -70,7 +70,8 @@ TEST(EagerTransforms, TakeWhatTorchTakes) {
 }
 
 const ClipVision clip{.hidden = 32, .intermediate = 64, .layers = 3, .heads = 2, .image_size = 84, .patch_size = 14};
-const LlamaConfig llama{.vocab = 100, .hidden = 48, .intermediate = 96, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 12};
+const LlamaConfig llama{
+    .vocab = 100, .hidden = 48, .intermediate = 96, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 12};
 
 Vlm llava(std::vector<BlockConfig> blocks, Grid features = {}) {
   Vlm m;
@@ -83,7 +84,8 @@ Vlm llava(std::vector<BlockConfig> blocks, Grid features = {}) {
 Vlm llava_next(std::vector<BlockConfig> blocks, Grid features = {}) {
   Vlm m;
   m.family = LlavaNextFamily{.vision = clip, .projector = {.in = 32, .out = 48}, .language = llama};
-  m.tokens = tokens::LlavaNext{.image_size = 84, .patch_size = 14, .pinpoints = {{84, 168}, {168, 84}, {168, 168}}, .features = features};
+  m.tokens = tokens::LlavaNext{
+      .image_size = 84, .patch_size = 14, .pinpoints = {{84, 168}, {168, 84}, {168, 168}}, .features = features};
   m.native = {168, 168};
   m.blocks = std::move(blocks);
   return m;
@@ -158,7 +160,8 @@ TEST(SpectralFilter, OneDimensionInFp32) {
   const Graph g = built(llava({flat}), {.text = 5, .dtype = DType::fp32});
   EXPECT_EQ(steps(g, "blocks.0"),
             (std::vector<Step>{{"_fft_r2c", half, 0}, {"mul.Tensor", half, 0}, {"_fft_c2r", real, half}}));
-  EXPECT_EQ(parameters(g).projector - parameters(built(llava({}), {.text = 5, .dtype = DType::fp32})).projector, Elements(19 * 32 * 2));
+  EXPECT_EQ(parameters(g).projector - parameters(built(llava({}), {.text = 5, .dtype = DType::fp32})).projector,
+            Elements(19 * 32 * 2));
 }
 
 // A filter of 6 x 4 complex weights per channel; norms and filters outside the tower belong to the projector.
@@ -225,8 +228,24 @@ TEST(SpectralCrop, ChangesTheTokens) {
   EXPECT_EQ(make_sequences(llava_next({crop}, {3, 3}), wide).image_tokens, 9 + 4 * 6 + 4);
   const Graph g = built(llava_next({crop}, {3, 3}), wide, 3);
   bool packed = false;
-  for (const auto& n : g.nodes) packed = packed || (std::string_view(n.name) == "cat" && g.tensor(g.outputs(n)[0]).shape == Shape{9 + 4 * 7, 48});
+  for (const auto& n : g.nodes)
+    packed = packed || (std::string_view(n.name) == "cat" && g.tensor(g.outputs(n)[0]).shape == Shape{9 + 4 * 7, 48});
   EXPECT_TRUE(packed);
+}
+
+// Inside the tower later layers see fewer tokens; behind the layer whose features are used (the last but one) a crop
+// would change nothing.
+TEST(SpectralCrop, InsideTheTower) {
+  BlockConfig crop{{BlockPoint::At::tower_layer, 0}, SpectralCrop{{6, 6}, {3, 3}}, {}, false};
+  const Graph g = built(llava({crop}, {3, 3}), {.text = 5});
+  int small = 0;
+  for (const auto& n : g.nodes) {
+    const Attention* a = std::get_if<Attention>(&g.op(n));
+    small += a && a->q_len == 10 && a->kv_len == 10;
+  }
+  EXPECT_EQ(small, 2);
+  crop.after.layer = 2;
+  EXPECT_THROW(built(llava({crop}, {3, 3}), {.text = 5}), Error);
 }
 
 TEST(Blocks, OfOtherKinds) {

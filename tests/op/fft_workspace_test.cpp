@@ -90,10 +90,12 @@ TEST(FftWorkspace, GridsFollowFromTheirAxes) {
   EXPECT_EQ(s.exact_others, 2183);  // long sides with factors above 7, and double precision
 }
 
-constexpr Fft fft2(Kind kind, std::int64_t batch, std::int64_t h, std::int64_t w) { return {kind, batch, {h, w, 1}, 2}; }
+constexpr Fft fft2(Kind kind, std::int64_t batch, std::int64_t h, std::int64_t w) {
+  return {kind, batch, {h, w, 1}, 2};
+}
 
 // Sizes worked out by hand.
-static_assert(workspace(fft2(Kind::r2c, 4, 24, 26)).bytes == Bytes(0));             // one kernel for rows and columns
+static_assert(workspace(fft2(Kind::r2c, 4, 24, 26)).bytes == Bytes(0));  // one kernel for rows and columns
 static_assert(workspace(fft2(Kind::r2c, 4, 24, 26), true).bytes == Bytes(8 * 24 * 13 * 4));  // not from strided points
 static_assert(workspace(fft2(Kind::r2c, 4, 34, 8)).bytes == Bytes(8 * 34 * 5 * 4));  // columns of 34 go through a copy
 static_assert(workspace(Fft{Kind::r2c, 65537, {34, 1, 1}, 1}).bytes ==               // more than a half transform takes

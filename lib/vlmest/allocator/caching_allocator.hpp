@@ -13,31 +13,11 @@
 #include <vlmest/allocator/address_space.hpp>
 #include <vlmest/allocator/config.hpp>
 #include <vlmest/allocator/free_list.hpp>
+#include <vlmest/allocator/segment.hpp>
 #include <vlmest/unit/error.hpp>
 #include <vlmest/unit/units.hpp>
 
 namespace vlmest::allocator {
-
-/// Names an allocation; the empty one (a request for 0 bytes) occupies nothing and may be freed.
-struct Block {
-  std::int32_t index = none;
-  bool operator==(const Block&) const = default;
-};
-
-/// A segment (one cudaMalloc) and its blocks by address, as torch.cuda.memory_snapshot() lists them.
-struct Segment {
-  struct Piece {
-    std::int64_t address = 0;
-    Bytes size, requested;  ///< requested is 0 while cached
-    bool allocated = false;
-    bool operator==(const Piece&) const = default;
-  };
-  std::int64_t address = 0;
-  Bytes size;
-  Pool pool = Pool::small;
-  std::vector<Piece> blocks;
-  bool operator==(const Segment&) const = default;
-};
 
 /// A segment that does not fit the capacity, after the cache was given back.
 struct OutOfMemory : Error {
@@ -63,38 +43,15 @@ class CachingAllocator {
 
   /// A block for `requested` bytes (malloc in torch). Throws OutOfMemory beyond the capacity and Error below zero.
   Block alloc(Bytes requested) {
-    if (const auto block = try_alloc(requested)) return *block;
-    const auto size = requested.value() >= max_request ? requested.value() : round_size(config_, requested.value());
-    throw OutOfMemory(size < max_request ? Bytes(segment_size(config_, size)) : requested, allocated(), reserved());
+    const auto i = place(requested);
+    if (i == no_room) refuse(requested);
+    return Block{i};
   }
 
   /// The same, but without a value where memory is short; the cache has been given back then.
   std::optional<Block> try_alloc(Bytes requested) {
-    const auto asked = requested.value();
-    if (asked <= 0) {
-      if (asked < 0) throw Error("allocator", "a request is negative", "ask for 0 bytes or more");
-      return Block{};
-    }
-    if (asked >= max_request) return std::nullopt;
-    const auto size = round_size(config_, asked);
-    const auto pool = size <= small_size ? Pool::small : Pool::large;
-    auto i = find_cached(pool, size);
-    if (i == none && (i = open_segment(pool, size)) == none) return std::nullopt;
-    if (should_split(at(i), size)) {
-      const auto front = new_record();
-      auto& rest = at(i);
-      at(front) = {rest.address, size, asked, rest.prev, i, none, none, BlockState::allocated, pool};
-      if (rest.prev != none) at(rest.prev).next = front;
-      rest.prev = front;
-      free_list(pool).resize(blocks_, i, rest.address + size, rest.size - size);
-      i = front;
-    } else {
-      free_list(pool).erase(blocks_, i);
-      at(i).state = BlockState::allocated;
-      at(i).requested = asked;
-    }
-    peak_allocated_ = std::max(peak_allocated_, allocated_ += at(i).size);
-    peak_requested_ = std::max(peak_requested_, requested_ += asked);
+    const auto i = place(requested);
+    if (i == no_room) return std::nullopt;
     return Block{i};
   }
 
@@ -193,11 +150,62 @@ class CachingAllocator {
   const BlockRecord& at(std::int32_t i) const { return blocks_[static_cast<std::size_t>(i)]; }
   FreeList& free_list(Pool p) { return free_[static_cast<std::size_t>(p)]; }
 
+  static constexpr std::int32_t no_room = -2;
+
+  /// The record of a new allocation; none for 0 bytes, no_room where memory is short.
+  std::int32_t place(Bytes requested) {
+    const auto asked = requested.value();
+    if (asked <= 0) {
+      if (asked < 0) throw Error("allocator", "a request is negative", "ask for 0 bytes or more");
+      return none;
+    }
+    if (asked >= max_request) return no_room;
+    const auto size = round_size(config_, asked);
+    const auto pool = size <= small_size ? Pool::small : Pool::large;
+    auto i = find_cached(pool, size);
+    if (i == none && (i = open_segment(pool, size)) == none) return no_room;
+    if (should_split(at(i), size)) {
+      i = split(i, size);
+    } else {
+      free_list(pool).erase(blocks_, i);
+      at(i).state = BlockState::allocated;
+    }
+    at(i).requested = asked;
+    peak_allocated_ = std::max(peak_allocated_, allocated_ += at(i).size);
+    peak_requested_ = std::max(peak_requested_, requested_ += asked);
+    return i;
+  }
+
+  /// The first `size` bytes of a cached block as an allocated one of their own; the rest stays cached.
+  std::int32_t split(std::int32_t i, std::int64_t size) {
+    const auto front = new_record();
+    auto& rest = at(i);
+    auto& block = at(front);
+    block.address = rest.address;
+    block.size = size;
+    block.prev = rest.prev;
+    block.next = i;
+    block.state = BlockState::allocated;
+    block.pool = rest.pool;
+    if (rest.prev != none) at(rest.prev).next = front;
+    rest.prev = front;
+    free_list(rest.pool).resize(blocks_, i, rest.address + size, rest.size - size);
+    return front;
+  }
+
   std::int32_t live(Block block) const {
     if (block.index < 0 || static_cast<std::size_t>(block.index) >= blocks_.size() ||
         at(block.index).state != BlockState::allocated)
-      throw Error("allocator", "block " + std::to_string(block.index) + " is not allocated", "free a block once");
+      refuse(block);
     return block.index;
+  }
+  // Out of line, so that what runs for every allocation stays small.
+  [[noreturn]] void refuse(Bytes requested) const {
+    const auto size = requested.value() >= max_request ? requested.value() : round_size(config_, requested.value());
+    throw OutOfMemory(size < max_request ? Bytes(segment_size(config_, size)) : requested, allocated(), reserved());
+  }
+  [[noreturn]] static void refuse(Block block) {
+    throw Error("allocator", "block " + std::to_string(block.index) + " is not allocated", "free a block once");
   }
 
   std::int32_t new_record() {
@@ -256,8 +264,8 @@ class CachingAllocator {
       return true;
     }
     std::int64_t released = 0;
-    for (auto i = free_list(pool).last(blocks_); i != none && released < wanted && at(i).size >= limit;
-         i = free_list(pool).last(blocks_)) {
+    for (auto i = free_list(pool).last(); i != none && released < wanted && at(i).size >= limit;
+         i = free_list(pool).last()) {
       released += at(i).size;
       release_segment(i);
     }

@@ -25,6 +25,7 @@ struct BlockRecord {
   std::int32_t free_prev = none, free_next = none;  ///< neighbours in a free list; free_next also chains spare records
   BlockState state = BlockState::spare;
   Pool pool = Pool::small;
+  std::uint16_t bin = 0;  ///< of its free list, while cached
 };
 
 /// The cached blocks of one pool in the order (size, address): what torch keeps as
@@ -43,6 +44,7 @@ class FreeList {
 
   void clear() {
     head_.fill(none);
+    tail_.fill(none);
     columns_.fill(0);
     rows_ = 0;
   }
@@ -65,51 +67,28 @@ class FreeList {
 
   std::int32_t after(const Blocks& blocks, std::int32_t i) const {
     if (at(blocks, i).free_next != none) return at(blocks, i).free_next;
-    const auto bin = bin_of(at(blocks, i).size);
+    const std::size_t bin = at(blocks, i).bin;
     const auto row = bin / columns, column = bin % columns;
     const auto used = column + 1 == columns ? 0 : columns_[row] & (~std::uint64_t{0} << (column + 1));
     return used != 0 ? head_[row * columns + lowest(used)] : first_from_row(row + 1);
   }
 
-  std::int32_t last(const Blocks& blocks) const {
+  std::int32_t last() const {
     if (rows_ == 0) return none;
     const auto row = highest(rows_);
-    auto i = head_[row * columns + highest(columns_[row])];
-    while (at(blocks, i).free_next != none) i = at(blocks, i).free_next;
-    return i;
+    return tail_[row * columns + highest(columns_[row])];
   }
 
   void insert(Blocks& blocks, std::int32_t i) {
-    auto& block = at(blocks, i);
-    const auto bin = bin_of(block.size);
-    auto before = none, behind = head_[bin];
-    while (behind != none && less(at(blocks, behind), block)) {
-      before = behind;
-      behind = at(blocks, behind).free_next;
-    }
-    block.free_prev = before;
-    block.free_next = behind;
-    if (behind != none) at(blocks, behind).free_prev = i;
-    if (before != none) {
-      at(blocks, before).free_next = i;
-    } else {
-      head_[bin] = i;
-      columns_[bin / columns] |= std::uint64_t{1} << (bin % columns);
-      rows_ |= std::uint64_t{1} << (bin / columns);
-    }
+    insert(blocks, i, bin_of(at(blocks, i).size));
   }
 
   void erase(Blocks& blocks, std::int32_t i) {
     const auto& block = at(blocks, i);
-    if (block.free_next != none) at(blocks, block.free_next).free_prev = block.free_prev;
-    if (block.free_prev != none) {
-      at(blocks, block.free_prev).free_next = block.free_next;
-      return;
-    }
-    const auto bin = bin_of(block.size);
-    head_[bin] = block.free_next;
-    if (block.free_next != none) return;
-    if ((columns_[bin / columns] &= ~(std::uint64_t{1} << (bin % columns))) == 0)
+    const std::size_t bin = block.bin;
+    (block.free_next != none ? at(blocks, block.free_next).free_prev : tail_[bin]) = block.free_prev;
+    (block.free_prev != none ? at(blocks, block.free_prev).free_next : head_[bin]) = block.free_next;
+    if (head_[bin] == none && (columns_[bin / columns] &= ~(std::uint64_t{1} << (bin % columns))) == 0)
       rows_ &= ~(std::uint64_t{1} << (bin / columns));
   }
 
@@ -117,19 +96,36 @@ class FreeList {
   void resize(Blocks& blocks, std::int32_t i, std::int64_t address, std::int64_t size) {
     auto& block = at(blocks, i);
     const BlockRecord moved{address, size};
-    if (bin_of(block.size) == bin_of(size) && (block.free_prev == none || less(at(blocks, block.free_prev), moved)) &&
-        (block.free_next == none || less(moved, at(blocks, block.free_next)))) {
-      block.address = address;
-      block.size = size;
-      return;
-    }
-    erase(blocks, i);
+    const auto bin = bin_of(size);
+    const bool stays = block.bin == bin && (block.free_prev == none || less(at(blocks, block.free_prev), moved)) &&
+                       (block.free_next == none || less(moved, at(blocks, block.free_next)));
+    if (!stays) erase(blocks, i);
     block.address = address;
     block.size = size;
-    insert(blocks, i);
+    if (!stays) insert(blocks, i, bin);
   }
 
  private:
+  /// Most blocks belong at an end of their chain: of equal ones, such as the leftovers of segments or the entries of a
+  /// cache, the first or the last is the one in use.
+  void insert(Blocks& blocks, std::int32_t i, std::size_t bin) {
+    auto& block = at(blocks, i);
+    const auto head = head_[bin];
+    const bool first = head != none && less(block, at(blocks, head));
+    auto before = first ? none : tail_[bin], behind = first ? head : none;
+    while (before != none && less(block, at(blocks, before))) {
+      behind = before;
+      before = at(blocks, before).free_prev;
+    }
+    block.bin = static_cast<std::uint16_t>(bin);
+    block.free_prev = before;
+    block.free_next = behind;
+    (behind != none ? at(blocks, behind).free_prev : tail_[bin]) = i;
+    (before != none ? at(blocks, before).free_next : head_[bin]) = i;
+    columns_[bin / columns] |= std::uint64_t{1} << (bin % columns);
+    rows_ |= std::uint64_t{1} << (bin / columns);
+  }
+
   static constexpr std::size_t columns = 64;
   /// Row 0 holds 0 to 63 units of 512 bytes, row r the 64 bins of [2^(r+5), 2^(r+6)) units; a merged block is at most
   /// one segment, which is at most max_request + round_large < 2^61 bytes = 2^52 units.
@@ -157,7 +153,7 @@ class FreeList {
     return head_[r * columns + lowest(columns_[r])];
   }
 
-  std::array<std::int32_t, rows * columns> head_;
+  std::array<std::int32_t, rows * columns> head_, tail_;
   std::array<std::uint64_t, rows> columns_;
   std::uint64_t rows_ = 0;
 };

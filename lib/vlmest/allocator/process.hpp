@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include <vlmest/allocator/caching_allocator.hpp>
@@ -23,26 +24,28 @@ struct PhaseMemory {
 /// math libraries take once and keep.
 class Process {
  public:
-  Process(const Graph& g, const Frees& frees, int sm, const AllocatorConfig& config = {})
-      : g_(g), frees_(frees), allocator_(config), sm_(sm) {
-    blocks_.resize(g.tensors.size());
-    sizes_.resize(g.tensors.size());
+  Process(const Graph& g, const Timeline& timeline, int sm, const AllocatorConfig& config = {})
+      : g_(g), timeline_(timeline), allocator_(config), sm_(sm) {
+    blocks_.resize(timeline.storages().size());
+    sizes_.resize(timeline.storages().size());
   }
 
   /// Allocates everything that exists before the first phase: parameters and buffers in the order of their creation
   /// (those that building the model drops again go), then the inputs.
   void load() {
+    const auto all = timeline_.storages();
     const NodeId begin = g_.phases.empty() ? static_cast<NodeId>(g_.nodes.size()) : g_.phases.front().first;
-    const auto model = [](const Tensor& t) { return t.role == Role::weight || t.role == Role::buffer; };
-    for (; next_ < g_.tensors.size() && g_.tensors[next_].born <= begin && model(g_.tensors[next_]); ++next_) allocate(next_);
+    const auto model = [](const Storage& s) { return s.role == Role::weight || s.role == Role::buffer; };
+    for (; next_ < all.size() && all[next_].born <= begin && model(all[next_]); ++next_) allocate(next_);
     for (std::size_t i = 0; i < next_; ++i)
-      if (g_.tensors[i].dies != none && blocks_[i].index != none) free(i);
+      if (all[i].dies != none) free(i);
     weights_ = allocator_.allocated();
-    for (; next_ < g_.tensors.size() && g_.tensors[next_].born <= begin && outside(g_.tensors[next_]); ++next_) allocate(next_);
+    for (; next_ < all.size() && all[next_].born <= begin && outside(all[next_]); ++next_) allocate(next_);
   }
 
   /// Runs a phase, and what precedes it: caches that are put in place for it.
   PhaseMemory run(const Phase& p) {
+    const auto all = timeline_.storages();
     PhaseMemory r;
     std::size_t next = next_;
     enter(p, next);
@@ -51,7 +54,7 @@ class Process {
     std::int64_t peak = 0;
     for (NodeId n = p.first; n < p.last; ++n) {
       if (n > p.first) release(n);
-      for (; next < g_.tensors.size() && g_.tensors[next].born <= n; ++next) allocate(next);
+      for (; next < all.size() && all[next].born <= n; ++next) allocate(next);
       const Node& node = g_.node(n);
       libraries(node);
       const std::int64_t kept = allocator_.allocated().value();
@@ -77,14 +80,26 @@ class Process {
   /// Drops everything that the phase made and still holds, so that it can run again: its result and its caches. Their
   /// sizes stay readable.
   void drop() {
-    for (std::size_t i = next_; i < end_; ++i)
-      if (blocks_[i].index != none) free(i);
+    for (std::size_t i = next_; i < end_; ++i) free(i);
   }
   /// Keeps what the phase made; later phases go on from there.
   void keep() { next_ = end_; }
+  /// Drops what dies with the phase that ran last: its caller's variables. What is then allocated.
+  Bytes settle(const Phase& p) {
+    release(p.last);
+    return allocator_.allocated();
+  }
+  /// Where the storages of the next phase begin, and going back there: everything made since is dropped but for optimizer
+  /// states, which outlive the step that made them.
+  std::size_t mark() const { return next_; }
+  void rewind(std::size_t to) {
+    for (std::size_t i = to; i < end_; ++i)
+      if (timeline_.storages()[i].role != Role::optimizer_state) free(i);
+    next_ = to;
+  }
 
-  /// Bytes that the storage of t really occupies, its unsplit remainder included.
-  Bytes occupied(TensorId t) const { return sizes_[static_cast<std::size_t>(t)]; }
+  /// Bytes that a storage (an index into the timeline's) really occupies, its unsplit remainder included.
+  Bytes occupied(std::size_t storage) const { return sizes_[storage]; }
   /// Allocated once the model was loaded: parameters and buffers with the allocator's rounding.
   Bytes weights() const { return weights_; }
   /// Workspaces of the math libraries, once taken.
@@ -92,34 +107,31 @@ class Process {
   const CachingAllocator& allocator() const { return allocator_; }
 
  private:
-  static bool outside(const Tensor& t) {
-    return t.role == Role::weight || t.role == Role::buffer || t.role == Role::input;
+  static bool outside(const Storage& s) {
+    return s.role == Role::weight || s.role == Role::buffer || s.role == Role::input;
   }
   void allocate(std::size_t i) {
-    const Tensor& t = g_.tensors[i];
-    if (t.alias_of != none) return;
-    blocks_[i] = allocator_.alloc(requested_bytes(t));
+    if (blocks_[i].index != none) return;  // an optimizer state of an earlier step
+    blocks_[i] = allocator_.alloc(timeline_.storages()[i].bytes);
     sizes_[i] = allocator_.block_size(blocks_[i]);
   }
-  void free(std::size_t i) {
-    allocator_.free(blocks_[i]);
-    blocks_[i] = {};
-  }
+  /// Does nothing where the storage is not held.
+  void free(std::size_t i) { allocator_.free(std::exchange(blocks_[i], {})); }
   void release(NodeId n) {
-    for (TensorId t : frees_.at(n))
-      if (blocks_[static_cast<std::size_t>(t)].index != none) free(static_cast<std::size_t>(t));
+    for (const auto i : timeline_.frees(n)) free(static_cast<std::size_t>(i));
   }
   /// What dies before the phase's first node goes, what is put in place for the phase comes.
   void enter(const Phase& p, std::size_t& next) {
+    const auto all = timeline_.storages();
     release(p.first);
-    for (; next < g_.tensors.size() && g_.tensors[next].born <= p.first; ++next) {
-      const Tensor& t = g_.tensors[next];
-      if (t.alias_of == none && !outside(t) && t.role != Role::kv_cache) break;
+    for (; next < all.size() && all[next].born <= p.first; ++next) {
+      if (!outside(all[next]) && all[next].role != Role::kv_cache) break;
       if (blocks_[next].index == none) allocate(next);
     }
   }
   void libraries(const Node& node) {
-    const auto* m = std::get_if<Matmul>(&node.op);
+    if (have_cublas_ && have_lt_) return;
+    const auto* m = std::get_if<Matmul>(&g_.op(node));
     if (!m) return;
     if (!have_cublas_) {
       have_cublas_ = true;
@@ -136,7 +148,7 @@ class Process {
   }
 
   const Graph& g_;
-  const Frees& frees_;
+  const Timeline& timeline_;
   CachingAllocator allocator_;
   std::vector<Block> blocks_;
   std::vector<Bytes> sizes_;

@@ -21,7 +21,7 @@ inline std::vector<FftBuffers> fft_buffers(const Graph& g) {
   std::vector<bool> spectral(g.scopes.size(), false);
   bool any = false;
   for (const auto& n : g.nodes)
-    if (std::holds_alternative<Fft>(n.op)) any = spectral[static_cast<std::size_t>(n.scope)] = true;
+    if (std::holds_alternative<Fft>(g.op(n))) any = spectral[static_cast<std::size_t>(n.scope)] = true;
   if (!any) return r;
   std::vector<TensorId> live;
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {

@@ -10,11 +10,11 @@
 namespace vlmest {
 
 /// Adds the cuFFT plans that a graph needs and `plans` does not hold yet. torch caches a plan by kind, sizes, number of
-/// transforms, strides and type (ATen/native/cuda/CuFFTPlanCache.h, CuFFTParams), so runs whose images differ in size or
-/// number make further ones: collect them over the graphs of such runs, then ask plan_cache() what they take.
+/// transforms, strides and type (ATen/native/cuda/CuFFTPlanCache.h, CuFFTParams), so runs whose images differ in size
+/// or number make further ones: collect them over the graphs of such runs, then ask plan_cache() what they take.
 inline void add_fft_plans(std::vector<Fft>& plans, const Graph& g) {
-  for (const auto& n : g.nodes) {
-    const Fft* f = std::get_if<Fft>(&n.op);
+  for (const Op& op : g.ops) {
+    const Fft* f = std::get_if<Fft>(&op);
     if (!f) continue;
     Fft key = *f;
     key.copied = key.scaled = false;  // kernels beside the plan

@@ -14,7 +14,7 @@ struct Parameters {
 
 inline Parameters parameters(const Graph& g) {
   Parameters p;
-  for (const auto& t : g.tensors) {
+  for (const auto& t : g.loaded()) {
     if (t.role != Role::weight) continue;
     switch (g.scopes[static_cast<std::size_t>(t.scope)].part) {
       case Part::vision: p.vision += t.storage; break;

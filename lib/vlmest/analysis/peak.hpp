@@ -14,13 +14,14 @@ struct Peak {
 
 /// One sweep over the nodes [first, last): requested bytes, without any allocator's rounding.
 inline Peak requested_peak(const Graph& g, NodeId first, NodeId last) {
-  const Frees frees(g);
+  const Timeline timeline(g);
+  const auto storages = timeline.storages();
   Peak peak{.node = first};
   Bytes live{};
   std::size_t next = 0;
   for (NodeId n = 0; n < last; ++n) {
-    for (TensorId t : frees.at(n)) live -= requested_bytes(g.tensor(t));
-    for (; next < g.tensors.size() && g.tensors[next].born <= n; ++next) live += requested_bytes(g.tensors[next]);
+    for (const auto i : timeline.frees(n)) live -= timeline.storage(i).bytes;
+    for (; next < storages.size() && storages[next].born <= n; ++next) live += storages[next].bytes;
     Bytes scratch{};
     for (Bytes b : g.scratch_of(g.node(n))) scratch += b;
     if (n >= first && live + scratch > peak.bytes) peak = {n, live + scratch, scratch};

@@ -8,33 +8,51 @@
 
 namespace vlmest {
 
-/// When storages are freed: for every node, those that go between the node before it and itself. Allocations need no
-/// list of their own: owners are born in the order of their ids.
-class Frees {
+/// One storage: what analyses need of the tensor that owns it, close together in memory.
+struct Storage {
+  TensorId tensor = none;
+  NodeId born = 0;
+  NodeId dies = none;  ///< none: lives to the end
+  ScopeId scope = 0;
+  Bytes bytes{};  ///< as requested from the allocator
+  Role role = Role::activation;
+};
+
+/// When storages are allocated and freed. Storages are born in the order of their index, which is that of their owners'
+/// ids; for every node, a list names those that go between the node before it and itself.
+class Timeline {
  public:
-  explicit Frees(const Graph& g) { assign(g); }
+  Timeline() = default;
+  explicit Timeline(const Graph& g) { assign(g); }
 
   void assign(const Graph& g) {
+    storages_.clear();
     first_.assign(g.nodes.size() + 2, 0);
-    for (const auto& t : g.tensors)
-      if (t.alias_of == none && t.dies != none) ++first_[static_cast<std::size_t>(t.dies) + 1];
+    for (std::size_t i = 0; i < g.tensors.size(); ++i) {
+      const Tensor& t = g.tensors[i];
+      if (t.alias_of != none) continue;
+      storages_.push_back({static_cast<TensorId>(i), t.born, t.dies, t.scope, requested_bytes(t), t.role});
+      if (t.dies != none) ++first_[static_cast<std::size_t>(t.dies) + 1];
+    }
     for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
-    tensors_.resize(static_cast<std::size_t>(first_.back()));
-    next_.assign(first_.begin(), first_.end());
-    for (std::size_t i = 0; i < g.tensors.size(); ++i)
-      if (const auto& t = g.tensors[i]; t.alias_of == none && t.dies != none)
-        tensors_[static_cast<std::size_t>(next_[static_cast<std::size_t>(t.dies)]++)] = static_cast<TensorId>(i);
+    freed_.resize(static_cast<std::size_t>(first_.back()));
+    next_ = first_;
+    for (std::size_t i = 0; i < storages_.size(); ++i)
+      if (const NodeId n = storages_[i].dies; n != none)
+        freed_[static_cast<std::size_t>(next_[static_cast<std::size_t>(n)]++)] = static_cast<std::int32_t>(i);
   }
 
-  /// Storages that die at node n (before it allocates), by id.
-  std::span<const TensorId> at(NodeId n) const {
+  std::span<const Storage> storages() const { return storages_; }
+  const Storage& storage(std::int32_t i) const { return storages_[static_cast<std::size_t>(i)]; }
+  /// Indices of the storages that die at node n (before it allocates), in order.
+  std::span<const std::int32_t> frees(NodeId n) const {
     const auto i = static_cast<std::size_t>(n);
-    return {tensors_.data() + first_[i], static_cast<std::size_t>(first_[i + 1] - first_[i])};
+    return {freed_.data() + first_[i], static_cast<std::size_t>(first_[i + 1] - first_[i])};
   }
 
  private:
-  std::vector<std::int32_t> first_, next_;
-  std::vector<TensorId> tensors_;
+  std::vector<Storage> storages_;
+  std::vector<std::int32_t> first_, next_, freed_;
 };
 
 }  // namespace vlmest

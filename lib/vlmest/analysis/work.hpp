@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include <vlmest/analysis/roofline.hpp>
 #include <vlmest/graph/graph.hpp>
 
@@ -52,9 +55,18 @@ inline Work work(const Cost& c, const Device& device) {
   return w;
 }
 
-inline Work work(const Graph& g, NodeId first, NodeId last, const Device& device) {
+/// The work of every op of a graph, by OpId.
+inline std::vector<Work> op_works(const Graph& g, const Device& device) {
+  std::vector<Work> r;
+  r.reserve(g.ops.size());
+  for (const Op& op : g.ops) r.push_back(work(cost(op), device));
+  return r;
+}
+
+/// The work of the nodes [first, last); `of_ops` is op_works().
+inline Work work(const Graph& g, NodeId first, NodeId last, std::span<const Work> of_ops) {
   Work w;
-  for (NodeId n = first; n < last; ++n) w += work(cost(g.node(n).op), device);
+  for (NodeId n = first; n < last; ++n) w += of_ops[static_cast<std::size_t>(g.node(n).op)];
   return w;
 }
 

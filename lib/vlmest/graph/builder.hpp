@@ -81,7 +81,7 @@ class Builder {
 
   void clear() {
     tape.clear(); grad_call_.clear(); grad_output_.clear(); handles_.clear(); forgotten_.clear(); grad_enabled_ = tracking_ = false;
-    graph.tensors.clear(); graph.nodes.clear(); graph.edges.clear(); graph.scratch.clear();
+    graph.tensors.clear(); graph.nodes.clear(); graph.ops.clear(); graph.edges.clear(); graph.scratch.clear();
     graph.phases.clear(); graph.scopes.resize(1); refs_.clear(); scope_ = 0;
   }
 
@@ -122,7 +122,8 @@ class Builder {
   NodeId emit(const char* name, Op op, std::span<const TensorId> in, std::span<const TensorId> out,
               std::initializer_list<Bytes> scratch = {}) {
     if (tracking_) forget();
-    Node n{.op = std::move(op), .name = name, .scope = scope_};
+    Node n{.op = static_cast<OpId>(graph.ops.size()), .name = name, .scope = scope_};
+    graph.ops.push_back(std::move(op));
     n.first_edge = static_cast<std::int32_t>(graph.edges.size());
     n.first_scratch = static_cast<std::int32_t>(graph.scratch.size());
     for (auto t : in)
@@ -222,10 +223,19 @@ class Builder {
   inline void rebind(Value& v, TensorId to, NodeId dies);
 
  private:
-  TensorId add_tensor(const char* name, Role role, DType dtype, const Shape& shape, const Shape& strides,
-                      TensorId alias_of, Elements storage) {
-    graph.tensors.push_back({.shape = shape, .strides = strides, .storage = storage, .name = name,
-                             .alias_of = alias_of, .born = now(), .scope = scope_, .dtype = dtype, .role = role});
+  /// The shapes come by value: they may be those of a tensor in the list that grows here.
+  TensorId add_tensor(const char* name, Role role, DType dtype, Shape shape, Shape strides, TensorId alias_of,
+                      Elements storage) {
+    Tensor& t = graph.tensors.emplace_back();
+    t.shape = shape;
+    t.strides = strides;
+    t.storage = storage;
+    t.name = name;
+    t.alias_of = alias_of;
+    t.born = now();
+    t.scope = scope_;
+    t.dtype = dtype;
+    t.role = role;
     refs_.push_back(0);
     return static_cast<TensorId>(graph.tensors.size() - 1);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,10 +12,13 @@
 
 namespace vlmest {
 
+/// Names an op of a graph.
+using OpId = std::int32_t;
+
 /// One execution of an op. Inputs and outputs are ranges of Graph::edges; scratch is what the library behind the op
 /// takes from the allocator while it runs, a range of Graph::scratch.
 struct Node {
-  Op op;
+  OpId op = none;
   const char* name = "";  ///< the ATen op's name, without its namespace
   ScopeId scope = 0;
   std::int32_t first_edge = 0;
@@ -57,6 +61,7 @@ struct Phase {
 struct Graph {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;
+  std::vector<Op> ops;  ///< what the nodes execute; the copies of a repeated layer share theirs
   std::vector<TensorId> edges;
   std::vector<Bytes> scratch;
   std::vector<Scope> scopes{Scope{}};
@@ -73,6 +78,14 @@ struct Graph {
   }
   const Tensor& tensor(TensorId t) const { return tensors[static_cast<std::size_t>(t)]; }
   const Node& node(NodeId n) const { return nodes[static_cast<std::size_t>(n)]; }
+  const Op& op(const Node& n) const { return ops[static_cast<std::size_t>(n.op)]; }
+  /// The tensors that exist before the first phase begins: parameters, buffers and inputs are among them.
+  std::span<const Tensor> loaded() const {
+    if (phases.empty()) return tensors;
+    const auto begin = phases.front().first;
+    const auto end = std::partition_point(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.born <= begin; });
+    return {tensors.begin(), end};
+  }
   /// The tensor that owns the storage of t.
   TensorId owner(TensorId t) const { return tensor(t).alias_of == none ? t : tensor(t).alias_of; }
 };

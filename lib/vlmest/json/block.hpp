@@ -67,13 +67,15 @@ inline ReadBlock read_op(const Reader& r, const std::string& type) {
   }
   if (type == "mlp") {
     keys({"width", "inner", "activation", "bias"});
-    return {MlpBlock{width("width"), width("inner"), parse_activation(r.string("activation", "gelu")), r.boolean("bias", true)},
+    return {MlpBlock{width("width"), width("inner"), parse_activation(r.string("activation", "gelu")),
+                     r.boolean("bias", true)},
             width("width")};
   }
   if (type == "attention") {
     keys({"width", "heads", "bias"});
     const AttentionBlock a{width("width"), r.integer_required("heads", 1, 4096), r.boolean("bias", true)};
-    if (a.width % a.heads != 0) r.fail("heads", "does not divide the width " + std::to_string(a.width), "choose a divisor");
+    if (a.width % a.heads != 0)
+      r.fail("heads", "does not divide the width " + std::to_string(a.width), "choose a divisor");
     return {a, a.width};
   }
   keys({"width"});
@@ -111,7 +113,8 @@ inline void resample_tokens(Vlm& vlm, const std::string& where) {
           if constexpr (requires { rule.features; }) {
             const Grid have = rule.features.count() > 0 ? rule.features : layout(TokenRule(rule), vlm.native).patches;
             if (!(crop->from == have))
-              throw Error(at + ".from", "the grid here is " + std::to_string(have.rows) + "x" + std::to_string(have.cols),
+              throw Error(at + ".from",
+                          "the grid here is " + std::to_string(have.rows) + "x" + std::to_string(have.cols),
                           "blocks are listed in the order in which they run");
             rule.features = crop->to;
           } else {

@@ -19,14 +19,16 @@ inline void read_tiling(const Reader& r, tokens::Tiling& tiling) {
 template <class Rule>
 void read_image(const Reader& r, Rule& rule) {
   std::vector<std::string_view> keys{"native_size"};
-  auto number = [&](const char* key, std::int64_t& field, std::int64_t low = 1, std::int64_t high = std::int64_t{1} << 40) {
+  auto number = [&](const char* key, std::int64_t& field, std::int64_t low = 1,
+                    std::int64_t high = std::int64_t{1} << 40) {
     keys.push_back(key);
     field = r.integer(key, field, low, high);
   };
   if constexpr (requires { rule.budget; }) {
     number("min_pixels", rule.budget.min_pixels);
     number("max_pixels", rule.budget.max_pixels);
-    if (rule.budget.min_pixels > rule.budget.max_pixels) r.fail("min_pixels", "larger than max_pixels", "exchange them");
+    if (rule.budget.min_pixels > rule.budget.max_pixels)
+      r.fail("min_pixels", "larger than max_pixels", "exchange them");
   }
   if constexpr (requires { rule.longest_edge; }) number("longest_edge", rule.longest_edge, 1, tokens::max_side);
   if constexpr (requires { rule.min_tiles; }) number("min_tiles", rule.min_tiles, 1, tokens::max_tile_count);

@@ -32,7 +32,8 @@ inline void only_keys(const Reader& r, std::initializer_list<std::string_view> k
 }
 
 /// The place of a word in a list; throws Error for another one.
-inline std::size_t one_of(const Reader& r, const char* key, const std::string& word, std::span<const std::string_view> known) {
+inline std::size_t one_of(const Reader& r, const char* key, const std::string& word,
+                          std::span<const std::string_view> known) {
   for (std::size_t i = 0; i < known.size(); ++i)
     if (known[i] == word) return i;
   r.fail(key, word.empty() ? "missing" : "unknown '" + word.substr(0, 64) + "'", known_words(word, known));
@@ -41,10 +42,12 @@ inline std::size_t one_of(const Reader& r, const char* key, const std::string& w
 /// [rows, cols] under a key that must be there.
 inline std::pair<std::int64_t, std::int64_t> pair_required(const Reader& r, const char* key, std::int64_t high) {
   const bool list = r.given(key) && r.value()[key].is_array() && r.value()[key].size() == 2;
-  if (!list) r.fail(key, r.given(key) ? "expected two integers" : "missing", "give two positive integers, like [24, 24]");
+  if (!list)
+    r.fail(key, r.given(key) ? "expected two integers" : "missing", "give two positive integers, like [24, 24]");
   const auto l = r.integers(key, {});
   for (const auto n : l)
-    if (n < 1 || n > high) r.fail(key, "must lie between 1 and " + std::to_string(high), "give two positive integers, like [24, 24]");
+    if (n < 1 || n > high)
+      r.fail(key, "must lie between 1 and " + std::to_string(high), "give two positive integers, like [24, 24]");
   return {l[0], l[1]};
 }
 

@@ -11,8 +11,10 @@ namespace vlmest::json {
 /// The decoder of Llama's build in a family, or nothing.
 template <class Family>
 LlamaConfig* llama_of(Family& f) {
-  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(f.language)>, DecoderConfig>) return std::get_if<LlamaConfig>(&f.language);
-  else return nullptr;
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(f.language)>, DecoderConfig>)
+    return std::get_if<LlamaConfig>(&f.language);
+  else
+    return nullptr;
 }
 
 inline void read_kv(const Reader& document, Vlm& vlm) {
@@ -51,7 +53,8 @@ inline void read_kv(const Reader& document, Vlm& vlm) {
       g->window = l.window;
       g->sliding.assign(static_cast<std::size_t>(g->layers), true);
     } else {
-      if (g->qk_norm || g->qkv_bias) r.fail("layout", "latent attention has no norms or biases of heads", "use a plain Llama decoder");
+      if (g->qk_norm || g->qkv_bias)
+        r.fail("layout", "latent attention has no norms or biases of heads", "use a plain Llama decoder");
       g->latent = LatentAttention{l.latent_dim, l.rope_dim};
     }
   }

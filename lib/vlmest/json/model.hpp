@@ -25,6 +25,8 @@ inline Vlm read_model(const nlohmann::json& document, const std::string& where) 
   return vlm;
 }
 
-inline Vlm parse_model(std::string_view text, const std::string& where) { return read_model(parse(text, where), where); }
+inline Vlm parse_model(std::string_view text, const std::string& where) {
+  return read_model(parse(text, where), where);
+}
 
 }  // namespace vlmest::json

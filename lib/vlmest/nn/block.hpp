@@ -30,7 +30,8 @@ struct AttentionModule {
   AttentionBlock config;
   Linear q, k, v, out;
 };
-using BlockModule = std::variant<SpectralFilterModule, SpectralCrop, LinearModule, MlpModule, NormModule, AttentionModule>;
+using BlockModule =
+    std::variant<SpectralFilterModule, SpectralCrop, LinearModule, MlpModule, NormModule, AttentionModule>;
 
 struct PlacedBlock {
   BlockConfig config;
@@ -64,7 +65,8 @@ inline BlockModule make_module(Context& c, const MlpBlock& g, int) {
 inline BlockModule make_module(Context& c, const NormBlock& g, int) { return make_norm_module(c, "norm", g); }
 inline BlockModule make_module(Context& c, const AttentionBlock& g, int) {
   if (g.heads < 1 || g.width % g.heads != 0)
-    throw Error("blocks", "the width of an attention block is not a multiple of its heads", "choose heads that divide width");
+    throw Error("blocks", "the width of an attention block is not a multiple of its heads",
+                "choose heads that divide width");
   AttentionModule m{.config = g};
   m.q = make_linear(c, "q_proj", g.width, g.width, g.bias);
   m.k = make_linear(c, "k_proj", g.width, g.width, g.bias);
@@ -113,7 +115,8 @@ inline Value forward(Context& c, const AttentionModule& m, Value arg) {
   using namespace eager;
   check_width("attention block", arg, m.config.width);
   if (arg.shape().rank() != 3)
-    throw Error("attention block", "this tower packs all images into one row of tokens", "use it behind a tower with one row per tile");
+    throw Error("attention block", "this tower packs all images into one row of tokens",
+                "use it behind a tower with one row per tile");
   Value x = std::move(arg);
   const std::int64_t batch = x.size(0), tokens = x.size(1), head_dim = m.config.width / m.config.heads;
   auto heads = [&](const Linear& l) {
@@ -139,8 +142,8 @@ inline Value forward(Context& c, const PlacedBlock& b, const Value& x) {
   return eager::add(x, y);
 }
 
-/// Runs the blocks of a point on x[tiles, tokens, channels]. `leading` tokens at the front (a class token) are no part of
-/// the grid: spectral blocks let them pass.
+/// Runs the blocks of a point on x[tiles, tokens, channels]. `leading` tokens at the front (a class token) are no part
+/// of the grid: spectral blocks let them pass.
 inline Value insert(Context& c, BlockPoint at, Value arg, std::int64_t leading = 0) {
   if (!c.blocks) return arg;
   Value x = std::move(arg);
@@ -148,7 +151,8 @@ inline Value insert(Context& c, BlockPoint at, Value arg, std::int64_t leading =
     const PlacedBlock& b = c.blocks->list[i];
     if (!(b.config.after == at)) continue;
     c.blocks->ran[i] = true;
-    const bool spectral = std::holds_alternative<SpectralFilterModule>(b.module) || std::holds_alternative<SpectralCrop>(b.module);
+    const bool spectral =
+        std::holds_alternative<SpectralFilterModule>(b.module) || std::holds_alternative<SpectralCrop>(b.module);
     if (!spectral || leading == 0) {
       x = forward(c, b, x);
       continue;
@@ -163,7 +167,17 @@ inline Value insert_after_layer(Context& c, std::size_t layer, Value x, std::int
   return insert(c, {BlockPoint::At::tower_layer, static_cast<std::int64_t>(layer)}, std::move(x), leading);
 }
 inline Value insert_after_tower(Context& c, Value x) { return insert(c, {BlockPoint::At::tower}, std::move(x)); }
-inline Value insert_after_projector(Context& c, Value x) { return insert(c, {BlockPoint::At::projector}, std::move(x)); }
+/// `tokens` features must be left for the language model, where they are not put together afterwards. Throws Error
+/// where a crop inside the tower comes behind the layer whose features are used.
+inline Value insert_after_projector(Context& c, Value arg, std::int64_t tokens = 0) {
+  Value x = insert(c, {BlockPoint::At::projector}, std::move(arg));
+  if (c.blocks && tokens > 0 && checked_mul(x.size(0), x.size(1)) != tokens)
+    throw Error(
+        "blocks",
+        std::to_string(checked_mul(x.size(0), x.size(1))) + " features for " + std::to_string(tokens) + " image tokens",
+        "a crop inside the tower stands before the layer whose features are used (vision_feature_layer)");
+  return x;
+}
 
 /// Throws Error for a block that no point ran: a layer that the tower lacks, or a family without such a point.
 inline void check_all_ran(const Blocks& b) {

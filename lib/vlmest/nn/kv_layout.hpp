@@ -56,8 +56,8 @@ constexpr std::int64_t held_tokens(const KvLayout& l, std::int64_t tokens) {
 }
 
 /// Bytes of one layer's entry. `recent` of its tokens (the newest) are not quantised yet. Multi-head latent attention
-/// keeps latent_dim + rope_dim values of a token for all heads (DeepSeek-AI, DeepSeek-V2, 2024, section 2.1), everything
-/// else keys and values of each head.
+/// keeps latent_dim + rope_dim values of a token for all heads (DeepSeek-AI, DeepSeek-V2, 2024, section 2.1),
+/// everything else keys and values of each head.
 constexpr Bytes kv_bytes(const KvLayout& l, const KvRows& r, DType activations, std::int64_t recent = 0) {
   const DType stored = l.dtype.value_or(activations);
   check_kv_type(stored);

@@ -8,8 +8,8 @@
 /// reads the pages where they lie.
 namespace vlmest {
 
-/// New tokens into the pages of an entry; `stored` [B, H, whole pages, D] is made with the first ones. The run gives the
-/// entry its pages for a whole phase (refill()), so a step never grows it.
+/// New tokens into the pages of an entry; `stored` [B, H, whole pages, D] is made with the first ones. The run gives
+/// the entry its pages for a whole phase (refill()), so a step never grows it.
 inline void update_paged(Context& c, CacheLayer& layer, Value& k, Value& v) {
   using namespace eager;
   const DType t = k.dtype(), stored = c.plan.kv.dtype.value_or(t);

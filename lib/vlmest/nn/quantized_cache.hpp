@@ -15,12 +15,16 @@ inline Shape scales_shape(DType stored, Elements n) {
   if (is_grouped(stored)) return {2, (n.value() + kv_group - 1) / kv_group, 2};
   return {0};
 }
-constexpr DType scales_type(DType stored, DType activations) { return stored == DType::fp8 ? DType::fp32 : activations; }
+constexpr DType scales_type(DType stored, DType activations) {
+  return stored == DType::fp8 ? DType::fp32 : activations;
+}
 
 /// x as values of type `stored`; where `scales` is given, the op also makes the scales of an entry of `entry` values.
 inline Value quantize(Context& c, const Value& x, DType stored, Value* scales = nullptr, Elements entry = {}) {
   const Elements n = numel(x.shape());
-  const MemoryOp op{.read = eager::data_bytes(x), .written = size_of(n, stored) + scale_bytes(stored, x.dtype(), n), .dtype = x.dtype()};
+  const MemoryOp op{.read = eager::data_bytes(x),
+                    .written = size_of(n, stored) + scale_bytes(stored, x.dtype(), n),
+                    .dtype = x.dtype()};
   std::array<TensorId, 2> outs{c.b.result(stored, x.shape(), "quantize"), none};
   const bool scaled = scales && numel(scales_shape(stored, entry)) > Elements(0);
   if (scaled) outs[1] = c.b.result(scales_type(stored, x.dtype()), scales_shape(stored, entry), "scales");
@@ -60,8 +64,10 @@ inline void update_cast(Context& c, CacheLayer& layer, Value& k, Value& v) {
     c.b.label(all, label, Role::kv_cache);
     const std::int64_t n = all.size(2), keep = layer.window ? std::min(n, *layer.window - 1) : n;
     kept = keep < n ? slice(all, 2, n - keep, n) : all;
-    if (c.fused()) fresh = all;
-    else if (!first) fresh = dequantize(c, all, t);
+    if (c.fused())
+      fresh = all;
+    else if (!first)
+      fresh = dequantize(c, all, t);
   };
   take(layer.keys, k, "keys", nullptr);
   take(layer.values, v, "values", &layer.scales);
@@ -74,7 +80,8 @@ inline void update_grouped(Context& c, CacheLayer& layer, Value& k, Value& v) {
   using namespace eager;
   const DType t = k.dtype(), stored = *c.plan.kv.dtype;
   if (layer.window)
-    throw Error("kv", "transformers keeps no quantised cache for sliding layers", "use bf16 or fp8, or the fused profile");
+    throw Error("kv", "transformers keeps no quantised cache for sliding layers",
+                "use bf16 or fp8, or the fused profile");
   layer.seen += k.size(2);
   auto whole = [&](const Value& keys, const Value& values) {
     layer.keys = quantize(c, contiguous(keys), stored);

@@ -4,8 +4,8 @@
 #include <vlmest/nn/context.hpp>
 #include <vlmest/nn/tokens/image.hpp>
 
-/// Mixers that work on the spectrum of the token grid. There is no bf16 transform and fp16 takes powers of two alone, so
-/// 16-bit features are cast to fp32 first and back at the end; every profile runs them this way. Features are
+/// Mixers that work on the spectrum of the token grid. There is no bf16 transform and fp16 takes powers of two alone,
+/// so 16-bit features are cast to fp32 first and back at the end; every profile runs them this way. Features are
 /// [tiles, tokens, channels] throughout, so the transforms run over strided axes.
 namespace vlmest {
 
@@ -46,9 +46,10 @@ inline SpectralFilterModule make_module(Context& c, const SpectralFilter& g) {
 inline void check_grid(const char* what, const Value& x, Grid grid, std::int64_t channels = 0) {
   const bool batched = x.shape().rank() == 3;
   if (batched && x.size(1) == grid.count() && (channels == 0 || x.size(2) == channels)) return;
-  throw Error(what, "made for " + std::to_string(grid.rows) + "x" + std::to_string(grid.cols) + " tokens" +
-                        (channels > 0 ? " of " + std::to_string(channels) + " channels" : std::string()) +
-                        ", but the features are " + to_string(x.shape()),
+  throw Error(what,
+              "made for " + std::to_string(grid.rows) + "x" + std::to_string(grid.cols) + " tokens" +
+                  (channels > 0 ? " of " + std::to_string(channels) + " channels" : std::string()) +
+                  ", but the features are " + to_string(x.shape()),
               "take the grid of patches of one tile, and the width at that point");
 }
 

@@ -41,7 +41,7 @@ void build_training(Context& c, const Family& family, const Sequences& s) {
   std::vector<TrainedParameter> trained;
   for (TensorId t = 0; t < parameters; ++t)
     if (static_cast<std::size_t>(t) < gradients.by_tensor.size() && gradients.by_tensor[static_cast<std::size_t>(t)])
-      trained.push_back({t, {}});
+      trained.push_back({t, make_states(c.b, c.plan.optimizer, t)});
   adamw_step(c.b, trained);
   c.b.end_phase();
   c.labels = nullptr;

@@ -13,8 +13,8 @@ namespace vlmest {
 struct FftWorkspace {
   Bytes bytes{};
   /// True where every axis has a measured length (cuFFT 12.0, sm_90, fp32: see cufft_kernels.hpp; of primes, a sample):
-  /// `bytes` is then what cuFFT reported in each of 25,000 plans. False where the same rules are extended to a length or
-  /// type that was not measured: an expected value, not a bound. A kernel that the tables do not list makes the true
+  /// `bytes` is then what cuFFT reported in each of 25,000 plans. False where the same rules are extended to a length
+  /// or type that was not measured: an expected value, not a bound. A kernel that the tables do not list makes the true
   /// work area smaller, one that does not exist (or another padding) larger.
   bool measured = false;
 };
@@ -64,9 +64,12 @@ constexpr ComplexPlan complex_plan(std::int64_t n, std::int64_t transforms, DTyp
   const std::int64_t p = largest_prime_factor(n);
   if (p > 127) return n <= 4096 ? ComplexPlan::one_kernel : ComplexPlan::bluestein;
   bool one = false;
-  if (p >= 37) one = p == n || listed(one_kernel_composites, n);
-  else if (n <= (p <= 7 ? last_smooth_length : 4096)) one = !listed(two_kernel_composites, n);
-  else one = listed(long_one_kernel_composites, n) || (n == long_power && transforms >= many_transforms);
+  if (p >= 37)
+    one = p == n || listed(one_kernel_composites, n);
+  else if (n <= (p <= 7 ? last_smooth_length : 4096))
+    one = !listed(two_kernel_composites, n);
+  else
+    one = listed(long_one_kernel_composites, n) || (n == long_power && transforms >= many_transforms);
   return one ? ComplexPlan::one_kernel : ComplexPlan::two_kernels;
 }
 
@@ -100,7 +103,8 @@ constexpr bool has_real_kernel(std::int64_t n, Fft::Kind kind, DType type, bool 
   if (strided && (n > 1024 || n == 10 || n == 12 || n == 14 || n == 22 || n == 26 || (c2r && n == 6))) return false;
   if (n % 2 != 0) return listed(odd_real_kernels, n);
   if (c2r && (n == 92 || n == 232 || n == 248)) return false;
-  return listed(even_real_kernels, n) || ((n == long_power || n == 2 * long_power) && transforms >= many_transforms && transforms <= most_half_transforms);
+  return listed(even_real_kernels, n) || ((n == long_power || n == 2 * long_power) && transforms >= many_transforms &&
+                                          transforms <= most_half_transforms);
 }
 
 constexpr bool length_measured(std::int64_t n) {
@@ -160,9 +164,9 @@ constexpr std::int64_t real_work(const Fft& f, std::int64_t w, std::int64_t rows
 ///   real, other odd w: rows of neighbouring batch items are paired into complex ones (the last alone where the batch
 ///        is odd), one copy of the pairs in, one out, the second aligned
 /// and for two axes and three the larger of row and column need; in c2r the column need shares the second buffer of the
-/// pairs, and Bluestein's comes on top of the first copy. Source: fitted to measured sizes of one axis, all of which the
-/// rules and tables reproduce, and checked on grids that were not looked at (tests/op/fft_workspace_test.cpp); cuFFT
-/// documents none of this.
+/// pairs, and Bluestein's comes on top of the first copy. Source: fitted to measured sizes of one axis, all of which
+/// the rules and tables reproduce, and checked on grids that were not looked at (tests/op/fft_workspace_test.cpp);
+/// cuFFT documents none of this.
 constexpr FftWorkspace workspace(const Fft& f, bool strided = false) {
   check(f);
   const std::int64_t z = bits(complex_of(f.dtype)) / 8;
@@ -190,7 +194,8 @@ constexpr FftWorkspace workspace(const Fft& f, bool strided = false) {
   }
   const std::int64_t rows = spectrum_points / width;
   if (complex) {
-    const auto plan = strided && axes == 1 ? cufft::strided_plan(w, rows, f.dtype) : cufft::complex_plan(w, rows, f.dtype);
+    const auto plan =
+        strided && axes == 1 ? cufft::strided_plan(w, rows, f.dtype) : cufft::complex_plan(w, rows, f.dtype);
     r.bytes = Bytes(std::max(columns.work, cufft::complex_work(plan, w, rows, z)));
   } else if (cufft::has_real_kernel(w, f.kind, f.dtype, strided, rows)) {
     r.bytes = Bytes(columns.work);

@@ -22,21 +22,20 @@ struct LayerRow {
   Work prefill;
 };
 
-/// The scope whose row a scope counts in: the outermost numbered layer above it, or else the module below `model`.
-inline ScopeId row_of(const Graph& g, ScopeId s) {
-  ScopeId row = s;
-  ScopeId numbered = none;
-  for (ScopeId at = s; at > 0; at = g.scopes[static_cast<std::size_t>(at)].parent) {
-    const Scope& e = g.scopes[static_cast<std::size_t>(at)];
-    if (e.index != none) numbered = at;
-    const ScopeId up = e.parent;
-    const bool top = up <= 0 || (g.scopes[static_cast<std::size_t>(up)].parent <= 0 && g.scopes[static_cast<std::size_t>(up)].part == Part::model);
-    if (top) {
-      row = at;
-      break;
-    }
+/// For every scope the scope whose row it counts in: the outermost numbered layer at or above it, or else the module
+/// below `model`.
+inline std::vector<ScopeId> row_scopes(const Graph& g) {
+  const auto& scopes = g.scopes;
+  std::vector<ScopeId> top(scopes.size(), 0), layer(scopes.size(), none), row(scopes.size(), 0);
+  for (std::size_t s = 1; s < scopes.size(); ++s) {
+    const auto up = static_cast<std::size_t>(scopes[s].parent);
+    const bool is_top = up == 0 || (scopes[up].parent == 0 && scopes[up].part == Part::model);
+    top[s] = is_top ? static_cast<ScopeId>(s) : top[up];
+    if (!is_top) layer[s] = layer[up];
+    if (layer[s] == none && scopes[s].index != none) layer[s] = static_cast<ScopeId>(s);
+    row[s] = layer[s] != none ? layer[s] : top[s];
   }
-  return numbered != none ? numbered : row;
+  return row;
 }
 
 /// What one cache entry holds, by the scope of its layer.
@@ -46,12 +45,13 @@ struct CacheBytes {
 };
 
 /// Rows in the order of the model's scopes, from the prefill phase.
-inline std::vector<LayerRow> breakdown(const Graph& g, const Frees& frees, std::span<const CacheBytes> cache,
-                                       const Device& device) {
+inline std::vector<LayerRow> breakdown(const Graph& g, const Timeline& timeline, std::span<const CacheBytes> cache,
+                                       std::span<const Work> of_ops) {
+  const std::vector<ScopeId> row_of = row_scopes(g);
   std::vector<std::int32_t> index(g.scopes.size(), none);
   std::vector<LayerRow> rows;
   for (std::size_t s = 0; s < g.scopes.size(); ++s) {
-    const ScopeId r = row_of(g, static_cast<ScopeId>(s));
+    const ScopeId r = row_of[s];
     auto& at = index[static_cast<std::size_t>(r)];
     if (at == none) {
       at = static_cast<std::int32_t>(rows.size());
@@ -61,32 +61,31 @@ inline std::vector<LayerRow> breakdown(const Graph& g, const Frees& frees, std::
   }
   auto row = [&](ScopeId s) -> LayerRow& { return rows[static_cast<std::size_t>(index[static_cast<std::size_t>(s)])]; };
   const Phase& prefill = g.phases.front();
-  // Alive per row: births and deaths in node order, as differences at nodes.
-  for (const auto& t : g.tensors) {
-    if (t.alias_of != none) continue;
-    if (t.role == Role::weight) {
-      row(t.scope).params += t.storage;
-      row(t.scope).weights += requested_bytes(t);
-    }
+  const auto storages = timeline.storages();
+  for (const auto& s : storages) {
+    if (s.role != Role::weight) continue;
+    row(s.scope).params += g.tensor(s.tensor).storage;
+    row(s.scope).weights += s.bytes;
   }
+  // Alive per row: births and deaths in node order.
+  const auto at_row = [&](ScopeId s) { return static_cast<std::size_t>(index[static_cast<std::size_t>(s)]); };
   std::vector<Bytes> live(rows.size());
   std::size_t next = 0;
-  while (next < g.tensors.size() && g.tensors[next].born < prefill.first) ++next;
-  const auto counts = [](const Tensor& t) { return t.alias_of == none && t.role == Role::activation; };
+  while (next < storages.size() && storages[next].born < prefill.first) ++next;
   for (NodeId n = prefill.first; n < prefill.last; ++n) {
-    for (TensorId d : frees.at(n))
-      if (const Tensor& t = g.tensor(d); counts(t) && t.born >= prefill.first) live[static_cast<std::size_t>(index[static_cast<std::size_t>(t.scope)])] -= requested_bytes(t);
+    for (const auto d : timeline.frees(n))
+      if (const Storage& s = timeline.storage(d); s.role == Role::activation && s.born >= prefill.first) live[at_row(s.scope)] -= s.bytes;
     const Node& node = g.node(n);
-    const auto at = static_cast<std::size_t>(index[static_cast<std::size_t>(node.scope)]);
-    for (; next < g.tensors.size() && g.tensors[next].born <= n; ++next)
-      if (const Tensor& t = g.tensors[next]; counts(t)) live[static_cast<std::size_t>(index[static_cast<std::size_t>(t.scope)])] += requested_bytes(t);
-    Bytes now = live[at];
+    for (; next < storages.size() && storages[next].born <= n; ++next)
+      if (const Storage& s = storages[next]; s.role == Role::activation) live[at_row(s.scope)] += s.bytes;
+    LayerRow& r = rows[at_row(node.scope)];
+    Bytes now = live[at_row(node.scope)];
     for (Bytes b : g.scratch_of(node)) now += b;
-    rows[at].activations = std::max(rows[at].activations, now);
-    rows[at].prefill += work(cost(node.op), device);
-    if (const auto* scores = std::get_if<Softmax>(&node.op)) {
+    r.activations = std::max(r.activations, now);
+    r.prefill += of_ops[static_cast<std::size_t>(node.op)];
+    if (const auto* scores = std::get_if<Softmax>(&g.op(node))) {
       const Cost c = cost(*scores);
-      rows[at].attention = std::max(rows[at].attention, c.read + c.written);
+      r.attention = std::max(r.attention, c.read + c.written);
     }
   }
   for (const auto& [scope, bytes] : fft_buffers(g)) row(scope).fft = std::max(row(scope).fft, bytes);

@@ -72,8 +72,9 @@ class Estimator {
     const InferenceCaches caches = build_inference(c, vlm, e.sequences, kv);
     const Graph& g = builder_.graph;
     e.params = parameters(g);
-    const Frees frees(g);
-    inference(e.inference, g, frees, kv, device);
+    timeline_.assign(g);
+    const std::vector<Work> of_ops = op_works(g, device);
+    inference(e.inference, g, timeline_, of_ops, kv, device);
     e.inference.fits = e.inference.peak <= device.usable_bytes;
     states(e.training, g, plan);
     std::vector<CacheBytes> kept;
@@ -82,7 +83,7 @@ class Estimator {
       kept.push_back({k.scope, k.bytes});
     }
     for (const auto& k : caches.decode) e.inference.kv_cache_decoded += k.bytes;
-    e.layers = breakdown(g, frees, kept, device);
+    e.layers = breakdown(g, timeline_, kept, of_ops);
     for (const auto& row : e.layers) e.inference.prefill.work += row.prefill;
     time(e.inference.prefill, device);
     return e;
@@ -97,8 +98,9 @@ class Estimator {
     p.bound = host > p.gpu ? Bound::launch : bound(p.work);
   }
 
-  static void inference(InferenceEstimate& r, const Graph& g, const Frees& frees, std::int64_t kv, const Device& device) {
-    allocator::Process process(g, frees, device.sm);
+  static void inference(InferenceEstimate& r, const Graph& g, const Timeline& timeline, std::span<const Work> of_ops,
+                        std::int64_t kv, const Device& device) {
+    allocator::Process process(g, timeline, device.sm);
     process.load();
     r.weights = process.weights();
     const Phase& prefill = g.phases[0];
@@ -108,28 +110,27 @@ class Estimator {
     process.drop();
     r.prefill.memory = process.run(prefill);
     process.keep();
-    for (std::size_t i = 0; i < g.tensors.size(); ++i) {
-      const Tensor& t = g.tensors[i];
-      if (t.alias_of == none && t.role == Role::input && t.born <= prefill.first) r.inputs += requested_bytes(t);
-    }
+    for (const auto& s : timeline.storages())
+      if (s.role == Role::input && s.born <= prefill.first) r.inputs += s.bytes;
     r.decode.memory = process.run(decode);
     r.decode.kv_len = kv;
-    r.decode.work = work(g, decode.first, decode.last, device);
+    r.decode.work = work(g, decode.first, decode.last, of_ops);
     time(r.decode, device);
     for (const auto& f : fft_buffers(g)) r.fft = std::max(r.fft, f.bytes);
     r.decode_is_peak = r.decode.memory.peak > r.prefill.memory.peak;
     const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;
     r.peak = top.memory.peak;
-    list(r, g, process, top.memory);
+    list(r, timeline, process, top.memory);
   }
 
   /// Everything alive at the peak, sorted by bytes.
-  static void list(InferenceEstimate& r, const Graph& g, const allocator::Process& process, const allocator::PhaseMemory& m) {
-    for (std::size_t i = 0; i < g.tensors.size() && g.tensors[i].born <= m.node; ++i) {
-      const Tensor& t = g.tensors[i];
-      if (t.alias_of != none || (t.dies != none && t.dies <= m.node)) continue;
-      const Bytes bytes = process.occupied(static_cast<TensorId>(i));
-      if (bytes > Bytes{}) r.tensors.push_back({static_cast<TensorId>(i), "", none, bytes});
+  static void list(InferenceEstimate& r, const Timeline& timeline, const allocator::Process& process,
+                   const allocator::PhaseMemory& m) {
+    const auto storages = timeline.storages();
+    for (std::size_t i = 0; i < storages.size() && storages[i].born <= m.node; ++i) {
+      const Storage& s = storages[i];
+      if (s.dies != none && s.dies <= m.node) continue;
+      if (const Bytes bytes = process.occupied(i); bytes > Bytes{}) r.tensors.push_back({s.tensor, "", none, bytes});
     }
     if (process.library_workspaces() > Bytes{})
       r.tensors.push_back({none, "cuBLAS workspaces", none, process.library_workspaces()});
@@ -141,7 +142,7 @@ class Estimator {
 
   /// Weights, gradients and optimizer states of full or partly frozen training.
   static void states(TrainingStates& s, const Graph& g, const Plan& plan) {
-    for (const auto& t : g.tensors) {
+    for (const auto& t : g.loaded()) {
       if (t.role != Role::weight) continue;
       s.weights += requested_bytes(t);
       if (!trains(plan.trainable, g.scopes[static_cast<std::size_t>(t.scope)].part)) continue;
@@ -155,6 +156,7 @@ class Estimator {
   }
 
   Builder builder_;
+  Timeline timeline_;
 };
 
 }  // namespace vlmest

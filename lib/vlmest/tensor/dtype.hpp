@@ -41,7 +41,7 @@ constexpr int bits(DType t) { return dtype_table[static_cast<std::size_t>(t)].bi
 /// Storage of n elements packed without gaps; a last half-filled byte counts whole.
 constexpr Bytes size_of(Elements n, DType t) {
   const int b = bits(t);
-  if (b >= 8) return Bytes(checked_mul(n.value(), b / 8));
+  if (b >= 8) return Bytes(checked_mul(n.value(), b >> 3));
   return Bytes(checked_add(checked_mul(n.value(), b), 7) / 8);
 }
 

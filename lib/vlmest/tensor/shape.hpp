@@ -81,7 +81,10 @@ constexpr Shape contiguous_strides(const Shape& s) {
 /// "2x576x1024"; "1" for a scalar.
 inline std::string to_string(const Shape& s) {
   std::string r;
-  for (auto d : s) r += (r.empty() ? "" : "x") + std::to_string(d);
+  for (auto d : s) {
+    if (!r.empty()) r += 'x';
+    r += std::to_string(d);
+  }
   return r.empty() ? "1" : r;
 }
 

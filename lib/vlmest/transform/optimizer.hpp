@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/context.hpp>
+#include <vlmest/plan/plan.hpp>
 #include <vlmest/transform/backward.hpp>
 
 namespace vlmest {
@@ -12,6 +12,35 @@ struct TrainedParameter {
   std::vector<TensorId> states;
 };
 
+
+/// The states that the first step makes for a parameter, in the order in which the optimizer allocates them; sizes as in
+/// analysis/optimizer_states.hpp says.
+inline std::vector<TensorId> make_states(Builder& b, Optimizer o, TensorId parameter) {
+  const Shape shape = b.graph.tensor(parameter).shape;
+  const DType t = b.graph.tensor(parameter).dtype;
+  const Elements n = numel(shape);
+  const auto state = [&](const char* name, DType type, const Shape& s) { return b.persistent(name, Role::optimizer_state, type, s); };
+  switch (o) {
+    case Optimizer::adamw: return {state("exp_avg", t, shape), state("exp_avg_sq", t, shape)};
+    case Optimizer::adamw_fused: return {state("step", DType::fp32, Shape{}), state("exp_avg", t, shape), state("exp_avg_sq", t, shape)};
+    case Optimizer::adamw_8bit: {
+      if (n < Elements(4096)) return {state("state1", DType::fp32, shape), state("state2", DType::fp32, shape)};
+      const Shape blocks{(n.value() + 255) / 256};
+      return {state("state1", DType::uint8, shape), state("absmax1", DType::fp32, blocks), state("state2", DType::uint8, shape),
+              state("absmax2", DType::fp32, blocks)};
+    }
+    case Optimizer::sgd: return {};
+    case Optimizer::sgd_momentum: return {state("momentum_buffer", t, shape)};
+    case Optimizer::adafactor: {
+      if (shape.rank() < 2) return {state("exp_avg_sq", DType::fp32, shape)};
+      Shape row = shape, column = shape;
+      row.erase(row.rank() - 1);
+      column.erase(column.rank() - 2);
+      return {state("exp_avg_sq_row", DType::fp32, row), state("exp_avg_sq_col", DType::fp32, column)};
+    }
+  }
+  return {};
+}
 
 /// A foreach op over all parameters: one node that reads and writes `moved` bytes, with fresh results where `results`.
 inline void foreach_op(Builder& b, const char* name, Bytes moved, std::span<const TensorId> results = {}) {

@@ -9,8 +9,8 @@
 
 namespace vlmest {
 
-/// Wide enough for any sum or product of two counts. Used instead of the compiler's overflow builtins because nvcc does
-/// not take those in constant expressions.
+/// Wide enough for any product of two counts. Neither this nor the sums below use the compiler's overflow builtins: nvcc
+/// does not take those in constant expressions.
 __extension__ using Wide = __int128;
 
 constexpr std::int64_t narrow(Wide w) {
@@ -19,9 +19,18 @@ constexpr std::int64_t narrow(Wide w) {
   return n;
 }
 
-/// a + b, a - b, a * b in signed 64-bit integers; throws Overflow instead of wrapping.
-constexpr std::int64_t checked_add(std::int64_t a, std::int64_t b) { return narrow(static_cast<Wide>(a) + b); }
-constexpr std::int64_t checked_sub(std::int64_t a, std::int64_t b) { return narrow(static_cast<Wide>(a) - b); }
+/// a + b, a - b, a * b in signed 64-bit integers; throws Overflow instead of wrapping. A sum has wrapped where its sign
+/// is that of neither operand (Warren, Hacker's Delight, 2-13).
+constexpr std::int64_t checked_add(std::int64_t a, std::int64_t b) {
+  const auto n = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  if (((a ^ n) & (b ^ n)) < 0) throw Overflow{};
+  return n;
+}
+constexpr std::int64_t checked_sub(std::int64_t a, std::int64_t b) {
+  const auto n = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+  if (((a ^ b) & (a ^ n)) < 0) throw Overflow{};
+  return n;
+}
 constexpr std::int64_t checked_mul(std::int64_t a, std::int64_t b) { return narrow(static_cast<Wide>(a) * b); }
 
 /// A count of things of one kind. Counts of one kind add, subtract and scale by integers; two of them divide to a plain

@@ -25,7 +25,8 @@ inline Shape fft_strides(const Shape& shape, const Shape& working, const FftAxes
   std::array<int, Shape::max_rank> order{};
   int n = 0;
   for (int d = 0; d < shape.rank(); ++d) {
-    const bool transformed = std::find(axes.dims.begin(), axes.dims.begin() + axes.count, d) != axes.dims.begin() + axes.count;
+    const bool transformed =
+        std::find(axes.dims.begin(), axes.dims.begin() + axes.count, d) != axes.dims.begin() + axes.count;
     if (!transformed) order[static_cast<std::size_t>(n++)] = d;
   }
   std::stable_sort(order.begin(), order.begin() + n, [&](int a, int b) { return working[a] > working[b]; });
@@ -51,7 +52,10 @@ inline Value real_transform(const char* name, Value x, Fft::Kind kind, FftAxes a
   const int halved = axes.dims[static_cast<std::size_t>(axes.count - 1)];
   const DType t = x.dtype();
   Fft f{.kind = kind, .rank = axes.count, .inverse = kind == Fft::Kind::c2r, .scaled = scaled};
-  f.dtype = t == DType::complex64 ? DType::fp32 : t == DType::complex128 ? DType::fp64 : t == DType::complex32 ? DType::fp16 : t;
+  f.dtype = t == DType::complex64    ? DType::fp32
+            : t == DType::complex128 ? DType::fp64
+            : t == DType::complex32  ? DType::fp16
+                                     : t;
   std::int64_t transformed = 1;
   for (int k = 0; k < axes.count; ++k) {
     const int d = axes.dims[static_cast<std::size_t>(k)];
@@ -81,7 +85,8 @@ inline Value rfft(Value x, const FftAxes& axes, FftNorm norm = FftNorm::backward
 inline Value irfft(Value x, std::int64_t last, const FftAxes& axes, FftNorm norm = FftNorm::backward) {
   const std::int64_t have = x.size(wrap(axes.dims[static_cast<std::size_t>(axes.count - 1)], x.shape().rank()));
   if (last < 1 || half_spectrum(last) != have)
-    throw Error("graph", "an inverse transform to " + std::to_string(last) + " points from " + std::to_string(have) + " frequencies");
+    throw Error("graph", "an inverse transform to " + std::to_string(last) + " points from " + std::to_string(have) +
+                             " frequencies");
   return real_transform("_fft_c2r", std::move(x), Fft::Kind::c2r, axes, last, norm != FftNorm::forward);
 }
 

@@ -71,7 +71,7 @@ inline Value prefill(Context& c, const PaliGemmaModel& m, const GemmaInputs& in,
         TowerOutput tower = forward(c, m.vision, {in.pixels, s.images});
         Value selected = insert_after_tower(c, tower.last);
         InScope p(c.b, m.projector_scope);
-        features = insert_after_projector(c, forward(c, m.projector, selected));
+        features = insert_after_projector(c, forward(c, m.projector, selected), checked_mul(s.batch, s.image_tokens));
       }
       ids.placeholders = placeholder_mask(c, in.text.ids);
       embeds = masked_scatter(embeds, ids.placeholders, features);
