@@ -3,34 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/json/hf/gemma3.hpp>
-#include <vlmest/json/hf/read.hpp>
+#include "config_support.hpp"
 
 namespace vlmest {
 namespace {
 
-Vlm read(const std::string& text) { return json::hf::read(nlohmann::json::parse(text), "config.json"); }
-
-std::int64_t parameters(const std::string& text) {
-  const Vlm vlm = read(text);
-  Builder b;
-  const Plan plan;
-  Context c{b, plan};
-  std::visit([&](const auto& f) { make_model(c, f); }, vlm.family);
-  Elements n{};
-  for (const auto& t : b.graph.tensors)
-    if (t.role == Role::weight && t.alias_of == none) n += t.storage;
-  return n.value();
-}
-
-std::string refused_at(const std::string& text) {
-  try {
-    read(text);
-  } catch (const Error& e) {
-    return e.where;
-  }
-  return "accepted";
-}
+using test::parameters;
+using test::read;
+using test::refused_at;
 
 const std::string so400m = R"("hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27,
   "num_attention_heads": 16, "patch_size": 14, "vision_use_head": false, "model_type": "siglip_vision_model")";

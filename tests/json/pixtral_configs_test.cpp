@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <vlmest/json/hf/read.hpp>
+#include "config_support.hpp"
 
 namespace {
 
 using namespace vlmest;
-
-Vlm read(const char* text) { return json::hf::read(nlohmann::json::parse(text), "config.json"); }
-
-std::string fault(const char* text) {
-  try {
-    read(text);
-  } catch (const Error& e) {
-    return e.where;
-  }
-  return "none";
-}
+using test::read;
+using test::refused_at;
 
 TEST(PixtralConfig, LlavaCountsNativeSizes) {
   const Vlm v = read(R"({"model_type": "llava", "vision_feature_layer": -1, "vision_config": {"model_type": "pixtral"},
@@ -42,20 +33,23 @@ TEST(PixtralConfig, Mistral3Defaults) {
 
 TEST(PixtralConfig, RefusesWhatCannotRun) {
   EXPECT_EQ(
-      fault(
+      refused_at(
           R"({"model_type": "llava", "vision_feature_select_strategy": "default", "vision_config": {"model_type": "pixtral"}})"),
       "config.json.vision_feature_select_strategy");
-  EXPECT_EQ(fault(R"({"model_type": "mistral3", "vision_feature_layer": [-1, -2]})"),
+  EXPECT_EQ(refused_at(R"({"model_type": "mistral3", "vision_feature_layer": [-1, -2]})"),
             "config.json.vision_feature_layer");
-  EXPECT_EQ(fault(R"({"model_type": "mistral3", "vision_feature_layer": 25})"), "config.json.vision_feature_layer");
-  EXPECT_EQ(fault(R"({"model_type": "mistral3", "spatial_merge_size": 0})"), "config.json.spatial_merge_size");
-  EXPECT_EQ(fault(R"({"model_type": "mistral3", "vision_config": {"model_type": "clip_vision_model"}})"),
+  EXPECT_EQ(refused_at(R"({"model_type": "mistral3", "vision_feature_layer": 25})"),
+            "config.json.vision_feature_layer");
+  EXPECT_EQ(refused_at(R"({"model_type": "mistral3", "spatial_merge_size": 0})"), "config.json.spatial_merge_size");
+  EXPECT_EQ(refused_at(R"({"model_type": "mistral3", "vision_config": {"model_type": "clip_vision_model"}})"),
             "config.json.vision_config.model_type");
-  EXPECT_EQ(fault(R"({"model_type": "mistral3", "vision_config": {"hidden_size": 1000, "num_attention_heads": 16}})"),
-            "config.json.vision_config.num_attention_heads");
-  EXPECT_EQ(fault(R"({"model_type": "mistral3", "vision_config": {"hidden_size": 48, "num_attention_heads": 16}})"),
-            "config.json.vision_config.num_attention_heads");
-  EXPECT_EQ(fault(R"({"model_type": "mistral3", "vision_config": {"patch_size": 2048}})"),
+  EXPECT_EQ(
+      refused_at(R"({"model_type": "mistral3", "vision_config": {"hidden_size": 1000, "num_attention_heads": 16}})"),
+      "config.json.vision_config.num_attention_heads");
+  EXPECT_EQ(
+      refused_at(R"({"model_type": "mistral3", "vision_config": {"hidden_size": 48, "num_attention_heads": 16}})"),
+      "config.json.vision_config.num_attention_heads");
+  EXPECT_EQ(refused_at(R"({"model_type": "mistral3", "vision_config": {"patch_size": 2048}})"),
             "config.json.vision_config.patch_size");
 }
 

@@ -3,33 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/json/hf/read.hpp>
-#include <vlmest/nn/inference.hpp>
+#include "config_support.hpp"
 
 namespace vlmest {
 namespace {
 
-Vlm read(const std::string& text) { return json::hf::read(nlohmann::json::parse(text), "config.json"); }
-
-std::int64_t parameters(const Vlm& vlm) {
-  Builder b;
-  const Plan plan;
-  Context c{b, plan};
-  std::visit([&](const auto& f) { make_model(c, f); }, vlm.family);
-  Elements n{};
-  for (const auto& t : b.graph.tensors)
-    if (t.role == Role::weight && t.alias_of == none) n += t.storage;
-  return n.value();
-}
-
-std::string refused_at(const std::string& text) {
-  try {
-    read(text);
-  } catch (const Error& e) {
-    return e.where;
-  }
-  return "accepted";
-}
+using test::parameters;
+using test::read;
+using test::refused_at;
 
 std::string dense(const std::string& text, const std::string& vision, bool tied) {
   return R"({"model_type": "qwen3_vl", "tie_word_embeddings": )" + std::string(tied ? "true" : "false") +

@@ -4,8 +4,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/json/hf/qwen_vl.hpp>
 #include <vlmest/nn/inference.hpp>
+
+#include "config_support.hpp"
 
 namespace {
 
@@ -32,31 +33,9 @@ json qwen2_5_vl_32b() {
                       "fullatt_block_indexes": [7, 15, 23, 31]}})");
 }
 
-vlmest::Vlm read(const json& d) {
-  const vlmest::json::Reader r(d, "config");
-  return d["model_type"] == "qwen2_vl" ? vlmest::json::hf::read_qwen2_vl(r) : vlmest::json::hf::read_qwen2_5_vl(r);
-}
-
-std::int64_t parameters(const json& d) {
-  const vlmest::Vlm m = read(d);
-  vlmest::Builder b;
-  const vlmest::Plan plan;
-  vlmest::Context c{b, plan};
-  std::visit([&](const auto& f) { make_model(c, f); }, m.family);
-  std::int64_t n = 0;
-  for (const auto& t : b.graph.tensors)
-    if (t.role == vlmest::Role::weight) n += numel(t.shape).value();
-  return n;
-}
-
-std::string refused(const json& d) {
-  try {
-    read(d);
-  } catch (const Error& e) {
-    return e.where;
-  }
-  return "";
-}
+vlmest::Vlm read(const json& d) { return vlmest::test::read(d.dump()); }
+std::int64_t parameters(const json& d) { return vlmest::test::parameters(d.dump()); }
+std::string refused_at(const json& d) { return vlmest::test::refused_at(d.dump()); }
 
 // Published parameter counts (safetensors indices of both repositories).
 TEST(QwenVl, ParametersOfPublishedModels) {
@@ -83,17 +62,17 @@ TEST(QwenVl, TextKeysMayBeNestedAndTiedThere) {
 TEST(QwenVl, NamesTheBadKey) {
   auto with = [](json d, const json::json_pointer& at, const json& value) {
     d[at] = value;
-    return refused(d);
+    return refused_at(d);
   };
   const json q2 = qwen2_vl_2b(), q25 = qwen2_5_vl_32b();
-  EXPECT_EQ(with(q2, json::json_pointer("/num_attention_heads"), 7), "config.num_key_value_heads");
-  EXPECT_EQ(with(q2, json::json_pointer("/vision_config/num_heads"), 7), "config.vision_config.num_heads");
+  EXPECT_EQ(with(q2, json::json_pointer("/num_attention_heads"), 7), "config.json.num_key_value_heads");
+  EXPECT_EQ(with(q2, json::json_pointer("/vision_config/num_heads"), 7), "config.json.vision_config.num_heads");
   EXPECT_EQ(with(q2, json::json_pointer("/rope_scaling/mrope_section"), json::array({0, 64})),
-            "config.rope_scaling.mrope_section");
-  EXPECT_EQ(with(q25, json::json_pointer("/vision_config/window_size"), 20), "config.vision_config.window_size");
+            "config.json.rope_scaling.mrope_section");
+  EXPECT_EQ(with(q25, json::json_pointer("/vision_config/window_size"), 20), "config.json.vision_config.window_size");
   EXPECT_EQ(with(q25, json::json_pointer("/vision_config/fullatt_block_indexes"), json::array({-1})),
-            "config.vision_config.fullatt_block_indexes");
-  EXPECT_EQ(refused(q2), "");
+            "config.json.vision_config.fullatt_block_indexes");
+  EXPECT_EQ(refused_at(q2), "accepted");
 }
 
 TEST(QwenVl, SectionsKeepTheirProportions) {

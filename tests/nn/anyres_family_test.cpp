@@ -4,10 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/inference.hpp>
+#include "family_support.hpp"
 
 namespace vlmest {
 namespace {
+
+using test::count;
+using test::prefill_graph;
+using test::prompts;
 
 const ClipVision tiny_clip{
     .hidden = 32, .intermediate = 64, .layers = 3, .heads = 2, .image_size = 28, .patch_size = 14};
@@ -30,34 +34,6 @@ tokens::LlavaOnevision onevision_rule() {
   return {.image_size = 28, .patch_size = 14, .max_tiles = 2, .pinpoints = tokens::square_pinpoints(28, 4)};
 }
 
-Sequences one_prompt(const TokenRule& rule, const std::vector<ImageSize>& images) {
-  Sequences s;
-  s.images = layouts(rule, images);
-  for (const auto& l : s.images) s.image_tokens += l.llm_tokens;
-  s.text = 7;
-  s.seq = s.text + s.image_tokens;
-  return s;
-}
-
-template <class F>
-Graph prefill_graph(const F& family, const Sequences& s, const Plan& plan = {}) {
-  Builder b;
-  {
-    Context c{b, plan};
-    const auto model = make_model(c, family);
-    auto inputs = make_inputs(c, family, s);
-    Cache cache = make_cache(family.language);
-    prefill(c, model, inputs, s, cache);
-  }
-  return std::move(b.graph);
-}
-
-int count(const Graph& g, std::string_view name) {
-  int n = 0;
-  for (const auto& node : g.nodes) n += name == node.name;
-  return n;
-}
-
 /// Rows of the features that masked_scatter writes into the embeddings.
 std::int64_t scattered_rows(const Graph& g) {
   for (const auto& n : g.nodes)
@@ -74,7 +50,7 @@ const std::vector<std::vector<ImageSize>> mixtures{{{28, 28}},
 
 TEST(AnyresFamily, FeaturesFillExactlyThePlaceholders) {
   for (const auto& images : mixtures) {
-    const auto next = one_prompt(next_rule(), images), ov = one_prompt(onevision_rule(), images);
+    const auto next = prompts(next_rule(), images), ov = prompts(onevision_rule(), images);
     EXPECT_EQ(scattered_rows(prefill_graph(next_family(), next)), next.image_tokens);
     EXPECT_EQ(scattered_rows(prefill_graph(onevision_family(), ov)), ov.image_tokens);
   }
@@ -82,19 +58,19 @@ TEST(AnyresFamily, FeaturesFillExactlyThePlaceholders) {
 
 TEST(AnyresFamily, PicturesAreShrunkOneByOne) {
   for (const auto& images : mixtures) {
-    const auto s = one_prompt(onevision_rule(), images);
+    const auto s = prompts(onevision_rule(), images);
     int shrunk = 0;
     for (const auto& l : s.images) shrunk += !(l.kept == l.unpadded);
     EXPECT_EQ(count(prefill_graph(onevision_family(), s), "upsample_bilinear2d"), shrunk);
   }
-  const auto large = one_prompt(onevision_rule(), {{112, 112}});
+  const auto large = prompts(onevision_rule(), {{112, 112}});
   EXPECT_EQ(count(prefill_graph(onevision_family(), large), "upsample_bilinear2d"), 1);
 }
 
 TEST(AnyresFamily, UntiledPicturesOfAPromptGetOneNewlineEach) {
   auto rule = onevision_rule();
   rule.tile_several = false;
-  const auto s = one_prompt(rule, {{56, 56}, {100, 33}, {17, 64}});
+  const auto s = prompts(rule, {{56, 56}, {100, 33}, {17, 64}});
   EXPECT_EQ(s.image_tokens, 3 * (4 + 1));
   const Graph g = prefill_graph(onevision_family(), s);
   EXPECT_EQ(scattered_rows(g), s.image_tokens);
@@ -102,7 +78,7 @@ TEST(AnyresFamily, UntiledPicturesOfAPromptGetOneNewlineEach) {
 }
 
 TEST(AnyresFamily, TheTowerSeesTheTilesWithoutTheirPadding) {
-  const auto s = one_prompt(next_rule(), {{56, 56}, {28, 84}});
+  const auto s = prompts(next_rule(), {{56, 56}, {28, 84}});
   ASSERT_EQ(s.images[0].tiles, 5);
   ASSERT_EQ(s.images[1].tiles, 4);
   const Graph g = prefill_graph(next_family(), s);
@@ -113,7 +89,7 @@ TEST(AnyresFamily, TheTowerSeesTheTilesWithoutTheirPadding) {
 }
 
 TEST(AnyresFamily, AListOfFeatureLayersIsConcatenatedEvenIfItHoldsOne) {
-  const auto s = one_prompt(next_rule(), {{56, 56}});
+  const auto s = prompts(next_rule(), {{56, 56}});
   auto f = next_family();
   const int plain = count(prefill_graph(f, s), "cat");
   f.layer_list = true;
@@ -131,7 +107,7 @@ TEST(AnyresFamily, TextAloneNeedsNoTower) {
 
 TEST(AnyresFamily, TheFusedProfileBuildsToo) {
   const Plan plan{.profile = Profile::fused};
-  const auto s = one_prompt(onevision_rule(), {{112, 112}, {30, 90}});
+  const auto s = prompts(onevision_rule(), {{112, 112}, {30, 90}});
   auto f = onevision_family();
   SiglipVision pooled = tiny_siglip;
   pooled.head = true;

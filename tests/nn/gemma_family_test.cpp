@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/inference.hpp>
+#include "family_support.hpp"
 
 namespace vlmest {
 namespace {
+
+using test::count;
 
 constexpr SiglipVision vision{
     .hidden = 64, .intermediate = 96, .layers = 2, .heads = 4, .image_size = 56, .patch_size = 14, .head = false};
@@ -55,15 +57,6 @@ Built inference(const Vlm& v, const Plan& plan, std::int64_t steps = 2) {
   return {std::move(b.graph), std::move(caches)};
 }
 
-int count(const Graph& g, int phase, std::string_view name, std::string_view within = "") {
-  int n = 0;
-  const Phase& p = g.phases[static_cast<std::size_t>(phase)];
-  for (NodeId i = p.first; i < p.last; ++i) {
-    const Node& node = g.node(i);
-    n += name == node.name && path(g, node.scope).find(within) != std::string::npos;
-  }
-  return n;
-}
 int shaped(const Graph& g, int phase, std::string_view name, const Shape& s) {
   int n = 0;
   const Phase& p = g.phases[static_cast<std::size_t>(phase)];

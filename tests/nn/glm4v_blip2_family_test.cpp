@@ -4,10 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/inference.hpp>
+#include "family_support.hpp"
 
 namespace vlmest {
 namespace {
+
+using test::prefill_graph;
+using test::prompts;
 
 Glm4vFamily glm_family() {
   return {.vision = {.hidden = 32,
@@ -33,30 +36,6 @@ Blip2Family blip_family() {
       .qformer = {.hidden = 32, .intermediate = 48, .layers = 5, .heads = 2, .cross_every = 2, .encoder_hidden = 32},
       .language = {.vocab = 100, .hidden = 64, .intermediate = 96, .layers = 2, .heads = 4, .positions = 64},
       .query_tokens = 3};
-}
-
-Sequences prompts(const TokenRule& rule, const std::vector<ImageSize>& images, std::int64_t batch = 1) {
-  Sequences s;
-  s.batch = batch;
-  const auto one = layouts(rule, images);
-  for (std::int64_t b = 0; b < batch; ++b) s.images.insert(s.images.end(), one.begin(), one.end());
-  for (const auto& l : one) s.image_tokens += l.llm_tokens;
-  s.text = 7;
-  s.seq = s.text + s.image_tokens;
-  return s;
-}
-
-template <class F>
-Graph prefill_graph(const F& family, const Sequences& s, const Plan& plan = {}) {
-  Builder b;
-  {
-    Context c{b, plan};
-    const auto model = make_model(c, family);
-    auto inputs = make_inputs(c, family, s);
-    Cache cache = make_cache(family.language);
-    prefill(c, model, inputs, s, cache);
-  }
-  return std::move(b.graph);
 }
 
 std::vector<const Node*> nodes(const Graph& g, std::string_view name) {

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/inference.hpp>
+#include "family_support.hpp"
 
 namespace vlmest {
 namespace {
+
+using test::count;
+using test::inference;
 
 InternVitVision tiny_vit() {
   return {.hidden = 32, .intermediate = 64, .layers = 3, .heads = 2, .image_size = 56, .patch_size = 14};
@@ -21,22 +24,6 @@ Vlm tiny(const InternVitVision& vision, std::int64_t feature_layer = -1) {
   v.tokens = tokens::InternVl{.image_size = vision.image_size, .patch_size = vision.patch_size};
   v.native = {vision.image_size, vision.image_size};
   return v;
-}
-
-Graph inference(const Vlm& v, const Plan& plan) {
-  Builder b;
-  {
-    Context c{b, plan};
-    const Sequences s = make_sequences(v, plan);
-    build_inference(c, v, s, s.seq + 1);
-  }
-  return std::move(b.graph);
-}
-
-int count(const Graph& g, std::string_view name, std::string_view within = "") {
-  int n = 0;
-  for (const auto& node : g.nodes) n += name == node.name && path(g, node.scope).find(within) != std::string::npos;
-  return n;
 }
 
 TEST(InternVlFamily, FoldedFeaturesFillExactlyThePlaceholders) {

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/inference.hpp>
+#include "family_support.hpp"
 
 namespace vlmest {
 namespace {
+
+using test::count;
 
 constexpr std::int64_t tile_tokens = 17;  // four by four patches and a class token
 
@@ -29,26 +31,7 @@ Vlm tiny() {
   return v;
 }
 
-Graph inference(const Plan& plan) {
-  Builder b;
-  {
-    const Vlm v = tiny();
-    Context c{b, plan};
-    const Sequences s = make_sequences(v, plan);
-    build_inference(c, v, s, s.seq + 5);
-  }
-  return std::move(b.graph);
-}
-
-int count(const Graph& g, int phase, std::string_view name, std::string_view within = "") {
-  int n = 0;
-  const Phase& p = g.phases[static_cast<std::size_t>(phase)];
-  for (NodeId i = p.first; i < p.last; ++i) {
-    const Node& node = g.node(i);
-    n += name == node.name && path(g, node.scope).find(within) != std::string::npos;
-  }
-  return n;
-}
+Graph inference(const Plan& plan) { return test::inference(tiny(), plan, 5); }
 
 TEST(MllamaFamily, CrossLayersKeepTheTilesOfAllPicturesAndDecodeLeavesThemAlone) {
   const Graph g = inference({.batch = 2, .images = 3, .text = 20});
@@ -123,7 +106,8 @@ TEST(MllamaFamily, TheFusedProfileDoesTheSameProductsWithoutMasks) {
   auto products = [](const Graph& g) {
     Flops f{};
     for (const auto& n : g.nodes)
-      if (path(g, n.scope) != "model.vision_model") f += cost(g.op(n)).flops;  // where the tile mask is an outer product
+      if (path(g, n.scope) != "model.vision_model")
+        f += cost(g.op(n)).flops;  // where the tile mask is an outer product
     return f;
   };
   EXPECT_EQ(products(eager), products(fused));

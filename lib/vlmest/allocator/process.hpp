@@ -38,7 +38,7 @@ class Process {
     const auto model = [](const Storage& s) { return s.role == Role::weight || s.role == Role::buffer; };
     for (; next_ < all.size() && all[next_].born <= begin && model(all[next_]); ++next_) allocate(next_);
     for (std::size_t i = 0; i < next_; ++i)
-      if (all[i].dies != none) free(i);
+      if (all[i].dies != none && all[i].dies <= begin) free(i);
     weights_ = allocator_.allocated();
     for (; next_ < all.size() && all[next_].born <= begin && outside(all[next_]); ++next_) allocate(next_);
   }
@@ -78,9 +78,10 @@ class Process {
   }
 
   /// Drops everything that the phase made and still holds, so that it can run again: its result and its caches. Their
-  /// sizes stay readable.
+  /// sizes stay readable. A buffer that the phase replaced is there again: its successor of the same size takes its part.
   void drop() {
     for (std::size_t i = next_; i < end_; ++i) free(i);
+    for (const std::size_t i : replaced_) allocate(i);
   }
   /// Keeps what the phase made; later phases go on from there.
   void keep() { next_ = end_; }
@@ -118,7 +119,8 @@ class Process {
   /// Does nothing where the storage is not held.
   void free(std::size_t i) { allocator_.free(std::exchange(blocks_[i], {})); }
   void release(NodeId n) {
-    for (const auto i : timeline_.frees(n)) free(static_cast<std::size_t>(i));
+    for (const auto i : timeline_.frees(n))
+      if (timeline_.storage(i).role != Role::input) free(static_cast<std::size_t>(i));  // the caller holds inputs
   }
   /// What dies before the phase's first node goes, what is put in place for the phase comes.
   void enter(const Phase& p, std::size_t& next) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -121,7 +122,11 @@ class Builder {
   /// Starts a node; outputs follow, then inputs are attached by the caller through emit().
   NodeId emit(const char* name, Op op, std::span<const TensorId> in, std::span<const TensorId> out,
               std::initializer_list<Bytes> scratch = {}) {
-    if (tracking_) forget();
+    if (tracking_) {
+      check_derivative();
+      forget();
+    }
+    check_room(graph, 0, 1);
     Node n{.op = static_cast<OpId>(graph.ops.size()), .name = name, .scope = scope_};
     graph.ops.push_back(std::move(op));
     n.first_edge = static_cast<std::int32_t>(graph.edges.size());
@@ -132,6 +137,7 @@ class Builder {
     for (auto b : scratch)
       if (b > Bytes{}) { graph.scratch.push_back(b); ++n.scratch; }
     graph.nodes.push_back(std::move(n));
+    unchecked_ = std::any_of(in.begin(), in.end(), [&](TensorId t) { return t != none && needs_grad(t); });
     return static_cast<NodeId>(graph.nodes.size() - 1);
   }
   /// A result that the next emitted node allocates. Dense with the given strides.
@@ -150,7 +156,10 @@ class Builder {
 
   void begin_phase(const char* name) { graph.phases.push_back({name, now(), now()}); }
   void end_phase() {
-    if (tracking_) forget();
+    if (tracking_) {
+      check_derivative();
+      forget();
+    }
     graph.phases.back().last = now();
   }
   NodeId now() const { return static_cast<NodeId>(graph.nodes.size()); }
@@ -192,6 +201,9 @@ class Builder {
     const auto at = static_cast<std::int32_t>(tape.size());
     std::int32_t n = 0;
     for (const Value& o : outputs) {
+      if (unchecked_ && o.id() == graph.outputs(graph.nodes.back()).front()) unchecked_ = false;
+      // Of a call in place: what made the tensor before is now reached through this call alone.
+      if (grad_slot(o.id()) >= 0) forgotten_.push_back(grad_slot(o.id()));
       grad_slot(o.id()) = at;
       grad_output_[static_cast<std::size_t>(o.id())] = n++;
     }
@@ -226,6 +238,7 @@ class Builder {
   /// The shapes come by value: they may be those of a tensor in the list that grows here.
   TensorId add_tensor(const char* name, Role role, DType dtype, Shape shape, Shape strides, TensorId alias_of,
                       Elements storage) {
+    check_room(graph, 1, 0);
     Tensor& t = graph.tensors.emplace_back();
     t.shape = shape;
     t.strides = strides;
@@ -243,6 +256,18 @@ class Builder {
     const TensorId owner = graph.owner(of);
     const Role role = graph.tensor(owner).role;
     return add_tensor("", role, dtype, shape, strides, owner, Elements{});
+  }
+
+  /// Throws where the last op got something that needs a gradient and gave a floating result without history: its
+  /// derivative is not written down.
+  void check_derivative() {
+    if (!std::exchange(unchecked_, false)) return;
+    const Node& n = graph.nodes.back();
+    const auto outs = graph.outputs(n);
+    if (outs.empty()) return;
+    const Tensor& t = graph.tensor(outs.front());
+    if (!is_floating(t.dtype) || references(outs.front()) == 0) return;
+    throw Error("autograd", std::string("no derivative of ") + n.name + " in " + path(graph, n.scope), "the model cannot be trained through this op yet");
   }
 
   static constexpr std::int32_t leaf = -2;
@@ -268,6 +293,7 @@ class Builder {
 
   std::vector<std::int32_t> grad_call_, grad_output_, handles_, forgotten_;
   bool grad_enabled_ = false, tracking_ = false;
+  bool unchecked_ = false;  ///< the last op got something that needs a gradient
   ScopeId scope_ = 0;
 
  public:

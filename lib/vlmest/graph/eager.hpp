@@ -3,6 +3,7 @@
 
 // IWYU pragma: begin_exports
 #include <vlmest/graph/eager/attention.hpp>
+#include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/graph/eager/gradient.hpp>
 #include <vlmest/graph/eager/pointwise.hpp>

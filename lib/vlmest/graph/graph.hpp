@@ -23,9 +23,9 @@ struct Node {
   ScopeId scope = 0;
   std::int32_t first_edge = 0;
   std::int32_t first_scratch = 0;
-  std::int16_t inputs = 0;
-  std::int16_t outputs = 0;
-  std::int16_t scratch = 0;
+  std::int32_t inputs = 0;
+  std::int32_t outputs = 0;
+  std::int32_t scratch = 0;
 };
 
 /// The component of a VLM that a module belongs to. What joins them (scattering features into the sequence, masks) is
@@ -89,6 +89,17 @@ struct Graph {
   /// The tensor that owns the storage of t.
   TensorId owner(TensorId t) const { return tensor(t).alias_of == none ? t : tensor(t).alias_of; }
 };
+
+/// A graph is refused beyond this many tensors or nodes: it would take seconds and gibibytes, and no run that fits a GPU
+/// comes near (LLaVA-NeXT-7B has 7,000 tensors).
+inline constexpr std::size_t most_tensors = std::size_t{1} << 22;
+
+/// Throws Error where the graph has no room for that many more tensors and nodes.
+inline void check_room(const Graph& g, std::size_t tensors, std::size_t nodes) {
+  if (g.tensors.size() + tensors <= most_tensors && g.nodes.size() + nodes <= most_tensors) return;
+  throw Error("graph", "more than " + std::to_string(most_tensors) + " tensors in one run",
+              "estimate a smaller batch, fewer or smaller images, or fewer layers");
+}
 
 /// "model.language_model.layers.17.mlp"; empty for the root.
 inline std::string path(const Graph& g, ScopeId s) {

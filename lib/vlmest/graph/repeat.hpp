@@ -116,6 +116,7 @@ class LayerRepeater {
 
   Value copy(const Template& t, const Layer& layer, const Value& x, std::span<Value* const> state) {
     Graph& g = b_.graph;
+    check_room(g, static_cast<std::size_t>(t.end.tensors - t.begin.tensors), static_cast<std::size_t>(t.end.nodes - t.begin.nodes));
     const Mark at = mark();
     const NodeId dn = at.nodes - t.begin.nodes;
     Shift shift{t, at.tensors - t.begin.tensors, layer.first_parameter - t.layer.first_parameter, layer.first_parameter,

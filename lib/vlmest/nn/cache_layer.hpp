@@ -29,6 +29,16 @@ struct Cache {
   std::vector<CacheLayer> layers;
 };
 
+/// Empty entries of `layers` layers; those that `sliding` names (empty: none) have a window.
+inline Cache empty_cache(std::int64_t layers, const std::vector<bool>& sliding = {},
+                         std::optional<std::int64_t> window = std::nullopt) {
+  Cache r;
+  r.layers.resize(static_cast<std::size_t>(layers));
+  for (std::size_t i = 0; i < sliding.size() && i < r.layers.size(); ++i)
+    if (sliding[i]) r.layers[i].window = window;
+  return r;
+}
+
 /// Appends `fresh` to `kept` (or to nothing) by concatenation; the result is a cache entry.
 inline Value append(Context& c, const Value& kept, const Value& fresh, const char* label) {
   using namespace eager;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include <vlmest/graph/builder.hpp>
 #include <vlmest/graph/eager.hpp>
 #include <vlmest/plan/plan.hpp>
@@ -37,5 +39,14 @@ struct Module {
   Module(Context& c, const char* name, std::int32_t index = none) : scope(c.b.child(name, index)), in(c.b, scope) {}
   Module(Context& c, const char* name, Part part) : scope(c.b.child(name, none, part)), in(c.b, scope) {}
 };
+
+/// Layers 0, 1, … of a torch.nn.ModuleList: `make(index)` declares one.
+template <class Make>
+auto make_layers(std::int64_t count, Make make) {
+  std::vector<decltype(make(std::int32_t{}))> layers;
+  layers.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) layers.push_back(make(static_cast<std::int32_t>(i)));
+  return layers;
+}
 
 }  // namespace vlmest

@@ -19,8 +19,8 @@ inline Value prefix_blocks(Context& c, const Value& types) {
   using namespace eager;
   Value prefix = compare_scalar("eq.Scalar", types);
   Value zero = fill(c.b, "scalar_tensor", Shape{}, DType::int64);
-  Value none = fill(c.b, "scalar_tensor", Shape{}, DType::int64);
-  return where(std::move(prefix), std::move(zero), std::move(none));
+  Value absent = fill(c.b, "scalar_tensor", Shape{}, DType::int64);
+  return where(std::move(prefix), std::move(zero), std::move(absent));
 }
 
 /// modeling_gemma3.py, get_block_sequence_ids_for_mask: each run of type 1 is a block of its own.
@@ -32,8 +32,8 @@ inline Value image_blocks(Context& c, const Value& types) {
   start = pointwise("bitwise_and.Tensor", DType::boolean, is_image, std::move(start));
   Value groups = cumsum(to(start, DType::int32), DType::int64);
   groups = sub_scalar(std::move(groups));
-  Value none = fill(c.b, "scalar_tensor", Shape{}, DType::int64);
-  return where(is_image, groups, std::move(none));
+  Value absent = fill(c.b, "scalar_tensor", Shape{}, DType::int64);
+  return where(is_image, groups, std::move(absent));
 }
 
 /// masking_utils.py, maybe_pad_block_sequence_ids: tokens that the cache holds already belong to no block.

@@ -19,16 +19,17 @@ struct MaskShape {
   std::int64_t kv_offset = 0;          ///< position of the first key: what a sliding layer has dropped
 };
 
-/// Sizes against the first layer that slides (or does not), or against the first of all where there is none
-/// (cache_utils.py, get_mask_sizes). The window of the mask itself is the caller's to set.
-inline MaskShape mask_shape(const Cache& cache, std::int64_t batch, std::int64_t q_len, bool sliding) {
+/// Of the full layers or, with their window, of the sliding ones: sizes against the first such layer, or against the
+/// first of all where there is none (cache_utils.py, get_mask_sizes).
+inline MaskShape mask_shape(const Cache& cache, std::int64_t batch, std::int64_t q_len,
+                            std::optional<std::int64_t> window = std::nullopt) {
   const CacheLayer* layer = &cache.layers.front();
   for (const auto& l : cache.layers)
-    if (l.window.has_value() == sliding) {
+    if (l.window.has_value() == window.has_value()) {
       layer = &l;
       break;
     }
-  MaskShape m{.batch = batch, .q_len = q_len, .kv_len = layer->seen + q_len};
+  MaskShape m{.batch = batch, .q_len = q_len, .kv_len = layer->seen + q_len, .window = window};
   if (layer->window) {
     if (layer->seen >= *layer->window) m.kv_len = *layer->window - 1 + q_len;
     m.kv_offset = std::max<std::int64_t>(layer->seen - *layer->window + 1, 0);

@@ -15,6 +15,16 @@ struct Mlp {
   Activation activation = Activation::gelu;
 };
 
+/// As CLIP and its relatives name it (modeling_clip.py, CLIPMLP.__init__), with biases.
+inline Mlp make_mlp(Context& c, std::int64_t width, std::int64_t inner, Activation activation) {
+  Module m(c, "mlp");
+  Mlp r{.scope = m.scope, .activation = activation};
+  r.activation_scope = c.b.child("activation_fn");
+  r.fc1 = make_linear(c, "fc1", width, inner, true);
+  r.fc2 = make_linear(c, "fc2", inner, width, true);
+  return r;
+}
+
 /// modeling_clip.py, CLIPMLP.forward: each step rebinds the variable.
 inline Value forward(Context& c, const Mlp& m, Value arg) {
   Value x = std::move(arg);

@@ -66,7 +66,7 @@ inline Routing route(Context& c, const Moe& m, const Value& x) {
   Value probabilities = softmax(r.logits, DType::fp32);
   Ranked top = topk(probabilities, m.config->top_k);
   Value total = sum(top.values, -1, true);
-  top.values = pointwise_("div_.Tensor", std::move(top.values), std::move(total));
+  top.values = div_(std::move(top.values), std::move(total));
   r.weights = to(top.values, r.logits.dtype());
   r.experts = std::move(top.indices);
   return r;
@@ -75,7 +75,8 @@ inline Routing route(Context& c, const Moe& m, const Value& x) {
 /// act(gate) * up over the halves of the last dimension (integrations/moe.py, _default_apply_gate).
 inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
   const std::int64_t inner = m.config->inner;
-  Value gate = eager::slice(gate_up, -1, 0, inner), up = eager::slice(gate_up, -1, inner, 2 * inner);
+  std::vector<Value> halves = eager::split(gate_up, std::array{inner, inner}, -1);
+  Value gate = std::move(halves[0]), up = std::move(halves[1]);
   if (c.fused()) return fused_gate(c, std::move(gate), std::move(up));
   Value activated;
   {
@@ -104,12 +105,12 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r)
   Value offsets = cumsum(counts, DType::int32);
   Value elsewhere = unsqueeze(compare_scalar("ge.Scalar", sorted.values), -1);
   sorted.values = pointwise_("clamp_", std::move(sorted.values));
-  selected = pointwise_("masked_fill_.Scalar", std::move(selected), elsewhere);
+  selected = masked_fill_(std::move(selected), elsewhere);
   Value y = grouped_mm(selected, transpose(Value(c.b, m.gate_up), 1, 2), offsets, active, device);
-  y = pointwise("masked_fill.Scalar", y.dtype(), y, elsewhere);
+  y = masked_fill(y, elsewhere);
   y = apply_gate(c, m, y);
   y = grouped_mm(y, transpose(Value(c.b, m.down), 1, 2), offsets, active, device);
-  y = pointwise("masked_fill.Scalar", y.dtype(), y, elsewhere);
+  y = masked_fill(y, elsewhere);
   Value weighted = mul(y, unsqueeze(weights, -1));
   Value places = empty_like(sorted.indices);
   Value order = arange(c.b, rows);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <vlmest/nn/context.hpp>
+#include <vlmest/nn/rope.hpp>
 #include <vlmest/nn/sequence.hpp>
 
 /// Multimodal rotary positions (M-RoPE; Qwen2-VL, arXiv:2409.12191, section 2.1): time, row and column of every token,
@@ -114,18 +114,41 @@ inline Value rope_index(Context& c, const TextInputs& text, MropeInputs& in, con
   return positions;
 }
 
-/// Rotary embedding over three position axes; the frequencies are dealt to the axes section by section.
-struct Mrope {
-  ScopeId scope = 0;
-  TensorId inv_freq = none;
-};
+/// Positions that text models count where the caller gives none, the same in all three axes: int64[3, B, S].
+inline Value text_positions_3d(Context& c, std::int64_t batch, std::int64_t tokens) {
+  using namespace eager;
+  Value p = arange(c.b, tokens);
+  return expand(view(add_scalar(std::move(p)), {1, 1, tokens}), {3, batch, tokens});
+}
 
-inline Mrope make_mrope(Context& c, const char* name, std::int64_t dim) {
-  Module m(c, name);
-  Mrope r{.scope = m.scope};
-  r.inv_freq = buffer(c, "inv_freq", {dim / 2}, DType::fp32);
-  buffer(c, "original_inv_freq", {dim / 2}, DType::fp32);
-  return r;
+/// modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding.forward: positions[3, B, S] -> cos, sin[B, S, head_dim]; `deal` lays
+/// the frequencies [3, B, S, n] of the axes out over the channels, for sines first.
+template <class Deal>
+CosSin mrope(Context& c, const Rope& r, const Value& positions, Deal&& deal) {
+  using namespace eager;
+  InScope in(c.b, r.scope);
+  Value inv = unsqueeze(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 0), 3);
+  inv = expand(std::move(inv), {3, positions.size(1), -1, 1});
+  Value at = to(unsqueeze(positions, 2), DType::fp32);
+  Value freqs = transpose(matmul(inv, at), 2, 3);
+  Value cosine = mul_scalar(eager::cos(freqs));
+  Value sine = mul_scalar(eager::sin(freqs));
+  sine = deal(sine);
+  cosine = deal(cosine);
+  CosSin out;
+  out.cos = to(cosine, c.dtype());
+  out.sin = to(sine, c.dtype());
+  return out;
+}
+
+/// Section i of the frequencies comes from axis i mod 3: freq[3, B, S, n] -> [B, S, n].
+inline Value interleave_axes(Value arg, const std::vector<std::int64_t>& sections) {
+  using namespace eager;
+  Value freq = std::move(arg);
+  std::vector<Value> parts = split(freq, sections, -1);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    parts[i] = select(std::move(parts[i]), 0, static_cast<std::int64_t>(i % 3));
+  return cat(parts, -1);
 }
 
 }  // namespace vlmest

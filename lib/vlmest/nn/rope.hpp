@@ -27,21 +27,40 @@ struct CosSin {
   Value sin;
 };
 
+/// Positions that text models count where the caller gives none: int64[1, S].
+inline Value text_positions(Context& c, std::int64_t tokens) {
+  Value p = eager::arange(c.b, tokens);
+  return eager::unsqueeze(eager::add_scalar(p), 0);
+}
+
 /// modeling_llama.py, LlamaRotaryEmbedding.forward: positions[B, S] -> cos, sin[B, S, dim] in the activations' type.
-inline CosSin forward(Context& c, const Rope& r, Value positions) {
+/// `spread` lays the frequencies [B, S, dim / 2] out over the channels.
+template <class Spread>
+CosSin forward(Context& c, const Rope& r, const Value& positions, Spread&& spread) {
   using namespace eager;
   InScope in(c.b, r.scope);
   const std::int64_t batch = positions.size(0);
   Value inv = expand(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 2), {batch, -1, 1});
   Value pos = to(unsqueeze(positions, 1), DType::fp32);
   Value freqs = transpose(matmul(inv, pos), 1, 2);
-  Value emb = cat(freqs, freqs, -1);
-  Value cosine = mul_scalar(eager::cos(emb));
-  Value sine = mul_scalar(eager::sin(emb));
+  Value angles = spread(freqs);
+  Value cosine = mul_scalar(eager::cos(angles));
+  Value sine = mul_scalar(eager::sin(angles));
   CosSin out;
   out.cos = to(cosine, c.dtype());
   out.sin = to(sine, c.dtype());
   return out;
+}
+/// All frequencies, then all again.
+inline CosSin forward(Context& c, const Rope& r, const Value& positions) {
+  return forward(c, r, positions, [](const Value& freqs) { return eager::cat(freqs, freqs, -1); });
+}
+
+/// repeat_interleave(2, -1): each entry of [B, S, n] twice in a row, [B, S, 2 n].
+inline Value repeat_each(const Value& x) {
+  using namespace eager;
+  const std::int64_t b = x.size(0), s = x.size(1), n = x.size(2);
+  return view(clone_contiguous(expand(unsqueeze(x, 3), {b, s, n, 2})), {b, s, 2 * n});
 }
 
 /// cat(-x2, x1) over the halves of the last dimension (modeling_llama.py, rotate_half).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/parameter_order.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/trainable.hpp>
 #include <vlmest/transform/optimizer.hpp>
@@ -39,7 +40,7 @@ void build_training(Context& c, const Family& family, const Sequences& s) {
   c.b.enable_grad(false);
   c.b.begin_phase("step");
   std::vector<TrainedParameter> trained;
-  for (TensorId t = 0; t < parameters; ++t)
+  for (TensorId t : parameter_order(c.b.graph, parameters))
     if (static_cast<std::size_t>(t) < gradients.by_tensor.size() && gradients.by_tensor[static_cast<std::size_t>(t)])
       trained.push_back({t, make_states(c.b, c.plan.optimizer, t)});
   adamw_step(c.b, trained);

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <vlmest/nn/block_config.hpp>
-#include <vlmest/nn/family/gemma3.hpp>
 #include <vlmest/nn/family/aya_vision.hpp>
 #include <vlmest/nn/family/blip2.hpp>
+#include <vlmest/nn/family/gemma3.hpp>
 #include <vlmest/nn/family/glm4v.hpp>
 #include <vlmest/nn/family/idefics3.hpp>
 #include <vlmest/nn/family/internvl.hpp>
@@ -18,16 +18,18 @@
 #include <vlmest/nn/family/llava_onevision.hpp>
 #include <vlmest/nn/family/mistral3.hpp>
 #include <vlmest/nn/family/mllama.hpp>
-#include <vlmest/nn/family/qwen3_vl.hpp>
 #include <vlmest/nn/family/paligemma.hpp>
+#include <vlmest/nn/family/qwen3_vl.hpp>
 #include <vlmest/nn/family/qwen_vl.hpp>
 #include <vlmest/nn/tokens/tokens.hpp>
 
 namespace vlmest {
 
-/// Every assembly. A new family is a header with a config, its model, make_model, make_inputs, prefill and decode, and
-/// one word here.
-using Family = std::variant<LlavaFamily, LlavaNextFamily, LlavaOnevisionFamily, Qwen2VlFamily, Qwen2_5VlFamily, Qwen3VlFamily, InternVlFamily, MllamaFamily, PaliGemmaFamily, Gemma3Family, Mistral3Family, Idefics3Family, AyaVisionFamily, Glm4vFamily, Blip2Family>;
+/// Every assembly. A new family is a header with a config and what differs from the common one (family/assembly.hpp):
+/// make_model, make_inputs, image_features, prefill or decode; and one word here.
+using Family = std::variant<LlavaFamily, LlavaNextFamily, LlavaOnevisionFamily, Qwen2VlFamily, Qwen2_5VlFamily,
+                            Qwen3VlFamily, InternVlFamily, MllamaFamily, PaliGemmaFamily, Gemma3Family, Mistral3Family,
+                            Idefics3Family, AyaVisionFamily, Glm4vFamily, Blip2Family>;
 
 /// A vision-language model: what it is called, how it is put together, how it turns pixels into tokens.
 struct Vlm {
@@ -35,7 +37,7 @@ struct Vlm {
   std::string type;  ///< the model_type of its config.json
   Family family;
   TokenRule tokens;
-  ImageSize native;  ///< the image size that is meant where none is given
+  ImageSize native;                 ///< the image size that is meant where none is given
   std::vector<BlockConfig> blocks;  ///< what a description adds (nn/block.hpp)
   std::optional<KvLayout> kv;       ///< how a description keeps keys and values
 };

@@ -17,6 +17,7 @@ struct Convolution {
   std::int64_t groups = 1;
   DType dtype = DType::bf16;
   bool bias = false;
+  int products = 1;   ///< a backward makes one for each of the input's and the weight's gradients
   Bytes workspace{};  ///< scratch of the library's algorithm
   int kernels = 1;
 };
@@ -26,7 +27,7 @@ constexpr Cost cost(const Convolution& o) {
   const std::int64_t taps = checked_mul(o.kernel, o.in_channels / o.groups);
   const std::int64_t outputs = checked_mul(checked_mul(o.batch, o.out_positions), o.out_channels);
   Cost r;
-  r.flops = r.flops_causal = flops(Macs(checked_mul(outputs, taps)));
+  r.flops = r.flops_causal = flops(Macs(checked_mul(checked_mul(outputs, taps), o.products)));
   r.read = size_of(Elements(checked_mul(checked_mul(o.batch, o.in_channels), o.in_positions)), o.dtype) +
            size_of(Elements(checked_mul(o.out_channels, taps)), o.dtype);
   if (o.bias) r.read += size_of(Elements(o.out_channels), o.dtype);
@@ -61,6 +62,38 @@ constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
   if (!few || height < 399)
     return o.out_channels > 384 ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
   return o.dtype == DType::fp16 && o.out_channels % 8 == 0 ? converted(o.in_channels, o.out_channels) : Bytes{};
+}
+
+/// What cuDNN takes from the allocator for the gradient of the weight of conv_scratch's convolutions, few input channels
+/// and a gradient that is NCHW: input, weight and gradient are always converted, channels padded to 16 bytes. The sum
+/// over positions is shared among multiprocessors: by counters, one for each tile of 64 x 64 of the result, up to 2048
+/// positions of several images, else by fp32 partial results that a second kernel adds up. Recorded with cuDNN 9.19 at 256 to 8192
+/// positions, 1024 to 1408 result channels, patches of 14 and 16.
+constexpr Bytes conv_weight_gradient_scratch(const Convolution& o, std::int64_t height) {
+  const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
+  const std::int64_t in = up(o.in_channels, is_half(o.dtype) ? 8 : 4), positions = checked_mul(o.batch, o.out_positions);
+  const std::int64_t taps = checked_mul(in, o.kernel), weights = checked_mul(o.out_channels, taps);
+  const auto bytes = [&](std::int64_t n) { return Bytes(up(size_of(Elements(n), o.dtype).value(), 16)); };
+  const Bytes converted = bytes(checked_mul(checked_mul(o.batch, in), o.in_positions)) + bytes(weights) +
+                          bytes(checked_mul(positions, o.out_channels)) + Bytes(16 + 128);
+  if (!is_half(o.dtype)) return converted;
+  if (positions <= 2048 && o.batch == 1) return converted - Bytes(128);  // the sum of a single image is not split
+  if (positions <= 2048) return converted + Bytes(up(o.out_channels, 64) / 64 * (up(taps, 64) / 64) * 4);
+  return converted + size_of(Elements(weights), DType::fp32) * (height < 399 ? 3 : 14);
+}
+
+/// What cuDNN takes for the weight's gradient of a 3-D convolution that covers its input (patches of [channels, frames,
+/// side, side]), on compute capability 9.0: input and gradient with channels last and padded to eight. Where the number
+/// of kernel positions is no multiple of 64 (patches of 14, not of 16) it accumulates in an fp32 copy, with a counter
+/// for every 256 result channels at each position (recorded with 400 to 6144 patches of 1024 to 1536 channels).
+constexpr Bytes patch_gradient_scratch(const Convolution& o) {
+  if (!is_half(o.dtype)) return Bytes{};
+  const std::int64_t taps = checked_mul(checked_add(o.in_channels, 7) / 8 * 8, o.kernel);
+  const auto rows = [&](std::int64_t n, DType t) { return size_of(Elements(checked_mul(n, taps)), t); };
+  const Bytes converted = rows(o.batch, o.dtype) + rows(o.out_channels, o.dtype);
+  if (o.kernel % 64 == 0) return converted + Bytes(16);
+  const std::int64_t counters = checked_mul((o.out_channels + 255) / 256, o.kernel);
+  return converted + rows(o.out_channels, DType::fp32) + Bytes(checked_add(checked_mul(counters, 4), 48 + 127));
 }
 
 /// True where cuDNN shares the tiles of one result among multiprocessors: with fewer tiles of 128 rows and 256 channels

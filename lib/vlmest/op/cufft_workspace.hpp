@@ -36,12 +36,14 @@ constexpr std::int64_t largest_prime_factor(std::int64_t n) {
 /// (n = 4097: 8640, the only such length measured).
 constexpr std::int64_t bluestein_length(std::int64_t n) {
   const std::int64_t least = checked_sub(checked_mul(n, 2), 1);
-  for (std::int64_t m = least;; ++m) {
-    std::int64_t r = m;
-    for (const int p : {2, 3, 5})
-      while (r % p == 0) r /= p;
-    if (r == 1) return m;
-  }
+  std::int64_t best = checked_mul(least, 2);  // a power of two lies below it
+  for (std::int64_t five = 1; five < best; five = checked_mul(five, 5))
+    for (std::int64_t odd = five; odd < best; odd = checked_mul(odd, 3)) {
+      std::int64_t m = odd;
+      while (m < least) m *= 2;
+      best = std::min(best, m);
+    }
+  return best;
 }
 
 /// How a complex transform of one axis runs.

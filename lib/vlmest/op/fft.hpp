@@ -29,13 +29,17 @@ struct Fft {
 
 constexpr bool is_power_of_two(std::int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
+/// No GPU holds a longer axis.
+inline constexpr std::int64_t largest_transform = std::int64_t{1} << 31;
+
 /// Throws Error for what torch.fft refuses on CUDA (torch 2.11): bfloat16, and half-precision sizes other than powers
 /// of two (ATen/native/cuda/CuFFTPlanCache.h).
 constexpr void check(const Fft& f) {
   if (f.rank < 1 || f.rank > 3) throw Error("fft", "a plan has one to three axes", "split the transform");
   if (f.batch < 1) throw Error("fft", "the batch is not positive");
   for (int i = 0; i < f.rank; ++i)
-    if (f.n[static_cast<std::size_t>(i)] < 1) throw Error("fft", "a transformed size is not positive");
+    if (const auto n = f.n[static_cast<std::size_t>(i)]; n < 1 || n > largest_transform)
+      throw Error("fft", "a transformed size of " + std::to_string(n), "give 1 to 2147483648 points");
   if (f.dtype == DType::bf16) throw Error("fft", "there is no bf16 transform", "upcast the input to fp32 first");
   if (f.dtype != DType::fp16 && f.dtype != DType::fp32 && f.dtype != DType::fp64)
     throw Error("fft", "no transform for this type", "use fp16, fp32 or fp64");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <array>
+#include <utility>
 
 #include <vlmest/op/cufft_workspace.hpp>
 #include <vlmest/op/fft.hpp>
@@ -31,9 +31,14 @@ constexpr FftLayout layout_of(const Fft& f, const Shape& sizes, Shape strides, s
     for (int k = 0; k < f.rank; ++k) transformed = transformed || axes[static_cast<std::size_t>(k)] == i;
     if (!transformed && sizes[i] != 1) batch[static_cast<std::size_t>(batches++)] = i;
   }
-  const auto wider = [&](int a, int b) { return strides[a] > strides[b]; };
-  std::sort(batch.begin(), batch.begin() + batches, wider);
-  if (f.kind == Fft::Kind::c2c) std::sort(axes.begin(), axes.begin() + f.rank, wider);
+  // By insertion: std::sort of so few would be unrolled past the end of the array, and compilers warn of it.
+  const auto by_stride = [&](auto& of, int count) {
+    for (int i = 1; i < count; ++i)
+      for (int k = i; k > 0 && strides[of[static_cast<std::size_t>(k)]] > strides[of[static_cast<std::size_t>(k - 1)]]; --k)
+        std::swap(of[static_cast<std::size_t>(k)], of[static_cast<std::size_t>(k - 1)]);
+  };
+  by_stride(batch, batches);
+  if (f.kind == Fft::Kind::c2c) by_stride(axes, f.rank);
 
   FftLayout r;
   for (int i = 0; i + 1 < batches; ++i) {

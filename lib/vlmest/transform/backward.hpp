@@ -94,10 +94,10 @@ class BackwardEngine {
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
       const GradEdge& e = c.inputs[i];
       if (e.parameter != none) {
-        add_to(pending_.of(e.parameter), std::move(g.out[i]));
+        add_to(pending_.of(e.parameter), g.out[i]);
         if (--parameter_waiting_[static_cast<std::size_t>(e.parameter)] == 0) complete.push_back(e.parameter);
       } else if (e.call != none) {
-        add_to(buffer(e.call)[static_cast<std::size_t>(e.output)], std::move(g.out[i]));
+        add_to(buffer(e.call)[static_cast<std::size_t>(e.output)], g.out[i]);
         if (--waiting_[static_cast<std::size_t>(e.call)] == 0) ready.push(e.call);
       }
     }
@@ -105,8 +105,9 @@ class BackwardEngine {
     for (TensorId p : complete) accumulate(p, std::move(pending_.of(p)));
   }
 
-  /// InputBuffer::accumulate: in place where the buffer alone holds the first gradient and nothing observes.
-  void add_to(Value& sum, Value gradient) {
+  /// InputBuffer::add: the first gradient moves into the buffer, a further one is added, in place where the buffer alone
+  /// holds the first and nothing observes, and stays in the list of the call's results until all of them are handed on.
+  void add_to(Value& sum, Value& gradient) {
     if (!gradient) return;
     if (!sum) {
       sum = std::move(gradient);
@@ -114,17 +115,21 @@ class BackwardEngine {
     }
     const bool alone = b_.references(sum.id()) == 1 && !b_.observed;
     Value first = std::move(sum);
-    sum = alone ? eager::add_(std::move(first), std::move(gradient)) : eager::add(std::move(first), std::move(gradient));
+    sum = alone ? eager::add_(std::move(first), gradient) : eager::add(std::move(first), gradient);
   }
 
   /// torch/csrc/autograd/functions/accumulate_grad.h: the first gradient is kept as it is, unless something else holds
-  /// it or its layout differs from the parameter's; further ones are added in place.
+  /// it or its layout differs from the parameter's (then it is copied into that layout, utils/grad_layout_contract.h);
+  /// further ones are added in place.
   void accumulate(TensorId parameter, Value gradient) {
     if (!gradient) return;
     Value& kept = gradients_.of(parameter);
     if (kept) kept = eager::add_(std::move(kept), std::move(gradient));
     else if (b_.references(gradient.id()) == 1 && eager::is_contiguous(gradient)) kept = std::move(gradient);
-    else kept = eager::clone_contiguous(std::move(gradient));
+    else {
+      Value laid_out = eager::empty(b_, "new_empty_strided", gradient.shape(), gradient.dtype());
+      kept = eager::copy_(std::move(laid_out), std::move(gradient));
+    }
     b_.label(kept, "gradient", Role::gradient);
   }
 

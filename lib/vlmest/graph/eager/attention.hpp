@@ -16,6 +16,9 @@ struct SdpaDevice {
 inline void cudnn_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
                                      const Value& out, const Value& lse, const Value& seed, const Value& offset);  // gradient.hpp
 
+inline void efficient_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
+                                         const Value& out, const Value& lse);
+
 /// A boolean mask becomes an additive one of q's type in its own shape (attention.cpp, convert_boolean_attn_mask).
 inline Value float_mask(Value mask, DType t) {
   if (!mask || mask.dtype() != DType::boolean) return mask;
@@ -102,12 +105,18 @@ inline Value efficient_attention(const Attention& op, Value q, Value k, Value v,
   const Elements result{checked_mul(checked_mul(op.batch, op.heads), checked_mul(op.q_len, op.v_dim))};
   const Bytes accum = is_half(op.dtype) && op.v_dim > 128 ? size_of(result, DType::fp32) : Bytes{};
   const TensorId out = sequence_major(b, op.dtype, op.batch, op.heads, op.q_len, op.v_dim);
-  const TensorId lse = b.result(DType::fp32, {op.batch, op.heads, 0}, "logsumexp");  // kept only for a backward
+  const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
+  const bool trains = eq || ek || ev;
+  // Kept only for a backward, which reads whole blocks of 32 rows.
+  const TensorId lse = b.result(DType::fp32, {op.batch, op.heads, trains ? round_up(op.q_len, 32) : 0}, "logsumexp");
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
   const std::array<TensorId, 2> outs{out, lse};
   b.emit("_scaled_dot_product_efficient_attention", op, ins, outs, {accum});
   Value r(b, out);
-  Value drop_lse(b, lse);
+  Value sums(b, lse);
+  differentiable(r, "ScaledDotProductEfficientAttentionBackward0", {eq, ek, ev},
+                 [op, sq = saved(q, trains), sk = saved(k, trains), sv = saved(v, trains), sm = saved(mask, trains), kept = saved_result(r, trains),
+                  sl = saved(sums, trains)](Gradients& g) { efficient_attention_backward(op, g, sq, sk, sv, sm, kept, sl); });
   return r;
 }
 

@@ -93,6 +93,7 @@ inline Value stack(std::span<Value> in, int dim) {
 
 inline Value embedding_dense_backward(Value gradient, Value rows, const Shape& table);  // gradient.hpp
 inline Value masked_fill(Value a, Value mask);
+inline Value index_backward(Value gradient, Value at, const Shape& whole, std::int64_t entries, Bytes found);
 inline Value masked_scatter_backward(Value gradient, Value mask, const Shape& source);
 
 /// Rows of a table by index: embedding, index_select along the first dimension.
@@ -145,6 +146,13 @@ inline Value fill(Builder& b, const char* name, const Shape& s, DType t) {
   const TensorId r = b.result(t, s, name);
   const std::array<TensorId, 1> outs{r};
   b.emit(name, MemoryOp{.written = size_of(numel(s), t), .dtype = t}, {}, outs);
+  return Value(b, r);
+}
+/// The same without a kernel: "empty", "new_empty_strided".
+inline Value empty(Builder& b, const char* name, const Shape& s, DType t) {
+  const TensorId r = b.result(t, s, name);
+  const std::array<TensorId, 1> outs{r};
+  b.emit(name, MemoryOp{.dtype = t, .kernels = 0}, {}, outs);
   return Value(b, r);
 }
 /// self.fill_ by a number: an assignment to a slice.
@@ -204,6 +212,8 @@ inline Value pad_last(Value a, std::int64_t before, std::int64_t after) {
   const TensorId r = b.result(t, s, "constant_pad_nd");
   return emit1(b, "constant_pad_nd", MemoryOp{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = kernels}, r, {}, a);
 }
+inline Value col2im(Value columns, const Shape& image);  // gradient.hpp
+
 /// torch.nn.functional.unfold of x[N, C, H, W] by squares without overlap: [N, C side side, squares]. One kernel per
 /// image, after a copy where x is not contiguous (aten/src/ATen/native/cuda/Im2Col.cu, im2col_out_cuda_template).
 inline Value im2col(Value x, std::int64_t side) {
@@ -216,7 +226,10 @@ inline Value im2col(Value x, std::int64_t side) {
   const MemoryOp op{.read = written + copy, .written = written + copy, .workspace = copy, .dtype = t,
                     .kernels = static_cast<int>(images) + (copy > Bytes{} ? 1 : 0)};
   const TensorId r = b.result(t, s, "im2col");
-  return emit1(b, "im2col", op, r, {copy}, x);
+  const GradEdge e = edge(x);
+  Value columns = emit1(b, "im2col", op, r, {copy}, x);
+  differentiable(columns, "Im2ColBackward0", {e}, [image = e.shape](Gradients& g) { g.out[0] = col2im(g.in[0], image); });
+  return columns;
 }
 /// self.copy_(source).
 inline Value copy_(Value self, Value source) { return pointwise_("copy_", std::move(self), std::move(source)); }

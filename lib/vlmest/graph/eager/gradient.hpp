@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/graph/eager/attention.hpp>
+#include <vlmest/graph/eager/selection.hpp>
 
 /// Ops that only backward passes run (tools/autograd/derivatives.yaml, torch/csrc/autograd/FunctionsManual.cpp).
 namespace vlmest::eager {
@@ -49,30 +50,101 @@ inline Value select_backward(Value gradient, const Shape& whole, int, std::int64
   return embed_gradient("select_backward", std::move(gradient), whole);
 }
 
-/// A dense gradient of the whole table, zeroed and added to by rows (aten/src/ATen/native/cuda/Embedding.cu,
-/// embedding_dense_backward_cuda; up to 3072 rows without sorting).
+/// The squares that im2col took apart, added up again: one kernel per image, after a copy of columns that are not row-major
+/// (aten/src/ATen/native/cuda/Col2Im.cu, col2im_out_cuda_template).
+inline Value col2im(Value columns, const Shape& image) {
+  Builder& b = columns.builder();
+  const DType t = columns.dtype();
+  const Bytes n = data_bytes(columns), copy = is_contiguous(columns) ? Bytes{} : n;
+  const TensorId r = b.result(t, image, "col2im");
+  const MemoryOp op{.read = n + copy, .written = size_of(numel(image), t) + copy, .workspace = copy, .dtype = t,
+                    .kernels = static_cast<int>(image[0]) + (copy > Bytes{} ? 1 : 0)};
+  return emit1(b, "col2im", op, r, {copy}, columns);
+}
+
+/// Scratch of an embedding's gradient over n rows: none up to 3072; more are sorted, cut into segments of equal rows and
+/// these into parts of at most ten, which are summed up in fp32 (aten/src/ATen/native/cuda/Embedding.cu,
+/// embedding_dense_backward_cuda, and EmbeddingBackwardKernel.cu, embedding_backward_cuda_kernel; sorted rows, their
+/// order, the segments' beginnings, for each possible segment the number and the beginning of its parts, the parts'
+/// beginnings, two counts).
+constexpr Bytes embedding_backward_workspace(std::int64_t n, std::int64_t entries, std::int64_t width, DType t) {
+  if (n <= 3072) return Bytes{};
+  const std::int64_t segments = std::min(n, entries), parts = checked_add(n / 10, segments);
+  const std::int64_t indices = checked_add(checked_mul(n, 3), checked_add(checked_mul(segments, 2), checked_add(parts, 2)));
+  return size_of(Elements(indices), DType::int64) + size_of(Elements(checked_mul(parts, width)), is_half(t) ? DType::fp32 : t);
+}
+/// A dense gradient of the whole table, zeroed and added to by rows.
 inline Value embedding_dense_backward(Value gradient, Value rows, const Shape& table) {
   Builder& b = gradient.builder();
   const DType t = gradient.dtype();
   const TensorId r = b.result(t, table, "embedding_dense_backward");
-  const Bytes n = size_of(numel(table), t);
-  return emit1(b, "embedding_dense_backward", MemoryOp{.read = data_bytes(gradient) + data_bytes(rows), .written = n, .dtype = t, .kernels = 2}, r, {}, gradient, rows);
+  const Bytes n = size_of(numel(table), t), scratch = embedding_backward_workspace(numel(rows.shape()).value(), table[0], table[1], t);
+  const MemoryOp op{.read = data_bytes(gradient) + data_bytes(rows) + scratch, .written = n + scratch, .workspace = scratch, .dtype = t, .kernels = scratch > Bytes{} ? 12 : 2};
+  return emit1(b, "embedding_dense_backward", op, r, {scratch}, gradient, rows);
 }
+/// self.masked_fill(mask, number).
 inline Value masked_fill(Value a, Value mask) {
   const DType t = a.dtype();
-  return pointwise("masked_fill.Scalar", t, std::move(a), std::move(mask));
+  const GradEdge e = edge(a);
+  const Value m = saved(mask, static_cast<bool>(e));
+  Value r = pointwise("masked_fill.Scalar", t, std::move(a), std::move(mask));
+  differentiable(r, "MaskedFillBackward0", {e}, [m](Gradients& g) { g.out[0] = masked_fill(g.in[0], m); });
+  return r;
+}
+inline Value masked_fill_(Value a, Value mask) {
+  const GradEdge e = edge(a);
+  const Value m = saved(mask, static_cast<bool>(e));
+  Value r = pointwise_("masked_fill_.Scalar", std::move(a), std::move(mask));
+  differentiable(r, "MaskedFillBackward0", {e}, [m](Gradients& g) { g.out[0] = masked_fill(g.in[0], m); });
+  return r;
+}
+/// zeros with the gradient written to where its entries were taken from (FunctionsManual.cpp,
+/// value_selecting_reduction_backward).
+inline Value scatter_backward(Value gradient, Value at, const Shape& whole) {
+  Builder& b = gradient.builder();
+  const DType t = gradient.dtype();
+  const Bytes n = size_of(numel(whole), t), part = data_bytes(gradient), entries = data_bytes(at);
+  Value zeros = fill(b, "zeros", whole, t);
+  if (!b.observed) return emit_inplace(b, "scatter_.src", MemoryOp{.read = part + entries, .written = part, .dtype = t}, {}, zeros, at, gradient);
+  const TensorId r = b.result(t, whole, "scatter");
+  return emit1(b, "scatter.src", MemoryOp{.read = n + part + entries, .written = n + part, .dtype = t, .kernels = 2}, r, {}, zeros, at, gradient);
+}
+/// index_backward: zeros to which the gradient's rows are added at the `entries` places that were read
+/// (aten/src/ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel): linear places, sorted with their order in the
+/// gradient, so that equal ones follow each other; `found` is what making the linear places takes beyond that. `at` is
+/// empty where the places come from the host.
+inline Value index_backward(Value gradient, Value at, const Shape& whole, std::int64_t entries, Bytes found) {
+  Builder& b = gradient.builder();
+  const DType t = gradient.dtype();
+  const Bytes n = size_of(numel(whole), t), part = data_bytes(gradient), places = size_of(Elements(entries), DType::int64);
+  const std::int64_t slice = entries == 0 ? 1 : std::max<std::int64_t>(numel(gradient.shape()).value() / entries, 1);
+  std::int64_t largest = std::max<std::int64_t>(numel(whole).value() / slice - 1, 0);
+  int bits = 1;
+  for (; largest > 1; largest >>= 1) ++bits;
+  const Bytes sorting = places * 4 + radix_sort_workspace(entries, bits);
+  const Bytes scratch = (is_contiguous(gradient) ? Bytes{} : part) + std::max(sorting, found);
+  Value zeros = fill(b, "new_zeros", whole, t);
+  const MemoryOp op{.read = part * 2 + places * 6, .written = part + places * 6, .workspace = scratch, .dtype = t, .kernels = 8};
+  if (!b.observed) return emit_inplace(b, "_index_put_impl_", op, {scratch}, zeros, at, gradient);
+  const TensorId r = b.result(t, whole, "index_put");
+  MemoryOp copied = op;
+  copied.read += n;
+  copied.written += n;
+  return emit1(b, "index_put", copied, r, {scratch}, zeros, at, gradient);
 }
 /// masked_scatter_backward: the masked elements of the gradient, found by nonzero, one int64 for each element and
-/// dimension (FunctionsManual.cpp, masked_scatter_backward_symint: masked_select).
+/// dimension (FunctionsManual.cpp, masked_scatter_backward_symint: masked_select). The broadcast mask is packed while the
+/// search runs, which is over when the result is allocated.
 inline Value masked_scatter_backward(Value gradient, Value mask, const Shape& source) {
   Builder& b = gradient.builder();
   const DType t = gradient.dtype();
   const std::int64_t n = numel(gradient.shape()).value();
   const Bytes flags = Bytes(n), picked = size_of(numel(source), t);
   const Bytes indices = size_of(numel(source), DType::int64) * gradient.shape().rank();
+  const Bytes searching = flags + nonzero_selecting(n), search = searching > picked ? searching - picked : Bytes{};
   const TensorId r = b.result(t, source, "masked_scatter_backward");
-  const MemoryOp op{.read = data_bytes(gradient) + flags * 2 + indices, .written = picked + flags + indices, .workspace = indices, .dtype = t, .kernels = 6};
-  return emit1(b, "masked_scatter_backward", op, r, {indices}, gradient, mask);
+  const MemoryOp op{.read = data_bytes(gradient) + flags * 2 + indices, .written = picked + flags + indices, .workspace = indices + search, .dtype = t, .kernels = 6};
+  return emit1(b, "masked_scatter_backward", op, r, {indices, search}, gradient, mask);
 }
 
 /// native_layer_norm_backward: gradients of the input, the weight and the bias, as far as they are wanted.
@@ -96,7 +168,8 @@ inline void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, co
   for (std::size_t i = 0; i < outs.size(); ++i) g.out[to[i]] = Value(b, outs[i]);
 }
 
-/// convolution_backward: gradients of the input (where wanted), the weight and the bias.
+/// convolution_backward: gradients of the input (where wanted) and the weight, in the input's layout, and of the bias,
+/// which is a sum of its own when the others' `scratch` is free again.
 inline void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight, Bytes scratch) {
   Builder& b = x.builder();
   const DType t = op.dtype;
@@ -104,14 +177,17 @@ inline void convolution_backward(const Convolution& op, Gradients& g, const Valu
   std::vector<std::size_t> to;
   const auto result = [&](std::size_t i, const Shape& s, const char* name) {
     if (!g.wants(i)) return;
-    outs.push_back(b.result(t, s, name));
+    outs.push_back(b.result(t, s, s.rank() == x.shape().rank() ? strides_like(x.tensor(), s) : contiguous_strides(s), name));
     to.push_back(i);
   };
   result(0, x.shape(), "input gradient");
   result(1, weight.shape(), "weight gradient");
   result(2, Shape{op.out_channels}, "bias gradient");
   const std::array<TensorId, 3> ins{g.in[0].id(), x.id(), weight.id()};
+  const Bytes bias = g.wants(2) ? size_of(Elements(op.out_channels), t) : Bytes{};
+  scratch = scratch > bias ? scratch - bias : Bytes{};
   Convolution back = op;
+  back.products = (g.wants(0) ? 1 : 0) + (g.wants(1) ? 1 : 0);
   back.workspace = scratch;
   b.emit("convolution_backward", back, ins, outs, {scratch});
   for (std::size_t i = 0; i < outs.size(); ++i) g.out[to[i]] = Value(b, outs[i]);
@@ -130,6 +206,34 @@ inline void cudnn_attention_backward(const Attention& op, Gradients& g, const Va
   if (op.heads != op.kv_heads)
     scratch += size_of(Elements(checked_mul(checked_mul(checked_mul(op.batch, op.heads), op.kv_len), op.head_dim + op.v_dim)), op.dtype);
   b.emit("_scaled_dot_product_cudnn_attention_backward", AttentionBackward{op}, ins, outs, {scratch});
+  for (std::size_t i = 0; i < 3; ++i) {
+    Value gradient(b, outs[i]);
+    if (g.wants(i)) g.out[i] = std::move(gradient);
+  }
+}
+
+/// Scratch of the memory-efficient kernel's backward: a row sum for each query, and for every block of queries (128 where
+/// heads have more than 64 channels, else 64) and 64 channels the fp32 sum of dq with a lock and a counter; half types
+/// with more than 128 channels also sum dk and dv there (aten/src/ATen/native/transformers/cuda/mem_eff_attention/
+/// kernel_backward.h, workspace_size; the fp32 ones agree with recorded peaks).
+constexpr Bytes efficient_backward_scratch(const Attention& o) {
+  const std::int64_t heads = checked_mul(o.batch, o.heads), block = o.head_dim > 64 ? 128 : 64;
+  const std::int64_t blocks = checked_mul(round_up(o.q_len, block) / block, round_up(o.head_dim, 64) / 64);
+  const bool registers = is_half(o.dtype) && o.head_dim <= 128;
+  Bytes r = size_of(Elements(checked_mul(heads, o.q_len)), DType::fp32);
+  if (!is_half(o.dtype) || !registers) r += Bytes(checked_mul(checked_mul(heads, blocks), 16 + block * 64 * 4));
+  if (is_half(o.dtype) && !registers)
+    r += size_of(Elements(checked_mul(checked_mul(heads, round_up(o.kv_len, 64)), round_up(o.head_dim, block) + round_up(o.v_dim, block))), DType::fp32);
+  return r;
+}
+inline void efficient_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
+                                         const Value& out, const Value& lse) {
+  Builder& b = q.builder();
+  const auto like = [&](const Value& x) { return sequence_major(b, op.dtype, x.size(0), x.size(1), x.size(2), x.size(3)); };
+  const TensorId dq = like(q), dk = like(k), dv = like(v);
+  const std::array<TensorId, 3> outs{dq, dk, dv};
+  const std::array<TensorId, 7> ins{g.in[0].id(), q.id(), k.id(), v.id(), out.id(), lse.id(), mask ? mask.id() : none};
+  b.emit("_scaled_dot_product_efficient_attention_backward", AttentionBackward{op}, ins, outs, {efficient_backward_scratch(op)});
   for (std::size_t i = 0; i < 3; ++i) {
     Value gradient(b, outs[i]);
     if (g.wants(i)) g.out[i] = std::move(gradient);

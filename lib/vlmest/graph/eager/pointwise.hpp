@@ -155,17 +155,23 @@ inline Value mul_scalar(Value a) {
   differentiable(r, "MulBackward0", {e}, [t](Gradients& g) { g.out[0] = pointwise("mul.Tensor", t, g.in[0]); });
   return r;
 }
+/// FunctionsManual.cpp, div_tensor_other_grad: one expression, whose temporaries live to its end.
+inline void div_backward(Gradients& g, const Value& a, const Value& b) {
+  if (g.wants(1)) {
+    Value quotient = div(a, b);
+    Value twice = div(quotient, b);
+    Value negative = neg(g.in[0]);
+    g.out[1] = mul(negative, twice);
+  }
+  if (g.wants(0)) g.out[0] = div(g.in[0], b);
+}
 inline Value div(Value a, Value b) {
   const DType t = promote(a, b);
   const GradEdge ea = edge(a), eb = edge(b);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, ea || eb);
   Value r = pointwise("div.Tensor", t, std::move(a), std::move(b));
   differentiable(r, "DivBackward0", {ea, eb}, [sa, sb](Gradients& g) {
-    if (g.wants(1)) {
-      Value quotient = div(div(sa, sb), sb);
-      g.out[1] = mul(neg(g.in[0]), std::move(quotient));
-    }
-    if (g.wants(0)) g.out[0] = div(g.in[0], sb);
+    div_backward(g, sa, sb);
   });
   return r;
 }
@@ -254,40 +260,6 @@ inline Value compare_scalar(const char* name, Value a) { return pointwise(name, 
 inline Value where(Value condition, Value a, Value b) {
   const DType t = promote(a, b);
   return pointwise("where.self", t, std::move(condition), std::move(a), std::move(b));
-}
-
-/// tensor.to(dtype): the same tensor where the type is already that, else a converting copy of the same layout.
-inline Value to(Value a, DType t) {
-  if (a.dtype() == t) return a;
-  const GradEdge e = edge(a);
-  Value r = pointwise("_to_copy", t, std::move(a));
-  differentiable(r, "ToCopyBackward0", {e}, [from = e.dtype](Gradients& g) { g.out[0] = to(std::move(g.in[0]), from); });
-  return r;
-}
-/// tensor.contiguous(): the same tensor where it is, else a row-major copy.
-inline Value clone_contiguous(Value a) {
-  Builder& b = a.builder();
-  const TensorId r = b.result(a.dtype(), a.shape(), "clone");
-  const Bytes n = data_bytes(a);
-  const GradEdge e = edge(a);
-  Value copy = emit1(b, "clone", MemoryOp{.read = n, .written = n, .dtype = a.dtype()}, r, {}, a);
-  differentiable(copy, "CloneBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
-  return copy;
-}
-inline Value contiguous(Value a) { return is_contiguous(a) ? a : clone_contiguous(std::move(a)); }
-/// Kernels of a copy within a type: a contiguous source into a contiguous target goes by cudaMemcpyAsync
-/// (aten/src/ATen/native/cuda/Copy.cu, copy_device_to_device).
-inline int copy_kernels(const Value& source) { return is_contiguous(source) ? 0 : pieces(data_bytes(source)); }
-/// tensor.clone(): a copy of the same layout.
-inline Value clone(Value a) {
-  Builder& b = a.builder();
-  const Bytes n = data_bytes(a);
-  const TensorId r = b.result(a.dtype(), a.shape(), strides_like(a.tensor(), a.shape()), "clone");
-  const GradEdge e = edge(a);
-  const MemoryOp op{.read = n, .written = n, .dtype = a.dtype(), .kernels = copy_kernels(a)};
-  Value copy = emit1(b, "clone", op, r, {}, a);
-  differentiable(copy, "CloneBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
-  return copy;
 }
 
 }  // namespace vlmest::eager

@@ -6,6 +6,9 @@
 /// Matrix products, convolution, softmax, layer norm.
 namespace vlmest::eager {
 
+/// A matrix whose columns lie one after another.
+inline bool column_major(const Tensor& t) { return t.strides[0] == 1 && t.strides[1] == t.shape[0]; }
+
 /// a[m, k] x b[k, n]; `bias` may be empty (then mm, else addmm).
 inline Value mm(Value a, Value b, Value bias = {}) {
   Builder& g = a.builder();
@@ -14,15 +17,18 @@ inline Value mm(Value a, Value b, Value bias = {}) {
   const TensorId r = g.result(t, Shape{op.m, op.n}, bias ? "addmm" : "mm");
   const GradEdge ea = edge(a), eb = edge(b), ec = edge(bias);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
+  const bool columns_a = column_major(a.tensor()), columns_b = column_major(b.tensor());
   Value out = op.bias ? emit1(g, "addmm", op, r, {}, bias, a, b) : emit1(g, "mm", op, r, {}, a, b);
-  // mm_mat1_backward, mm_mat2_backward: with respect to a transposed matrix the product is transposed instead. Without a
-  // bias the second operand's gradient is computed first, with one the first's.
-  differentiable(out, op.bias ? "AddmmBackward0" : "MmBackward0", {ea, eb, ec}, [sa, sb, biased = op.bias](Gradients& d) {
+  // mm_mat1_backward, mm_mat2_backward: the gradient of a column-major matrix is column-major too. Without a bias the
+  // second operand's gradient is computed first, with one the first's.
+  differentiable(out, op.bias ? "AddmmBackward0" : "MmBackward0", {ea, eb, ec}, [sa, sb, columns_a, columns_b, biased = op.bias](Gradients& d) {
     const auto first = [&] {
-      if (d.wants(0)) d.out[0] = mm(d.in[0], transpose(sb, 0, 1));
+      if (!d.wants(0)) return;
+      d.out[0] = columns_a ? transpose(mm(sb, transpose(d.in[0], 0, 1)), 0, 1) : mm(d.in[0], transpose(sb, 0, 1));
     };
     const auto second = [&] {
-      if (d.wants(1)) d.out[1] = transpose(mm(transpose(d.in[0], 0, 1), sa), 0, 1);
+      if (!d.wants(1)) return;
+      d.out[1] = columns_b ? transpose(mm(transpose(d.in[0], 0, 1), sa), 0, 1) : mm(transpose(sa, 0, 1), d.in[0]);
     };
     if (biased) first();
     second();
@@ -145,7 +151,11 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   const bool any = ex || ew || eb;
   const Value sx = saved(x, any), sw = saved(weight, any);
   Value out = emit1(b, "convolution", op, r, {op.workspace}, x, weight, bias);
-  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw](Gradients& g) { convolution_backward(op, g, sx, sw, op.workspace); });
+  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw](Gradients& g) {
+    // A gradient that is not row-major is copied first (aten/src/ATen/native/Convolution.cpp).
+    const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
+    convolution_backward(op, g, sx, sw, copy + conv_weight_gradient_scratch(op, sx.size(2)));
+  });
   return out;
 }
 
@@ -162,7 +172,14 @@ inline Value conv2d_channels_last(Value x, Value weight, Value bias, int multipr
   op.workspace = copy + own;
   op.kernels = 1 + (bias ? 1 : 0) + (copy > Bytes{} ? 1 : 0) + (splits_result(op, multiprocessors) ? 1 : 0);
   const TensorId r = b.result(t, Shape{n, op.out_channels, 1, 1}, "convolution");
-  return emit1(b, "convolution", op, r, {copy, own}, x, weight, bias);
+  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
+  const bool any = ex || ew || eb;
+  const Value sx = saved(x, any), sw = saved(weight, any);
+  Value out = emit1(b, "convolution", op, r, {copy, own}, x, weight, bias);
+  // A copy of the result's gradient and a counter with its alignment (recorded with 256 and 768 rows).
+  const Bytes scratch = size_of(Elements(checked_mul(n, op.out_channels)), t) + Bytes(4 + 127);
+  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw, scratch](Gradients& g) { convolution_backward(op, g, sx, sw, scratch); });
+  return out;
 }
 
 /// A 3-D convolution whose kernel covers its whole input: x[N, C, T, H, W] with weight[O, C, T, H, W] to
@@ -174,7 +191,12 @@ inline Value patch_conv3d(Value x, Value weight, Value bias) {
   const Convolution op{.batch = n, .in_channels = x.size(1), .out_channels = weight.size(0), .in_positions = taps,
                        .out_positions = 1, .kernel = taps, .dtype = t, .bias = static_cast<bool>(bias), .kernels = bias ? 2 : 1};
   const TensorId r = b.result(t, Shape{n, op.out_channels, 1, 1, 1}, "convolution");
-  return emit1(b, "convolution", op, r, {}, x, weight, bias);
+  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
+  const bool any = ex || ew || eb;
+  const Value sx = saved(x, any), sw = saved(weight, any);
+  Value out = emit1(b, "convolution", op, r, {}, x, weight, bias);
+  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw](Gradients& g) { convolution_backward(op, g, sx, sw, patch_gradient_scratch(op)); });
+  return out;
 }
 
 }  // namespace vlmest::eager

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/graph/eager/pointwise.hpp>
+#include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/reduction_config.hpp>
 #include <vlmest/graph/eager/view.hpp>
 
@@ -50,7 +50,12 @@ inline Value sum(Value a, int dim, bool keepdim) {
   const Shape s = reduced(a.shape(), dim, keepdim);
   const Bytes cast = a.dtype() == DType::boolean ? size_of(numel(a.shape()), DType::int64) : Bytes{};
   const DType t = a.dtype() == DType::boolean ? DType::int64 : a.dtype();
-  return reduce("sum.dim_IntList", t, s, std::move(a), cast, cast > Bytes{} ? 2 : 1);
+  const GradEdge e = edge(a);
+  Value r = reduce("sum.dim_IntList", t, s, std::move(a), cast, cast > Bytes{} ? 2 : 1);
+  differentiable(r, "SumBackward1", {e}, [whole = e.shape, dim, keepdim](Gradients& g) {
+    g.out[0] = expand(keepdim ? g.in[0] : unsqueeze(g.in[0], dim), whole);
+  });
+  return r;
 }
 
 /// Temporary storage of cub::DeviceScan over n elements of the given size: one descriptor per tile of 896 elements
@@ -60,6 +65,17 @@ constexpr Bytes scan_workspace(std::int64_t n, int element_size) {
   const std::int64_t tile = element_size >= 8 ? 896 : 1920;
   const std::int64_t tiles = (n + tile - 1) / tile;
   return Bytes(round_up((tiles + 32) * (2 * element_size), 256) + 511);
+}
+/// Temporary storage of cub::DeviceRadixSort::SortPairs over n 8-byte keys and values, `bits` of each key: none (one
+/// byte) where one block of 256 threads holds all; else, with 8-bit digits, a second buffer of keys and of values, the
+/// digit counts of every pass, a look-back table for each tile of 4608 elements (12 of 8 bytes for each of 384 threads),
+/// pass counters, each part at a multiple of 256 bytes (CUB's tuning for sm_90; agrees with recorded peaks).
+constexpr Bytes radix_sort_workspace(std::int64_t n, int bits = 64) {
+  if (n <= 256 * 9) return Bytes(1);
+  constexpr std::int64_t digits = 256, tile = 4608;
+  const std::int64_t passes = (bits + 7) / 8, buffer = round_up(checked_mul(n, 8), 256);
+  const std::int64_t counts = passes * digits * 8, counters = 256, lookback = checked_mul((n + tile - 1) / tile, digits * 4);
+  return Bytes(checked_add(255 + counts + counters + lookback, checked_mul(buffer, 2)));
 }
 /// cumsum over the last dimension; other types are first cast to the result's. A single row is scanned by CUB, several
 /// by a kernel without scratch (aten/src/ATen/native/cuda/ScanKernels.cpp).
@@ -86,7 +102,20 @@ inline Value avg_pool2d(Value a, std::int64_t kernel) {
   const DType t = a.dtype();
   const Shape s{a.size(0), a.size(1), a.size(2) / kernel, a.size(3) / kernel};
   const TensorId r = b.result(t, s, "avg_pool2d");
-  return emit1(b, "avg_pool2d", MemoryOp{.read = data_bytes(a), .written = size_of(numel(s), t), .dtype = t}, r, {}, a);
+  const GradEdge e = edge(a);
+  const Value x = saved(a, static_cast<bool>(e));
+  Value out = emit1(b, "avg_pool2d", MemoryOp{.read = data_bytes(a), .written = size_of(numel(s), t), .dtype = t}, r, {}, a);
+  // A gradient with gaps is copied first (aten/src/ATen/native/cuda/AveragePool2d.cu).
+  differentiable(out, "AvgPool2DBackward0", {e}, [x](Gradients& g) {
+    const Value& y = g.in[0];
+    Builder& at = y.builder();
+    const DType u = y.dtype();
+    const Bytes copy = is_contiguous(y) ? Bytes{} : data_bytes(y), whole = data_bytes(x);
+    const TensorId into = at.result(u, x.shape(), "avg_pool2d_backward");
+    const MemoryOp op{.read = data_bytes(y) + copy, .written = whole + copy, .workspace = copy, .dtype = u, .kernels = copy > Bytes{} ? 2 : 1};
+    g.out[0] = emit1(at, "avg_pool2d_backward", op, into, {copy}, g.in[0]);
+  });
+  return out;
 }
 /// item(): the host waits for one element.
 inline void item(Value a) {

@@ -6,6 +6,19 @@
 /// Resizing of feature maps.
 namespace vlmest::eager {
 
+/// The backward of a resampling of x[N, C, H, W]: zeros, to which each element of the gradient is added; a gradient with
+/// gaps is copied first (UpSampleBilinear2d.cu, UpSampleBicubic2d.cu).
+inline void differentiable_resampling(const Value& out, const char* name, const char* backward, const GradEdge& e) {
+  differentiable(out, name, {e}, [backward, whole = e.shape](Gradients& g) {
+    Builder& b = g.in[0].builder();
+    const DType t = g.in[0].dtype();
+    const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]), size = size_of(numel(whole), t);
+    const TensorId r = b.result(t, whole, backward);
+    const MemoryOp op{.read = data_bytes(g.in[0]) + copy, .written = size * 2 + copy, .workspace = copy, .dtype = t, .kernels = copy > Bytes{} ? 3 : 2};
+    g.out[0] = emit1(b, backward, op, r, {copy}, g.in[0]);
+  });
+}
+
 /// torch.nn.functional.interpolate(x, size, mode="bilinear") of x[N, C, H, W]: one kernel that reads any strides; the
 /// result is row-major (aten/src/ATen/native/cuda/UpSampleBilinear2d.cu).
 inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) {
@@ -13,8 +26,10 @@ inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) 
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), rows, cols};
   const TensorId r = b.result(t, s, "upsample_bilinear2d");
-  return emit1(b, "upsample_bilinear2d", MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t},
-               r, {}, x);
+  const GradEdge e = edge(x);
+  Value out = emit1(b, "upsample_bilinear2d", MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  differentiable_resampling(out, "UpsampleBilinear2DBackward0", "upsample_bilinear2d_backward", e);
+  return out;
 }
 
 /// The same with mode="bicubic" (aten/src/ATen/native/cuda/UpSampleBicubic2d.cu).
@@ -23,7 +38,10 @@ inline Value upsample_bicubic2d(Value x, std::int64_t rows, std::int64_t cols) {
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), rows, cols};
   const TensorId r = b.result(t, s, "upsample_bicubic2d");
-  return emit1(b, "upsample_bicubic2d", MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  const GradEdge e = edge(x);
+  Value out = emit1(b, "upsample_bicubic2d", MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  differentiable_resampling(out, "UpsampleBicubic2DBackward0", "upsample_bicubic2d_backward", e);
+  return out;
 }
 
 /// torch.nn.functional.grid_sample of x[N, C, H, W] at at[N, R, S, 2]: one kernel that reads any strides; the result
@@ -34,7 +52,20 @@ inline Value grid_sampler_2d(Value x, Value at) {
   const Shape s{x.size(0), x.size(1), at.size(1), at.size(2)};
   const TensorId r = b.result(t, s, "grid_sampler_2d");
   const MemoryOp op{.read = data_bytes(x) + data_bytes(at), .written = size_of(numel(s), t), .dtype = t};
-  return emit1(b, "grid_sampler_2d", op, r, {}, x, at);
+  const GradEdge e = edge(x);
+  const Value sx = saved(x, static_cast<bool>(e)), sat = saved(at, static_cast<bool>(e));
+  Value out = emit1(b, "grid_sampler_2d", op, r, {}, x, at);
+  // grid_sampler_2d_backward_cuda: the grid's gradient is allocated, needed or not.
+  differentiable(out, "GridSampler2DBackward0", {e}, [sx, sat, t](Gradients& g) {
+    Builder& to = sx.builder();
+    const Bytes whole = data_bytes(sx), part = data_bytes(g.in[0]);
+    const std::array<TensorId, 2> outs{to.result(t, sx.shape(), "grid_sampler_2d_backward"), to.result(sat.dtype(), sat.shape(), "grid gradient")};
+    const std::array<TensorId, 3> ins{g.in[0].id(), sx.id(), sat.id()};
+    to.emit("grid_sampler_2d_backward", MemoryOp{.read = part + whole + data_bytes(sat), .written = whole + part, .dtype = t, .kernels = 2}, ins, outs);
+    g.out[0] = Value(to, outs[0]);
+    const Value grid(to, outs[1]);
+  });
+  return out;
 }
 
 }  // namespace vlmest::eager

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/graph/eager/product.hpp>
+#include <vlmest/graph/eager/gradient.hpp>
 
 /// What sends rows to experts and back: top-k, sort, histogram, gathers by integer index, the grouped product.
 namespace vlmest::eager {
@@ -38,22 +38,18 @@ inline Ranked topk(Value a, std::int64_t k) {
   Ranked r;
   r.values = Value(b, outs[0]);
   r.indices = Value(b, outs[1]);
+  const GradEdge e = edge(a);
+  differentiable(r.values, "TopkBackward0", {e}, [at = saved(r.indices, static_cast<bool>(e)), whole = e.shape](Gradients& g) {
+    g.out[0] = scatter_backward(g.in[0], at, whole);
+  });
   return r;
 }
 
 /// Scratch of torch.sort of one vector of n 8-byte elements (aten/src/ATen/native/cuda/Sort.cpp): up to 4096 elements
-/// are sorted in place beside a copy of n * 8 bytes; more go through cub::DeviceRadixSort with 8-bit digits: the
-/// unsorted positions, a second buffer of keys and of values, the digit counts of eight passes, one look-back table for
-/// each tile of 4608 elements (12 of 8 bytes for each of 384 threads), pass counters. Parts of CUB's buffer start at
-/// multiples of 256 bytes.
+/// are sorted in place beside a copy of n * 8 bytes; more go through a radix sort with their unsorted positions.
 constexpr Bytes sort_workspace(std::int64_t n) {
-  const std::int64_t plain = checked_mul(n, 8);
-  if (n <= 4096) return Bytes(plain);
-  constexpr std::int64_t digits = 256, passes = 8, tile = 4608;
-  const std::int64_t counts = passes * digits * 8, lookback = checked_mul((n + tile - 1) / tile, digits * 4),
-                     counters = 256;
-  return Bytes(
-      checked_add(plain, checked_add(255 + counts + counters + lookback, checked_mul(round_up(plain, 256), 2))));
+  const Bytes plain(checked_mul(n, 8));
+  return n <= 4096 ? plain : plain + radix_sort_workspace(n);
 }
 
 /// torch.sort of an int64 vector. A radix sort runs over positions, histogram, prefix sums and eight passes.
@@ -92,7 +88,13 @@ inline Value histc(Value a, std::int64_t bins) {
 inline Value take_rows(Value self, Value index) {
   Shape s = self.shape();
   s[0] = index.size(0);
-  return gather_rows("index.Tensor", std::move(self), std::move(index), s);
+  const GradEdge e = edge(self);
+  const Value at = saved(index, static_cast<bool>(e));
+  Value r = gather_rows("index.Tensor", std::move(self), std::move(index), s);
+  differentiable(r, "IndexBackward0", {e}, [at, whole = e.shape](Gradients& g) {
+    g.out[0] = index_backward(g.in[0], at, whole, at.size(0), Bytes{});
+  });
+  return r;
 }
 /// self[index] = values along the first dimension.
 inline Value put_rows(Value self, Value index, Value values) {
@@ -115,15 +117,19 @@ struct GroupedDevice {
   int multiprocessors = 132;
 };
 
-/// torch.nn.functional.grouped_mm: a[rows, k] (sorted by group), b[groups, k, n], offsets int32[groups]. bf16 on
+/// torch.nn.functional.grouped_mm: a[rows, k] (sorted by group), b[groups, k, n], offsets int32[groups]; or a[k, rows],
+/// b[rows, n] to a product for each group, [groups, k, n]. bf16 on
 /// compute capability 9.0 and 10.x runs one CUTLASS kernel: pointers (an even number of groups), strides and sizes of
 /// each group, and four tensor maps of 128 B for each multiprocessor (aten/src/ATen/native/cuda/GroupMM.cu; agrees with
 /// recorded peaks). Otherwise the host reads the offsets and runs one product for each group.
 inline Value grouped_mm(Value a, Value b, Value offsets, std::int64_t active, GroupedDevice device) {
   Builder& g = a.builder();
   const DType t = a.dtype();
-  GroupedMatmul op{
-      .rows = a.size(0), .n = b.size(2), .k = a.size(1), .groups = b.size(0), .active = active, .dtype = t};
+  GroupedMatmul op{.rows = a.size(0), .n = b.size(-1), .k = a.size(1), .groups = offsets.size(0), .active = active, .dtype = t};
+  if (b.shape().rank() == 2) {
+    op.per_group = true;
+    std::swap(op.rows, op.k);
+  }
   const bool one_kernel = t == DType::bf16 && (device.sm == 90 || device.sm / 10 == 10);
   Bytes arguments{}, tensor_maps{};
   if (one_kernel) {
@@ -132,8 +138,20 @@ inline Value grouped_mm(Value a, Value b, Value offsets, std::int64_t active, Gr
   }
   op.workspace = arguments + tensor_maps;
   op.kernels = one_kernel ? 2 : static_cast<int>(active);
-  const TensorId r = g.result(t, Shape{op.rows, op.n}, "grouped_mm");
-  return emit1(g, "_grouped_mm", op, r, {arguments, tensor_maps}, a, b, offsets);
+  const TensorId r = g.result(t, op.per_group ? Shape{op.groups, op.k, op.n} : Shape{op.rows, op.n}, "grouped_mm");
+  const GradEdge ea = edge(a), eb = edge(b);
+  const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea)), so = saved(offsets, ea || eb);
+  Value out = emit1(g, "_grouped_mm", op, r, {arguments, tensor_maps}, a, b, offsets);
+  // _grouped_mm_mat2_backward, _grouped_mm_mat1_backward: as those of mm, for each group.
+  differentiable(out, "GroupedMmBackward0", {ea, eb}, [sa, sb, so, active, device](Gradients& d) {
+    const bool columns = sb && sb.tensor().strides[1] == 1;
+    if (d.wants(1)) {
+      d.out[1] = columns || !sb ? transpose(grouped_mm(transpose(d.in[0], 0, 1), sa, so, active, device), 1, 2)
+                                : grouped_mm(transpose(sa, 0, 1), d.in[0], so, active, device);
+    }
+    if (d.wants(0)) d.out[0] = grouped_mm(d.in[0], transpose(sb, 1, 2), so, active, device);
+  });
+  return out;
 }
 
 }  // namespace vlmest::eager

@@ -59,7 +59,16 @@ inline Value masked_index(Value self, Value mask, std::int64_t selected) {
                     .workspace = found + search,
                     .dtype = t,
                     .kernels = nonzero_kernels(mask) + 1};
-  return emit1(b, "index.Tensor", op, r, {found, search}, self, mask);
+  const GradEdge e = edge(self);
+  const Value at = saved(mask, static_cast<bool>(e));
+  Value out = emit1(b, "index.Tensor", op, r, {found, search}, self, mask);
+  // One place of two factors, and the sum of those before, where the mask has several dimensions.
+  const Bytes linear = found + size_of(Elements(selected), DType::int64) * (dims > 1 ? 3 : 2);
+  const Bytes making = std::max(linear, found + nonzero_selecting(n));
+  differentiable(out, "IndexBackward0", {e}, [at, whole = e.shape, selected, making](Gradients& g) {
+    g.out[0] = index_backward(g.in[0], at, whole, selected, making);
+  });
+  return out;
 }
 
 /// self[..., mask] = values, in place.
@@ -74,7 +83,28 @@ inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_
                     .workspace = found + search,
                     .dtype = self.dtype(),
                     .kernels = nonzero_kernels(mask) + 1};
-  return emit_inplace(b, "index_put_", op, {found, search}, self, mask, values);
+  const GradEdge es = edge(self), ev = edge(values);
+  const Value at = saved(mask, es || ev);
+  const Shape part = values.shape();
+  Value out = emit_inplace(b, "index_put_", op, {found, search}, self, mask, values);
+  // Zeros in the place of what was written over; what was written gets its part.
+  differentiable(out, "IndexPutBackward0", {es, ev}, [at, op, found, search, selected, part](Gradients& g) {
+    if (g.wants(0)) {
+      Builder& to = at.builder();
+      const DType t = g.in[0].dtype();
+      Value zeros = fill(to, "zeros", part, t);
+      MemoryOp copied = op;
+      copied.read += data_bytes(g.in[0]);
+      copied.written += data_bytes(g.in[0]);
+      const TensorId r = to.result(t, g.in[0].shape(), g.in[0].tensor().strides, "index_put");
+      const std::array<TensorId, 3> ins{g.in[0].id(), at.id(), zeros.id()};
+      const std::array<TensorId, 1> outs{r};
+      to.emit("index_put", copied, ins, outs, {found, search});
+      g.out[0] = Value(to, r);
+    }
+    if (g.wants(1)) g.out[1] = masked_index(g.in[0], at, selected);
+  });
+  return out;
 }
 
 /// self[index] along the first dimension with an int64 index of `rows` entries on the host: it is copied over first.
@@ -86,7 +116,12 @@ inline Value host_index(Value self, std::int64_t rows) {
   const Bytes moved = size_of(numel(s), t), copied = size_of(Elements(rows), DType::int64);
   const TensorId r = b.result(t, s, "index");
   const MemoryOp op{.read = moved + copied, .written = moved, .workspace = copied, .dtype = t};
-  return emit1(b, "index.Tensor", op, r, {copied}, self);
+  const GradEdge e = edge(self);
+  Value out = emit1(b, "index.Tensor", op, r, {copied}, self);
+  differentiable(out, "IndexBackward0", {e}, [whole = e.shape, rows](Gradients& g) {
+    g.out[0] = index_backward(g.in[0], {}, whole, rows, Bytes{});
+  });
+  return out;
 }
 
 /// torch.repeat_interleave(repeats): for each entry its own index, `total` of them. The counts are packed, summed up

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
-
 #include <vlmest/json/hf/llava.hpp>
 
 namespace vlmest::json::hf {
@@ -18,10 +16,7 @@ inline Vlm read_aya_vision(const Reader& r) {
   f.vision = read_tower(v, v.string("model_type", "siglip_vision_model"));
   f.language = read_decoder(t, t.string("model_type", "cohere2"));
   f.tied = r.boolean("tie_word_embeddings", true);
-  const std::string select = r.string("vision_feature_select_strategy", "full");
-  if (select != "default" && select != "full")
-    r.fail("vision_feature_select_strategy", "expected \"default\" or \"full\"");
-  f.drop_first = select == "default";
+  f.drop_first = read_drop_first(r, "full");
 
   const TowerFacts g = facts(f.vision);
   const auto chosen = r.integers("vision_feature_layer", {-1});
@@ -29,8 +24,7 @@ inline Vlm read_aya_vision(const Reader& r) {
     r.fail("vision_feature_layer", "the projector takes one hidden state, not " + std::to_string(chosen.size()));
   f.feature_layer = chosen.front();
   f.layer_list = r.given("vision_feature_layer") && r.value()["vision_feature_layer"].is_array();
-  if (f.feature_layer > g.layers || f.feature_layer < -(g.layers + 1))
-    r.fail("vision_feature_layer", "the tower has " + std::to_string(g.layers) + " layers");
+  check_feature_layer(r, f.feature_layer, g.layers);
 
   f.projector.in = g.hidden;
   f.projector.out = width(f.language);

@@ -4,8 +4,8 @@
 #include <array>
 #include <string_view>
 
-#include <vlmest/json/hf/gemma_text.hpp>
 #include <vlmest/json/hf/cohere.hpp>
+#include <vlmest/json/hf/gemma_text.hpp>
 #include <vlmest/json/hf/text.hpp>
 
 namespace vlmest::json::hf {

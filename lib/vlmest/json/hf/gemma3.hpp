@@ -32,8 +32,7 @@ inline Vlm read_gemma3(const Reader& r) {
   const std::int64_t tokens = r.integer("mm_tokens_per_image", 256, 1, 1 << 20);
   f.projector = read_gemma3_projector(r, f.vision, f.language.hidden, tokens);
   f.tied = r.boolean("tie_word_embeddings", true);
-  f.placeholder_outside =
-      r.integer(r.given("image_token_id") ? "image_token_id" : "image_token_index", 262144, 0) >= f.language.vocab;
+  f.placeholder_outside = read_placeholder_outside(r, 262144, f.language.vocab);
   Vlm m{.type = "gemma3"};
   m.tokens =
       tokens::Gemma3{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .image_tokens = tokens};

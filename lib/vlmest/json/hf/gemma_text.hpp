@@ -9,16 +9,8 @@ namespace vlmest::json::hf {
 
 /// Sizes and heads; `d` holds the class's defaults, `activation` the key that the class reads.
 inline GemmaConfig gemma(const Reader& r, GemmaConfig d, const char* activation) {
-  d.vocab = r.integer("vocab_size", d.vocab);
-  d.hidden = r.integer("hidden_size", d.hidden, 1, 1 << 20);
-  d.intermediate = r.integer("intermediate_size", d.intermediate, 1, 1 << 24);
-  d.layers = r.layers("num_hidden_layers", d.layers);
-  const Heads h = heads(r, d.hidden, d.heads, d.kv_heads, d.head_dim);
-  d.heads = h.heads;
-  d.kv_heads = h.kv_heads;
-  d.head_dim = h.head_dim;
+  d = text_model(r, std::move(d), d.kv_heads, d.head_dim, activation, "gelu_pytorch_tanh");
   d.attention_bias = r.boolean("attention_bias", false);
-  d.activation = parse_activation(r.string(activation, "gelu_pytorch_tanh"));
   d.causal = !r.boolean("use_bidirectional_attention", false);
   return d;
 }
@@ -31,9 +23,7 @@ inline void read_sliding(const Reader& r, GemmaConfig& d, std::int64_t pattern) 
            "hidden_size " + std::to_string(d.hidden) + " is not divisible by " + std::to_string(d.heads) + " heads");
   if (r.is_null("sliding_window")) r.fail("sliding_window", "null, but the model has layers that slide");
   d.window = r.integer("sliding_window", 4096);
-  d.sliding = sliding_layers(r, d.layers);
-  if (d.sliding.empty())
-    for (std::int64_t i = 0; i < d.layers; ++i) d.sliding.push_back((i + 1) % pattern != 0);
+  d.sliding = sliding_layers(r, d.layers, pattern);
 }
 
 inline GemmaConfig read_gemma_config(const Reader& r) { return gemma(r, {}, "hidden_act"); }

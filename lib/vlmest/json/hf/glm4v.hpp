@@ -35,20 +35,9 @@ inline std::int64_t read_rotary_dim(const Reader& t, std::int64_t head_dim) {
 
 /// Glm4vTextConfig. The attention's heads fill hidden_size, whatever head_dim says.
 inline Glm4vTextConfig read_glm4v_text(const Reader& t) {
-  Glm4vTextConfig d;
-  d.vocab = t.integer("vocab_size", d.vocab);
-  d.hidden = t.integer("hidden_size", d.hidden, 1, 1 << 20);
-  d.intermediate = t.integer("intermediate_size", d.intermediate, 1, 1 << 24);
-  d.layers = t.layers("num_hidden_layers", d.layers);
-  const Heads h = heads(t, d.hidden, d.heads, d.kv_heads, std::nullopt);
-  d.heads = h.heads;
-  d.kv_heads = h.kv_heads;
-  d.head_dim = d.hidden / h.heads;
-  if (d.hidden % h.heads != 0 || h.head_dim != d.head_dim)
-    t.fail("head_dim",
-           "the heads must fill hidden_size: " + std::to_string(h.heads) + " of " + std::to_string(d.head_dim),
-           "leave head_dim out");
-  d.activation = parse_activation(t.string("hidden_act", "silu"));
+  const Glm4vTextConfig defaults;
+  Glm4vTextConfig d = text_model(t, defaults, defaults.kv_heads, std::nullopt);
+  check_heads_fill(t, d.hidden, d.heads, d.head_dim);
   d.rotary_dim = read_rotary_dim(t, d.head_dim);
   d.sections = fit_sections(mrope_sections(t, {8, 12, 12}), d.rotary_dim / 2);
   return d;

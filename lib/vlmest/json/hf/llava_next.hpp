@@ -36,6 +36,18 @@ inline void check_features_per_patch(const Reader& r, const TowerFacts& g, bool 
            "use \"default\" for a tower with a class token and \"full\" for one without");
 }
 
+/// The same parts as another family's.
+template <class Family>
+Family anyres_family(const LlavaFamily& f, bool tied) {
+  return {.vision = f.vision,
+          .projector = f.projector,
+          .language = f.language,
+          .feature_layers = f.feature_layers,
+          .layer_list = f.layer_list,
+          .drop_first = f.drop_first,
+          .tied = tied};
+}
+
 /// model_type "llava_next": transformers 5.17, models/llava_next/configuration_llava_next.py. Without a vision_config
 /// the tower is CLIP-L/14 at 336 pixels, without a text_config the language model is Llama; the output head is tied
 /// only by the model's own key. The native size is the largest square canvas.
@@ -56,13 +68,7 @@ inline Vlm read_llava_next(const Reader& r) {
   for (const auto& s : rule.pinpoints)
     if (s.height == s.width && s.height > m.native.height) m.native = s;
   m.tokens = rule;
-  m.family = LlavaNextFamily{.vision = f.vision,
-                             .projector = f.projector,
-                             .language = f.language,
-                             .feature_layers = f.feature_layers,
-                             .layer_list = f.layer_list,
-                             .drop_first = f.drop_first,
-                             .tied = r.boolean("tie_word_embeddings", false)};
+  m.family = anyres_family<LlavaNextFamily>(f, r.boolean("tie_word_embeddings", false));
   return m;
 }
 

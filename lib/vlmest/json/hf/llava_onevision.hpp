@@ -43,13 +43,7 @@ inline Vlm read_llava_onevision(const Reader& r) {
                              .max_tiles = read_max_tiles(r),
                              .pinpoints = read_pinpoints(r, defaults.pinpoints, g.image_size)};
   m.native = {g.image_size, g.image_size};
-  m.family = LlavaOnevisionFamily{.vision = f.vision,
-                                  .projector = f.projector,
-                                  .language = f.language,
-                                  .feature_layers = f.feature_layers,
-                                  .layer_list = f.layer_list,
-                                  .drop_first = f.drop_first,
-                                  .tied = f.tied};
+  m.family = anyres_family<LlavaOnevisionFamily>(f, f.tied);
   return m;
 }
 

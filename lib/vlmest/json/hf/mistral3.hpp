@@ -23,8 +23,7 @@ inline Vlm read_mistral3(const Reader& r) {
   if (layers.size() != 1)
     r.fail("vision_feature_layer", "the projector's norm takes one hidden state", "name one layer");
   f.feature_layer = layers.front();
-  if (f.feature_layer > f.vision.layers || f.feature_layer < -(f.vision.layers + 1))
-    r.fail("vision_feature_layer", "the tower has " + std::to_string(f.vision.layers) + " layers");
+  check_feature_layer(r, f.feature_layer, f.vision.layers);
   f.projector = {.in = f.vision.hidden,
                  .out = width(f.language),
                  .merge = r.integer("spatial_merge_size", 2, 1, 64),

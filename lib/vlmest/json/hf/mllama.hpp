@@ -38,7 +38,7 @@ inline MllamaVision read_mllama_vision(const Reader& r) {
 /// effect, as in MllamaTextModel.__init__.
 inline MllamaText read_mllama_text(const Reader& r) {
   MllamaText d;
-  d.base = llama(r, d.base, 8, std::nullopt);
+  d.base = text_model(r, d.base, 8, std::nullopt);
   d.cross.assign(static_cast<std::size_t>(d.base.layers), false);
   for (auto i : r.integers("cross_attention_layers", {3, 8, 13, 18, 23, 28, 33, 38}))
     if (i >= 0 && i < d.base.layers) d.cross[static_cast<std::size_t>(i)] = true;

@@ -15,6 +15,11 @@ inline SiglipVision read_siglip_only(const Reader& v) {
   return std::get<SiglipVision>(read_siglip(v));
 }
 
+/// Whether the placeholder of images (image_token_id, formerly image_token_index) lies outside the vocabulary.
+inline bool read_placeholder_outside(const Reader& r, std::int64_t absent, std::int64_t vocab) {
+  return r.integer(r.given("image_token_id") ? "image_token_id" : "image_token_index", absent, 0) >= vocab;
+}
+
 /// model_type "paligemma": transformers 5.17, models/paligemma/configuration_paligemma.py. Attention goes both ways
 /// unless the text_config says otherwise.
 inline Vlm read_paligemma(const Reader& r) {
@@ -49,8 +54,7 @@ inline Vlm read_paligemma(const Reader& r) {
            std::to_string(projected) + ", but the language model is " + std::to_string(f.language.hidden) + " wide",
            "both must be equal");
   f.tied = r.boolean("tie_word_embeddings", true);
-  f.placeholder_outside =
-      r.integer(r.given("image_token_id") ? "image_token_id" : "image_token_index", 256000, 0) >= f.language.vocab;
+  f.placeholder_outside = read_placeholder_outside(r, 256000, f.language.vocab);
   Vlm m{.type = "paligemma"};
   m.tokens = tokens::PaliGemma{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size};
   m.native = {f.vision.image_size, f.vision.image_size};

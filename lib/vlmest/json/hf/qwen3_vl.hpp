@@ -37,7 +37,7 @@ inline std::vector<std::int64_t> three_sections(const Reader& t, std::vector<std
 /// Qwen3VLTextConfig.
 inline Qwen3VlTextConfig read_qwen3_vl_text(const Reader& t) {
   Qwen3VlTextConfig d;
-  d.layers = llama(t, d.layers, 32, 128);
+  d.layers = text_model(t, d.layers, 32, 128);
   read_qwen3_attention(t, d.layers);
   d.sections = three_sections(t, d.sections);
   return d;
@@ -54,7 +54,7 @@ inline Qwen3VlTextConfig read_qwen3_vl_moe_text(const Reader& t) {
               .kv_heads = 16,
               .head_dim = 128,
               .qk_norm = true};
-  d.layers = llama(t, d.layers, 16, std::nullopt);
+  d.layers = text_model(t, d.layers, 16, std::nullopt);
   read_qwen3_attention(t, d.layers);
   d.sections = three_sections(t, d.sections);
   const char* count = t.given("num_experts") ? "num_experts" : "num_local_experts";

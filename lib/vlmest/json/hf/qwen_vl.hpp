@@ -46,20 +46,14 @@ inline std::vector<std::int64_t> fit_sections(std::vector<std::int64_t> s, std::
 /// Qwen2VLTextConfig and Qwen2_5_VLTextConfig, which agree.
 inline QwenVlTextConfig read_qwen_vl_text(const Reader& t) {
   QwenVlTextConfig d;
-  d.layers = llama(t, d.layers, 8, std::nullopt);
+  d.layers = text_model(t, d.layers, 8, std::nullopt);
   LlamaConfig& g = d.layers;
-  if (g.hidden != checked_mul(g.heads, g.head_dim))
-    t.fail("head_dim",
-           "the heads must fill hidden_size: " + std::to_string(g.heads) + " of " + std::to_string(g.hidden / g.heads),
-           "leave head_dim out");
+  check_heads_fill(t, g.hidden, g.heads, g.head_dim);
   if (t.boolean("use_sliding_window", false)) {
     g.window = t.optional_integer("sliding_window");
     if (!t.has("sliding_window")) g.window = 4096;
-    g.sliding = sliding_layers(t, g.layers);
-    if (g.sliding.empty()) {
-      const std::int64_t from = t.integer("max_window_layers", 80, 0, 1024);
-      for (std::int64_t i = 0; i < g.layers; ++i) g.sliding.push_back(g.window && i >= from);
-    }
+    g.sliding = sliding_layers(
+        t, g.layers, [&](std::int64_t i) { return g.window && i >= t.integer("max_window_layers", 80, 0, 1024); });
   }
   d.sections = fit_sections(mrope_sections(t, d.sections), g.head_dim / 2);
   return d;

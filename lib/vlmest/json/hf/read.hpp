@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include <vlmest/json/hf/gemma3.hpp>
 #include <vlmest/json/hf/aya_vision.hpp>
 #include <vlmest/json/hf/blip2.hpp>
+#include <vlmest/json/hf/gemma3.hpp>
 #include <vlmest/json/hf/glm4v.hpp>
 #include <vlmest/json/hf/idefics3.hpp>
 #include <vlmest/json/hf/internvl.hpp>
@@ -16,8 +16,8 @@
 #include <vlmest/json/hf/llava_onevision.hpp>
 #include <vlmest/json/hf/mistral3.hpp>
 #include <vlmest/json/hf/mllama.hpp>
-#include <vlmest/json/hf/qwen3_vl.hpp>
 #include <vlmest/json/hf/paligemma.hpp>
+#include <vlmest/json/hf/qwen3_vl.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
 
 namespace vlmest::json::hf {

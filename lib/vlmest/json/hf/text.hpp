@@ -12,24 +12,40 @@ namespace vlmest::json::hf {
 struct Heads {
   std::int64_t heads, kv_heads, head_dim;
 };
-inline Heads heads(const Reader& r, std::int64_t hidden, std::int64_t count, std::optional<std::int64_t> kv, std::optional<std::int64_t> dim) {
+inline Heads heads(const Reader& r, std::int64_t hidden, std::int64_t count, std::optional<std::int64_t> kv,
+                   std::optional<std::int64_t> dim) {
   Heads h{};
   h.heads = r.integer("num_attention_heads", count, 1, 1 << 16);
   // Absent: the class's default; null: as many as query heads.
-  h.kv_heads = r.has("num_key_value_heads") ? r.integer("num_key_value_heads", h.heads, 1, 1 << 16) : kv.value_or(h.heads);
+  h.kv_heads =
+      r.has("num_key_value_heads") ? r.integer("num_key_value_heads", h.heads, 1, 1 << 16) : kv.value_or(h.heads);
   if (h.heads % h.kv_heads != 0)
-    r.fail("num_key_value_heads", std::to_string(h.heads) + " query heads cannot share " + std::to_string(h.kv_heads) + " key-value heads",
+    r.fail("num_key_value_heads",
+           std::to_string(h.heads) + " query heads cannot share " + std::to_string(h.kv_heads) + " key-value heads",
            "num_attention_heads must be a multiple of num_key_value_heads");
   const bool given = r.given("head_dim") || (!r.has("head_dim") && dim);
   if (!given && hidden % h.heads != 0)
-    r.fail("num_attention_heads", "hidden_size " + std::to_string(hidden) + " is not divisible by " + std::to_string(h.heads) + " heads",
+    r.fail("num_attention_heads",
+           "hidden_size " + std::to_string(hidden) + " is not divisible by " + std::to_string(h.heads) + " heads",
            "give head_dim, or a hidden_size that is a multiple of the heads");
   h.head_dim = r.has("head_dim") ? r.integer("head_dim", hidden / h.heads, 1, 1 << 16) : dim.value_or(hidden / h.heads);
   if (h.head_dim % 2 != 0) r.fail("head_dim", "rotary embeddings need an even head size");
   return h;
 }
 
-inline LlamaConfig llama(const Reader& r, LlamaConfig d, std::optional<std::int64_t> kv, std::optional<std::int64_t> dim) {
+/// For attention whose output is as wide as its input, whatever head_dim says.
+inline void check_heads_fill(const Reader& r, std::int64_t hidden, std::int64_t heads, std::int64_t head_dim) {
+  if (hidden != checked_mul(heads, head_dim))
+    r.fail("head_dim",
+           "the heads must fill hidden_size: " + std::to_string(heads) + " of " + std::to_string(hidden / heads),
+           "leave head_dim out");
+}
+
+/// Sizes, heads and activation, which all language models name alike; `d` holds the class's defaults, `kv` and `dim`
+/// what an absent num_key_value_heads and head_dim mean (none: one for each query head; hidden_size / heads).
+template <class Config>
+Config text_model(const Reader& r, Config d, std::optional<std::int64_t> kv, std::optional<std::int64_t> dim,
+                  const char* activation_key = "hidden_act", std::string_view activation = "silu") {
   d.vocab = r.integer("vocab_size", d.vocab);
   d.hidden = r.integer("hidden_size", d.hidden, 1, 1 << 20);
   d.intermediate = r.integer("intermediate_size", d.intermediate, 1, 1 << 24);
@@ -38,24 +54,32 @@ inline LlamaConfig llama(const Reader& r, LlamaConfig d, std::optional<std::int6
   d.heads = h.heads;
   d.kv_heads = h.kv_heads;
   d.head_dim = h.head_dim;
-  d.activation = parse_activation(r.string("hidden_act", "silu"));
+  d.activation = parse_activation(r.string(activation_key, activation));
   return d;
 }
 
-/// Layers of "sliding_attention" in layer_types, where given.
-inline std::vector<bool> sliding_layers(const Reader& r, std::int64_t layers) {
+/// Which layers slide: those of "sliding_attention" in layer_types; where it is absent, those with slides(index).
+template <class Slides>
+std::vector<bool> sliding_layers(const Reader& r, std::int64_t layers, Slides slides) {
   std::vector<bool> s;
-  if (!r.given("layer_types")) return s;
+  if (!r.given("layer_types")) {
+    for (std::int64_t i = 0; i < layers; ++i) s.push_back(slides(i));
+    return s;
+  }
   const auto& list = r.value()["layer_types"];
   if (!list.is_array() || static_cast<std::int64_t>(list.size()) != layers)
     r.fail("layer_types", "expected one entry for each of the " + std::to_string(layers) + " layers");
   for (const auto& e : list) s.push_back(e.is_string() && e.get<std::string>() == "sliding_attention");
   return s;
 }
+/// Every layer slides but each `pattern`-th.
+inline std::vector<bool> sliding_layers(const Reader& r, std::int64_t layers, std::int64_t pattern) {
+  return sliding_layers(r, layers, [&](std::int64_t i) { return (i + 1) % pattern != 0; });
+}
 
 /// models/llama/configuration_llama.py.
 inline DecoderConfig read_llama(const Reader& r) {
-  LlamaConfig d = llama(r, {}, std::nullopt, std::nullopt);
+  LlamaConfig d = text_model(r, LlamaConfig{}, std::nullopt, std::nullopt);
   d.qkv_bias = d.o_bias = r.boolean("attention_bias", false);
   d.mlp_bias = r.boolean("mlp_bias", false);
   return d;
@@ -63,7 +87,7 @@ inline DecoderConfig read_llama(const Reader& r) {
 
 /// models/mistral/configuration_mistral.py: an absent sliding_window is 4096, null is none.
 inline DecoderConfig read_mistral(const Reader& r) {
-  LlamaConfig d = llama(r, {.intermediate = 14336}, 8, std::nullopt);
+  LlamaConfig d = text_model(r, LlamaConfig{.intermediate = 14336}, 8, std::nullopt);
   d.window = r.has("sliding_window") ? r.optional_integer("sliding_window") : std::optional<std::int64_t>(4096);
   if (d.window) d.sliding.assign(static_cast<std::size_t>(d.layers), true);
   return d;
@@ -71,22 +95,19 @@ inline DecoderConfig read_mistral(const Reader& r) {
 
 /// models/qwen2/configuration_qwen2.py.
 inline DecoderConfig read_qwen2(const Reader& r) {
-  LlamaConfig d = llama(r, {.vocab = 151936, .intermediate = 22016}, 32, std::nullopt);
+  LlamaConfig d = text_model(r, LlamaConfig{.vocab = 151936, .intermediate = 22016}, 32, std::nullopt);
   d.qkv_bias = true;
   if (r.boolean("use_sliding_window", false)) {
     d.window = r.integer("sliding_window", 4096);
-    d.sliding = sliding_layers(r, d.layers);
-    if (d.sliding.empty()) {
-      const std::int64_t from = r.integer("max_window_layers", 28, 0, 1024);
-      for (std::int64_t i = 0; i < d.layers; ++i) d.sliding.push_back(i >= from);
-    }
+    d.sliding =
+        sliding_layers(r, d.layers, [&](std::int64_t i) { return i >= r.integer("max_window_layers", 28, 0, 1024); });
   }
   return d;
 }
 
 /// models/qwen3/configuration_qwen3.py.
 inline DecoderConfig read_qwen3(const Reader& r) {
-  LlamaConfig d = llama(r, {.vocab = 151936, .intermediate = 22016}, 32, 128);
+  LlamaConfig d = text_model(r, LlamaConfig{.vocab = 151936, .intermediate = 22016}, 32, 128);
   d.qk_norm = true;
   d.qkv_bias = d.o_bias = r.boolean("attention_bias", false);
   return d;

@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/cache.hpp>
 #include <vlmest/nn/decoder/cohere_blocks.hpp>
-#include <vlmest/nn/linear.hpp>
+#include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/mask.hpp>
 #include <vlmest/nn/mlp.hpp>
+#include <vlmest/nn/projections.hpp>
 
 namespace vlmest {
 
@@ -31,8 +31,7 @@ struct CohereConfig {
 
 struct CohereLayer {
   ScopeId scope = 0;
-  ScopeId attention_scope = 0;
-  Linear q, k, v, o;
+  Projections attention;
   CohereNorm q_norm, k_norm;
   GatedMlp mlp;
   CohereNorm input_norm;
@@ -41,8 +40,7 @@ struct CohereLayer {
 struct CohereDecoder {
   const CohereConfig* config = nullptr;
   ScopeId scope = 0;
-  TensorId embed_tokens = none;
-  ScopeId embed_scope = 0;
+  Embedding embed_tokens;
   std::vector<CohereLayer> layers;
   CohereNorm norm;
   Rope rope;
@@ -53,12 +51,7 @@ inline CohereLayer make_cohere_layer(Context& c, const CohereConfig& g, std::int
   CohereLayer l{.scope = m.scope};
   {
     Module a(c, "self_attn");
-    l.attention_scope = a.scope;
-    const std::int64_t q_width = checked_mul(g.heads, g.head_dim), kv_width = checked_mul(g.kv_heads, g.head_dim);
-    l.q = make_linear(c, "q_proj", g.hidden, q_width, g.attention_bias);
-    l.k = make_linear(c, "k_proj", g.hidden, kv_width, g.attention_bias);
-    l.v = make_linear(c, "v_proj", g.hidden, kv_width, g.attention_bias);
-    l.o = make_linear(c, "o_proj", q_width, g.hidden, g.attention_bias);
+    l.attention = make_projections(c, grouped_query(g, g.attention_bias, g.attention_bias));
     if (g.qk_norm) {
       l.q_norm = make_cohere_norm(c, "q_norm", {g.heads, g.head_dim});
       l.k_norm = make_cohere_norm(c, "k_norm", {g.kv_heads, g.head_dim});
@@ -72,36 +65,25 @@ inline CohereLayer make_cohere_layer(Context& c, const CohereConfig& g, std::int
 /// Declares the decoder's parameters under the current scope, in the order of CohereModel.__init__.
 inline CohereDecoder make_decoder(Context& c, const CohereConfig& g) {
   CohereDecoder d{.config = &g, .scope = c.b.scope()};
-  {
-    Module e(c, "embed_tokens");
-    d.embed_scope = e.scope;
-    d.embed_tokens = parameter(c, "weight", {g.vocab, g.hidden});
-  }
-  d.layers.reserve(static_cast<std::size_t>(g.layers));
-  for (std::int64_t i = 0; i < g.layers; ++i) d.layers.push_back(make_cohere_layer(c, g, static_cast<std::int32_t>(i)));
+  d.embed_tokens = make_embedding(c, "embed_tokens", g.vocab, g.hidden);
+  d.layers = make_layers(g.layers, [&](std::int32_t i) { return make_cohere_layer(c, g, i); });
   d.norm = make_cohere_norm(c, "norm", {g.hidden});
   d.rope = make_rope(c, "rotary_emb", g.head_dim);
   return d;
 }
 
-inline Cache make_cache(const CohereConfig& g) {
-  Cache r;
-  r.layers.resize(static_cast<std::size_t>(g.layers));
-  for (std::size_t i = 0; i < g.sliding.size() && i < r.layers.size(); ++i)
-    if (g.sliding[i]) r.layers[i].window = g.window;
-  return r;
-}
+inline Cache make_cache(const CohereConfig& g) { return empty_cache(g.layers, g.sliding, g.window); }
 
 /// modeling_cohere2.py, Cohere2Attention.forward, and modeling_cohere.py, CohereAttention.forward, with its norms.
 inline Attended self_attention(Context& c, const CohereConfig& g, const CohereLayer& l, const Value& x,
                                const Value& mask, const CosSin& positions, CacheLayer& cache) {
   using namespace eager;
-  InScope in(c.b, l.attention_scope);
+  InScope in(c.b, l.attention.scope);
   const std::int64_t batch = x.size(0), tokens = x.size(1);
   auto heads = [&](const Linear& p) { return view(forward(c, p, x), {batch, tokens, -1, g.head_dim}); };
-  Value q = heads(l.q);
-  Value k = heads(l.k);
-  Value v = heads(l.v);
+  Value q = heads(l.attention.q);
+  Value k = heads(l.attention.k);
+  Value v = heads(l.attention.v);
   if (g.qk_norm) {
     q = forward(c, l.q_norm, q);
     k = forward(c, l.k_norm, k);
@@ -112,8 +94,7 @@ inline Attended self_attention(Context& c, const CohereConfig& g, const CohereLa
   if (g.sliding.empty() || cache.window) apply_paired_rope(c, q, k, positions);
   update(c, cache, k, v);
   Attended a = attend(c, {q, k, v, mask, true});
-  a.out = reshape(a.out, {batch, tokens, -1});
-  a.out = forward(c, l.o, a.out);
+  project_out(c, l.attention.out, a);
   return a;
 }
 
@@ -132,11 +113,6 @@ inline Value forward(Context& c, const CohereConfig& g, const CohereLayer& l, Va
   return x;
 }
 
-inline Value embed(Context& c, const CohereDecoder& d, const Value& input_ids) {
-  InScope in(c.b, d.embed_scope);
-  return eager::embedding(Value(c.b, d.embed_tokens), input_ids);
-}
-
 /// Cohere2Model.forward: embeddings[B, S, hidden] -> normed hidden states. Cohere2 makes both masks whatever its layers
 /// are, each sized by the first layer of its kind.
 inline Value forward(Context& c, const CohereDecoder& d, Value arg, const Value& attention_mask, Cache& cache) {
@@ -145,22 +121,17 @@ inline Value forward(Context& c, const CohereDecoder& d, Value arg, const Value&
   Value embeds = std::move(arg);
   InScope in(c.b, d.scope);
   const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
-  Value position_ids = arange(c.b, tokens);
-  position_ids = unsqueeze(add_scalar(position_ids), 0);
-  auto mask = [&](bool sliding) {
-    MaskShape shape = mask_shape(cache, batch, tokens, sliding);
-    shape.window = sliding ? g.window : std::nullopt;
-    return causal_mask(c, shape, attention_mask);
-  };
-  Value full = mask(false), sliding;
-  if (!g.sliding.empty()) sliding = mask(true);
+  const Value position_ids = text_positions(c, tokens);
+  const Value full = causal_mask(c, mask_shape(cache, batch, tokens), attention_mask);
+  Value sliding;
+  if (!g.sliding.empty()) sliding = causal_mask(c, mask_shape(cache, batch, tokens, g.window), attention_mask);
   Value x = embeds;
   const CosSin positions = paired_rope(c, d.rope, position_ids);
   DecoderStack stack(c);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     const CohereLayer& l = d.layers[i];
     CacheLayer& entry = cache.layers[i];
-    x = stack({entry.window ? 1 : 0, l.scope, l.q.weight}, x, entry,
+    x = stack({entry.window ? 1 : 0, l.scope, l.attention.first()}, x, entry,
               [&](const Value& h) { return forward(c, g, l, h, entry.window ? sliding : full, positions, entry); });
   }
   return forward(c, d.norm, x);

@@ -48,22 +48,9 @@ inline Value forward(Context& c, const CohereNorm& n, Value arg) {
   return to(x, t);
 }
 
-/// CohereRotaryEmbedding.forward: each frequency twice in a row (repeat_interleave), not the list twice.
+/// CohereRotaryEmbedding.forward: each frequency twice in a row, not the list twice.
 inline CosSin paired_rope(Context& c, const Rope& r, const Value& positions) {
-  using namespace eager;
-  InScope in(c.b, r.scope);
-  const std::int64_t batch = positions.size(0), tokens = positions.size(1);
-  Value inv = expand(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 2), {batch, -1, 1});
-  Value pos = to(unsqueeze(positions, 1), DType::fp32);
-  Value freqs = transpose(matmul(inv, pos), 1, 2);
-  Value emb =
-      view(clone_contiguous(expand(unsqueeze(freqs, 3), {batch, tokens, r.dim / 2, 2})), {batch, tokens, r.dim});
-  Value cosine = mul_scalar(eager::cos(emb));
-  Value sine = mul_scalar(eager::sin(emb));
-  CosSin out;
-  out.cos = to(cosine, c.dtype());
-  out.sin = to(sine, c.dtype());
-  return out;
+  return forward(c, r, positions, repeat_each);
 }
 
 /// x * cos + (neighbouring pairs turned) * sin: even and odd channels are stacked and flattened

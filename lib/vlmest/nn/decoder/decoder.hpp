@@ -3,18 +3,28 @@
 
 #include <variant>
 
-#include <vlmest/nn/decoder/gemma.hpp>
 #include <vlmest/nn/decoder/cohere.hpp>
+#include <vlmest/nn/decoder/gemma.hpp>
 #include <vlmest/nn/decoder/llama.hpp>
 
 namespace vlmest {
+
+/// Entries of the vocabulary, and the width of the hidden states, of a language model's config.
+template <class Config>
+std::int64_t vocabulary(const Config& g) {
+  return g.vocab;
+}
+template <class Config>
+std::int64_t width(const Config& g) {
+  return g.hidden;
+}
 
 /// Every language model that is called with embeddings, a mask and a cache alone. A new one is a header with a config,
 /// make_decoder, make_cache, embed and forward, and one word in each list.
 using DecoderConfig = std::variant<LlamaConfig, GemmaConfig, CohereConfig>;
 using Decoder = std::variant<LlamaDecoder, GemmaDecoder, CohereDecoder>;
 
-inline Decoder make_language(Context& c, const DecoderConfig& g) {
+inline Decoder make_decoder(Context& c, const DecoderConfig& g) {
   return std::visit([&](const auto& v) -> Decoder { return make_decoder(c, v); }, g);
 }
 inline Cache make_cache(const DecoderConfig& g) {
@@ -27,10 +37,10 @@ inline Value forward(Context& c, const Decoder& d, Value embeds, const Value& at
   return std::visit([&](const auto& v) { return forward(c, v, std::move(embeds), attention_mask, cache); }, d);
 }
 inline std::int64_t vocabulary(const DecoderConfig& g) {
-  return std::visit([](const auto& v) { return v.vocab; }, g);
+  return std::visit([](const auto& v) { return vocabulary(v); }, g);
 }
 inline std::int64_t width(const DecoderConfig& g) {
-  return std::visit([](const auto& v) { return v.hidden; }, g);
+  return std::visit([](const auto& v) { return width(v); }, g);
 }
 
 }  // namespace vlmest

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <vector>
 
-#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/cache.hpp>
-#include <vlmest/nn/linear.hpp>
+#include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/mask_blocks.hpp>
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/projections.hpp>
+#include <vlmest/nn/residual.hpp>
 #include <vlmest/nn/rope.hpp>
 
 namespace vlmest {
@@ -40,8 +41,7 @@ struct GemmaConfig {
 
 struct GemmaLayer {
   ScopeId scope = 0;
-  ScopeId attention_scope = 0;
-  Linear q, k, v, o;
+  Projections attention;
   RmsNorm q_norm, k_norm;
   GatedMlp mlp;
   RmsNorm input_norm, post_attention_norm, pre_feedforward_norm, post_feedforward_norm;
@@ -50,8 +50,8 @@ struct GemmaLayer {
 struct GemmaDecoder {
   const GemmaConfig* config = nullptr;
   ScopeId scope = 0;
-  ScopeId embed_scope = 0;
-  TensorId embed_tokens = none, embed_scale = none;
+  Embedding embed_tokens;
+  TensorId embed_scale = none;
   std::vector<GemmaLayer> layers;
   RmsNorm norm;
   Rope full_rope, sliding_rope;  ///< one and the same unless rope_by_type
@@ -63,11 +63,7 @@ inline GemmaLayer make_gemma_layer(Context& c, const GemmaConfig& g, std::int32_
   GemmaLayer l{.scope = m.scope};
   {
     Module a(c, "self_attn");
-    l.attention_scope = a.scope;
-    l.q = make_linear(c, "q_proj", g.hidden, checked_mul(g.heads, g.head_dim), g.attention_bias);
-    l.k = make_linear(c, "k_proj", g.hidden, checked_mul(g.kv_heads, g.head_dim), g.attention_bias);
-    l.v = make_linear(c, "v_proj", g.hidden, checked_mul(g.kv_heads, g.head_dim), g.attention_bias);
-    l.o = make_linear(c, "o_proj", checked_mul(g.heads, g.head_dim), g.hidden, g.attention_bias);
+    l.attention = make_projections(c, grouped_query(g, g.attention_bias, g.attention_bias));
     if (g.qk_norm) {
       l.q_norm = make_rms_norm(c, "q_norm", g.head_dim, gemma);
       l.k_norm = make_rms_norm(c, "k_norm", g.head_dim, gemma);
@@ -107,31 +103,23 @@ inline void make_ropes(Context& c, GemmaDecoder& d) {
 /// Declares the decoder's parameters under the current scope, in the order of the models' __init__.
 inline GemmaDecoder make_decoder(Context& c, const GemmaConfig& g) {
   GemmaDecoder d{.config = &g, .scope = c.b.scope()};
+  d.embed_tokens = make_embedding(c, "embed_tokens", g.vocab, g.hidden);
   {
-    Module e(c, "embed_tokens");
-    d.embed_scope = e.scope;
-    d.embed_tokens = parameter(c, "weight", {g.vocab, g.hidden});
+    InScope e(c.b, d.embed_tokens.scope);
     d.embed_scale = buffer(c, "embed_scale", Shape{}, c.dtype());
   }
-  d.layers.reserve(static_cast<std::size_t>(g.layers));
-  for (std::int64_t i = 0; i < g.layers; ++i) d.layers.push_back(make_gemma_layer(c, g, static_cast<std::int32_t>(i)));
+  d.layers = make_layers(g.layers, [&](std::int32_t i) { return make_gemma_layer(c, g, i); });
   d.norm = make_rms_norm(c, "norm", g.hidden, RmsNorm::Kind::gemma);
   make_ropes(c, d);
   return d;
 }
 
-inline Cache make_cache(const GemmaConfig& g) {
-  Cache r;
-  r.layers.resize(static_cast<std::size_t>(g.layers));
-  for (std::size_t i = 0; i < r.layers.size(); ++i)
-    if (g.slides(i)) r.layers[i].window = g.window;
-  return r;
-}
+inline Cache make_cache(const GemmaConfig& g) { return empty_cache(g.layers, g.sliding, g.window); }
 
 /// Gemma3TextScaledWordEmbedding.forward, and those of Gemma and Gemma 2.
 inline Value embed(Context& c, const GemmaDecoder& d, const Value& input_ids) {
-  InScope in(c.b, d.embed_scope);
-  Value rows = eager::embedding(Value(c.b, d.embed_tokens), input_ids);
+  Value rows = forward(c, d.embed_tokens, input_ids);
+  InScope in(c.b, d.embed_tokens.scope);
   return eager::mul(std::move(rows), Value(c.b, d.embed_scale));
 }
 
@@ -139,14 +127,11 @@ inline Value embed(Context& c, const GemmaDecoder& d, const Value& input_ids) {
 inline Attended self_attention(Context& c, const GemmaConfig& g, const GemmaLayer& l, const Value& x, const Value& mask,
                                const CosSin& positions, CacheLayer& cache) {
   using namespace eager;
-  InScope in(c.b, l.attention_scope);
-  const std::int64_t batch = x.size(0), tokens = x.size(1);
-  auto heads = [&](const Linear& p) {
-    return transpose(view(forward(c, p, x), {batch, tokens, -1, g.head_dim}), 1, 2);
-  };
-  Value q = heads(l.q);
-  Value k = heads(l.k);
-  Value v = heads(l.v);
+  InScope in(c.b, l.attention.scope);
+  auto heads = [&](const Linear& p) { return split_heads(forward(c, p, x), g.head_dim); };
+  Value q = heads(l.attention.q);
+  Value k = heads(l.attention.k);
+  Value v = heads(l.attention.v);
   if (g.qk_norm) {
     q = forward(c, l.q_norm, q);
     k = forward(c, l.k_norm, k);
@@ -154,8 +139,7 @@ inline Attended self_attention(Context& c, const GemmaConfig& g, const GemmaLaye
   apply_rope(c, q, k, positions);
   update(c, cache, k, v);
   Attended a = attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = g.causal, .softcap = g.softcap});
-  a.out = reshape(a.out, {batch, tokens, -1});
-  a.out = forward(c, l.o, a.out);
+  project_out(c, l.attention.out, a);
   return a;
 }
 
@@ -163,21 +147,16 @@ inline Attended self_attention(Context& c, const GemmaConfig& g, const GemmaLaye
 /// halves.
 inline Value forward(Context& c, const GemmaConfig& g, const GemmaLayer& l, Value arg, const Value& mask,
                      const CosSin& positions, CacheLayer& cache) {
-  using namespace eager;
-  Value x = std::move(arg);
-  InScope in(c.b, l.scope);
-  Value residual = x;
-  x = forward(c, l.input_norm, x);
-  Attended attended = self_attention(c, g, l, x, mask, positions, cache);  // the weights stay to the end
-  x = std::move(attended.out);
-  if (g.sandwich) x = forward(c, l.post_attention_norm, x);
-  x = add(residual, x);
-  residual = x;
-  x = forward(c, g.sandwich ? l.pre_feedforward_norm : l.post_attention_norm, x);
-  x = forward(c, l.mlp, x);
-  if (g.sandwich) x = forward(c, l.post_feedforward_norm, x);
-  x = add(residual, x);
-  return x;
+  return pre_norm_layer(
+      c, l.scope, std::move(arg), l.input_norm,
+      [&](const Value& x) { return self_attention(c, g, l, x, mask, positions, cache); },
+      g.sandwich ? l.pre_feedforward_norm : l.post_attention_norm, [&](const Value& x) { return forward(c, l.mlp, x); },
+      [&](Value& x) {
+        if (g.sandwich) x = forward(c, l.post_attention_norm, x);
+      },
+      [&](Value& x) {
+        if (g.sandwich) x = forward(c, l.post_feedforward_norm, x);
+      });
 }
 
 /// Gemma3TextModel.forward from the masks on: embeddings[B, S, hidden], positions[1, S] -> normed hidden states. Which
@@ -197,7 +176,7 @@ inline Value forward(Context& c, const GemmaDecoder& d, Value arg, const Value& 
     const GemmaLayer& l = d.layers[i];
     const bool slides = g.slides(i);
     CacheLayer& entry = cache.layers[i];
-    x = stack({slides ? 1 : 0, l.scope, l.q.weight}, x, entry, [&](const Value& h) {
+    x = stack({slides ? 1 : 0, l.scope, l.attention.first()}, x, entry, [&](const Value& h) {
       return forward(c, g, l, h, masks.of(slides), g.rope_by_type && slides ? sliding : full, entry);
     });
   }
@@ -207,8 +186,7 @@ inline Value forward(Context& c, const GemmaDecoder& d, Value arg, const Value& 
 /// position_ids as the text models make them where the caller gives none: [1, S].
 inline Value text_positions(Context& c, const GemmaDecoder& d, std::int64_t tokens) {
   InScope in(c.b, d.scope);
-  Value p = eager::arange(c.b, tokens);
-  return eager::unsqueeze(eager::add_scalar(p), 0);
+  return text_positions(c, tokens);
 }
 
 /// The masks of a text without blocks: create_causal_mask, and create_sliding_window_causal_mask where the model has a
@@ -216,12 +194,8 @@ inline Value text_positions(Context& c, const GemmaDecoder& d, std::int64_t toke
 inline LayerMasks causal_masks(Context& c, const GemmaConfig& g, const Value& attention_mask, std::int64_t batch,
                                std::int64_t tokens, const Cache& cache) {
   LayerMasks r;
-  r.full = causal_mask(c, mask_shape(cache, batch, tokens, false), attention_mask);
-  if (g.window) {
-    MaskShape m = mask_shape(cache, batch, tokens, true);
-    m.window = g.window;
-    r.sliding = causal_mask(c, m, attention_mask);
-  }
+  r.full = causal_mask(c, mask_shape(cache, batch, tokens), attention_mask);
+  if (g.window) r.sliding = causal_mask(c, mask_shape(cache, batch, tokens, g.window), attention_mask);
   return r;
 }
 

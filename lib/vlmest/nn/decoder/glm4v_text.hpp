@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/cache.hpp>
-#include <vlmest/nn/decoder/qwen_vl_text.hpp>
+#include <vlmest/nn/embedding.hpp>
+#include <vlmest/nn/mask.hpp>
+#include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/mrope.hpp>
+#include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/projections.hpp>
+#include <vlmest/nn/residual.hpp>
 
 namespace vlmest {
 
@@ -30,28 +34,22 @@ struct Glm4vTextMlp {
 };
 
 struct Glm4vTextLayer {
-  ScopeId scope = 0, attention_scope = 0;
-  Linear q, k, v, o;
+  ScopeId scope = 0;
+  Projections attention;
   Glm4vTextMlp mlp;
   RmsNorm input_norm, post_attention_norm, post_self_attn_norm, post_mlp_norm;
 };
 
 struct Glm4vText {
   const Glm4vTextConfig* config = nullptr;
-  ScopeId scope = 0, embed_scope = 0;
-  TensorId embed_tokens = none;
+  ScopeId scope = 0;
+  Embedding embed_tokens;
   std::vector<Glm4vTextLayer> layers;
   RmsNorm norm;
-  Mrope rope;
+  Rope rope;
 };
 
-inline std::int64_t vocabulary(const Glm4vTextConfig& g) { return g.vocab; }
-inline std::int64_t width(const Glm4vTextConfig& g) { return g.hidden; }
-inline Cache make_cache(const Glm4vTextConfig& g) {
-  Cache r;
-  r.layers.resize(static_cast<std::size_t>(g.layers));
-  return r;
-}
+inline Cache make_cache(const Glm4vTextConfig& g) { return empty_cache(g.layers); }
 
 /// In the order of Glm4vTextDecoderLayer.__init__.
 inline Glm4vTextLayer make_glm4v_text_layer(Context& c, const Glm4vTextConfig& g, std::int32_t index) {
@@ -59,11 +57,7 @@ inline Glm4vTextLayer make_glm4v_text_layer(Context& c, const Glm4vTextConfig& g
   Glm4vTextLayer l{.scope = m.scope};
   {
     Module a(c, "self_attn");
-    l.attention_scope = a.scope;
-    l.q = make_linear(c, "q_proj", g.hidden, checked_mul(g.heads, g.head_dim), true);
-    l.k = make_linear(c, "k_proj", g.hidden, checked_mul(g.kv_heads, g.head_dim), true);
-    l.v = make_linear(c, "v_proj", g.hidden, checked_mul(g.kv_heads, g.head_dim), true);
-    l.o = make_linear(c, "o_proj", checked_mul(g.heads, g.head_dim), g.hidden, false);
+    l.attention = make_projections(c, grouped_query(g, true, false));
   }
   {
     Module p(c, "mlp");
@@ -82,31 +76,18 @@ inline Glm4vTextLayer make_glm4v_text_layer(Context& c, const Glm4vTextConfig& g
 /// In the order of Glm4vTextModel.__init__.
 inline Glm4vText make_decoder(Context& c, const Glm4vTextConfig& g) {
   Glm4vText d{.config = &g, .scope = c.b.scope()};
-  {
-    Module e(c, "embed_tokens");
-    d.embed_scope = e.scope;
-    d.embed_tokens = parameter(c, "weight", {g.vocab, g.hidden});
-  }
-  d.layers.reserve(static_cast<std::size_t>(g.layers));
-  for (std::int64_t i = 0; i < g.layers; ++i)
-    d.layers.push_back(make_glm4v_text_layer(c, g, static_cast<std::int32_t>(i)));
+  d.embed_tokens = make_embedding(c, "embed_tokens", g.vocab, g.hidden);
+  d.layers = make_layers(g.layers, [&](std::int32_t i) { return make_glm4v_text_layer(c, g, i); });
   d.norm = make_rms_norm(c, "norm", g.hidden);
-  d.rope = make_mrope(c, "rotary_emb", g.rotary_dim);
+  d.rope = make_rope(c, "rotary_emb", g.rotary_dim);
   return d;
-}
-
-inline Value embed(Context& c, const Glm4vText& d, const Value& input_ids) {
-  InScope in(c.b, d.embed_scope);
-  return eager::embedding(Value(c.b, d.embed_tokens), input_ids);
 }
 
 /// modeling_glm4v.py, Glm4vTextRotaryEmbedding.recomposition_frequencies: section i comes from axis i mod 3; each entry
 /// twice. freq[3, B, S, n] -> [B, S, 2 n].
 inline Value pair_sections(Value freq, const std::vector<std::int64_t>& sections) {
-  using namespace eager;
   freq = interleave_axes(std::move(freq), sections);
-  const std::int64_t b = freq.size(0), s = freq.size(1), n = freq.size(2);
-  return view(clone_contiguous(expand(unsqueeze(freq, -1), {b, s, n, 2})), {b, s, 2 * n});
+  return repeat_each(freq);
 }
 
 /// modeling_glm4v.py, apply_rotary_pos_emb: the first rotary channels of q and k [B, H, S, D] are rotated as pairs of
@@ -129,10 +110,12 @@ inline void apply_pair_rope(Context& c, Value& q, Value& k, const CosSin& e) {
     Value b = mul(std::move(turned), sin);
     return add(std::move(a), std::move(b));
   };
-  Value q_embed = rotate(first(q));
-  Value k_embed = rotate(first(k));
-  q_embed = cat(q_embed, rest(q), -1);
-  k_embed = cat(k_embed, rest(k), -1);
+  Value q_rotated = first(q), q_rest = rest(q);
+  Value k_rotated = first(k), k_rest = rest(k);
+  Value q_embed = rotate(q_rotated);
+  Value k_embed = rotate(k_rotated);
+  q_embed = cat(q_embed, q_rest, -1);
+  k_embed = cat(k_embed, k_rest, -1);
   q = std::move(q_embed);
   k = std::move(k_embed);
 }
@@ -141,20 +124,13 @@ inline void apply_pair_rope(Context& c, Value& q, Value& k, const CosSin& e) {
 inline Attended self_attention(Context& c, const Glm4vTextConfig& g, const Glm4vTextLayer& l, const Value& x,
                                const Value& mask, const CosSin& positions, CacheLayer& cache) {
   using namespace eager;
-  InScope in(c.b, l.attention_scope);
-  const std::int64_t batch = x.size(0), tokens = x.size(1);
-  Value q = forward(c, l.q, x);
-  Value k = forward(c, l.k, x);
-  Value v = forward(c, l.v, x);
-  const auto heads = [&](Value& y) { y = transpose(view(y, {batch, tokens, -1, g.head_dim}), 1, 2); };
-  heads(q);
-  heads(k);
-  heads(v);
-  apply_pair_rope(c, q, k, positions);
-  update(c, cache, k, v);
-  Attended a = attend(c, {q, k, v, mask, true});
-  a.out = reshape(a.out, {batch, tokens, -1});
-  a.out = forward(c, l.o, a.out);
+  InScope in(c.b, l.attention.scope);
+  Qkv y = project(c, l.attention, x);
+  split_heads(y, g.head_dim);
+  apply_pair_rope(c, y.q, y.k, positions);
+  update(c, cache, y.k, y.v);
+  Attended a = attend(c, {y.q, y.k, y.v, mask, true});
+  project_out(c, l.attention.out, a);
   return a;
 }
 
@@ -165,8 +141,12 @@ inline Value forward(Context& c, const Glm4vTextMlp& m, Activation activation, V
   InScope in(c.b, m.scope);
   Value up = forward(c, m.gate_up, x);
   const std::int64_t n = up.size(-1);
-  Value gate = slice(up, -1, 0, n / 2);
-  up = slice(up, -1, n / 2, n);
+  Value gate;
+  {
+    std::vector<Value> halves = split(up, std::array{n / 2, n / 2}, -1);
+    gate = std::move(halves[0]);
+    up = std::move(halves[1]);
+  }
   if (c.fused()) {
     up = fused_gate(c, gate, up);
   } else {
@@ -183,21 +163,12 @@ inline Value forward(Context& c, const Glm4vTextMlp& m, Activation activation, V
 /// modeling_glm4v.py, Glm4vTextDecoderLayer.forward.
 inline Value forward(Context& c, const Glm4vTextConfig& g, const Glm4vTextLayer& l, Value arg, const Value& mask,
                      const CosSin& positions, CacheLayer& cache) {
-  using namespace eager;
-  Value x = std::move(arg);
-  InScope in(c.b, l.scope);
-  Value residual = x;
-  x = forward(c, l.input_norm, x);
-  Attended attended = self_attention(c, g, l, x, mask, positions, cache);  // the weights stay to the end
-  x = std::move(attended.out);
-  x = forward(c, l.post_self_attn_norm, x);
-  x = add(residual, x);
-  residual = x;
-  x = forward(c, l.post_attention_norm, x);
-  x = forward(c, l.mlp, g.activation, x);
-  x = forward(c, l.post_mlp_norm, x);
-  x = add(residual, x);
-  return x;
+  return pre_norm_layer(
+      c, l.scope, std::move(arg), l.input_norm,
+      [&](const Value& x) { return self_attention(c, g, l, x, mask, positions, cache); }, l.post_attention_norm,
+      [&](const Value& x) { return forward(c, l.mlp, g.activation, x); },
+      [&](Value& x) { x = forward(c, l.post_self_attn_norm, x); },
+      [&](Value& x) { x = forward(c, l.post_mlp_norm, x); });
 }
 
 /// modeling_glm4v.py, Glm4vTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on from
@@ -209,20 +180,16 @@ inline Value forward(Context& c, const Glm4vText& d, Value arg, Value position_i
   Value embeds = std::move(arg);
   InScope in(c.b, d.scope);
   const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
-  if (!position_ids) {
-    position_ids = arange(c.b, tokens);
-    position_ids = expand(view(add_scalar(std::move(position_ids)), {1, 1, tokens}), {3, batch, tokens});
-  }
-  const MaskShape shape{.batch = batch, .q_len = tokens, .kv_len = tokens + cache.layers.front().seen};
-  Value mask = causal_mask(c, shape, attention_mask);
+  if (!position_ids) position_ids = text_positions_3d(c, batch, tokens);
+  const Value mask = causal_mask(c, mask_shape(cache, batch, tokens), attention_mask);
   Value x = embeds;
   const auto deal = [&](Value f) { return pair_sections(std::move(f), g.sections); };
-  CosSin positions = forward(c, d.rope, position_ids, deal);
+  const CosSin positions = mrope(c, d.rope, position_ids, deal);
   DecoderStack stack(c);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     const Glm4vTextLayer& l = d.layers[i];
     CacheLayer& entry = cache.layers[i];
-    x = stack({0, l.scope, l.q.weight}, x, entry,
+    x = stack({0, l.scope, l.attention.first()}, x, entry,
               [&](const Value& h) { return forward(c, g, l, h, mask, positions, entry); });
   }
   return forward(c, d.norm, x);

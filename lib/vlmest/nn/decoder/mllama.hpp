@@ -24,8 +24,8 @@ struct MllamaText {
 };
 
 struct MllamaCrossLayer {
-  ScopeId scope = 0, attention_scope = 0;
-  Linear q, k, v, o;
+  ScopeId scope = 0;
+  Projections attention;
   RmsNorm q_norm, k_norm;
   RmsNorm input_norm, post_attention_norm;
   TensorId attention_gate = none, mlp_gate = none;
@@ -34,8 +34,8 @@ struct MllamaCrossLayer {
 
 struct MllamaDecoder {
   const MllamaText* config = nullptr;
-  ScopeId scope = 0, embed_scope = 0;
-  TensorId embed_tokens = none;
+  ScopeId scope = 0;
+  Embedding embed_tokens;
   std::vector<std::variant<LlamaLayer, MllamaCrossLayer>> layers;
   RmsNorm norm;
   Rope rope;
@@ -53,14 +53,9 @@ struct CrossInputs {
 inline MllamaCrossLayer make_mllama_cross_layer(Context& c, const LlamaConfig& g, std::int32_t index) {
   Module m(c, "layers", index);
   MllamaCrossLayer l{.scope = m.scope};
-  const std::int64_t q = checked_mul(g.heads, g.head_dim), kv = checked_mul(g.kv_heads, g.head_dim);
   {
     Module a(c, "cross_attn");
-    l.attention_scope = a.scope;
-    l.q = make_linear(c, "q_proj", g.hidden, q, false);
-    l.k = make_linear(c, "k_proj", g.hidden, kv, false);
-    l.v = make_linear(c, "v_proj", g.hidden, kv, false);
-    l.o = make_linear(c, "o_proj", q, g.hidden, false);
+    l.attention = make_projections(c, grouped_query(g, false, false));
     l.q_norm = make_rms_norm(c, "q_norm", g.head_dim);
     l.k_norm = make_rms_norm(c, "k_norm", g.head_dim);
   }
@@ -76,11 +71,8 @@ inline bool is_cross(const MllamaText& g, std::size_t layer) { return layer < g.
 
 inline MllamaDecoder make_decoder(Context& c, const MllamaText& g) {
   MllamaDecoder d{.config = &g, .scope = c.b.scope()};
-  {
-    Module e(c, "embed_tokens");
-    d.embed_scope = e.scope;
-    d.embed_tokens = parameter(c, "weight", {checked_add(g.base.vocab, MllamaText::extra_embeddings), g.base.hidden});
-  }
+  d.embed_tokens =
+      make_embedding(c, "embed_tokens", checked_add(g.base.vocab, MllamaText::extra_embeddings), g.base.hidden);
   for (std::int64_t i = 0; i < g.base.layers; ++i) {
     const auto index = static_cast<std::int32_t>(i);
     if (is_cross(g, static_cast<std::size_t>(i)))
@@ -103,15 +95,14 @@ inline Cache make_cache(const MllamaText& g) {
 inline Attended cross_attention(Context& c, const LlamaConfig& g, const MllamaCrossLayer& l, const Value& x,
                                 const CrossInputs& cross, CacheLayer& cache) {
   using namespace eager;
-  InScope in(c.b, l.attention_scope);
-  const std::int64_t batch = x.size(0), tokens = x.size(1);
-  Value q = forward(c, l.q, x);
-  q = transpose(view(q, {batch, tokens, g.heads, g.head_dim}), 1, 2);
+  InScope in(c.b, l.attention.scope);
+  Value q = split_heads(forward(c, l.attention.q, x), g.head_dim);
   q = forward(c, l.q_norm, q);
   Value k, v;
   if (cross.states) {
-    k = forward(c, l.k, cross.states);
-    v = forward(c, l.v, cross.states);
+    const std::int64_t batch = x.size(0);
+    k = forward(c, l.attention.k, cross.states);
+    v = forward(c, l.attention.v, cross.states);
     k = transpose(view(k, {batch, -1, g.kv_heads, g.head_dim}), 1, 2);
     v = transpose(view(v, {batch, -1, g.kv_heads, g.head_dim}), 1, 2);
     k = forward(c, l.k_norm, k);
@@ -121,8 +112,7 @@ inline Attended cross_attention(Context& c, const LlamaConfig& g, const MllamaCr
     v = cache.values;
   }
   Attended a = attend(c, {.q = q, .k = k, .v = v, .mask = cross.mask, .causal = !c.fused()});
-  a.out = reshape(a.out, {batch, tokens, -1});
-  a.out = forward(c, l.o, a.out);
+  project_out(c, l.attention.out, a);
   return a;
 }
 
@@ -154,30 +144,26 @@ inline Value forward(Context& c, const MllamaDecoder& d, const Value& ids, const
   using namespace eager;
   const LlamaConfig& g = d.config->base;
   InScope in(c.b, d.scope);
-  Value embeds;
-  {
-    InScope e(c.b, d.embed_scope);
-    embeds = embedding(Value(c.b, d.embed_tokens), ids);
-  }
+  const Value embeds = embed(c, d, ids);
   const std::int64_t tokens = embeds.size(1);
-  Value position_ids = arange(c.b, tokens);
-  position_ids = unsqueeze(add_scalar(position_ids), 0);
-  Value mask = causal_mask(c, {.batch = embeds.size(0), .q_len = tokens, .kv_len = tokens + cache.layers.front().seen},
-                           attention_mask);
+  const Value position_ids = text_positions(c, tokens);
+  const MaskShape shape{.batch = embeds.size(0), .q_len = tokens, .kv_len = tokens + cache.layers.front().seen};
+  const Value mask = causal_mask(c, shape, attention_mask);
   Value x = embeds;
-  CosSin positions = forward(c, d.rope, position_ids);
+  const CosSin positions = forward(c, d.rope, position_ids);
   // The two kinds of layer advance their entries by different lengths.
   DecoderStack self(c), other(c);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     CacheLayer& entry = cache.layers[i];
     if (const auto* l = std::get_if<LlamaLayer>(&d.layers[i])) {
-      x = self({0, l->scope, l->q.weight}, x, entry,
+      x = self({0, l->scope, l->attention.first()}, x, entry,
                [&](const Value& h) { return forward(c, g, *l, h, mask, positions, entry); });
       continue;
     }
     const auto& l = std::get<MllamaCrossLayer>(d.layers[i]);
     if (!cross.states && !entry.keys) continue;
-    x = other({1, l.scope, l.q.weight}, x, entry, [&](const Value& h) { return forward(c, g, l, h, cross, entry); });
+    x = other({1, l.scope, l.attention.first()}, x, entry,
+              [&](const Value& h) { return forward(c, g, l, h, cross, entry); });
   }
   return forward(c, d.norm, x);
 }

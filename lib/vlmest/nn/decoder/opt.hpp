@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/attention.hpp>
+#include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/cache.hpp>
-#include <vlmest/nn/dropout.hpp>
-#include <vlmest/nn/linear.hpp>
+#include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/mask.hpp>
-#include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/projections.hpp>
 
 namespace vlmest {
 
@@ -29,27 +28,21 @@ struct OptConfig {
 };
 
 struct OptLayer {
-  ScopeId scope = 0, attention_scope = 0, activation_scope = 0;
-  Linear q, k, v, out;
+  ScopeId scope = 0, activation_scope = 0;
+  Projections attention;
   LayerNorm attention_norm, final_norm;
   Linear fc1, fc2;
 };
 
 struct OptDecoder {
   const OptConfig* config = nullptr;
-  ScopeId scope = 0, embed_scope = 0, position_scope = 0;
-  TensorId embed_tokens = none, embed_positions = none;
+  ScopeId scope = 0;
+  Embedding embed_tokens, embed_positions;
   LayerNorm final_norm;
   std::vector<OptLayer> layers;
 };
 
-inline std::int64_t vocabulary(const OptConfig& g) { return g.vocab; }
-inline std::int64_t width(const OptConfig& g) { return g.hidden; }
-inline Cache make_cache(const OptConfig& g) {
-  Cache r;
-  r.layers.resize(static_cast<std::size_t>(g.layers));
-  return r;
-}
+inline Cache make_cache(const OptConfig& g) { return empty_cache(g.layers); }
 
 inline LayerNorm make_opt_norm(Context& c, const OptConfig& g, const char* name) {
   if (g.affine) return make_layer_norm(c, name, g.hidden);
@@ -67,11 +60,8 @@ inline OptLayer make_opt_layer(Context& c, const OptConfig& g, std::int32_t inde
   OptLayer l{.scope = m.scope};
   {
     Module a(c, "self_attn");
-    l.attention_scope = a.scope;
-    l.k = make_linear(c, "k_proj", g.hidden, g.hidden, g.bias);
-    l.v = make_linear(c, "v_proj", g.hidden, g.hidden, g.bias);
-    l.q = make_linear(c, "q_proj", g.hidden, g.hidden, g.bias);
-    l.out = make_linear(c, "out_proj", g.hidden, g.hidden, g.bias);
+    l.attention = make_projections(
+        c, {.hidden = g.hidden, .qkv_bias = g.bias, .out_bias = g.bias, .keys_first = true, .out = "out_proj"});
   }
   l.activation_scope = c.b.child("activation_fn");
   l.attention_norm = make_opt_norm(c, g, "self_attn_layer_norm");
@@ -84,19 +74,10 @@ inline OptLayer make_opt_layer(Context& c, const OptConfig& g, std::int32_t inde
 /// In the order of OPTDecoder.__init__; the table of positions has two entries ahead (OPTLearnedPositionalEmbedding).
 inline OptDecoder make_decoder(Context& c, const OptConfig& g) {
   OptDecoder d{.config = &g, .scope = c.b.scope()};
-  {
-    Module e(c, "embed_tokens");
-    d.embed_scope = e.scope;
-    d.embed_tokens = parameter(c, "weight", {g.vocab, g.hidden});
-  }
-  {
-    Module p(c, "embed_positions");
-    d.position_scope = p.scope;
-    d.embed_positions = parameter(c, "weight", {checked_add(g.positions, 2), g.hidden});
-  }
+  d.embed_tokens = make_embedding(c, "embed_tokens", g.vocab, g.hidden);
+  d.embed_positions = make_embedding(c, "embed_positions", checked_add(g.positions, 2), g.hidden);
   if (g.norm_before && g.final_norm) d.final_norm = make_opt_norm(c, g, "final_layer_norm");
-  d.layers.reserve(static_cast<std::size_t>(g.layers));
-  for (std::int64_t i = 0; i < g.layers; ++i) d.layers.push_back(make_opt_layer(c, g, static_cast<std::int32_t>(i)));
+  d.layers = make_layers(g.layers, [&](std::int32_t i) { return make_opt_layer(c, g, i); });
   return d;
 }
 
@@ -104,19 +85,16 @@ inline OptDecoder make_decoder(Context& c, const OptConfig& g) {
 inline Attended self_attention(Context& c, const OptConfig& g, const OptLayer& l, const Value& x, const Value& mask,
                                CacheLayer& cache) {
   using namespace eager;
-  InScope in(c.b, l.attention_scope);
-  const std::int64_t batch = x.size(0), tokens = x.size(1);
-  const auto heads = [&](Value y) { return transpose(view(y, {batch, -1, g.heads, g.hidden / g.heads}), 1, 2); };
-  Value q = mul_scalar(forward(c, l.q, x));
-  q = heads(q);
-  Value k = forward(c, l.k, x);
-  Value v = forward(c, l.v, x);
-  k = heads(k);
-  v = heads(v);
+  InScope in(c.b, l.attention.scope);
+  const std::int64_t head_dim = g.hidden / g.heads;
+  Value q = split_heads(mul_scalar(forward(c, l.attention.q, x)), head_dim);
+  Value k = forward(c, l.attention.k, x);
+  Value v = forward(c, l.attention.v, x);
+  k = split_heads(std::move(k), head_dim);
+  v = split_heads(std::move(v), head_dim);
   update(c, cache, k, v);
   Attended a = attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true, .dropout = g.attention_dropout});
-  a.out = reshape(a.out, {batch, tokens, -1});
-  a.out = forward(c, l.out, a.out);
+  project_out(c, l.attention.out, a);
   return a;
 }
 
@@ -149,11 +127,6 @@ inline Value forward(Context& c, const OptConfig& g, const OptLayer& l, Value ar
   return x;
 }
 
-inline Value embed(Context& c, const OptDecoder& d, const Value& input_ids) {
-  InScope in(c.b, d.embed_scope);
-  return eager::embedding(Value(c.b, d.embed_tokens), input_ids);
-}
-
 /// modeling_opt.py, OPTDecoder.forward: embeddings[B, S, hidden] -> hidden states. Positions are counted over the mask.
 inline Value forward(Context& c, const OptDecoder& d, Value arg, const Value& attention_mask, Cache& cache) {
   using namespace eager;
@@ -167,16 +140,17 @@ inline Value forward(Context& c, const OptDecoder& d, Value arg, const Value& at
   Value mask = causal_mask(c, {.batch = embeds.size(0), .q_len = tokens, .kv_len = tokens + seen}, attention_mask);
   Value positions;
   {
-    InScope p(c.b, d.position_scope);
+    InScope p(c.b, d.embed_positions.scope);
     Value shifted = add_scalar(position_ids);
-    positions = embedding(Value(c.b, d.embed_positions), std::move(shifted));
+    positions = forward(c, d.embed_positions, std::move(shifted));
   }
   Value x = add(embeds, positions);
   DecoderStack stack(c);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     const OptLayer& l = d.layers[i];
     CacheLayer& entry = cache.layers[i];
-    x = stack({0, l.scope, l.k.weight}, x, entry, [&](const Value& h) { return forward(c, g, l, h, mask, entry); });
+    x = stack({0, l.scope, l.attention.first()}, x, entry,
+              [&](const Value& h) { return forward(c, g, l, h, mask, entry); });
   }
   return g.norm_before && g.final_norm ? opt_norm(c, d.final_norm, x) : x;
 }

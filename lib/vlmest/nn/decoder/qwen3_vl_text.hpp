@@ -32,11 +32,11 @@ struct Qwen3VlLayer {
 
 struct Qwen3VlText {
   const Qwen3VlTextConfig* config = nullptr;
-  ScopeId scope = 0, embed_scope = 0;
-  TensorId embed_tokens = none;
+  ScopeId scope = 0;
+  Embedding embed_tokens;
   std::vector<Qwen3VlLayer> layers;
   RmsNorm norm;
-  Mrope rope;
+  Rope rope;
 };
 
 inline std::int64_t vocabulary(const Qwen3VlTextConfig& g) { return g.layers.vocab; }
@@ -62,22 +62,11 @@ inline Qwen3VlLayer make_qwen3_vl_layer(Context& c, const Qwen3VlTextConfig& g, 
 /// In the order of Qwen3VLTextModel.__init__.
 inline Qwen3VlText make_decoder(Context& c, const Qwen3VlTextConfig& g) {
   Qwen3VlText d{.config = &g, .scope = c.b.scope()};
-  {
-    Module e(c, "embed_tokens");
-    d.embed_scope = e.scope;
-    d.embed_tokens = parameter(c, "weight", {g.layers.vocab, g.layers.hidden});
-  }
-  d.layers.reserve(static_cast<std::size_t>(g.layers.layers));
-  for (std::int64_t i = 0; i < g.layers.layers; ++i)
-    d.layers.push_back(make_qwen3_vl_layer(c, g, static_cast<std::int32_t>(i)));
+  d.embed_tokens = make_embedding(c, "embed_tokens", g.layers.vocab, g.layers.hidden);
+  d.layers = make_layers(g.layers.layers, [&](std::int32_t i) { return make_qwen3_vl_layer(c, g, i); });
   d.norm = make_rms_norm(c, "norm", g.layers.hidden);
-  d.rope = make_mrope(c, "rotary_emb", g.layers.head_dim);
+  d.rope = make_rope(c, "rotary_emb", g.layers.head_dim);
   return d;
-}
-
-inline Value embed(Context& c, const Qwen3VlText& d, const Value& input_ids) {
-  InScope in(c.b, d.embed_scope);
-  return eager::embedding(Value(c.b, d.embed_tokens), input_ids);
 }
 
 /// modeling_qwen3_vl.py, Qwen3VLTextRotaryEmbedding.recomposition_frequencies: every third frequency of the rows and of
@@ -91,25 +80,6 @@ inline Value interleave_sections(const Value& freq, const std::vector<std::int64
     copy_(slice(mixed, -1, axis, end, 3), std::move(source));
   }
   return cat(mixed, mixed, -1);
-}
-
-/// modeling_qwen3_vl.py, Qwen3VLTextRotaryEmbedding.forward: positions[3, B, S] -> cos, sin[B, S, head_dim].
-inline CosSin interleaved_mrope(Context& c, const Mrope& r, const std::vector<std::int64_t>& sections,
-                                const Value& positions) {
-  using namespace eager;
-  InScope in(c.b, r.scope);
-  Value inv = unsqueeze(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 0), 3);
-  inv = expand(std::move(inv), {3, positions.size(1), -1, 1});
-  Value at = to(unsqueeze(positions, 2), DType::fp32);
-  Value freqs = transpose(matmul(inv, at), 2, 3);
-  Value cosine = mul_scalar(eager::cos(freqs));
-  Value sine = mul_scalar(eager::sin(freqs));
-  sine = interleave_sections(sine, sections);
-  cosine = interleave_sections(cosine, sections);
-  CosSin out;
-  out.cos = to(cosine, c.dtype());
-  out.sin = to(sine, c.dtype());
-  return out;
 }
 
 /// Visual features for the first layers, and where they go.
@@ -138,22 +108,27 @@ inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position
   Value embeds = std::move(arg);
   InScope in(c.b, d.scope);
   const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
-  if (!position_ids) position_ids = expand(view(add_scalar(arange(c.b, tokens)), {1, 1, tokens}), {3, batch, tokens});
-  const MaskShape shape{.batch = batch, .q_len = tokens, .kv_len = tokens + cache.layers.front().seen};
-  const Value mask = causal_mask(c, shape, attention_mask);
+  if (!position_ids) position_ids = text_positions_3d(c, batch, tokens);
+  const Value mask = causal_mask(c, mask_shape(cache, batch, tokens), attention_mask);
   Value x = embeds, output;
-  const CosSin positions = interleaved_mrope(c, d.rope, d.config->sections, position_ids);
+  const auto deal = [&](const Value& f) { return interleave_sections(f, d.config->sections); };
+  const CosSin positions = mrope(c, d.rope, position_ids, deal);
   DecoderStack stack(c);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     const Qwen3VlLayer& l = d.layers[i];
     CacheLayer& entry = cache.layers[i];
     auto feed_forward = [&](const Value& h) { return l.sparse ? forward(c, l.moe, h) : forward(c, l.base.mlp, h); };
-    output = stack({l.sparse ? 1 : 0, l.base.scope, l.base.q.weight}, x, entry,
+    output = stack({l.sparse ? 1 : 0, l.base.scope, l.base.attention.first()}, x, entry,
                    [&](const Value& h) { return llama_layer(c, g, l.base, h, mask, positions, entry, feed_forward); });
     x = output;
     if (i < deepstack.features.size()) x = add_features(x, deepstack, deepstack.features[i]);
   }
   return forward(c, d.norm, x);
+}
+/// Without visual features.
+inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position_ids, const Value& attention_mask,
+                     Cache& cache) {
+  return forward(c, d, std::move(arg), std::move(position_ids), attention_mask, {}, cache);
 }
 
 }  // namespace vlmest

@@ -16,17 +16,18 @@ struct QwenVlTextConfig {
                      .heads = 64,
                      .kv_heads = 8,
                      .head_dim = 128,
-                     .qkv_bias = true};
+                     .qkv_bias = true,
+                     .project_first = true};
   std::vector<std::int64_t> sections{16, 24, 24};  ///< frequencies that follow time, rows, columns, time, …
 };
 
 struct QwenVlText {
   const QwenVlTextConfig* config = nullptr;
-  ScopeId scope = 0, embed_scope = 0;
-  TensorId embed_tokens = none;
+  ScopeId scope = 0;
+  Embedding embed_tokens;
   std::vector<LlamaLayer> layers;
   RmsNorm norm;
-  Mrope rope;
+  Rope rope;
 };
 
 inline std::int64_t vocabulary(const QwenVlTextConfig& g) { return g.layers.vocab; }
@@ -36,57 +37,18 @@ inline Cache make_cache(const QwenVlTextConfig& g) { return make_cache(g.layers)
 /// In the order of Qwen2VLTextModel.__init__.
 inline QwenVlText make_decoder(Context& c, const QwenVlTextConfig& g) {
   QwenVlText d{.config = &g, .scope = c.b.scope()};
-  {
-    Module e(c, "embed_tokens");
-    d.embed_scope = e.scope;
-    d.embed_tokens = parameter(c, "weight", {g.layers.vocab, g.layers.hidden});
-  }
-  d.layers.reserve(static_cast<std::size_t>(g.layers.layers));
-  for (std::int64_t i = 0; i < g.layers.layers; ++i)
-    d.layers.push_back(make_llama_layer(c, g.layers, static_cast<std::int32_t>(i)));
+  d.embed_tokens = make_embedding(c, "embed_tokens", g.layers.vocab, g.layers.hidden);
+  d.layers = make_layers(g.layers.layers, [&](std::int32_t i) { return make_llama_layer(c, g.layers, i); });
   d.norm = make_rms_norm(c, "norm", g.layers.hidden);
-  d.rope = make_mrope(c, "rotary_emb", g.layers.head_dim);
+  d.rope = make_rope(c, "rotary_emb", g.layers.head_dim);
   return d;
 }
 
-inline Value embed(Context& c, const QwenVlText& d, const Value& input_ids) {
-  InScope in(c.b, d.embed_scope);
-  return eager::embedding(Value(c.b, d.embed_tokens), input_ids);
-}
-
-/// Section i of the frequencies comes from axis i mod 3: freq[3, B, S, n] -> [B, S, n].
-inline Value interleave_axes(Value arg, const std::vector<std::int64_t>& sections) {
-  using namespace eager;
-  Value freq = std::move(arg);
-  std::vector<Value> parts = split(freq, sections, -1);
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    parts[i] = select(std::move(parts[i]), 0, static_cast<std::int64_t>(i % 3));
-  return cat(parts, -1);
-}
-/// modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding.recomposition_frequencies: the same twice in a row, [B, S, 2 n].
+/// modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding.recomposition_frequencies: freq[3, B, S, n] -> [B, S, 2 n], the
+/// interleaved axes twice in a row.
 inline Value deal_sections(Value freq, const std::vector<std::int64_t>& sections) {
   freq = interleave_axes(std::move(freq), sections);
   return eager::cat(freq, freq, -1);
-}
-
-/// modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding.forward: positions[3, B, S] -> cos, sin[B, S, head_dim]; `deal` lays the
-/// frequencies of the axes out over the channels.
-template <class Deal>
-CosSin forward(Context& c, const Mrope& r, const Value& positions, Deal deal) {
-  using namespace eager;
-  InScope in(c.b, r.scope);
-  Value inv = unsqueeze(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 0), 3);
-  inv = expand(std::move(inv), {3, positions.size(1), -1, 1});
-  Value at = to(unsqueeze(positions, 2), DType::fp32);
-  Value freqs = transpose(matmul(inv, at), 2, 3);
-  Value cosine = mul_scalar(eager::cos(freqs));
-  Value sine = mul_scalar(eager::sin(freqs));
-  sine = deal(sine);
-  cosine = deal(cosine);
-  CosSin out;
-  out.cos = to(cosine, c.dtype());
-  out.sin = to(sine, c.dtype());
-  return out;
 }
 
 /// modeling_qwen2_vl.py, Qwen2VLTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on
@@ -98,20 +60,14 @@ inline Value forward(Context& c, const QwenVlText& d, Value arg, Value position_
   Value embeds = std::move(arg);
   InScope in(c.b, d.scope);
   const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
-  if (!position_ids) position_ids = expand(view(add_scalar(arange(c.b, tokens)), {1, 1, tokens}), {3, batch, tokens});
-  MaskShape shape{.batch = batch, .q_len = tokens, .kv_len = tokens + cache.layers.front().seen};
-  Value full = causal_mask(c, shape, attention_mask), sliding;
-  if (g.window && std::count(g.sliding.begin(), g.sliding.end(), true) > 0) {
-    shape.window = g.window;
-    sliding = causal_mask(c, shape, attention_mask);
-  }
-  Value x = embeds;
+  if (!position_ids) position_ids = text_positions_3d(c, batch, tokens);
+  const Value full = causal_mask(c, mask_shape(cache, batch, tokens), attention_mask);
+  Value sliding;
+  if (g.window && std::count(g.sliding.begin(), g.sliding.end(), true) > 0)
+    sliding = causal_mask(c, mask_shape(cache, batch, tokens, g.window), attention_mask);
   const auto deal = [&](Value f) { return deal_sections(std::move(f), d.config->sections); };
-  CosSin positions = forward(c, d.rope, position_ids, deal);
-  for (std::size_t i = 0; i < d.layers.size(); ++i) {
-    CacheLayer& entry = cache.layers[i];
-    x = forward(c, g, d.layers[i], x, entry.window ? sliding : full, positions, entry);
-  }
+  const CosSin positions = mrope(c, d.rope, position_ids, deal);
+  const Value x = llama_layers(c, g, d.layers, embeds, full, sliding, positions, cache);
   return forward(c, d.norm, x);
 }
 

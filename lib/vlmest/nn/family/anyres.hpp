@@ -3,49 +3,12 @@
 
 #include <algorithm>
 
-#include <vlmest/nn/family/scatter.hpp>
+#include <vlmest/nn/family/assembly.hpp>
 #include <vlmest/nn/projector/mlp2.hpp>
 
 /// What LLaVA-NeXT and LLaVA-OneVision share: pictures arrive as tiles, and each picture's features are put back into
 /// one image, cut to what is not padding and closed with a newline feature per row. `Family` is the config of either.
 namespace vlmest {
-
-template <class Family>
-struct AnyresModel {
-  const Family* config = nullptr;
-  ScopeId root = 0, model = 0;
-  VisionTower vision;
-  Mlp2 projector;
-  TensorId newline = none;
-  Decoder language;
-  Linear head;
-};
-
-/// The order of LlavaNextModel.__init__. The newline feature counts with the projector, whose output it joins.
-template <class Family>
-AnyresModel<Family> make_anyres_model(Context& c, const Family& g) {
-  AnyresModel<Family> r{.config = &g, .root = c.b.scope()};
-  {
-    Module m(c, "model");
-    r.model = m.scope;
-    {
-      Module v(c, "vision_tower", Part::vision);
-      r.vision = make_vision(c, g.vision);
-    }
-    {
-      Module p(c, "multi_modal_projector", Part::projector);
-      r.projector = make_projector(c, g.projector);
-    }
-    {
-      Module own(c, "", Part::projector);  // the model's own parameter: no module of its own
-      r.newline = parameter(c, "image_newline", {width(g.language)});
-    }
-    Module l(c, "language_model", Part::language);
-    r.language = make_language(c, g.language);
-  }
-  r.head = make_head(c, width(g.language), vocabulary(g.language), g.tied, embedding_weight(r.language));
-  return r;
-}
 
 struct AnyresInputs {
   TextInputs text;
@@ -128,8 +91,7 @@ inline std::vector<Value> tiled_flags(const Value& counts, std::int64_t images) 
 /// modeling_llava_next.py, LlavaNextModel.get_image_features, and its twin in modeling_llava_onevision.py: the features
 /// of each picture. All hidden states of the tower stay alive to the end.
 template <class Family>
-std::vector<Value> anyres_features(Context& c, const AnyresModel<Family>& m, const AnyresInputs& in,
-                                   const Sequences& s) {
+std::vector<Value> image_features(Context& c, const Assembly<Family>& m, const AnyresInputs& in, const Sequences& s) {
   using namespace eager;
   const Family& g = *m.config;
   const std::size_t n = s.images.size();
@@ -162,18 +124,6 @@ std::vector<Value> anyres_features(Context& c, const AnyresModel<Family>& m, con
     packed.push_back(pack_features(Value(c.b, m.newline), features[i], sizes[i], s.images[i]));
   const Value lengths = from_host(c.b, {static_cast<std::int64_t>(n)}, DType::int64);
   return packed;
-}
-
-/// One token over the cache.
-template <class Family>
-Value decode(Context& c, const AnyresModel<Family>& m, const TextInputs& in, Cache& cache) {
-  Value hidden;
-  {
-    InScope scope(c.b, m.model);
-    Value embeds = embed(c, m.language, in.ids);
-    hidden = forward(c, m.language, embeds, in.mask, cache);
-  }
-  return forward(c, m.head, kept_positions(hidden, Logits::last));
 }
 
 }  // namespace vlmest

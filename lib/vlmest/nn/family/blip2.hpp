@@ -68,7 +68,7 @@ inline Blip2Model make_model(Context& c, const Blip2Family& g) {
     Module d(c, "decoder");
     r.language = make_decoder(c, g.language);
   }
-  r.head = make_head(c, g.language.hidden, g.language.vocab, g.tied, r.language.embed_tokens);
+  r.head = make_head(c, g.language.hidden, g.language.vocab, g.tied, r.language.embed_tokens.weight);
   return r;
 }
 

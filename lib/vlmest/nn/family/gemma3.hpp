@@ -14,36 +14,11 @@ struct Gemma3Family {
   GemmaConfig language;
   bool tied = true;
   bool placeholder_outside = false;  ///< image_token_id is not in the vocabulary
+
+  static constexpr AssemblyTraits assembly{};
 };
 
-struct Gemma3Model {
-  const Gemma3Family* config = nullptr;
-  ScopeId root = 0, model = 0;
-  SiglipTower vision;
-  Gemma3Pool projector;
-  GemmaDecoder language;
-  Linear head;
-};
-
-inline Gemma3Model make_model(Context& c, const Gemma3Family& g) {
-  Gemma3Model r{.config = &g, .root = c.b.scope()};
-  {
-    Module m(c, "model");
-    r.model = m.scope;
-    {
-      Module v(c, "vision_tower", Part::vision);
-      r.vision = make_tower(c, g.vision);
-    }
-    {
-      Module p(c, "multi_modal_projector", Part::projector);
-      r.projector = make_projector(c, g.projector);
-    }
-    Module l(c, "language_model", Part::language);
-    r.language = make_decoder(c, g.language);
-  }
-  r.head = make_head(c, g.language.hidden, g.language.vocab, g.tied, r.language.embed_tokens);
-  return r;
-}
+using Gemma3Model = Assembly<Gemma3Family>;
 
 inline GemmaInputs make_inputs(Context& c, const Gemma3Family& g, const Sequences& s) {
   return make_gemma_inputs(c, g.vision, s);
@@ -58,9 +33,8 @@ inline Value gemma3_text(Context& c, const Gemma3Model& m, const Value& embeds, 
   LayerMasks masks;
   if (!c.fused()) {
     blocks = image_blocks(c, types);
-    MaskShape sliding = mask_shape(cache, batch, tokens, true);
-    sliding.window = g.window;
-    masks = image_block_masks(c, mask_shape(cache, batch, tokens, false), sliding, attention_mask, blocks);
+    masks = image_block_masks(c, mask_shape(cache, batch, tokens), mask_shape(cache, batch, tokens, g.window),
+                              attention_mask, blocks);
   }
   Value position_ids = text_positions(c, m.language, tokens);
   return forward(c, m.language, embeds, position_ids, masks, cache);
@@ -79,12 +53,12 @@ inline Value prefill(Context& c, const Gemma3Model& m, const GemmaInputs& in, co
         TowerOutput tower = forward(c, m.vision, {in.pixels, s.images});
         features = insert_after_projector(c, forward(c, m.projector, insert_after_tower(c, tower.last)));
       }
-      ids.placeholders = placeholder_mask(c, in.text.ids);
+      ids.placeholders = placeholder_mask(in.text.ids);
       embeds = masked_scatter(embeds, ids.placeholders, features);
     }
     hidden = gemma3_text(c, m, embeds, in.types, in.text.mask, cache);
   }
-  return forward(c, m.head, kept_positions(hidden, c.plan.logits));
+  return head_output(c, m.head, hidden);
 }
 
 /// One token over the cache, called as the prefill is, with the token's type: then the masks are written out and keys

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/decoder/gemma.hpp>
-#include <vlmest/nn/family/scatter.hpp>
-#include <vlmest/nn/sequence.hpp>
-#include <vlmest/nn/vision/siglip.hpp>
+#include <vlmest/nn/family/assembly.hpp>
 
 /// What PaliGemma and Gemma 3 share around their decoders.
 namespace vlmest {

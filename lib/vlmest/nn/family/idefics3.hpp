@@ -2,11 +2,9 @@
 #pragma once
 
 #include <vlmest/graph/eager/bucketize.hpp>
-#include <vlmest/nn/decoder/decoder.hpp>
-#include <vlmest/nn/family/scatter.hpp>
+#include <vlmest/nn/family/assembly.hpp>
 #include <vlmest/nn/family/smolvlm_merge.hpp>
 #include <vlmest/nn/projector/idefics3.hpp>
-#include <vlmest/nn/sequence.hpp>
 #include <vlmest/nn/vision/idefics3.hpp>
 
 namespace vlmest {
@@ -19,36 +17,12 @@ struct Idefics3Family {
   DecoderConfig language;
   bool tied = false;
   bool smolvlm = false;  ///< model_type "smolvlm": keeps one image where all are empty, and merges by blocks
+
+  static constexpr AssemblyTraits assembly{
+      .vision = "vision_model", .projector = "connector", .language = "text_model"};
 };
 
-struct Idefics3Model {
-  const Idefics3Family* config = nullptr;
-  ScopeId root = 0, model = 0;
-  Idefics3Tower vision;
-  Idefics3Connector connector;
-  Decoder language;
-  Linear head;
-};
-
-inline Idefics3Model make_model(Context& c, const Idefics3Family& g) {
-  Idefics3Model r{.config = &g, .root = c.b.scope()};
-  {
-    Module m(c, "model");
-    r.model = m.scope;
-    {
-      Module v(c, "vision_model", Part::vision);
-      r.vision = make_tower(c, g.vision);
-    }
-    {
-      Module p(c, "connector", Part::projector);
-      r.connector = make_projector(c, g.projector);
-    }
-    Module l(c, "text_model", Part::language);
-    r.language = make_language(c, g.language);
-  }
-  r.head = make_head(c, width(g.language), vocabulary(g.language), g.tied, embedding_weight(r.language));
-  return r;
-}
+using Idefics3Model = Assembly<Idefics3Family>;
 
 struct Idefics3Inputs {
   TextInputs text;
@@ -108,13 +82,13 @@ inline Value image_features(Context& c, const Idefics3Model& m, const Value& inp
   Value inside = count_true(grid, 2);
   Value patches = compare_scalar("gt.Scalar", std::move(inside));
   Value hidden = forward(c, m.vision, pixels, patches);
-  return forward(c, m.connector, hidden);
+  return forward(c, m.projector, hidden);
 }
 
 /// Idefics3Model.inputs_merger.
-inline Value merge(Context& c, const Idefics3Model& m, const Value& ids, const Value& embeds, const Value& features) {
+inline Value merge(const Idefics3Model& m, const Value& ids, const Value& embeds, const Value& features) {
   using namespace eager;
-  if (m.config->smolvlm) return merge_blocks(c, ids, embeds, features);
+  if (m.config->smolvlm) return merge_blocks(ids, embeds, features);
   Value mask = unsqueeze(compare_scalar("eq.Scalar", ids), -1);
   return masked_scatter(embeds, mask, features);
 }
@@ -127,22 +101,11 @@ inline Value prefill(Context& c, const Idefics3Model& m, const Idefics3Inputs& i
     Value embeds = embed(c, m.language, in.text.ids);
     if (in.pixels) {
       features = image_features(c, m, in.pixels, s);
-      embeds = merge(c, m, in.text.ids, embeds, features);
+      embeds = merge(m, in.text.ids, embeds, features);
     }
     hidden = forward(c, m.language, embeds, in.text.mask, cache);
   }
-  return forward(c, m.head, kept_positions(hidden, c.plan.logits));
-}
-
-/// One token over the cache.
-inline Value decode(Context& c, const Idefics3Model& m, const TextInputs& in, Cache& cache) {
-  Value hidden;
-  {
-    InScope scope(c.b, m.model);
-    Value embeds = embed(c, m.language, in.ids);
-    hidden = forward(c, m.language, embeds, in.mask, cache);
-  }
-  return forward(c, m.head, kept_positions(hidden, Logits::last));
+  return head_output(c, m.head, hidden);
 }
 
 }  // namespace vlmest

@@ -16,7 +16,7 @@ struct MllamaFamily {
 
 struct MllamaModel {
   const MllamaFamily* config = nullptr;
-  ScopeId root = 0, model = 0;
+  ScopeId model = 0;
   MllamaVisionTower vision;
   MllamaDecoder language;
   Linear projector;
@@ -24,7 +24,7 @@ struct MllamaModel {
 };
 
 inline MllamaModel make_model(Context& c, const MllamaFamily& g) {
-  MllamaModel r{.config = &g, .root = c.b.scope()};
+  MllamaModel r{.config = &g};
   const std::int64_t hidden = g.language.base.hidden;
   {
     Module m(c, "model");
@@ -98,9 +98,8 @@ inline void prepare_cross_mask(Context& c, const Value& tile_mask, std::int64_t 
 }
 
 /// The rows of the new tokens out of the prepared masks (modeling_mllama.py, MllamaModel.forward).
-inline void select_cross_rows(Context& c, CrossInputs& cross, const Value& positions) {
+inline void select_cross_rows(CrossInputs& cross, const Value& positions) {
   using namespace eager;
-  (void)c;
   auto pick = [&](Value& v) {
     Shape s = v.shape();
     s[2] = positions.size(0);
@@ -128,7 +127,7 @@ inline Value mllama_forward(Context& c, const MllamaModel& m, const TextInputs& 
       prepare_cross_mask(c, tile_mask, m.config->vision.tile_tokens(), cross);
       positions = arange(c.b, text.ids.size(1));
       positions = add_scalar(positions);
-      select_cross_rows(c, cross, positions);
+      select_cross_rows(cross, positions);
     }
     hidden = forward(c, m.language, text.ids, text.mask, cross, cache);
   }

@@ -12,37 +12,25 @@ struct PaliGemmaFamily {
   GemmaConfig language;
   bool tied = true;
   bool placeholder_outside = false;  ///< image_token_id is not in the vocabulary
+
+  static constexpr AssemblyTraits assembly{};
 };
 
-struct PaliGemmaModel {
-  const PaliGemmaFamily* config = nullptr;
-  ScopeId root = 0, model = 0, projector_scope = 0;
-  SiglipTower vision;
-  Linear projector;
-  GemmaDecoder language;
-  Linear head;
+/// PaliGemmaMultiModalProjector.
+struct PaliGemmaProjector {
+  ScopeId scope = 0;
+  Linear linear;
 };
 
-inline PaliGemmaModel make_model(Context& c, const PaliGemmaFamily& g) {
-  PaliGemmaModel r{.config = &g, .root = c.b.scope()};
-  {
-    Module m(c, "model");
-    r.model = m.scope;
-    {
-      Module v(c, "vision_tower", Part::vision);
-      r.vision = make_tower(c, g.vision);
-    }
-    {
-      Module p(c, "multi_modal_projector", Part::projector);
-      r.projector_scope = p.scope;
-      r.projector = make_linear(c, "linear", g.vision.hidden, g.language.hidden, true);
-    }
-    Module l(c, "language_model", Part::language);
-    r.language = make_decoder(c, g.language);
-  }
-  r.head = make_head(c, g.language.hidden, g.language.vocab, g.tied, r.language.embed_tokens);
-  return r;
+inline PaliGemmaProjector make_projector(Context& c, const PaliGemmaFamily& g) {
+  return {.scope = c.b.scope(), .linear = make_linear(c, "linear", g.vision.hidden, g.language.hidden, true)};
 }
+inline Value forward(Context& c, const PaliGemmaProjector& p, const Value& features) {
+  InScope in(c.b, p.scope);
+  return forward(c, p.linear, features);
+}
+
+using PaliGemmaModel = Assembly<PaliGemmaFamily>;
 
 inline GemmaInputs make_inputs(Context& c, const PaliGemmaFamily& g, const Sequences& s) {
   return make_gemma_inputs(c, g.vision, s);
@@ -70,26 +58,22 @@ inline Value prefill(Context& c, const PaliGemmaModel& m, const GemmaInputs& in,
       {
         TowerOutput tower = forward(c, m.vision, {in.pixels, s.images});
         Value selected = insert_after_tower(c, tower.last);
-        InScope p(c.b, m.projector_scope);
         features = insert_after_projector(c, forward(c, m.projector, selected), checked_mul(s.batch, s.image_tokens));
       }
-      ids.placeholders = placeholder_mask(c, in.text.ids);
+      ids.placeholders = placeholder_mask(in.text.ids);
       embeds = masked_scatter(embeds, ids.placeholders, features);
     }
     Value blocks;  // these, too, live until the model returns
     LayerMasks masks;
     if (!c.fused()) {
       blocks = prefix_blocks(c, in.types);
-      masks.full = block_mask(c, mask_shape(cache, s.batch, s.seq, false), in.text.mask, blocks);
-      if (g.language.window) {
-        MaskShape shape = mask_shape(cache, s.batch, s.seq, true);
-        shape.window = g.language.window;
-        masks.sliding = block_mask(c, shape, in.text.mask, blocks);
-      }
+      masks.full = block_mask(c, mask_shape(cache, s.batch, s.seq), in.text.mask, blocks);
+      if (g.language.window)
+        masks.sliding = block_mask(c, mask_shape(cache, s.batch, s.seq, g.language.window), in.text.mask, blocks);
     }
     hidden = forward(c, m.language, embeds, position_ids, masks, cache);
   }
-  return forward(c, m.head, kept_positions(hidden, c.plan.logits));
+  return head_output(c, m.head, hidden);
 }
 
 /// One token over the cache: plainly causal.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/decoder/qwen_vl_text.hpp>
-#include <vlmest/nn/family/scatter.hpp>
+#include <vlmest/nn/family/assembly.hpp>
 #include <vlmest/nn/vision/qwen2_5_vl.hpp>
 #include <vlmest/nn/vision/qwen2_vl.hpp>
 
@@ -15,35 +15,14 @@ struct QwenVlFamily {
   Vision vision;
   Text language;
   bool tied = false;
+
+  static constexpr AssemblyTraits assembly{.vision = "visual", .projector = nullptr};
 };
 using Qwen2VlFamily = QwenVlFamily<Qwen2VlVision>;
 using Qwen2_5VlFamily = QwenVlFamily<Qwen2_5VlVision>;
 
 template <class Vision, class Text>
-struct QwenVlModel {
-  const QwenVlFamily<Vision, Text>* config = nullptr;
-  ScopeId root = 0, model = 0;
-  decltype(make_tower(std::declval<Context&>(), std::declval<const Vision&>())) vision;
-  decltype(make_decoder(std::declval<Context&>(), std::declval<const Text&>())) language;
-  Linear head;
-};
-
-template <class Vision, class Text>
-QwenVlModel<Vision, Text> make_model(Context& c, const QwenVlFamily<Vision, Text>& g) {
-  QwenVlModel<Vision, Text> r{.config = &g, .root = c.b.scope()};
-  {
-    Module m(c, "model");
-    r.model = m.scope;
-    {
-      Module v(c, "visual", Part::vision);
-      r.vision = make_tower(c, g.vision);
-    }
-    Module l(c, "language_model", Part::language);
-    r.language = make_decoder(c, g.language);
-  }
-  r.head = make_head(c, width(g.language), vocabulary(g.language), g.tied, r.language.embed_tokens);
-  return r;
-}
+using QwenVlModel = Assembly<QwenVlFamily<Vision, Text>>;
 
 struct QwenVlInputs {
   TextInputs text;
@@ -63,20 +42,20 @@ QwenVlInputs make_inputs(Context& c, const QwenVlFamily<Vision, Text>& g, const 
   return r;
 }
 
-/// modeling_qwen2_vl.py, Qwen2VLModel.get_image_features: the merged features of each image, split by sizes that the
-/// host reads from the grid.
+/// The merged features of each image, split by sizes that the host reads from the grid.
+inline std::vector<Value> split_by_grid(const Value& features, const Value& grid, std::span<const ImageLayout> images) {
+  using namespace eager;
+  Value sizes = floor_divide(reduce("prod.dim_int", DType::int64, {grid.size(0)}, grid));
+  to_host(std::move(sizes));
+  return split(features, feature_counts(images), 0);
+}
+
+/// modeling_qwen2_vl.py, Qwen2VLModel.get_image_features.
 template <class Vision, class Text>
 std::vector<Value> image_features(Context& c, const QwenVlModel<Vision, Text>& m, const PackedImages& input,
                                   const Sequences& s) {
-  using namespace eager;
-  TowerOutput tower = forward(c, m.vision, input, s.images);
-  {
-    Value sizes = floor_divide(reduce("prod.dim_int", DType::int64, {input.grid.size(0)}, input.grid));
-    to_host(std::move(sizes));
-  }
-  std::vector<std::int64_t> rows;
-  for (const auto& i : s.images) rows.push_back(i.llm_tokens);
-  return split(tower.pooled, rows, 0);
+  const TowerOutput tower = forward(c, m.vision, input, s.images);
+  return split_by_grid(tower.pooled, input.grid, s.images);
 }
 
 /// modeling_qwen2_vl.py, Qwen2VLForConditionalGeneration.forward over a fresh cache; the inputs' rope_deltas become
@@ -99,7 +78,7 @@ Value prefill(Context& c, const QwenVlModel<Vision, Text>& m, QwenVlInputs& in, 
     }
     hidden = forward(c, m.language, embeds, positions, in.text.mask, cache);
   }
-  return forward(c, m.head, kept_positions(hidden, c.plan.logits));
+  return head_output(c, m.head, hidden);
 }
 
 /// One token over the cache. generate() passes position_ids[4, B, 1] (modeling_qwen2_vl.py,

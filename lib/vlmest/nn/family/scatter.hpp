@@ -10,17 +10,21 @@
 namespace vlmest {
 
 /// pixel_values in the activations' type, in the shape that the tower takes.
-inline Value make_pixels(Context& c, const VisionConfig& vision, const Sequences& s) {
-  const Shape shape = std::visit([&](const auto& v) { return pixel_shape(v, s.images); }, vision);
-  return c.b.existing("pixel_values", Role::input, c.dtype(), shape);
+template <class Vision>
+Value make_pixels(Context& c, const Vision& vision, const Sequences& s) {
+  return c.b.existing("pixel_values", Role::input, c.dtype(), pixel_shape(vision, s.images));
 }
 /// image_sizes: height and width of each image in pixels, int64[images, 2].
 inline Value make_image_sizes(Context& c, const Sequences& s) {
   return c.b.existing("image_sizes", Role::input, DType::int64, {static_cast<std::int64_t>(s.images.size()), 2});
 }
 
+template <class Language>
+TensorId embedding_weight(const Language& d) {
+  return d.embed_tokens.weight;
+}
 inline TensorId embedding_weight(const Decoder& d) {
-  return std::visit([](const auto& v) { return v.embed_tokens; }, d);
+  return std::visit([](const auto& v) { return v.embed_tokens.weight; }, d);
 }
 
 /// The output head: a linear of its own, or one that shares the token embeddings. Tied or not, its module first
@@ -33,17 +37,23 @@ inline Linear make_head(Context& c, std::int64_t hidden, std::int64_t vocab, boo
   return l;
 }
 
+/// Features of each image.
+inline std::vector<std::int64_t> feature_counts(std::span<const ImageLayout> images) {
+  std::vector<std::int64_t> r;
+  for (const auto& i : images) r.push_back(i.llm_tokens);
+  return r;
+}
+
 /// Features of all images in one row, cut into those of each: the host reads the counts, sizes // cell multiplied
 /// (transformers 5.17, modeling_llava.py and modeling_mistral3.py, get_image_features).
-inline std::vector<Value> split_by_image(Value features, const Value& image_sizes, std::span<const ImageLayout> images) {
+inline std::vector<Value> split_by_image(Value features, const Value& image_sizes,
+                                         std::span<const ImageLayout> images) {
   using namespace eager;
   Value cells = unary("floor_divide", image_sizes);
   const Shape one = reduced(cells.shape(), -1, false);
   Value counts = reduce("prod.dim_int", DType::int64, one, std::move(cells));
   to_host(std::move(counts));
-  std::vector<std::int64_t> lengths;
-  for (const auto& i : images) lengths.push_back(i.llm_tokens);
-  return split(std::move(features), lengths, 0);
+  return split(std::move(features), feature_counts(images), 0);
 }
 
 /// The states that vision_feature_layer names; negative numbers count from the end.
@@ -62,10 +72,9 @@ inline void check_feature_count(const Value& count) {
   item(std::move(all));
 }
 
-/// get_placeholder_mask: where the placeholder token stands.
-inline Value placeholder_mask(Context& c, const Value& input_ids) {
+/// get_placeholder_mask: where the placeholder token stands, bool[B, S, 1].
+inline Value placeholder_mask(const Value& input_ids) {
   using namespace eager;
-  (void)c;
   Value mask = compare_scalar("eq.Scalar", input_ids);
   Value count = sum_all(mask);
   mask = unsqueeze(mask, -1);
@@ -78,8 +87,9 @@ inline Value placeholder_mask(Context& c, const Value& input_ids) {
 struct PlaceholderMasks {
   Value image, video;
 };
-inline PlaceholderMasks placeholder_masks(const Value& input_ids) {
+inline PlaceholderMasks placeholder_masks(const Value& input_ids, bool takes_videos = true) {
   using namespace eager;
+  if (!takes_videos) return {placeholder_mask(input_ids), {}};
   PlaceholderMasks m;
   m.image = compare_scalar("eq.Scalar", input_ids);
   m.video = compare_scalar("eq.Scalar", input_ids);

@@ -7,9 +7,8 @@ namespace vlmest {
 
 /// modeling_smolvlm.py, SmolVLMModel.inputs_merger: each placeholder takes the feature at (block, place in the block),
 /// where a block is one tile's features[tiles, tokens, width]. ids[B, S], embeds[B, S, width].
-inline Value merge_blocks(Context& c, const Value& ids, const Value& embeds, const Value& features) {
+inline Value merge_blocks(const Value& ids, const Value& embeds, const Value& features) {
   using namespace eager;
-  (void)c;
   const std::int64_t selected = checked_mul(features.size(0), features.size(1)), batch = ids.size(0);
   const DType t = embeds.dtype();
   Builder& b = ids.builder();

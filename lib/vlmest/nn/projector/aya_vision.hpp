@@ -57,7 +57,9 @@ inline Value forward(Context& c, const AyaVisionProjector& p, const Value& featu
   x = forward(c, p.norm, x);
   Value both = forward(c, p.first, x);
   const std::int64_t half = both.size(-1) / 2;
-  Value value = slice(both, -1, 0, half), gate = slice(both, -1, half, 2 * half);
+  const std::array<std::int64_t, 2> halves{half, half};
+  std::vector<Value> parts = split(both, halves, -1);
+  Value value = std::move(parts[0]), gate = std::move(parts[1]);
   Value hidden;
   if (c.fused()) {
     hidden = fused_gate(c, gate, value);

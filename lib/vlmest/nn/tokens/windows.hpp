@@ -23,6 +23,9 @@ struct WindowGrid {
   constexpr std::int64_t longest() const { return count() == 0 ? 0 : length(0, 0); }
 };
 
+/// More than any picture has: each is one call of the attention, in every layer.
+inline constexpr std::int64_t max_windows = std::int64_t{1} << 18;
+
 /// Windows of window_size pixels. transformers 5.17 vision_utils.py, get_vision_window_index: windows are laid over the
 /// merged grid, window_size // merge // patch_size cells a side, and windows without patches drop out.
 constexpr WindowGrid window_grid(Grid patches, std::int64_t window_size, std::int64_t patch_size, std::int64_t merge) {
@@ -33,7 +36,11 @@ constexpr WindowGrid window_grid(Grid patches, std::int64_t window_size, std::in
     throw Error("vision tower: window_size", std::to_string(window_size) + " pixels hold no merged patch",
                 "give at least " + std::to_string(merge * patch_size));
   const auto g = merged(patches, merge);
-  return {{ceil_div(g.rows, cells), ceil_div(g.cols, cells)}, cells * merge, patches};
+  const WindowGrid r{{ceil_div(g.rows, cells), ceil_div(g.cols, cells)}, cells * merge, patches};
+  if (r.count() > max_windows)
+    throw Error("vision tower: window_size", std::to_string(r.count()) + " windows in one picture",
+                "give a larger window or a smaller picture");
+  return r;
 }
 
 }  // namespace vlmest::tokens

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <vlmest/graph/repeat.hpp>
-#include <vlmest/nn/attention.hpp>
-#include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/projections.hpp>
+#include <vlmest/nn/vision/patch_conv.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>
 
 namespace vlmest {
@@ -33,8 +33,9 @@ struct Blip2VisionLayer {
 
 struct Blip2Tower {
   const Blip2Vision* config = nullptr;
-  ScopeId scope = 0, embeddings_scope = 0, patch_scope = 0;
-  TensorId class_embedding = none, position_embedding = none, patch_weight = none, patch_bias = none;
+  ScopeId scope = 0, embeddings_scope = 0;
+  TensorId class_embedding = none, position_embedding = none;
+  PatchConv patches;
   std::vector<Blip2VisionLayer> layers;
   LayerNorm post_norm;
 };
@@ -50,14 +51,7 @@ inline Blip2VisionLayer make_blip2_vision_layer(Context& c, const Blip2Vision& g
     l.projection = make_linear(c, "projection", g.hidden, g.hidden, true);
   }
   l.norm1 = make_layer_norm(c, "layer_norm1", g.hidden);
-  {
-    Module p(c, "mlp");
-    l.mlp.scope = p.scope;
-    l.mlp.activation = g.activation;
-    l.mlp.activation_scope = c.b.child("activation_fn");
-    l.mlp.fc1 = make_linear(c, "fc1", g.hidden, g.intermediate, true);
-    l.mlp.fc2 = make_linear(c, "fc2", g.intermediate, g.hidden, true);
-  }
+  l.mlp = make_mlp(c, g.hidden, g.intermediate, g.activation);
   l.norm2 = make_layer_norm(c, "layer_norm2", g.hidden);
   return l;
 }
@@ -69,19 +63,12 @@ inline Blip2Tower make_tower(Context& c, const Blip2Vision& g) {
     Module e(c, "embeddings");
     t.embeddings_scope = e.scope;
     t.class_embedding = parameter(c, "class_embedding", {1, 1, g.hidden});
-    {
-      Module p(c, "patch_embedding");
-      t.patch_scope = p.scope;
-      t.patch_weight = parameter(c, "weight", {g.hidden, g.channels, g.patch_size, g.patch_size});
-      t.patch_bias = parameter(c, "bias", {g.hidden});
-    }
+    t.patches = make_patch_conv(c, "patch_embedding", g, true);
     t.position_embedding = parameter(c, "position_embedding", {1, checked_add(checked_mul(side, side), 1), g.hidden});
   }
   {
     Module e(c, "encoder");
-    t.layers.reserve(static_cast<std::size_t>(g.layers));
-    for (std::int64_t i = 0; i < g.layers; ++i)
-      t.layers.push_back(make_blip2_vision_layer(c, g, static_cast<std::int32_t>(i)));
+    t.layers = make_layers(g.layers, [&](std::int32_t i) { return make_blip2_vision_layer(c, g, i); });
   }
   t.post_norm = make_layer_norm(c, "post_layernorm", g.hidden);
   return t;
@@ -91,14 +78,8 @@ inline Blip2Tower make_tower(Context& c, const Blip2Vision& g) {
 inline Value blip2_embeddings(Context& c, const Blip2Tower& t, const Value& pixels) {
   using namespace eager;
   InScope in(c.b, t.embeddings_scope);
-  Value patches;
-  {
-    InScope conv(c.b, t.patch_scope);
-    Value weight(c.b, t.patch_weight), bias(c.b, t.patch_bias);
-    patches = conv2d(pixels, std::move(weight), std::move(bias), t.config->patch_size);
-  }
-  patches = transpose(flatten(patches, 2, 3), 1, 2);
-  Value cls = expand(Value(c.b, t.class_embedding), {pixels.size(0), 1, -1});
+  const Value patches = patch_sequence(forward(c, t.patches, pixels));
+  const Value cls = expand(Value(c.b, t.class_embedding), {pixels.size(0), 1, -1});
   Value x = cat(cls, patches, 1);
   x = add(x, Value(c.b, t.position_embedding));
   return x;
@@ -114,8 +95,7 @@ inline Attended blip2_attention(Context& c, const Blip2VisionLayer& l, const Val
   packed = permute(reshape(packed, {batch, tokens, 3, heads, x.size(2) / heads}), {2, 0, 3, 1, 4});
   Value q = select(packed, 0, 0), k = select(packed, 0, 1), v = select(packed, 0, 2);
   Attended a = attend(c, {.q = q, .k = k, .v = v, .fp32_softmax = false});
-  a.out = reshape(a.out, {batch, tokens, -1});
-  a.out = forward(c, l.projection, a.out);
+  project_out(c, l.projection, a);
   return a;
 }
 

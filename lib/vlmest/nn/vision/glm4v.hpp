@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/graph/repeat.hpp>
-#include <vlmest/nn/mlp.hpp>
-#include <vlmest/nn/norm.hpp>
-#include <vlmest/nn/vision/packed_attention.hpp>
+#include <vlmest/nn/vision/packed_block.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>
 
 namespace vlmest {
@@ -26,12 +23,7 @@ struct Glm4vVision {
   Activation activation = Activation::silu;
 };
 
-struct Glm4vBlock {
-  ScopeId scope = 0;
-  RmsNorm norm1, norm2;
-  PackedAttention attention;
-  GatedMlp mlp;
-};
+using Glm4vBlock = PackedBlock<RmsNorm, GatedMlp>;
 
 /// Linear, norm and GELU, then a gated MLP.
 struct Glm4vMerger {
@@ -89,8 +81,7 @@ inline Glm4vTower make_tower(Context& c, const Glm4vVision& g) {
   }
   t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, true);
   t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
-  t.blocks.reserve(static_cast<std::size_t>(g.layers));
-  for (std::int64_t i = 0; i < g.layers; ++i) t.blocks.push_back(make_glm4v_block(c, g, static_cast<std::int32_t>(i)));
+  t.blocks = make_layers(g.layers, [&](std::int32_t i) { return make_glm4v_block(c, g, i); });
   t.merger = make_glm4v_merger(c, g);
   t.post_conv_norm = make_rms_norm(c, "post_conv_layernorm", g.hidden);
   {
@@ -135,24 +126,6 @@ inline Value glm4v_embeddings(Context& c, const Glm4vTower& t, const Value& x, c
   return add(x, adapted);
 }
 
-/// modeling_glm4v.py, Glm4vVisionBlock.forward; normed inputs are arguments and live as long as the call.
-inline Value forward(Context& c, const Glm4vBlock& b, Value arg, std::int64_t heads, const CosSin& positions,
-                     const Segments& segments) {
-  Value x = std::move(arg);
-  InScope in(c.b, b.scope);
-  {
-    Value normed = forward(c, b.norm1, x);
-    Value y = forward(c, b.attention, normed, heads, positions, segments);
-    normed.reset();
-    x = eager::add(x, std::move(y));
-  }
-  Value normed = forward(c, b.norm2, x);
-  Value y = forward(c, b.mlp, normed);
-  normed.reset();
-  x = eager::add(x, std::move(y));
-  return x;
-}
-
 /// modeling_glm4v.py, Glm4vVisionPatchMerger.forward.
 inline Value forward(Context& c, const Glm4vMerger& m, Value arg) {
   Value x = std::move(arg);
@@ -174,20 +147,14 @@ inline TowerOutput forward(Context& c, const Glm4vTower& t, const PackedImages& 
   const Glm4vVision& g = *t.config;
   InScope in(c.b, t.scope);
   Value position_ids = vision_position_ids(c, input.grid, images, g.merge);
-  const auto n = static_cast<std::int64_t>(images.size());
-  Segments segments;
-  segments.cu_seqlens = vision_cu_seqlens(c, input.grid, n);
-  segments.lengths = image_segments(images);
-  check_longest(c, segments);
+  const Segments segments = image_segments(c, input.grid, images);
   Value x = forward(c, t.patch_embed, input.pixels);
   x = forward(c, t.post_conv_norm, x);
-  CosSin positions = forward(c, t.rope, position_ids);
-  Value lengths = sub(slice(segments.cu_seqlens, 0, 1, n + 1), slice(segments.cu_seqlens, 0, 0, n));
+  const CosSin positions = forward(c, t.rope, position_ids);
+  Value lengths = segment_lengths(segments);
   x = glm4v_embeddings(c, t, x, lengths, input.grid, position_ids);
-  LayerRepeater repeat(c.b);
-  for (const auto& b : t.blocks)
-    x = repeat({0, b.scope, b.norm1.weight}, x, {},
-               [&](const Value& h) { return forward(c, b, h, g.heads, positions, segments); });
+  PackedStack stack(c, g.heads, positions);
+  for (const auto& b : t.blocks) x = stack(b, x, segments);
   x = forward(c, t.post_norm, x);
   x = permute(view(x, {-1, g.merge, g.merge, g.hidden}), {0, 3, 1, 2});
   {

@@ -23,8 +23,9 @@ struct Idefics3Vision {
 
 struct Idefics3Tower {
   const Idefics3Vision* config = nullptr;
-  ScopeId scope = 0, embeddings_scope = 0, patch_scope = 0, position_scope = 0;
-  TensorId patch_weight = none, patch_bias = none, position_weight = none;
+  ScopeId scope = 0, embeddings_scope = 0;
+  PatchConv patches;
+  Embedding positions;
   std::vector<ClipLayer> layers;
   LayerNorm post_norm;
 };
@@ -35,20 +36,13 @@ inline Idefics3Tower make_tower(Context& c, const Idefics3Vision& g) {
   {
     Module e(c, "embeddings");
     t.embeddings_scope = e.scope;
-    {
-      Module p(c, "patch_embedding");
-      t.patch_scope = p.scope;
-      t.patch_weight = parameter(c, "weight", {g.hidden, g.channels, g.patch_size, g.patch_size});
-      t.patch_bias = parameter(c, "bias", {g.hidden});
-    }
-    Module p(c, "position_embedding");
-    t.position_scope = p.scope;
-    t.position_weight = parameter(c, "weight", {checked_mul(side, side), g.hidden});
+    t.patches = make_patch_conv(c, "patch_embedding", g, true);
+    t.positions = make_embedding(c, "position_embedding", checked_mul(side, side), g.hidden);
   }
   {
     Module e(c, "encoder");
-    for (std::int64_t i = 0; i < g.layers; ++i)
-      t.layers.push_back(make_clip_layer(c, g.hidden, g.intermediate, g.activation, static_cast<std::int32_t>(i)));
+    t.layers = make_layers(
+        g.layers, [&](std::int32_t i) { return make_clip_layer(c, g.hidden, g.intermediate, g.activation, i); });
   }
   t.post_norm = make_layer_norm(c, "post_layernorm", g.hidden);
   return t;
@@ -97,22 +91,11 @@ inline PatchPositions patch_positions(Context& c, const Idefics3Vision& g, const
 
 /// modeling_idefics3.py, Idefics3VisionEmbeddings.forward: pixels[N, 3, H, W] -> [N, patches, hidden].
 inline Value idefics3_embeddings(Context& c, const Idefics3Tower& t, const Value& pixels, const Value& patches) {
-  using namespace eager;
   InScope in(c.b, t.embeddings_scope);
-  Value features;
-  {
-    InScope conv(c.b, t.patch_scope);
-    features = conv2d(pixels, Value(c.b, t.patch_weight), Value(c.b, t.patch_bias), t.config->patch_size);
-  }
-  Value x = transpose(flatten(features, 2, 3), 1, 2);
-  const PatchPositions positions = patch_positions(c, *t.config, patches);
-  Value position;
-  {
-    InScope table(c.b, t.position_scope);
-    position = embedding(Value(c.b, t.position_weight), positions.ids);
-  }
-  x = add(x, std::move(position));
-  return x;
+  const Value features = patch_sequence(forward(c, t.patches, pixels));
+  const PatchPositions places = patch_positions(c, *t.config, patches);
+  Value positions = forward(c, t.positions, places.ids);
+  return eager::add(features, std::move(positions));
 }
 
 /// Idefics3VisionTransformer.forward: pixels[N, 3, H, W], patches bool[N, h, w] -> [N, patches, hidden].

@@ -3,12 +3,11 @@
 
 #include <vector>
 
-#include <vlmest/graph/repeat.hpp>
-#include <vlmest/nn/attention.hpp>
-#include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/norm.hpp>
-#include <vlmest/nn/vision/tower_io.hpp>
+#include <vlmest/nn/projections.hpp>
+#include <vlmest/nn/vision/patch_conv.hpp>
+#include <vlmest/nn/vision/tower_layers.hpp>
 
 namespace vlmest {
 
@@ -39,8 +38,8 @@ struct InternVitNorm {
 };
 
 struct InternVitLayer {
-  ScopeId scope = 0, attention_scope = 0;
-  Linear q, k, v, out;
+  ScopeId scope = 0;
+  Projections attention;
   RmsNorm q_norm, k_norm;
   Mlp mlp;
   InternVitNorm before, after;
@@ -49,8 +48,9 @@ struct InternVitLayer {
 
 struct InternVitTower {
   const InternVitVision* config = nullptr;
-  ScopeId scope = 0, embeddings_scope = 0, patch_scope = 0, projection_scope = 0;
-  TensorId cls_token = none, patch_weight = none, patch_bias = none, positions = none;
+  ScopeId scope = 0, embeddings_scope = 0, patch_scope = 0;
+  TensorId cls_token = none, positions = none;
+  PatchConv patches;
   std::vector<InternVitLayer> layers;
   LayerNorm norm;
 };
@@ -73,30 +73,23 @@ inline InternVitLayer make_intern_vit_layer(Context& c, const InternVitVision& g
   InternVitLayer l{.scope = m.scope};
   {
     Module a(c, "attention");
-    l.attention_scope = a.scope;
-    l.q = make_linear(c, "q_proj", g.hidden, g.hidden, g.qkv_bias);
-    l.k = make_linear(c, "k_proj", g.hidden, g.hidden, g.qkv_bias);
-    l.v = make_linear(c, "v_proj", g.hidden, g.hidden, g.qkv_bias);
-    l.out = make_linear(c, "projection_layer", g.hidden, g.hidden, true);
+    l.attention =
+        make_projections(c, {.hidden = g.hidden, .qkv_bias = g.qkv_bias, .out_bias = true, .out = "projection_layer"});
     if (g.qk_norm) {
       l.q_norm = make_rms_norm(c, "q_norm", g.hidden);
       l.k_norm = make_rms_norm(c, "k_norm", g.hidden);
     }
   }
-  {
-    Module p(c, "mlp");
-    l.mlp.scope = p.scope;
-    l.mlp.activation = g.activation;
-    l.mlp.activation_scope = c.b.child("activation_fn");
-    l.mlp.fc1 = make_linear(c, "fc1", g.hidden, g.intermediate, true);
-    l.mlp.fc2 = make_linear(c, "fc2", g.intermediate, g.hidden, true);
-  }
+  l.mlp = make_mlp(c, g.hidden, g.intermediate, g.activation);
   l.before = make_intern_vit_norm(c, "layernorm_before", g);
   l.after = make_intern_vit_norm(c, "layernorm_after", g);
   l.lambda_1 = parameter(c, "lambda_1", {g.hidden});
   l.lambda_2 = parameter(c, "lambda_2", {g.hidden});
   return l;
 }
+
+/// The first parameter that the layer declared.
+inline TensorId first_parameter(const InternVitLayer& l) { return l.attention.first(); }
 
 inline InternVitTower make_tower(Context& c, const InternVitVision& g) {
   InternVitTower t{.config = &g, .scope = c.b.scope()};
@@ -109,18 +102,14 @@ inline InternVitTower make_tower(Context& c, const InternVitVision& g) {
     {
       Module p(c, "patch_embeddings");
       t.patch_scope = p.scope;
-      Module conv(c, "projection");
-      t.projection_scope = conv.scope;
-      t.patch_weight = parameter(c, "weight", {g.hidden, g.channels, g.patch_size, g.patch_size});
-      t.patch_bias = parameter(c, "bias", {g.hidden});
+      t.patches = make_patch_conv(c, "projection", g, true);
     }
     if (g.positions)
       t.positions = parameter(c, "position_embeddings", {1, checked_add(checked_mul(side, side), 1), g.hidden});
   }
   {
     Module e(c, "encoder");
-    for (std::int64_t i = 0; i < g.layers; ++i)
-      t.layers.push_back(make_intern_vit_layer(c, g, static_cast<std::int32_t>(i)));
+    t.layers = make_layers(g.layers, [&](std::int32_t i) { return make_intern_vit_layer(c, g, i); });
   }
   if (!g.mean_pooling) t.norm = make_layer_norm(c, "layernorm", g.hidden);
   return t;
@@ -128,25 +117,16 @@ inline InternVitTower make_tower(Context& c, const InternVitVision& g) {
 
 /// modeling_internvl.py, InternVLVisionAttention.forward.
 inline Attended intern_vit_attention(Context& c, const InternVitVision& g, const InternVitLayer& l, Value arg) {
-  using namespace eager;
   Value x = std::move(arg);
-  InScope in(c.b, l.attention_scope);
-  const std::int64_t batch = x.size(0), tokens = x.size(1), head_dim = g.hidden / g.heads;
-  Value q = forward(c, l.q, x);
-  Value k = forward(c, l.k, x);
-  Value v = forward(c, l.v, x);
+  InScope in(c.b, l.attention.scope);
+  Qkv y = project(c, l.attention, x);
   if (g.qk_norm) {
-    q = forward(c, l.q_norm, q);
-    k = forward(c, l.k_norm, k);
+    y.q = forward(c, l.q_norm, y.q);
+    y.k = forward(c, l.k_norm, y.k);
   }
-  auto split_heads = [&](Value& y) { y = transpose(view(y, {batch, tokens, g.heads, head_dim}), 1, 2); };
-  split_heads(q);
-  split_heads(k);
-  split_heads(v);
-  Attended a = attend(c, {.q = q, .k = k, .v = v, .fp32_softmax = false});
-  a.out = reshape(a.out, {batch, tokens, g.hidden});
-  Value output = forward(c, l.out, a.out);
-  a.out = std::move(output);
+  split_heads(y, g.hidden / g.heads);
+  Attended a = attend(c, {.q = y.q, .k = y.k, .v = y.v, .fp32_softmax = false});
+  project_out(c, l.attention.out, a);
   return a;
 }
 
@@ -195,11 +175,7 @@ inline Value intern_vit_embeddings(Context& c, const InternVitTower& t, const Va
   Value x;
   {
     InScope patch(c.b, t.patch_scope);
-    {
-      InScope conv(c.b, t.projection_scope);
-      x = conv2d(pixels, Value(c.b, t.patch_weight), Value(c.b, t.patch_bias), t.config->patch_size);
-    }
-    x = transpose(flatten(x, 2, 3), 1, 2);
+    x = patch_sequence(forward(c, t.patches, pixels));
   }
   Value cls = expand(Value(c.b, t.cls_token), {pixels.size(0), -1, -1});
   x = cat(cls, x, 1);
@@ -214,16 +190,9 @@ inline Value intern_vit_embeddings(Context& c, const InternVitTower& t, const Va
 inline TowerOutput forward(Context& c, const InternVitTower& t, const TowerInput& input) {
   InScope in(c.b, t.scope);
   TowerOutput out;
-  Value embedded = intern_vit_embeddings(c, t, input.pixels);
-  if (input.keep_hidden_states) out.hidden_states.push_back(embedded);
-  Value x = embedded;
-  LayerRepeater repeat(c.b);
-  std::size_t layer = 0;
-  for (const auto& l : t.layers) {
-    x = repeat({0, l.scope, l.q.weight}, x, {}, [&](const Value& h) { return forward(c, *t.config, l, h); });
-    x = insert_after_layer(c, layer++, std::move(x), 1);
-    if (input.keep_hidden_states) out.hidden_states.push_back(x);
-  }
+  const Value embedded = intern_vit_embeddings(c, t, input.pixels);
+  Value x = run_layers(c, t.layers, embedded, 1, input.keep_hidden_states, out,
+                       [&](const InternVitLayer& l, const Value& h) { return forward(c, *t.config, l, h); });
   if (!t.config->mean_pooling) x = forward(c, t.norm, x);
   out.last = x;
   return out;

@@ -27,8 +27,8 @@ inline MllamaEncoded encode(Context& c, std::span<const MllamaVisionLayer> layer
   MllamaEncoded r{.last = x};
   LayerRepeater repeat(c.b);
   for (const auto& l : layers) {
-    r.last =
-        repeat({0, l.scope, l.q.weight}, r.last, {}, [&](const Value& h) { return forward(c, l, h, mask, heads); });
+    r.last = repeat({0, l.scope, l.attention.first()}, r.last, {},
+                    [&](const Value& h) { return forward(c, l, h, mask, heads); });
     r.hidden_states.push_back(r.last);
   }
   return r;
@@ -39,11 +39,7 @@ inline Value forward(Context& c, const MllamaTileEmbedding& e, const MllamaVisio
                      const Value& ids) {
   using namespace eager;
   InScope in(c.b, e.scope);
-  Value tiles;
-  {
-    InScope table(c.b, e.table_scope);
-    tiles = embedding(Value(c.b, e.table), ids);
-  }
+  Value tiles = forward(c, e.table, ids);
   tiles = view(tiles, {-1, g.max_tiles, 1, g.hidden});
   if (c.fused()) return pointwise("gated_add", x.dtype(), x, std::move(tiles), Value(c.b, e.gate));
   Value opening = unary("tanh", Value(c.b, e.gate));
@@ -66,11 +62,7 @@ inline Value mllama_positions(Context& c, const MllamaVisionTower& t, const Valu
     positions = mul(std::move(closed), Value(c.b, t.position_table));
     x = add(x, view(positions, {1, 1, g.tile_tokens(), g.hidden}));
   }
-  Value tiles;
-  {
-    InScope table(c.b, t.tile_table_scope);
-    tiles = embedding(Value(c.b, t.tile_table), ids);
-  }
+  Value tiles = forward(c, t.tile_table, ids);
   tiles = view(tiles, {x.size(0), g.max_tiles, g.tile_tokens(), g.hidden});
   if (c.fused()) return pointwise("gated_add", x.dtype(), x, positions, std::move(tiles), gate);
   Value opening = unary("tanh", gate);
@@ -120,12 +112,8 @@ inline Value forward(Context& c, const MllamaVisionTower& t, const MllamaVisionI
   const std::int64_t batch = p[0], media = p[1], tiles = p[2], n = checked_mul(batch, media), dim = g.hidden;
   Value pixels = view(input.pixels, {checked_mul(n, tiles), p[3], p[4], p[5]});
   Value ids = view(input.ids, {n, 1});
-  Value patches;
-  {
-    InScope conv(c.b, t.patch_scope);
-    patches = conv2d(pixels, Value(c.b, t.patch_weight), {}, g.patch_size);
-  }
-  Value x = transpose(flatten(patches, 2, 3), 1, 2);
+  const Value patches = forward(c, t.patches, pixels);
+  Value x = patch_sequence(patches);
   std::int64_t tokens = x.size(1);
   x = reshape(x, {n, tiles, -1, dim});
   x = forward(c, t.pre_tile, g, x, ids);

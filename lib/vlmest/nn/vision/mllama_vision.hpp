@@ -4,11 +4,13 @@
 #include <vector>
 
 #include <vlmest/graph/repeat.hpp>
-#include <vlmest/nn/attention.hpp>
+#include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/gate.hpp>
-#include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/projections.hpp>
+#include <vlmest/nn/residual.hpp>
+#include <vlmest/nn/vision/patch_conv.hpp>
 
 namespace vlmest {
 
@@ -39,8 +41,8 @@ struct MllamaVision {
 };
 
 struct MllamaVisionLayer {
-  ScopeId scope = 0, attention_scope = 0;
-  Linear q, k, v, out;
+  ScopeId scope = 0;
+  Projections attention;
   Mlp mlp;
   LayerNorm norm1, norm2;
   TensorId gate_attn = none, gate_ffn = none;  ///< of the global layers
@@ -48,15 +50,17 @@ struct MllamaVisionLayer {
 
 /// MllamaPrecomputedAspectRatioEmbedding: one vector for each tile position of an aspect ratio.
 struct MllamaTileEmbedding {
-  ScopeId scope = 0, table_scope = 0;
-  TensorId table = none, gate = none;
+  ScopeId scope = 0;
+  Embedding table;
+  TensorId gate = none;
 };
 
 struct MllamaVisionTower {
   const MllamaVision* config = nullptr;
-  ScopeId scope = 0, patch_scope = 0, position_scope = 0, tile_table_scope = 0, local_scope = 0, global_scope = 0;
-  TensorId patch_weight = none, class_embedding = none;
-  TensorId position_gate = none, position_table = none, tile_table = none;
+  ScopeId scope = 0, position_scope = 0, local_scope = 0, global_scope = 0;
+  PatchConv patches;
+  TensorId class_embedding = none, position_gate = none, position_table = none;
+  Embedding tile_table;
   MllamaTileEmbedding pre_tile, post_tile;
   LayerNorm pre_norm, post_norm;
   std::vector<MllamaVisionLayer> local, global;
@@ -67,20 +71,9 @@ inline MllamaVisionLayer make_mllama_vision_layer(Context& c, const MllamaVision
   MllamaVisionLayer l{.scope = m.scope};
   {
     Module a(c, "self_attn");
-    l.attention_scope = a.scope;
-    l.q = make_linear(c, "q_proj", g.hidden, g.hidden, false);
-    l.k = make_linear(c, "k_proj", g.hidden, g.hidden, false);
-    l.v = make_linear(c, "v_proj", g.hidden, g.hidden, false);
-    l.out = make_linear(c, "o_proj", g.hidden, g.hidden, false);
+    l.attention = make_projections(c, {.hidden = g.hidden});
   }
-  {
-    Module p(c, "mlp");
-    l.mlp.scope = p.scope;
-    l.mlp.activation = g.activation;
-    l.mlp.activation_scope = c.b.child("activation_fn");
-    l.mlp.fc1 = make_linear(c, "fc1", g.hidden, g.intermediate, true);
-    l.mlp.fc2 = make_linear(c, "fc2", g.intermediate, g.hidden, true);
-  }
+  l.mlp = make_mlp(c, g.hidden, g.intermediate, g.activation);
   l.norm1 = make_layer_norm(c, "input_layernorm", g.hidden);
   l.norm2 = make_layer_norm(c, "post_attention_layernorm", g.hidden);
   if (gated) {
@@ -93,11 +86,7 @@ inline MllamaVisionLayer make_mllama_vision_layer(Context& c, const MllamaVision
 inline MllamaTileEmbedding make_mllama_tile_embedding(Context& c, const char* name, const MllamaVision& g) {
   Module m(c, name);
   MllamaTileEmbedding e{.scope = m.scope};
-  {
-    Module t(c, "embedding");
-    e.table_scope = t.scope;
-    e.table = parameter(c, "weight", {g.aspect_ratios + 1, checked_mul(g.max_tiles, g.hidden)});
-  }
+  e.table = make_embedding(c, "embedding", g.aspect_ratios + 1, checked_mul(g.max_tiles, g.hidden));
   e.gate = parameter(c, "gate", {1});
   return e;
 }
@@ -105,21 +94,15 @@ inline MllamaTileEmbedding make_mllama_tile_embedding(Context& c, const char* na
 /// The order of MllamaVisionModel.__init__.
 inline MllamaVisionTower make_tower(Context& c, const MllamaVision& g) {
   MllamaVisionTower t{.config = &g, .scope = c.b.scope()};
-  {
-    Module p(c, "patch_embedding");
-    t.patch_scope = p.scope;
-    t.patch_weight = parameter(c, "weight", {g.hidden, g.channels, g.patch_size, g.patch_size});
-  }
+  t.patches = make_patch_conv(c, "patch_embedding", g, false);
   t.class_embedding = parameter(c, "class_embedding", {g.hidden});
   {
     Module p(c, "gated_positional_embedding");
     t.position_scope = p.scope;
     t.position_gate = parameter(c, "gate", {1});
     t.position_table = parameter(c, "embedding", {g.tile_tokens(), g.hidden});
-    Module tile(c, "tile_embedding");
-    t.tile_table_scope = tile.scope;
-    t.tile_table =
-        parameter(c, "weight", {g.aspect_ratios + 1, checked_mul(checked_mul(g.max_tiles, g.tile_tokens()), g.hidden)});
+    t.tile_table = make_embedding(c, "tile_embedding", g.aspect_ratios + 1,
+                                  checked_mul(checked_mul(g.max_tiles, g.tile_tokens()), g.hidden));
   }
   t.pre_tile = make_mllama_tile_embedding(c, "pre_tile_positional_embedding", g);
   t.post_tile = make_mllama_tile_embedding(c, "post_tile_positional_embedding", g);
@@ -128,13 +111,11 @@ inline MllamaVisionTower make_tower(Context& c, const MllamaVision& g) {
   {
     Module e(c, "transformer");
     t.local_scope = e.scope;
-    for (std::int64_t i = 0; i < g.layers; ++i)
-      t.local.push_back(make_mllama_vision_layer(c, g, false, static_cast<std::int32_t>(i)));
+    t.local = make_layers(g.layers, [&](std::int32_t i) { return make_mllama_vision_layer(c, g, false, i); });
   }
   Module e(c, "global_transformer");
   t.global_scope = e.scope;
-  for (std::int64_t i = 0; i < g.global_layers; ++i)
-    t.global.push_back(make_mllama_vision_layer(c, g, true, static_cast<std::int32_t>(i)));
+  t.global = make_layers(g.global_layers, [&](std::int32_t i) { return make_mllama_vision_layer(c, g, true, i); });
   return t;
 }
 
@@ -142,39 +123,26 @@ inline MllamaVisionTower make_tower(Context& c, const MllamaVision& g) {
 inline Attended mllama_vision_attention(Context& c, const MllamaVisionLayer& l, const Value& x, const Value& mask,
                                         std::int64_t heads) {
   using namespace eager;
-  InScope in(c.b, l.attention_scope);
-  const std::int64_t batch = x.size(0), tokens = x.size(1), head_dim = x.size(2) / heads;
-  Value q = forward(c, l.q, x);
-  Value k = forward(c, l.k, x);
-  Value v = forward(c, l.v, x);
-  auto split_heads = [&](Value& y) { y = transpose(view(y, {batch, tokens, heads, head_dim}), 1, 2); };
-  split_heads(q);
-  split_heads(k);
-  split_heads(v);
-  Attended a = attend(c, {.q = q, .k = k, .v = v, .mask = mask});
-  a.out = reshape(a.out, {batch, tokens, -1});
-  a.out = forward(c, l.out, a.out);
+  InScope in(c.b, l.attention.scope);
+  Qkv y = project(c, l.attention, x);
+  split_heads(y, x.size(2) / heads);
+  Attended a = attend(c, {.q = y.q, .k = y.k, .v = y.v, .mask = mask});
+  project_out(c, l.attention.out, a);
   return a;
 }
 
 /// modeling_mllama.py, MllamaVisionEncoderLayer.forward.
 inline Value forward(Context& c, const MllamaVisionLayer& l, const Value& arg, const Value& mask, std::int64_t heads) {
-  using namespace eager;
-  Value x = arg;
-  InScope in(c.b, l.scope);
   const bool gated = l.gate_attn != none;
-  Value residual = x;
-  x = forward(c, l.norm1, x);
-  Attended attended = mllama_vision_attention(c, l, x, mask, heads);  // the weights stay to the end
-  x = std::move(attended.out);
-  if (gated) x = tanh_gate(c, l.gate_attn, x);
-  x = add(residual, x);
-  residual = x;
-  x = forward(c, l.norm2, x);
-  x = forward(c, l.mlp, x);
-  if (gated) x = tanh_gate(c, l.gate_ffn, x);
-  x = add(residual, x);
-  return x;
+  return pre_norm_layer(
+      c, l.scope, arg, l.norm1, [&](const Value& x) { return mllama_vision_attention(c, l, x, mask, heads); }, l.norm2,
+      [&](const Value& x) { return forward(c, l.mlp, x); },
+      [&](Value& x) {
+        if (gated) x = tanh_gate(c, l.gate_attn, x);
+      },
+      [&](Value& x) {
+        if (gated) x = tanh_gate(c, l.gate_ffn, x);
+      });
 }
 
 }  // namespace vlmest

@@ -32,14 +32,30 @@ struct Segments {
   std::vector<std::int64_t> lengths;
 };
 
+/// Lengths of the segments on the device, int32[segments].
+inline Value segment_lengths(const Segments& s) {
+  const std::int64_t n = s.cu_seqlens.size(0);
+  const Value ends = eager::slice(s.cu_seqlens, 0, 1, n), starts = eager::slice(s.cu_seqlens, 0, 0, n - 1);
+  return eager::sub(ends, starts);
+}
+
 /// utils/generic.py, get_max_seqlen: FlashAttention's call needs the longest segment on the host; the others do not
 /// ask.
 inline void check_longest(Context& c, const Segments& s) {
   using namespace eager;
   if (c.fused() || c.plan.attention != AttentionKind::flash) return;
-  const std::int64_t n = s.cu_seqlens.size(0);
-  Value lengths = sub(slice(s.cu_seqlens, 0, 1, n), slice(s.cu_seqlens, 0, 0, n - 1));
+  Value lengths = segment_lengths(s);
   item(reduce("max", DType::int32, Shape{}, std::move(lengths)));
+}
+
+/// The segments of full attention: every image sees itself alone.
+inline Segments image_segments(Context& c, const Value& grid, std::span<const ImageLayout> images) {
+  Segments s;
+  s.cu_seqlens = vision_cu_seqlens(grid, static_cast<std::int64_t>(images.size()));
+  s.lengths.reserve(images.size());
+  for (const auto& i : images) s.lengths.push_back(i.patches.count());
+  check_longest(c, s);
+  return s;
 }
 
 /// flash_attn_varlen_func: one call for all segments, q, k and v[patches, heads, head_dim]. Its cost is written per
@@ -96,15 +112,14 @@ inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64
     batched(q);
     batched(k);
     batched(v);
-    const std::int64_t n = segments.cu_seqlens.size(0);
-    lengths = sub(slice(segments.cu_seqlens, 0, 1, n), slice(segments.cu_seqlens, 0, 0, n - 1));
-    for (int i = 0; i < 3; ++i) to_host(lengths);
-    std::int64_t at = 0;
-    for (auto length : segments.lengths) {
-      auto part = [&](const Value& y) { return slice(y, 2, at, at + length); };
-      outs.push_back(attend(c, {part(q), part(k), part(v), {}, false}).out);
-      at += length;
+    lengths = segment_lengths(segments);
+    std::array<std::vector<Value>, 3> parts;
+    for (std::size_t i = 0; const Value* y : {&q, &k, &v}) {
+      to_host(lengths);
+      parts[i++] = split(*y, segments.lengths, 2);
     }
+    for (std::size_t i = 0; i < segments.lengths.size(); ++i)
+      outs.push_back(attend(c, {parts[0][i], parts[1][i], parts[2][i], {}, false}).out);
     std::vector<Value> references = outs;
     out = cat(references, 1);
   }

@@ -93,22 +93,13 @@ inline Value vision_position_ids(Context& c, const Value& grid, std::span<const 
 }
 
 /// vision_utils.py, get_vision_cu_seqlens: where the patches of each image begin and end, int32[N + 1].
-inline Value vision_cu_seqlens(Context& c, const Value& grid, std::int64_t images) {
+inline Value vision_cu_seqlens(const Value& grid, std::int64_t images) {
   using namespace eager;
-  (void)c;
   Value lengths = mul(select(grid, 1, 1), select(grid, 1, 2));
   Value index = repeat_interleave_index(select(grid, 1, 0), images);
   Value seqlens = index_select(std::move(lengths), 0, std::move(index));
   Value sums = cumsum(seqlens, DType::int32);
   return constant_pad(std::move(sums), images + 1);
-}
-
-/// Patches of each image: the segments of full attention.
-inline std::vector<std::int64_t> image_segments(std::span<const ImageLayout> images) {
-  std::vector<std::int64_t> r;
-  r.reserve(images.size());
-  for (const auto& i : images) r.push_back(i.patches.count());
-  return r;
 }
 
 /// Rotary embedding over rows and columns: a quarter of the head's channels as frequencies for each axis.

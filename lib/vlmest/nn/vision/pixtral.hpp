@@ -6,11 +6,13 @@
 #include <vector>
 
 #include <vlmest/graph/repeat.hpp>
-#include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/projections.hpp>
+#include <vlmest/nn/residual.hpp>
 #include <vlmest/nn/rope.hpp>
 #include <vlmest/nn/vision/packed_attention.hpp>
+#include <vlmest/nn/vision/patch_conv.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>
 
 namespace vlmest {
@@ -29,16 +31,16 @@ struct PixtralVision {
 };
 
 struct PixtralLayer {
-  ScopeId scope = 0, attention_scope = 0;
+  ScopeId scope = 0;
   RmsNorm attention_norm, ffn_norm;
   GatedMlp feed_forward;
-  Linear q, k, v, o;
+  Projections attention;
 };
 
 struct PixtralTower {
   const PixtralVision* config = nullptr;
-  ScopeId scope = 0, patch_scope = 0;
-  TensorId patch_weight = none;
+  ScopeId scope = 0;
+  PatchConv patches;
   RmsNorm pre_norm;
   std::vector<PixtralLayer> layers;
   Rope rope;
@@ -64,11 +66,7 @@ inline PixtralLayer make_pixtral_layer(Context& c, const PixtralVision& g, std::
   l.feed_forward = make_gated_mlp(c, "feed_forward", g.hidden, g.intermediate, false, g.activation);
   {
     Module a(c, "attention");
-    l.attention_scope = a.scope;
-    l.k = make_linear(c, "k_proj", g.hidden, g.hidden, false);
-    l.v = make_linear(c, "v_proj", g.hidden, g.hidden, false);
-    l.q = make_linear(c, "q_proj", g.hidden, g.hidden, false);
-    l.o = make_linear(c, "o_proj", g.hidden, g.hidden, false);
+    l.attention = make_projections(c, {.hidden = g.hidden, .keys_first = true});
   }
   l.ffn_norm = make_rms_norm(c, "ffn_norm", g.hidden);
   return l;
@@ -76,16 +74,11 @@ inline PixtralLayer make_pixtral_layer(Context& c, const PixtralVision& g, std::
 
 inline PixtralTower make_tower(Context& c, const PixtralVision& g) {
   PixtralTower t{.config = &g, .scope = c.b.scope()};
-  {
-    Module p(c, "patch_conv");
-    t.patch_scope = p.scope;
-    t.patch_weight = parameter(c, "weight", {g.hidden, g.channels, g.patch_size, g.patch_size});
-  }
+  t.patches = make_patch_conv(c, "patch_conv", g, false);
   t.pre_norm = make_rms_norm(c, "ln_pre", g.hidden);
   {
     Module e(c, "transformer");
-    for (std::int64_t i = 0; i < g.layers; ++i)
-      t.layers.push_back(make_pixtral_layer(c, g, static_cast<std::int32_t>(i)));
+    t.layers = make_layers(g.layers, [&](std::int32_t i) { return make_pixtral_layer(c, g, i); });
   }
   t.rope = make_rope(c, "patch_positional_embedding", g.hidden / g.heads);
   return t;
@@ -95,12 +88,9 @@ inline PixtralTower make_tower(Context& c, const PixtralVision& g) {
 /// lie on the GPU are read by the host, side by side (modeling_pixtral.py, PixtralVisionModel.forward).
 inline std::vector<Value> pixtral_crops(Context& c, const PixtralTower& t, const TowerInput& input) {
   using namespace eager;
-  Value patches;
-  {
-    InScope conv(c.b, t.patch_scope);
-    patches = conv2d(input.pixels, Value(c.b, t.patch_weight), {}, t.config->patch_size);
-  }
-  std::vector<Value> crops;
+  const Value patches = forward(c, t.patches, input.pixels);
+  std::vector<Value> crops, embeds = unbind(std::move(patches), 0);
+  std::size_t at = 0;
   for (const auto& image : input.images) {
     if (input.image_sizes) {
       Value height = unary("floor_divide", select(select(input.image_sizes, 0), 0));
@@ -108,7 +98,7 @@ inline std::vector<Value> pixtral_crops(Context& c, const PixtralTower& t, const
       item(height);
       item(width);
     }
-    crops.push_back(slice(slice(select(patches, 0), 1, 0, image.patches.rows), 2, 0, image.patches.cols));
+    crops.push_back(slice(slice(embeds[at++], 1, 0, image.patches.rows), 2, 0, image.patches.cols));
   }
   return crops;
 }
@@ -164,42 +154,29 @@ inline bool apart_by_length(const Context& c) { return c.fused() || c.plan.atten
 inline Attended pixtral_attention(Context& c, const PixtralLayer& l, const Value& x, std::int64_t heads,
                                   const PixtralPacking& p) {
   using namespace eager;
-  InScope in(c.b, l.attention_scope);
-  const std::int64_t batch = x.size(0), tokens = x.size(1), head_dim = x.size(2) / heads;
-  Value q = forward(c, l.q, x);
-  Value k = forward(c, l.k, x);
-  Value v = forward(c, l.v, x);
-  auto split_heads = [&](Value& y) { y = transpose(view(y, {batch, tokens, heads, head_dim}), 1, 2); };
-  split_heads(q);
-  split_heads(k);
-  split_heads(v);
-  apply_rope(c, q, k, p.positions, 0);
+  InScope in(c.b, l.attention.scope);
+  const std::int64_t batch = x.size(0), tokens = x.size(1);
+  Qkv y = project(c, l.attention, x);
+  split_heads(y, x.size(2) / heads);
+  apply_rope(c, y.q, y.k, p.positions, 0);
   Attended a;
   if (apart_by_length(c)) {
-    auto rows = [](const Value& y) { return select(transpose(y, 1, 2), 0, 0); };
-    a.out = varlen_attention(c, rows(q), rows(k), rows(v), p.images);
+    auto rows = [](const Value& v) { return select(transpose(v, 1, 2), 0, 0); };
+    a.out = varlen_attention(c, rows(y.q), rows(y.k), rows(y.v), p.images);
   } else {
-    a = attend(c, {q, k, v, p.mask, false});
+    a = attend(c, {y.q, y.k, y.v, p.mask, false});
   }
   a.out = contiguous(reshape(a.out, {batch, tokens, -1}));
-  a.out = forward(c, l.o, a.out);
+  a.out = forward(c, l.attention.out, a.out);
   return a;
 }
 
 /// modeling_pixtral.py, PixtralAttentionLayer.forward.
 inline Value forward(Context& c, const PixtralLayer& l, Value arg, std::int64_t heads, const PixtralPacking& p) {
-  Value x = std::move(arg);
-  InScope in(c.b, l.scope);
-  Value residual = x;
-  x = forward(c, l.attention_norm, x);
-  Attended attended = pixtral_attention(c, l, x, heads, p);  // the weights stay to the end
-  x = std::move(attended.out);
-  x = eager::add(residual, x);
-  residual = x;
-  x = forward(c, l.ffn_norm, x);
-  x = forward(c, l.feed_forward, x);
-  x = eager::add(residual, x);
-  return x;
+  return pre_norm_layer(
+      c, l.scope, std::move(arg), l.attention_norm,
+      [&](const Value& x) { return pixtral_attention(c, l, x, heads, p); }, l.ffn_norm,
+      [&](const Value& x) { return forward(c, l.feed_forward, x); });
 }
 
 /// modeling_pixtral.py, PixtralVisionModel.forward: [1, patches of all images, hidden]. The crops, and with them the

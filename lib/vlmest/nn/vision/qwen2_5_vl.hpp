@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/tokens/windows.hpp>
-#include <vlmest/nn/vision/packed_attention.hpp>
+#include <vlmest/nn/vision/packed_block.hpp>
 #include <vlmest/nn/vision/patch_merger.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>
 
@@ -29,13 +28,7 @@ struct Qwen2_5VlVision {
   Activation activation = Activation::silu;
 };
 
-struct Qwen2_5VlBlock {
-  ScopeId scope = 0;
-  RmsNorm norm1, norm2;
-  PackedAttention attention;
-  GatedMlp mlp;
-  bool windowed = true;
-};
+using Qwen2_5VlBlock = PackedBlock<RmsNorm, GatedMlp>;
 
 struct Qwen2_5VlTower {
   const Qwen2_5VlVision* config = nullptr;
@@ -54,7 +47,6 @@ inline Qwen2_5VlBlock make_qwen2_5_vl_block(Context& c, const Qwen2_5VlVision& g
   b.norm2 = make_rms_norm(c, "norm2", g.hidden);
   b.attention = make_packed_attention(c, g.hidden, true, true);
   b.mlp = make_gated_mlp(c, "mlp", g.hidden, g.intermediate, true, g.activation);
-  b.windowed = std::find(g.full_attention.begin(), g.full_attention.end(), index) == g.full_attention.end();
   return b;
 }
 
@@ -62,30 +54,10 @@ inline Qwen2_5VlTower make_tower(Context& c, const Qwen2_5VlVision& g) {
   Qwen2_5VlTower t{.config = &g, .scope = c.b.scope()};
   t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, false);
   t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
-  t.blocks.reserve(static_cast<std::size_t>(g.layers));
-  for (std::int64_t i = 0; i < g.layers; ++i)
-    t.blocks.push_back(make_qwen2_5_vl_block(c, g, static_cast<std::int32_t>(i)));
+  t.blocks = make_layers(g.layers, [&](std::int32_t i) { return make_qwen2_5_vl_block(c, g, i); });
   t.merger = make_patch_merger<RmsNorm>(c, g.hidden, g.merge, g.out_hidden,
                                         [&](const char* name, std::int64_t n) { return make_rms_norm(c, name, n); });
   return t;
-}
-
-/// modeling_qwen2_5_vl.py, Qwen2_5_VLVisionBlock.forward.
-inline Value forward(Context& c, const Qwen2_5VlBlock& b, Value arg, std::int64_t heads, const CosSin& positions,
-                     const Segments& segments) {
-  Value x = std::move(arg);
-  InScope in(c.b, b.scope);
-  {
-    Value normed = forward(c, b.norm1, x);
-    Value y = forward(c, b.attention, normed, heads, positions, segments);
-    normed.reset();
-    x = eager::add(x, std::move(y));
-  }
-  Value normed = forward(c, b.norm2, x);
-  Value y = forward(c, b.mlp, normed);
-  normed.reset();
-  x = eager::add(x, std::move(y));
-  return x;
 }
 
 /// vision_utils.py, get_vision_window_index: the permutation is worked out on the host; only the boundaries, one per
@@ -126,10 +98,7 @@ inline TowerOutput forward(Context& c, const Qwen2_5VlTower& t, const PackedImag
   InScope in(c.b, t.scope);
   const std::int64_t unit = g.merge * g.merge;
   Value position_ids = vision_position_ids(c, input.grid, images, g.merge);
-  Segments whole;
-  whole.cu_seqlens = vision_cu_seqlens(c, input.grid, static_cast<std::int64_t>(images.size()));
-  whole.lengths = image_segments(images);
-  check_longest(c, whole);
+  const Segments whole = image_segments(c, input.grid, images);
   const Segments windows = window_segments(c, g, input.grid, images);
   check_longest(c, windows);
   TowerOutput out;
@@ -142,7 +111,11 @@ inline TowerOutput forward(Context& c, const Qwen2_5VlTower& t, const PackedImag
     Value sin = window_order(positions.sin, unit);
     positions = {std::move(cos), std::move(sin)};
   }
-  for (const auto& b : t.blocks) out.last = forward(c, b, out.last, g.heads, positions, b.windowed ? windows : whole);
+  PackedStack stack(c, g.heads, positions);
+  for (std::int64_t i = 0; i < g.layers; ++i) {
+    const bool full = std::find(g.full_attention.begin(), g.full_attention.end(), i) != g.full_attention.end();
+    out.last = stack(t.blocks[static_cast<std::size_t>(i)], out.last, full ? whole : windows, full ? 1 : 0);
+  }
   Value merged = forward(c, t.merger, out.last);
   merged = host_index(merged, merged.size(0));
   out.pooled = std::move(merged);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/mlp.hpp>
-#include <vlmest/nn/vision/packed_attention.hpp>
+#include <vlmest/nn/vision/packed_block.hpp>
 #include <vlmest/nn/vision/patch_merger.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>
 
@@ -23,12 +22,7 @@ struct Qwen2VlVision {
   Activation activation = Activation::quick_gelu;
 };
 
-struct Qwen2VlBlock {
-  ScopeId scope = 0;
-  LayerNorm norm1, norm2;
-  PackedAttention attention;
-  Mlp mlp;
-};
+using Qwen2VlBlock = PackedBlock<LayerNorm, Mlp>;
 
 struct Qwen2VlTower {
   const Qwen2VlVision* config = nullptr;
@@ -60,31 +54,11 @@ inline Qwen2VlTower make_tower(Context& c, const Qwen2VlVision& g) {
   Qwen2VlTower t{.config = &g, .scope = c.b.scope()};
   t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, false);
   t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
-  t.blocks.reserve(static_cast<std::size_t>(g.layers));
-  for (std::int64_t i = 0; i < g.layers; ++i)
-    t.blocks.push_back(make_qwen2_vl_block(c, g, static_cast<std::int32_t>(i)));
+  t.blocks = make_layers(g.layers, [&](std::int32_t i) { return make_qwen2_vl_block(c, g, i); });
   t.merger = make_patch_merger<LayerNorm>(c, g.hidden, g.merge, g.out_hidden, [&](const char* name, std::int64_t n) {
     return make_layer_norm(c, name, n);
   });
   return t;
-}
-
-/// modeling_qwen2_vl.py, Qwen2VLVisionBlock.forward; normed inputs are arguments and live as long as the call.
-inline Value forward(Context& c, const Qwen2VlBlock& b, Value arg, std::int64_t heads, const CosSin& positions,
-                     const Segments& segments) {
-  Value x = std::move(arg);
-  InScope in(c.b, b.scope);
-  {
-    Value normed = forward(c, b.norm1, x);
-    Value y = forward(c, b.attention, normed, heads, positions, segments);
-    normed.reset();
-    x = eager::add(x, std::move(y));
-  }
-  Value normed = forward(c, b.norm2, x);
-  Value y = forward(c, b.mlp, normed);
-  normed.reset();
-  x = eager::add(x, std::move(y));
-  return x;
 }
 
 /// modeling_qwen2_vl.py, Qwen2VisionTransformerPretrainedModel.forward: pixels[patches, taps] and grid[N, 3] -> last
@@ -94,14 +68,12 @@ inline TowerOutput forward(Context& c, const Qwen2VlTower& t, const PackedImages
   const Qwen2VlVision& g = *t.config;
   InScope in(c.b, t.scope);
   Value position_ids = vision_position_ids(c, input.grid, images, g.merge);
-  Segments segments;
-  segments.cu_seqlens = vision_cu_seqlens(c, input.grid, static_cast<std::int64_t>(images.size()));
-  segments.lengths = image_segments(images);
-  check_longest(c, segments);
+  const Segments segments = image_segments(c, input.grid, images);
   TowerOutput out;
   out.last = forward(c, t.patch_embed, input.pixels);
-  CosSin positions = forward(c, t.rope, position_ids);
-  for (const auto& b : t.blocks) out.last = forward(c, b, out.last, g.heads, positions, segments);
+  const CosSin positions = forward(c, t.rope, position_ids);
+  PackedStack stack(c, g.heads, positions);
+  for (const auto& b : t.blocks) out.last = stack(b, out.last, segments);
   out.pooled = forward(c, t.merger, out.last);
   return out;
 }

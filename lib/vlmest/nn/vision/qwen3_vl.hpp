@@ -3,10 +3,8 @@
 
 #include <algorithm>
 
-#include <vlmest/graph/repeat.hpp>
-#include <vlmest/nn/mlp.hpp>
-#include <vlmest/nn/norm.hpp>
-#include <vlmest/nn/vision/packed_attention.hpp>
+#include <vlmest/nn/embedding.hpp>
+#include <vlmest/nn/vision/packed_block.hpp>
 #include <vlmest/nn/vision/position_interpolation.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>
 
@@ -29,12 +27,7 @@ struct Qwen3VlVision {
   Activation activation = Activation::gelu_tanh;
 };
 
-struct Qwen3VlBlock {
-  ScopeId scope = 0;
-  LayerNorm norm1, norm2;
-  PackedAttention attention;
-  Mlp mlp;
-};
+using Qwen3VlBlock = PackedBlock<LayerNorm, Mlp>;
 
 /// merge x merge patches become one row of the language model's width. `late` norms the merged row, else each patch.
 struct Qwen3VlMerger {
@@ -47,9 +40,9 @@ struct Qwen3VlMerger {
 
 struct Qwen3VlTower {
   const Qwen3VlVision* config = nullptr;
-  ScopeId scope = 0, position_scope = 0;
+  ScopeId scope = 0;
   PatchEmbed patch_embed;
-  TensorId positions = none;
+  Embedding positions;
   AxialRope rope;
   std::vector<Qwen3VlBlock> blocks;
   Qwen3VlMerger merger;
@@ -87,37 +80,13 @@ inline Qwen3VlMerger make_qwen3_vl_merger(Context& c, const Qwen3VlVision& g, co
 inline Qwen3VlTower make_tower(Context& c, const Qwen3VlVision& g) {
   Qwen3VlTower t{.config = &g, .scope = c.b.scope()};
   t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, true);
-  {
-    Module p(c, "pos_embed");
-    t.position_scope = p.scope;
-    t.positions = parameter(c, "weight", {g.positions, g.hidden});
-  }
+  t.positions = make_embedding(c, "pos_embed", g.positions, g.hidden);
   t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
-  t.blocks.reserve(static_cast<std::size_t>(g.layers));
-  for (std::int64_t i = 0; i < g.layers; ++i)
-    t.blocks.push_back(make_qwen3_vl_block(c, g, static_cast<std::int32_t>(i)));
+  t.blocks = make_layers(g.layers, [&](std::int32_t i) { return make_qwen3_vl_block(c, g, i); });
   t.merger = make_qwen3_vl_merger(c, g, "merger", none, false);
   for (std::size_t i = 0; i < g.deepstack.size(); ++i)
     t.deepstack.push_back(make_qwen3_vl_merger(c, g, "deepstack_merger_list", static_cast<std::int32_t>(i), true));
   return t;
-}
-
-/// modeling_qwen3_vl.py, Qwen3VLVisionBlock.forward; normed inputs are arguments and live as long as the call.
-inline Value forward(Context& c, const Qwen3VlBlock& b, Value arg, std::int64_t heads, const CosSin& positions,
-                     const Segments& segments) {
-  Value x = std::move(arg);
-  InScope in(c.b, b.scope);
-  {
-    Value normed = forward(c, b.norm1, x);
-    Value y = forward(c, b.attention, normed, heads, positions, segments);
-    normed.reset();
-    x = eager::add(x, std::move(y));
-  }
-  Value normed = forward(c, b.norm2, x);
-  Value y = forward(c, b.mlp, normed);
-  normed.reset();
-  x = eager::add(x, std::move(y));
-  return x;
 }
 
 /// modeling_qwen3_vl.py, Qwen3VLVisionPatchMerger.forward.
@@ -146,11 +115,7 @@ inline Value embed_patches(Context& c, const Qwen3VlTower& t, const Value& pixel
                            Value& positions) {
   using namespace eager;
   Value x = forward(c, t.patch_embed, pixels);
-  Value entries;
-  {
-    InScope table(c.b, t.position_scope);
-    entries = embedding(Value(c.b, t.positions), at.indices);
-  }
+  Value entries = forward(c, t.positions, at.indices);
   positions = sum(mul(std::move(entries), unsqueeze(at.weights, 2)), 1, false);
   Value narrow = to(positions, x.dtype());
   return add(std::move(x), std::move(narrow));
@@ -164,19 +129,14 @@ inline Qwen3VlFeatures forward(Context& c, const Qwen3VlTower& t, const PackedIm
   InScope in(c.b, t.scope);
   const Interpolation interpolation = interpolate_positions(c, input.grid, images);
   Value position_ids = vision_position_ids(c, input.grid, images, g.merge);
-  Segments segments;
-  segments.cu_seqlens = vision_cu_seqlens(c, input.grid, static_cast<std::int64_t>(images.size()));
-  segments.lengths = image_segments(images);
-  check_longest(c, segments);
+  const Segments segments = image_segments(c, input.grid, images);
   Qwen3VlFeatures out;
   Value learned;
   Value x = embed_patches(c, t, input.pixels, interpolation, learned);
   const CosSin positions = forward(c, t.rope, position_ids);
-  LayerRepeater repeat(c.b);
+  PackedStack stack(c, g.heads, positions);
   for (std::int64_t i = 0; i < g.layers; ++i) {
-    const Qwen3VlBlock& b = t.blocks[static_cast<std::size_t>(i)];
-    x = repeat({0, b.scope, b.norm1.weight}, x, {},
-               [&](const Value& h) { return forward(c, b, h, g.heads, positions, segments); });
+    x = stack(t.blocks[static_cast<std::size_t>(i)], x, segments);
     const auto at = std::find(g.deepstack.begin(), g.deepstack.end(), i);
     if (at != g.deepstack.end())
       out.deepstack.push_back(forward(c, t.deepstack[static_cast<std::size_t>(at - g.deepstack.begin())], x));

@@ -30,21 +30,14 @@ struct SiglipHead {
 
 struct SiglipTower {
   const SiglipVision* config = nullptr;
-  ScopeId scope = 0, embeddings_scope = 0, patch_scope = 0, position_scope = 0;
-  TensorId patch_weight = none, patch_bias = none, position_weight = none, position_ids = none;
+  ScopeId scope = 0, embeddings_scope = 0;
+  PatchConv patches;
+  Embedding positions;
+  TensorId position_ids = none;
   std::vector<ClipLayer> layers;
   LayerNorm post_norm;
   SiglipHead head;
 };
-
-inline Mlp make_siglip_mlp(Context& c, const SiglipVision& g) {
-  Module p(c, "mlp");
-  Mlp m{.scope = p.scope, .activation = g.activation};
-  m.activation_scope = c.b.child("activation_fn");
-  m.fc1 = make_linear(c, "fc1", g.hidden, g.intermediate, true);
-  m.fc2 = make_linear(c, "fc2", g.intermediate, g.hidden, true);
-  return m;
-}
 
 inline SiglipHead make_siglip_head(Context& c, const SiglipVision& g) {
   Module m(c, "head");
@@ -58,7 +51,7 @@ inline SiglipHead make_siglip_head(Context& c, const SiglipVision& g) {
     h.out = make_linear(c, "out_proj", g.hidden, g.hidden, true);
   }
   h.norm = make_layer_norm(c, "layernorm", g.hidden);
-  h.mlp = make_siglip_mlp(c, g);
+  h.mlp = make_mlp(c, g.hidden, g.intermediate, g.activation);
   return h;
 }
 
@@ -68,23 +61,14 @@ inline SiglipTower make_tower(Context& c, const SiglipVision& g) {
   {
     Module e(c, "embeddings");
     t.embeddings_scope = e.scope;
-    {
-      Module p(c, "patch_embedding");
-      t.patch_scope = p.scope;
-      t.patch_weight = parameter(c, "weight", {g.hidden, g.channels, g.patch_size, g.patch_size});
-      t.patch_bias = parameter(c, "bias", {g.hidden});
-    }
-    {
-      Module p(c, "position_embedding");
-      t.position_scope = p.scope;
-      t.position_weight = parameter(c, "weight", {positions, g.hidden});
-    }
+    t.patches = make_patch_conv(c, "patch_embedding", g, true);
+    t.positions = make_embedding(c, "position_embedding", positions, g.hidden);
     t.position_ids = buffer(c, "position_ids", {1, positions}, DType::int64);
   }
   {
     Module e(c, "encoder");
-    for (std::int64_t i = 0; i < g.layers; ++i)
-      t.layers.push_back(make_clip_layer(c, g.hidden, g.intermediate, g.activation, static_cast<std::int32_t>(i), true));
+    t.layers = make_layers(
+        g.layers, [&](std::int32_t i) { return make_clip_layer(c, g.hidden, g.intermediate, g.activation, i, true); });
   }
   t.post_norm = make_layer_norm(c, "post_layernorm", g.hidden);
   if (g.head) t.head = make_siglip_head(c, g);
@@ -93,28 +77,17 @@ inline SiglipTower make_tower(Context& c, const SiglipVision& g) {
 
 /// modeling_siglip.py, SiglipVisionEmbeddings.forward: pixels[N, 3, H, W] -> [N, patches, hidden].
 inline Value siglip_embeddings(Context& c, const SiglipTower& t, const Value& pixels) {
-  using namespace eager;
   InScope in(c.b, t.embeddings_scope);
-  Value patches;
-  {
-    InScope conv(c.b, t.patch_scope);
-    patches = conv2d(pixels, Value(c.b, t.patch_weight), Value(c.b, t.patch_bias), t.config->patch_size);
-  }
-  Value x = transpose(flatten(patches, 2, 3), 1, 2);
-  Value position;
-  {
-    InScope table(c.b, t.position_scope);
-    position = embedding(Value(c.b, t.position_weight), Value(c.b, t.position_ids));
-  }
-  x = add(x, std::move(position));
-  return x;
+  const Value patches = patch_sequence(forward(c, t.patches, pixels));
+  Value positions = forward(c, t.positions, Value(c.b, t.position_ids));
+  return eager::add(patches, std::move(positions));
 }
 
 /// torch.nn.MultiheadAttention of probe[B, 1, E] over tokens[B, L, E], batch first. Queries and tokens differ, so it
 /// takes the written-out path, and as its weights are asked for (and then dropped), that one forms them (torch 2.11,
 /// torch/nn/functional.py, _in_projection_packed and multi_head_attention_forward).
 inline Value pooling_attention(Context& c, const SiglipHead& h, std::int64_t heads, const Value& probe,
-                                const Value& tokens) {
+                               const Value& tokens) {
   using namespace eager;
   InScope in(c.b, h.attention_scope);
   const std::int64_t batch = tokens.size(0), length = tokens.size(1), width = tokens.size(2), head_dim = width / heads;
@@ -166,16 +139,9 @@ inline Value forward(Context& c, const SiglipHead& h, const SiglipVision& g, con
 inline TowerOutput forward(Context& c, const SiglipTower& t, const TowerInput& input) {
   InScope in(c.b, t.scope);
   TowerOutput out;
-  Value x = siglip_embeddings(c, t, input.pixels);
-  if (input.keep_hidden_states) out.hidden_states.push_back(x);
-  Value last = x;
-  LayerRepeater repeat(c.b);
-  std::size_t layer = 0;
-  for (const auto& l : t.layers) {
-    last = repeat({0, l.scope, first_parameter(l)}, last, {}, [&](const Value& h) { return forward(c, l, h, t.config->heads); });
-    last = insert_after_layer(c, layer++, std::move(last), 0);
-    if (input.keep_hidden_states) out.hidden_states.push_back(last);
-  }
+  const Value embedded = siglip_embeddings(c, t, input.pixels);
+  const Value last = run_layers(c, t.layers, embedded, 0, input.keep_hidden_states, out,
+                                [&](const ClipLayer& l, const Value& h) { return forward(c, l, h, t.config->heads); });
   out.last = forward(c, t.post_norm, last);
   if (t.config->head) out.pooled = forward(c, t.head, *t.config, out.last);
   return out;

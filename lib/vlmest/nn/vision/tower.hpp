@@ -14,11 +14,14 @@ namespace vlmest {
 using VisionConfig = std::variant<ClipVision, SiglipVision, InternVitVision, PixtralVision>;
 using VisionTower = std::variant<ClipTower, SiglipTower, InternVitTower, PixtralTower>;
 
-inline VisionTower make_vision(Context& c, const VisionConfig& g) {
+inline VisionTower make_tower(Context& c, const VisionConfig& g) {
   return std::visit([&](const auto& v) -> VisionTower { return make_tower(c, v); }, g);
 }
 inline TowerOutput forward(Context& c, const VisionTower& t, const TowerInput& input) {
   return std::visit([&](const auto& v) { return forward(c, v, input); }, t);
+}
+inline Shape pixel_shape(const VisionConfig& g, std::span<const ImageLayout> images) {
+  return std::visit([&](const auto& v) { return pixel_shape(v, images); }, g);
 }
 inline bool takes_image_sizes(const VisionConfig& g) {
   return std::visit([](const auto& v) { return takes_image_sizes(v); }, g);

@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include <vlmest/nn/block.hpp>
 #include <vlmest/nn/context.hpp>
 #include <vlmest/nn/tokens/image.hpp>
 
@@ -12,10 +11,10 @@ namespace vlmest {
 
 /// What a vision tower is called with.
 struct TowerInput {
-  Value pixels;                        ///< in the tower's own layout
-  std::span<const ImageLayout> images; ///< of the whole batch, in order
-  bool keep_hidden_states = false;     ///< output_hidden_states=True
-  Value image_sizes;                   ///< int64[images, 2] on the GPU, for towers that take them
+  Value pixels;                         ///< in the tower's own layout
+  std::span<const ImageLayout> images;  ///< of the whole batch, in order
+  bool keep_hidden_states = false;      ///< output_hidden_states=True
+  Value image_sizes;                    ///< int64[images, 2] on the GPU, for towers that take them
 };
 
 /// What it returns; all of it stays alive as long as the caller keeps this.

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/eager/pointwise.hpp>
+
+/// Copies: to another type, to row-major order, for a write in place.
+namespace vlmest::eager {
+
+/// tensor.to(dtype): the same tensor where the type is already that, else a converting copy of the same layout.
+inline Value to(Value a, DType t) {
+  if (a.dtype() == t) return a;
+  const GradEdge e = edge(a);
+  Value r = pointwise("_to_copy", t, std::move(a));
+  differentiable(r, "ToCopyBackward0", {e}, [from = e.dtype](Gradients& g) { g.out[0] = to(std::move(g.in[0]), from); });
+  return r;
+}
+/// tensor.contiguous(): the same tensor where it is, else a row-major copy.
+inline Value clone_contiguous(Value a) {
+  Builder& b = a.builder();
+  const TensorId r = b.result(a.dtype(), a.shape(), "clone");
+  const Bytes n = data_bytes(a);
+  const GradEdge e = edge(a);
+  Value copy = emit1(b, "clone", MemoryOp{.read = n, .written = n, .dtype = a.dtype()}, r, {}, a);
+  differentiable(copy, "CloneBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
+  return copy;
+}
+inline Value contiguous(Value a) { return is_contiguous(a) ? a : clone_contiguous(std::move(a)); }
+/// Kernels of a copy within a type: a contiguous source into a contiguous target goes by cudaMemcpyAsync
+/// (aten/src/ATen/native/cuda/Copy.cu, copy_device_to_device).
+inline int copy_kernels(const Value& source) { return is_contiguous(source) ? 0 : pieces(data_bytes(source)); }
+/// tensor.clone(): a copy of the same layout.
+inline Value clone(Value a) {
+  Builder& b = a.builder();
+  const Bytes n = data_bytes(a);
+  const TensorId r = b.result(a.dtype(), a.shape(), strides_like(a.tensor(), a.shape()), "clone");
+  const GradEdge e = edge(a);
+  const MemoryOp op{.read = n, .written = n, .dtype = a.dtype(), .kernels = copy_kernels(a)};
+  Value copy = emit1(b, "clone", op, r, {}, a);
+  differentiable(copy, "CloneBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
+  return copy;
+}
+
+/// a /= b; what the gradient of b needs of a is copied first.
+inline Value div_(Value a, Value b) {
+  const GradEdge ea = edge(a), eb = edge(b);
+  Value before;
+  if (eb) {
+    NoGrad copy(a.builder());
+    before = clone(a);
+  }
+  const Value sb = saved(b, ea || eb);
+  Value r = pointwise_("div_.Tensor", std::move(a), std::move(b));
+  differentiable(r, "DivBackward0", {ea, eb}, [before, sb](Gradients& g) { div_backward(g, before, sb); });
+  return r;
+}
+
+}  // namespace vlmest::eager

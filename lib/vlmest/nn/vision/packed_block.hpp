@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/repeat.hpp>
+#include <vlmest/nn/mlp.hpp>
+#include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/vision/packed_attention.hpp>
+
+/// The layers of the towers over packed patches (Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4V). `NormLayer` is LayerNorm or
+/// RmsNorm, `FeedForward` Mlp or GatedMlp.
+namespace vlmest {
+
+template <class NormLayer, class FeedForward>
+struct PackedBlock {
+  ScopeId scope = 0;
+  NormLayer norm1, norm2;
+  PackedAttention attention;
+  FeedForward mlp;
+};
+
+/// modeling_qwen2_vl.py, Qwen2VLVisionBlock.forward, and the blocks of the same name of its relatives; normed inputs
+/// are arguments and live as long as the call.
+template <class NormLayer, class FeedForward>
+Value forward(Context& c, const PackedBlock<NormLayer, FeedForward>& b, Value arg, std::int64_t heads,
+              const CosSin& positions, const Segments& segments) {
+  Value x = std::move(arg);
+  InScope in(c.b, b.scope);
+  {
+    Value normed = forward(c, b.norm1, x);
+    Value y = forward(c, b.attention, normed, heads, positions, segments);
+    normed.reset();
+    x = eager::add(x, std::move(y));
+  }
+  Value normed = forward(c, b.norm2, x);
+  Value y = forward(c, b.mlp, normed);
+  normed.reset();
+  x = eager::add(x, std::move(y));
+  return x;
+}
+
+/// Runs blocks one after the other; equal ones are recorded once and copied. `kind` sets those apart that run in
+/// different segments.
+class PackedStack {
+ public:
+  PackedStack(Context& c, std::int64_t heads, const CosSin& positions)
+      : c_(c), repeat_(c.b), heads_(heads), positions_(positions) {}
+
+  template <class Block>
+  Value operator()(const Block& b, const Value& x, const Segments& segments, int kind = 0) {
+    return repeat_({kind, b.scope, b.norm1.weight}, x, {},
+                   [&](const Value& h) { return forward(c_, b, h, heads_, positions_, segments); });
+  }
+
+ private:
+  Context& c_;
+  LayerRepeater repeat_;
+  std::int64_t heads_;
+  const CosSin& positions_;
+};
+
+}  // namespace vlmest

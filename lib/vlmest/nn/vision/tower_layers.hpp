@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/repeat.hpp>
+#include <vlmest/nn/block.hpp>
+#include <vlmest/nn/vision/tower_io.hpp>
+
+namespace vlmest {
+
+/// The layers of a tower over square tiles, each followed by what a description adds behind it; `leading` tokens stand
+/// ahead of the patches. Appends the input and every layer's result to out.hidden_states where they are asked for.
+/// first_parameter(layer) is the first that the layer declared.
+template <class Layer, class Run>
+Value run_layers(Context& c, const std::vector<Layer>& layers, const Value& input, std::int64_t leading,
+                 bool keep_hidden_states, TowerOutput& out, Run&& run) {
+  if (keep_hidden_states) out.hidden_states.push_back(input);
+  Value x = input;
+  LayerRepeater repeat(c.b);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const Layer& l = layers[i];
+    x = repeat({0, l.scope, first_parameter(l)}, x, {}, [&](const Value& h) { return run(l, h); });
+    x = insert_after_layer(c, i, std::move(x), leading);
+    if (keep_hidden_states) out.hidden_states.push_back(x);
+  }
+  return x;
+}
+
+}  // namespace vlmest

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model description or config.json, and an estimate of it under a plan that is chosen by the input's bytes.
+#include "target.hpp"
+
+#include <vlmest/json/model.hpp>
+#include <vlmest/report/estimate.hpp>
+
+namespace {
+
+using namespace vlmest;
+
+Device device() {
+  return {.name = "fuzz", .sm = 90, .multiprocessors = 132, .memory_bytes = Bytes(std::int64_t{80} << 30),
+          .usable_bytes = Bytes(std::int64_t{79} << 30), .dram = {3e12}, .l2 = Bytes(50 << 20), .host_link = {5e10},
+          .peaks = {{6e13}, {4e14}, {8e14}, {8e14}, {16e14}, {16e14}}, .launch = {5e-6}, .kernel_floor = {1e-6}};
+}
+
+Plan plan(fuzz::Choices& choose) {
+  Plan p;
+  p.batch = 1 + static_cast<std::int64_t>(choose.of(3));
+  p.images = static_cast<std::int64_t>(choose.of(4));
+  if (choose.of(2) == 0) {
+    p.image_height = 1 + static_cast<std::int64_t>(choose.of(1500));
+    p.image_width = 1 + static_cast<std::int64_t>(choose.of(1500));
+  }
+  p.text = static_cast<std::int64_t>(choose.of(300));
+  p.new_tokens = static_cast<std::int64_t>(choose.of(300));
+  if (choose.of(64) == 0) p.batch = std::int64_t{1} << choose.of(40);
+  if (choose.of(64) == 0) p.image_height = p.image_width = std::int64_t{1} << choose.of(24);
+  if (choose.of(64) == 0) p.seq = std::int64_t{1} << choose.of(40);
+  p.dtype = choose.of(2) == 0 ? DType::bf16 : choose.of(2) == 0 ? DType::fp16 : DType::fp32;
+  p.attention = static_cast<AttentionKind>(choose.of(3));
+  p.profile = static_cast<Profile>(choose.of(2));
+  p.logits = static_cast<Logits>(choose.of(2));
+  p.optimizer = static_cast<Optimizer>(choose.of(6));
+  return p;
+}
+
+void check(const Estimate& e) {
+  using fuzz::require;
+  const InferenceEstimate& r = e.inference;
+  require(e.params.total() > Elements{}, "a model without parameters");
+  require(r.weights > Bytes{} && r.weights <= r.prefill.memory.peak, "weights above the peak");
+  require(r.peak == std::max(r.prefill.memory.peak, r.decode.memory.peak), "the peak is no phase's");
+  require(r.peak <= r.decode.memory.reserved, "more allocated than reserved");
+  Bytes sum{};
+  for (const auto& t : r.tensors) sum += t.bytes;
+  require(sum == r.peak, "the tensors of the peak do not add up to it");
+  require(r.prefill.work.flops >= r.prefill.work.flops_causal && r.decode.work.flops > Flops{}, "FLOPs");
+  require(r.prefill.gpu.value > 0 && r.prefill.wall >= r.prefill.gpu && std::isfinite(r.prefill.wall.value), "time");
+  Elements rows{};
+  for (const auto& row : e.layers) rows += row.params;
+  require(rows == e.params.total(), "the rows' parameters do not add up");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static Estimator estimator;
+  const std::string_view input = fuzz::text(data, size);
+  fuzz::Choices choose(input);
+  try {
+    const Vlm vlm = json::parse_model(input, "input");
+    check(estimator(vlm, plan(choose), device()));
+  } catch (const Error& e) {
+    fuzz::require_readable(e);
+  }
+  return 0;
+}
