@@ -25,9 +25,9 @@ Plan plan(fuzz::Choices& choose) {
   }
   p.text = static_cast<std::int64_t>(choose.of(300));
   p.new_tokens = static_cast<std::int64_t>(choose.of(300));
-  if (choose.of(64) == 0) p.batch = std::int64_t{1} << choose.of(40);
-  if (choose.of(64) == 0) p.image_height = p.image_width = std::int64_t{1} << choose.of(24);
-  if (choose.of(64) == 0) p.seq = std::int64_t{1} << choose.of(40);
+  if (choose.of(1024) == 0) p.batch = std::int64_t{1} << choose.of(40);
+  if (choose.of(1024) == 0) p.image_height = p.image_width = std::int64_t{1} << choose.of(24);
+  if (choose.of(1024) == 0) p.seq = std::int64_t{1} << choose.of(40);
   p.dtype = choose.of(2) == 0 ? DType::bf16 : choose.of(2) == 0 ? DType::fp16 : DType::fp32;
   p.attention = static_cast<AttentionKind>(choose.of(3));
   p.profile = static_cast<Profile>(choose.of(2));

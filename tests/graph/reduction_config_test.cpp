@@ -38,6 +38,34 @@ TEST(Reduction, ScratchOfVectors) {
 
 TEST(Reduction, ManyOutputsNeedNone) { EXPECT_EQ(total(2704, 196, 8), Bytes(0)); }
 
+Bytes total(const Shape& shape, const Shape& strides, std::initializer_list<int> dims) {
+  std::array<bool, Shape::max_rank> reduced{};
+  for (int d : dims) reduced[static_cast<std::size_t>(d)] = true;
+  const eager::ReductionScratch s = eager::reduction_scratch(Tensor{.shape = shape, .strides = strides, .dtype = DType::fp32}, reduced, 4);
+  return s.partial + s.semaphores;
+}
+Bytes total(const Shape& shape, std::initializer_list<int> dims) { return total(shape, contiguous_strides(shape), dims); }
+
+// Requested bytes of torch 2.11 on an H200: means over rows or columns of an optimizer, of pooled features that lie with
+// their channels first.
+TEST(Reduction, ScratchOfRowsAndColumns) {
+  EXPECT_EQ(total({49155, 2048}, {0}), Bytes(138412096));
+  EXPECT_EQ(total({4304, 1152}, {0}), Bytes(40108068));
+  EXPECT_EQ(total({2048, 2048}, {0}), Bytes(33554496));
+  EXPECT_EQ(total({2048, 2048}, {1}), Bytes(0));
+  EXPECT_EQ(total({2, 356, 2560}, {2}), Bytes(0));
+  EXPECT_EQ(total({2, 256, 1152}, {1152 * 256, 1, 256}, {2}), Bytes(4718608));
+  EXPECT_EQ(total({4, 256, 1152}, {1152 * 256, 1, 256}, {2}), Bytes(9437216));
+}
+
+TEST(Reduction, NeighbouringDimensionsAreOne) {
+  EXPECT_EQ(total({16, 269, 2048}, {0, 1}), total({16 * 269, 2048}, {0}));
+  EXPECT_EQ(total({49155, 1, 2048}, {0}), Bytes(138412096));
+  EXPECT_EQ(total({64, 32, 2048}, {2048 * 32, 2048, 1}, {0, 1}), total({2048, 2048}, {0}));
+  // With a gap between them they are two, but what is allocated depends on their product alone.
+  EXPECT_EQ(total({64, 32, 2048}, {2048 * 40, 2048, 1}, {0, 1}), total({2048, 2048}, {0}));
+}
+
 TEST(Reduction, FewerMultiprocessorsSplitLess) {
   const eager::Reduction r{.outputs = 34, .inputs = 3 * 364 * 364};
   EXPECT_LT(eager::reduction_scratch(r, 8, 40).partial, eager::reduction_scratch(r, 8).partial);

@@ -21,6 +21,13 @@ TEST(GroupedMatmul, ItsArithmeticIsNotCountedButKnown) {
   EXPECT_EQ(cost(Op(o)).uncounted, flops(macs(Matmul{.m = 13888, .n = 1536, .k = 2048})));
 }
 
+TEST(GroupedMatmul, TheGradientOfTheMatricesWritesAllOfThem) {
+  const Cost c = cost(GroupedMatmul{.rows = 24, .n = 8, .k = 32, .groups = 4, .active = 3, .per_group = true});
+  EXPECT_EQ(c.read, Bytes(2 * 24 * (8 + 32)));
+  EXPECT_EQ(c.written, Bytes(2 * 4 * 8 * 32));
+  EXPECT_EQ(c.uncounted, flops(Macs(24 * 8 * 32)));
+}
+
 TEST(GroupedMatmul, OverflowThrows) {
   const std::int64_t big = std::int64_t{1} << 31;
   EXPECT_THROW(cost(GroupedMatmul{.rows = big, .n = big, .k = big}), Overflow);

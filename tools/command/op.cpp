@@ -28,7 +28,7 @@ int op(const Options& o) {
   auto out = nlohmann::ordered_json::array();
   Table t{.head = {"op", "time", "FLOPs", "read", "written", "output", "workspace", "intensity", "bound"}, .rows = {}};
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const json::SingleOp s = json::read_op(list[i], where + "[" + std::to_string(i) + "]");
+    const json::SingleOp s = json::read_op(list[i], where + "[" + std::to_string(i) + "]", device.sm);
     const Cost c = cost(s.op);
     const Work w = work(c, device);
     auto entry = nlohmann::ordered_json::object();

@@ -21,6 +21,9 @@ std::string verdict(const Reported& r) {
   const Bytes usable = r.device.usable_bytes;
   const std::string where = fmt::format("peak {} in {}", show(e.peak), e.decode_is_peak ? "decode" : "prefill");
   if (e.fits) return fmt::format("fits: {}, {} of {} left on {}", where, show(usable - e.peak), show(usable), r.device.name);
+  if (e.peak <= usable)
+    return fmt::format("does not fit: {} is within the {} of {}, but the allocator cannot place it: {} would be reserved, gaps included",
+                       where, show(usable), r.device.name, show(e.decode.memory.reserved));
   return fmt::format("does not fit: {}, {} more than the {} of {}", where, show(e.peak - usable), show(usable), r.device.name);
 }
 

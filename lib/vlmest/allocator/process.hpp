@@ -34,13 +34,14 @@ class Process {
   /// (those that building the model drops again go), then the inputs.
   void load() {
     const auto all = timeline_.storages();
-    const NodeId begin = g_.phases.empty() ? static_cast<NodeId>(g_.nodes.size()) : g_.phases.front().first;
+    begin_ = g_.phases.empty() ? static_cast<NodeId>(g_.nodes.size()) : g_.phases.front().first;
     const auto model = [](const Storage& s) { return s.role == Role::weight || s.role == Role::buffer; };
-    for (; next_ < all.size() && all[next_].born <= begin && model(all[next_]); ++next_) allocate(next_);
+    for (; next_ < all.size() && all[next_].born <= begin_ && model(all[next_]); ++next_) allocate(next_);
     for (std::size_t i = 0; i < next_; ++i)
-      if (all[i].dies != none && all[i].dies <= begin) free(i);
+      if (all[i].dies != none && all[i].dies <= begin_) free(i);
     weights_ = allocator_.allocated();
-    for (; next_ < all.size() && all[next_].born <= begin && outside(all[next_]); ++next_) allocate(next_);
+    for (; next_ < all.size() && all[next_].born <= begin_ && outside(all[next_]); ++next_) allocate(next_);
+    loaded_ = next_;
   }
 
   /// Runs a phase, and what precedes it: caches that are put in place for it.
@@ -78,10 +79,10 @@ class Process {
   }
 
   /// Drops everything that the phase made and still holds, so that it can run again: its result and its caches. Their
-  /// sizes stay readable. A buffer that the phase replaced is there again: its successor of the same size takes its part.
+  /// sizes stay readable.
   void drop() {
     for (std::size_t i = next_; i < end_; ++i) free(i);
-    for (const std::size_t i : replaced_) allocate(i);
+    restore();
   }
   /// Keeps what the phase made; later phases go on from there.
   void keep() { next_ = end_; }
@@ -97,6 +98,7 @@ class Process {
     for (std::size_t i = to; i < end_; ++i)
       if (timeline_.storages()[i].role != Role::optimizer_state) free(i);
     next_ = to;
+    restore();
   }
 
   /// Bytes that a storage (an index into the timeline's) really occupies, its unsplit remainder included.
@@ -119,8 +121,12 @@ class Process {
   /// Does nothing where the storage is not held.
   void free(std::size_t i) { allocator_.free(std::exchange(blocks_[i], {})); }
   void release(NodeId n) {
-    for (const auto i : timeline_.frees(n))
-      if (timeline_.storage(i).role != Role::input) free(static_cast<std::size_t>(i));  // the caller holds inputs
+    for (const auto i : timeline_.frees(n)) free(static_cast<std::size_t>(i));
+  }
+  /// A buffer that a phase replaced (Qwen2-VL's rope_deltas) is there again: its successor has its size.
+  void restore() {
+    for (std::size_t i = 0; i < loaded_; ++i)
+      if (const Storage& s = timeline_.storages()[i]; s.dies != none && s.dies > begin_) allocate(i);
   }
   /// What dies before the phase's first node goes, what is put in place for the phase comes.
   void enter(const Phase& p, std::size_t& next) {
@@ -155,7 +161,8 @@ class Process {
   std::vector<Block> blocks_;
   std::vector<Bytes> sizes_;
   std::vector<Block> scratch_;
-  std::size_t next_ = 0, end_ = 0;
+  std::size_t next_ = 0, end_ = 0, loaded_ = 0;
+  NodeId begin_ = 0;  ///< of the first phase
   Bytes libraries_{}, weights_{};
   int sm_;
   bool have_cublas_ = false, have_lt_ = false;

@@ -11,10 +11,11 @@ namespace vlmest {
 /// - adamw: two moments; the step count lives on the host (torch/optim/adamw.py, _init_group).
 /// - adamw_fused: two moments and an fp32 step count.
 /// - adamw_8bit: two moments of one byte an element with an fp32 scale for every 256 of them; parameters of fewer than
-///   4,096 elements keep two fp32 moments (bitsandbytes, optim/optimizer.py, init_state).
+///   4,096 elements keep two fp32 moments (bitsandbytes, optim/optimizer.py, init_state). The two code books that all
+///   parameters share, 2 KiB, are left out.
 /// - sgd: nothing; sgd_momentum: one buffer.
-/// - adafactor: a row and a column of the last two dimensions, or one vector, in fp32 (transformers/optimization.py,
-///   Adafactor.step).
+/// - adafactor: a row and a column of the last two dimensions, or one vector, and the root mean square, in fp32
+///   (transformers/optimization.py, Adafactor.step).
 inline Bytes optimizer_bytes(Optimizer o, const Tensor& p) {
   const Elements n = p.storage;
   const Bytes own = size_of(n, p.dtype);
@@ -27,9 +28,10 @@ inline Bytes optimizer_bytes(Optimizer o, const Tensor& p) {
     case Optimizer::sgd: return Bytes{};
     case Optimizer::sgd_momentum: return own;
     case Optimizer::adafactor: {
-      if (p.shape.rank() < 2) return size_of(n, DType::fp32);
+      const Elements rms{1};
+      if (p.shape.rank() < 2) return size_of(n + rms, DType::fp32);
       const Elements rows{n.value() / p.shape[-1]}, columns{n.value() / p.shape[-2]};
-      return size_of(rows + columns, DType::fp32);
+      return size_of(rows + columns + rms, DType::fp32);
     }
   }
   return Bytes{};

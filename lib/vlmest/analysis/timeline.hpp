@@ -12,7 +12,7 @@ namespace vlmest {
 struct Storage {
   TensorId tensor = none;
   NodeId born = 0;
-  NodeId dies = none;  ///< none: lives to the end
+  NodeId dies = none;  ///< none: lives to the end, as inputs do, which the caller goes on holding
   ScopeId scope = 0;
   Bytes bytes{};  ///< as requested from the allocator
   Role role = Role::activation;
@@ -31,8 +31,9 @@ class Timeline {
     for (std::size_t i = 0; i < g.tensors.size(); ++i) {
       const Tensor& t = g.tensors[i];
       if (t.alias_of != none) continue;
-      storages_.push_back({static_cast<TensorId>(i), t.born, t.dies, t.scope, requested_bytes(t), t.role});
-      if (t.dies != none) ++first_[static_cast<std::size_t>(t.dies) + 1];
+      const NodeId dies = t.role == Role::input ? none : t.dies;
+      storages_.push_back({static_cast<TensorId>(i), t.born, dies, t.scope, requested_bytes(t), t.role});
+      if (dies != none) ++first_[static_cast<std::size_t>(dies) + 1];
     }
     for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
     freed_.resize(static_cast<std::size_t>(first_.back()));

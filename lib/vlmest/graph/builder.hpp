@@ -3,76 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include <vlmest/graph/graph.hpp>
+#include <vlmest/graph/tape.hpp>
 
 namespace vlmest {
-
-class Builder;
-
-/// A reference to a tensor that is being used, as a Python variable is: while any Value of a storage exists, the
-/// storage is alive, and it is freed at the point of the build where the last one goes. Copying takes a further
-/// reference; moving hands it on; reset() is `del`.
-class Value {
- public:
-  Value() = default;
-  inline Value(Builder& b, TensorId id);
-  inline Value(const Value& o);
-  Value(Value&& o) noexcept : b_(std::exchange(o.b_, nullptr)), id_(std::exchange(o.id_, none)) {}
-  Value& operator=(const Value& o) { Value t(o); swap(t); return *this; }
-  Value& operator=(Value&& o) noexcept { Value t(std::move(o)); swap(t); return *this; }
-  ~Value() { reset(); }
-
-  inline void reset();
-  explicit operator bool() const { return b_ != nullptr; }
-  Builder& builder() const { return *b_; }
-  TensorId id() const { return id_; }
-  inline const Tensor& tensor() const;
-  const Shape& shape() const { return tensor().shape; }
-  std::int64_t size(int dim) const { return tensor().shape[dim]; }
-  DType dtype() const { return tensor().dtype; }
-
- private:
-  friend class Builder;
-  void swap(Value& o) noexcept { std::swap(b_, o.b_); std::swap(id_, o.id_); }
-  Builder* b_ = nullptr;
-  TensorId id_ = none;
-};
-
-/// Where the gradient of a tensor flows to: the recorded call that made it, or a parameter that collects it. Shape and
-/// type are the tensor's, to which a gradient is summed and cast before it is handed on.
-struct GradEdge {
-  std::int32_t call = none;   ///< none: nowhere
-  std::int32_t output = 0;    ///< which result of that call
-  TensorId parameter = none;
-  Shape shape;
-  DType dtype = DType::bf16;
-  explicit operator bool() const { return call != none || parameter != none; }
-};
-
-/// One call of a backward function: gradients of the results come in (an empty Value where none flows), gradients of
-/// the inputs go out.
-struct Gradients {
-  std::vector<Value> in;
-  std::vector<Value> out;
-  std::vector<bool> wanted;
-  bool wants(std::size_t i) const { return wanted[i]; }
-};
-
-/// A differentiable call of the forward pass, with what it saved captured in `run` (torch autograd's Node).
-struct GradCall {
-  const char* name = "";
-  ScopeId scope = 0;
-  std::int32_t outputs = 1;
-  std::int32_t holders = 0;  ///< results and later calls that need it
-  std::vector<GradEdge> inputs;
-  std::function<void(Gradients&)> run;
-};
 
 /// Records a forward pass as it would run: tensors with their owners, nodes in order, scopes. Holds the graph under
 /// construction and the reference counts of its storages.
@@ -175,6 +113,8 @@ class Builder {
   }
 
   // ---- autograd
+  /// How many Values hold exactly this tensor; those of views of it do not count.
+  std::int32_t holders(TensorId id) const { return static_cast<std::size_t>(id) < handles_.size() ? handles_[static_cast<std::size_t>(id)] : 0; }
   bool grad_enabled() const { return grad_enabled_; }
   void enable_grad(bool on) {
     grad_enabled_ = on;
@@ -231,7 +171,7 @@ class Builder {
   // ---- for copying recorded layers (graph/repeat.hpp)
   std::int32_t references(TensorId id) const { return refs_[static_cast<std::size_t>(graph.owner(id))]; }
   void references_resize() { refs_.resize(graph.tensors.size(), 0); }
-  /// Points v at another tensor; its old storage dies at node `dies`, or, where that is none, with its other holders.
+  /// Points v at another tensor, or at none; its old storage dies at node `dies`, or, where that is none, with its other holders.
   inline void rebind(Value& v, TensorId to, NodeId dies);
 
  private:
@@ -332,7 +272,7 @@ inline void Builder::rebind(Value& v, TensorId to, NodeId dies) {
     graph.tensors[old].dies = dies;
     v.b_ = nullptr;
   }
-  v = Value(*this, to);
+  v = to == none ? Value{} : Value(*this, to);
 }
 inline const Tensor& Value::tensor() const { return b_->graph.tensor(id_); }
 

@@ -156,7 +156,8 @@ class LayerRepeater {
     for (std::int32_t i = t.begin.scratch; i < t.end.scratch; ++i) g.scratch.push_back(g.scratch[static_cast<std::size_t>(i)]);
 
     for (std::size_t i = 0; i < state.size(); ++i)
-      if (t.after[i] != t.before[i]) b_.rebind(*state[i], shift(t.after[i]), t.old_dies[i] == none ? none : t.old_dies[i] + dn);
+      if (t.after[i] != t.before[i])
+        b_.rebind(*state[i], t.after[i] == none ? none : shift(t.after[i]), t.old_dies[i] == none ? none : t.old_dies[i] + dn);
     return Value(b_, shift(t.y));
   }
 

@@ -46,9 +46,7 @@ inline SingleOp sdpa(const Reader& r) {
   o.kv_len = size(r, "kv_len", o.q_len);
   o.v_dim = size(r, "v_dim", o.head_dim);
   if (o.heads % o.kv_heads != 0) r.fail("kv_heads", "does not divide the query heads", "heads must be a multiple of kv_heads");
-  o.backend = choose_backend({.op = o, .enable_gqa = o.heads != o.kv_heads});
-  const Cost c = cost(o);
-  return {o, c.read, c.written, {}};
+  return {o, {}, {}, {}};  // sizes and backend follow the device: on_device()
 }
 
 inline SingleOp fft(const Reader& r, Fft::Kind kind, int rank, bool inverse) {
@@ -119,8 +117,23 @@ inline constexpr std::array known{
 
 }  // namespace single_op
 
-/// One entry of an op list. Throws Error for an unknown op, naming the known ones.
-inline SingleOp read_op(const nlohmann::json& document, const std::string& where) {
+namespace single_op {
+
+/// Attention runs on the backend that torch chooses on a device.
+inline void on_device(SingleOp& s, int compute_capability) {
+  auto* const o = std::get_if<Attention>(&s.op);
+  if (!o) return;
+  o->backend = choose_backend({.op = *o, .sm = compute_capability, .enable_gqa = o->heads != o->kv_heads});
+  const Cost c = cost(*o);
+  s.inputs = c.read;
+  s.outputs = c.written;
+}
+
+}  // namespace single_op
+
+/// One entry of an op list as it runs on a device of that compute capability (10 * major + minor). Throws Error for an
+/// unknown op, naming the known ones.
+inline SingleOp read_op(const nlohmann::json& document, const std::string& where, int compute_capability = 90) {
   const Reader r(document, where);
   const std::string op = r.string("op", "");
   std::string names;
@@ -128,6 +141,7 @@ inline SingleOp read_op(const nlohmann::json& document, const std::string& where
     names += (names.empty() ? "" : ", ") + std::string(e.name);
     if (e.name != op) continue;
     SingleOp s = e.read(r);
+    single_op::on_device(s, compute_capability);
     const auto rounded = [](Bytes b) { return b == Bytes{} ? b : allocator::round_size(allocator::AllocatorConfig{}, b); };
     s.peak = rounded(s.inputs) + rounded(s.outputs) + rounded(cost(s.op).workspace);
     return s;

@@ -9,9 +9,12 @@
 namespace vlmest {
 
 /// Builds one optimizer step in the steady state into c.b.graph: parameters, inputs and labels, then the phases
-/// "forward", "backward" and "step". Optimizer states are tensors of their own role, born before the first phase.
+/// "forward", "backward" and "step", of a model in training mode. Optimizer states are tensors of their own role, born before the first phase.
 template <class Family>
-void build_training(Context& c, const Family& family, const Sequences& s) {
+void build_training(Context& asked, const Family& family, const Sequences& s) {
+  Plan plan = asked.plan;
+  plan.dropout = true;  // model.train()
+  Context c{asked.b, plan, asked.blocks};
   auto model = make_model(c, family);
   const auto parameters = static_cast<TensorId>(c.b.graph.tensors.size());
   for (TensorId t = 0; t < parameters; ++t) {
@@ -43,9 +46,8 @@ void build_training(Context& c, const Family& family, const Sequences& s) {
   for (TensorId t : parameter_order(c.b.graph, parameters))
     if (static_cast<std::size_t>(t) < gradients.by_tensor.size() && gradients.by_tensor[static_cast<std::size_t>(t)])
       trained.push_back({t, make_states(c.b, c.plan.optimizer, t)});
-  adamw_step(c.b, trained);
+  optimizer_step(c.b, plan.optimizer, trained, gradients);
   c.b.end_phase();
-  c.labels = nullptr;
 }
 inline void build_training(Context& c, const Vlm& vlm, const Sequences& s) {
   std::visit([&](const auto& family) { build_training(c, family, s); }, vlm.family);

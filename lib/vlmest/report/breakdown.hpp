@@ -84,8 +84,8 @@ inline std::vector<LayerRow> breakdown(const Graph& g, const Timeline& timeline,
     r.activations = std::max(r.activations, now);
     r.prefill += of_ops[static_cast<std::size_t>(node.op)];
     if (const auto* scores = std::get_if<Softmax>(&g.op(node))) {
-      const Cost c = cost(*scores);
-      r.attention = std::max(r.attention, c.read + c.written);
+      const Elements size{checked_mul(scores->rows, scores->width)};
+      r.attention = std::max(r.attention, size_of(size, scores->in) + size_of(size, scores->out));
     }
   }
   for (const auto& [scope, bytes] : fft_buffers(g)) row(scope).fft = std::max(row(scope).fft, bytes);

@@ -75,7 +75,7 @@ class Estimator {
     timeline_.assign(g);
     const std::vector<Work> of_ops = op_works(g, device);
     inference(e.inference, g, timeline_, of_ops, kv, device);
-    e.inference.fits = e.inference.peak <= device.usable_bytes;
+    e.inference.fits = fits(e.inference, g, timeline_, device);
     states(e.training, g, plan);
     std::vector<CacheBytes> kept;
     for (const auto& k : caches.prefill) {
@@ -101,18 +101,12 @@ class Estimator {
   static void inference(InferenceEstimate& r, const Graph& g, const Timeline& timeline, std::span<const Work> of_ops,
                         std::int64_t kv, const Device& device) {
     allocator::Process process(g, timeline, device.sm);
-    process.load();
+    run(r, g, process);
     r.weights = process.weights();
     const Phase& prefill = g.phases[0];
     const Phase& decode = g.phases[1];
-    // The first call warms the allocator and the libraries up; the second is what runs from then on.
-    process.run(prefill);
-    process.drop();
-    r.prefill.memory = process.run(prefill);
-    process.keep();
     for (const auto& s : timeline.storages())
       if (s.role == Role::input && s.born <= prefill.first) r.inputs += s.bytes;
-    r.decode.memory = process.run(decode);
     r.decode.kv_len = kv;
     r.decode.work = work(g, decode.first, decode.last, of_ops);
     time(r.decode, device);
@@ -121,6 +115,35 @@ class Estimator {
     const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;
     r.peak = top.memory.peak;
     list(r, timeline, process, top.memory);
+  }
+
+  /// The first call warms the allocator and the libraries up; the second is what runs from then on, and decode follows.
+  static void run(InferenceEstimate& r, const Graph& g, allocator::Process& process) {
+    process.load();
+    process.run(g.phases[0]);
+    process.drop();
+    r.prefill.memory = process.run(g.phases[0]);
+    process.keep();
+    r.decode.memory = process.run(g.phases[1]);
+  }
+
+  /// Whether it runs in the device's memory. Where what is reserved would not, the allocator gives its cache back and
+  /// tries again, so the phases are replayed within that memory; what is reserved then is what the device shows.
+  static bool fits(InferenceEstimate& r, const Graph& g, const Timeline& timeline, const Device& device) {
+    if (r.peak > device.usable_bytes) return false;
+    if (r.decode.memory.reserved <= device.usable_bytes) return true;
+    allocator::AllocatorConfig config;
+    config.capacity = device.usable_bytes;
+    allocator::Process process(g, timeline, device.sm, config);
+    InferenceEstimate within;
+    try {
+      run(within, g, process);
+    } catch (const allocator::OutOfMemory&) {
+      return false;
+    }
+    r.prefill.memory.reserved = within.prefill.memory.reserved;
+    r.decode.memory.reserved = within.decode.memory.reserved;
+    return true;
   }
 
   /// Everything alive at the peak, sorted by bytes.

@@ -106,26 +106,28 @@ class BackwardEngine {
   }
 
   /// InputBuffer::add: the first gradient moves into the buffer, a further one is added, in place where the buffer alone
-  /// holds the first and nothing observes, and stays in the list of the call's results until all of them are handed on.
+  /// holds the first and its storage and nothing observes, and stays in the list of the call's results until all of them
+  /// are handed on. A view's storage is also held by its base, which it keeps, in a backward too (input_buffer.cpp,
+  /// can_accumulate_inplace; ADInplaceOrView).
   void add_to(Value& sum, Value& gradient) {
     if (!gradient) return;
     if (!sum) {
       sum = std::move(gradient);
       return;
     }
-    const bool alone = b_.references(sum.id()) == 1 && !b_.observed;
+    const bool alone = b_.references(sum.id()) == 1 && b_.graph.tensor(sum.id()).alias_of == none && !b_.observed;
     Value first = std::move(sum);
     sum = alone ? eager::add_(std::move(first), gradient) : eager::add(std::move(first), gradient);
   }
 
-  /// torch/csrc/autograd/functions/accumulate_grad.h: the first gradient is kept as it is, unless something else holds
-  /// it or its layout differs from the parameter's (then it is copied into that layout, utils/grad_layout_contract.h);
-  /// further ones are added in place.
+  /// torch/csrc/autograd/functions/accumulate_grad.h: the first gradient is kept as it is, a view with all of its
+  /// storage, unless something else holds this very tensor or its layout differs from the parameter's (then it is copied
+  /// into that layout, utils/grad_layout_contract.h); further ones are added in place.
   void accumulate(TensorId parameter, Value gradient) {
     if (!gradient) return;
     Value& kept = gradients_.of(parameter);
     if (kept) kept = eager::add_(std::move(kept), std::move(gradient));
-    else if (b_.references(gradient.id()) == 1 && eager::is_contiguous(gradient)) kept = std::move(gradient);
+    else if (b_.holders(gradient.id()) == 1 && eager::is_contiguous(gradient)) kept = std::move(gradient);
     else {
       Value laid_out = eager::empty(b_, "new_empty_strided", gradient.shape(), gradient.dtype());
       kept = eager::copy_(std::move(laid_out), std::move(gradient));

@@ -2,73 +2,129 @@
 #pragma once
 
 #include <vlmest/plan/plan.hpp>
-#include <vlmest/transform/backward.hpp>
+#include <vlmest/transform/adafactor.hpp>
+#include <vlmest/transform/foreach.hpp>
 
 namespace vlmest {
 
-/// One trained parameter: its tensor and the states that the optimizer keeps for it.
-struct TrainedParameter {
-  TensorId weight = none;
-  std::vector<TensorId> states;
-};
-
-
-/// The states that the first step makes for a parameter, in the order in which the optimizer allocates them; sizes as in
+/// The states that the first step makes for a parameter, in the order in which the optimizer allocates them; sizes as
 /// analysis/optimizer_states.hpp says.
 inline std::vector<TensorId> make_states(Builder& b, Optimizer o, TensorId parameter) {
   const Shape shape = b.graph.tensor(parameter).shape;
   const DType t = b.graph.tensor(parameter).dtype;
   const Elements n = numel(shape);
-  const auto state = [&](const char* name, DType type, const Shape& s) { return b.persistent(name, Role::optimizer_state, type, s); };
+  const auto state = [&](const char* name, DType type, const Shape& s) {
+    return b.persistent(name, Role::optimizer_state, type, s);
+  };
   switch (o) {
     case Optimizer::adamw: return {state("exp_avg", t, shape), state("exp_avg_sq", t, shape)};
-    case Optimizer::adamw_fused: return {state("step", DType::fp32, Shape{}), state("exp_avg", t, shape), state("exp_avg_sq", t, shape)};
+    case Optimizer::adamw_fused:
+      return {state("step", DType::fp32, Shape{}), state("exp_avg", t, shape), state("exp_avg_sq", t, shape)};
     case Optimizer::adamw_8bit: {
       if (n < Elements(4096)) return {state("state1", DType::fp32, shape), state("state2", DType::fp32, shape)};
       const Shape blocks{(n.value() + 255) / 256};
-      return {state("state1", DType::uint8, shape), state("absmax1", DType::fp32, blocks), state("state2", DType::uint8, shape),
-              state("absmax2", DType::fp32, blocks)};
+      return {state("state1", DType::uint8, shape), state("state2", DType::uint8, shape),
+              state("absmax1", DType::fp32, blocks), state("absmax2", DType::fp32, blocks)};
     }
     case Optimizer::sgd: return {};
     case Optimizer::sgd_momentum: return {state("momentum_buffer", t, shape)};
     case Optimizer::adafactor: {
-      if (shape.rank() < 2) return {state("exp_avg_sq", DType::fp32, shape)};
+      if (shape.rank() < 2) return {state("exp_avg_sq", DType::fp32, shape), state("RMS", DType::fp32, Shape{})};
       Shape row = shape, column = shape;
       row.erase(row.rank() - 1);
       column.erase(column.rank() - 2);
-      return {state("exp_avg_sq_row", DType::fp32, row), state("exp_avg_sq_col", DType::fp32, column)};
+      return {state("exp_avg_sq_row", DType::fp32, row), state("exp_avg_sq_col", DType::fp32, column),
+              state("RMS", DType::fp32, Shape{})};
     }
   }
   return {};
 }
 
-/// A foreach op over all parameters: one node that reads and writes `moved` bytes, with fresh results where `results`.
-inline void foreach_op(Builder& b, const char* name, Bytes moved, std::span<const TensorId> results = {}) {
-  b.emit(name, MemoryOp{.read = moved, .written = moved, .kernels = 1}, {}, results);
+inline TensorList tensor_list(const Builder& b, std::span<const TrainedParameter> parameters) {
+  TensorList r;
+  r.sizes.reserve(parameters.size());
+  for (const auto& p : parameters) {
+    const Tensor& t = b.graph.tensor(p.weight);
+    r.sizes.push_back(t.storage);
+    r.bytes += requested_bytes(t);
+  }
+  return r;
 }
 
-/// torch/optim/adam.py, _multi_tensor_adam with decoupled weight decay (AdamW's default): every step works on all
+/// torch/optim/adam.py, _multi_tensor_adam with decoupled weight decay (AdamW's default): every op works on all
 /// parameters at once, so the square roots of all second moments are alive together.
-inline void adamw_step(Builder& b, const std::vector<TrainedParameter>& parameters) {
-  Bytes size{};
-  for (const auto& p : parameters) size += requested_bytes(b.graph.tensor(p.weight));
-  foreach_op(b, "_foreach_mul_.Scalar", size);
-  foreach_op(b, "_foreach_lerp_.Scalar", size);
-  foreach_op(b, "_foreach_mul_.Scalar", size);
-  foreach_op(b, "_foreach_addcmul_.Scalar", size);
+inline void adamw_step(Builder& b, std::span<const TrainedParameter> parameters) {
+  const TensorList l = tensor_list(b, parameters);
+  foreach_op(b, "_foreach_mul_.Scalar", l, 1, 1, 1);
+  foreach_op(b, "_foreach_lerp_.Scalar", l, 2, 1, 2);
+  foreach_op(b, "_foreach_mul_.Scalar", l, 1, 1, 1);
+  foreach_op(b, "_foreach_addcmul_.Scalar", l, 2, 1, 3);
   std::vector<TensorId> roots;
+  roots.reserve(parameters.size());
   for (const auto& p : parameters) {
-    const Tensor& w = b.graph.tensor(p.weight);
-    const Shape s = w.shape;
-    const DType t = w.dtype;
+    const Shape s = b.graph.tensor(p.weight).shape;
+    const DType t = b.graph.tensor(p.weight).dtype;
     roots.push_back(b.result(t, s, "square root of the second moment"));
   }
-  foreach_op(b, "_foreach_sqrt", size, roots);
+  foreach_op(b, "_foreach_sqrt", l, 1, 1, 2, false, roots);
   std::vector<Value> held;
+  held.reserve(roots.size());
   for (TensorId r : roots) held.emplace_back(b, r);
-  foreach_op(b, "_foreach_div_.ScalarList", size);
-  foreach_op(b, "_foreach_add_.Scalar", size);
-  foreach_op(b, "_foreach_addcdiv_.ScalarList", size);
+  foreach_op(b, "_foreach_div_.ScalarList", l, 1, 1, 1, true);
+  foreach_op(b, "_foreach_add_.Scalar", l, 1, 1, 1);
+  foreach_op(b, "_foreach_addcdiv_.ScalarList", l, 3, 1, 3, true);
+}
+
+/// torch/optim/adam.py, _fused_adam: the step counts, then one op that reads parameters, gradients and moments and
+/// writes all but the gradients.
+inline void adamw_fused_step(Builder& b, std::span<const TrainedParameter> parameters) {
+  const TensorList l = tensor_list(b, parameters);
+  const TensorList counts{std::vector<Elements>(parameters.size(), Elements(1)),
+                          size_of(Elements(static_cast<std::int64_t>(parameters.size())), DType::fp32)};
+  foreach_op(b, "_foreach_add_.Scalar", counts, 1, 1, 1);
+  foreach_op(b, "_fused_adamw_", l, 4, 3, 4);
+}
+
+/// bitsandbytes, optim/optimizer.py, Optimizer2State.update_step: one kernel for each parameter, in blocks of 256
+/// elements with a scale of their own, or in fp32 for small ones.
+inline void adamw_8bit_step(Builder& b, std::span<const TrainedParameter> parameters) {
+  for (const auto& p : parameters) {
+    const Bytes weight = requested_bytes(b.graph.tensor(p.weight));
+    Bytes states{};
+    std::vector<TensorId> in{p.weight};
+    for (TensorId s : p.states) {
+      states += requested_bytes(b.graph.tensor(s));
+      in.push_back(s);
+    }
+    const bool blocks = b.graph.tensor(p.states.front()).dtype == DType::uint8;
+    const std::array<TensorId, 1> out{p.weight};
+    b.emit(blocks ? "optimizer_update_8bit_blockwise" : "optimizer_update_32bit",
+           MemoryOp{.read = weight * 2 + states, .written = weight + states}, in, out);
+  }
+}
+
+/// torch/optim/sgd.py, _multi_tensor_sgd without weight decay.
+inline void sgd_step(Builder& b, std::span<const TrainedParameter> parameters, bool momentum) {
+  const TensorList l = tensor_list(b, parameters);
+  if (momentum) {
+    foreach_op(b, "_foreach_mul_.Scalar", l, 1, 1, 1);
+    foreach_op(b, "_foreach_add_.List", l, 2, 1, 2);
+  }
+  foreach_op(b, "_foreach_add_.List", l, 2, 1, 2);
+}
+
+/// One step of the optimizer over all trained parameters.
+inline void optimizer_step(Builder& b, Optimizer o, std::span<const TrainedParameter> parameters,
+                           ParameterGradients& gradients) {
+  if (parameters.empty()) return;
+  switch (o) {
+    case Optimizer::adamw: return adamw_step(b, parameters);
+    case Optimizer::adamw_fused: return adamw_fused_step(b, parameters);
+    case Optimizer::adamw_8bit: return adamw_8bit_step(b, parameters);
+    case Optimizer::sgd: return sgd_step(b, parameters, false);
+    case Optimizer::sgd_momentum: return sgd_step(b, parameters, true);
+    case Optimizer::adafactor: return adafactor_step(b, parameters, gradients);
+  }
 }
 
 }  // namespace vlmest

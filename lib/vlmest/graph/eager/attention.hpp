@@ -16,6 +16,8 @@ struct SdpaDevice {
 inline void cudnn_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
                                      const Value& out, const Value& lse, const Value& seed, const Value& offset);  // gradient.hpp
 
+inline void flash_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& out,
+                                     const Value& lse, const Value& state);
 inline void efficient_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
                                          const Value& out, const Value& lse);
 
@@ -86,9 +88,22 @@ inline Value flash_backend(const Attention& asked, Value q, Value k, Value v, in
   const Bytes lse_accum = n > 1 ? lse * n : Bytes{}, out_accum = n > 1 ? lse * n * wide : Bytes{};
   const TensorId out = sequence_major(b, op.dtype, op.batch, op.heads, op.q_len, padded);
   const std::array<TensorId, 3> ins{q.id(), k.id(), v.id()};
-  const std::array<TensorId, 1> outs{out};
-  b.emit("_scaled_dot_product_flash_attention", op, ins, outs, {lse, lse_accum, out_accum, Bytes(16), Bytes(8)});
-  return slice(Value(b, out), 3, 0, d);
+  const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
+  if (!(eq || ek || ev)) {
+    const std::array<TensorId, 1> outs{out};
+    b.emit("_scaled_dot_product_flash_attention", op, ins, outs, {lse, lse_accum, out_accum, Bytes(16), Bytes(8)});
+    return slice(Value(b, out), 3, 0, d);
+  }
+  const std::array<TensorId, 4> outs{out, b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
+                                     b.result(DType::int64, {2}, "rng_state"), b.result(DType::int64, Shape{}, "philox_offset")};
+  b.emit("_scaled_dot_product_flash_attention", op, ins, outs, {lse_accum, out_accum});
+  Value r(b, out);
+  const Value sums(b, outs[1]), state(b, outs[2]), offset(b, outs[3]);
+  differentiable(r, "ScaledDotProductFlashAttentionBackward0", {eq, ek, ev},
+                 [op, q, k, v, kept = saved_result(r, true), sums, state, offset](Gradients& g) {
+                   flash_attention_backward(op, g, q, k, v, kept, sums, state);
+                 });
+  return slice(std::move(r), 3, 0, d);
 }
 
 /// Memory-efficient: a mask whose rows do not start at multiples of eight elements is copied with padded rows; heads of
@@ -120,6 +135,15 @@ inline Value efficient_attention(const Attention& op, Value q, Value k, Value v,
   return r;
 }
 
+/// a times a number of C++, aten mul.Scalar.
+inline Value scale(Value a) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  Value r = pointwise("mul.Scalar", t, std::move(a));
+  differentiable(r, "MulBackward1", {e}, [t](Gradients& g) { g.out[0] = pointwise("mul.Scalar", t, g.in[0]); });
+  return r;
+}
+
 /// Math: everything in fp32, keys and values repeated for their groups (attention.cpp,
 /// _scaled_dot_product_attention_math).
 inline Value math_attention(const Attention& op, Value q, Value k, Value v, Value mask) {
@@ -127,7 +151,7 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
   const DType t = op.dtype;
   q = to(std::move(q), DType::fp32);
   Value keys = to(std::move(k), DType::fp32), values = to(std::move(v), DType::fp32);
-  q = unary("mul.Scalar", std::move(q));
+  q = scale(std::move(q));
   if (op.causal) {
     Value triangle = fill(b, "ones", {op.q_len, op.kv_len}, DType::boolean);
     triangle = unary("tril", std::move(triangle));
@@ -141,7 +165,7 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
     repeat_heads(keys);
     repeat_heads(values);
   }
-  Value scaled = unary("mul.Scalar", transpose(keys, 2, 3));
+  Value scaled = scale(transpose(keys, 2, 3));
   Value scores = matmul(q, std::move(scaled));
   if (mask) scores = add_(std::move(scores), mask);
   Value probs = safe_softmax(std::move(scores));

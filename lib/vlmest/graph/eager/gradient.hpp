@@ -12,24 +12,17 @@ inline Value sum_to(Value gradient, const Shape& shape) {
   if (gradient.shape() == shape) return gradient;
   Shape kept = gradient.shape();
   const int lead = kept.rank() - shape.rank();
-  bool reduces = false, last = false;
-  std::int64_t inputs = 1;
+  std::array<bool, Shape::max_rank> reduced{};
+  bool reduces = false;
   for (int i = 0; i < kept.rank(); ++i)
     if (i < lead || (shape[i - lead] == 1 && kept[i] != 1)) {
-      inputs = checked_mul(inputs, kept[i]);
       kept[i] = 1;
-      reduces = true;
-      last = i == kept.rank() - 1;
+      reduces = reduced[static_cast<std::size_t>(i)] = true;
     }
   Value r = gradient;
   if (reduces) {
-    // As a matrix whose rows or columns are added up.
-    const std::int64_t outputs = numel(kept).value();
     const DType t = gradient.dtype();
-    const Shape flat = last ? Shape{outputs, inputs} : Shape{inputs, outputs};
-    const Tensor matrix{.shape = flat, .strides = contiguous_strides(flat), .dtype = t};
-    const ReductionScratch split = reduction_scratch(matrix, last ? 1 : 0, is_half(t) ? 4 : bits(t) / 8);
-    r = reduce("sum.dim_IntList", t, kept, gradient, {}, 1, split);
+    r = reduce("sum.dim_IntList", t, kept, gradient, {}, 1, reduction_scratch(gradient.tensor(), reduced, is_half(t) ? 4 : bits(t) / 8));
   }
   gradient.reset();
   return lead > 0 ? view(std::move(r), shape) : r;
@@ -212,19 +205,44 @@ inline void cudnn_attention_backward(const Attention& op, Gradients& g, const Va
   }
 }
 
-/// Scratch of the memory-efficient kernel's backward: a row sum for each query, and for every block of queries (128 where
-/// heads have more than 64 channels, else 64) and 64 channels the fp32 sum of dq with a lock and a counter; half types
-/// with more than 128 channels also sum dk and dv there (aten/src/ATen/native/transformers/cuda/mem_eff_attention/
-/// kernel_backward.h, workspace_size; the fp32 ones agree with recorded peaks).
+/// Flash: the row sums and an fp32 accumulator of dq in blocks of 128 queries and 32 channels are scratch, and for grouped
+/// queries dk and dv of every query head (aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd;
+/// agrees with recorded allocations).
+inline void flash_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& out,
+                                     const Value& lse, const Value& state) {
+  Builder& b = q.builder();
+  const auto like = [&](const Value& x, const char* name) { return b.result(op.dtype, x.shape(), strides_like(x.tensor(), x.shape()), name); };
+  const TensorId dq = like(q, "dq"), dk = like(k, "dk"), dv = like(v, "dv");
+  const std::array<TensorId, 3> outs{dq, dk, dv};
+  const std::array<TensorId, 7> ins{g.in[0].id(), q.id(), k.id(), v.id(), out.id(), lse.id(), state.id()};
+  const std::int64_t rows = checked_mul(checked_mul(op.batch, op.heads), round_up(op.q_len, 128));
+  const Bytes sums = size_of(Elements(rows), DType::fp32);
+  const std::int64_t keys = checked_mul(checked_mul(op.batch, op.heads), checked_mul(op.kv_len, op.head_dim));
+  const Bytes expanded = op.heads == op.kv_heads ? Bytes{} : size_of(Elements(keys), op.dtype);
+  b.emit("_scaled_dot_product_flash_attention_backward", AttentionBackward{op}, ins, outs, {sums, sums * round_up(op.head_dim, 32), expanded, expanded});
+  for (std::size_t i = 0; i < 3; ++i) {
+    Value gradient(b, outs[i]);
+    if (g.wants(i)) g.out[i] = std::move(gradient);
+  }
+}
+
+/// Scratch of the memory-efficient kernel's backward: a row sum for each query, and for every tile of queries and
+/// channels the fp32 sum of dq with a lock and a counter; half types with more than 128 channels also sum dk and dv there
+/// (aten/src/ATen/native/transformers/cuda/mem_eff_attention/kernel_backward.h, workspace_size). fp32 first makes the row
+/// sums from a product of gradient and result (attention_backward.cu). Agrees with recorded allocations.
 constexpr Bytes efficient_backward_scratch(const Attention& o) {
-  const std::int64_t heads = checked_mul(o.batch, o.heads), block = o.head_dim > 64 ? 128 : 64;
-  const std::int64_t blocks = checked_mul(round_up(o.q_len, block) / block, round_up(o.head_dim, 64) / 64);
-  const bool registers = is_half(o.dtype) && o.head_dim <= 128;
-  Bytes r = size_of(Elements(checked_mul(heads, o.q_len)), DType::fp32);
-  if (!is_half(o.dtype) || !registers) r += Bytes(checked_mul(checked_mul(heads, blocks), 16 + block * 64 * 4));
-  if (is_half(o.dtype) && !registers)
-    r += size_of(Elements(checked_mul(checked_mul(heads, round_up(o.kv_len, 64)), round_up(o.head_dim, block) + round_up(o.v_dim, block))), DType::fp32);
-  return r;
+  const bool half = is_half(o.dtype);
+  const std::int64_t heads = checked_mul(o.batch, o.heads), queries = o.head_dim > 64 ? 128 : 64;
+  const std::int64_t channels = half && o.head_dim > 64 && o.head_dim <= 128 ? 128 : 64;
+  const std::int64_t tiles = checked_mul(round_up(o.q_len, queries) / queries, round_up(o.head_dim, channels) / channels);
+  const Bytes sums = size_of(Elements(checked_mul(heads, o.q_len)), DType::fp32);
+  Bytes kernel = sums + Bytes(checked_mul(checked_mul(heads, tiles), 16 + queries * channels * 4));
+  if (half && o.head_dim > 128) {
+    const std::int64_t width = round_up(o.head_dim, queries) + round_up(o.v_dim, queries);
+    kernel += size_of(Elements(checked_mul(checked_mul(heads, round_up(o.kv_len, 64)), width)), DType::fp32);
+  }
+  const Bytes before = half ? Bytes{} : sums * (2 + o.v_dim);
+  return before > kernel ? before : kernel;
 }
 inline void efficient_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
                                          const Value& out, const Value& lse) {

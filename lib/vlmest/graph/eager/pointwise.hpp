@@ -10,10 +10,13 @@
 namespace vlmest::eager {
 
 /// Kernels of one: offsets are 32-bit, so that larger operands are halved until each piece's fit
-/// (TensorIterator.cpp, with_32bit_indexing).
+/// (TensorIterator.cpp, with_32bit_indexing). Throws Overflow where they cannot be counted.
 constexpr int pieces(Bytes largest) {
   int n = 1;
-  for (std::int64_t bytes = largest.value(); bytes > std::int64_t{1} << 31; bytes -= bytes / 2) n *= 2;
+  for (std::int64_t bytes = largest.value(); bytes > std::int64_t{1} << 31; bytes -= bytes / 2) {
+    if (n > INT32_MAX / 2) throw Overflow{};
+    n *= 2;
+  }
   return n;
 }
 
@@ -182,7 +185,13 @@ inline Value div_scalar(Value a) {
   differentiable(r, "DivBackward0", {e}, [t](Gradients& g) { g.out[0] = pointwise("div.Tensor", t, g.in[0]); });
   return r;
 }
-inline Value add_(Value self, Value b) { return pointwise_("add_.Tensor", std::move(self), std::move(b)); }
+/// a += b, where b needs no gradient.
+inline Value add_(Value a, Value b) {
+  const GradEdge e = edge(a);
+  Value r = pointwise_("add_.Tensor", std::move(a), std::move(b));
+  differentiable(r, "AddBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
+  return r;
+}
 inline Value mul_(Value self, Value b) { return pointwise_("mul_.Tensor", std::move(self), std::move(b)); }
 
 /// How the derivative of a function of one operand is computed.
@@ -225,6 +234,14 @@ inline Value neg(Value a) {
   differentiable(r, "NegBackward0", {e}, [](Gradients& g) { g.out[0] = neg(std::move(g.in[0])); });
   return r;
 }
+/// number - a.
+inline Value rsub_scalar(Value a) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  Value r = pointwise("rsub.Scalar", t, std::move(a));
+  differentiable(r, "RsubBackward1", {e}, [](Gradients& g) { g.out[0] = neg(std::move(g.in[0])); });
+  return r;
+}
 inline Value cos(Value a) { return unary("cos", std::move(a)); }
 inline Value sin(Value a) { return unary("sin", std::move(a)); }
 /// -grad / 2 * result^3.
@@ -257,9 +274,22 @@ inline Value pow_scalar(Value a) {
 /// Comparisons and logic give booleans.
 inline Value compare(const char* name, Value a, Value b) { return pointwise(name, DType::boolean, std::move(a), std::move(b)); }
 inline Value compare_scalar(const char* name, Value a) { return pointwise(name, DType::boolean, std::move(a)); }
+inline Value fill(Builder& b, const char* name, const Shape& s, DType t);  // data.hpp
+/// The gradient goes where its operand was taken from; a zero on the device fills the rest.
 inline Value where(Value condition, Value a, Value b) {
   const DType t = promote(a, b);
-  return pointwise("where.self", t, std::move(condition), std::move(a), std::move(b));
+  const GradEdge ea = edge(a), eb = edge(b);
+  const Value chosen = saved(condition, ea || eb);
+  Value r = pointwise("where.self", t, std::move(condition), std::move(a), std::move(b));
+  differentiable(r, "WhereBackward0", {ea, eb}, [chosen](Gradients& g) {
+    const auto part = [&](bool first) {
+      Value zero = fill(chosen.builder(), "scalar_tensor", Shape{}, g.in[0].dtype());
+      return first ? where(chosen, g.in[0], std::move(zero)) : where(chosen, std::move(zero), g.in[0]);
+    };
+    if (g.wants(1)) g.out[1] = part(false);
+    if (g.wants(0)) g.out[0] = part(true);
+  });
+  return r;
 }
 
 }  // namespace vlmest::eager

@@ -98,8 +98,13 @@ inline Value safe_softmax(Value a) {
   const std::int64_t width = a.size(-1), rows = width == 0 ? 0 : numel(a.shape()).value() / width;
   const DType t = a.dtype();
   const TensorId r = b.result(t, a.shape(), "_safe_softmax");
-  return emit1(b, "_safe_softmax", Softmax{.rows = rows, .width = width, .in = t, .out = t, .safe = true}, r,
-               {size_of(Elements(rows * width), DType::boolean), size_of(Elements(rows), DType::boolean), size_of(Elements(1), t)}, a);
+  const GradEdge e = edge(a);
+  Value y = emit1(b, "_safe_softmax", Softmax{.rows = rows, .width = width, .in = t, .out = t, .safe = true}, r,
+                  {size_of(Elements(rows * width), DType::boolean), size_of(Elements(rows), DType::boolean), size_of(Elements(1), t)}, a);
+  differentiable(y, "SafeSoftmaxBackward0", {e}, [s = saved_result(y, static_cast<bool>(e)), t](Gradients& g) {
+    g.out[0] = softmax_backward(t, g.in[0], s);
+  });
+  return y;
 }
 
 inline void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, const Value& weight, const Value& mean, const Value& rstd);  // gradient.hpp

@@ -50,8 +50,9 @@ inline Value sum(Value a, int dim, bool keepdim) {
   const Shape s = reduced(a.shape(), dim, keepdim);
   const Bytes cast = a.dtype() == DType::boolean ? size_of(numel(a.shape()), DType::int64) : Bytes{};
   const DType t = a.dtype() == DType::boolean ? DType::int64 : a.dtype();
+  const ReductionScratch split = reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8);
   const GradEdge e = edge(a);
-  Value r = reduce("sum.dim_IntList", t, s, std::move(a), cast, cast > Bytes{} ? 2 : 1);
+  Value r = reduce("sum.dim_IntList", t, s, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);
   differentiable(r, "SumBackward1", {e}, [whole = e.shape, dim, keepdim](Gradients& g) {
     g.out[0] = expand(keepdim ? g.in[0] : unsqueeze(g.in[0], dim), whole);
   });

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <utility>
 
 #include <vlmest/graph/eager/view.hpp>
 
@@ -63,27 +65,90 @@ constexpr ReductionScratch reduction_scratch(const Reduction& r, std::int64_t el
           .semaphores = Bytes(checked_mul(4, grid))};
 }
 
-/// Reducing `dim` of t into a row-major result.
-inline ReductionScratch reduction_scratch(const Tensor& t, int dim, std::int64_t element) {
-  dim = wrap(dim, t.shape.rank());
-  Reduction r{.inputs = t.shape[dim]};
-  int first = -1;  // the innermost dimension of the result
-  for (int i = 0; i < t.shape.rank(); ++i) {
-    if (i == dim) continue;
-    r.outputs = checked_mul(r.outputs, t.shape[i]);
-    if (t.shape[i] != 1) first = i;
+/// The dimensions of a reduction as TensorIterator sees them, innermost first: reduced ones first, then by stride;
+/// neighbours that continue each other are one (aten/src/ATen/TensorIterator.cpp, reorder_dimensions and
+/// coalesce_dimensions). The result is row-major with the reduced dimensions kept at size 1.
+struct ReductionDims {
+  struct Dim {
+    std::int64_t size, in, out;  ///< strides in elements; `out` is 0 where it is reduced
+  };
+  std::array<Dim, Shape::max_rank> dims{};
+  int count = 0;
+};
+inline ReductionDims reduction_dims(const Tensor& t, const std::array<bool, Shape::max_rank>& reduced) {
+  ReductionDims r;
+  std::int64_t step = 1;
+  for (int i = t.shape.rank() - 1; i >= 0; --i) {
+    const bool gone = reduced[static_cast<std::size_t>(i)];
+    r.dims[static_cast<std::size_t>(r.count++)] = {t.shape[i], t.strides[i], gone ? 0 : step};
+    if (!gone) step = checked_mul(step, t.shape[i]);
   }
-  r.fastest = first < 0 || r.inputs == 1 || t.strides[dim] < t.strides[first];
-  if (!r.fastest) {
-    r.output_vec = 4;
-    auto fits = [&](std::int64_t n) {
-      while (n % r.output_vec != 0) r.output_vec /= 2;
-    };
-    fits(t.shape[first]);
-    for (int i = 0; i < t.shape.rank(); ++i)
-      if (i != first && t.shape[i] != 1) fits(t.strides[i]);
+  // 1: x comes after y, -1: before, 0: either.
+  const auto compare = [](const ReductionDims::Dim& x, const ReductionDims::Dim& y) {
+    if ((x.out == 0) != (y.out == 0)) return y.out == 0 ? 1 : -1;
+    for (const auto& [a, b] : {std::pair(x.out, y.out), std::pair(x.in, y.in)}) {
+      if (a == 0 || b == 0) continue;
+      if (a != b) return a > b ? 1 : -1;
+      if (x.size > y.size) return 1;
+    }
+    return 0;
+  };
+  for (int i = 1; i < r.count; ++i)
+    for (int at = i, j = i - 1; j >= 0; --j) {
+      auto& x = r.dims[static_cast<std::size_t>(j)];
+      auto& y = r.dims[static_cast<std::size_t>(at)];
+      const int c = compare(x, y);
+      if (c < 0) break;
+      if (c > 0) {
+        std::swap(x, y);
+        at = j;
+      }
+    }
+  if (r.count == 0) return r;
+  int last = 0;
+  for (int i = 1; i < r.count; ++i) {
+    auto& x = r.dims[static_cast<std::size_t>(last)];
+    const auto& y = r.dims[static_cast<std::size_t>(i)];
+    if (x.size == 1 || y.size == 1 || (x.size * x.in == y.in && x.size * x.out == y.out)) {
+      const std::int64_t n = checked_mul(x.size, y.size);
+      if (x.size == 1) x = y;
+      x.size = n;
+    } else {
+      r.dims[static_cast<std::size_t>(++last)] = y;
+    }
   }
+  r.count = last + 1;
+  return r;
+}
+
+/// Reducing the marked dimensions of t.
+inline ReductionScratch reduction_scratch(const Tensor& t, const std::array<bool, Shape::max_rank>& reduced, std::int64_t element) {
+  const ReductionDims d = reduction_dims(t, reduced);
+  Reduction r;
+  int gone = 0;  // the innermost dimensions
+  for (int i = 0; i < d.count; ++i) {
+    const auto& x = d.dims[static_cast<std::size_t>(i)];
+    if (x.out == 0) ++gone;
+    (x.out == 0 ? r.inputs : r.outputs) = checked_mul(x.out == 0 ? r.inputs : r.outputs, x.size);
+  }
+  const auto at = [&](int i) -> const ReductionDims::Dim& { return d.dims[static_cast<std::size_t>(i)]; };
+  if (gone == d.count || at(0).in < at(gone).in) return reduction_scratch(r, element);
+  r.fastest = false;
+  if (at(gone).in != 1) return reduction_scratch(r, element);
+  r.output_vec = 4;
+  const auto fits = [&](std::int64_t n) {
+    while (n % r.output_vec != 0) r.output_vec /= 2;
+  };
+  fits(at(gone).size);
+  for (int i = 0; i < d.count; ++i)
+    if (i != gone) fits(at(i).in);
   return reduction_scratch(r, element);
+}
+/// Reducing one dimension.
+inline ReductionScratch reduction_scratch(const Tensor& t, int dim, std::int64_t element) {
+  std::array<bool, Shape::max_rank> reduced{};
+  reduced[static_cast<std::size_t>(wrap(dim, t.shape.rank()))] = true;
+  return reduction_scratch(t, reduced, element);
 }
 
 /// Reducing everything to one value.

@@ -144,20 +144,18 @@ inline Value slice(Value v, int dim, std::int64_t begin, std::int64_t end, std::
   Shape s = v.shape(), t = v.tensor().strides;
   dim = wrap(dim, s.rank());
   const std::int64_t n = s[dim];
+  // Indexing with a range that is the whole dimension makes no view (aten/src/ATen/TensorIndexing.h, applySlice).
+  if (begin == 0 && end >= n && step == 1) return v;
   if (begin < 0) begin += n;
   if (end < 0) end += n;
   end = std::clamp(end, std::int64_t{0}, n);
   begin = std::clamp(begin, std::int64_t{0}, end);
-  // Indexing with a range that is the whole dimension makes no view (torch/csrc/autograd/python_variable_indexing.cpp).
-  if (begin == 0 && end == n && step == 1) return v;
   s[dim] = (end - begin + step - 1) / step;
   t[dim] *= step;
   Value r = v.builder().view(v, s, t);
-  // What takes everything is an alias (torch/csrc/autograd/python_variable_indexing.cpp, applySlice).
-  const bool all = begin == 0 && end == n && step == 1;
   if (const GradEdge e = edge(v))
-    differentiable(r, "SliceBackward0", {e}, [whole = e.shape, dim, begin, end, step, all](Gradients& g) {
-      g.out[0] = all ? std::move(g.in[0]) : slice_backward(std::move(g.in[0]), whole, dim, begin, end, step);
+    differentiable(r, "SliceBackward0", {e}, [whole = e.shape, dim, begin, end, step](Gradients& g) {
+      g.out[0] = slice_backward(std::move(g.in[0]), whole, dim, begin, end, step);
     });
   v.reset();
   return r;

@@ -26,10 +26,10 @@ struct NoProjector {};
 /// Families keep their projector's config as `projector`, or overload this.
 template <class Family>
 auto make_projector(Context& c, const Family& g) {
-  if constexpr (requires { g.projector; })
-    return make_projector(c, g.projector);
-  else
+  if constexpr (Family::assembly.projector == nullptr)
     return NoProjector{};
+  else
+    return make_projector(c, g.projector);
 }
 
 /// The modules of a family.

@@ -3,6 +3,7 @@
 
 #include <vlmest/nn/decoder/opt.hpp>
 #include <vlmest/nn/family/scatter.hpp>
+#include <vlmest/nn/loss.hpp>
 #include <vlmest/nn/qformer.hpp>
 #include <vlmest/nn/sequence.hpp>
 #include <vlmest/nn/vision/blip2.hpp>
@@ -126,7 +127,10 @@ inline Value prefill(Context& c, const Blip2Model& m, const Blip2Inputs& in, con
   Value embeds = embed(c, m.language, in.text.ids);
   Value mask = unsqueeze(compare_scalar("eq.Scalar", in.text.ids), -1);
   embeds = masked_scatter(embeds, mask, image.features);
-  return forward(c, m, embeds, in.text.mask, c.plan.logits, cache);
+  Value logits = forward(c, m, embeds, in.text.mask, c.labels ? Logits::all : c.plan.logits, cache);
+  if (!c.labels) return logits;
+  const Value labelled = slice(logits, 1, -c.labels->size(1), logits.size(1));
+  return causal_lm_loss(c, labelled, *c.labels);
 }
 
 /// One token over the cache: generate() hands over to the language model alone.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/decoder/mllama.hpp>
+#include <vlmest/nn/loss.hpp>
 #include <vlmest/nn/sequence.hpp>
 #include <vlmest/nn/vision/mllama_tiles.hpp>
 
@@ -131,6 +132,7 @@ inline Value mllama_forward(Context& c, const MllamaModel& m, const TextInputs& 
     }
     hidden = forward(c, m.language, text.ids, text.mask, cross, cache);
   }
+  if (c.labels) return head_output(c, m.head, hidden);
   return forward(c, m.head, kept_positions(hidden, logits));
 }
 

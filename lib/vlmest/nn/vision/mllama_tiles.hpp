@@ -58,7 +58,7 @@ inline Value mllama_positions(Context& c, const MllamaVisionTower& t, const Valu
   if (c.fused()) {
     positions = Value(c.b, t.position_table);
   } else {
-    Value closed = pointwise("rsub.Scalar", c.dtype(), unary("tanh", gate));
+    Value closed = rsub_scalar(unary("tanh", gate));
     positions = mul(std::move(closed), Value(c.b, t.position_table));
     x = add(x, view(positions, {1, 1, g.tile_tokens(), g.hidden}));
   }
@@ -81,7 +81,7 @@ inline Value mllama_tile_mask(Context& c, Value arg, std::int64_t tokens, std::i
   mask = repeat(mask, {1, 1, tokens, 1});
   // Without padding the slice [-0:] is everything.
   pointwise_("fill_.Tensor", slice(mask, 2, padding == 0 ? 0 : tokens - padding, tokens));
-  mask = pointwise("rsub.Scalar", c.dtype(), mask);
+  mask = rsub_scalar(mask);
   mask = view(mask, {n, tiles * tokens, 1});
   Value outer = matmul(mask, transpose(mask, -1, -2));
   mask = mul_scalar(std::move(outer));
@@ -100,7 +100,17 @@ inline Value pad_tokens(Context& c, Value x, std::int64_t padding) {
                     .written = padding > 0 ? n + data_bytes(x) : n,
                     .dtype = x.dtype(),
                     .kernels = padding > 0 ? 2 : 0};
-  return emit1(c.b, "constant_pad_nd", op, r, {}, x);
+  const GradEdge e = edge(x);
+  Value padded = emit1(c.b, "constant_pad_nd", op, r, {}, x);
+  // constant_pad_nd_backward pads by less than nothing: the part that was there is copied.
+  differentiable(padded, "ConstantPadNdBackward0", {e}, [from = e.shape](Gradients& g) {
+    const DType t = g.in[0].dtype();
+    Builder& b = g.in[0].builder();
+    const Bytes part = size_of(numel(from), t);
+    const TensorId cut = b.result(t, from, "constant_pad_nd");
+    g.out[0] = emit1(b, "constant_pad_nd", MemoryOp{.read = part, .written = part, .dtype = t}, cut, {}, g.in[0]);
+  });
+  return padded;
 }
 
 /// modeling_mllama.py, MllamaVisionModel.forward: [B, M, T, tile tokens, hidden * (1 + intermediate layers)].

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include <vlmest/graph/eager/routing.hpp>
+#include <vlmest/graph/eager/selection.hpp>
+#include <vlmest/transform/backward.hpp>
+
+namespace vlmest {
+namespace {
+
+using namespace eager;
+
+/// A graph in which `weight` collects a gradient.
+struct Tape {
+  Builder b;
+  Value weight;
+  explicit Tape(const Shape& s, DType t = DType::bf16) {
+    const TensorId w = b.persistent("weight", Role::weight, t, s);
+    b.require_grad(w);
+    b.enable_grad(true);
+    b.begin_phase("forward");
+    weight = Value(b, w);
+  }
+  Value input(const Shape& s, DType t) { return b.existing("input", Role::input, t, s); }
+  /// Runs the backward from `result` and returns the ops that it records.
+  std::vector<std::string> backward(Value result) {
+    const NodeId from = b.now();
+    Value seed = fill(b, "seed", result.shape(), result.dtype());
+    ParameterGradients gradients;
+    BackwardEngine(b, gradients).run(result, seed);
+    EXPECT_EQ(gradients.of(weight.id()).shape(), weight.shape());
+    std::vector<std::string> ops;
+    for (NodeId n = from + 1; n < b.now(); ++n) ops.emplace_back(b.graph.node(n).name);
+    return ops;
+  }
+  Bytes scratch_of(const char* op) const {
+    Bytes sum{};
+    for (const auto& n : b.graph.nodes)
+      if (std::string_view(n.name) == op)
+        for (auto s : b.graph.scratch_of(n)) sum += s;
+    return sum;
+  }
+};
+
+using Ops = std::vector<std::string>;
+
+// Peaks inside index_put with accumulation, recorded on sm_90 with torch 2.11.
+TEST(IndexGradient, SortsThePlacesOfARowIndex) {
+  Tape t({968, 2048});
+  EXPECT_EQ(t.backward(take_rows(t.weight, t.input({7744}, DType::int64))), (Ops{"new_zeros", "_index_put_impl_"}));
+  EXPECT_EQ(t.scratch_of("_index_put_impl_"), Bytes(378367));
+}
+TEST(IndexGradient, TakesOneBlockForFewPlacesFromTheHost) {
+  Tape t({768, 2048});
+  t.backward(host_index(t.weight, 768));
+  EXPECT_EQ(t.scratch_of("_index_put_impl_"), Bytes(24577));
+}
+TEST(IndexGradient, MakesLinearPlacesOutOfAMask) {
+  Tape t({2, 484, 2560});
+  t.b.observed = true;
+  EXPECT_EQ(t.backward(masked_index(t.weight, t.input({2, 484}, DType::boolean), 768)), (Ops{"new_zeros", "index_put"}));
+  EXPECT_EQ(t.scratch_of("index_put"), Bytes(30720));
+}
+TEST(IndexGradient, OfAnAssignmentIsZeroWhereItWrote) {
+  Tape t({2, 484, 2560});
+  const Value mask = t.input({2, 484}, DType::boolean);
+  Value x = clone(t.weight);
+  Value rows = masked_index(x, mask, 768);
+  x = masked_index_put_(std::move(x), mask, mul_scalar(std::move(rows)), 768);
+  EXPECT_EQ(t.backward(x), (Ops{"zeros", "index_put", "index.Tensor", "mul.Tensor", "new_zeros", "_index_put_impl_", "add_.Tensor"}));
+}
+
+// Peaks inside embedding_dense_backward, recorded likewise.
+TEST(EmbeddingGradient, SumsSegmentsOfManyRows) {
+  EXPECT_EQ(embedding_backward_workspace(3072, 2304, 1024, DType::bf16), Bytes{});
+  EXPECT_EQ(embedding_backward_workspace(12288, 2304, 1024, DType::bf16), Bytes(14827120));
+  EXPECT_EQ(embedding_backward_workspace(12288, 2304, 1152, DType::bf16), Bytes(16635504));
+  EXPECT_EQ(embedding_backward_workspace(24576, 2304, 1024, DType::bf16), Bytes(20165848));
+}
+
+TEST(Gradient, OfADivisionInPlaceKeepsWhatWasThere) {
+  Tape t({8, 4}, DType::fp32);
+  Value x = mul_scalar(t.weight);
+  Value total = sum(x, -1, true);
+  x = div_(std::move(x), std::move(total));
+  EXPECT_EQ(t.backward(std::move(x)), (Ops{"div.Tensor", "div.Tensor", "neg", "mul.Tensor", "div.Tensor", "sum.dim_IntList", "add_.Tensor", "mul.Tensor"}));
+}
+
+TEST(Gradient, OfAGroupedProductHasTheMatrixItsLayout) {
+  Tape t({4, 32, 16});
+  const Value rows = t.input({24, 16}, DType::bf16), offsets = t.input({4}, DType::int32);
+  EXPECT_EQ(t.backward(grouped_mm(rows, transpose(t.weight, 1, 2), offsets, 4, {})), (Ops{"_grouped_mm"}));
+}
+
+// A view keeps its base, so that the sum of two gradients goes to a fresh tensor where the first is a view.
+TEST(Gradient, IsAddedInPlaceUnlessItIsAView) {
+  Tape plain({8, 8});
+  Value negative = neg(plain.weight);
+  Value scaled = mul_scalar(plain.weight);
+  EXPECT_EQ(plain.backward(add(negative, scaled)), (Ops{"mul.Tensor", "neg", "add_.Tensor"}));
+  Tape viewed({8, 8});
+  Value a = neg(viewed.weight);
+  Value turned = transpose(mul_scalar(transpose(viewed.weight, 0, 1)), 0, 1);
+  EXPECT_EQ(viewed.backward(add(a, turned)), (Ops{"mul.Tensor", "neg", "add.Tensor"}));
+}
+
+}  // namespace
+}  // namespace vlmest
