@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/graph/eager/routing.hpp>
-#include <vlmest/graph/eager/selection.hpp>
+#include <vlmest/graph/eager.hpp>
 #include <vlmest/transform/backward.hpp>
 
 namespace vlmest {

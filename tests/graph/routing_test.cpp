@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <vlmest/graph/eager/routing.hpp>
+#include <vlmest/graph/eager.hpp>
 
 namespace vlmest {
 namespace {

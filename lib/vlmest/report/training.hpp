@@ -6,7 +6,7 @@
 
 #include <vlmest/allocator/process.hpp>
 #include <vlmest/analysis/work.hpp>
-#include <vlmest/nn/training.hpp>
+#include <vlmest/transform/training_step.hpp>
 #include <vlmest/report/live_tensor.hpp>
 
 namespace vlmest {

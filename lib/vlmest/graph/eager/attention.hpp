@@ -13,12 +13,12 @@ struct SdpaDevice {
   int multiprocessors = 132;
 };
 
-inline void cudnn_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
+void cudnn_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
                                      const Value& out, const Value& lse, const Value& seed, const Value& offset);  // gradient.hpp
 
-inline void flash_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& out,
+void flash_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& out,
                                      const Value& lse, const Value& state);
-inline void efficient_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
+void efficient_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
                                          const Value& out, const Value& lse);
 
 /// A boolean mask becomes an additive one of q's type in its own shape (attention.cpp, convert_boolean_attn_mask).

@@ -91,10 +91,11 @@ inline Value stack(std::span<Value> in, int dim) {
   return r;
 }
 
-inline Value embedding_dense_backward(Value gradient, Value rows, const Shape& table);  // gradient.hpp
-inline Value masked_fill(Value a, Value mask);
-inline Value index_backward(Value gradient, Value at, const Shape& whole, std::int64_t entries, Bytes found);
-inline Value masked_scatter_backward(Value gradient, Value mask, const Shape& source);
+// What derivatives call: gradient.hpp defines them.
+Value embedding_dense_backward(Value gradient, Value rows, const Shape& table);
+Value masked_fill(Value a, Value mask);
+Value index_backward(Value gradient, Value at, const Shape& whole, std::int64_t entries, Bytes found);
+Value masked_scatter_backward(Value gradient, Value mask, const Shape& source);
 
 /// Rows of a table by index: embedding, index_select along the first dimension.
 inline Value gather_rows(const char* name, Value table, Value index, Shape out) {
@@ -212,7 +213,7 @@ inline Value pad_last(Value a, std::int64_t before, std::int64_t after) {
   const TensorId r = b.result(t, s, "constant_pad_nd");
   return emit1(b, "constant_pad_nd", MemoryOp{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = kernels}, r, {}, a);
 }
-inline Value col2im(Value columns, const Shape& image);  // gradient.hpp
+Value col2im(Value columns, const Shape& image);  // gradient.hpp
 
 /// torch.nn.functional.unfold of x[N, C, H, W] by squares without overlap: [N, C side side, squares]. One kernel per
 /// image, after a copy where x is not contiguous (aten/src/ATen/native/cuda/Im2Col.cu, im2col_out_cuda_template).

@@ -274,7 +274,7 @@ inline Value pow_scalar(Value a) {
 /// Comparisons and logic give booleans.
 inline Value compare(const char* name, Value a, Value b) { return pointwise(name, DType::boolean, std::move(a), std::move(b)); }
 inline Value compare_scalar(const char* name, Value a) { return pointwise(name, DType::boolean, std::move(a)); }
-inline Value fill(Builder& b, const char* name, const Shape& s, DType t);  // data.hpp
+Value fill(Builder& b, const char* name, const Shape& s, DType t);  // data.hpp
 /// The gradient goes where its operand was taken from; a zero on the device fills the rest.
 inline Value where(Value condition, Value a, Value b) {
   const DType t = promote(a, b);

@@ -107,8 +107,8 @@ inline Value safe_softmax(Value a) {
   return y;
 }
 
-inline void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, const Value& weight, const Value& mean, const Value& rstd);  // gradient.hpp
-inline void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight, Bytes scratch);
+void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, const Value& weight, const Value& mean, const Value& rstd);  // gradient.hpp
+void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight, Bytes scratch);
 
 /// native_layer_norm over the last dimension. A non-contiguous input is first copied
 /// (aten/src/ATen/native/cuda/layer_norm_kernel.cu, layer_norm_cuda: expect_contiguous).

@@ -10,11 +10,12 @@
 /// Views: new sizes and strides over the same storage; nothing runs and nothing is allocated.
 namespace vlmest::eager {
 
-inline Value reshape(Value v, const Shape& shape);                     // data.hpp
-inline Value sum_to(Value gradient, const Shape& shape);                // gradient.hpp
-inline Value slice_backward(Value gradient, const Shape& whole, int dim, std::int64_t begin, std::int64_t end, std::int64_t step);
-inline Value select_backward(Value gradient, const Shape& whole, int dim, std::int64_t at);
-inline void join_gradients(const char* name, const std::vector<Value>& parts, const GradEdge& whole, int dim, bool stacked);
+// What derivatives call, and a reshape that copies: data.hpp and gradient.hpp define them, <vlmest/graph/eager.hpp> has all.
+Value reshape(Value v, const Shape& shape);
+Value sum_to(Value gradient, const Shape& shape);
+Value slice_backward(Value gradient, const Shape& whole, int dim, std::int64_t begin, std::int64_t end, std::int64_t step);
+Value select_backward(Value gradient, const Shape& whole, int dim, std::int64_t at);
+void join_gradients(const char* name, const std::vector<Value>& parts, const GradEdge& whole, int dim, bool stacked);
 
 inline int wrap(int dim, int rank) { return dim < 0 ? dim + rank : dim; }
 
