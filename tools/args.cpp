@@ -6,9 +6,8 @@
 #include <fstream>
 #include <map>
 
-#include <unistd.h>
-
 #include <fmt/core.h>
+#include <unistd.h>
 
 namespace vlmest::tool {
 namespace {
@@ -32,13 +31,18 @@ void Output::add_to(CLI::App& app) {
   app.add_option_function<std::string>(
          "--format",
          [this](const std::string& s) {
-           format = choice<Format>("--format", s, {{"text", Format::text}, {"json", Format::json}, {"markdown", Format::markdown}, {"csv", Format::csv}});
+           format = choice<Format>(
+               "--format", s,
+               {{"text", Format::text}, {"json", Format::json}, {"markdown", Format::markdown}, {"csv", Format::csv}});
          },
          "text, json, markdown or csv")
       ->type_name("FORMAT");
-  app.add_flag_callback("--json", [this] { format = Format::json; }, "short for --format json");
+  app.add_flag_callback(
+      "--json", [this] { format = Format::json; }, "short for --format json");
   app.add_option("--output", file, "write there instead of to standard output")->type_name("FILE");
-  app.add_option("--color", color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}))->type_name("WHEN");
+  app.add_option("--color", color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("WHEN");
 }
 
 bool Output::colored() const {
@@ -59,28 +63,50 @@ void Output::write(const std::string& text) const {
 }
 
 void EstimateArgs::add_to(CLI::App& app) {
-  app.add_option("--config", config, "a description, a config.json, a folder with one, or a shipped model's name")->type_name("FILE")->required();
+  app.add_option("--config", config, "a description, a config.json, a folder with one, or a shipped model's name")
+      ->type_name("FILE")
+      ->required();
   app.add_option("--device", device, "a shipped device or a file [h200-sxm]")->type_name("NAME|FILE");
-  app.add_option("--batch", plan.batch, "sequences per GPU [1]")->check(CLI::Range(std::int64_t{1}, most))->type_name("N");
-  app.add_option("--seq", seq, "LLM tokens per sequence, visual ones included")->check(CLI::Range(std::int64_t{1}, most))->type_name("N");
-  app.add_option("--text", text, "text tokens per sequence, instead of --seq [256]")->check(CLI::Range(std::int64_t{0}, most))->type_name("N");
-  app.add_option("--images", plan.images, "images per sequence [1]")->check(CLI::Range(std::int64_t{0}, std::int64_t{4096}))->type_name("N");
-  app.add_option("--image-size", image_size, "their size in pixels, before any resize [the model's own]")->type_name("HxW");
-  app.add_option("--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]")->check(CLI::Range(std::int64_t{1}, most))->type_name("N");
-  app.add_option("--phase", phase, "inference, train or all [all]")->check(CLI::IsMember({"inference", "train", "all"}))->type_name("PHASE");
+  app.add_option("--batch", plan.batch, "sequences per GPU [1]")
+      ->check(CLI::Range(std::int64_t{1}, most))
+      ->type_name("N");
+  app.add_option("--seq", seq, "LLM tokens per sequence, visual ones included")
+      ->check(CLI::Range(std::int64_t{1}, most))
+      ->type_name("N");
+  app.add_option("--text", text, "text tokens per sequence, instead of --seq [256]")
+      ->check(CLI::Range(std::int64_t{0}, most))
+      ->type_name("N");
+  app.add_option("--images", plan.images, "images per sequence [1]")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{4096}))
+      ->type_name("N");
+  app.add_option("--image-size", image_size, "their size in pixels, before any resize [the model's own]")
+      ->type_name("HxW");
+  app.add_option("--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]")
+      ->check(CLI::Range(std::int64_t{1}, most))
+      ->type_name("N");
+  app.add_option("--phase", phase, "inference, train or all [all]")
+      ->check(CLI::IsMember({"inference", "train", "all"}))
+      ->type_name("PHASE");
   app.add_option("--dtype", dtype, "weights and activations: bf16, fp16 or fp32 [bf16]")->type_name("TYPE");
   app.add_flag("--amp", plan.amp, "fp32 weights under bf16 autocast");
-  app.add_option("--weights", weights, "storage of the language model's weights: int8, int4, nf4, fp8")->type_name("TYPE");
+  app.add_option("--weights", weights, "storage of the language model's weights: int8, int4, nf4, fp8")
+      ->type_name("TYPE");
   app.add_option("--kv", kv, "storage of the KV cache: bf16, fp16, fp8, int8")->type_name("TYPE");
   app.add_option("--attention", attention, "eager, sdpa or flash [sdpa]")->type_name("KIND");
   app.add_option("--profile", profile, "transformers or fused [transformers]")->type_name("NAME");
-  app.add_option("--logits", logits, "positions whose logits the prefill computes: last or all [last]")->type_name("WHICH");
-  app.add_option("--optimizer", optimizer, "adamw, adamw-fused, adamw-8bit, sgd, sgd-momentum or adafactor [adamw]")->type_name("NAME");
+  app.add_option("--logits", logits, "positions whose logits the prefill computes: last or all [last]")
+      ->type_name("WHICH");
+  app.add_option("--optimizer", optimizer, "adamw, adamw-fused, adamw-8bit, sgd, sgd-momentum or adafactor [adamw]")
+      ->type_name("NAME");
   app.add_option("--freeze", freeze, "vision, projector, language")->delimiter(',')->type_name("PART[,PART]");
-  app.add_option("--gradient-accumulation", plan.gradient_accumulation, "micro-batches per step [1]")->check(CLI::Range(1, 1 << 20))->type_name("N");
+  app.add_option("--gradient-accumulation", plan.gradient_accumulation, "micro-batches per step [1]")
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N");
   app.add_flag("--per-layer", per_layer, "the table per layer");
   app.add_option("--top", top, "tensors of the peak to list [10]")->check(CLI::Range(0, 1 << 20))->type_name("N");
-  app.add_option("--fail-on", fail_on, "oom: exit with 1 when it does not fit")->check(CLI::IsMember({"oom"}))->type_name("WHAT");
+  app.add_option("--fail-on", fail_on, "oom: exit with 1 when it does not fit")
+      ->check(CLI::IsMember({"oom"}))
+      ->type_name("WHAT");
 }
 
 Plan EstimateArgs::make_plan() const {
@@ -91,7 +117,8 @@ Plan EstimateArgs::make_plan() const {
   if (!image_size.empty()) {
     long h = 0, w = 0;
     int used = 0;
-    if (std::sscanf(image_size.c_str(), "%9ldx%9ld%n", &h, &w, &used) != 2 || static_cast<std::size_t>(used) != image_size.size() || h < 1 || w < 1)
+    if (std::sscanf(image_size.c_str(), "%9ldx%9ld%n", &h, &w, &used) != 2 ||
+        static_cast<std::size_t>(used) != image_size.size() || h < 1 || w < 1)
       throw CLI::ValidationError("--image-size", "'" + image_size + "' is not HEIGHTxWIDTH, such as 672x1008");
     p.image_height = h;
     p.image_width = w;
@@ -99,20 +126,43 @@ Plan EstimateArgs::make_plan() const {
   p.dtype = choice<DType>("--dtype", dtype, {{"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp32", DType::fp32}});
   if (p.amp) p.dtype = DType::fp32;
   if (!weights.empty())
-    p.weights = choice<DType>("--weights", weights, {{"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp8", DType::fp8}, {"int8", DType::int8}, {"int4", DType::int4}, {"nf4", DType::nf4}});
+    p.weights = choice<DType>("--weights", weights,
+                              {{"bf16", DType::bf16},
+                               {"fp16", DType::fp16},
+                               {"fp8", DType::fp8},
+                               {"int8", DType::int8},
+                               {"int4", DType::int4},
+                               {"nf4", DType::nf4}});
   if (!kv.empty())
-    p.kv.dtype = choice<DType>("--kv", kv, {{"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp32", DType::fp32}, {"fp8", DType::fp8}, {"int8", DType::int8}, {"int4", DType::int4}});
-  p.attention = choice<AttentionKind>("--attention", attention, {{"eager", AttentionKind::eager}, {"sdpa", AttentionKind::sdpa}, {"flash", AttentionKind::flash}});
-  p.profile = choice<Profile>("--profile", profile, {{"transformers", Profile::transformers}, {"fused", Profile::fused}});
+    p.kv.dtype = choice<DType>("--kv", kv,
+                               {{"bf16", DType::bf16},
+                                {"fp16", DType::fp16},
+                                {"fp32", DType::fp32},
+                                {"fp8", DType::fp8},
+                                {"int8", DType::int8},
+                                {"int4", DType::int4}});
+  p.attention = choice<AttentionKind>(
+      "--attention", attention,
+      {{"eager", AttentionKind::eager}, {"sdpa", AttentionKind::sdpa}, {"flash", AttentionKind::flash}});
+  p.profile =
+      choice<Profile>("--profile", profile, {{"transformers", Profile::transformers}, {"fused", Profile::fused}});
   p.logits = choice<Logits>("--logits", logits, {{"last", Logits::last}, {"all", Logits::all}});
   p.optimizer = choice<Optimizer>("--optimizer", optimizer,
-                                  {{"adamw", Optimizer::adamw}, {"adamw-fused", Optimizer::adamw_fused}, {"adamw-8bit", Optimizer::adamw_8bit},
-                                   {"sgd", Optimizer::sgd}, {"sgd-momentum", Optimizer::sgd_momentum}, {"adafactor", Optimizer::adafactor}});
+                                  {{"adamw", Optimizer::adamw},
+                                   {"adamw-fused", Optimizer::adamw_fused},
+                                   {"adamw-8bit", Optimizer::adamw_8bit},
+                                   {"sgd", Optimizer::sgd},
+                                   {"sgd-momentum", Optimizer::sgd_momentum},
+                                   {"adafactor", Optimizer::adafactor}});
   for (const auto& part : freeze) {
-    if (part == "vision") p.trainable.vision = false;
-    else if (part == "projector") p.trainable.projector = false;
-    else if (part == "language") p.trainable.language = false;
-    else throw CLI::ValidationError("--freeze", "'" + part + "' is not one of vision, projector, language");
+    if (part == "vision")
+      p.trainable.vision = false;
+    else if (part == "projector")
+      p.trainable.projector = false;
+    else if (part == "language")
+      p.trainable.language = false;
+    else
+      throw CLI::ValidationError("--freeze", "'" + part + "' is not one of vision, projector, language");
   }
   return p;
 }

@@ -33,7 +33,8 @@ struct EstimateArgs {
   std::string image_size;
   std::vector<std::string> freeze;
   std::optional<std::int64_t> seq, text;
-  std::string dtype = "bf16", weights, kv, attention = "sdpa", profile = "transformers", logits = "last", optimizer = "adamw";
+  std::string dtype = "bf16", weights, kv, attention = "sdpa", profile = "transformers", logits = "last",
+              optimizer = "adamw";
   Plan plan;
   bool per_layer = false;
   std::size_t top = 10;

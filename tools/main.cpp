@@ -48,7 +48,8 @@ std::string nearest_value(const std::string& what) {
     std::string word = what.substr(from, at - from);
     std::erase(word, '\'');
     std::string list = what.substr(at + mark.size());
-    std::replace_if(list.begin(), list.end(), [](char c) { return c == ',' || c == '}'; }, ' ');
+    std::replace_if(
+        list.begin(), list.end(), [](char c) { return c == ',' || c == '}'; }, ' ');
     std::vector<std::string> known;
     std::istringstream words(list);
     for (std::string w; words >> w;) known.push_back(w);
@@ -71,7 +72,8 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e) {
   if (const auto line = what.find('\n'); line != std::string::npos) what.resize(line);
   const auto colon = what.find(": ");
   if (const std::string near = nearest_value(what); !near.empty()) hint = "did you mean " + near + "?";
-  return complain(Exit::usage, what.starts_with("--") && colon != std::string::npos ? what : "arguments: " + what, hint);
+  return complain(Exit::usage, what.starts_with("--") && colon != std::string::npos ? what : "arguments: " + what,
+                  hint);
 }
 
 }  // namespace
@@ -92,7 +94,8 @@ int main(int argc, char** argv) {
 
   // Without a subcommand, the flags are estimate's.
   std::vector<std::string> args(argv + 1, argv + argc);
-  if (!args.empty() && args.front().starts_with("-") && args.front() != "--help" && args.front() != "-h" && args.front() != "--version")
+  if (!args.empty() && args.front().starts_with("-") && args.front() != "--help" && args.front() != "-h" &&
+      args.front() != "--version")
     args.insert(args.begin(), "estimate");
   std::vector<std::string> reversed(args.rbegin(), args.rend());
   try {
@@ -108,7 +111,8 @@ int main(int argc, char** argv) {
     const bool flag = e.where.starts_with("--") && e.where != "--device" && e.where != "--output";
     return complain(flag ? Exit::usage : Exit::unreadable, e.where + ": " + e.what_happened, e.hint);
   } catch (const std::bad_alloc&) {
-    return complain(Exit::unreadable, "memory: the description asks for more than this machine has", "check layer counts and dimensions");
+    return complain(Exit::unreadable, "memory: the description asks for more than this machine has",
+                    "check layer counts and dimensions");
   } catch (const std::exception& e) {
     return complain(Exit::internal, std::string("internal: ") + e.what(), "please report this with the command line");
   }

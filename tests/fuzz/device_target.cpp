@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device description, and the roofline of one op on what it describes.
-#include "target.hpp"
-
 #include <cmath>
 
 #include <vlmest/analysis/work.hpp>
 #include <vlmest/json/device.hpp>
+
+#include "target.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace vlmest;

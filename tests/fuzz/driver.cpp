@@ -2,8 +2,6 @@
 // Runs a fuzz target without libFuzzer: TARGET [--inputs N] [--seed S] [--first I] [--timeout SECONDS] FILE|FOLDER...
 // Every file as it is, then N mutations of them. The input of number I depends on the files, the seed and I alone, so a
 // failure is run again with --first I --inputs 1; its input is also left in failed-input.json.
-#include "target.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "mutate.hpp"
+#include "target.hpp"
 
 // A sanitizer's finding ends in abort(), whose handler below keeps the input.
 extern "C" const char* __asan_default_options() { return "abort_on_error=1:max_allocation_size_mb=2048"; }
@@ -63,13 +62,18 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const auto value = [&] { return i + 1 < argc ? std::atol(argv[++i]) : 0; };
-    if (arg == "--inputs") inputs = value();
-    else if (arg == "--seed") seed = static_cast<std::uint64_t>(value());
-    else if (arg == "--first") first = value();
-    else if (arg == "--timeout") timeout = static_cast<unsigned>(value());
+    if (arg == "--inputs")
+      inputs = value();
+    else if (arg == "--seed")
+      seed = static_cast<std::uint64_t>(value());
+    else if (arg == "--first")
+      first = value();
+    else if (arg == "--timeout")
+      timeout = static_cast<unsigned>(value());
     else if (std::filesystem::is_directory(arg))
       for (const auto& e : std::filesystem::directory_iterator(arg)) files.push_back(e.path());
-    else files.emplace_back(arg);
+    else
+      files.emplace_back(arg);
   }
   std::sort(files.begin(), files.end());
   std::vector<std::string> corpus;
@@ -94,7 +98,7 @@ int main(int argc, char** argv) {
     }
   }
   const std::chrono::duration<double> all = std::chrono::steady_clock::now() - begin;
-  std::printf("%zu files and %ld mutations, seed %llu: %.0f s, slowest input %ld with %.3f s, no failure\n", corpus.size(), inputs,
-              static_cast<unsigned long long>(seed), all.count(), slowest_number, slowest);
+  std::printf("%zu files and %ld mutations, seed %llu: %.0f s, slowest input %ld with %.3f s, no failure\n",
+              corpus.size(), inputs, static_cast<unsigned long long>(seed), all.count(), slowest_number, slowest);
   return 0;
 }

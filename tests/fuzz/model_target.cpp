@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model description or config.json, and an estimate of it under a plan that is chosen by the input's bytes.
-#include "target.hpp"
-
 #include <vlmest/json/model.hpp>
 #include <vlmest/report/estimate.hpp>
+
+#include "target.hpp"
 
 namespace {
 
 using namespace vlmest;
 
 Device device() {
-  return {.name = "fuzz", .sm = 90, .multiprocessors = 132, .memory_bytes = Bytes(std::int64_t{80} << 30),
-          .usable_bytes = Bytes(std::int64_t{79} << 30), .dram = {3e12}, .l2 = Bytes(50 << 20), .host_link = {5e10},
-          .peaks = {{6e13}, {4e14}, {8e14}, {8e14}, {16e14}, {16e14}}, .launch = {5e-6}, .kernel_floor = {1e-6}};
+  return {.name = "fuzz",
+          .sm = 90,
+          .multiprocessors = 132,
+          .memory_bytes = Bytes(std::int64_t{80} << 30),
+          .usable_bytes = Bytes(std::int64_t{79} << 30),
+          .dram = {3e12},
+          .l2 = Bytes(50 << 20),
+          .host_link = {5e10},
+          .peaks = {{6e13}, {4e14}, {8e14}, {8e14}, {16e14}, {16e14}},
+          .launch = {5e-6},
+          .kernel_floor = {1e-6}};
 }
 
 Plan plan(fuzz::Choices& choose) {

@@ -68,8 +68,31 @@ class Mutator {
   }
 
   static Json number(const Json& old, Random& random) {
-    static const std::vector<Json> odd{0, -1, 1, 2, 3, 5, 7, 255, 1023, 1024, 1025, 65535, 65536, 65537, 0.5, -0.0, 1e308, -1e-308, 1e19,
-                                       INT32_MAX, INT64_MAX, INT64_MIN, UINT64_MAX, std::int64_t{1} << 31, std::int64_t{1} << 32};
+    static const std::vector<Json> odd{0,
+                                       -1,
+                                       1,
+                                       2,
+                                       3,
+                                       5,
+                                       7,
+                                       255,
+                                       1023,
+                                       1024,
+                                       1025,
+                                       65535,
+                                       65536,
+                                       65537,
+                                       0.5,
+                                       -0.0,
+                                       1e308,
+                                       -1e-308,
+                                       1e19,
+                                       INT32_MAX,
+                                       INT64_MAX,
+                                       INT64_MIN,
+                                       UINT64_MAX,
+                                       std::int64_t{1} << 31,
+                                       std::int64_t{1} << 32};
     switch (below(random, 6)) {
       case 0: return old.is_number_integer() ? Json(old.get<std::int64_t>() / 2) : Json(1);
       case 1: return std::int64_t{1} << below(random, 63);
@@ -99,9 +122,12 @@ class Mutator {
     }
   }
   void put(Json& j, Json v, Random& random) const {
-    if (j.is_object()) j[pick(keys_, random, std::string("hidden_size"))] = std::move(v);
-    else if (j.is_array()) j.push_back(std::move(v));
-    else j = std::move(v);
+    if (j.is_object())
+      j[pick(keys_, random, std::string("hidden_size"))] = std::move(v);
+    else if (j.is_array())
+      j.push_back(std::move(v));
+    else
+      j = std::move(v);
   }
   Json part(Random& random) const {
     if (documents_.empty()) return 1;

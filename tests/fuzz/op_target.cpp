@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // A list of operations, read and costed as `vlmest op` does.
-#include "target.hpp"
-
 #include <vlmest/analysis/work.hpp>
 #include <vlmest/json/op.hpp>
 #include <vlmest/json/parse.hpp>
+
+#include "target.hpp"
 
 namespace {
 
 using namespace vlmest;
 
-const Device device{.name = "fuzz", .sm = 90, .multiprocessors = 132, .memory_bytes = Bytes(std::int64_t{80} << 30),
-                    .usable_bytes = Bytes(std::int64_t{79} << 30), .dram = {3e12}, .l2 = Bytes(50 << 20), .host_link = {5e10},
-                    .peaks = {{6e13}, {4e14}, {8e14}, {8e14}, {16e14}, {16e14}}, .launch = {5e-6}, .kernel_floor = {1e-6}};
+const Device device{.name = "fuzz",
+                    .sm = 90,
+                    .multiprocessors = 132,
+                    .memory_bytes = Bytes(std::int64_t{80} << 30),
+                    .usable_bytes = Bytes(std::int64_t{79} << 30),
+                    .dram = {3e12},
+                    .l2 = Bytes(50 << 20),
+                    .host_link = {5e10},
+                    .peaks = {{6e13}, {4e14}, {8e14}, {8e14}, {16e14}, {16e14}},
+                    .launch = {5e-6},
+                    .kernel_floor = {1e-6}};
 
 void cost_one(const nlohmann::json& entry) {
   try {

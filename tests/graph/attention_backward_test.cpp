@@ -48,7 +48,8 @@ Recorded backward_of(const Call& c) {
     const std::string name = n.name;
     if (name.find("attention_backward") == std::string::npos) continue;
     r.name = name;
-    for (std::int32_t i = 0; i < n.scratch; ++i) r.scratch.push_back(b.graph.scratch[static_cast<std::size_t>(n.first_scratch + i)].value());
+    for (std::int32_t i = 0; i < n.scratch; ++i)
+      r.scratch.push_back(b.graph.scratch[static_cast<std::size_t>(n.first_scratch + i)].value());
   }
   return r;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include <vlmest/graph/eager.hpp>
 #include <vlmest/transform/backward.hpp>
@@ -60,7 +60,8 @@ TEST(IndexGradient, TakesOneBlockForFewPlacesFromTheHost) {
 TEST(IndexGradient, MakesLinearPlacesOutOfAMask) {
   Tape t({2, 484, 2560});
   t.b.observed = true;
-  EXPECT_EQ(t.backward(masked_index(t.weight, t.input({2, 484}, DType::boolean), 768)), (Ops{"new_zeros", "index_put"}));
+  EXPECT_EQ(t.backward(masked_index(t.weight, t.input({2, 484}, DType::boolean), 768)),
+            (Ops{"new_zeros", "index_put"}));
   EXPECT_EQ(t.scratch_of("index_put"), Bytes(30720));
 }
 TEST(IndexGradient, OfAnAssignmentIsZeroWhereItWrote) {
@@ -69,7 +70,8 @@ TEST(IndexGradient, OfAnAssignmentIsZeroWhereItWrote) {
   Value x = clone(t.weight);
   Value rows = masked_index(x, mask, 768);
   x = masked_index_put_(std::move(x), mask, mul_scalar(std::move(rows)), 768);
-  EXPECT_EQ(t.backward(x), (Ops{"zeros", "index_put", "index.Tensor", "mul.Tensor", "new_zeros", "_index_put_impl_", "add_.Tensor"}));
+  EXPECT_EQ(t.backward(x),
+            (Ops{"zeros", "index_put", "index.Tensor", "mul.Tensor", "new_zeros", "_index_put_impl_", "add_.Tensor"}));
 }
 
 // Peaks inside embedding_dense_backward, recorded likewise.
@@ -85,7 +87,8 @@ TEST(Gradient, OfADivisionInPlaceKeepsWhatWasThere) {
   Value x = mul_scalar(t.weight);
   Value total = sum(x, -1, true);
   x = div_(std::move(x), std::move(total));
-  EXPECT_EQ(t.backward(std::move(x)), (Ops{"div.Tensor", "div.Tensor", "neg", "mul.Tensor", "div.Tensor", "sum.dim_IntList", "add_.Tensor", "mul.Tensor"}));
+  EXPECT_EQ(t.backward(std::move(x)), (Ops{"div.Tensor", "div.Tensor", "neg", "mul.Tensor", "div.Tensor",
+                                           "sum.dim_IntList", "add_.Tensor", "mul.Tensor"}));
 }
 
 TEST(Gradient, OfAGroupedProductHasTheMatrixItsLayout) {

@@ -41,13 +41,16 @@ TEST(Reduction, ManyOutputsNeedNone) { EXPECT_EQ(total(2704, 196, 8), Bytes(0));
 Bytes total(const Shape& shape, const Shape& strides, std::initializer_list<int> dims) {
   std::array<bool, Shape::max_rank> reduced{};
   for (int d : dims) reduced[static_cast<std::size_t>(d)] = true;
-  const eager::ReductionScratch s = eager::reduction_scratch(Tensor{.shape = shape, .strides = strides, .dtype = DType::fp32}, reduced, 4);
+  const eager::ReductionScratch s =
+      eager::reduction_scratch(Tensor{.shape = shape, .strides = strides, .dtype = DType::fp32}, reduced, 4);
   return s.partial + s.semaphores;
 }
-Bytes total(const Shape& shape, std::initializer_list<int> dims) { return total(shape, contiguous_strides(shape), dims); }
+Bytes total(const Shape& shape, std::initializer_list<int> dims) {
+  return total(shape, contiguous_strides(shape), dims);
+}
 
-// Requested bytes of torch 2.11 on an H200: means over rows or columns of an optimizer, of pooled features that lie with
-// their channels first.
+// Requested bytes of torch 2.11 on an H200: means over rows or columns of an optimizer, of pooled features that lie
+// with their channels first.
 TEST(Reduction, ScratchOfRowsAndColumns) {
   EXPECT_EQ(total({49155, 2048}, {0}), Bytes(138412096));
   EXPECT_EQ(total({4304, 1152}, {0}), Bytes(40108068));

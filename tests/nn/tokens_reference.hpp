@@ -15,9 +15,16 @@ struct Size {
 
 using Counts = std::array<std::int64_t, 10>;  ///< one per entry of `sizes`
 
-inline constexpr std::array<Size, 10> sizes{{{224, 224}, {336, 336}, {448, 448}, {480, 640},
-                                             {640, 480}, {720, 1280}, {1024, 1024},
-                                             {1080, 1920}, {300, 1200}, {2160, 3840}}};
+inline constexpr std::array<Size, 10> sizes{{{224, 224},
+                                             {336, 336},
+                                             {448, 448},
+                                             {480, 640},
+                                             {640, 480},
+                                             {720, 1280},
+                                             {1024, 1024},
+                                             {1080, 1920},
+                                             {300, 1200},
+                                             {2160, 3840}}};
 
 inline constexpr Counts llava{576, 576, 576, 576, 576, 576, 576, 576, 576, 576};
 inline constexpr Counts llava_next{1176, 1176, 2928, 2340, 2352, 1948, 2928, 1948, 1890, 1948};
@@ -53,9 +60,9 @@ struct OddSize {
   Size image;
   std::int64_t llava_next, llava_onevision, qwen2_vl, qwen2_vl_small, qwen3_vl, glm4v, pixtral, mistral3, internvl,
       aya_vision;                                   // LLM tokens
-  std::int64_t idefics3, smolvlm_2b, smolvlm_256m;         // tiles where every picture is split
-  std::int64_t gemma3_crops;                               // with pan and scan
-  std::int64_t mllama;                                     // 10 * rows + cols of the tile grid
+  std::int64_t idefics3, smolvlm_2b, smolvlm_256m;  // tiles where every picture is split
+  std::int64_t gemma3_crops;                        // with pan and scan
+  std::int64_t mllama;                              // 10 * rows + cols of the tile grid
 };
 
 inline constexpr std::array<OddSize, 26> odd_sizes{{

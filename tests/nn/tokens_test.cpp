@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include <vlmest/nn/tokens/padding.hpp>
 #include <vlmest/nn/tokens/tokens.hpp>

@@ -60,8 +60,12 @@ TEST(ConvScratch, OfAPatchWeightGradientAgreesWithRecordedCalls) {
   const std::int64_t cases[][4] = {{3072, 1280, 14, 43360079}, {3072, 1536, 14, 48178543}, {3072, 1024, 16, 33554448},
                                    {3072, 1152, 16, 34603024}, {6144, 1024, 16, 58720272}, {400, 1152, 16, 12714000}};
   for (const auto& [patches, out, side, bytes] : cases) {
-    const Convolution o{.batch = patches, .in_channels = 3, .out_channels = out, .in_positions = 2 * side * side,
-                        .kernel = 2 * side * side, .dtype = DType::bf16};
+    const Convolution o{.batch = patches,
+                        .in_channels = 3,
+                        .out_channels = out,
+                        .in_positions = 2 * side * side,
+                        .kernel = 2 * side * side,
+                        .dtype = DType::bf16};
     EXPECT_EQ(patch_gradient_scratch(o), Bytes(bytes)) << patches << " patches of " << side << " to " << out;
   }
 }

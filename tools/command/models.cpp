@@ -16,7 +16,9 @@ namespace {
 
 void write(const Output& o, const Table& t, nlohmann::ordered_json list) {
   switch (o.format) {
-    case Format::json: o.write(nlohmann::ordered_json{{"schema_version", 1}, {"items", std::move(list)}}.dump(2) + "\n"); break;
+    case Format::json:
+      o.write(nlohmann::ordered_json{{"schema_version", 1}, {"items", std::move(list)}}.dump(2) + "\n");
+      break;
     case Format::markdown: o.write(markdown(t)); break;
     case Format::csv: o.write(csv(t)); break;
     case Format::text: o.write(text(t)); break;
@@ -33,7 +35,8 @@ int models(const Output& o) {
     Context c{b, plan};
     declare_parameters(c, vlm);
     const Parameters p = parameters(b.graph);
-    t.rows.push_back({name, vlm.type, show_count(p.total().value()), show_count(p.vision.value()), show_count(p.projector.value()), show_count(p.language.value())});
+    t.rows.push_back({name, vlm.type, show_count(p.total().value()), show_count(p.vision.value()),
+                      show_count(p.projector.value()), show_count(p.language.value())});
     list.push_back({{"name", name}, {"family", vlm.type}, {"params", p.total().value()}});
   }
   write(o, t, std::move(list));
@@ -41,14 +44,22 @@ int models(const Output& o) {
 }
 
 int devices(const Output& o) {
-  Table t{.head = {"name", "product", "memory", "bandwidth GB/s", "bf16 TFLOP/s", "fp16 TFLOP/s", "fp32 TFLOP/s"}, .rows = {}, .left = 2};
+  Table t{.head = {"name", "product", "memory", "bandwidth GB/s", "bf16 TFLOP/s", "fp16 TFLOP/s", "fp32 TFLOP/s"},
+          .rows = {},
+          .left = 2};
   auto list = nlohmann::ordered_json::array();
   for (const auto& name : shipped("device")) {
     const Device d = find_device(name);
-    const auto tera = [](FlopRate r) { return r.value == 0 ? std::string("-") : std::to_string(static_cast<std::int64_t>(r.value / 1e12 + 0.5)); };
-    t.rows.push_back({name, d.product, show(d.memory_bytes), std::to_string(static_cast<std::int64_t>(d.dram.value / 1e9 + 0.5)), tera(d.peaks.bf16),
+    const auto tera = [](FlopRate r) {
+      return r.value == 0 ? std::string("-") : std::to_string(static_cast<std::int64_t>(r.value / 1e12 + 0.5));
+    };
+    t.rows.push_back({name, d.product, show(d.memory_bytes),
+                      std::to_string(static_cast<std::int64_t>(d.dram.value / 1e9 + 0.5)), tera(d.peaks.bf16),
                       tera(d.peaks.fp16), tera(d.peaks.fp32)});
-    list.push_back({{"name", name}, {"product", d.product}, {"memory_bytes", d.memory_bytes.value()}, {"usable_bytes", d.usable_bytes.value()}});
+    list.push_back({{"name", name},
+                    {"product", d.product},
+                    {"memory_bytes", d.memory_bytes.value()},
+                    {"usable_bytes", d.usable_bytes.value()}});
   }
   write(o, t, std::move(list));
   return Exit::done;

@@ -42,8 +42,9 @@ int op(const Options& o) {
     entry["peak_bytes"] = s.peak.value();
     entry["intensity"] = intensity(c);
     entry["bound"] = std::string(name(bound(w)));
-    t.rows.push_back({list[i]["op"].get<std::string>(), show(w.time), show_count(c.flops.value()), show(c.read), show(c.written), show(s.outputs),
-                      show(c.workspace), std::to_string(static_cast<std::int64_t>(intensity(c) + 0.5)), std::string(name(bound(w)))});
+    t.rows.push_back({list[i]["op"].get<std::string>(), show(w.time), show_count(c.flops.value()), show(c.read),
+                      show(c.written), show(s.outputs), show(c.workspace),
+                      std::to_string(static_cast<std::int64_t>(intensity(c) + 0.5)), std::string(name(bound(w)))});
     out.push_back(std::move(entry));
   }
   switch (o.output.format) {

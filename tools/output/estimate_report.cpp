@@ -20,19 +20,23 @@ std::string verdict(const Reported& r) {
   const InferenceEstimate& e = r.estimate.inference;
   const Bytes usable = r.device.usable_bytes;
   const std::string where = fmt::format("peak {} in {}", show(e.peak), e.decode_is_peak ? "decode" : "prefill");
-  if (e.fits) return fmt::format("fits: {}, {} of {} left on {}", where, show(usable - e.peak), show(usable), r.device.name);
+  if (e.fits)
+    return fmt::format("fits: {}, {} of {} left on {}", where, show(usable - e.peak), show(usable), r.device.name);
   if (e.peak <= usable)
-    return fmt::format("does not fit: {} is within the {} of {}, but the allocator cannot place it: {} would be reserved, gaps included",
-                       where, show(usable), r.device.name, show(e.decode.memory.reserved));
-  return fmt::format("does not fit: {}, {} more than the {} of {}", where, show(e.peak - usable), show(usable), r.device.name);
+    return fmt::format(
+        "does not fit: {} is within the {} of {}, but the allocator cannot place it: {} would be reserved, gaps "
+        "included",
+        where, show(usable), r.device.name, show(e.decode.memory.reserved));
+  return fmt::format("does not fit: {}, {} more than the {} of {}", where, show(e.peak - usable), show(usable),
+                     r.device.name);
 }
 
 std::string inputs(const Reported& r) {
   const Sequences& s = r.estimate.sequences;
   std::string line = fmt::format("{}: {} of {} tokens", r.vlm.name, plural(s.batch, "sequence"), grouped(s.seq));
   if (r.plan.images > 0) {
-    line += fmt::format(" ({} text, {} from {} of {}x{}", grouped(s.text), grouped(s.image_tokens), plural(r.plan.images, "image"),
-                        s.image.height, s.image.width);
+    line += fmt::format(" ({} text, {} from {} of {}x{}", grouped(s.text), grouped(s.image_tokens),
+                        plural(r.plan.images, "image"), s.image.height, s.image.width);
     if (!s.images.empty() && s.images.front().tiles > 1) line += fmt::format(", {} tiles each", s.images.front().tiles);
     line += ")";
   }
@@ -43,8 +47,8 @@ Table phases(const Reported& r) {
   const InferenceEstimate& e = r.estimate.inference;
   Table t{.head = {"phase", "peak", "reserved", "FLOPs", "kernels", "GPU time", "wall time", "bound"}, .rows = {}};
   const auto row = [&](const std::string& what, const PhaseEstimate& p) {
-    t.rows.push_back({what, show(p.memory.peak), show(p.memory.reserved), show_count(p.work.flops.value()), grouped(p.work.kernels),
-                      show(p.gpu), show(p.wall), std::string(name(p.bound))});
+    t.rows.push_back({what, show(p.memory.peak), show(p.memory.reserved), show_count(p.work.flops.value()),
+                      grouped(p.work.kernels), show(p.gpu), show(p.wall), std::string(name(p.bound))});
   };
   row("prefill", e.prefill);
   row(fmt::format("decode at {}", grouped(e.decode.kv_len)), e.decode);
@@ -72,7 +76,8 @@ PartSum sum(const std::vector<LayerRow>& rows, Part part) {
   return s;
 }
 
-const std::vector<std::string> columns{"params", "weights", "KV cache", "activations", "attention", "FFT", "FLOPs", "prefill time", "bound"};
+const std::vector<std::string> columns{"params", "weights", "KV cache",     "activations", "attention",
+                                       "FFT",    "FLOPs",   "prefill time", "bound"};
 
 template <class Row>
 std::vector<std::string> cells(const std::string& first, const Row& r, const Work& w) {
@@ -105,8 +110,8 @@ Table components(const Reported& r) {
 }
 
 bool alike(const LayerRow& a, const LayerRow& b) {
-  return a.params == b.params && a.kv == b.kv && a.activations == b.activations && a.attention == b.attention && a.fft == b.fft &&
-         a.prefill.flops == b.prefill.flops && a.prefill.kernels == b.prefill.kernels;
+  return a.params == b.params && a.kv == b.kv && a.activations == b.activations && a.attention == b.attention &&
+         a.fft == b.fft && a.prefill.flops == b.prefill.flops && a.prefill.kernels == b.prefill.kernels;
 }
 
 /// One line per layer, or, where `fold`, one line for a run of equal layers with the values of each.
@@ -120,7 +125,9 @@ Table layers(const Reported& r, bool fold) {
       continue;
     }
     std::size_t n = 1;
-    const auto numbered = [&](std::size_t k) { return g.scopes[static_cast<std::size_t>(rows[k].scope)].index != none; };
+    const auto numbered = [&](std::size_t k) {
+      return g.scopes[static_cast<std::size_t>(rows[k].scope)].index != none;
+    };
     while (fold && numbered(i) && i + n < rows.size() && numbered(i + n) && alike(rows[i], rows[i + n])) ++n;
     std::string label = path(g, rows[i].scope);
     if (label.empty()) label = "(model)";
@@ -136,7 +143,8 @@ Table tensors(const Reported& r, std::size_t top) {
   for (const auto& x : largest(r.graph, r.estimate.inference.tensors, top)) {
     const std::string label = x.scope.empty() ? x.name : x.scope + " " + x.name;
     const bool other = x.name == "other" && x.dtype.empty();
-    t.rows.push_back({label, other ? "" : std::string(name(x.role)), other ? "" : to_string(x.shape), x.dtype, show(x.bytes)});
+    t.rows.push_back(
+        {label, other ? "" : std::string(name(x.role)), other ? "" : to_string(x.shape), x.dtype, show(x.bytes)});
   }
   return t;
 }
@@ -161,7 +169,9 @@ std::string text_report(const Reported& r, const ReportOptions& o) {
   if (o.inference) out += "\n" + text(phases(r));
   if (o.training) out += "\n" + text(training(r));
   out += "\n" + text(layers(r, !o.per_layer));
-  if (o.inference) out += fmt::format("\npeak of {}\n", r.estimate.inference.decode_is_peak ? "decode" : "prefill") + text(tensors(r, o.top));
+  if (o.inference)
+    out += fmt::format("\npeak of {}\n", r.estimate.inference.decode_is_peak ? "decode" : "prefill") +
+           text(tensors(r, o.top));
   return out;
 }
 
@@ -176,14 +186,16 @@ std::string markdown_report(const Reported& r, const ReportOptions& o) {
 }
 
 std::string csv_report(const Reported& r) {
-  Table t{.head = {"scope", "part", "params", "weights_bytes", "kv_bytes", "activation_bytes", "attention_bytes", "fft_bytes", "flops_forward",
-                   "forward_us", "intensity", "bound"},
+  Table t{.head = {"scope", "part", "params", "weights_bytes", "kv_bytes", "activation_bytes", "attention_bytes",
+                   "fft_bytes", "flops_forward", "forward_us", "intensity", "bound"},
           .rows = {}};
   for (const auto& x : r.estimate.layers)
-    t.rows.push_back({path(r.graph, x.scope), std::string(name(x.part)), std::to_string(x.params.value()), std::to_string(x.weights.value()),
-                      std::to_string(x.kv.value()), std::to_string(x.activations.value()), std::to_string(x.attention.value()),
-                      std::to_string(x.fft.value()), std::to_string(x.prefill.flops.value()), fmt::format("{:.3f}", x.prefill.time.us()),
-                      fmt::format("{:.3f}", intensity(x.prefill)), std::string(name(bound(x.prefill)))});
+    t.rows.push_back({path(r.graph, x.scope), std::string(name(x.part)), std::to_string(x.params.value()),
+                      std::to_string(x.weights.value()), std::to_string(x.kv.value()),
+                      std::to_string(x.activations.value()), std::to_string(x.attention.value()),
+                      std::to_string(x.fft.value()), std::to_string(x.prefill.flops.value()),
+                      fmt::format("{:.3f}", x.prefill.time.us()), fmt::format("{:.3f}", intensity(x.prefill)),
+                      std::string(name(bound(x.prefill)))});
   return csv(t);
 }
 

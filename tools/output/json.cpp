@@ -46,7 +46,10 @@ Json inference(const InferenceEstimate& e, const Plan& plan, const Graph& g, std
           {"fft_bytes", e.fft.value()},
           {"prefill", phase(e.prefill)},
           {"decode", decode},
-          {"peak", {{"phase", e.decode_is_peak ? "decode" : "prefill"}, {"bytes", e.peak.value()}, {"tensors", tensors(g, e.tensors, top)}}},
+          {"peak",
+           {{"phase", e.decode_is_peak ? "decode" : "prefill"},
+            {"bytes", e.peak.value()},
+            {"tensors", tensors(g, e.tensors, top)}}},
           {"fits", e.fits}};
 }
 
@@ -69,8 +72,8 @@ Json layers(const Estimate& e, const Graph& g) {
 
 }  // namespace
 
-nlohmann::ordered_json to_json(const Vlm& vlm, const Plan& plan, const Device& device, const Estimate& e, const Graph& g,
-                               const ReportOptions& options) {
+nlohmann::ordered_json to_json(const Vlm& vlm, const Plan& plan, const Device& device, const Estimate& e,
+                               const Graph& g, const ReportOptions& options) {
   const Sequences& s = e.sequences;
   Json r = {{"schema_version", 1},
             {"model",
@@ -89,7 +92,10 @@ nlohmann::ordered_json to_json(const Vlm& vlm, const Plan& plan, const Device& d
               {"image_tokens", s.image_tokens},
               {"images", plan.images},
               {"image_size", {s.image.height, s.image.width}}}},
-            {"device", {{"name", device.name}, {"memory_bytes", device.memory_bytes.value()}, {"usable_bytes", device.usable_bytes.value()}}}};
+            {"device",
+             {{"name", device.name},
+              {"memory_bytes", device.memory_bytes.value()},
+              {"usable_bytes", device.usable_bytes.value()}}}};
   if (options.inference) r["inference"] = inference(e.inference, plan, g, options.top);
   if (options.training)
     r["training"] = {{"weights_bytes", e.training.weights.value()},

@@ -10,7 +10,7 @@
 namespace vlmest::tool {
 
 /// The estimate as docs/reference/estimate.schema.json describes it.
-nlohmann::ordered_json to_json(const Vlm& vlm, const Plan& plan, const Device& device, const Estimate& e, const Graph& g,
-                               const ReportOptions& options);
+nlohmann::ordered_json to_json(const Vlm& vlm, const Plan& plan, const Device& device, const Estimate& e,
+                               const Graph& g, const ReportOptions& options);
 
 }  // namespace vlmest::tool

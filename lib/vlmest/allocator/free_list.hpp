@@ -79,9 +79,7 @@ class FreeList {
     return tail_[row * columns + highest(columns_[row])];
   }
 
-  void insert(Blocks& blocks, std::int32_t i) {
-    insert(blocks, i, bin_of(at(blocks, i).size));
-  }
+  void insert(Blocks& blocks, std::int32_t i) { insert(blocks, i, bin_of(at(blocks, i).size)); }
 
   void erase(Blocks& blocks, std::int32_t i) {
     const auto& block = at(blocks, i);

@@ -12,12 +12,12 @@ namespace vlmest::allocator {
 
 /// Memory of one phase as the framework reports it.
 struct PhaseMemory {
-  Bytes before{};         ///< allocated when the phase began
-  Bytes peak{};           ///< torch.cuda.max_memory_allocated() of the phase
-  Bytes after{};          ///< allocated when its outputs still live
-  Bytes reserved{};       ///< torch.cuda.max_memory_reserved() of the process so far
-  NodeId node = 0;        ///< the node inside which the peak lies
-  Bytes scratch{};        ///< library scratch at the peak, rounded by the allocator
+  Bytes before{};    ///< allocated when the phase began
+  Bytes peak{};      ///< torch.cuda.max_memory_allocated() of the phase
+  Bytes after{};     ///< allocated when its outputs still live
+  Bytes reserved{};  ///< torch.cuda.max_memory_reserved() of the process so far
+  NodeId node = 0;   ///< the node inside which the peak lies
+  Bytes scratch{};   ///< library scratch at the peak, rounded by the allocator
 };
 
 /// A fresh process that runs a graph: its caching allocator, the block of every storage, and the workspaces that the
@@ -91,8 +91,8 @@ class Process {
     release(p.last);
     return allocator_.allocated();
   }
-  /// Where the storages of the next phase begin, and going back there: everything made since is dropped but for optimizer
-  /// states, which outlive the step that made them.
+  /// Where the storages of the next phase begin, and going back there: everything made since is dropped but for
+  /// optimizer states, which outlive the step that made them.
   std::size_t mark() const { return next_; }
   void rewind(std::size_t to) {
     for (std::size_t i = to; i < end_; ++i)

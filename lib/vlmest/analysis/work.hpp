@@ -15,7 +15,7 @@ struct Work {
   Flops flops_causal{};
   Bytes read{}, written{};
   std::int64_t kernels = 0;
-  Seconds time{};  ///< of each op the largest of its three limits, added up
+  Seconds time{};                                           ///< of each op the largest of its three limits, added up
   Seconds compute_bound{}, memory_bound{}, launch_bound{};  ///< the same time, by what limits each op
 
   Work& operator+=(const Work& o) {

@@ -19,9 +19,21 @@ class Builder {
   Graph graph;
 
   void clear() {
-    tape.clear(); grad_call_.clear(); grad_output_.clear(); handles_.clear(); forgotten_.clear(); grad_enabled_ = tracking_ = false;
-    graph.tensors.clear(); graph.nodes.clear(); graph.ops.clear(); graph.edges.clear(); graph.scratch.clear();
-    graph.phases.clear(); graph.scopes.resize(1); refs_.clear(); scope_ = 0;
+    tape.clear();
+    grad_call_.clear();
+    grad_output_.clear();
+    handles_.clear();
+    forgotten_.clear();
+    grad_enabled_ = tracking_ = false;
+    graph.tensors.clear();
+    graph.nodes.clear();
+    graph.ops.clear();
+    graph.edges.clear();
+    graph.scratch.clear();
+    graph.phases.clear();
+    graph.scopes.resize(1);
+    refs_.clear();
+    scope_ = 0;
   }
 
   // ---- scopes
@@ -70,10 +82,19 @@ class Builder {
     n.first_edge = static_cast<std::int32_t>(graph.edges.size());
     n.first_scratch = static_cast<std::int32_t>(graph.scratch.size());
     for (auto t : in)
-      if (t != none) { graph.edges.push_back(t); ++n.inputs; }
-    for (auto t : out) { graph.edges.push_back(t); ++n.outputs; }
+      if (t != none) {
+        graph.edges.push_back(t);
+        ++n.inputs;
+      }
+    for (auto t : out) {
+      graph.edges.push_back(t);
+      ++n.outputs;
+    }
     for (auto b : scratch)
-      if (b > Bytes{}) { graph.scratch.push_back(b); ++n.scratch; }
+      if (b > Bytes{}) {
+        graph.scratch.push_back(b);
+        ++n.scratch;
+      }
     graph.nodes.push_back(std::move(n));
     unchecked_ = std::any_of(in.begin(), in.end(), [&](TensorId t) { return t != none && needs_grad(t); });
     return static_cast<NodeId>(graph.nodes.size() - 1);
@@ -114,7 +135,9 @@ class Builder {
 
   // ---- autograd
   /// How many Values hold exactly this tensor; those of views of it do not count.
-  std::int32_t holders(TensorId id) const { return static_cast<std::size_t>(id) < handles_.size() ? handles_[static_cast<std::size_t>(id)] : 0; }
+  std::int32_t holders(TensorId id) const {
+    return static_cast<std::size_t>(id) < handles_.size() ? handles_[static_cast<std::size_t>(id)] : 0;
+  }
   bool grad_enabled() const { return grad_enabled_; }
   void enable_grad(bool on) {
     grad_enabled_ = on;
@@ -125,7 +148,8 @@ class Builder {
   /// A parameter that collects a gradient.
   void require_grad(TensorId parameter) { grad_slot(parameter) = leaf; }
   bool needs_grad(TensorId id) const {
-    return grad_enabled_ && static_cast<std::size_t>(id) < grad_call_.size() && grad_call_[static_cast<std::size_t>(id)] != none;
+    return grad_enabled_ && static_cast<std::size_t>(id) < grad_call_.size() &&
+           grad_call_[static_cast<std::size_t>(id)] != none;
   }
   GradEdge edge(const Value& v) const {
     if (!v || !needs_grad(v.id())) return {};
@@ -152,8 +176,9 @@ class Builder {
       if (e.call != none) ++tape[static_cast<std::size_t>(e.call)].holders;
     tape.push_back(std::move(call));
   }
-  /// Results that nothing refers to any more need their calls no longer; a call that nothing needs takes with it what it
-  /// saved and its hold on earlier calls. Waits for the next op, because an op drops its inputs before it is recorded.
+  /// Results that nothing refers to any more need their calls no longer; a call that nothing needs takes with it what
+  /// it saved and its hold on earlier calls. Waits for the next op, because an op drops its inputs before it is
+  /// recorded.
   void forget() {
     while (!forgotten_.empty()) {
       const auto at = static_cast<std::size_t>(forgotten_.back());
@@ -171,7 +196,8 @@ class Builder {
   // ---- for copying recorded layers (graph/repeat.hpp)
   std::int32_t references(TensorId id) const { return refs_[static_cast<std::size_t>(graph.owner(id))]; }
   void references_resize() { refs_.resize(graph.tensors.size(), 0); }
-  /// Points v at another tensor, or at none; its old storage dies at node `dies`, or, where that is none, with its other holders.
+  /// Points v at another tensor, or at none; its old storage dies at node `dies`, or, where that is none, with its
+  /// other holders.
   inline void rebind(Value& v, TensorId to, NodeId dies);
 
  private:
@@ -207,7 +233,8 @@ class Builder {
     if (outs.empty()) return;
     const Tensor& t = graph.tensor(outs.front());
     if (!is_floating(t.dtype) || references(outs.front()) == 0) return;
-    throw Error("autograd", std::string("no derivative of ") + n.name + " in " + path(graph, n.scope), "the model cannot be trained through this op yet");
+    throw Error("autograd", std::string("no derivative of ") + n.name + " in " + path(graph, n.scope),
+                "the model cannot be trained through this op yet");
   }
 
   static constexpr std::int32_t leaf = -2;
@@ -241,19 +268,6 @@ class Builder {
   std::vector<GradCall> tape;
 };
 
-/// torch.no_grad() for as long as it lives.
-class NoGrad {
- public:
-  explicit NoGrad(Builder& b) : b_(b), before_(b.grad_enabled()) { b.enable_grad(false); }
-  ~NoGrad() { b_.enable_grad(before_); }
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
-
- private:
-  Builder& b_;
-  bool before_;
-};
-
 inline Value::Value(Builder& b, TensorId id) : b_(&b), id_(id) { b.retain(id); }
 inline Value::Value(const Value& o) : b_(o.b_), id_(o.id_) {
   if (b_) b_->retain(id_);
@@ -275,18 +289,5 @@ inline void Builder::rebind(Value& v, TensorId to, NodeId dies) {
   v = to == none ? Value{} : Value(*this, to);
 }
 inline const Tensor& Value::tensor() const { return b_->graph.tensor(id_); }
-
-/// Enters a module's scope for as long as it lives.
-class InScope {
- public:
-  InScope(Builder& b, ScopeId s) : b_(b), before_(b.scope()) { b.enter(s); }
-  ~InScope() { b_.enter(before_); }
-  InScope(const InScope&) = delete;
-  InScope& operator=(const InScope&) = delete;
-
- private:
-  Builder& b_;
-  ScopeId before_;
-};
 
 }  // namespace vlmest

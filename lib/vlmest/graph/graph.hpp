@@ -83,15 +83,16 @@ struct Graph {
   std::span<const Tensor> loaded() const {
     if (phases.empty()) return tensors;
     const auto begin = phases.front().first;
-    const auto end = std::partition_point(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.born <= begin; });
+    const auto end =
+        std::partition_point(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.born <= begin; });
     return {tensors.begin(), end};
   }
   /// The tensor that owns the storage of t.
   TensorId owner(TensorId t) const { return tensor(t).alias_of == none ? t : tensor(t).alias_of; }
 };
 
-/// A graph is refused beyond this many tensors or nodes: it would take seconds and gibibytes, and no run that fits a GPU
-/// comes near (LLaVA-NeXT-7B has 7,000 tensors).
+/// A graph is refused beyond this many tensors or nodes: it would take seconds and gibibytes, and no run that fits a
+/// GPU comes near (LLaVA-NeXT-7B has 7,000 tensors).
 inline constexpr std::size_t most_tensors = std::size_t{1} << 22;
 
 /// Throws Error where the graph has no room for that many more tensors and nodes.

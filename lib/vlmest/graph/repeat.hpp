@@ -22,9 +22,9 @@ class LayerRepeater {
   explicit LayerRepeater(Builder& b) : b_(b) {}
 
   struct Layer {
-    int kind = 0;                   ///< layers that run differently differ in this
-    ScopeId scope = 0;              ///< the layer's first scope
-    TensorId first_parameter = 0;   ///< its first parameter or buffer
+    int kind = 0;                  ///< layers that run differently differ in this
+    ScopeId scope = 0;             ///< the layer's first scope
+    TensorId first_parameter = 0;  ///< its first parameter or buffer
   };
 
   template <class Run>
@@ -85,7 +85,8 @@ class LayerRepeater {
     if (b_.grad_enabled()) return nullptr;  // every layer saves for its own backward
     for (const auto& t : templates_) {
       bool ok = t.layer.kind == layer.kind && t.states == state.size() && alike(t.x, x.id());
-      for (std::size_t i = 0; ok && i < state.size(); ++i) ok = alike(t.before[i], state[i]->id()) && t.holders[i] == holders(*state[i]);
+      for (std::size_t i = 0; ok && i < state.size(); ++i)
+        ok = alike(t.before[i], state[i]->id()) && t.holders[i] == holders(*state[i]);
       if (ok) return &t;
     }
     return nullptr;
@@ -116,11 +117,20 @@ class LayerRepeater {
 
   Value copy(const Template& t, const Layer& layer, const Value& x, std::span<Value* const> state) {
     Graph& g = b_.graph;
-    check_room(g, static_cast<std::size_t>(t.end.tensors - t.begin.tensors), static_cast<std::size_t>(t.end.nodes - t.begin.nodes));
+    check_room(g, static_cast<std::size_t>(t.end.tensors - t.begin.tensors),
+               static_cast<std::size_t>(t.end.nodes - t.begin.nodes));
     const Mark at = mark();
     const NodeId dn = at.nodes - t.begin.nodes;
-    Shift shift{t, at.tensors - t.begin.tensors, layer.first_parameter - t.layer.first_parameter, layer.first_parameter,
-                x.id(), g.owner(x.id()), g.owner(t.x), {}, {}, {}};
+    Shift shift{t,
+                at.tensors - t.begin.tensors,
+                layer.first_parameter - t.layer.first_parameter,
+                layer.first_parameter,
+                x.id(),
+                g.owner(x.id()),
+                g.owner(t.x),
+                {},
+                {},
+                {}};
     for (std::size_t i = 0; i < state.size(); ++i) {
       if (t.before[i] == none) continue;
       shift.state[i] = state[i]->id();
@@ -129,7 +139,8 @@ class LayerRepeater {
     }
 
     const auto room = [](auto& v, std::int32_t more) {
-      if (v.capacity() < v.size() + static_cast<std::size_t>(more)) v.reserve(v.size() * 2 + static_cast<std::size_t>(more));
+      if (v.capacity() < v.size() + static_cast<std::size_t>(more))
+        v.reserve(v.size() * 2 + static_cast<std::size_t>(more));
     };
     const ScopeId ds = layer.scope - t.layer.scope;
     room(g.tensors, t.end.tensors - t.begin.tensors);
@@ -151,13 +162,16 @@ class LayerRepeater {
       to.scope += ds;
     }
     room(g.edges, t.end.edges - t.begin.edges);
-    for (std::int32_t i = t.begin.edges; i < t.end.edges; ++i) g.edges.push_back(shift(g.edges[static_cast<std::size_t>(i)]));
+    for (std::int32_t i = t.begin.edges; i < t.end.edges; ++i)
+      g.edges.push_back(shift(g.edges[static_cast<std::size_t>(i)]));
     room(g.scratch, t.end.scratch - t.begin.scratch);
-    for (std::int32_t i = t.begin.scratch; i < t.end.scratch; ++i) g.scratch.push_back(g.scratch[static_cast<std::size_t>(i)]);
+    for (std::int32_t i = t.begin.scratch; i < t.end.scratch; ++i)
+      g.scratch.push_back(g.scratch[static_cast<std::size_t>(i)]);
 
     for (std::size_t i = 0; i < state.size(); ++i)
       if (t.after[i] != t.before[i])
-        b_.rebind(*state[i], t.after[i] == none ? none : shift(t.after[i]), t.old_dies[i] == none ? none : t.old_dies[i] + dn);
+        b_.rebind(*state[i], t.after[i] == none ? none : shift(t.after[i]),
+                  t.old_dies[i] == none ? none : t.old_dies[i] + dn);
     return Value(b_, shift(t.y));
   }
 

@@ -12,8 +12,8 @@ namespace vlmest {
 /// Where the gradient of a tensor flows to: the recorded call that made it, or a parameter that collects it. Shape and
 /// type are the tensor's, to which a gradient is summed and cast before it is handed on.
 struct GradEdge {
-  std::int32_t call = none;   ///< none: nowhere
-  std::int32_t output = 0;    ///< which result of that call
+  std::int32_t call = none;  ///< none: nowhere
+  std::int32_t output = 0;   ///< which result of that call
   TensorId parameter = none;
   Shape shape;
   DType dtype = DType::bf16;

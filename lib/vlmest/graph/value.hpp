@@ -18,8 +18,16 @@ class Value {
   Value(Builder& b, TensorId id);
   Value(const Value& o);
   Value(Value&& o) noexcept : b_(std::exchange(o.b_, nullptr)), id_(std::exchange(o.id_, none)) {}
-  Value& operator=(const Value& o) { Value t(o); swap(t); return *this; }
-  Value& operator=(Value&& o) noexcept { Value t(std::move(o)); swap(t); return *this; }
+  Value& operator=(const Value& o) {
+    Value t(o);
+    swap(t);
+    return *this;
+  }
+  Value& operator=(Value&& o) noexcept {
+    Value t(std::move(o));
+    swap(t);
+    return *this;
+  }
   ~Value() { reset(); }
 
   void reset();
@@ -33,7 +41,10 @@ class Value {
 
  private:
   friend class Builder;
-  void swap(Value& o) noexcept { std::swap(b_, o.b_); std::swap(id_, o.id_); }
+  void swap(Value& o) noexcept {
+    std::swap(b_, o.b_);
+    std::swap(id_, o.id_);
+  }
   Builder* b_ = nullptr;
   TensorId id_ = none;
 };

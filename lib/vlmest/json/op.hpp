@@ -31,28 +31,46 @@ inline DType dtype(const Reader& r, std::string_view absent) {
   }
 }
 inline std::int64_t size(const Reader& r, const char* key) { return r.integer_required(key, 1, std::int64_t{1} << 40); }
-inline std::int64_t size(const Reader& r, const char* key, std::int64_t absent) { return r.integer(key, absent, 1, std::int64_t{1} << 40); }
+inline std::int64_t size(const Reader& r, const char* key, std::int64_t absent) {
+  return r.integer(key, absent, 1, std::int64_t{1} << 40);
+}
 
 inline SingleOp linear(const Reader& r) {
-  const Matmul o{.batch = size(r, "batch", 1), .m = size(r, "m"), .n = size(r, "n"), .k = size(r, "k"), .dtype = dtype(r, "bf16"), .bias = r.boolean("bias", false)};
+  const Matmul o{.batch = size(r, "batch", 1),
+                 .m = size(r, "m"),
+                 .n = size(r, "n"),
+                 .k = size(r, "k"),
+                 .dtype = dtype(r, "bf16"),
+                 .bias = r.boolean("bias", false)};
   const Cost c = cost(o);
   return {o, c.read, c.written, {}};
 }
 
 inline SingleOp sdpa(const Reader& r) {
-  Attention o{.batch = size(r, "batch", 1), .heads = size(r, "heads"), .q_len = size(r, "q_len"), .head_dim = size(r, "head_dim"),
-              .causal = r.boolean("causal", false), .dtype = dtype(r, "bf16")};
+  Attention o{.batch = size(r, "batch", 1),
+              .heads = size(r, "heads"),
+              .q_len = size(r, "q_len"),
+              .head_dim = size(r, "head_dim"),
+              .causal = r.boolean("causal", false),
+              .dtype = dtype(r, "bf16")};
   o.kv_heads = size(r, "kv_heads", o.heads);
   o.kv_len = size(r, "kv_len", o.q_len);
   o.v_dim = size(r, "v_dim", o.head_dim);
-  if (o.heads % o.kv_heads != 0) r.fail("kv_heads", "does not divide the query heads", "heads must be a multiple of kv_heads");
+  if (o.heads % o.kv_heads != 0)
+    r.fail("kv_heads", "does not divide the query heads", "heads must be a multiple of kv_heads");
   return {o, {}, {}, {}};  // sizes and backend follow the device: on_device()
 }
 
 inline SingleOp fft(const Reader& r, Fft::Kind kind, int rank, bool inverse) {
-  Fft o{.kind = kind, .batch = checked_mul(size(r, "batch", 1), size(r, "channels", 1)), .rank = rank, .inverse = inverse, .dtype = dtype(r, "fp32")};
-  if (rank == 2) o.n = {size(r, "height"), size(r, "width"), 1};
-  else o.n = {size(r, "width"), 1, 1};
+  Fft o{.kind = kind,
+        .batch = checked_mul(size(r, "batch", 1), size(r, "channels", 1)),
+        .rank = rank,
+        .inverse = inverse,
+        .dtype = dtype(r, "fp32")};
+  if (rank == 2)
+    o.n = {size(r, "height"), size(r, "width"), 1};
+  else
+    o.n = {size(r, "width"), 1, 1};
   check(o);
   return {o, input_bytes(o), output_bytes(o), {}};
 }
@@ -85,7 +103,11 @@ inline SingleOp softmax(const Reader& r) {
 }
 inline SingleOp norm(const Reader& r, Norm::Kind kind) {
   const auto [n, width] = rows(r);
-  const Norm o{.kind = kind, .rows = n, .width = width, .dtype = dtype(r, "bf16"), .parameters = kind == Norm::Kind::layer_norm ? 2 : 1};
+  const Norm o{.kind = kind,
+               .rows = n,
+               .width = width,
+               .dtype = dtype(r, "bf16"),
+               .parameters = kind == Norm::Kind::layer_norm ? 2 : 1};
   const Cost c = cost(o);
   return {o, c.read, size_of(Elements(checked_mul(n, width)), o.dtype), {}};
 }
@@ -142,7 +164,9 @@ inline SingleOp read_op(const nlohmann::json& document, const std::string& where
     if (e.name != op) continue;
     SingleOp s = e.read(r);
     single_op::on_device(s, compute_capability);
-    const auto rounded = [](Bytes b) { return b == Bytes{} ? b : allocator::round_size(allocator::AllocatorConfig{}, b); };
+    const auto rounded = [](Bytes b) {
+      return b == Bytes{} ? b : allocator::round_size(allocator::AllocatorConfig{}, b);
+    };
     s.peak = rounded(s.inputs) + rounded(s.outputs) + rounded(cost(s.op).workspace);
     return s;
   }

@@ -20,12 +20,16 @@ inline nlohmann::json parse(std::string_view text, const std::string& where) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;
-      else if (c == '"') in_string = false;
+      if (c == '\\')
+        ++i;
+      else if (c == '"')
+        in_string = false;
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
-      if (++open > deepest) throw Error(where, "nested more than " + std::to_string(deepest) + " levels deep", "a model description is shallow");
+      if (++open > deepest)
+        throw Error(where, "nested more than " + std::to_string(deepest) + " levels deep",
+                    "a model description is shallow");
     } else if (c == '}' || c == ']') {
       --open;
     }
@@ -42,8 +46,10 @@ inline nlohmann::json parse(std::string_view text, const std::string& where) {
       }
     }
     const bool empty = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-    throw Error(where, empty ? "the file is empty" : "not JSON at line " + std::to_string(line) + ", column " + std::to_string(column),
-                "a model is described by a config.json or a description; check that the file is complete");
+    throw Error(
+        where,
+        empty ? "the file is empty" : "not JSON at line " + std::to_string(line) + ", column " + std::to_string(column),
+        "a model is described by a config.json or a description; check that the file is complete");
   } catch (const nlohmann::json::exception&) {
     throw Error(where, "not JSON", "check that the file is complete");
   }

@@ -29,21 +29,25 @@ class Reader {
   bool given(const char* key) const { return has(key) && !(*j_)[key].is_null(); }
 
   /// An integer within [low, high]; null counts as absent.
-  std::int64_t integer(const char* key, std::int64_t absent, std::int64_t low = 1, std::int64_t high = std::int64_t{1} << 31) const {
+  std::int64_t integer(const char* key, std::int64_t absent, std::int64_t low = 1,
+                       std::int64_t high = std::int64_t{1} << 31) const {
     if (!given(key)) return absent;
     const auto& v = (*j_)[key];
     if (!v.is_number_integer()) fail(key, "expected an integer");
-    if (v.is_number_unsigned() && v.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) fail(key, range(low, high));
+    if (v.is_number_unsigned() && v.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
+      fail(key, range(low, high));
     const auto n = v.get<std::int64_t>();
     if (n < low || n > high) fail(key, range(low, high));
     return n;
   }
   /// The same, where the key must be there.
-  std::int64_t integer_required(const char* key, std::int64_t low = 1, std::int64_t high = std::int64_t{1} << 31) const {
+  std::int64_t integer_required(const char* key, std::int64_t low = 1,
+                                std::int64_t high = std::int64_t{1} << 31) const {
     if (!given(key)) fail(key, "missing");
     return integer(key, 0, low, high);
   }
-  std::optional<std::int64_t> optional_integer(const char* key, std::int64_t low = 1, std::int64_t high = std::int64_t{1} << 31) const {
+  std::optional<std::int64_t> optional_integer(const char* key, std::int64_t low = 1,
+                                               std::int64_t high = std::int64_t{1} << 31) const {
     if (!given(key)) return std::nullopt;
     return integer(key, 0, low, high);
   }

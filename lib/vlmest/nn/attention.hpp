@@ -19,10 +19,10 @@ struct AttentionArgs {
   Value k;
   Value v;
   Value mask;
-  bool causal = false;  ///< the module's own flag; a mask or a single query switches it off
-  bool dropout = false; ///< weights are dropped in training mode; the other interfaces do it inside their kernel
+  bool causal = false;       ///< the module's own flag; a mask or a single query switches it off
+  bool dropout = false;      ///< weights are dropped in training mode; the other interfaces do it inside their kernel
   bool fp32_softmax = true;  ///< eager attention casts its scores up for the softmax
-  bool softcap = false;      ///< scores are squashed by tanh (Gemma 2); eager attention alone does it in steps of its own
+  bool softcap = false;  ///< scores are squashed by tanh (Gemma 2); eager attention alone does it in steps of its own
 };
 
 /// What the attention interface returns; eager attention's weights stay alive as long as the caller keeps them.
@@ -76,9 +76,17 @@ inline Value flash_attention(Context& c, const AttentionArgs& a) {
   using namespace eager;
   Value q = transpose(a.q, 1, 2), k = transpose(a.k, 1, 2), v = transpose(a.v, 1, 2);
   const DType t = q.dtype();
-  const Attention op{.batch = q.size(0), .heads = q.size(2), .kv_heads = k.size(2), .q_len = q.size(1), .kv_len = k.size(1),
-                     .head_dim = q.size(3), .v_dim = v.size(3), .causal = a.causal && q.size(1) > 1, .dtype = t,
-                     .backend = AttentionBackend::flash, .kv_dtype = k.dtype()};
+  const Attention op{.batch = q.size(0),
+                     .heads = q.size(2),
+                     .kv_heads = k.size(2),
+                     .q_len = q.size(1),
+                     .kv_len = k.size(1),
+                     .head_dim = q.size(3),
+                     .v_dim = v.size(3),
+                     .causal = a.causal && q.size(1) > 1,
+                     .dtype = t,
+                     .backend = AttentionBackend::flash,
+                     .kv_dtype = k.dtype()};
   const std::array<TensorId, 3> outs{c.b.result(t, {op.batch, op.q_len, op.heads, op.v_dim}, "attention"),
                                      c.b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
                                      c.b.result(DType::int64, {2}, "rng_state")};

@@ -18,7 +18,7 @@ struct Context {
   Builder& b;
   const Plan& plan;
   const Blocks* blocks = nullptr;  ///< what a description adds at certain points (nn/block.hpp)
-  const Value* labels = nullptr;  ///< token ids[B, S] that a training forward computes its loss against
+  const Value* labels = nullptr;   ///< token ids[B, S] that a training forward computes its loss against
 
   DType dtype() const { return plan.dtype; }
   bool fused() const { return plan.profile == Profile::fused; }

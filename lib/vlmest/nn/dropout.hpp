@@ -12,9 +12,8 @@ inline Value dropout(Context& c, Value arg) {
   if (!c.plan.dropout) return arg;
   Value x = std::move(arg);
   const Bytes n = data_bytes(x);
-  const std::array<TensorId, 2> outs{
-      c.b.result(x.dtype(), x.shape(), strides_like(x.tensor(), x.shape()), "dropout"),
-      c.b.result(DType::boolean, x.shape(), "dropout_mask")};
+  const std::array<TensorId, 2> outs{c.b.result(x.dtype(), x.shape(), strides_like(x.tensor(), x.shape()), "dropout"),
+                                     c.b.result(DType::boolean, x.shape(), "dropout_mask")};
   const std::array<TensorId, 1> ins{x.id()};
   const MemoryOp op{.read = n, .written = n + size_of(numel(x.shape()), DType::boolean), .dtype = x.dtype()};
   c.b.emit("native_dropout", op, ins, outs);

@@ -28,7 +28,8 @@ inline void refill(Context& c, Cache& cache, std::int64_t seen) {
     };
     l.keys = grown(l.keys, "keys");
     if (l.values) l.values = grown(l.values, "values");
-    if (l.scales) l.scales = c.b.existing("scales", Role::kv_cache, l.scales.dtype(), scales_shape(stored, numel(l.keys.shape())));
+    if (l.scales)
+      l.scales = c.b.existing("scales", Role::kv_cache, l.scales.dtype(), scales_shape(stored, numel(l.keys.shape())));
     l.recent_keys = recent > 0 ? entry(l.keys, "recent keys", c.dtype(), recent) : Value();
     l.recent_values = recent > 0 ? entry(l.values, "recent values", c.dtype(), recent) : Value();
     l.seen = seen;
@@ -47,7 +48,8 @@ inline std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
     if (!l.keys) continue;
     const TensorId owner = c.b.graph.owner(l.keys.id());
     Bytes bytes{};
-    for (const Value* v : {&l.keys, &l.values, &l.scales, &l.recent_keys, &l.recent_values}) bytes += eager::data_bytes(*v);
+    for (const Value* v : {&l.keys, &l.values, &l.scales, &l.recent_keys, &l.recent_values})
+      bytes += eager::data_bytes(*v);
     r.push_back({c.b.graph.tensor(owner).scope, bytes});
   }
   return r;

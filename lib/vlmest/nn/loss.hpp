@@ -25,15 +25,18 @@ inline Value cross_entropy(Value logits, Value target) {
   b.emit("nll_loss_forward", MemoryOp{.read = data_bytes(target) * 2, .written = Bytes(8), .dtype = t}, ins, outs);
   Value loss(b, outs[0]), weight(b, outs[1]);
   const bool trains = static_cast<bool>(el);
-  differentiable(loss, "NllLossBackward0", {el},
-                 [x = saved(log_probs, trains), y = saved(target, trains), w = saved(weight, trains), rows, t](Gradients& g) {
-                   Builder& at = x.builder();
-                   const TensorId r = at.result(t, rows, "nll_loss_backward");
-                   const std::array<TensorId, 4> from{g.in[0].id(), x.id(), y.id(), w.id()};
-                   const std::array<TensorId, 1> to{r};
-                   at.emit("nll_loss_backward", MemoryOp{.read = data_bytes(y), .written = size_of(numel(rows), t), .dtype = t, .kernels = 2}, from, to);
-                   g.out[0] = Value(at, r);
-                 });
+  differentiable(
+      loss, "NllLossBackward0", {el},
+      [x = saved(log_probs, trains), y = saved(target, trains), w = saved(weight, trains), rows, t](Gradients& g) {
+        Builder& at = x.builder();
+        const TensorId r = at.result(t, rows, "nll_loss_backward");
+        const std::array<TensorId, 4> from{g.in[0].id(), x.id(), y.id(), w.id()};
+        const std::array<TensorId, 1> to{r};
+        at.emit("nll_loss_backward",
+                MemoryOp{.read = data_bytes(y), .written = size_of(numel(rows), t), .dtype = t, .kernels = 2}, from,
+                to);
+        g.out[0] = Value(at, r);
+      });
   return loss;
 }
 

@@ -31,7 +31,8 @@ struct RmsNorm {
   TensorId weight = none;
 };
 
-inline RmsNorm make_rms_norm(Context& c, const char* name, std::int64_t width, RmsNorm::Kind kind = RmsNorm::Kind::llama) {
+inline RmsNorm make_rms_norm(Context& c, const char* name, std::int64_t width,
+                             RmsNorm::Kind kind = RmsNorm::Kind::llama) {
   Module m(c, name);
   return {.kind = kind, .scope = m.scope, .weight = parameter(c, "weight", {width})};
 }
@@ -40,7 +41,10 @@ inline RmsNorm make_rms_norm(Context& c, const char* name, std::int64_t width, R
 inline Value fused_rms_norm(Context& c, Value x, Value weight) {
   const std::int64_t width = x.size(-1);
   const DType t = x.dtype();
-  const Norm op{.kind = Norm::Kind::rms_norm, .rows = numel(x.shape()).value() / width, .width = width, .dtype = t,
+  const Norm op{.kind = Norm::Kind::rms_norm,
+                .rows = numel(x.shape()).value() / width,
+                .width = width,
+                .dtype = t,
                 .parameters = weight ? 1 : 0};
   const TensorId out = c.b.result(t, x.shape(), "rms_norm");
   return eager::emit1(c.b, "rms_norm", op, out, {}, x, weight);

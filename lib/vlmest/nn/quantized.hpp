@@ -55,7 +55,8 @@ inline Value quantized_linear(Context& c, Value x, const Value& weight, const Qu
   if (storage == DType::int8 || storage == DType::fp8) {
     const Shape groups = storage == DType::int8 ? Shape{rows} : Shape{rows, (in + 127) / 128};
     const std::array<TensorId, 1> from{flat.id()};
-    const std::array<TensorId, 2> made{c.b.result(storage, {rows, in}, "quantized"), c.b.result(DType::fp32, groups, "row scales")};
+    const std::array<TensorId, 2> made{c.b.result(storage, {rows, in}, "quantized"),
+                                       c.b.result(DType::fp32, groups, "row scales")};
     const Bytes narrow = size_of(Elements(checked_mul(rows, in)), storage) + size_of(numel(groups), DType::fp32);
     c.b.emit("quantize_rows", MemoryOp{.read = data_bytes(flat), .written = narrow, .dtype = t}, from, made);
     Value a(c.b, made[0]), row_scales(c.b, made[1]);
@@ -69,7 +70,8 @@ inline Value quantized_linear(Context& c, Value x, const Value& weight, const Qu
     Value products = emit1(c.b, "int8_linear_matmul", op, wide, {}, a, w);
     const TensorId r = c.b.result(t, {rows, out}, "int8_mm_dequant");
     const Bytes n = size_of(Elements(checked_mul(rows, out)), t);
-    return emit1(c.b, "int8_mm_dequant", MemoryOp{.read = data_bytes(products), .written = n, .dtype = t}, r, {}, products, row_scales, scales);
+    return emit1(c.b, "int8_mm_dequant", MemoryOp{.read = data_bytes(products), .written = n, .dtype = t}, r, {},
+                 products, row_scales, scales);
   }
   if (rows == 1 && (storage == DType::nf4 || storage == DType::int4)) {
     const TensorId r = c.b.result(t, {rows, out}, "gemv_4bit");
@@ -79,7 +81,9 @@ inline Value quantized_linear(Context& c, Value x, const Value& weight, const Qu
   const TensorId r = c.b.result(t, {out, in}, "dequantized weight");
   const std::array<TensorId, 2> from{weight.id(), q.scales};
   const std::array<TensorId, 1> made{r};
-  c.b.emit("dequantize", MemoryOp{.read = weight_bytes, .written = size_of(Elements(checked_mul(out, in)), t), .dtype = t}, from, made);
+  c.b.emit("dequantize",
+           MemoryOp{.read = weight_bytes, .written = size_of(Elements(checked_mul(out, in)), t), .dtype = t}, from,
+           made);
   return mm(flat, transpose(Value(c.b, r), 0, 1));
 }
 

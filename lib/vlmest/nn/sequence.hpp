@@ -11,11 +11,11 @@ namespace vlmest {
 /// What one batch is made of, after the processor's rules.
 struct Sequences {
   std::int64_t batch = 1;
-  std::int64_t text = 0;           ///< text tokens of a sequence, those that the processor writes around images included
-  std::int64_t image_tokens = 0;   ///< positions of a sequence that receive image features
-  std::int64_t seq = 0;            ///< LLM tokens of a sequence
-  ImageSize image;                 ///< pixels of each image, before any resize
-  std::vector<ImageLayout> images; ///< of the whole batch, sequence by sequence
+  std::int64_t text = 0;          ///< text tokens of a sequence, those that the processor writes around images included
+  std::int64_t image_tokens = 0;  ///< positions of a sequence that receive image features
+  std::int64_t seq = 0;           ///< LLM tokens of a sequence
+  ImageSize image;                ///< pixels of each image, before any resize
+  std::vector<ImageLayout> images;  ///< of the whole batch, sequence by sequence
 };
 
 /// The inputs that every model takes: token ids and mask, int64[B, S].

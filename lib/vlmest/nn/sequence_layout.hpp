@@ -31,7 +31,8 @@ inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   check_counts(plan);
   Sequences s;
   s.batch = plan.batch;
-  s.image = plan.image_height != 0 || plan.image_width != 0 ? ImageSize{plan.image_height, plan.image_width} : vlm.native;
+  s.image =
+      plan.image_height != 0 || plan.image_width != 0 ? ImageSize{plan.image_height, plan.image_width} : vlm.native;
   const std::vector<ImageSize> sizes(static_cast<std::size_t>(plan.images), s.image);
   std::vector<ImageLayout> one = layouts(vlm.tokens, sizes);
   std::int64_t overhead = 0;
@@ -41,7 +42,8 @@ inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   }
   if (plan.seq) {
     if (*plan.seq < s.image_tokens)
-      throw Error("--seq", std::to_string(*plan.seq) + " tokens, but the images alone need " + std::to_string(s.image_tokens),
+      throw Error("--seq",
+                  std::to_string(*plan.seq) + " tokens, but the images alone need " + std::to_string(s.image_tokens),
                   "raise --seq, or give fewer or smaller images");
     s.seq = *plan.seq;
     s.text = s.seq - s.image_tokens;

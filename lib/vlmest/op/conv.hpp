@@ -43,8 +43,8 @@ constexpr Cost cost(const Convolution& o) {
 /// Its tensor-core kernels want channels last and, for up to eight input channels, channels padded to eight: input,
 /// weight and result are then converted through scratch. Otherwise it forms the product implicitly, without scratch.
 /// Which of the two is cuDNN's own heuristic; the borders are those of cuDNN 9.19, recorded over heights, widths,
-/// batches, types, patch sizes 8, 14, 16 and 32 and 64 to 3200 result channels. Patches of 7 and 28, which cuDNN did not
-/// convert, have no rule of their own here.
+/// batches, types, patch sizes 8, 14, 16 and 32 and 64 to 3200 result channels. Patches of 7 and 28, which cuDNN did
+/// not convert, have no rule of their own here.
 constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
   const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
   const auto bytes = [&](std::int64_t a, std::int64_t b, std::int64_t c) {
@@ -64,14 +64,15 @@ constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
   return o.dtype == DType::fp16 && o.out_channels % 8 == 0 ? converted(o.in_channels, o.out_channels) : Bytes{};
 }
 
-/// What cuDNN takes from the allocator for the gradient of the weight of conv_scratch's convolutions, few input channels
-/// and a gradient that is NCHW: input, weight and gradient are always converted, channels padded to 16 bytes. The sum
-/// over positions is shared among multiprocessors: by counters, one for each tile of 64 x 64 of the result, up to 2048
-/// positions of several images, else by fp32 partial results that a second kernel adds up. Recorded with cuDNN 9.19 at 256 to 8192
-/// positions, 1024 to 1408 result channels, patches of 14 and 16.
+/// What cuDNN takes from the allocator for the gradient of the weight of conv_scratch's convolutions, few input
+/// channels and a gradient that is NCHW: input, weight and gradient are always converted, channels padded to 16 bytes.
+/// The sum over positions is shared among multiprocessors: by counters, one for each tile of 64 x 64 of the result, up
+/// to 2048 positions of several images, else by fp32 partial results that a second kernel adds up. Recorded with
+/// cuDNN 9.19 at 256 to 8192 positions, 1024 to 1408 result channels, patches of 14 and 16.
 constexpr Bytes conv_weight_gradient_scratch(const Convolution& o, std::int64_t height) {
   const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
-  const std::int64_t in = up(o.in_channels, is_half(o.dtype) ? 8 : 4), positions = checked_mul(o.batch, o.out_positions);
+  const std::int64_t in = up(o.in_channels, is_half(o.dtype) ? 8 : 4),
+                     positions = checked_mul(o.batch, o.out_positions);
   const std::int64_t taps = checked_mul(in, o.kernel), weights = checked_mul(o.out_channels, taps);
   const auto bytes = [&](std::int64_t n) { return Bytes(up(size_of(Elements(n), o.dtype).value(), 16)); };
   const Bytes converted = bytes(checked_mul(checked_mul(o.batch, in), o.in_positions)) + bytes(weights) +
@@ -104,9 +105,9 @@ constexpr bool splits_result(const Convolution& o, int multiprocessors) {
   return checked_mul(tiles(checked_mul(o.batch, o.out_positions), 128), tiles(o.out_channels, 256)) < multiprocessors;
 }
 
-/// What cuDNN takes from the allocator for a convolution of channels-last images on compute capability 9.0: a counter and
-/// its alignment, and, where results are split, partial sums of an eighth of the fp32 result (recorded with 256, 768 and
-/// 1536 rows of 4096 channels).
+/// What cuDNN takes from the allocator for a convolution of channels-last images on compute capability 9.0: a counter
+/// and its alignment, and, where results are split, partial sums of an eighth of the fp32 result (recorded with 256,
+/// 768 and 1536 rows of 4096 channels).
 constexpr Bytes channels_last_scratch(const Convolution& o, int multiprocessors) {
   if (!is_half(o.dtype)) return Bytes{};
   if (!splits_result(o, multiprocessors)) return Bytes(4 + 127);

@@ -34,7 +34,8 @@ constexpr FftLayout layout_of(const Fft& f, const Shape& sizes, Shape strides, s
   // By insertion: std::sort of so few would be unrolled past the end of the array, and compilers warn of it.
   const auto by_stride = [&](auto& of, int count) {
     for (int i = 1; i < count; ++i)
-      for (int k = i; k > 0 && strides[of[static_cast<std::size_t>(k)]] > strides[of[static_cast<std::size_t>(k - 1)]]; --k)
+      for (int k = i; k > 0 && strides[of[static_cast<std::size_t>(k)]] > strides[of[static_cast<std::size_t>(k - 1)]];
+           --k)
         std::swap(of[static_cast<std::size_t>(k)], of[static_cast<std::size_t>(k - 1)]);
   };
   by_stride(batch, batches);

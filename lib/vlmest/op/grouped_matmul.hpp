@@ -27,7 +27,9 @@ constexpr Macs macs(const GroupedMatmul& o) { return Macs(checked_mul(o.rows, ch
 constexpr Cost cost(const GroupedMatmul& o) {
   Cost r;
   r.uncounted = flops(macs(o));
-  const auto bytes = [&](std::int64_t n, std::int64_t each) { return size_of(Elements(checked_mul(n, each)), o.dtype); };
+  const auto bytes = [&](std::int64_t n, std::int64_t each) {
+    return size_of(Elements(checked_mul(n, each)), o.dtype);
+  };
   const std::int64_t matrix = checked_mul(o.n, o.k);
   r.read = bytes(o.rows, o.k) + (o.per_group ? bytes(o.rows, o.n) : bytes(o.active, matrix));
   r.written = o.per_group ? bytes(o.groups, matrix) : bytes(o.rows, o.n);

@@ -16,9 +16,7 @@ struct Matmul {
   bool bias = false;
 };
 
-constexpr Macs macs(const Matmul& o) {
-  return Macs(checked_mul(checked_mul(o.batch, o.m), checked_mul(o.n, o.k)));
-}
+constexpr Macs macs(const Matmul& o) { return Macs(checked_mul(checked_mul(o.batch, o.m), checked_mul(o.n, o.k))); }
 
 /// FLOPs: torch/utils/flop_counter.py, mm_flop, addmm_flop, bmm_flop (the bias addition is not counted).
 constexpr Cost cost(const Matmul& o) {

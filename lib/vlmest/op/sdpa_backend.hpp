@@ -49,8 +49,8 @@ constexpr AttentionBackend choose_backend(const SdpaCall& c) {
 
 /// Scratch of cuDNN's forward: 256 B, or for a single query over more than 512 keys the partial results of a split over
 /// them. The number of splits is a power of two, at most one per 128 keys and so many that all blocks fit two on each
-/// multiprocessor; fewer than four are not worth it and take no scratch (cuDNN 9.19 on sm_90; agrees with 1,044 recorded
-/// shapes of batch 1 to 32 and 64 to 9,000 keys).
+/// multiprocessor; fewer than four are not worth it and take no scratch (cuDNN 9.19 on sm_90; agrees with 1,044
+/// recorded shapes of batch 1 to 32 and 64 to 9,000 keys).
 constexpr Bytes cudnn_workspace(const Attention& o, int multiprocessors) {
   if (o.q_len != 1) return Bytes(256);
   const auto power_below = [](std::int64_t n) {
@@ -62,7 +62,8 @@ constexpr Bytes cudnn_workspace(const Attention& o, int multiprocessors) {
   if (splits < 4) return Bytes{};
   const auto aligned = [](std::int64_t bytes) { return (bytes + 127) / 128 * 128; };
   const std::int64_t rows = checked_mul(splits, checked_mul(o.batch, o.heads));
-  return Bytes(checked_add(128 + 2 * aligned(checked_mul(rows, 4)), aligned(checked_mul(rows, checked_mul(o.v_dim, 4)))));
+  return Bytes(
+      checked_add(128 + 2 * aligned(checked_mul(rows, 4)), aligned(checked_mul(rows, checked_mul(o.v_dim, 4)))));
 }
 
 /// Rows of a flash split over the keys (flash_api.cpp, num_splits_heuristic on twice the multiprocessors).
@@ -77,9 +78,7 @@ constexpr std::int64_t flash_splits(const Attention& o, int multiprocessors) {
   const std::int64_t sms = std::int64_t{2} * multiprocessors;
   if (static_cast<double>(work) >= 0.8 * static_cast<double>(sms)) return 1;
   const std::int64_t limit = n_blocks < 128 ? (n_blocks < sms ? n_blocks : sms) : (128 < sms ? 128 : sms);
-  auto eligible = [&](std::int64_t s) {
-    return s == 1 || (n_blocks + s - 1) / s != (n_blocks + s - 2) / (s - 1);
-  };
+  auto eligible = [&](std::int64_t s) { return s == 1 || (n_blocks + s - 1) / s != (n_blocks + s - 2) / (s - 1); };
   auto efficiency = [&](std::int64_t s) {
     const double waves = static_cast<double>(work * s) / static_cast<double>(sms);
     const auto whole = static_cast<double>((work * s + sms - 1) / sms);

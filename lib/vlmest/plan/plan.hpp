@@ -24,11 +24,11 @@ enum class Optimizer : std::uint8_t { adamw, adamw_fused, adamw_8bit, sgd, sgd_m
 /// How the LLM's keys and values are kept between steps.
 struct KvLayout {
   enum class Kind : std::uint8_t { dense, paged, sliding, mla } kind = Kind::dense;
-  std::int64_t block = 16;          ///< paged: tokens in a page
-  std::int64_t window = 0;          ///< sliding: the newest tokens that every layer keeps
-  std::int64_t latent_dim = 0;      ///< mla: compressed keys and values of a token
-  std::int64_t rope_dim = 0;        ///< mla: rotated key channels that all heads share
-  std::optional<DType> dtype;       ///< storage type; the activations' type where not given
+  std::int64_t block = 16;      ///< paged: tokens in a page
+  std::int64_t window = 0;      ///< sliding: the newest tokens that every layer keeps
+  std::int64_t latent_dim = 0;  ///< mla: compressed keys and values of a token
+  std::int64_t rope_dim = 0;    ///< mla: rotated key channels that all heads share
+  std::optional<DType> dtype;   ///< storage type; the activations' type where not given
 };
 
 /// Parts of the model that are trained.
@@ -38,18 +38,17 @@ struct Trainable {
   bool language = true;
 };
 
-
 /// Every choice that is not the model's: how it is run.
 struct Plan {
-  std::int64_t batch = 1;             ///< sequences
-  std::int64_t images = 1;            ///< images in each sequence
-  std::int64_t image_height = 0;      ///< pixels, before the model's own resize; 0: the model's native size
+  std::int64_t batch = 1;         ///< sequences
+  std::int64_t images = 1;        ///< images in each sequence
+  std::int64_t image_height = 0;  ///< pixels, before the model's own resize; 0: the model's native size
   std::int64_t image_width = 0;
-  std::optional<std::int64_t> seq;    ///< LLM tokens of a sequence, visual ones included
-  std::int64_t text = 256;            ///< text tokens of a sequence, where seq is not given
-  std::int64_t new_tokens = 128;      ///< tokens to decode after the prefill
-  DType dtype = DType::bf16;          ///< weights and activations
-  std::optional<DType> weights;       ///< storage of the language model's linear weights
+  std::optional<std::int64_t> seq;  ///< LLM tokens of a sequence, visual ones included
+  std::int64_t text = 256;          ///< text tokens of a sequence, where seq is not given
+  std::int64_t new_tokens = 128;    ///< tokens to decode after the prefill
+  DType dtype = DType::bf16;        ///< weights and activations
+  std::optional<DType> weights;     ///< storage of the language model's linear weights
   KvLayout kv;
   AttentionKind attention = AttentionKind::sdpa;
   Profile profile = Profile::transformers;
@@ -58,7 +57,7 @@ struct Plan {
   Trainable trainable;
   std::int64_t gradient_accumulation = 1;
   bool amp = false;
-  bool dropout = false;  ///< modules in training mode (model.train()): dropout draws its masks
+  bool dropout = false;         ///< modules in training mode (model.train()): dropout draws its masks
   int compute_capability = 90;  ///< of the device, 10 * major + minor: decides kernels and workspaces
   int multiprocessors = 132;
 };

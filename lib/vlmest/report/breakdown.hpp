@@ -74,7 +74,8 @@ inline std::vector<LayerRow> breakdown(const Graph& g, const Timeline& timeline,
   while (next < storages.size() && storages[next].born < prefill.first) ++next;
   for (NodeId n = prefill.first; n < prefill.last; ++n) {
     for (const auto d : timeline.frees(n))
-      if (const Storage& s = timeline.storage(d); s.role == Role::activation && s.born >= prefill.first) live[at_row(s.scope)] -= s.bytes;
+      if (const Storage& s = timeline.storage(d); s.role == Role::activation && s.born >= prefill.first)
+        live[at_row(s.scope)] -= s.bytes;
     const Node& node = g.node(n);
     for (; next < storages.size() && storages[next].born <= n; ++next)
       if (const Storage& s = storages[next]; s.role == Role::activation) live[at_row(s.scope)] += s.bytes;

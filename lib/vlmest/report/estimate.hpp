@@ -26,11 +26,11 @@ struct PhaseEstimate {
 };
 
 struct InferenceEstimate {
-  Bytes weights{};   ///< parameters and buffers as the allocator holds them
+  Bytes weights{};  ///< parameters and buffers as the allocator holds them
   Bytes inputs{};
-  Bytes kv_cache{};         ///< keys and values after the prefill
-  Bytes kv_cache_decoded{}; ///< the same when new_tokens have been decoded
-  Bytes fft{};       ///< most that a spectral block holds at one time: spectra, fp32 copies, work area
+  Bytes kv_cache{};          ///< keys and values after the prefill
+  Bytes kv_cache_decoded{};  ///< the same when new_tokens have been decoded
+  Bytes fft{};               ///< most that a spectral block holds at one time: spectra, fp32 copies, work area
   PhaseEstimate prefill;
   PhaseEstimate decode;
   bool decode_is_peak = false;

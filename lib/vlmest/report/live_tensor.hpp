@@ -12,7 +12,7 @@ namespace vlmest {
 struct LiveTensor {
   TensorId tensor = none;  ///< none: `label` says what it is
   const char* label = "";
-  NodeId node = none;      ///< of scratch: the node that took it
+  NodeId node = none;  ///< of scratch: the node that took it
   Bytes bytes{};
 };
 
@@ -44,11 +44,12 @@ inline std::vector<DescribedTensor> largest(const Graph& g, const std::vector<Li
   std::vector<DescribedTensor> r;
   Bytes rest{};
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i < top) r.push_back(describe(g, all[i]));
-    else rest += all[i].bytes;
+    if (i < top)
+      r.push_back(describe(g, all[i]));
+    else
+      rest += all[i].bytes;
   }
-  if (rest > Bytes{})
-    r.push_back({.name = "other", .shape = Shape{}, .dtype = "", .bytes = rest});
+  if (rest > Bytes{}) r.push_back({.name = "other", .shape = Shape{}, .dtype = "", .bytes = rest});
   return r;
 }
 

@@ -6,8 +6,8 @@
 
 #include <vlmest/allocator/process.hpp>
 #include <vlmest/analysis/work.hpp>
-#include <vlmest/transform/training_step.hpp>
 #include <vlmest/report/live_tensor.hpp>
+#include <vlmest/transform/training_step.hpp>
 
 namespace vlmest {
 
@@ -33,7 +33,8 @@ struct TrainingEstimate {
 namespace training_estimate {
 
 /// Everything alive at a node of the steady state, sorted by bytes: optimizer states from the first node on.
-inline std::vector<LiveTensor> live(const Timeline& timeline, const allocator::Process& process, const allocator::PhaseMemory& m) {
+inline std::vector<LiveTensor> live(const Timeline& timeline, const allocator::Process& process,
+                                    const allocator::PhaseMemory& m) {
   std::vector<LiveTensor> r;
   const auto storages = timeline.storages();
   for (std::size_t i = 0; i < storages.size(); ++i) {
@@ -42,7 +43,8 @@ inline std::vector<LiveTensor> live(const Timeline& timeline, const allocator::P
     if (!state && (s.born > m.node || (s.dies != none && s.dies <= m.node))) continue;
     if (const Bytes bytes = process.occupied(i); bytes > Bytes{}) r.push_back({s.tensor, "", none, bytes});
   }
-  if (process.library_workspaces() > Bytes{}) r.push_back({none, "cuBLAS workspaces", none, process.library_workspaces()});
+  if (process.library_workspaces() > Bytes{})
+    r.push_back({none, "cuBLAS workspaces", none, process.library_workspaces()});
   if (m.scratch > Bytes{}) r.push_back({none, "scratch", m.node, m.scratch});
   std::sort(r.begin(), r.end(), [](const LiveTensor& a, const LiveTensor& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
@@ -53,7 +55,8 @@ inline std::vector<LiveTensor> live(const Timeline& timeline, const allocator::P
 }  // namespace training_estimate
 
 /// Builds the step into c.b.graph and replays it twice in a fresh process: the first step makes the optimizer states.
-inline TrainingEstimate estimate_training(Context& c, const Vlm& vlm, const Sequences& s, const Device& device, Timeline& timeline) {
+inline TrainingEstimate estimate_training(Context& c, const Vlm& vlm, const Sequences& s, const Device& device,
+                                          Timeline& timeline) {
   TrainingEstimate e;
   build_training(c, vlm, s);
   const Graph& g = c.b.graph;
@@ -76,7 +79,8 @@ inline TrainingEstimate estimate_training(Context& c, const Vlm& vlm, const Sequ
   for (const auto& t : timeline.storages()) {
     if (t.role == Role::optimizer_state) e.optimizer += t.bytes;
     if (t.role == Role::gradient) e.gradients += t.bytes;
-    if (t.role == Role::activation && t.born < forward.last && (t.dies == none || t.dies > forward.last)) e.saved_activations += t.bytes;
+    if (t.role == Role::activation && t.born < forward.last && (t.dies == none || t.dies > forward.last))
+      e.saved_activations += t.bytes;
   }
   e.backward = run(backward);
   e.step = run(step);
@@ -94,7 +98,8 @@ inline TrainingEstimate estimate_training(Context& c, const Vlm& vlm, const Sequ
   e.reserved = e.step.reserved;
   e.tensors = training_estimate::live(timeline, process, *top);
   for (const auto& t : g.loaded())
-    if (t.role == Role::weight && trains(c.plan.trainable, g.scopes[static_cast<std::size_t>(t.scope)].part)) e.trainable += t.storage;
+    if (t.role == Role::weight && trains(c.plan.trainable, g.scopes[static_cast<std::size_t>(t.scope)].part))
+      e.trainable += t.storage;
   const std::vector<Work> of_ops = op_works(g, device);
   e.work = work(g, forward.first, step.last, of_ops);
   e.gpu = e.work.time;

@@ -10,7 +10,25 @@
 namespace vlmest {
 
 /// Element types, spelt in JSON as name() gives them.
-enum class DType : std::uint8_t { fp64, fp32, tf32, fp16, bf16, fp8, int64, int32, int16, int8, uint8, int4, nf4, boolean, complex64, complex32, complex128 };
+enum class DType : std::uint8_t {
+  fp64,
+  fp32,
+  tf32,
+  fp16,
+  bf16,
+  fp8,
+  int64,
+  int32,
+  int16,
+  int8,
+  uint8,
+  int4,
+  nf4,
+  boolean,
+  complex64,
+  complex32,
+  complex128
+};
 
 struct DTypeInfo {
   std::string_view name;
@@ -58,8 +76,8 @@ constexpr DType parse_dtype(std::string_view s) {
 
 /// True of types that carry a gradient.
 constexpr bool is_floating(DType t) {
-  return t == DType::fp64 || t == DType::fp32 || t == DType::tf32 || t == DType::fp16 || t == DType::bf16 || t == DType::complex64 ||
-         t == DType::complex32 || t == DType::complex128;
+  return t == DType::fp64 || t == DType::fp32 || t == DType::tf32 || t == DType::fp16 || t == DType::bf16 ||
+         t == DType::complex64 || t == DType::complex32 || t == DType::complex128;
 }
 constexpr bool is_half(DType t) { return t == DType::bf16 || t == DType::fp16; }
 

@@ -32,8 +32,8 @@ constexpr std::string_view name(Role r) {
 }
 
 /// A tensor as the framework sees it: sizes and strides over some storage. A view has an `alias_of`, the tensor that
-/// owns the storage; it costs nothing and keeps its owner alive. An owner lives from node `born` (which allocates it) up
-/// to, but not including, node `dies`.
+/// owns the storage; it costs nothing and keeps its owner alive. An owner lives from node `born` (which allocates it)
+/// up to, but not including, node `dies`.
 struct Tensor {
   Shape shape;
   Shape strides;
@@ -48,8 +48,6 @@ struct Tensor {
 };
 
 /// Bytes that the owner asks the allocator for; a view asks for none.
-constexpr Bytes requested_bytes(const Tensor& t) {
-  return t.alias_of == none ? size_of(t.storage, t.dtype) : Bytes{};
-}
+constexpr Bytes requested_bytes(const Tensor& t) { return t.alias_of == none ? size_of(t.storage, t.dtype) : Bytes{}; }
 
 }  // namespace vlmest

@@ -5,7 +5,7 @@
 #include <queue>
 #include <vector>
 
-#include <vlmest/graph/eager/gradient.hpp>
+#include <vlmest/graph/eager.hpp>
 
 namespace vlmest {
 
@@ -13,22 +13,24 @@ namespace vlmest {
 struct ParameterGradients {
   std::vector<Value> by_tensor;
   Value& of(TensorId parameter) {
-    if (static_cast<std::size_t>(parameter) >= by_tensor.size()) by_tensor.resize(static_cast<std::size_t>(parameter) + 1);
+    if (static_cast<std::size_t>(parameter) >= by_tensor.size())
+      by_tensor.resize(static_cast<std::size_t>(parameter) + 1);
     return by_tensor[static_cast<std::size_t>(parameter)];
   }
 };
 
 /// Runs the recorded calls backwards from `root` as torch's engine does (torch/csrc/autograd/engine.cpp): a call runs
 /// when everything that uses its results has run, the latest recorded one first; what it saved is dropped when it has
-/// run; several gradients of one tensor are added up as they arrive; a gradient is summed and cast to its tensor's shape
-/// and type; a parameter's gradient is kept as it arrives, or added in place to the one that is there.
+/// run; several gradients of one tensor are added up as they arrive; a gradient is summed and cast to its tensor's
+/// shape and type; a parameter's gradient is kept as it arrives, or added in place to the one that is there.
 class BackwardEngine {
  public:
   BackwardEngine(Builder& b, ParameterGradients& gradients) : b_(b), gradients_(gradients) {}
 
   void run(const Value& root, Value seed) {
     const GradEdge start = b_.edge(root);
-    if (start.call == none) throw Error("training", "the loss depends on no trainable parameter", "unfreeze a part of the model");
+    if (start.call == none)
+      throw Error("training", "the loss depends on no trainable parameter", "unfreeze a part of the model");
     NoGrad off(b_);
     const std::size_t n = b_.tape.size();
     waiting_.assign(n, 0);
@@ -77,12 +79,15 @@ class BackwardEngine {
   void step(std::int32_t at, std::priority_queue<std::int32_t>& ready) {
     GradCall c = std::move(call(at));
     call(at).outputs = c.outputs;
-    Gradients g{.in = std::move(buffers_[static_cast<std::size_t>(at)]), .out = std::vector<Value>(c.inputs.size()), .wanted = {}};
+    Gradients g{.in = std::move(buffers_[static_cast<std::size_t>(at)]),
+                .out = std::vector<Value>(c.inputs.size()),
+                .wanted = {}};
     g.in.resize(static_cast<std::size_t>(c.outputs));
     for (const auto& e : c.inputs) g.wanted.push_back(static_cast<bool>(e));
     InScope in(b_, c.scope);
     if (std::any_of(g.in.begin(), g.in.end(), [](const Value& v) { return static_cast<bool>(v); })) c.run(g);
-    // Gradients in and saved tensors stay until the results have their final shape and type (engine.cpp, call_function).
+    // Gradients in and saved tensors stay until the results have their final shape and type (engine.cpp,
+    // call_function).
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
       if (!c.inputs[i] || !g.out[i]) continue;
       g.out[i] = eager::sum_to(std::move(g.out[i]), c.inputs[i].shape);
@@ -105,10 +110,10 @@ class BackwardEngine {
     for (TensorId p : complete) accumulate(p, std::move(pending_.of(p)));
   }
 
-  /// InputBuffer::add: the first gradient moves into the buffer, a further one is added, in place where the buffer alone
-  /// holds the first and its storage and nothing observes, and stays in the list of the call's results until all of them
-  /// are handed on. A view's storage is also held by its base, which it keeps, in a backward too (input_buffer.cpp,
-  /// can_accumulate_inplace; ADInplaceOrView).
+  /// InputBuffer::add: the first gradient moves into the buffer, a further one is added, in place where the buffer
+  /// alone holds the first and its storage and nothing observes, and stays in the list of the call's results until all
+  /// of them are handed on. A view's storage is also held by its base, which it keeps, in a backward too
+  /// (input_buffer.cpp, can_accumulate_inplace; ADInplaceOrView).
   void add_to(Value& sum, Value& gradient) {
     if (!gradient) return;
     if (!sum) {
@@ -121,13 +126,15 @@ class BackwardEngine {
   }
 
   /// torch/csrc/autograd/functions/accumulate_grad.h: the first gradient is kept as it is, a view with all of its
-  /// storage, unless something else holds this very tensor or its layout differs from the parameter's (then it is copied
-  /// into that layout, utils/grad_layout_contract.h); further ones are added in place.
+  /// storage, unless something else holds this very tensor or its layout differs from the parameter's (then it is
+  /// copied into that layout, utils/grad_layout_contract.h); further ones are added in place.
   void accumulate(TensorId parameter, Value gradient) {
     if (!gradient) return;
     Value& kept = gradients_.of(parameter);
-    if (kept) kept = eager::add_(std::move(kept), std::move(gradient));
-    else if (b_.holders(gradient.id()) == 1 && eager::is_contiguous(gradient)) kept = std::move(gradient);
+    if (kept)
+      kept = eager::add_(std::move(kept), std::move(gradient));
+    else if (b_.holders(gradient.id()) == 1 && eager::is_contiguous(gradient))
+      kept = std::move(gradient);
     else {
       Value laid_out = eager::empty(b_, "new_empty_strided", gradient.shape(), gradient.dtype());
       kept = eager::copy_(std::move(laid_out), std::move(gradient));

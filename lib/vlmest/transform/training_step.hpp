@@ -9,7 +9,8 @@
 namespace vlmest {
 
 /// Builds one optimizer step in the steady state into c.b.graph: parameters, inputs and labels, then the phases
-/// "forward", "backward" and "step", of a model in training mode. Optimizer states are tensors of their own role, born before the first phase.
+/// "forward", "backward" and "step", of a model in training mode. Optimizer states are tensors of their own role, born
+/// before the first phase.
 template <class Family>
 void build_training(Context& asked, const Family& family, const Sequences& s) {
   Plan plan = asked.plan;

@@ -9,8 +9,8 @@
 
 namespace vlmest {
 
-/// Wide enough for any product of two counts. Neither this nor the sums below use the compiler's overflow builtins: nvcc
-/// does not take those in constant expressions.
+/// Wide enough for any product of two counts. Neither this nor the sums below use the compiler's overflow builtins:
+/// nvcc does not take those in constant expressions.
 __extension__ using Wide = __int128;
 
 constexpr std::int64_t narrow(Wide w) {
@@ -48,18 +48,26 @@ class Count {
   constexpr std::int64_t value() const { return n_; }
   constexpr auto operator<=>(const Count&) const = default;
 
-  constexpr Count& operator+=(Count o) { n_ = checked_add(n_, o.n_); return *this; }
-  constexpr Count& operator-=(Count o) { n_ = checked_sub(n_, o.n_); return *this; }
+  constexpr Count& operator+=(Count o) {
+    n_ = checked_add(n_, o.n_);
+    return *this;
+  }
+  constexpr Count& operator-=(Count o) {
+    n_ = checked_sub(n_, o.n_);
+    return *this;
+  }
   friend constexpr Count operator+(Count a, Count b) { return a += b; }
   friend constexpr Count operator-(Count a, Count b) { return a -= b; }
   template <std::integral I>
-  friend constexpr Count operator*(Count a, I k) { return Count(checked_mul(a.n_, static_cast<std::int64_t>(k))); }
-  template <std::integral I>
-  friend constexpr Count operator*(I k, Count a) { return a * k; }
-  /// How many times b goes into a: a plain number.
-  friend constexpr double operator/(Count a, Count b) {
-    return static_cast<double>(a.n_) / static_cast<double>(b.n_);
+  friend constexpr Count operator*(Count a, I k) {
+    return Count(checked_mul(a.n_, static_cast<std::int64_t>(k)));
   }
+  template <std::integral I>
+  friend constexpr Count operator*(I k, Count a) {
+    return a * k;
+  }
+  /// How many times b goes into a: a plain number.
+  friend constexpr double operator/(Count a, Count b) { return static_cast<double>(a.n_) / static_cast<double>(b.n_); }
 
  private:
   std::int64_t n_ = 0;

@@ -11,7 +11,10 @@ namespace vlmest {
 struct Seconds {
   double value = 0;
   constexpr auto operator<=>(const Seconds&) const = default;
-  constexpr Seconds& operator+=(Seconds o) { value += o.value; return *this; }
+  constexpr Seconds& operator+=(Seconds o) {
+    value += o.value;
+    return *this;
+  }
   friend constexpr Seconds operator+(Seconds a, Seconds b) { return a += b; }
   friend constexpr Seconds operator*(Seconds a, double k) { return {a.value * k}; }
   constexpr double ms() const { return value * 1e3; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/graph/eager/attention_backward.hpp>
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/op/sdpa_backend.hpp>
 
@@ -12,14 +13,6 @@ struct SdpaDevice {
   int sm = 90;
   int multiprocessors = 132;
 };
-
-void cudnn_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
-                                     const Value& out, const Value& lse, const Value& seed, const Value& offset);  // gradient.hpp
-
-void flash_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& out,
-                                     const Value& lse, const Value& state);
-void efficient_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
-                                         const Value& out, const Value& lse);
 
 /// A boolean mask becomes an additive one of q's type in its own shape (attention.cpp, convert_boolean_attn_mask).
 inline Value float_mask(Value mask, DType t) {
@@ -37,7 +30,8 @@ inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask
   const Bytes workspace = cudnn_workspace(op, multiprocessors);
   if (op.q_len == 1 && workspace > Bytes{}) op.kernels = 2;
   const Shape s{op.batch, op.heads, op.q_len, op.v_dim};
-  const TensorId seed = b.result(DType::int64, Shape{}, "philox_seed"), offset = b.result(DType::int64, Shape{}, "philox_offset");
+  const TensorId seed = b.result(DType::int64, Shape{}, "philox_seed"),
+                 offset = b.result(DType::int64, Shape{}, "philox_offset");
   const TensorId out = b.result(op.dtype, s, strides_like(q.tensor(), s), "attention");
   const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
   const bool trains = eq || ek || ev;
@@ -45,7 +39,8 @@ inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
   const std::array<TensorId, 4> with_lse{out, lse, seed, offset};
   const std::array<TensorId, 3> without{out, seed, offset};
-  b.emit("_scaled_dot_product_cudnn_attention", op, ins, trains ? std::span<const TensorId>(with_lse) : without, {workspace});
+  b.emit("_scaled_dot_product_cudnn_attention", op, ins, trains ? std::span<const TensorId>(with_lse) : without,
+         {workspace});
   Value r(b, out);
   Value keep_seed(b, seed), keep_offset(b, offset);
   if (!trains) return r;
@@ -55,11 +50,6 @@ inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask
                    cudnn_attention_backward(op, g, q, k, v, mask, kept, keep_lse, keep_seed, keep_offset);
                  });
   return r;
-}
-
-/// A fused result: [B, H, S, D] in the storage of a [B, S, H, D] tensor.
-inline TensorId sequence_major(Builder& b, DType t, std::int64_t batch, std::int64_t heads, std::int64_t q_len, std::int64_t d) {
-  return b.result(t, {batch, heads, q_len, d}, {q_len * heads * d, d, heads * d, 1}, "attention");
 }
 
 /// Flash: [B, S, H, D] storage; head sizes are padded to multiples of 8 by copies; a split over the keys keeps fp32
@@ -95,7 +85,8 @@ inline Value flash_backend(const Attention& asked, Value q, Value k, Value v, in
     return slice(Value(b, out), 3, 0, d);
   }
   const std::array<TensorId, 4> outs{out, b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
-                                     b.result(DType::int64, {2}, "rng_state"), b.result(DType::int64, Shape{}, "philox_offset")};
+                                     b.result(DType::int64, {2}, "rng_state"),
+                                     b.result(DType::int64, Shape{}, "philox_offset")};
   b.emit("_scaled_dot_product_flash_attention", op, ins, outs, {lse_accum, out_accum});
   Value r(b, out);
   const Value sums(b, outs[1]), state(b, outs[2]), offset(b, outs[3]);
@@ -115,7 +106,8 @@ inline Value efficient_attention(const Attention& op, Value q, Value k, Value v,
     s[s.rank() - 1] = round_up(s[-1], 8);
     const TensorId r = b.result(mask.dtype(), s, "constant_pad_nd");
     const Bytes n = size_of(numel(s), mask.dtype());
-    mask = emit1(b, "constant_pad_nd", MemoryOp{.read = data_bytes(mask), .written = n + n, .dtype = op.dtype, .kernels = 2}, r, {}, mask);
+    mask = emit1(b, "constant_pad_nd",
+                 MemoryOp{.read = data_bytes(mask), .written = n + n, .dtype = op.dtype, .kernels = 2}, r, {}, mask);
   }
   const Elements result{checked_mul(checked_mul(op.batch, op.heads), checked_mul(op.q_len, op.v_dim))};
   const Bytes accum = is_half(op.dtype) && op.v_dim > 128 ? size_of(result, DType::fp32) : Bytes{};
@@ -130,8 +122,10 @@ inline Value efficient_attention(const Attention& op, Value q, Value k, Value v,
   Value r(b, out);
   Value sums(b, lse);
   differentiable(r, "ScaledDotProductEfficientAttentionBackward0", {eq, ek, ev},
-                 [op, sq = saved(q, trains), sk = saved(k, trains), sv = saved(v, trains), sm = saved(mask, trains), kept = saved_result(r, trains),
-                  sl = saved(sums, trains)](Gradients& g) { efficient_attention_backward(op, g, sq, sk, sv, sm, kept, sl); });
+                 [op, sq = saved(q, trains), sk = saved(k, trains), sv = saved(v, trains), sm = saved(mask, trains),
+                  kept = saved_result(r, trains), sl = saved(sums, trains)](Gradients& g) {
+                   efficient_attention_backward(op, g, sq, sk, sv, sm, kept, sl);
+                 });
   return r;
 }
 
@@ -177,9 +171,16 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
 /// q[B, H, S, D], k and v[B, Hkv, L, D], mask empty, boolean or additive; the result is [B, H, S, Dv] in the backend's
 /// own layout.
 inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask, bool causal, SdpaDevice device) {
-  const SdpaCall call{.op = {.batch = q.size(0), .heads = q.size(1), .kv_heads = k.size(1), .q_len = q.size(2),
-                             .kv_len = k.size(2), .head_dim = q.size(3), .v_dim = v.size(3), .causal = causal,
-                             .mask = data_bytes(mask), .dtype = q.dtype()},
+  const SdpaCall call{.op = {.batch = q.size(0),
+                             .heads = q.size(1),
+                             .kv_heads = k.size(1),
+                             .q_len = q.size(2),
+                             .kv_len = k.size(2),
+                             .head_dim = q.size(3),
+                             .v_dim = v.size(3),
+                             .causal = causal,
+                             .mask = data_bytes(mask),
+                             .dtype = q.dtype()},
                       .sm = device.sm,
                       .masked = static_cast<bool>(mask),
                       .enable_gqa = q.size(1) != k.size(1)};

@@ -11,7 +11,8 @@ inline Value to(Value a, DType t) {
   if (a.dtype() == t) return a;
   const GradEdge e = edge(a);
   Value r = pointwise("_to_copy", t, std::move(a));
-  differentiable(r, "ToCopyBackward0", {e}, [from = e.dtype](Gradients& g) { g.out[0] = to(std::move(g.in[0]), from); });
+  differentiable(r, "ToCopyBackward0", {e},
+                 [from = e.dtype](Gradients& g) { g.out[0] = to(std::move(g.in[0]), from); });
   return r;
 }
 /// tensor.contiguous(): the same tensor where it is, else a row-major copy.

@@ -53,13 +53,17 @@ inline Value cat(std::span<Value> in, int dim) {
     std::vector<std::int64_t> sizes;
     for (const auto& v : in) sizes.push_back(v.shape().rank() == 1 && v.size(0) == 0 && s.rank() > 1 ? 0 : v.size(dim));
     // cat_tensors_backward: each input gets a narrow view of the gradient.
-    b.differentiable({.name = "CatBackward0", .inputs = edges, .run = [sizes, dim](Gradients& g) {
-                        std::int64_t at = 0;
-                        for (std::size_t i = 0; i < sizes.size(); ++i) {
-                          if (g.wants(i)) g.out[i] = slice(g.in[0], dim, at, at + sizes[i]);
-                          at += sizes[i];
-                        }
-                      }}, std::span<const Value>(&r, 1));
+    b.differentiable({.name = "CatBackward0",
+                      .inputs = edges,
+                      .run =
+                          [sizes, dim](Gradients& g) {
+                            std::int64_t at = 0;
+                            for (std::size_t i = 0; i < sizes.size(); ++i) {
+                              if (g.wants(i)) g.out[i] = slice(g.in[0], dim, at, at + sizes[i]);
+                              at += sizes[i];
+                            }
+                          }},
+                     std::span<const Value>(&r, 1));
   }
   for (auto& v : in) v.reset();
   return r;
@@ -83,10 +87,14 @@ inline Value stack(std::span<Value> in, int dim) {
   b.emit("stack", MemoryOp{.read = moved, .written = moved, .dtype = t, .kernels = kernels}, ids, outs);
   Value r(b, out);
   if (std::vector<GradEdge> edges; collect_edges(in, edges))
-    b.differentiable({.name = "StackBackward0", .inputs = edges, .run = [dim](Gradients& g) {
-                        for (std::size_t i = 0; i < g.out.size(); ++i)
-                          if (g.wants(i)) g.out[i] = select(g.in[0], dim, static_cast<std::int64_t>(i));
-                      }}, std::span<const Value>(&r, 1));
+    b.differentiable({.name = "StackBackward0",
+                      .inputs = edges,
+                      .run =
+                          [dim](Gradients& g) {
+                            for (std::size_t i = 0; i < g.out.size(); ++i)
+                              if (g.wants(i)) g.out[i] = select(g.in[0], dim, static_cast<std::int64_t>(i));
+                          }},
+                     std::span<const Value>(&r, 1));
   for (auto& v : in) v.reset();
   return r;
 }
@@ -111,7 +119,8 @@ inline Value embedding(Value table, Value index) {
   const GradEdge e = edge(table);
   const Value rows = saved(index, static_cast<bool>(e));
   Value r = gather_rows("embedding", std::move(table), std::move(index), s);
-  differentiable(r, "EmbeddingBackward0", {e}, [rows, table = e.shape](Gradients& g) { g.out[0] = embedding_dense_backward(g.in[0], rows, table); });
+  differentiable(r, "EmbeddingBackward0", {e},
+                 [rows, table = e.shape](Gradients& g) { g.out[0] = embedding_dense_backward(g.in[0], rows, table); });
   return r;
 }
 inline Value index_select(Value a, int dim, Value index) {
@@ -129,8 +138,11 @@ inline Value index(Value self, Value i, Value j, const Shape& out) {
   const auto expanded = [&](const Value& v) { return numel(v.shape()) == numel(out) ? Bytes{} : full; };
   const Bytes ci = expanded(i), cj = expanded(j);
   const TensorId r = b.result(t, out, "index");
-  const MemoryOp op{.read = full * 2 + size_of(numel(out), t), .written = size_of(numel(out), t) + ci + cj, .workspace = ci + cj,
-                    .dtype = t, .kernels = 1 + (ci > Bytes{}) + (cj > Bytes{})};
+  const MemoryOp op{.read = full * 2 + size_of(numel(out), t),
+                    .written = size_of(numel(out), t) + ci + cj,
+                    .workspace = ci + cj,
+                    .dtype = t,
+                    .kernels = 1 + (ci > Bytes{}) + (cj > Bytes{})};
   return emit1(b, "index.Tensor", op, r, {ci, cj}, self, i, j);
 }
 
@@ -193,7 +205,10 @@ inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
   Shape s = a.shape();
   while (s.rank() < static_cast<int>(times.size())) s.insert(0, 1);
   int i = 0;
-  for (auto k : times) { s[i] = checked_mul(s[i], k); ++i; }
+  for (auto k : times) {
+    s[i] = checked_mul(s[i], k);
+    ++i;
+  }
   Builder& b = a.builder();
   const DType t = a.dtype();
   const Bytes w = size_of(numel(s), t);
@@ -211,7 +226,8 @@ inline Value pad_last(Value a, std::int64_t before, std::int64_t after) {
   // Into a single row the copy is contiguous.
   const int kernels = 1 + (numel(a.shape()).value() == a.size(-1) ? copy_kernels(a) : 1);
   const TensorId r = b.result(t, s, "constant_pad_nd");
-  return emit1(b, "constant_pad_nd", MemoryOp{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = kernels}, r, {}, a);
+  return emit1(b, "constant_pad_nd",
+               MemoryOp{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = kernels}, r, {}, a);
 }
 Value col2im(Value columns, const Shape& image);  // gradient.hpp
 
@@ -224,12 +240,16 @@ inline Value im2col(Value x, std::int64_t side) {
   const Bytes copy = is_contiguous(x) ? Bytes{} : data_bytes(x);
   const Shape s{images, checked_mul(x.size(1), checked_mul(side, side)), squares};
   const Bytes written = size_of(numel(s), t);
-  const MemoryOp op{.read = written + copy, .written = written + copy, .workspace = copy, .dtype = t,
+  const MemoryOp op{.read = written + copy,
+                    .written = written + copy,
+                    .workspace = copy,
+                    .dtype = t,
                     .kernels = static_cast<int>(images) + (copy > Bytes{} ? 1 : 0)};
   const TensorId r = b.result(t, s, "im2col");
   const GradEdge e = edge(x);
   Value columns = emit1(b, "im2col", op, r, {copy}, x);
-  differentiable(columns, "Im2ColBackward0", {e}, [image = e.shape](Gradients& g) { g.out[0] = col2im(g.in[0], image); });
+  differentiable(columns, "Im2ColBackward0", {e},
+                 [image = e.shape](Gradients& g) { g.out[0] = col2im(g.in[0], image); });
   return columns;
 }
 /// self.copy_(source).
@@ -248,7 +268,10 @@ inline Value flatten(Value v, int from, int to) {
   to = wrap(to, rank);
   std::int64_t n = 1;
   for (int i = 0; i < rank; ++i) {
-    if (i < from || i > to) { s.push_back(v.size(i)); continue; }
+    if (i < from || i > to) {
+      s.push_back(v.size(i));
+      continue;
+    }
     n = checked_mul(n, v.size(i));
     if (i == to) s.push_back(n);
   }

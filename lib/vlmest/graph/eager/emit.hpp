@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include <vlmest/graph/builder.hpp>
+#include <vlmest/graph/guard.hpp>
 
 /// Functions named as torch names them, each recording what that call runs on a GPU. They take Values by value: an
 /// argument that is a temporary is released when the op has run, as the interpreter drops it; a copy of a variable
@@ -30,7 +30,9 @@ template <class Run>
 void differentiable(const Value& out, const char* name, std::initializer_list<GradEdge> inputs, Run run) {
   bool any = false;
   for (const auto& e : inputs) any = any || e;
-  if (any) out.builder().differentiable({.name = name, .inputs = inputs, .run = std::move(run)}, std::span<const Value>(&out, 1));
+  if (any)
+    out.builder().differentiable({.name = name, .inputs = inputs, .run = std::move(run)},
+                                 std::span<const Value>(&out, 1));
 }
 inline GradEdge edge(const Value& v) { return v ? v.builder().edge(v) : GradEdge{}; }
 
@@ -71,8 +73,8 @@ inline bool is_contiguous(const Tensor& t) {
 }
 inline bool is_contiguous(const Value& v) { return is_contiguous(v.tensor()); }
 
-/// Strides of a fresh tensor of shape s that keeps the order of dimensions of t, gaps or not, as TensorIterator, clone()
-/// and empty_like do: dimensions are sorted by stride, those of stride 0 stay where they are (aten/src/ATen/
+/// Strides of a fresh tensor of shape s that keeps the order of dimensions of t, gaps or not, as TensorIterator,
+/// clone() and empty_like do: dimensions are sorted by stride, those of stride 0 stay where they are (aten/src/ATen/
 /// ExpandUtils.cpp, infer_dense_strides).
 inline Shape strides_like(const Tensor& t, const Shape& s) {
   if (t.shape.rank() != s.rank() || is_contiguous(t)) return contiguous_strides(s);

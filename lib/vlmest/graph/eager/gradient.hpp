@@ -22,7 +22,8 @@ inline Value sum_to(Value gradient, const Shape& shape) {
   Value r = gradient;
   if (reduces) {
     const DType t = gradient.dtype();
-    r = reduce("sum.dim_IntList", t, kept, gradient, {}, 1, reduction_scratch(gradient.tensor(), reduced, is_half(t) ? 4 : bits(t) / 8));
+    r = reduce("sum.dim_IntList", t, kept, gradient, {}, 1,
+               reduction_scratch(gradient.tensor(), reduced, is_half(t) ? 4 : bits(t) / 8));
   }
   gradient.reset();
   return lead > 0 ? view(std::move(r), shape) : r;
@@ -34,7 +35,8 @@ inline Value embed_gradient(const char* name, Value gradient, const Shape& whole
   const DType t = gradient.dtype();
   const Bytes part = data_bytes(gradient);
   const TensorId r = b.result(t, whole, name);
-  return emit1(b, name, MemoryOp{.read = part, .written = size_of(numel(whole), t) + part, .dtype = t, .kernels = 2}, r, {}, gradient);
+  return emit1(b, name, MemoryOp{.read = part, .written = size_of(numel(whole), t) + part, .dtype = t, .kernels = 2}, r,
+               {}, gradient);
 }
 inline Value slice_backward(Value gradient, const Shape& whole, int, std::int64_t, std::int64_t, std::int64_t) {
   return embed_gradient("slice_backward", std::move(gradient), whole);
@@ -43,36 +45,46 @@ inline Value select_backward(Value gradient, const Shape& whole, int, std::int64
   return embed_gradient("select_backward", std::move(gradient), whole);
 }
 
-/// The squares that im2col took apart, added up again: one kernel per image, after a copy of columns that are not row-major
-/// (aten/src/ATen/native/cuda/Col2Im.cu, col2im_out_cuda_template).
+/// The squares that im2col took apart, added up again: one kernel per image, after a copy of columns that are not
+/// row-major (aten/src/ATen/native/cuda/Col2Im.cu, col2im_out_cuda_template).
 inline Value col2im(Value columns, const Shape& image) {
   Builder& b = columns.builder();
   const DType t = columns.dtype();
   const Bytes n = data_bytes(columns), copy = is_contiguous(columns) ? Bytes{} : n;
   const TensorId r = b.result(t, image, "col2im");
-  const MemoryOp op{.read = n + copy, .written = size_of(numel(image), t) + copy, .workspace = copy, .dtype = t,
+  const MemoryOp op{.read = n + copy,
+                    .written = size_of(numel(image), t) + copy,
+                    .workspace = copy,
+                    .dtype = t,
                     .kernels = static_cast<int>(image[0]) + (copy > Bytes{} ? 1 : 0)};
   return emit1(b, "col2im", op, r, {copy}, columns);
 }
 
-/// Scratch of an embedding's gradient over n rows: none up to 3072; more are sorted, cut into segments of equal rows and
-/// these into parts of at most ten, which are summed up in fp32 (aten/src/ATen/native/cuda/Embedding.cu,
+/// Scratch of an embedding's gradient over n rows: none up to 3072; more are sorted, cut into segments of equal rows
+/// and these into parts of at most ten, which are summed up in fp32 (aten/src/ATen/native/cuda/Embedding.cu,
 /// embedding_dense_backward_cuda, and EmbeddingBackwardKernel.cu, embedding_backward_cuda_kernel; sorted rows, their
 /// order, the segments' beginnings, for each possible segment the number and the beginning of its parts, the parts'
 /// beginnings, two counts).
 constexpr Bytes embedding_backward_workspace(std::int64_t n, std::int64_t entries, std::int64_t width, DType t) {
   if (n <= 3072) return Bytes{};
   const std::int64_t segments = std::min(n, entries), parts = checked_add(n / 10, segments);
-  const std::int64_t indices = checked_add(checked_mul(n, 3), checked_add(checked_mul(segments, 2), checked_add(parts, 2)));
-  return size_of(Elements(indices), DType::int64) + size_of(Elements(checked_mul(parts, width)), is_half(t) ? DType::fp32 : t);
+  const std::int64_t indices =
+      checked_add(checked_mul(n, 3), checked_add(checked_mul(segments, 2), checked_add(parts, 2)));
+  return size_of(Elements(indices), DType::int64) +
+         size_of(Elements(checked_mul(parts, width)), is_half(t) ? DType::fp32 : t);
 }
 /// A dense gradient of the whole table, zeroed and added to by rows.
 inline Value embedding_dense_backward(Value gradient, Value rows, const Shape& table) {
   Builder& b = gradient.builder();
   const DType t = gradient.dtype();
   const TensorId r = b.result(t, table, "embedding_dense_backward");
-  const Bytes n = size_of(numel(table), t), scratch = embedding_backward_workspace(numel(rows.shape()).value(), table[0], table[1], t);
-  const MemoryOp op{.read = data_bytes(gradient) + data_bytes(rows) + scratch, .written = n + scratch, .workspace = scratch, .dtype = t, .kernels = scratch > Bytes{} ? 12 : 2};
+  const Bytes n = size_of(numel(table), t),
+              scratch = embedding_backward_workspace(numel(rows.shape()).value(), table[0], table[1], t);
+  const MemoryOp op{.read = data_bytes(gradient) + data_bytes(rows) + scratch,
+                    .written = n + scratch,
+                    .workspace = scratch,
+                    .dtype = t,
+                    .kernels = scratch > Bytes{} ? 12 : 2};
   return emit1(b, "embedding_dense_backward", op, r, {scratch}, gradient, rows);
 }
 /// self.masked_fill(mask, number).
@@ -98,9 +110,12 @@ inline Value scatter_backward(Value gradient, Value at, const Shape& whole) {
   const DType t = gradient.dtype();
   const Bytes n = size_of(numel(whole), t), part = data_bytes(gradient), entries = data_bytes(at);
   Value zeros = fill(b, "zeros", whole, t);
-  if (!b.observed) return emit_inplace(b, "scatter_.src", MemoryOp{.read = part + entries, .written = part, .dtype = t}, {}, zeros, at, gradient);
+  if (!b.observed)
+    return emit_inplace(b, "scatter_.src", MemoryOp{.read = part + entries, .written = part, .dtype = t}, {}, zeros, at,
+                        gradient);
   const TensorId r = b.result(t, whole, "scatter");
-  return emit1(b, "scatter.src", MemoryOp{.read = n + part + entries, .written = n + part, .dtype = t, .kernels = 2}, r, {}, zeros, at, gradient);
+  return emit1(b, "scatter.src", MemoryOp{.read = n + part + entries, .written = n + part, .dtype = t, .kernels = 2}, r,
+               {}, zeros, at, gradient);
 }
 /// index_backward: zeros to which the gradient's rows are added at the `entries` places that were read
 /// (aten/src/ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel): linear places, sorted with their order in the
@@ -109,7 +124,8 @@ inline Value scatter_backward(Value gradient, Value at, const Shape& whole) {
 inline Value index_backward(Value gradient, Value at, const Shape& whole, std::int64_t entries, Bytes found) {
   Builder& b = gradient.builder();
   const DType t = gradient.dtype();
-  const Bytes n = size_of(numel(whole), t), part = data_bytes(gradient), places = size_of(Elements(entries), DType::int64);
+  const Bytes n = size_of(numel(whole), t), part = data_bytes(gradient),
+              places = size_of(Elements(entries), DType::int64);
   const std::int64_t slice = entries == 0 ? 1 : std::max<std::int64_t>(numel(gradient.shape()).value() / entries, 1);
   std::int64_t largest = std::max<std::int64_t>(numel(whole).value() / slice - 1, 0);
   int bits = 1;
@@ -117,7 +133,8 @@ inline Value index_backward(Value gradient, Value at, const Shape& whole, std::i
   const Bytes sorting = places * 4 + radix_sort_workspace(entries, bits);
   const Bytes scratch = (is_contiguous(gradient) ? Bytes{} : part) + std::max(sorting, found);
   Value zeros = fill(b, "new_zeros", whole, t);
-  const MemoryOp op{.read = part * 2 + places * 6, .written = part + places * 6, .workspace = scratch, .dtype = t, .kernels = 8};
+  const MemoryOp op{
+      .read = part * 2 + places * 6, .written = part + places * 6, .workspace = scratch, .dtype = t, .kernels = 8};
   if (!b.observed) return emit_inplace(b, "_index_put_impl_", op, {scratch}, zeros, at, gradient);
   const TensorId r = b.result(t, whole, "index_put");
   MemoryOp copied = op;
@@ -126,8 +143,8 @@ inline Value index_backward(Value gradient, Value at, const Shape& whole, std::i
   return emit1(b, "index_put", copied, r, {scratch}, zeros, at, gradient);
 }
 /// masked_scatter_backward: the masked elements of the gradient, found by nonzero, one int64 for each element and
-/// dimension (FunctionsManual.cpp, masked_scatter_backward_symint: masked_select). The broadcast mask is packed while the
-/// search runs, which is over when the result is allocated.
+/// dimension (FunctionsManual.cpp, masked_scatter_backward_symint: masked_select). The broadcast mask is packed while
+/// the search runs, which is over when the result is allocated.
 inline Value masked_scatter_backward(Value gradient, Value mask, const Shape& source) {
   Builder& b = gradient.builder();
   const DType t = gradient.dtype();
@@ -136,12 +153,17 @@ inline Value masked_scatter_backward(Value gradient, Value mask, const Shape& so
   const Bytes indices = size_of(numel(source), DType::int64) * gradient.shape().rank();
   const Bytes searching = flags + nonzero_selecting(n), search = searching > picked ? searching - picked : Bytes{};
   const TensorId r = b.result(t, source, "masked_scatter_backward");
-  const MemoryOp op{.read = data_bytes(gradient) + flags * 2 + indices, .written = picked + flags + indices, .workspace = indices + search, .dtype = t, .kernels = 6};
+  const MemoryOp op{.read = data_bytes(gradient) + flags * 2 + indices,
+                    .written = picked + flags + indices,
+                    .workspace = indices + search,
+                    .dtype = t,
+                    .kernels = 6};
   return emit1(b, "masked_scatter_backward", op, r, {indices, search}, gradient, mask);
 }
 
 /// native_layer_norm_backward: gradients of the input, the weight and the bias, as far as they are wanted.
-inline void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, const Value& weight, const Value& mean, const Value& rstd) {
+inline void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, const Value& weight, const Value& mean,
+                                const Value& rstd) {
   Builder& b = x.builder();
   const DType t = op.dtype;
   std::vector<TensorId> outs;
@@ -157,20 +179,24 @@ inline void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, co
   const std::array<TensorId, 5> ins{g.in[0].id(), x.id(), mean.id(), rstd.id(), weight ? weight.id() : none};
   const Bytes rows = data_bytes(x);
   const Bytes copy = (is_contiguous(x) ? Bytes{} : rows) + (is_contiguous(g.in[0]) ? Bytes{} : rows);
-  b.emit("native_layer_norm_backward", MemoryOp{.read = rows * 4, .written = rows, .workspace = copy, .dtype = t, .kernels = g.wants(1) ? 2 : 1}, ins, outs, {copy});
+  b.emit("native_layer_norm_backward",
+         MemoryOp{.read = rows * 4, .written = rows, .workspace = copy, .dtype = t, .kernels = g.wants(1) ? 2 : 1}, ins,
+         outs, {copy});
   for (std::size_t i = 0; i < outs.size(); ++i) g.out[to[i]] = Value(b, outs[i]);
 }
 
 /// convolution_backward: gradients of the input (where wanted) and the weight, in the input's layout, and of the bias,
 /// which is a sum of its own when the others' `scratch` is free again.
-inline void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight, Bytes scratch) {
+inline void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight,
+                                 Bytes scratch) {
   Builder& b = x.builder();
   const DType t = op.dtype;
   std::vector<TensorId> outs;
   std::vector<std::size_t> to;
   const auto result = [&](std::size_t i, const Shape& s, const char* name) {
     if (!g.wants(i)) return;
-    outs.push_back(b.result(t, s, s.rank() == x.shape().rank() ? strides_like(x.tensor(), s) : contiguous_strides(s), name));
+    outs.push_back(
+        b.result(t, s, s.rank() == x.shape().rank() ? strides_like(x.tensor(), s) : contiguous_strides(s), name));
     to.push_back(i);
   };
   result(0, x.shape(), "input gradient");
@@ -186,81 +212,10 @@ inline void convolution_backward(const Convolution& op, Gradients& g, const Valu
   for (std::size_t i = 0; i < outs.size(); ++i) g.out[to[i]] = Value(b, outs[i]);
 }
 
-/// The backward of cuDNN's attention: gradients of q, k and v in their layouts; an fp32 accumulator of dq and row sums,
-/// and for grouped queries dk and dv of every query head, are scratch (agrees with recorded peaks).
-inline void cudnn_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
-                                     const Value& out, const Value& lse, const Value& seed, const Value& offset) {
-  Builder& b = q.builder();
-  const auto like = [&](const Value& x, const char* name) { return b.result(op.dtype, x.shape(), strides_like(x.tensor(), x.shape()), name); };
-  const std::array<TensorId, 3> outs{like(q, "dq"), like(k, "dk"), like(v, "dv")};
-  const std::array<TensorId, 9> ins{g.in[0].id(), q.id(), k.id(), v.id(), out.id(), lse.id(), seed.id(), offset.id(), mask ? mask.id() : none};
-  const std::int64_t rows = checked_mul(checked_mul(op.batch, op.heads), op.q_len);
-  Bytes scratch = size_of(Elements(checked_mul(rows, op.head_dim)), DType::fp32) + size_of(Elements(rows), DType::fp32) + Bytes(256);
-  if (op.heads != op.kv_heads)
-    scratch += size_of(Elements(checked_mul(checked_mul(checked_mul(op.batch, op.heads), op.kv_len), op.head_dim + op.v_dim)), op.dtype);
-  b.emit("_scaled_dot_product_cudnn_attention_backward", AttentionBackward{op}, ins, outs, {scratch});
-  for (std::size_t i = 0; i < 3; ++i) {
-    Value gradient(b, outs[i]);
-    if (g.wants(i)) g.out[i] = std::move(gradient);
-  }
-}
-
-/// Flash: the row sums and an fp32 accumulator of dq in blocks of 128 queries and 32 channels are scratch, and for grouped
-/// queries dk and dv of every query head (aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd;
-/// agrees with recorded allocations).
-inline void flash_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& out,
-                                     const Value& lse, const Value& state) {
-  Builder& b = q.builder();
-  const auto like = [&](const Value& x, const char* name) { return b.result(op.dtype, x.shape(), strides_like(x.tensor(), x.shape()), name); };
-  const TensorId dq = like(q, "dq"), dk = like(k, "dk"), dv = like(v, "dv");
-  const std::array<TensorId, 3> outs{dq, dk, dv};
-  const std::array<TensorId, 7> ins{g.in[0].id(), q.id(), k.id(), v.id(), out.id(), lse.id(), state.id()};
-  const std::int64_t rows = checked_mul(checked_mul(op.batch, op.heads), round_up(op.q_len, 128));
-  const Bytes sums = size_of(Elements(rows), DType::fp32);
-  const std::int64_t keys = checked_mul(checked_mul(op.batch, op.heads), checked_mul(op.kv_len, op.head_dim));
-  const Bytes expanded = op.heads == op.kv_heads ? Bytes{} : size_of(Elements(keys), op.dtype);
-  b.emit("_scaled_dot_product_flash_attention_backward", AttentionBackward{op}, ins, outs, {sums, sums * round_up(op.head_dim, 32), expanded, expanded});
-  for (std::size_t i = 0; i < 3; ++i) {
-    Value gradient(b, outs[i]);
-    if (g.wants(i)) g.out[i] = std::move(gradient);
-  }
-}
-
-/// Scratch of the memory-efficient kernel's backward: a row sum for each query, and for every tile of queries and
-/// channels the fp32 sum of dq with a lock and a counter; half types with more than 128 channels also sum dk and dv there
-/// (aten/src/ATen/native/transformers/cuda/mem_eff_attention/kernel_backward.h, workspace_size). fp32 first makes the row
-/// sums from a product of gradient and result (attention_backward.cu). Agrees with recorded allocations.
-constexpr Bytes efficient_backward_scratch(const Attention& o) {
-  const bool half = is_half(o.dtype);
-  const std::int64_t heads = checked_mul(o.batch, o.heads), queries = o.head_dim > 64 ? 128 : 64;
-  const std::int64_t channels = half && o.head_dim > 64 && o.head_dim <= 128 ? 128 : 64;
-  const std::int64_t tiles = checked_mul(round_up(o.q_len, queries) / queries, round_up(o.head_dim, channels) / channels);
-  const Bytes sums = size_of(Elements(checked_mul(heads, o.q_len)), DType::fp32);
-  Bytes kernel = sums + Bytes(checked_mul(checked_mul(heads, tiles), 16 + queries * channels * 4));
-  if (half && o.head_dim > 128) {
-    const std::int64_t width = round_up(o.head_dim, queries) + round_up(o.v_dim, queries);
-    kernel += size_of(Elements(checked_mul(checked_mul(heads, round_up(o.kv_len, 64)), width)), DType::fp32);
-  }
-  const Bytes before = half ? Bytes{} : sums * (2 + o.v_dim);
-  return before > kernel ? before : kernel;
-}
-inline void efficient_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v, const Value& mask,
-                                         const Value& out, const Value& lse) {
-  Builder& b = q.builder();
-  const auto like = [&](const Value& x) { return sequence_major(b, op.dtype, x.size(0), x.size(1), x.size(2), x.size(3)); };
-  const TensorId dq = like(q), dk = like(k), dv = like(v);
-  const std::array<TensorId, 3> outs{dq, dk, dv};
-  const std::array<TensorId, 7> ins{g.in[0].id(), q.id(), k.id(), v.id(), out.id(), lse.id(), mask ? mask.id() : none};
-  b.emit("_scaled_dot_product_efficient_attention_backward", AttentionBackward{op}, ins, outs, {efficient_backward_scratch(op)});
-  for (std::size_t i = 0; i < 3; ++i) {
-    Value gradient(b, outs[i]);
-    if (g.wants(i)) g.out[i] = std::move(gradient);
-  }
-}
-
 /// The backward of taking a tensor apart: its parts' gradients are concatenated or stacked again; a part that nothing
 /// flows from counts as zeros.
-inline void join_gradients(const char* name, const std::vector<Value>& parts, const GradEdge& whole, int dim, bool stacked) {
+inline void join_gradients(const char* name, const std::vector<Value>& parts, const GradEdge& whole, int dim,
+                           bool stacked) {
   Builder& b = parts.front().builder();
   std::vector<Shape> shapes;
   for (const auto& p : parts) shapes.push_back(p.shape());

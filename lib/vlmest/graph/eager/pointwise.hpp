@@ -73,7 +73,8 @@ Value pointwise_(const char* name, Value self, In... rest) {
   Builder& b = self.builder();
   Bytes largest = written;
   ((largest = std::max(largest, data_bytes(rest))), ...);
-  return emit_inplace(b, name, MemoryOp{.read = read, .written = written, .dtype = t, .kernels = pieces(largest)}, {}, self, rest...);
+  return emit_inplace(b, name, MemoryOp{.read = read, .written = written, .dtype = t, .kernels = pieces(largest)}, {},
+                      self, rest...);
 }
 
 /// Result type of arithmetic between two tensors (c10/core/ScalarType.h, promoteTypes, for the types that occur here).
@@ -82,10 +83,12 @@ constexpr DType promote(DType a, DType b) {
   auto rank = [](DType t) {
     switch (t) {
       case DType::boolean: return 0;
-      case DType::uint8: case DType::int8: return 1;
+      case DType::uint8:
+      case DType::int8: return 1;
       case DType::int32: return 2;
       case DType::int64: return 3;
-      case DType::fp16: case DType::bf16: return 4;
+      case DType::fp16:
+      case DType::bf16: return 4;
       case DType::fp32: return 5;
       case DType::fp64: return 6;
       case DType::complex64: return 7;
@@ -173,9 +176,7 @@ inline Value div(Value a, Value b) {
   const GradEdge ea = edge(a), eb = edge(b);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, ea || eb);
   Value r = pointwise("div.Tensor", t, std::move(a), std::move(b));
-  differentiable(r, "DivBackward0", {ea, eb}, [sa, sb](Gradients& g) {
-    div_backward(g, sa, sb);
-  });
+  differentiable(r, "DivBackward0", {ea, eb}, [sa, sb](Gradients& g) { div_backward(g, sa, sb); });
   return r;
 }
 inline Value div_scalar(Value a) {
@@ -202,10 +203,8 @@ struct UnaryDerivative {
 };
 /// tools/autograd/derivatives.yaml.
 inline constexpr std::array unary_derivatives{
-    UnaryDerivative{"silu", "silu_backward", false},
-    UnaryDerivative{"gelu", "gelu_backward", false},
-    UnaryDerivative{"relu", "threshold_backward", true},
-    UnaryDerivative{"sigmoid", "sigmoid_backward", true},
+    UnaryDerivative{"silu", "silu_backward", false},     UnaryDerivative{"gelu", "gelu_backward", false},
+    UnaryDerivative{"relu", "threshold_backward", true}, UnaryDerivative{"sigmoid", "sigmoid_backward", true},
     UnaryDerivative{"tanh", "tanh_backward", true},
 };
 
@@ -272,7 +271,9 @@ inline Value pow_scalar(Value a) {
   return r;
 }
 /// Comparisons and logic give booleans.
-inline Value compare(const char* name, Value a, Value b) { return pointwise(name, DType::boolean, std::move(a), std::move(b)); }
+inline Value compare(const char* name, Value a, Value b) {
+  return pointwise(name, DType::boolean, std::move(a), std::move(b));
+}
 inline Value compare_scalar(const char* name, Value a) { return pointwise(name, DType::boolean, std::move(a)); }
 Value fill(Builder& b, const char* name, const Shape& s, DType t);  // data.hpp
 /// The gradient goes where its operand was taken from; a zero on the device fills the rest.

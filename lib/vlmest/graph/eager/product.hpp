@@ -21,20 +21,22 @@ inline Value mm(Value a, Value b, Value bias = {}) {
   Value out = op.bias ? emit1(g, "addmm", op, r, {}, bias, a, b) : emit1(g, "mm", op, r, {}, a, b);
   // mm_mat1_backward, mm_mat2_backward: the gradient of a column-major matrix is column-major too. Without a bias the
   // second operand's gradient is computed first, with one the first's.
-  differentiable(out, op.bias ? "AddmmBackward0" : "MmBackward0", {ea, eb, ec}, [sa, sb, columns_a, columns_b, biased = op.bias](Gradients& d) {
-    const auto first = [&] {
-      if (!d.wants(0)) return;
-      d.out[0] = columns_a ? transpose(mm(sb, transpose(d.in[0], 0, 1)), 0, 1) : mm(d.in[0], transpose(sb, 0, 1));
-    };
-    const auto second = [&] {
-      if (!d.wants(1)) return;
-      d.out[1] = columns_b ? transpose(mm(transpose(d.in[0], 0, 1), sa), 0, 1) : mm(transpose(sa, 0, 1), d.in[0]);
-    };
-    if (biased) first();
-    second();
-    if (!biased) first();
-    if (d.wants(2)) d.out[2] = d.in[0];
-  });
+  differentiable(
+      out, op.bias ? "AddmmBackward0" : "MmBackward0", {ea, eb, ec},
+      [sa, sb, columns_a, columns_b, biased = op.bias](Gradients& d) {
+        const auto first = [&] {
+          if (!d.wants(0)) return;
+          d.out[0] = columns_a ? transpose(mm(sb, transpose(d.in[0], 0, 1)), 0, 1) : mm(d.in[0], transpose(sb, 0, 1));
+        };
+        const auto second = [&] {
+          if (!d.wants(1)) return;
+          d.out[1] = columns_b ? transpose(mm(transpose(d.in[0], 0, 1), sa), 0, 1) : mm(transpose(sa, 0, 1), d.in[0]);
+        };
+        if (biased) first();
+        second();
+        if (!biased) first();
+        if (d.wants(2)) d.out[2] = d.in[0];
+      });
   return out;
 }
 /// a[batch, m, k] x b[batch, k, n].
@@ -72,7 +74,8 @@ inline Value softmax(Value a, DType out) {
   if (!(a.dtype() == DType::fp16 && out == DType::fp32)) a = to(std::move(a), out);
   Builder& b = a.builder();
   const std::int64_t width = a.size(-1);
-  const Softmax op{.rows = width == 0 ? 0 : numel(a.shape()).value() / width, .width = width, .in = a.dtype(), .out = out};
+  const Softmax op{
+      .rows = width == 0 ? 0 : numel(a.shape()).value() / width, .width = width, .in = a.dtype(), .out = out};
   const TensorId r = b.result(out, a.shape(), "_softmax");
   const GradEdge e = edge(a);
   Value y = emit1(b, "_softmax", op, r, {}, a);
@@ -88,7 +91,11 @@ inline Value softmax_backward(DType t, Value gradient, Value result) {
   Builder& b = gradient.builder();
   const Bytes product = data_bytes(gradient);
   const TensorId r = b.result(t, gradient.shape(), "_softmax_backward_data");
-  const MemoryOp op{.read = product * 4, .written = product + size_of(numel(gradient.shape()), t), .workspace = product, .dtype = t, .kernels = 2};
+  const MemoryOp op{.read = product * 4,
+                    .written = product + size_of(numel(gradient.shape()), t),
+                    .workspace = product,
+                    .dtype = t,
+                    .kernels = 2};
   return emit1(b, "_softmax_backward_data", op, r, {product}, gradient, result);
 }
 
@@ -100,14 +107,17 @@ inline Value safe_softmax(Value a) {
   const TensorId r = b.result(t, a.shape(), "_safe_softmax");
   const GradEdge e = edge(a);
   Value y = emit1(b, "_safe_softmax", Softmax{.rows = rows, .width = width, .in = t, .out = t, .safe = true}, r,
-                  {size_of(Elements(rows * width), DType::boolean), size_of(Elements(rows), DType::boolean), size_of(Elements(1), t)}, a);
+                  {size_of(Elements(rows * width), DType::boolean), size_of(Elements(rows), DType::boolean),
+                   size_of(Elements(1), t)},
+                  a);
   differentiable(y, "SafeSoftmaxBackward0", {e}, [s = saved_result(y, static_cast<bool>(e)), t](Gradients& g) {
     g.out[0] = softmax_backward(t, g.in[0], s);
   });
   return y;
 }
 
-void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, const Value& weight, const Value& mean, const Value& rstd);  // gradient.hpp
+void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, const Value& weight, const Value& mean,
+                         const Value& rstd);  // gradient.hpp
 void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight, Bytes scratch);
 
 /// native_layer_norm over the last dimension. A non-contiguous input is first copied
@@ -116,8 +126,11 @@ inline Value layer_norm(Value a, Value weight, Value bias) {
   Builder& b = a.builder();
   const DType t = a.dtype();
   const std::int64_t width = a.size(-1);
-  const Norm op{.rows = numel(a.shape()).value() / width, .width = width, .dtype = t,
-                .parameters = (weight ? 1 : 0) + (bias ? 1 : 0), .packed = !is_contiguous(a)};
+  const Norm op{.rows = numel(a.shape()).value() / width,
+                .width = width,
+                .dtype = t,
+                .parameters = (weight ? 1 : 0) + (bias ? 1 : 0),
+                .packed = !is_contiguous(a)};
   const Bytes copy = op.packed ? data_bytes(a) : Bytes{};
   Shape stats = a.shape();
   stats[stats.rank() - 1] = 1;
@@ -131,24 +144,29 @@ inline Value layer_norm(Value a, Value weight, Value bias) {
   const GradEdge ea = edge(a), ew = edge(weight), eb = edge(bias);
   const bool any = ea || ew || eb;
   differentiable(r, "NativeLayerNormBackward0", {ea, ew, eb},
-                 [op, x = saved(a, any), w = saved(weight, any), m = saved(mean, any), s = saved(rstd, any)](Gradients& g) {
-                   layer_norm_backward(op, g, x, w, m, s);
-                 });
+                 [op, x = saved(a, any), w = saved(weight, any), m = saved(mean, any),
+                  s = saved(rstd, any)](Gradients& g) { layer_norm_backward(op, g, x, w, m, s); });
   a.reset();
   weight.reset();
   bias.reset();
   return r;
 }
 
-/// A 2-D convolution of NCHW data. Where cuDNN converts to its own layout (op/conv.hpp, conv_scratch), input, weight and
-/// result take a kernel each.
+/// A 2-D convolution of NCHW data. Where cuDNN converts to its own layout (op/conv.hpp, conv_scratch), input, weight
+/// and result take a kernel each.
 inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   Builder& b = x.builder();
   const DType t = x.dtype();
   const std::int64_t batch = x.size(0), ci = x.size(1), co = weight.size(0), kh = weight.size(2), kw = weight.size(3);
   const std::int64_t oh = (x.size(2) - kh) / stride + 1, ow = (x.size(3) - kw) / stride + 1;
-  Convolution op{.batch = batch, .in_channels = ci, .out_channels = co, .in_positions = checked_mul(x.size(2), x.size(3)),
-                 .out_positions = checked_mul(oh, ow), .kernel = checked_mul(kh, kw), .dtype = t, .bias = static_cast<bool>(bias)};
+  Convolution op{.batch = batch,
+                 .in_channels = ci,
+                 .out_channels = co,
+                 .in_positions = checked_mul(x.size(2), x.size(3)),
+                 .out_positions = checked_mul(oh, ow),
+                 .kernel = checked_mul(kh, kw),
+                 .dtype = t,
+                 .bias = static_cast<bool>(bias)};
   const TensorId r = b.result(t, Shape{batch, co, oh, ow}, "convolution");
   op.workspace = conv_scratch(op, x.size(2));
   op.kernels = (op.workspace > Bytes{} ? 4 : 1) + (bias ? 1 : 0);
@@ -164,15 +182,21 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   return out;
 }
 
-/// A 2-D convolution of squares of their own, x[N, C, S, S] with channels last, by a kernel of that size: cuDNN gets the
-/// weight in the same layout, by a copy (aten/src/ATen/native/cudnn/ConvShared.cpp, cudnn_convolution_forward); the
+/// A 2-D convolution of squares of their own, x[N, C, S, S] with channels last, by a kernel of that size: cuDNN gets
+/// the weight in the same layout, by a copy (aten/src/ATen/native/cudnn/ConvShared.cpp, cudnn_convolution_forward); the
 /// result keeps it.
 inline Value conv2d_channels_last(Value x, Value weight, Value bias, int multiprocessors) {
   Builder& b = x.builder();
   const DType t = x.dtype();
   const std::int64_t n = x.size(0), taps = checked_mul(weight.size(2), weight.size(3));
-  Convolution op{.batch = n, .in_channels = x.size(1), .out_channels = weight.size(0), .in_positions = taps, .out_positions = 1,
-                 .kernel = taps, .dtype = t, .bias = static_cast<bool>(bias)};
+  Convolution op{.batch = n,
+                 .in_channels = x.size(1),
+                 .out_channels = weight.size(0),
+                 .in_positions = taps,
+                 .out_positions = 1,
+                 .kernel = taps,
+                 .dtype = t,
+                 .bias = static_cast<bool>(bias)};
   const Bytes copy = taps > 1 ? data_bytes(weight) : Bytes{}, own = channels_last_scratch(op, multiprocessors);
   op.workspace = copy + own;
   op.kernels = 1 + (bias ? 1 : 0) + (copy > Bytes{} ? 1 : 0) + (splits_result(op, multiprocessors) ? 1 : 0);
@@ -183,7 +207,8 @@ inline Value conv2d_channels_last(Value x, Value weight, Value bias, int multipr
   Value out = emit1(b, "convolution", op, r, {copy, own}, x, weight, bias);
   // A copy of the result's gradient and a counter with its alignment (recorded with 256 and 768 rows).
   const Bytes scratch = size_of(Elements(checked_mul(n, op.out_channels)), t) + Bytes(4 + 127);
-  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw, scratch](Gradients& g) { convolution_backward(op, g, sx, sw, scratch); });
+  differentiable(out, "ConvolutionBackward0", {ex, ew, eb},
+                 [op, sx, sw, scratch](Gradients& g) { convolution_backward(op, g, sx, sw, scratch); });
   return out;
 }
 
@@ -193,14 +218,22 @@ inline Value patch_conv3d(Value x, Value weight, Value bias) {
   Builder& b = x.builder();
   const DType t = x.dtype();
   const std::int64_t n = x.size(0), taps = checked_mul(checked_mul(weight.size(2), weight.size(3)), weight.size(4));
-  const Convolution op{.batch = n, .in_channels = x.size(1), .out_channels = weight.size(0), .in_positions = taps,
-                       .out_positions = 1, .kernel = taps, .dtype = t, .bias = static_cast<bool>(bias), .kernels = bias ? 2 : 1};
+  const Convolution op{.batch = n,
+                       .in_channels = x.size(1),
+                       .out_channels = weight.size(0),
+                       .in_positions = taps,
+                       .out_positions = 1,
+                       .kernel = taps,
+                       .dtype = t,
+                       .bias = static_cast<bool>(bias),
+                       .kernels = bias ? 2 : 1};
   const TensorId r = b.result(t, Shape{n, op.out_channels, 1, 1, 1}, "convolution");
   const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
   const bool any = ex || ew || eb;
   const Value sx = saved(x, any), sw = saved(weight, any);
   Value out = emit1(b, "convolution", op, r, {}, x, weight, bias);
-  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw](Gradients& g) { convolution_backward(op, g, sx, sw, patch_gradient_scratch(op)); });
+  differentiable(out, "ConvolutionBackward0", {ex, ew, eb},
+                 [op, sx, sw](Gradients& g) { convolution_backward(op, g, sx, sw, patch_gradient_scratch(op)); });
   return out;
 }
 

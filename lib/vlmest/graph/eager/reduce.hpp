@@ -13,15 +13,21 @@ constexpr std::int64_t round_up(std::int64_t n, std::int64_t to) { return checke
 /// Shape after reducing `dim`.
 inline Shape reduced(Shape s, int dim, bool keepdim) {
   dim = wrap(dim, s.rank());
-  if (keepdim) s[dim] = 1; else s.erase(dim);
+  if (keepdim)
+    s[dim] = 1;
+  else
+    s.erase(dim);
   return s;
 }
 inline Value reduce(const char* name, DType out, const Shape& s, Value a, Bytes workspace = {}, int kernels = 1,
                     ReductionScratch split = {}) {
   Builder& b = a.builder();
   const TensorId r = b.result(out, s, name);
-  const MemoryOp op{.read = data_bytes(a), .written = size_of(numel(s), out), .workspace = workspace + split.partial + split.semaphores,
-                    .dtype = out, .kernels = kernels};
+  const MemoryOp op{.read = data_bytes(a),
+                    .written = size_of(numel(s), out),
+                    .workspace = workspace + split.partial + split.semaphores,
+                    .dtype = out,
+                    .kernels = kernels};
   return emit1(b, name, op, r, {workspace, split.partial, split.semaphores}, a);
 }
 inline Value mean(Value a, int dim, bool keepdim) {
@@ -69,13 +75,14 @@ constexpr Bytes scan_workspace(std::int64_t n, int element_size) {
 }
 /// Temporary storage of cub::DeviceRadixSort::SortPairs over n 8-byte keys and values, `bits` of each key: none (one
 /// byte) where one block of 256 threads holds all; else, with 8-bit digits, a second buffer of keys and of values, the
-/// digit counts of every pass, a look-back table for each tile of 4608 elements (12 of 8 bytes for each of 384 threads),
-/// pass counters, each part at a multiple of 256 bytes (CUB's tuning for sm_90; agrees with recorded peaks).
+/// digit counts of every pass, a look-back table for each tile of 4608 elements (12 of 8 bytes for each of 384
+/// threads), pass counters, each part at a multiple of 256 bytes (CUB's tuning for sm_90; agrees with recorded peaks).
 constexpr Bytes radix_sort_workspace(std::int64_t n, int bits = 64) {
   if (n <= 256 * 9) return Bytes(1);
   constexpr std::int64_t digits = 256, tile = 4608;
   const std::int64_t passes = (bits + 7) / 8, buffer = round_up(checked_mul(n, 8), 256);
-  const std::int64_t counts = passes * digits * 8, counters = 256, lookback = checked_mul((n + tile - 1) / tile, digits * 4);
+  const std::int64_t counts = passes * digits * 8, counters = 256,
+                     lookback = checked_mul((n + tile - 1) / tile, digits * 4);
   return Bytes(checked_add(255 + counts + counters + lookback, checked_mul(buffer, 2)));
 }
 /// cumsum over the last dimension; other types are first cast to the result's. A single row is scanned by CUB, several
@@ -86,7 +93,10 @@ inline Value cumsum(Value a, DType out) {
   const Bytes scan = vector ? scan_workspace(numel(a.shape()).value(), bits(out) / 8) : Bytes{};
   Builder& b = a.builder();
   const TensorId r = b.result(out, a.shape(), "cumsum");
-  const MemoryOp op{.read = data_bytes(a), .written = size_of(numel(a.shape()), out), .workspace = cast + scan, .dtype = out,
+  const MemoryOp op{.read = data_bytes(a),
+                    .written = size_of(numel(a.shape()), out),
+                    .workspace = cast + scan,
+                    .dtype = out,
                     .kernels = (vector ? 2 : 1) + (cast > Bytes{} ? 1 : 0)};
   return emit1(b, "cumsum", op, r, {cast, scan}, a);
 }
@@ -105,7 +115,8 @@ inline Value avg_pool2d(Value a, std::int64_t kernel) {
   const TensorId r = b.result(t, s, "avg_pool2d");
   const GradEdge e = edge(a);
   const Value x = saved(a, static_cast<bool>(e));
-  Value out = emit1(b, "avg_pool2d", MemoryOp{.read = data_bytes(a), .written = size_of(numel(s), t), .dtype = t}, r, {}, a);
+  Value out =
+      emit1(b, "avg_pool2d", MemoryOp{.read = data_bytes(a), .written = size_of(numel(s), t), .dtype = t}, r, {}, a);
   // A gradient with gaps is copied first (aten/src/ATen/native/cuda/AveragePool2d.cu).
   differentiable(out, "AvgPool2DBackward0", {e}, [x](Gradients& g) {
     const Value& y = g.in[0];
@@ -113,7 +124,11 @@ inline Value avg_pool2d(Value a, std::int64_t kernel) {
     const DType u = y.dtype();
     const Bytes copy = is_contiguous(y) ? Bytes{} : data_bytes(y), whole = data_bytes(x);
     const TensorId into = at.result(u, x.shape(), "avg_pool2d_backward");
-    const MemoryOp op{.read = data_bytes(y) + copy, .written = whole + copy, .workspace = copy, .dtype = u, .kernels = copy > Bytes{} ? 2 : 1};
+    const MemoryOp op{.read = data_bytes(y) + copy,
+                      .written = whole + copy,
+                      .workspace = copy,
+                      .dtype = u,
+                      .kernels = copy > Bytes{} ? 2 : 1};
     g.out[0] = emit1(at, "avg_pool2d_backward", op, into, {copy}, g.in[0]);
   });
   return out;

@@ -122,7 +122,8 @@ inline ReductionDims reduction_dims(const Tensor& t, const std::array<bool, Shap
 }
 
 /// Reducing the marked dimensions of t.
-inline ReductionScratch reduction_scratch(const Tensor& t, const std::array<bool, Shape::max_rank>& reduced, std::int64_t element) {
+inline ReductionScratch reduction_scratch(const Tensor& t, const std::array<bool, Shape::max_rank>& reduced,
+                                          std::int64_t element) {
   const ReductionDims d = reduction_dims(t, reduced);
   Reduction r;
   int gone = 0;  // the innermost dimensions

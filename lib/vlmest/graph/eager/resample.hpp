@@ -6,15 +6,19 @@
 /// Resizing of feature maps.
 namespace vlmest::eager {
 
-/// The backward of a resampling of x[N, C, H, W]: zeros, to which each element of the gradient is added; a gradient with
-/// gaps is copied first (UpSampleBilinear2d.cu, UpSampleBicubic2d.cu).
+/// The backward of a resampling of x[N, C, H, W]: zeros, to which each element of the gradient is added; a gradient
+/// with gaps is copied first (UpSampleBilinear2d.cu, UpSampleBicubic2d.cu).
 inline void differentiable_resampling(const Value& out, const char* name, const char* backward, const GradEdge& e) {
   differentiable(out, name, {e}, [backward, whole = e.shape](Gradients& g) {
     Builder& b = g.in[0].builder();
     const DType t = g.in[0].dtype();
     const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]), size = size_of(numel(whole), t);
     const TensorId r = b.result(t, whole, backward);
-    const MemoryOp op{.read = data_bytes(g.in[0]) + copy, .written = size * 2 + copy, .workspace = copy, .dtype = t, .kernels = copy > Bytes{} ? 3 : 2};
+    const MemoryOp op{.read = data_bytes(g.in[0]) + copy,
+                      .written = size * 2 + copy,
+                      .workspace = copy,
+                      .dtype = t,
+                      .kernels = copy > Bytes{} ? 3 : 2};
     g.out[0] = emit1(b, backward, op, r, {copy}, g.in[0]);
   });
 }
@@ -27,7 +31,8 @@ inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) 
   const Shape s{x.size(0), x.size(1), rows, cols};
   const TensorId r = b.result(t, s, "upsample_bilinear2d");
   const GradEdge e = edge(x);
-  Value out = emit1(b, "upsample_bilinear2d", MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  Value out = emit1(b, "upsample_bilinear2d",
+                    MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
   differentiable_resampling(out, "UpsampleBilinear2DBackward0", "upsample_bilinear2d_backward", e);
   return out;
 }
@@ -39,7 +44,8 @@ inline Value upsample_bicubic2d(Value x, std::int64_t rows, std::int64_t cols) {
   const Shape s{x.size(0), x.size(1), rows, cols};
   const TensorId r = b.result(t, s, "upsample_bicubic2d");
   const GradEdge e = edge(x);
-  Value out = emit1(b, "upsample_bicubic2d", MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  Value out = emit1(b, "upsample_bicubic2d",
+                    MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
   differentiable_resampling(out, "UpsampleBicubic2DBackward0", "upsample_bicubic2d_backward", e);
   return out;
 }
@@ -59,9 +65,12 @@ inline Value grid_sampler_2d(Value x, Value at) {
   differentiable(out, "GridSampler2DBackward0", {e}, [sx, sat, t](Gradients& g) {
     Builder& to = sx.builder();
     const Bytes whole = data_bytes(sx), part = data_bytes(g.in[0]);
-    const std::array<TensorId, 2> outs{to.result(t, sx.shape(), "grid_sampler_2d_backward"), to.result(sat.dtype(), sat.shape(), "grid gradient")};
+    const std::array<TensorId, 2> outs{to.result(t, sx.shape(), "grid_sampler_2d_backward"),
+                                       to.result(sat.dtype(), sat.shape(), "grid gradient")};
     const std::array<TensorId, 3> ins{g.in[0].id(), sx.id(), sat.id()};
-    to.emit("grid_sampler_2d_backward", MemoryOp{.read = part + whole + data_bytes(sat), .written = whole + part, .dtype = t, .kernels = 2}, ins, outs);
+    to.emit("grid_sampler_2d_backward",
+            MemoryOp{.read = part + whole + data_bytes(sat), .written = whole + part, .dtype = t, .kernels = 2}, ins,
+            outs);
     g.out[0] = Value(to, outs[0]);
     const Value grid(to, outs[1]);
   });

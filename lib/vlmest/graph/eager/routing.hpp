@@ -39,9 +39,10 @@ inline Ranked topk(Value a, std::int64_t k) {
   r.values = Value(b, outs[0]);
   r.indices = Value(b, outs[1]);
   const GradEdge e = edge(a);
-  differentiable(r.values, "TopkBackward0", {e}, [at = saved(r.indices, static_cast<bool>(e)), whole = e.shape](Gradients& g) {
-    g.out[0] = scatter_backward(g.in[0], at, whole);
-  });
+  differentiable(r.values, "TopkBackward0", {e},
+                 [at = saved(r.indices, static_cast<bool>(e)), whole = e.shape](Gradients& g) {
+                   g.out[0] = scatter_backward(g.in[0], at, whole);
+                 });
   return r;
 }
 
@@ -125,7 +126,8 @@ struct GroupedDevice {
 inline Value grouped_mm(Value a, Value b, Value offsets, std::int64_t active, GroupedDevice device) {
   Builder& g = a.builder();
   const DType t = a.dtype();
-  GroupedMatmul op{.rows = a.size(0), .n = b.size(-1), .k = a.size(1), .groups = offsets.size(0), .active = active, .dtype = t};
+  GroupedMatmul op{
+      .rows = a.size(0), .n = b.size(-1), .k = a.size(1), .groups = offsets.size(0), .active = active, .dtype = t};
   if (b.shape().rank() == 2) {
     op.per_group = true;
     std::swap(op.rows, op.k);

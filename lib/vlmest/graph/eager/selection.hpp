@@ -19,9 +19,9 @@ inline void to_host(Value a) {
 
 /// What torch.nonzero takes besides its result, an int32 count and CUB temporaries
 /// (aten/src/ATen/native/cuda/Nonzero.cu, nonzero_cuda_out_impl). Counting comes before the result is allocated: where
-/// one block of 4096 elements does not do, one partial sum for each of five waves of four blocks on every multiprocessor.
-/// Selecting comes after: two words for each tile of 4224 elements and 32 of padding, and the streaming state. Recorded
-/// from 1 to 5,000,000 elements on sm_90.
+/// one block of 4096 elements does not do, one partial sum for each of five waves of four blocks on every
+/// multiprocessor. Selecting comes after: two words for each tile of 4224 elements and 32 of padding, and the streaming
+/// state. Recorded from 1 to 5,000,000 elements on sm_90.
 constexpr Bytes nonzero_counting(std::int64_t n, int multiprocessors = 132) {
   return n <= 4096 ? Bytes(4) : Bytes(4 + 255 + round_up(std::int64_t{multiprocessors} * 5 * 4 * 8, 256));
 }

@@ -10,10 +10,12 @@
 /// Views: new sizes and strides over the same storage; nothing runs and nothing is allocated.
 namespace vlmest::eager {
 
-// What derivatives call, and a reshape that copies: data.hpp and gradient.hpp define them, <vlmest/graph/eager.hpp> has all.
+// What derivatives call, and a reshape that copies: data.hpp and gradient.hpp define them, <vlmest/graph/eager.hpp> has
+// all.
 Value reshape(Value v, const Shape& shape);
 Value sum_to(Value gradient, const Shape& shape);
-Value slice_backward(Value gradient, const Shape& whole, int dim, std::int64_t begin, std::int64_t end, std::int64_t step);
+Value slice_backward(Value gradient, const Shape& whole, int dim, std::int64_t begin, std::int64_t end,
+                     std::int64_t step);
 Value select_backward(Value gradient, const Shape& whole, int dim, std::int64_t at);
 void join_gradients(const char* name, const std::vector<Value>& parts, const GradEdge& whole, int dim, bool stacked);
 
@@ -52,7 +54,10 @@ inline Shape resolve(const Shape& from, Shape to) {
   std::int64_t known = 1;
   int open = -1;
   for (int i = 0; i < to.rank(); ++i)
-    if (to[i] == -1) open = i; else known *= to[i];
+    if (to[i] == -1)
+      open = i;
+    else
+      known *= to[i];
   if (open >= 0) to[open] = known == 0 ? 0 : numel(from).value() / known;
   return to;
 }
@@ -62,7 +67,8 @@ inline Value view(Value v, const Shape& shape) {
   if (!strides) throw Error("graph", "view of a non-contiguous " + to_string(v.shape()));
   Value r = v.builder().view(v, to, *strides);
   if (const GradEdge e = edge(v))
-    differentiable(r, "ViewBackward0", {e}, [from = e.shape](Gradients& g) { g.out[0] = reshape(std::move(g.in[0]), from); });
+    differentiable(r, "ViewBackward0", {e},
+                   [from = e.shape](Gradients& g) { g.out[0] = reshape(std::move(g.in[0]), from); });
   v.reset();
   return r;
 }
@@ -74,7 +80,8 @@ inline Value transpose(Value v, int a, int b) {
   std::swap(t[a], t[b]);
   Value r = v.builder().view(v, s, t);
   if (const GradEdge e = edge(v))
-    differentiable(r, "TransposeBackward0", {e}, [a, b](Gradients& g) { g.out[0] = transpose(std::move(g.in[0]), a, b); });
+    differentiable(r, "TransposeBackward0", {e},
+                   [a, b](Gradients& g) { g.out[0] = transpose(std::move(g.in[0]), a, b); });
   v.reset();
   return r;
 }
@@ -87,7 +94,8 @@ inline Value permute(Value v, std::span<const int> order) {
   Value r = v.builder().view(v, s, t);
   if (const GradEdge e = edge(v)) {
     std::vector<int> back(order.size());
-    for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(wrap(order[i], s.rank()))] = static_cast<int>(i);
+    for (std::size_t i = 0; i < order.size(); ++i)
+      back[static_cast<std::size_t>(wrap(order[i], s.rank()))] = static_cast<int>(i);
     differentiable(r, "PermuteBackward0", {e}, [back](Gradients& g) { g.out[0] = permute(std::move(g.in[0]), back); });
   }
   v.reset();
@@ -119,8 +127,9 @@ inline Value squeeze(Value v, int dim) {
   }
   Value r = v.builder().view(v, s, t);
   if (const GradEdge e = edge(v))
-    differentiable(r, "SqueezeBackward1", {e},
-                   [dim, drops](Gradients& g) { g.out[0] = drops ? unsqueeze(std::move(g.in[0]), dim) : std::move(g.in[0]); });
+    differentiable(r, "SqueezeBackward1", {e}, [dim, drops](Gradients& g) {
+      g.out[0] = drops ? unsqueeze(std::move(g.in[0]), dim) : std::move(g.in[0]);
+    });
   v.reset();
   return r;
 }
@@ -129,14 +138,18 @@ inline Value expand(Value v, const Shape& shape) {
   const int lead = shape.rank() - v.shape().rank();
   Shape s = shape, t = shape;
   for (int i = 0; i < shape.rank(); ++i) {
-    if (i < lead) { t[i] = 0; continue; }
+    if (i < lead) {
+      t[i] = 0;
+      continue;
+    }
     const std::int64_t have = v.shape()[i - lead];
     if (s[i] == -1) s[i] = have;
     t[i] = have == s[i] ? v.tensor().strides[i - lead] : 0;
   }
   Value r = v.builder().view(v, s, t);
   if (const GradEdge e = edge(v))
-    differentiable(r, "ExpandBackward0", {e}, [from = e.shape](Gradients& g) { g.out[0] = sum_to(std::move(g.in[0]), from); });
+    differentiable(r, "ExpandBackward0", {e},
+                   [from = e.shape](Gradients& g) { g.out[0] = sum_to(std::move(g.in[0]), from); });
   v.reset();
   return r;
 }

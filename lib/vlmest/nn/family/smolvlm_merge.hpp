@@ -39,15 +39,17 @@ inline Value merge_blocks(const Value& ids, const Value& embeds, const Value& fe
     const TensorId r = b.result(t, rows, "index");
     const Bytes n = size_of(numel(rows), t);
     const GradEdge e = edge(features);
-    const Value blocks_taken = saved(at_block, static_cast<bool>(e)), rows_taken = saved(at_local, static_cast<bool>(e));
+    const Value blocks_taken = saved(at_block, static_cast<bool>(e)),
+                rows_taken = saved(at_local, static_cast<bool>(e));
     Value features_arg = features;
     Value chosen = emit1(b, "index.Tensor", MemoryOp{.read = n + data_bytes(at_block) * 2, .written = n, .dtype = t}, r,
                          {}, features_arg, at_block, at_local);
     // Two factors of a place and their sum.
     const Bytes making = size_of(Elements(selected), DType::int64) * 3;
-    differentiable(chosen, "IndexBackward0", {e}, [blocks_taken, rows_taken, whole = e.shape, selected, making](Gradients& g) {
-      g.out[0] = index_backward(g.in[0], blocks_taken, whole, selected, making);
-    });
+    differentiable(chosen, "IndexBackward0", {e},
+                   [blocks_taken, rows_taken, whole = e.shape, selected, making](Gradients& g) {
+                     g.out[0] = index_backward(g.in[0], blocks_taken, whole, selected, making);
+                   });
     masked_index_put_(image_embeds, mask, std::move(chosen), selected);
   }
   return where(unsqueeze(mask, -1), image_embeds, embeds);

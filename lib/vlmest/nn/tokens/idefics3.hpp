@@ -14,7 +14,7 @@ namespace vlmest::tokens {
 struct Idefics3 {
   std::int64_t tile_size = 364;  ///< max_image_size.longest_edge: the tower's image_size
   std::int64_t patch_size = 14;
-  std::int64_t merge = 2;              ///< scale_factor of the pixel shuffle
+  std::int64_t merge = 2;               ///< scale_factor of the pixel shuffle
   std::int64_t longest_edge = 4 * 364;  ///< size.longest_edge
   Tiling tiling = Tiling::automatic;
   std::int64_t extra_newline = 0;  ///< 1 where the tokenizer does not join two newlines into one token

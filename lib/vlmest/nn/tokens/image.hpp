@@ -25,12 +25,12 @@ struct Grid {
 
 /// What a model's processor makes of one picture, and what its tower and its language model see of it.
 struct ImageLayout {
-  ImageSize resized;               ///< the whole canvas after resize and padding, before it is cut into tiles
-  std::int64_t tiles = 1;          ///< batch entries of the vision tower: tiles, thumbnail and padding tiles
-  Grid tile_grid{1, 1};            ///< tiles that cover the canvas, without the thumbnail
-  Grid patches;                    ///< tower patches of one tile
-  Grid features;                   ///< features of one tile where a block resamples them (nn/block.hpp); else empty
-  std::int64_t tower_tokens = 0;   ///< tower tokens of one tile, class token included
+  ImageSize resized;              ///< the whole canvas after resize and padding, before it is cut into tiles
+  std::int64_t tiles = 1;         ///< batch entries of the vision tower: tiles, thumbnail and padding tiles
+  Grid tile_grid{1, 1};           ///< tiles that cover the canvas, without the thumbnail
+  Grid patches;                   ///< tower patches of one tile
+  Grid features;                  ///< features of one tile where a block resamples them (nn/block.hpp); else empty
+  std::int64_t tower_tokens = 0;  ///< tower tokens of one tile, class token included
   /// Placeholder positions in the LLM's sequence, each for one image feature (newline features included). Mllama's
   /// single placeholder receives none: its features reach the LLM through cross_tokens only.
   std::int64_t llm_tokens = 0;
@@ -92,9 +92,10 @@ constexpr Grid square_patches(std::int64_t image_size, std::int64_t patch_size) 
 constexpr Grid merged(Grid g, std::int64_t merge) {
   check("merge size", merge);
   if (g.rows % merge != 0 || g.cols % merge != 0)
-    throw Error("image processor", std::to_string(g.rows) + "x" + std::to_string(g.cols) +
-                    " patches cannot be merged by " + std::to_string(merge),
-                "choose image_size / patch_size as a multiple of the merge size");
+    throw Error(
+        "image processor",
+        std::to_string(g.rows) + "x" + std::to_string(g.cols) + " patches cannot be merged by " + std::to_string(merge),
+        "choose image_size / patch_size as a multiple of the merge size");
   return {g.rows / merge, g.cols / merge};
 }
 

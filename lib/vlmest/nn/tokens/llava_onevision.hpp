@@ -49,8 +49,8 @@ constexpr ImageLayout untiled_layout(const LlavaOnevision& r, ImageSize image) {
 inline ImageLayout layout(const LlavaOnevision& r, ImageSize image) {
   auto l = anyres(image, r.pinpoints, r.image_size, r.patch_size, r.class_token, r.select, r.features);
   check("anyres_max", r.max_tiles);
-  const double ratio = std::sqrt(static_cast<double>(l.unpadded.count()) /
-                                 static_cast<double>(r.max_tiles * feature_grid(l).count()));
+  const double ratio =
+      std::sqrt(static_cast<double>(l.unpadded.count()) / static_cast<double>(r.max_tiles * feature_grid(l).count()));
   if (ratio > 1.1) {
     l.kept = {to_int(floor_div(static_cast<double>(l.unpadded.rows), ratio)),
               to_int(floor_div(static_cast<double>(l.unpadded.cols), ratio))};

@@ -23,8 +23,8 @@ constexpr Grid tile_arrangement(const Mllama& r, ImageSize image) {
   double best_scale = 0;
   for (std::int64_t rows = 1; rows <= r.max_tiles; ++rows)
     for (std::int64_t cols = 1; rows * cols <= r.max_tiles; ++cols) {
-      const double scale = std::min(static_cast<double>(rows * r.image_size) / h,
-                                    static_cast<double>(cols * r.image_size) / w);
+      const double scale =
+          std::min(static_cast<double>(rows * r.image_size) / h, static_cast<double>(cols * r.image_size) / w);
       const bool better = best_scale >= 1 ? scale >= 1 && scale < best_scale : scale > best_scale;
       if (better || (scale == best_scale && rows * cols < best.count())) best = {rows, cols}, best_scale = scale;
     }

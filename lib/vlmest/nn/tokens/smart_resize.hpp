@@ -26,7 +26,8 @@ inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget 
   check("max_pixels", budget.max_pixels, budget.min_pixels, most);
   const auto longer = std::max(image.height, image.width), shorter = std::min(image.height, image.width);
   if (shorter < 1 || longer > 200 * shorter)
-    throw Error("image size", std::to_string(image.height) + "x" + std::to_string(image.width) +
+    throw Error("image size",
+                std::to_string(image.height) + "x" + std::to_string(image.width) +
                     " has an aspect ratio above 200, which the processor refuses",
                 "crop or pad the picture");
 

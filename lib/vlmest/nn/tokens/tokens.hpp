@@ -27,10 +27,10 @@
 namespace vlmest {
 
 /// How a model family turns pixels into tokens. A further family is one more header and one more alternative.
-using TokenRule = std::variant<tokens::Llava, tokens::LlavaNext, tokens::LlavaOnevision, tokens::Pixtral,
-                               tokens::Mistral3, tokens::Qwen2Vl, tokens::Qwen2_5Vl, tokens::Qwen3Vl, tokens::Glm4v,
-                               tokens::InternVl, tokens::AyaVision, tokens::PaliGemma, tokens::Gemma3,
-                               tokens::Idefics3, tokens::Mllama, tokens::Blip2>;
+using TokenRule =
+    std::variant<tokens::Llava, tokens::LlavaNext, tokens::LlavaOnevision, tokens::Pixtral, tokens::Mistral3,
+                 tokens::Qwen2Vl, tokens::Qwen2_5Vl, tokens::Qwen3Vl, tokens::Glm4v, tokens::InternVl,
+                 tokens::AyaVision, tokens::PaliGemma, tokens::Gemma3, tokens::Idefics3, tokens::Mllama, tokens::Blip2>;
 
 /// The layout of one picture, alone in its prompt. Throws Error for sizes or parameters that the processor refuses.
 inline ImageLayout layout(const TokenRule& rule, ImageSize image) {
@@ -50,8 +50,8 @@ inline std::vector<ImageLayout> layouts(const TokenRule& rule, std::span<const I
 /// Sums over the pictures of one prompt.
 struct PromptTokens {
   std::int64_t images = 0;
-  std::int64_t tiles = 0;          ///< batch entries of the vision tower
-  std::int64_t tower_tokens = 0;   ///< over all tiles
+  std::int64_t tiles = 0;         ///< batch entries of the vision tower
+  std::int64_t tower_tokens = 0;  ///< over all tiles
   std::int64_t llm_tokens = 0;
   std::int64_t text_overhead = 0;
   std::int64_t cross_tokens = 0;
