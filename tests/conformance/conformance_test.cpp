@@ -16,6 +16,11 @@ namespace {
 
 const std::string data = VLMEST_SOURCE_DIR "/tests/data/";
 
+const std::map<std::string, vlmest::Optimizer> optimizers{{"adamw", vlmest::Optimizer::adamw},
+                                                          {"adamw-fused", vlmest::Optimizer::adamw_fused},
+                                                          {"sgd-momentum", vlmest::Optimizer::sgd_momentum},
+                                                          {"adafactor", vlmest::Optimizer::adafactor}};
+
 struct Case {
   std::string name, phase;
   Recording recording;
@@ -36,6 +41,9 @@ std::vector<Case> cases() {
     k.all_logits = e.at("logits") == "all";
     k.layers = e.contains("layers") ? std::optional<int>(e.at("layers").get<int>()) : std::nullopt;
     k.dropout = e.value("dropout", false);
+    k.training = e.contains("optimizer");
+    if (k.training) k.optimizer = optimizers.at(e.at("optimizer").get<std::string>());
+    k.vision_frozen = e.value("freeze", "") == "vision";
     k.tile_several = e.value("tile_several", true);
     k.sequences.clear();
     auto sizes = [](const nlohmann::json& list) {
@@ -79,6 +87,8 @@ TEST_P(Conformance, GraphRunsWhatWasRecorded) {
   std::map<std::string, std::size_t> differences;
   std::string text;
   for (const auto& m : found.mismatches) {
+    // A backward and a step run outside of modules: the recorder has no module for their ops.
+    if (m.kind == "module" && (c.phase == "backward" || c.phase == "step")) continue;
     ++differences[m.kind + " " + m.op];
     if (text.size() < 20000) text += m.text() + "\n";
   }

@@ -9,6 +9,7 @@
 
 #include <vlmest/json/hf/read.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/transform/training_step.hpp>
 
 /// The models of the traces: published configs with their layers cut, widths kept.
 namespace conformance {
@@ -23,7 +24,10 @@ struct Recording {
   bool eager = false;
   bool all_logits = false;
   bool dropout = false;  ///< recorded in training mode (the recorder left it on), which shows where a model has dropout
-  bool tile_several = true;       ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
+  bool tile_several = true;  ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
+  bool training = false;     ///< a training step instead of a prefill and a decode step
+  vlmest::Optimizer optimizer = vlmest::Optimizer::adamw;
+  bool vision_frozen = false;
   std::optional<int> layers = 2;  ///< layers that each stack was cut to; none: the config as it is
 };
 
@@ -103,7 +107,14 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   plan.logits = r.all_logits ? vlmest::Logits::all : vlmest::Logits::last;
   vlmest::Context c{b, plan};
   const vlmest::Sequences s = sequences(vlm, r);
-  vlmest::build_inference(c, vlm, s, s.seq + 2);
+  if (!r.training) {
+    vlmest::build_inference(c, vlm, s, s.seq + 2);
+    return;
+  }
+  plan.optimizer = r.optimizer;
+  plan.trainable.vision = !r.vision_frozen;
+  b.observed = true;
+  vlmest::build_training(c, vlm, s);
 }
 
 }  // namespace conformance
