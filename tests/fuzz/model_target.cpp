@@ -50,7 +50,8 @@ void check(const Estimate& e) {
   require(e.params.total() > Elements{}, "a model without parameters");
   require(r.weights > Bytes{} && r.weights <= r.prefill.memory.peak, "weights above the peak");
   require(r.peak == std::max(r.prefill.memory.peak, r.decode.memory.peak), "the peak is no phase's");
-  require(r.peak <= r.decode.memory.reserved, "more allocated than reserved");
+  for (const auto* phase : {&r.prefill, &r.decode})
+    require(phase->memory.peak <= phase->memory.reserved, "more allocated than reserved");
   Bytes sum{};
   for (const auto& t : r.tensors) sum += t.bytes;
   require(sum == r.peak, "the tensors of the peak do not add up to it");

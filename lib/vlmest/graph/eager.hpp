@@ -3,6 +3,7 @@
 
 // IWYU pragma: begin_exports
 #include <vlmest/graph/eager/attention.hpp>
+#include <vlmest/graph/eager/bucketize.hpp>
 #include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/graph/eager/gradient.hpp>
@@ -10,6 +11,7 @@
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/graph/eager/reduce.hpp>
 #include <vlmest/graph/eager/resample.hpp>
+#include <vlmest/graph/eager/routing.hpp>
 #include <vlmest/graph/eager/selection.hpp>
 #include <vlmest/graph/eager/spectral.hpp>
 #include <vlmest/graph/eager/view.hpp>
