@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// One inference estimate: whole, by steps, and against the number of layers.
+#include <benchmark/benchmark.h>
+
+#include <vlmest/report/estimate.hpp>
+
+#include "models.hpp"
+
+namespace {
+
+using namespace vlmest;
+
+/// A warm estimator: sequence, graph of prefill and decode, allocator replay, work, breakdown.
+void estimate(benchmark::State& state, const Vlm& vlm) {
+  const Device device = bench::device("h200-sxm");
+  const Plan plan;
+  Estimator estimator;
+  for (auto _ : state) benchmark::DoNotOptimize(estimator(vlm, plan, device));
+  const Graph& g = estimator.graph();
+  state.counters["tensors"] = static_cast<double>(g.tensors.size());
+  state.counters["nodes"] = static_cast<double>(g.nodes.size());
+}
+
+void whole(benchmark::State& state, const char* name) { estimate(state, bench::model(name)); }
+BENCHMARK_CAPTURE(whole, llava_next_7b, "llava-next-7b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(whole, llava_onevision_7b, "llava-onevision-7b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(whole, internvl3_8b, "internvl3-8b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(whole, qwen2_5_vl_7b, "qwen2.5-vl-7b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(whole, qwen3_vl_30b_a3b, "qwen3-vl-30b-a3b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(whole, gemma_3_4b, "gemma-3-4b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(whole, llama_3_2_11b_vision, "llama-3.2-11b-vision")->Unit(benchmark::kMicrosecond);
+
+/// LLaVA-NeXT with another number of layers in its language model; the cost is linear in them.
+void layers(benchmark::State& state) {
+  Vlm vlm = bench::model("llava-next-7b");
+  auto& family = std::get<LlavaNextFamily>(vlm.family);
+  std::get<LlamaConfig>(family.language).layers = state.range(0);
+  estimate(state, vlm);
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(layers)->RangeMultiplier(2)->Range(8, 512)->Unit(benchmark::kMicrosecond)->Complexity();
+
+/// The steps of the same estimate.
+struct Built {
+  Vlm vlm = bench::model("llava-next-7b");
+  Device device = bench::device("h200-sxm");
+  Plan plan;
+  Sequences sequences = make_sequences(vlm, plan);
+  Builder builder;
+  Timeline timeline;
+
+  Built() {
+    build();
+    timeline.assign(builder.graph);
+  }
+  void build() {
+    builder.clear();
+    Context c{builder, plan};
+    build_inference(c, vlm, sequences, sequences.seq + plan.new_tokens);
+  }
+};
+
+void step_build(benchmark::State& state) {
+  Built b;
+  for (auto _ : state) b.build();
+}
+void step_timeline(benchmark::State& state) {
+  Built b;
+  for (auto _ : state) b.timeline.assign(b.builder.graph);
+}
+/// Load, the prefill twice, one decode step.
+void step_replay(benchmark::State& state) {
+  Built b;
+  const Graph& g = b.builder.graph;
+  for (auto _ : state) {
+    allocator::Process process(g, b.timeline, b.device.sm);
+    process.load();
+    process.run(g.phases[0]);
+    process.drop();
+    process.run(g.phases[0]);
+    process.keep();
+    benchmark::DoNotOptimize(process.run(g.phases[1]));
+  }
+}
+void step_work_and_rows(benchmark::State& state) {
+  Built b;
+  const Graph& g = b.builder.graph;
+  for (auto _ : state) {
+    const std::vector<Work> of_ops = op_works(g, b.device);
+    benchmark::DoNotOptimize(work(g, g.phases[1].first, g.phases[1].last, of_ops));
+    benchmark::DoNotOptimize(breakdown(g, b.timeline, {}, of_ops));
+  }
+}
+BENCHMARK(step_build)->Unit(benchmark::kMicrosecond);
+BENCHMARK(step_timeline)->Unit(benchmark::kMicrosecond);
+BENCHMARK(step_replay)->Unit(benchmark::kMicrosecond);
+BENCHMARK(step_work_and_rows)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
