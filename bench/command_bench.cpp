@@ -3,12 +3,12 @@
 #include <benchmark/benchmark.h>
 
 #ifdef VLMEST_PROGRAM
+#include <initializer_list>
+#include <vector>
+
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
-
-#include <initializer_list>
-#include <vector>
 
 extern char** environ;
 

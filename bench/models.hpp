@@ -17,7 +17,9 @@ inline std::string read(const std::string& file) {
 }
 
 /// A shipped model and a shipped device.
-inline Vlm model(const std::string& name) { return json::parse_model(read(VLMEST_MODELS "/vlm/" + name + ".json"), name); }
+inline Vlm model(const std::string& name) {
+  return json::parse_model(read(VLMEST_MODELS "/vlm/" + name + ".json"), name);
+}
 inline Device device(const std::string& name) { return load_device(VLMEST_MODELS "/device/" + name + ".json"); }
 
 }  // namespace vlmest::bench

@@ -18,11 +18,11 @@ struct FftBuffers {
 /// products, results) and the scratch of its ops (clones, work areas). One entry for each run of such a scope's nodes.
 inline std::vector<FftBuffers> fft_buffers(const Graph& g) {
   std::vector<FftBuffers> r;
+  const auto is_fft = [](const Op& op) { return std::holds_alternative<Fft>(op); };
+  if (std::none_of(g.ops.begin(), g.ops.end(), is_fft)) return r;
   std::vector<bool> spectral(g.scopes.size(), false);
-  bool any = false;
   for (const auto& n : g.nodes)
-    if (std::holds_alternative<Fft>(g.op(n))) any = spectral[static_cast<std::size_t>(n.scope)] = true;
-  if (!any) return r;
+    if (is_fft(g.op(n))) spectral[static_cast<std::size_t>(n.scope)] = true;
   std::vector<TensorId> live;
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     const Node& n = g.nodes[i];
