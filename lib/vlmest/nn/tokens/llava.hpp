@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/unit/count.hpp>
 
 namespace vlmest::tokens {
 
