@@ -58,7 +58,7 @@ class Reader {
     if (!given(key) || !(*j_)[key].is_array()) return integer(key, absent, 1, 1 << 16);
     const auto l = integers(key, {});
     if (l.empty() || l.front() != l.back()) fail(key, "expected a square size");
-    if (l.front() < 1 || l.front() > 1 << 16) fail(key, "expected sides from 1 to 65536");
+    if (l.front() < 1 || l.front() > 1 << 16) fail(key, range(1, 1 << 16));
     return l.front();
   }
   double number(const char* key, double absent) const {
