@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/graph/repeat.hpp>
+#include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/dropout.hpp>
 #include <vlmest/nn/linear.hpp>
