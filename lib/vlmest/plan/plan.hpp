@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <vlmest/tensor/dtype.hpp>
 
@@ -38,6 +40,24 @@ struct Trainable {
   bool language = true;
 };
 
+/// Which activations a training forward keeps. full: the input of every layer, as gradient_checkpointing_enable() does
+/// (torch.utils.checkpoint without reentrance around each GradientCheckpointingLayer, the vision tower's too); selective:
+/// of every layer also what its matrix products and attention kernels gave, the rest is computed again
+/// (torch.utils.checkpoint.create_selective_checkpoint_contexts).
+enum class Checkpointing : std::uint8_t { none, full, selective };
+
+/// Low-rank adapters (Hu et al., arXiv:2106.09685, section 4.1) as peft puts them on linear layers; all else is frozen.
+struct Lora {
+  std::int64_t rank = 0;  ///< 0: none
+  bool dropout = false;   ///< lora_dropout is above zero
+  bool vision = false;    ///< adapters on the vision tower's layers of these names too
+  std::vector<std::string> targets = {"q_proj", "k_proj", "v_proj", "o_proj"};  ///< names of linear modules
+};
+
+/// How the loss is computed from the last hidden states: logits, their fp32 copy and cross entropy one after the other;
+/// one kernel that writes the gradient over the logits; or that over slices of the tokens.
+enum class Loss : std::uint8_t { unfused, fused, chunked };
+
 /// Every choice that is not the model's: how it is run.
 struct Plan {
   std::int64_t batch = 1;         ///< sequences
@@ -54,6 +74,9 @@ struct Plan {
   Profile profile = Profile::transformers;
   Logits logits = Logits::last;
   Optimizer optimizer = Optimizer::adamw;
+  Checkpointing checkpointing = Checkpointing::none;
+  Lora lora;
+  Loss loss = Loss::unfused;
   Trainable trainable;
   std::int64_t gradient_accumulation = 1;
   bool amp = false;
