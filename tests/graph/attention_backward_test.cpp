@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <vlmest/transform/backward.hpp>
+#include <vlmest/graph/engine.hpp>
 
 namespace {
 
@@ -36,10 +36,9 @@ Recorded backward_of(const Call& c) {
   Value out = eager::scaled_dot_product_attention(query, keys, values, mask, false, {c.sm, 132});
   b.end_phase();
   b.begin_phase("backward");
-  ParameterGradients gradients;
   {
     Value seed = eager::fill(b, "ones_like", out.shape(), c.dtype);
-    BackwardEngine engine(b, gradients);
+    BackwardEngine engine;
     engine.run(out, std::move(seed));
   }
   b.end_phase();

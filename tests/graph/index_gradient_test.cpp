@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/graph/eager.hpp>
-#include <vlmest/transform/backward.hpp>
+#include <vlmest/graph/engine.hpp>
 
 namespace vlmest {
 namespace {
@@ -28,9 +28,8 @@ struct Tape {
   std::vector<std::string> backward(Value result) {
     const NodeId from = b.now();
     Value seed = fill(b, "seed", result.shape(), result.dtype());
-    ParameterGradients gradients;
-    BackwardEngine(b, gradients).run(result, seed);
-    EXPECT_EQ(gradients.of(weight.id()).shape(), weight.shape());
+    BackwardEngine().run(result, seed);
+    EXPECT_EQ(b.gradients.of(weight.id()).shape(), weight.shape());
     std::vector<std::string> ops;
     for (NodeId n = from + 1; n < b.now(); ++n) ops.emplace_back(b.graph.node(n).name);
     return ops;

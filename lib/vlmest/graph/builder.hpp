@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <vlmest/graph/recording.hpp>
 #include <vlmest/graph/tape.hpp>
 
 namespace vlmest {
@@ -19,11 +21,11 @@ class Builder {
   Graph graph;
 
   void clear() {
-    tape.clear();
-    grad_call_.clear();
-    grad_output_.clear();
-    handles_.clear();
-    forgotten_.clear();
+    gradients.by_tensor.clear();
+    history.clear();
+    saving = {};
+    checkpointing = Checkpoint::none;
+    first_adapter = last_adapter = none;
     grad_enabled_ = tracking_ = false;
     graph.tensors.clear();
     graph.nodes.clear();
@@ -74,8 +76,9 @@ class Builder {
               std::initializer_list<Bytes> scratch = {}) {
     if (tracking_) {
       check_derivative();
-      forget();
+      history.forget();
     }
+    if (saving.products && recall(name, out)) return none;
     check_room(graph, 0, 1);
     Node n{.op = static_cast<OpId>(graph.ops.size()), .name = name, .scope = scope_};
     graph.ops.push_back(std::move(op));
@@ -97,6 +100,8 @@ class Builder {
       }
     graph.nodes.push_back(std::move(n));
     unchecked_ = std::any_of(in.begin(), in.end(), [&](TensorId t) { return t != none && needs_grad(t); });
+    if (saving.products && saving.drop && is_product(name))
+      for (const TensorId t : out) saving.kept.emplace_back(*this, t);
     return static_cast<NodeId>(graph.nodes.size() - 1);
   }
   /// A result that the next emitted node allocates. Dense with the given strides.
@@ -117,7 +122,7 @@ class Builder {
   void end_phase() {
     if (tracking_) {
       check_derivative();
-      forget();
+      history.forget();
     }
     graph.phases.back().last = now();
   }
@@ -125,19 +130,27 @@ class Builder {
 
   void retain(TensorId id) {
     ++refs_[static_cast<std::size_t>(graph.owner(id))];
-    if (tracking_) ++handle(id);
+    if (tracking_) history.hold(id, graph.tensors.size());
   }
   void release(TensorId id) {
-    const auto o = static_cast<std::size_t>(graph.owner(id));
-    if (--refs_[o] == 0) graph.tensors[o].dies = now();
-    if (tracking_ && --handle(id) == 0) drop_history(id);
+    const TensorId o = graph.owner(id);
+    if (--refs_[static_cast<std::size_t>(o)] == 0)
+      graph.tensors[static_cast<std::size_t>(o)].dies = moment_ == none ? now() : moment_;
+    if (tracking_) {
+      if (releases_) releases_->push_back({o, now()});
+      history.drop(id);
+    }
+  }
+  /// Drops v as if it had been done before node `at`, which is already recorded.
+  void release_at(Value& v, NodeId at) {
+    moment_ = at;
+    v.reset();
+    moment_ = none;
   }
 
   // ---- autograd
   /// How many Values hold exactly this tensor; those of views of it do not count.
-  std::int32_t holders(TensorId id) const {
-    return static_cast<std::size_t>(id) < handles_.size() ? handles_[static_cast<std::size_t>(id)] : 0;
-  }
+  std::int32_t holders(TensorId id) const { return history.handles(id); }
   bool grad_enabled() const { return grad_enabled_; }
   void enable_grad(bool on) {
     grad_enabled_ = on;
@@ -145,55 +158,46 @@ class Builder {
   }
   /// Under a dispatch mode (as recorders use) torch does not accumulate in place.
   bool observed = false;
-  /// A parameter that collects a gradient.
-  void require_grad(TensorId parameter) { grad_slot(parameter) = leaf; }
-  bool needs_grad(TensorId id) const {
-    return grad_enabled_ && static_cast<std::size_t>(id) < grad_call_.size() &&
-           grad_call_[static_cast<std::size_t>(id)] != none;
-  }
+  /// A tensor that collects a gradient: a parameter.
+  void require_grad(TensorId parameter) { history.require_grad(parameter); }
+  bool needs_grad(TensorId id) const { return grad_enabled_ && history.needs_grad(id); }
   GradEdge edge(const Value& v) const {
-    if (!v || !needs_grad(v.id())) return {};
-    const auto i = static_cast<std::size_t>(v.id());
-    const Tensor& t = graph.tensor(v.id());
-    if (grad_call_[i] == leaf) return {none, 0, v.id(), t.shape, t.dtype};
-    return {grad_call_[i], grad_output_[i], none, t.shape, t.dtype};
+    return v && needs_grad(v.id()) ? history.edge(v.id(), graph.tensor(v.id())) : GradEdge{};
   }
   /// Notes that `outputs` were made by a differentiable call.
   void differentiable(GradCall call, std::span<const Value> outputs) {
     call.scope = scope_;
-    call.outputs = static_cast<std::int32_t>(outputs.size());
-    const auto at = static_cast<std::int32_t>(tape.size());
-    std::int32_t n = 0;
-    for (const Value& o : outputs) {
+    if (saving.drop) call.run = nullptr;
+    for (const Value& o : outputs)
       if (unchecked_ && o.id() == graph.outputs(graph.nodes.back()).front()) unchecked_ = false;
-      // Of a call in place: what made the tensor before is now reached through this call alone.
-      if (grad_slot(o.id()) >= 0) forgotten_.push_back(grad_slot(o.id()));
-      grad_slot(o.id()) = at;
-      grad_output_[static_cast<std::size_t>(o.id())] = n++;
-    }
-    call.holders = static_cast<std::int32_t>(outputs.size());
-    for (const auto& e : call.inputs)
-      if (e.call != none) ++tape[static_cast<std::size_t>(e.call)].holders;
-    tape.push_back(std::move(call));
+    history.add(std::move(call), outputs);
   }
-  /// Results that nothing refers to any more need their calls no longer; a call that nothing needs takes with it what
-  /// it saved and its hold on earlier calls. Waits for the next op, because an op drops its inputs before it is
-  /// recorded.
-  void forget() {
-    while (!forgotten_.empty()) {
-      const auto at = static_cast<std::size_t>(forgotten_.back());
-      forgotten_.pop_back();
-      if (at >= tape.size()) continue;
-      GradCall& c = tape[at];
-      if (--c.holders > 0) continue;
-      const auto run = std::move(c.run);
-      c.run = nullptr;
-      for (const auto& e : c.inputs)
-        if (e.call != none) forgotten_.push_back(e.call);
-    }
+  /// A tensor that a call saves for its backward; nothing where checkpointing drops it.
+  Value save(const Value& v) {
+    if (++saving.saved == saving.stop_at) saving.stop = mark();
+    return saving.drop ? Value() : v;
   }
+  Saving saving;
+  /// Whether the layers that transformers checkpoints keep what they save, their input alone, or that and the results
+  /// of their products.
+  enum class Checkpoint : std::uint8_t { none, all, all_but_products } checkpointing = Checkpoint::none;
 
-  // ---- for copying recorded layers (graph/repeat.hpp)
+  // ---- for copying recorded layers (graph/repeat.hpp, graph/layer_gradient.hpp)
+  /// Layers that run alike are recorded once and copied.
+  bool copy_layers = true;
+  /// Parameters that were added to the finished model, layer by layer: [first, last).
+  TensorId first_adapter = none, last_adapter = none;
+  GraphMark mark() const { return vlmest::mark(graph); }
+  /// Takes back all that was recorded since `m` (but for its ops, which copies may share). Nothing holds any of it.
+  void truncate(const GraphMark& m) {
+    vlmest::truncate(graph, m);
+    refs_.resize(static_cast<std::size_t>(m.tensors));
+    unchecked_ = false;
+  }
+  /// While it is set, every release of a hold is noted in it.
+  void note_releases(std::vector<Release>* to) { releases_ = to; }
+  void revive(TensorId owner) { graph.tensors[static_cast<std::size_t>(owner)].dies = none; }
+  void forget() { history.forget(); }
   std::int32_t references(TensorId id) const { return refs_[static_cast<std::size_t>(graph.owner(id))]; }
   void references_resize() { refs_.resize(graph.tensors.size(), 0); }
   /// Points v at another tensor, or at none; its old storage dies at node `dies`, or, where that is none, with its
@@ -237,35 +241,36 @@ class Builder {
                 "the model cannot be trained through this op yet");
   }
 
-  static constexpr std::int32_t leaf = -2;
-  std::int32_t& grad_slot(TensorId id) {
-    if (static_cast<std::size_t>(id) >= grad_call_.size()) {
-      grad_call_.resize(static_cast<std::size_t>(id) + 1, none);
-      grad_output_.resize(static_cast<std::size_t>(id) + 1, 0);
+  /// Ops whose results selective checkpointing keeps.
+  static bool is_product(std::string_view op) {
+    return op == "mm" || op == "addmm" || op == "_grouped_mm" || op.starts_with("_scaled_dot_product") ||
+           op.starts_with("_flash_attention") || op.starts_with("_efficient_attention");
+  }
+  /// In the second run of a function: the results of a product are those that the first run kept.
+  bool recall(std::string_view op, std::span<const TensorId> out) {
+    if (saving.drop || !grad_enabled_ || saving.recalled >= saving.kept.size() || !is_product(op)) return false;
+    for (const TensorId id : out) {
+      Value& kept = saving.kept[saving.recalled++];
+      Tensor& t = graph.tensors[static_cast<std::size_t>(id)];
+      t.alias_of = graph.owner(kept.id());
+      t.storage = Elements{};
+      kept.reset();
     }
-    return grad_call_[static_cast<std::size_t>(id)];
+    unchecked_ = false;
+    return true;
   }
 
   std::vector<std::int32_t> refs_;
-  std::int32_t& handle(TensorId id) {
-    if (static_cast<std::size_t>(id) >= handles_.size()) handles_.resize(graph.tensors.size(), 0);
-    return handles_[static_cast<std::size_t>(id)];
-  }
-  void drop_history(TensorId id) {
-    if (static_cast<std::size_t>(id) >= grad_call_.size()) return;
-    std::int32_t& call = grad_call_[static_cast<std::size_t>(id)];
-    if (call < 0) return;
-    forgotten_.push_back(std::exchange(call, none));
-  }
-
-  std::vector<std::int32_t> grad_call_, grad_output_, handles_, forgotten_;
+  std::vector<Release>* releases_ = nullptr;
+  NodeId moment_ = none;  ///< when what is released now dies, where that is not now
   bool grad_enabled_ = false, tracking_ = false;
   bool unchecked_ = false;  ///< the last op got something that needs a gradient
   ScopeId scope_ = 0;
 
  public:
-  /// The differentiable calls so far, in order. Last, because what they saved counts in refs_.
-  std::vector<GradCall> tape;
+  /// What autograd recorded, and the gradients of parameters. Last, because what they hold counts in refs_.
+  History history;
+  ParameterGradients gradients;
 };
 
 inline Value::Value(Builder& b, TensorId id) : b_(&b), id_(id) { b.retain(id); }

@@ -9,83 +9,93 @@
 
 namespace vlmest {
 
-/// Gradients of parameters, by the parameter's tensor; an empty Value where there is none (yet).
-struct ParameterGradients {
-  std::vector<Value> by_tensor;
-  Value& of(TensorId parameter) {
-    if (static_cast<std::size_t>(parameter) >= by_tensor.size())
-      by_tensor.resize(static_cast<std::size_t>(parameter) + 1);
-    return by_tensor[static_cast<std::size_t>(parameter)];
-  }
-};
-
 /// Runs the recorded calls backwards from `root` as torch's engine does (torch/csrc/autograd/engine.cpp): a call runs
 /// when everything that uses its results has run, the latest recorded one first; what it saved is dropped when it has
 /// run; several gradients of one tensor are added up as they arrive; a gradient is summed and cast to its tensor's
 /// shape and type; a parameter's gradient is kept as it arrives, or added in place to the one that is there.
+///
+/// It may run a stretch of the calls alone, those from `first` on: what flows further is added up in `outer`.
 class BackwardEngine {
  public:
-  BackwardEngine(Builder& b, ParameterGradients& gradients) : b_(b), gradients_(gradients) {}
+  struct Outer {
+    GradEdge edge;
+    Value gradient;
+  };
+  std::vector<Outer> outer;
+  /// What calls saved is unpacked by a hook, as under checkpointing: it goes with the call, not with its results' final
+  /// form.
+  bool unpacked = false;
 
-  void run(const Value& root, Value seed) {
-    const GradEdge start = b_.edge(root);
-    if (start.call == none)
-      throw Error("training", "the loss depends on no trainable parameter", "unfreeze a part of the model");
-    NoGrad off(b_);
-    const std::size_t n = b_.tape.size();
-    waiting_.assign(n, 0);
-    parameter_waiting_.assign(b_.graph.tensors.size(), 0);
+  /// `owns(parameter)` tells whose gradients are collected here; those of other parameters go to `outer`.
+  template <class Owns>
+  void run(Builder& b, const GradEdge& start, Value seed, std::int32_t first, Owns&& owns) {
+    NoGrad off(b);
+    b_ = &b;
+    first_ = first;
+    waiting_.assign(calls().size() - static_cast<std::size_t>(first), 0);
     buffers_.clear();
-    buffers_.resize(n);
-    count(start.call);
+    buffers_.resize(waiting_.size());
+    count(start.call, owns);
     std::priority_queue<std::int32_t> ready;
     buffer(start.call)[static_cast<std::size_t>(start.output)] = std::move(seed);
     ready.push(start.call);
     while (!ready.empty()) {
       const std::int32_t at = ready.top();
       ready.pop();
-      step(at, ready);
+      step(at, ready, owns);
     }
-    b_.tape.clear();
+  }
+  /// The whole backward pass from `root`. Throws Error where it depends on no parameter that is trained.
+  void run(const Value& root, Value seed) {
+    Builder& b = root.builder();
+    const GradEdge start = b.edge(root);
+    if (start.call == none)
+      throw Error("training", "the loss depends on no trainable parameter", "unfreeze a part of the model");
+    run(b, start, std::move(seed), 0, [](TensorId) { return true; });
+    b.history.calls.clear();
   }
 
  private:
-  GradCall& call(std::int32_t i) { return b_.tape[static_cast<std::size_t>(i)]; }
+  std::vector<GradCall>& calls() { return b_->history.calls; }
+  GradCall& call(std::int32_t i) { return calls()[static_cast<std::size_t>(i)]; }
+  std::size_t index(std::int32_t i) const { return static_cast<std::size_t>(i - first_); }
   std::vector<Value>& buffer(std::int32_t i) {
-    auto& b = buffers_[static_cast<std::size_t>(i)];
+    auto& b = buffers_[index(i)];
     if (b.empty()) b.resize(static_cast<std::size_t>(call(i).outputs));
     return b;
   }
 
-  /// How many calls hand a gradient to each one that is reachable.
-  void count(std::int32_t from) {
+  /// How many calls hand a gradient to each call and parameter that is reachable.
+  template <class Owns>
+  void count(std::int32_t from, Owns& owns) {
     std::vector<std::int32_t> stack{from};
-    std::vector<bool> seen(b_.tape.size(), false);
-    seen[static_cast<std::size_t>(from)] = true;
+    std::vector<bool> seen(waiting_.size(), false);
+    seen[index(from)] = true;
     while (!stack.empty()) {
       const std::int32_t at = stack.back();
       stack.pop_back();
       for (const GradEdge& e : call(at).inputs) {
-        if (e.parameter != none) ++parameter_waiting_[static_cast<std::size_t>(e.parameter)];
-        if (e.call == none) continue;
-        ++waiting_[static_cast<std::size_t>(e.call)];
-        if (seen[static_cast<std::size_t>(e.call)]) continue;
-        seen[static_cast<std::size_t>(e.call)] = true;
+        if (e.parameter != none && owns(e.parameter)) ++pending(e.parameter).waiting;
+        if (e.call < first_) continue;
+        ++waiting_[index(e.call)];
+        if (seen[index(e.call)]) continue;
+        seen[index(e.call)] = true;
         stack.push_back(e.call);
       }
     }
   }
 
-  void step(std::int32_t at, std::priority_queue<std::int32_t>& ready) {
+  template <class Owns>
+  void step(std::int32_t at, std::priority_queue<std::int32_t>& ready, Owns& owns) {
     GradCall c = std::move(call(at));
     call(at).outputs = c.outputs;
-    Gradients g{.in = std::move(buffers_[static_cast<std::size_t>(at)]),
-                .out = std::vector<Value>(c.inputs.size()),
-                .wanted = {}};
+    Gradients g{.in = std::move(buffers_[index(at)]), .out = std::vector<Value>(c.inputs.size()), .wanted = {}};
     g.in.resize(static_cast<std::size_t>(c.outputs));
+    g.wanted.reserve(c.inputs.size());
     for (const auto& e : c.inputs) g.wanted.push_back(static_cast<bool>(e));
-    InScope in(b_, c.scope);
+    InScope in(*b_, c.scope);
     if (std::any_of(g.in.begin(), g.in.end(), [](const Value& v) { return static_cast<bool>(v); })) c.run(g);
+    if (unpacked) c.run = nullptr;
     // Gradients in and saved tensors stay until the results have their final shape and type (engine.cpp,
     // call_function).
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
@@ -98,16 +108,26 @@ class BackwardEngine {
     std::vector<TensorId> complete;
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
       const GradEdge& e = c.inputs[i];
-      if (e.parameter != none) {
-        add_to(pending_.of(e.parameter), g.out[i]);
-        if (--parameter_waiting_[static_cast<std::size_t>(e.parameter)] == 0) complete.push_back(e.parameter);
-      } else if (e.call != none) {
+      if (!e) continue;
+      if (e.parameter != none && owns(e.parameter)) {
+        Pending& p = pending(e.parameter);
+        add_to(p.sum, g.out[i]);
+        if (--p.waiting == 0) complete.push_back(e.parameter);
+      } else if (e.call < first_) {
+        add_to(outside(e), g.out[i]);
+      } else {
         add_to(buffer(e.call)[static_cast<std::size_t>(e.output)], g.out[i]);
-        if (--waiting_[static_cast<std::size_t>(e.call)] == 0) ready.push(e.call);
+        if (--waiting_[index(e.call)] == 0) ready.push(e.call);
       }
     }
     g.out.clear();
-    for (TensorId p : complete) accumulate(p, std::move(pending_.of(p)));
+    for (TensorId p : complete) accumulate(p, std::move(pending(p).sum));
+  }
+
+  Value& outside(const GradEdge& e) {
+    for (Outer& o : outer)
+      if (o.edge.same_target(e)) return o.gradient;
+    return outer.emplace_back(Outer{e, {}}).gradient;
   }
 
   /// InputBuffer::add: the first gradient moves into the buffer, a further one is added, in place where the buffer
@@ -120,7 +140,7 @@ class BackwardEngine {
       sum = std::move(gradient);
       return;
     }
-    const bool alone = b_.references(sum.id()) == 1 && b_.graph.tensor(sum.id()).alias_of == none && !b_.observed;
+    const bool alone = b_->references(sum.id()) == 1 && b_->graph.tensor(sum.id()).alias_of == none && !b_->observed;
     Value first = std::move(sum);
     sum = alone ? eager::add_(std::move(first), gradient) : eager::add(std::move(first), gradient);
   }
@@ -130,22 +150,33 @@ class BackwardEngine {
   /// copied into that layout, utils/grad_layout_contract.h); further ones are added in place.
   void accumulate(TensorId parameter, Value gradient) {
     if (!gradient) return;
-    Value& kept = gradients_.of(parameter);
+    Value& kept = b_->gradients.of(parameter);
     if (kept)
       kept = eager::add_(std::move(kept), std::move(gradient));
-    else if (b_.holders(gradient.id()) == 1 && eager::is_contiguous(gradient))
+    else if (b_->holders(gradient.id()) == 1 && eager::is_contiguous(gradient))
       kept = std::move(gradient);
     else {
-      Value laid_out = eager::empty(b_, "new_empty_strided", gradient.shape(), gradient.dtype());
+      Value laid_out = eager::empty(*b_, "new_empty_strided", gradient.shape(), gradient.dtype());
       kept = eager::copy_(std::move(laid_out), std::move(gradient));
     }
-    b_.label(kept, "gradient", Role::gradient);
+    b_->label(kept, "gradient", Role::gradient);
   }
 
-  Builder& b_;
-  ParameterGradients& gradients_;
-  ParameterGradients pending_;
-  std::vector<std::int32_t> waiting_, parameter_waiting_;
+  /// A gradient of a parameter that is not complete yet.
+  struct Pending {
+    std::int32_t waiting = 0;
+    Value sum;
+  };
+  Pending& pending(TensorId parameter) {
+    if (static_cast<std::size_t>(parameter) >= pending_.size())
+      pending_.resize(static_cast<std::size_t>(parameter) + 1);
+    return pending_[static_cast<std::size_t>(parameter)];
+  }
+
+  Builder* b_ = nullptr;
+  std::int32_t first_ = 0;
+  std::vector<Pending> pending_;
+  std::vector<std::int32_t> waiting_;
   std::vector<std::vector<Value>> buffers_;
 };
 

@@ -23,7 +23,8 @@ inline void update(Context& c, CacheLayer& layer, Value& k, Value& v) {
 /// Runs the layers of a decoder one after the other; equal ones are recorded once and copied (graph/repeat.hpp).
 class DecoderStack {
  public:
-  explicit DecoderStack(Context& c) : repeat_(c.b) {}
+  /// position_ids: every layer gets them, none reads them. Empty where a model passes none on.
+  DecoderStack(Context& c, const Value& position_ids) : repeat_(c.b) { repeat_.pass(position_ids); }
 
   template <class Run>
   Value operator()(const LayerRepeater::Layer& layer, const Value& x, CacheLayer& entry, Run&& run) {

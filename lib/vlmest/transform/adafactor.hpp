@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/transform/backward.hpp>
+#include <vlmest/graph/engine.hpp>
 
 namespace vlmest {
 

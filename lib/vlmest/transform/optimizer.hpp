@@ -65,6 +65,7 @@ inline void adamw_step(Builder& b, std::span<const TrainedParameter> parameters)
     const Shape s = b.graph.tensor(p.weight).shape;
     const DType t = b.graph.tensor(p.weight).dtype;
     roots.push_back(b.result(t, s, "square root of the second moment"));
+    b.graph.tensors.back().of = p.weight;
   }
   foreach_op(b, "_foreach_sqrt", l, 1, 1, 2, false, roots);
   std::vector<Value> held;
@@ -113,10 +114,22 @@ inline void sgd_step(Builder& b, std::span<const TrainedParameter> parameters, b
   foreach_op(b, "_foreach_add_.List", l, 2, 1, 2);
 }
 
+/// Notes which parameter each gradient and state belongs to.
+inline void mark_owners(Builder& b, std::span<const TrainedParameter> parameters, ParameterGradients& gradients) {
+  const auto belongs = [&](TensorId t, TensorId parameter) {
+    b.graph.tensors[static_cast<std::size_t>(b.graph.owner(t))].of = parameter;
+  };
+  for (const auto& p : parameters) {
+    if (const Value& g = gradients.of(p.weight)) belongs(g.id(), p.weight);
+    for (const TensorId s : p.states) belongs(s, p.weight);
+  }
+}
+
 /// One step of the optimizer over all trained parameters.
 inline void optimizer_step(Builder& b, Optimizer o, std::span<const TrainedParameter> parameters,
                            ParameterGradients& gradients) {
   if (parameters.empty()) return;
+  mark_owners(b, parameters, gradients);
   switch (o) {
     case Optimizer::adamw: return adamw_step(b, parameters);
     case Optimizer::adamw_fused: return adamw_fused_step(b, parameters);

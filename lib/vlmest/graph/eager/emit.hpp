@@ -17,11 +17,11 @@ inline Bytes data_bytes(const Value& v) { return v ? data_bytes(v.tensor()) : By
 /// True where autograd must record a call on v.
 inline bool needs_grad(const Value& v) { return v && v.builder().needs_grad(v.id()); }
 /// v, where the backward needs it, else nothing: what a call saves.
-inline Value saved(const Value& v, bool needed) { return needed ? v : Value(); }
+inline Value saved(const Value& v, bool needed) { return needed && v ? v.builder().save(v) : Value(); }
 
 /// A result that its own call saves: without its history, which would hold the call for ever.
 inline Value saved_result(const Value& v, bool needed) {
-  return needed ? v.builder().view(v, v.shape(), v.tensor().strides) : Value();
+  return needed ? v.builder().save(v.builder().view(v, v.shape(), v.tensor().strides)) : Value();
 }
 
 /// Records `run` as the backward of the call that made `out` from inputs with these edges; does nothing where none of

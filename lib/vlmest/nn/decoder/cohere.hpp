@@ -127,7 +127,7 @@ inline Value forward(Context& c, const CohereDecoder& d, Value arg, const Value&
   if (!g.sliding.empty()) sliding = causal_mask(c, mask_shape(cache, batch, tokens, g.window), attention_mask);
   Value x = embeds;
   const CosSin positions = paired_rope(c, d.rope, position_ids);
-  DecoderStack stack(c);
+  DecoderStack stack(c, position_ids);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     const CohereLayer& l = d.layers[i];
     CacheLayer& entry = cache.layers[i];

@@ -171,7 +171,7 @@ inline Value forward(Context& c, const GemmaDecoder& d, Value arg, const Value& 
   CosSin full, sliding;
   if (d.full_rope.inv_freq != none) full = forward(c, d.full_rope, position_ids);
   if (g.rope_by_type && d.sliding_rope.inv_freq != none) sliding = forward(c, d.sliding_rope, position_ids);
-  DecoderStack stack(c);
+  DecoderStack stack(c, position_ids);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     const GemmaLayer& l = d.layers[i];
     const bool slides = g.slides(i);

@@ -185,7 +185,7 @@ inline Value forward(Context& c, const Glm4vText& d, Value arg, Value position_i
   Value x = embeds;
   const auto deal = [&](Value f) { return pair_sections(std::move(f), g.sections); };
   const CosSin positions = mrope(c, d.rope, position_ids, deal);
-  DecoderStack stack(c);
+  DecoderStack stack(c, {});
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     const Glm4vTextLayer& l = d.layers[i];
     CacheLayer& entry = cache.layers[i];

@@ -152,9 +152,10 @@ inline Value forward(Context& c, const LlamaConfig& g, const LlamaLayer& l, Valu
 
 /// All layers, those with a window under the mask for sliding ones.
 inline Value llama_layers(Context& c, const LlamaConfig& g, const std::vector<LlamaLayer>& layers, const Value& embeds,
-                          const Value& full, const Value& sliding, const CosSin& positions, Cache& cache) {
+                          const Value& full, const Value& sliding, const Value& position_ids, const CosSin& positions,
+                          Cache& cache) {
   Value x = embeds;
-  DecoderStack stack(c);
+  DecoderStack stack(c, position_ids);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const LlamaLayer& l = layers[i];
     CacheLayer& entry = cache.layers[i];
@@ -178,7 +179,7 @@ inline Value forward(Context& c, const LlamaDecoder& d, Value arg, const Value& 
   if (g.window && !g.sliding.empty())
     sliding = causal_mask(c, mask_shape(cache, embeds.size(0), tokens, g.window), attention_mask);
   const CosSin positions = forward(c, d.rope, position_ids);
-  const Value x = llama_layers(c, g, d.layers, embeds, full, sliding, positions, cache);
+  const Value x = llama_layers(c, g, d.layers, embeds, full, sliding, position_ids, positions, cache);
   return forward(c, d.norm, x);
 }
 

@@ -152,7 +152,7 @@ inline Value forward(Context& c, const MllamaDecoder& d, const Value& ids, const
   Value x = embeds;
   const CosSin positions = forward(c, d.rope, position_ids);
   // The two kinds of layer advance their entries by different lengths.
-  DecoderStack self(c), other(c);
+  DecoderStack self(c, position_ids), other(c, position_ids);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     CacheLayer& entry = cache.layers[i];
     if (const auto* l = std::get_if<LlamaLayer>(&d.layers[i])) {

@@ -145,7 +145,7 @@ inline Value forward(Context& c, const OptDecoder& d, Value arg, const Value& at
     positions = forward(c, d.embed_positions, std::move(shifted));
   }
   Value x = add(embeds, positions);
-  DecoderStack stack(c);
+  DecoderStack stack(c, position_ids);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     const OptLayer& l = d.layers[i];
     CacheLayer& entry = cache.layers[i];

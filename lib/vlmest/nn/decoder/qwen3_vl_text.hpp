@@ -113,7 +113,7 @@ inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position
   Value x = embeds, output;
   const auto deal = [&](const Value& f) { return interleave_sections(f, d.config->sections); };
   const CosSin positions = mrope(c, d.rope, position_ids, deal);
-  DecoderStack stack(c);
+  DecoderStack stack(c, {});
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     const Qwen3VlLayer& l = d.layers[i];
     CacheLayer& entry = cache.layers[i];

@@ -67,7 +67,7 @@ inline Value forward(Context& c, const QwenVlText& d, Value arg, Value position_
     sliding = causal_mask(c, mask_shape(cache, batch, tokens, g.window), attention_mask);
   const auto deal = [&](Value f) { return deal_sections(std::move(f), d.config->sections); };
   const CosSin positions = mrope(c, d.rope, position_ids, deal);
-  const Value x = llama_layers(c, g, d.layers, embeds, full, sliding, positions, cache);
+  const Value x = llama_layers(c, g, d.layers, embeds, full, sliding, {}, positions, cache);
   return forward(c, d.norm, x);
 }
 

@@ -25,7 +25,7 @@ struct MllamaEncoded {
 inline MllamaEncoded encode(Context& c, std::span<const MllamaVisionLayer> layers, const Value& x, const Value& mask,
                             std::int64_t heads) {
   MllamaEncoded r{.last = x};
-  LayerRepeater repeat(c.b);
+  LayerRepeater repeat(c.b, false);  // MllamaVisionEncoderLayer is no GradientCheckpointingLayer
   for (const auto& l : layers) {
     r.last = repeat({0, l.scope, l.attention.first()}, r.last, {},
                     [&](const Value& h) { return forward(c, l, h, mask, heads); });

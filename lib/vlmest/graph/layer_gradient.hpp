@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <vlmest/graph/layer_template.hpp>
+
+/// The backward of a layer is recorded right after its forward, on a gradient that stands for the real one, cut out of
+/// the graph, and put in where the backward pass reaches the layer and each copy of it. The order is the engine's: all
+/// calls of a layer run one after another, because the latest recorded one that is ready goes first.
+namespace vlmest::layer_gradient {
+
+inline bool inside(const Graph& g, ScopeId s, ScopeId layer) {
+  while (s != none && s > layer) s = g.scopes[static_cast<std::size_t>(s)].parent;
+  return s == layer;
+}
+inline bool is_loaded(const Tensor& t) { return t.role == Role::weight || t.role == Role::buffer; }
+
+/// Parameters of the layer that calls from `first` on hand gradients to.
+inline std::vector<TensorId> own_parameters(const Builder& b, ScopeId layer, std::size_t first) {
+  std::vector<TensorId> r;
+  const auto& calls = b.history.calls;
+  for (std::size_t i = first; i < calls.size(); ++i)
+    for (const GradEdge& e : calls[i].inputs)
+      if (e.parameter != none && std::find(r.begin(), r.end(), e.parameter) == r.end() &&
+          inside(b.graph, b.graph.tensor(e.parameter).scope, layer))
+        r.push_back(e.parameter);
+  return r;
+}
+
+/// Takes away what the second run of a checkpointed layer does not reach, because it ends with the last tensor that is
+/// saved (torch/utils/checkpoint.py, _StopRecomputationError).
+inline void stop_early(Builder& b, const GraphMark& begin) {
+  Graph& g = b.graph;
+  const GraphMark stop = b.saving.stop;
+  for (TensorId t = stop.tensors; t < static_cast<TensorId>(g.tensors.size()); ++t)
+    if (g.tensor(t).alias_of == none && b.references(t) > 0) return;
+  for (TensorId i = begin.tensors; i < stop.tensors; ++i) {
+    Tensor& t = g.tensors[static_cast<std::size_t>(i)];
+    if (t.dies != none) t.dies = std::min(t.dies, stop.nodes);
+    if (t.born >= stop.nodes && t.alias_of == none) t.storage = Elements{};
+  }
+  b.history.truncate(static_cast<std::size_t>(stop.tensors), b.history.calls.size());
+  b.truncate(stop);
+}
+
+/// Storages from outside that the second run of a layer reads: torch.utils.checkpoint keeps a function's arguments.
+inline std::vector<TensorId> arguments(const Graph& g, const GraphMark& begin) {
+  std::vector<TensorId> r;
+  for (auto n = static_cast<std::size_t>(begin.nodes); n < g.nodes.size(); ++n)
+    for (const TensorId id : g.inputs(g.nodes[n])) {
+      const TensorId o = g.owner(id);
+      if (o < begin.tensors && !is_loaded(g.tensor(o)) && std::find(r.begin(), r.end(), o) == r.end()) r.push_back(o);
+    }
+  return r;
+}
+
+/// How a layer's forward is run when gradients are asked for, and what must be known of it afterwards.
+struct Recorded {
+  const Value& x;
+  Value& y;
+  GraphMark begin;    ///< of the forward
+  std::size_t calls;  ///< differentiable calls before it
+  bool checkpointed = false;
+  std::span<const Value> passed;  ///< further arguments
+};
+
+/// Records and cuts out what the backward of a layer runs. `run(x)` is the layer's forward, for a checkpointed one.
+template <class Run>
+LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) {
+  Graph& g = b.graph;
+  LayerBackward r;
+  b.forget();
+  GradEdge start = b.edge(f.y);
+  std::vector<TensorId> own = own_parameters(b, layer, f.calls);
+  ParameterGradients earlier = std::exchange(b.gradients, {});
+  const GraphMark before = b.mark();
+  Value seed = b.existing("gradient", Role::activation, f.y.dtype(), f.y.shape());
+  r.seed = seed.id();
+  for (const TensorId p : own) {
+    LayerBackward::Parameter& to = r.parameters.emplace_back();
+    to.parameter = p;
+    if (!earlier.has(p)) continue;
+    b.gradients.of(p) = b.existing("gradient", Role::gradient, g.tensor(p).dtype, g.tensor(p).shape);
+    to.earlier = b.gradients.of(p).id();
+  }
+  const GraphMark begin = b.mark();
+  std::vector<std::int32_t> held_before(static_cast<std::size_t>(begin.tensors));
+  for (TensorId t = 0; t < begin.tensors; ++t) held_before[static_cast<std::size_t>(t)] = b.references(t);
+  std::vector<Release> releases;
+  b.note_releases(&releases);
+
+  std::size_t first_call = f.calls;
+  std::vector<TensorId> kept;
+  if (f.checkpointed) {
+    const std::int64_t saved = b.saving.saved;
+    first_call = b.history.calls.size();
+    b.saving.drop = false;
+    b.saving.saved = 0;
+    b.saving.stop_at = saved;
+    Value again = run(f.x);
+    start = b.edge(again);
+    ++b.history.calls[static_cast<std::size_t>(start.call)].holders;  // the backward pass
+    again.reset();
+    b.forget();
+    kept = arguments(g, begin);
+    for (const Value& v : f.passed) kept.push_back(g.owner(v.id()));
+    if (saved > 0 && b.saving.saved >= saved) stop_early(b, begin);
+    b.saving = {};
+  }
+  const GraphMark second_run = b.mark();
+  std::vector<std::int32_t> used;  // calls before the layer, which its own hold
+  for (std::size_t i = f.calls; i < b.history.calls.size(); ++i)
+    for (const GradEdge& e : b.history.calls[i].inputs)
+      if (e.call != none && static_cast<std::size_t>(e.call) < f.calls) used.push_back(e.call);
+
+  BackwardEngine engine;
+  engine.unpacked = f.checkpointed;
+  engine.run(b, start, std::move(seed), static_cast<std::int32_t>(first_call),
+             [&](TensorId p) { return std::find(own.begin(), own.end(), p) != own.end(); });
+  b.note_releases(nullptr);
+  b.forget();
+  r.run = record(g, begin);
+
+  // Who let go of what, last.
+  NodeId last_saved = begin.nodes;
+  for (TensorId t = begin.tensors; t < second_run.tensors; ++t)
+    if (g.tensor(t).alias_of == none && g.tensor(t).dies != none) last_saved = std::max(last_saved, g.tensor(t).dies);
+  std::vector<NodeId> released(static_cast<std::size_t>(begin.tensors), none);
+  for (const Release& e : releases)
+    if (e.owner < begin.tensors) released[static_cast<std::size_t>(e.owner)] = e.at;
+  for (TensorId t = 0; t < begin.tensors; ++t) {
+    const NodeId at = released[static_cast<std::size_t>(t)];
+    const bool argument = std::find(kept.begin(), kept.end(), t) != kept.end();
+    if (t == r.seed) {
+      if (b.references(t) == 0) r.seed_released = at - begin.nodes;
+    } else if (argument) {
+      r.held.push_back({t, std::max(at, last_saved) - begin.nodes});
+    } else if (at != none && b.references(t) < held_before[static_cast<std::size_t>(t)] && !is_loaded(g.tensor(t))) {
+      r.held.push_back({t, at - begin.nodes});
+    }
+  }
+  for (const auto& o : engine.outer) r.outer.push_back({o.edge, o.gradient ? o.gradient.id() : none});
+  for (auto& p : r.parameters) p.gradient = b.gradients.has(p.parameter) ? b.gradients.of(p.parameter).id() : none;
+
+  engine.outer.clear();
+  b.gradients = std::move(earlier);
+  b.history.detach(f.begin.tensors);
+  b.history.truncate(static_cast<std::size_t>(before.tensors), f.calls);
+  for (const std::int32_t at : used) --b.history.calls[static_cast<std::size_t>(at)].holders;
+  b.truncate(before);
+  return r;
+}
+
+/// Puts a layer's backward in for the layer at `place`. g: the gradient of its result in; those of what came from
+/// outside out.
+inline void run(Builder& b, const LayerPlace& place, std::vector<Value>& held, Gradients& g) {
+  const LayerBackward& r = place.t->backward;
+  const GraphMark at = b.mark();
+  const TensorId tensors = at.tensors - r.run.from.tensors;
+  std::vector<TensorId> earlier(static_cast<std::size_t>(r.run.from.tensors - r.seed), none);
+  for (const auto& p : r.parameters)
+    if (p.earlier != none)
+      earlier[static_cast<std::size_t>(p.earlier - r.seed)] = b.gradients.of(place(p.parameter)).id();
+  const TensorId seed = g.in[0].id();
+  const auto map = [&](TensorId id) {
+    if (id == r.seed) return seed;
+    if (id > r.seed) return earlier[static_cast<std::size_t>(id - r.seed)];
+    return place(id);
+  };
+  append(b.graph, r.run, map, [&](ScopeId s) { return place.scope(s); });
+  b.references_resize();
+  const auto made = [&](TensorId id) { return Value(b, id >= r.run.from.tensors ? id + tensors : map(id)); };
+  for (std::size_t i = 0; i < r.outer.size(); ++i)
+    if (r.outer[i].gradient != none) g.out[i] = made(r.outer[i].gradient);
+  for (const auto& p : r.parameters)
+    if (p.gradient != none) b.gradients.of(place(p.parameter)) = made(p.gradient);
+  for (std::size_t i = 0; i < held.size(); ++i) b.release_at(held[i], at.nodes + r.held[i].released);
+  if (r.seed_released != none) b.release_at(g.in[0], at.nodes + r.seed_released);
+}
+
+/// Records that y came from the layer at `place`, as one differentiable call.
+inline void connect(Builder& b, std::shared_ptr<const LayerTemplate> t, const LayerPlace& place, const Value& x,
+                    const Value& y) {
+  GradCall call{.name = "Layer"};
+  const GradEdge from = b.edge(x);
+  const GradEdge recorded = t->x_edge;
+  for (const auto& o : t->backward.outer)
+    call.inputs.push_back(recorded && o.edge.same_target(recorded) ? from : o.edge);
+  std::vector<Value> held;
+  held.reserve(t->backward.held.size());
+  for (const auto& h : t->backward.held) {
+    const TensorId owner = place(h.owner);
+    b.revive(owner);
+    held.emplace_back(b, owner);
+  }
+  const InScope in(b, place.layer.scope);
+  call.run = [&b, t = std::move(t), place, held = std::move(held)](Gradients& g) mutable { run(b, place, held, g); };
+  b.differentiable(std::move(call), std::span<const Value>(&y, 1));
+}
+
+}  // namespace vlmest::layer_gradient

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include <vlmest/graph/engine.hpp>
+
+namespace vlmest {
+
+/// Where one of a stack of equal layers stands.
+struct RepeatedLayer {
+  int kind = 0;                     ///< layers that run differently differ in this
+  ScopeId scope = 0;                ///< the layer's first scope
+  TensorId first_parameter = 0;     ///< its first parameter or buffer
+  TensorId first_adapter = none;    ///< its first parameter that was added to the finished model
+  ScopeId first_adapter_scope = 0;  ///< and that one's module
+};
+
+/// What the backward of a recorded layer runs: for plain layers what follows from the tensors that they saved, for
+/// checkpointed ones the second forward run too. All ids are those of the recorded layer.
+struct LayerBackward {
+  Recording run;
+  TensorId seed = none;  ///< stands for the gradient of the layer's result
+  /// A storage that is held for the backward, and after how many of its nodes no more.
+  struct Held {
+    TensorId owner = none;
+    NodeId released = 0;
+  };
+  std::vector<Held> held;
+  NodeId seed_released = none;  ///< none: it is handed on
+  struct Outer {
+    GradEdge edge;
+    TensorId gradient = none;
+  };
+  std::vector<Outer> outer;  ///< gradients of what came from outside the layer
+  struct Parameter {
+    TensorId parameter = none;
+    TensorId earlier = none;  ///< stands for the gradient that an earlier micro-batch left
+    TensorId gradient = none;
+  };
+  std::vector<Parameter> parameters;
+};
+
+/// A layer as it ran once.
+struct LayerTemplate {
+  static constexpr std::size_t max_state = 6;
+
+  RepeatedLayer layer;
+  Recording forward;
+  TensorId x = none, y = none;
+  TensorId x_owner = none;
+  GradEdge x_edge;
+  std::size_t states = 0;
+  std::array<TensorId, max_state> before{}, before_owner{}, after{};
+  std::array<std::int32_t, max_state> holders{};  ///< references to the old state when the layer began
+  std::array<NodeId, max_state> old_dies{};
+  bool differentiable = false;  ///< it has a backward
+  LayerBackward backward;
+};
+
+/// What the ids of a recorded layer stand for in a copy of it.
+struct LayerPlace {
+  const LayerTemplate* t = nullptr;
+  RepeatedLayer layer;
+  TensorId tensors = 0;  ///< how far the tensors that the layer makes are away from the recorded ones
+  TensorId x = none, x_owner = none;
+  std::array<TensorId, LayerTemplate::max_state> state{}, state_owner{};
+
+  TensorId operator()(TensorId id) const {
+    const RepeatedLayer& from = t->layer;
+    if (id >= t->forward.from.tensors) return id + tensors;
+    if (id == t->x) return x;
+    if (id == t->x_owner) return x_owner;
+    for (std::size_t i = 0; i < t->states; ++i) {
+      if (t->before[i] == none) continue;
+      if (id == t->before[i]) return state[i];
+      if (id == t->before_owner[i]) return state_owner[i];
+    }
+    // Adapters lie behind the parameters of all layers and before what runs.
+    if (from.first_adapter != none && id >= from.first_adapter)
+      return id < layer.first_adapter ? id + (layer.first_adapter - from.first_adapter) : id;
+    if (id >= from.first_parameter && id < layer.first_parameter)
+      return id + (layer.first_parameter - from.first_parameter);
+    return id;
+  }
+  ScopeId scope(ScopeId s) const {
+    const RepeatedLayer& from = t->layer;
+    if (from.first_adapter != none && s >= from.first_adapter_scope)
+      return s < layer.first_adapter_scope ? s + (layer.first_adapter_scope - from.first_adapter_scope) : s;
+    if (s >= from.scope && s < layer.scope) return s + (layer.scope - from.scope);
+    return s;
+  }
+};
+
+}  // namespace vlmest

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <vlmest/graph/graph.hpp>
+
+namespace vlmest {
+
+/// How far a graph has grown.
+struct GraphMark {
+  NodeId nodes = 0;
+  TensorId tensors = 0;
+  std::int32_t edges = 0, scratch = 0;
+};
+inline GraphMark mark(const Graph& g) {
+  return {static_cast<NodeId>(g.nodes.size()), static_cast<TensorId>(g.tensors.size()),
+          static_cast<std::int32_t>(g.edges.size()), static_cast<std::int32_t>(g.scratch.size())};
+}
+inline void truncate(Graph& g, const GraphMark& m) {
+  g.nodes.resize(static_cast<std::size_t>(m.nodes));
+  g.tensors.resize(static_cast<std::size_t>(m.tensors));
+  g.edges.resize(static_cast<std::size_t>(m.edges));
+  g.scratch.resize(static_cast<std::size_t>(m.scratch));
+}
+
+/// A hold on a storage that ended before node `at`.
+struct Release {
+  TensorId owner = none;
+  NodeId at = 0;
+};
+
+/// Nodes and the tensors that they make, taken from a graph to be put in again with other ids.
+struct Recording {
+  GraphMark from;
+  std::vector<Node> nodes;
+  std::vector<TensorId> edges;
+  std::vector<Bytes> scratch;
+  std::vector<Tensor> tensors;
+};
+
+/// All of the graph since `from`.
+inline Recording record(const Graph& g, const GraphMark& from) {
+  return {from,
+          {g.nodes.begin() + from.nodes, g.nodes.end()},
+          {g.edges.begin() + from.edges, g.edges.end()},
+          {g.scratch.begin() + from.scratch, g.scratch.end()},
+          {g.tensors.begin() + from.tensors, g.tensors.end()}};
+}
+
+/// Puts a recording at the end of a graph. `tensor(id)` says what an id below the recording's own stands for here;
+/// `scope(id)` the same of scopes.
+template <class MapTensor, class MapScope>
+void append(Graph& g, const Recording& r, MapTensor&& tensor, MapScope&& scope) {
+  check_room(g, r.tensors.size(), r.nodes.size());
+  const GraphMark at = mark(g);
+  const NodeId nodes = at.nodes - r.from.nodes;
+  const TensorId tensors = at.tensors - r.from.tensors;
+  const auto map = [&](TensorId id) { return id >= r.from.tensors ? id + tensors : tensor(id); };
+  const auto room = [](auto& v, std::size_t more) {
+    if (v.capacity() < v.size() + more) v.reserve(v.size() * 2 + more);
+  };
+  room(g.tensors, r.tensors.size());
+  for (const Tensor& t : r.tensors) {
+    Tensor& to = g.tensors.emplace_back(t);
+    to.born += nodes;
+    to.scope = scope(to.scope);
+    if (to.dies != none) to.dies += nodes;
+    if (to.alias_of != none) to.alias_of = g.owner(map(to.alias_of));
+  }
+  room(g.nodes, r.nodes.size());
+  for (const Node& n : r.nodes) {
+    Node& to = g.nodes.emplace_back(n);
+    to.first_edge += at.edges - r.from.edges;
+    to.first_scratch += at.scratch - r.from.scratch;
+    to.scope = scope(to.scope);
+  }
+  room(g.edges, r.edges.size());
+  for (const TensorId id : r.edges) g.edges.push_back(map(id));
+  g.scratch.insert(g.scratch.end(), r.scratch.begin(), r.scratch.end());
+}
+
+}  // namespace vlmest
