@@ -23,6 +23,13 @@ T choice(const std::string& flag, const std::string& text, const std::vector<std
   throw CLI::ValidationError(flag, "'" + text + "' is not one of " + names);
 }
 
+/// "q" is short for "q_proj", and so on.
+std::string module_name(const std::string& target) {
+  for (const char* shorthand : {"q", "k", "v", "o", "gate", "up", "down"})
+    if (target == shorthand) return target + "_proj";
+  return target;
+}
+
 constexpr std::int64_t most = std::int64_t{1} << 31;
 
 }  // namespace
@@ -59,7 +66,7 @@ void Output::write(const std::string& text) const {
   }
   std::ofstream out(file, std::ios::binary);
   out << text;
-  if (!out.flush()) throw Error("--output", "cannot write " + file, "check the folder and its permissions");
+  if (!out.flush()) throw Error(flag, "cannot write " + file, "check the folder and its permissions");
 }
 
 void EstimateArgs::add_to(CLI::App& app) {
@@ -98,7 +105,20 @@ void EstimateArgs::add_to(CLI::App& app) {
       ->type_name("WHICH");
   app.add_option("--optimizer", optimizer, "adamw, adamw-fused, adamw-8bit, sgd, sgd-momentum or adafactor [adamw]")
       ->type_name("NAME");
+  app.add_option("--checkpointing", checkpointing, "activations to compute again: none, full or selective [none]")
+      ->type_name("WHICH");
   app.add_option("--freeze", freeze, "vision, projector, language")->delimiter(',')->type_name("PART[,PART]");
+  app.add_option("--lora", plan.lora.rank, "rank of adapters on the language model; the rest is frozen")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
+      ->type_name("R");
+  app.add_option("--lora-targets", lora_targets, "linear modules with adapters [q,k,v,o]")
+      ->delimiter(',')
+      ->type_name("NAME[,NAME]");
+  app.add_flag("--lora-vision", plan.lora.vision, "adapters on the vision tower's modules of these names too");
+  app.add_option("--lora-dropout", lora_dropout, "their dropout probability [0]")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("P");
+  app.add_option("--loss", loss, "unfused, fused or chunked [unfused]")->type_name("KIND");
   app.add_option("--gradient-accumulation", plan.gradient_accumulation, "micro-batches per step [1]")
       ->check(CLI::Range(1, 1 << 20))
       ->type_name("N");
@@ -107,6 +127,13 @@ void EstimateArgs::add_to(CLI::App& app) {
   app.add_option("--fail-on", fail_on, "oom: exit with 1 when it does not fit")
       ->check(CLI::IsMember({"oom"}))
       ->type_name("WHAT");
+  app.add_option("--timeline", timeline, "memory over time: a trace for Perfetto, or FILE.csv")->type_name("FILE");
+  app.add_option("--timeline-min", timeline_min, "smallest tensor with a slice of its own in a trace [1MiB]")
+      ->type_name("SIZE");
+}
+
+Phases EstimateArgs::phases() const {
+  return phase == "inference" ? Phases::inference : phase == "train" ? Phases::train : Phases::all;
 }
 
 Plan EstimateArgs::make_plan() const {
@@ -154,6 +181,18 @@ Plan EstimateArgs::make_plan() const {
                                    {"sgd", Optimizer::sgd},
                                    {"sgd-momentum", Optimizer::sgd_momentum},
                                    {"adafactor", Optimizer::adafactor}});
+  p.checkpointing = choice<Checkpointing>(
+      "--checkpointing", checkpointing,
+      {{"none", Checkpointing::none}, {"full", Checkpointing::full}, {"selective", Checkpointing::selective}});
+  p.loss =
+      choice<Loss>("--loss", loss, {{"unfused", Loss::unfused}, {"fused", Loss::fused}, {"chunked", Loss::chunked}});
+  p.lora.dropout = lora_dropout > 0;
+  if (p.lora.rank == 0 && (!lora_targets.empty() || p.lora.vision || p.lora.dropout))
+    throw CLI::ValidationError("--lora", "the other --lora flags need a rank: --lora R");
+  if (!lora_targets.empty()) {
+    p.lora.targets.clear();
+    for (const auto& t : lora_targets) p.lora.targets.push_back(module_name(t));
+  }
   for (const auto& part : freeze) {
     if (part == "vision")
       p.trainable.vision = false;

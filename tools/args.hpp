@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <vlmest/plan/plan.hpp>
+#include <vlmest/report/estimate.hpp>
 
 namespace vlmest::tool {
 
@@ -18,6 +18,7 @@ struct Output {
   Format format = Format::text;
   std::string file;  ///< empty: standard output
   std::string color = "auto";
+  std::string flag = "--output";  ///< what named the file
 
   void add_to(CLI::App& app);
   /// Colours are wanted: on a terminal, unless NO_COLOR is set or --color says otherwise.
@@ -34,15 +35,20 @@ struct EstimateArgs {
   std::vector<std::string> freeze;
   std::optional<std::int64_t> seq, text;
   std::string dtype = "bf16", weights, kv, attention = "sdpa", profile = "transformers", logits = "last",
-              optimizer = "adamw";
+              optimizer = "adamw", checkpointing = "none", loss = "unfused";
+  std::vector<std::string> lora_targets;
+  double lora_dropout = 0;
   Plan plan;
   bool per_layer = false;
   std::size_t top = 10;
   std::string fail_on;
+  std::string timeline;               ///< file; empty: none
+  std::string timeline_min = "1MiB";  ///< size of the smallest tensor with a slice of its own
 
   void add_to(CLI::App& app);
   /// The plan that the flags ask for. Throws Error for values that contradict each other.
   Plan make_plan() const;
+  Phases phases() const;
 };
 
 }  // namespace vlmest::tool

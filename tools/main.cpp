@@ -108,7 +108,8 @@ int main(int argc, char** argv) {
     return usage_error(app, e);
   } catch (const vlmest::Error& e) {
     // A flag that contradicts the model or another flag is wrong usage; a file that a flag names is an input.
-    const bool flag = e.where.starts_with("--") && e.where != "--device" && e.where != "--output";
+    const bool flag =
+        e.where.starts_with("--") && e.where != "--device" && e.where != "--output" && e.where != "--timeline";
     return complain(flag ? Exit::usage : Exit::unreadable, e.where + ": " + e.what_happened, e.hint);
   } catch (const std::bad_alloc&) {
     return complain(Exit::unreadable, "memory: the description asks for more than this machine has",

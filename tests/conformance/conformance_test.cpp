@@ -44,6 +44,8 @@ std::vector<Case> cases() {
     k.training = e.contains("optimizer");
     if (k.training) k.optimizer = optimizers.at(e.at("optimizer").get<std::string>());
     k.vision_frozen = e.value("freeze", "") == "vision";
+    k.checkpointing = e.value("checkpointing", "none") == "full";
+    k.lora_rank = e.value("lora", 0);
     k.tile_several = e.value("tile_several", true);
     k.sequences.clear();
     auto sizes = [](const nlohmann::json& list) {

@@ -28,6 +28,8 @@ struct Recording {
   bool training = false;     ///< a training step instead of a prefill and a decode step
   vlmest::Optimizer optimizer = vlmest::Optimizer::adamw;
   bool vision_frozen = false;
+  bool checkpointing = false;  ///< full
+  std::int64_t lora_rank = 0;  ///< of adapters on the language model's q, k, v and o
   std::optional<int> layers = 2;  ///< layers that each stack was cut to; none: the config as it is
 };
 
@@ -113,6 +115,8 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   }
   plan.optimizer = r.optimizer;
   plan.trainable.vision = !r.vision_frozen;
+  plan.lora.rank = r.lora_rank;
+  if (r.checkpointing) plan.checkpointing = vlmest::Checkpointing::full;
   b.observed = true;
   vlmest::build_training(c, vlm, s);
 }

@@ -34,11 +34,19 @@ TEST(Output, HelpAndVersion) {
                            "--profile",
                            "--logits",
                            "--optimizer",
+                           "--checkpointing",
                            "--freeze",
+                           "--lora",
+                           "--lora-targets",
+                           "--lora-vision",
+                           "--lora-dropout",
+                           "--loss",
                            "--gradient-accumulation",
                            "--per-layer",
                            "--top",
                            "--fail-on",
+                           "--timeline",
+                           "--timeline-min",
                            "--format",
                            "--json",
                            "--output",
@@ -51,6 +59,7 @@ TEST(Output, Formats) {
                     csv = good(model + "--format csv");
   EXPECT_EQ(good(model + "--format text"), text);
   EXPECT_EQ(text.rfind("fits: peak ", 0), 0u);
+  EXPECT_NE(text.find("\ntraining fits: peak "), std::string::npos);
   for (const char* part : {"\n  component ", "\n  vision ", "\n  prefill ", "\n  decode at ", "\npeak of ",
                            "model.language_model.layers.0-31"})
     EXPECT_NE(text.find(part), std::string::npos) << part;
@@ -90,7 +99,8 @@ TEST(Output, GoesToAFile) {
 TEST(Output, IsTheSameEveryTime) {
   for (const std::string arguments :
        {"", "--json --per-layer", "--format markdown --batch 3", "--format csv --images 2 --image-size 500x333"})
-    EXPECT_EQ(good(model + arguments), good(model + arguments, "", "cd / && LC_ALL=C TZ=Asia/Tokyo")) << arguments;
+    EXPECT_EQ(good(model + arguments, "", "LC_ALL=C"), good(model + arguments, "", "cd / && LC_ALL=C TZ=Asia/Tokyo"))
+        << arguments;
 }
 
 /// What the program writes to a terminal.
@@ -127,6 +137,11 @@ TEST(Output, IsColouredOnTerminalsOnly) {
 
 TEST(Output, AnswersWithItsExitCode) {
   EXPECT_EQ(run(model + "--fail-on oom").code, 0);
+  // An A100 of 40 GiB holds the prefill, not a training step; what was asked for decides.
+  EXPECT_EQ(run(model + "--fail-on oom --device a100-40 --phase inference").code, 0);
+  EXPECT_EQ(run(model + "--fail-on oom --device a100-40 --phase train").code, 1);
+  EXPECT_EQ(run(model + "--fail-on oom --device a100-40").code, 1);
+  EXPECT_EQ(run(model + "--fail-on oom --device a100-40 --phase train --lora 16 --checkpointing full").code, 0);
   EXPECT_EQ(run(model + "--device t4").code, 0);
   const Called r = run(model + "--device t4 --fail-on oom --json");
   EXPECT_EQ(r.code, 1);

@@ -29,6 +29,9 @@ TEST(Usage, WordsOfAListAreToldTheNearestOne) {
   refused(model + "--optimizer adamv", 2,
           "--optimizer: 'adamv' is not one of adamw, adamw-fused, adamw-8bit, sgd, sgd-momentum, adafactor",
           "did you mean adamw?");
+  refused(model + "--checkpointing ful", 2, "--checkpointing: 'ful' is not one of none, full, selective",
+          "did you mean full?");
+  refused(model + "--loss chunk", 2, "--loss: 'chunk' is not one of unfused, fused, chunked", "did you mean chunked?");
   refused(model + "--weights int9", 2, "--weights: 'int9' is not one of bf16, fp16, fp8, int8, int4, nf4",
           "did you mean int8?");
   refused(model + "--dtype zzzzzzzzz", 2, "--dtype: 'zzzzzzzzz' is not one of bf16, fp16, fp32",
@@ -59,7 +62,13 @@ TEST(Usage, WrongValues) {
                            "--batch",
                            "--config",
                            "--batch 1 --batch 2",
-                           "--gradient-accumulation 0"}) {
+                           "--gradient-accumulation 0",
+                           "--lora 0",
+                           "--lora x",
+                           "--lora 8 --lora-dropout 2",
+                           "--lora-targets q",
+                           "--lora-vision",
+                           "--timeline x.json --timeline-min large"}) {
     const Called r = run(model + flag);
     EXPECT_EQ(r.code, 2) << flag;
     EXPECT_EQ(r.out, "") << flag;

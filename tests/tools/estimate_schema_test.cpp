@@ -33,7 +33,8 @@ Json estimate_schema() { return Json::parse(file("docs/reference/estimate.schema
 TEST(EstimateSchema, HoldsForWhatTheProgramPrints) {
   const Json s = estimate_schema();
   for (const char* arguments :
-       {"", "--batch 8 --seq 4096 --per-layer", "--phase inference --top 0", "--phase train --freeze vision",
+       {"", "--batch 8 --seq 4096 --per-layer", "--phase inference --top 0",
+        "--phase train --freeze vision --per-layer", "--lora 16 --checkpointing full --per-layer",
         "--images 0 --text 1", "--images 2 --image-size 300x500 --attention eager --logits all",
         "--device t4 --dtype fp16", "--profile fused --new-tokens 1"})
     EXPECT_EQ(schema::faults(s, estimate(arguments)), std::vector<std::string>{}) << arguments;
@@ -64,6 +65,8 @@ TEST(EstimateSchema, RefusesWhatTheProgramMustNotPrint) {
   EXPECT_TRUE(refused("/inference/peak/tensors/0/shape/0", "4"));
   EXPECT_TRUE(refused("/inputs/image_size/2", 3));
   EXPECT_TRUE(refused("/layers/0/forward_us", nullptr));
+  EXPECT_TRUE(refused("/training/forward/end_bytes", 0.5));
+  EXPECT_TRUE(refused("/training/peak/phase", "prefill"));
   for (const auto& [key, value] : good.items()) {
     if (key == "inference" || key == "training" || key == "layers") continue;
     Json bad = good;
@@ -74,10 +77,13 @@ TEST(EstimateSchema, RefusesWhatTheProgramMustNotPrint) {
 
 TEST(EstimateSchema, BytesOfThePeakAddUp) {
   for (const char* arguments : {"--top 0", "--top 3", "--top 100000"}) {
-    const Json peak = estimate(arguments)["inference"]["peak"];
-    std::int64_t sum = 0;
-    for (const auto& t : peak["tensors"]) sum += t["bytes"].get<std::int64_t>();
-    EXPECT_EQ(sum, peak["bytes"].get<std::int64_t>()) << arguments;
+    const Json e = estimate(arguments);
+    for (const char* phases : {"inference", "training"}) {
+      const Json& peak = e[phases]["peak"];
+      std::int64_t sum = 0;
+      for (const auto& t : peak["tensors"]) sum += t["bytes"].get<std::int64_t>();
+      EXPECT_EQ(sum, peak["bytes"].get<std::int64_t>()) << arguments;
+    }
   }
 }
 

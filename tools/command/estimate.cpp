@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
 #include <memory>
+
+#include <fmt/core.h>
 
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
 #include "output/estimate_report.hpp"
 #include "output/json.hpp"
+#include "output/timeline.hpp"
+#include "units.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -15,26 +20,70 @@ struct Options {
   Output output;
 };
 
+/// The locale's characters are UTF-8 (POSIX: the first of these that is set and not empty decides).
+bool utf8() {
+  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string v = value;
+    for (const char* name : {"UTF-8", "utf-8", "UTF8", "utf8"})
+      if (v.find(name) != std::string::npos) return true;
+    return false;
+  }
+  return false;
+}
+
+void write_timeline(const std::string& file, Bytes least, const Estimator& estimator, const Device& device,
+                    const ReportOptions& shown) {
+  std::vector<TracedCurve> curves;
+  if (shown.inference)
+    curves.push_back(
+        {"inference", estimator.graph(), inference_curve(estimator.graph(), estimator.timeline(), device)});
+  if (shown.training)
+    curves.push_back({"training", estimator.training_graph(),
+                      training_curve(estimator.training_graph(), estimator.training_timeline(), device)});
+  const std::string text = file.ends_with(".csv") ? timeline_csv(curves) : chrome_trace(curves, least);
+  Output{.file = file == "-" ? "" : file, .flag = "--timeline"}.write(text);
+}
+
 int estimate(const Options& o) {
   const Plan plan = o.args.make_plan();
   const Vlm vlm = find_model(o.args.config);
   const Device device = find_device(o.args.device);
+  const Phases phases = o.args.phases();
+  const Bytes least = parse_size(o.args.timeline_min, "--timeline-min");
+  ReportOptions options{.inference = has_inference(phases),
+                        .training = has_training(phases),
+                        .per_layer = o.args.per_layer,
+                        .top = o.args.top,
+                        .color = o.output.colored(),
+                        .unicode = utf8(),
+                        .no_training = {}};
   Estimator estimator;
-  const Estimate e = estimator(vlm, plan, device);
-  const Graph& g = estimator.graph();
-  const ReportOptions options{.inference = o.args.phase != "train",
-                              .training = o.args.phase != "inference",
-                              .per_layer = o.args.per_layer,
-                              .top = o.args.top,
-                              .color = o.output.colored()};
-  const Reported r{vlm, plan, device, e, g};
-  switch (o.output.format) {
-    case Format::json: o.output.write(to_json(vlm, plan, device, e, g, options).dump(2) + "\n"); break;
-    case Format::markdown: o.output.write(markdown_report(r, options)); break;
-    case Format::csv: o.output.write(csv_report(r)); break;
-    case Format::text: o.output.write(text_report(r, options)); break;
-  }
-  return o.args.fail_on == "oom" && !e.inference.fits ? Exit::no : Exit::done;
+  Estimate e;
+  if (options.inference) estimator.infer(e, vlm, plan, device);
+  if (options.training) try {
+      estimator.train(e, vlm, plan, device, options.inference);
+    } catch (const Error& why) {
+      // Who asks for everything still gets inference.
+      if (!options.inference) throw;
+      options.training = false;
+      options.no_training = why.where + ": " + why.what_happened;
+    }
+  const Reported r{vlm, plan, device, e, estimator};
+  const bool to_stdout = o.args.timeline == "-" && o.output.file.empty();
+  if (!to_stdout) switch (o.output.format) {
+      case Format::json: o.output.write(to_json(r, options).dump(2) + "\n"); break;
+      case Format::markdown: o.output.write(markdown_report(r, options)); break;
+      case Format::csv: o.output.write(csv_report(r, options)); break;
+      case Format::text: o.output.write(text_report(r, options)); break;
+    }
+  if (!o.args.timeline.empty()) write_timeline(o.args.timeline, least, estimator, device, options);
+  const bool shows_why = !to_stdout && (o.output.format == Format::text || o.output.format == Format::markdown);
+  if (!options.no_training.empty() && !shows_why)
+    fmt::print(stderr, "note: training is not estimated: {}\n", options.no_training);
+  const bool fits = (!options.inference || e.inference.fits) && (!options.training || e.training.fits);
+  return o.args.fail_on == "oom" && !fits ? Exit::no : Exit::done;
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <fmt/core.h>
 
+#include "peak_table.hpp"
 #include "table.hpp"
+#include "training_report.hpp"
 #include "units.hpp"
 
 namespace vlmest::tool {
@@ -16,19 +18,39 @@ std::string nothing_or(Flops f) { return f == Flops{} ? "-" : show_count(f.value
 std::string plural(std::int64_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
 /// "fits: peak 14.8 GiB in prefill, 124 GiB of 139 GiB left on h200-sxm"
-std::string verdict(const Reported& r) {
-  const InferenceEstimate& e = r.estimate.inference;
-  const Bytes usable = r.device.usable_bytes;
-  const std::string where = fmt::format("peak {} in {}", show(e.peak), e.decode_is_peak ? "decode" : "prefill");
-  if (e.fits)
-    return fmt::format("fits: {}, {} of {} left on {}", where, show(usable - e.peak), show(usable), r.device.name);
-  if (e.peak <= usable)
+std::string verdict(const Device& device, const char* phase, Bytes peak, Bytes reserved, bool fits) {
+  const Bytes usable = device.usable_bytes;
+  const std::string where = fmt::format("peak {} in {}", show(peak), phase);
+  if (fits) return fmt::format("fits: {}, {} of {} left on {}", where, show(usable - peak), show(usable), device.name);
+  if (peak <= usable)
     return fmt::format(
         "does not fit: {} is within the {} of {}, but the allocator cannot place it: {} would be reserved, gaps "
         "included",
-        where, show(usable), r.device.name, show(e.decode.memory.reserved));
-  return fmt::format("does not fit: {}, {} more than the {} of {}", where, show(e.peak - usable), show(usable),
-                     r.device.name);
+        where, show(usable), device.name, show(reserved));
+  return fmt::format("does not fit: {}, {} more than the {} of {}", where, show(peak - usable), show(usable),
+                     device.name);
+}
+std::string inference_verdict(const Reported& r) {
+  const InferenceEstimate& e = r.estimate.inference;
+  return verdict(r.device, e.decode_is_peak ? "decode" : "prefill", e.peak, e.decode.memory.reserved, e.fits);
+}
+std::string training_verdict(const Reported& r) {
+  const TrainingEstimate& e = r.estimate.training;
+  return verdict(r.device, e.peak_phase, e.peak, e.reserved, e.fits);
+}
+
+struct Verdict {
+  std::string text;
+  bool good = true;
+};
+
+/// One line for each of inference and training, whichever were asked for.
+std::vector<Verdict> verdicts(const Reported& r, const ReportOptions& o) {
+  std::vector<Verdict> lines;
+  if (o.inference) lines.push_back({inference_verdict(r), r.estimate.inference.fits});
+  if (o.training) lines.push_back({(o.inference ? "training " : "") + training_verdict(r), r.estimate.training.fits});
+  if (!o.no_training.empty()) lines.push_back({"training is not estimated: " + o.no_training, false});
+  return lines;
 }
 
 std::string inputs(const Reported& r) {
@@ -57,8 +79,8 @@ Table phases(const Reported& r) {
 
 struct PartSum {
   Elements params{};
-  Bytes weights{}, kv{}, activations{}, attention{}, fft{};
-  Work work;
+  Bytes weights{}, kv{}, activations{}, attention{}, fft{}, saved{};
+  Work prefill, forward, backward;
 };
 
 PartSum sum(const std::vector<LayerRow>& rows, Part part) {
@@ -71,56 +93,71 @@ PartSum sum(const std::vector<LayerRow>& rows, Part part) {
     s.activations = std::max(s.activations, r.activations);
     s.attention = std::max(s.attention, r.attention);
     s.fft = std::max(s.fft, r.fft);
-    s.work += r.prefill;
+    s.saved += r.saved;
+    s.prefill += r.prefill;
+    s.forward += r.forward;
+    s.backward += r.backward;
   }
   return s;
 }
 
-const std::vector<std::string> columns{"params", "weights", "KV cache",     "activations", "attention",
-                                       "FFT",    "FLOPs",   "prefill time", "bound"};
+std::string bound_or_nothing(const Work& w) { return w.time.value == 0 ? "-" : std::string(name(bound(w))); }
 
+/// The columns of components and layers: inference's, training's, or both.
 template <class Row>
-std::vector<std::string> cells(const std::string& first, const Row& r, const Work& w) {
-  return {first,
-          r.params == Elements{} ? "-" : show_count(r.params.value()),
-          nothing_or(r.weights),
-          nothing_or(r.kv),
-          nothing_or(r.activations),
-          nothing_or(r.attention),
-          nothing_or(r.fft),
-          nothing_or(w.flops),
-          nothing_or(w.time),
-          w.time.value == 0 ? "-" : std::string(name(bound(w)))};
+std::vector<std::string> cells(const std::string& first, const Row& r, const ReportOptions& o) {
+  std::vector<std::string> c{first, r.params == Elements{} ? "-" : show_count(r.params.value()), nothing_or(r.weights)};
+  const auto add = [&](std::initializer_list<std::string> more) { c.insert(c.end(), more); };
+  if (o.inference)
+    add({nothing_or(r.kv), nothing_or(r.activations), nothing_or(r.attention), nothing_or(r.fft),
+         nothing_or(r.prefill.flops), nothing_or(r.prefill.time), bound_or_nothing(r.prefill)});
+  if (!o.training) return c;
+  add({nothing_or(r.saved)});
+  if (!o.inference) add({nothing_or(r.fft), nothing_or(r.forward.flops)});
+  add({nothing_or(r.backward.flops)});
+  if (!o.inference) add({nothing_or(r.forward.time)});
+  add({nothing_or(r.backward.time)});
+  if (!o.inference) add({bound_or_nothing(r.forward)});
+  return c;
 }
 
-Table headed(const char* first) {
-  Table t{.head = {first}, .rows = {}};
-  t.head.insert(t.head.end(), columns.begin(), columns.end());
+Table headed(const char* first, const ReportOptions& o) {
+  Table t{.head = {first, "params", "weights"}, .rows = {}};
+  const auto add = [&](std::initializer_list<const char*> more) {
+    t.head.insert(t.head.end(), more.begin(), more.end());
+  };
+  if (o.inference) add({"KV cache", "activations", "attention", "FFT", "FLOPs", "prefill time", "bound"});
+  if (o.training && o.inference) add({"saved", "backward FLOPs", "backward time"});
+  if (o.training && !o.inference)
+    add({"saved", "FFT", "forward FLOPs", "backward FLOPs", "forward time", "backward time", "bound"});
   return t;
 }
 
-Table components(const Reported& r) {
-  Table t = headed("component");
+Table components(const Reported& r, const ReportOptions& o) {
+  Table t = headed("component", o);
   for (Part p : {Part::vision, Part::projector, Part::language, Part::model}) {
     const PartSum s = sum(r.estimate.layers, p);
-    if (s.params == Elements{} && s.work.kernels == 0) continue;
-    t.rows.push_back(cells(p == Part::model ? "joining" : std::string(name(p)), s, s.work));
+    if (s.params == Elements{} && s.prefill.kernels + s.forward.kernels == 0) continue;
+    t.rows.push_back(cells(p == Part::model ? "joining" : std::string(name(p)), s, o));
   }
   return t;
 }
 
 bool alike(const LayerRow& a, const LayerRow& b) {
+  const auto same = [](const Work& x, const Work& y) { return x.flops == y.flops && x.kernels == y.kernels; };
   return a.params == b.params && a.kv == b.kv && a.activations == b.activations && a.attention == b.attention &&
-         a.fft == b.fft && a.prefill.flops == b.prefill.flops && a.prefill.kernels == b.prefill.kernels;
+         a.fft == b.fft && a.saved == b.saved && same(a.prefill, b.prefill) && same(a.forward, b.forward) &&
+         same(a.backward, b.backward);
 }
 
 /// One line per layer, or, where `fold`, one line for a run of equal layers with the values of each.
-Table layers(const Reported& r, bool fold) {
-  Table t = headed(fold ? "layer (values of each)" : "layer");
+Table layers(const Reported& r, const ReportOptions& o, bool fold) {
+  Table t = headed(fold ? "layer (values of each)" : "layer", o);
   const auto& rows = r.estimate.layers;
-  const Graph& g = r.graph;
+  const Graph& g = r.layers_graph(o);
   for (std::size_t i = 0; i < rows.size();) {
-    if (rows[i].params == Elements{} && rows[i].prefill.kernels == 0) {
+    if (rows[i].params == Elements{} &&
+        rows[i].prefill.kernels + rows[i].forward.kernels + rows[i].backward.kernels == 0) {
       ++i;
       continue;
     }
@@ -132,70 +169,82 @@ Table layers(const Reported& r, bool fold) {
     std::string label = path(g, rows[i].scope);
     if (label.empty()) label = "(model)";
     if (n > 1) label += fmt::format("-{}", g.scopes[static_cast<std::size_t>(rows[i + n - 1].scope)].index);
-    t.rows.push_back(cells(label, rows[i], rows[i].prefill));
+    t.rows.push_back(cells(label, rows[i], o));
     i += n;
   }
   return t;
 }
 
-Table tensors(const Reported& r, std::size_t top) {
-  Table t{.head = {"tensor", "role", "shape", "dtype", "bytes"}, .rows = {}, .left = 4};
-  for (const auto& x : largest(r.graph, r.estimate.inference.tensors, top)) {
-    const std::string label = x.scope.empty() ? x.name : x.scope + " " + x.name;
-    const bool other = x.name == "other" && x.dtype.empty();
-    t.rows.push_back(
-        {label, other ? "" : std::string(name(x.role)), other ? "" : to_string(x.shape), x.dtype, show(x.bytes)});
-  }
-  return t;
+Table inference_tensors(const Reported& r, std::size_t top) {
+  const InferenceEstimate& e = r.estimate.inference;
+  return peak_table(r.estimator.graph(), e.tensors, e.peak, top);
 }
-
-Table training(const Reported& r) {
-  const TrainingStates& s = r.estimate.training;
-  return {.head = {"training states", "bytes"},
-          .rows = {{"weights", show(s.weights)},
-                   {fmt::format("gradients of {} parameters", show_count(s.trainable.value())), show(s.gradients)},
-                   {"optimizer", show(s.optimizer)}}};
+Table training_tensors(const Reported& r, std::size_t top) {
+  const TrainingEstimate& e = r.estimate.training;
+  return peak_table(r.estimator.training_graph(), e.tensors, e.peak, top);
 }
 
 std::string painted(const std::string& s, bool good, bool color) {
   return color ? (good ? "\033[32m" : "\033[31m") + s + "\033[0m" : s;
 }
 
+const char* inference_peak(const Reported& r) { return r.estimate.inference.decode_is_peak ? "decode" : "prefill"; }
+
 }  // namespace
 
 std::string text_report(const Reported& r, const ReportOptions& o) {
-  std::string out = painted(verdict(r), r.estimate.inference.fits, o.color) + "\n" + inputs(r) + "\n";
-  out += "\n" + text(components(r));
+  const TrainingEstimate& e = r.estimate.training;
+  std::string out;
+  for (const auto& v : verdicts(r, o)) out += painted(v.text, v.good, o.color) + "\n";
+  out += inputs(r) + "\n";
+  if (o.training) out += training_inputs(r) + "\n";
+  out += "\n" + text(components(r, o));
   if (o.inference) out += "\n" + text(phases(r));
-  if (o.training) out += "\n" + text(training(r));
-  out += "\n" + text(layers(r, !o.per_layer));
-  if (o.inference)
-    out += fmt::format("\npeak of {}\n", r.estimate.inference.decode_is_peak ? "decode" : "prefill") +
-           text(tensors(r, o.top));
+  if (o.training)
+    out += "\n" + text(training_phases(r)) + "\n" + text(training_states(r)) + "\n" + training_curve_text(r, o.unicode);
+  out += "\n" + text(layers(r, o, !o.per_layer));
+  if (o.inference) out += fmt::format("\npeak of {}\n", inference_peak(r)) + text(inference_tensors(r, o.top));
+  if (o.training)
+    out += fmt::format("\npeak of {}: {}\n", e.peak_phase, by_role(r.estimator.training_graph(), e.tensors, e.peak)) +
+           text(training_tensors(r, o.top));
   return out;
 }
 
 std::string markdown_report(const Reported& r, const ReportOptions& o) {
-  std::string out = "# " + r.vlm.name + "\n\n**" + verdict(r) + "**\n\n" + inputs(r) + "\n";
-  out += "\n## Components\n\n" + markdown(components(r));
+  const TrainingEstimate& e = r.estimate.training;
+  std::string out = "# " + r.vlm.name + "\n\n";
+  for (const auto& v : verdicts(r, o)) out += "**" + v.text + "**\n\n";
+  out += inputs(r) + "\n";
+  if (o.training) out += "\n" + training_inputs(r) + "\n";
+  out += "\n## Components\n\n" + markdown(components(r, o));
   if (o.inference) out += "\n## Phases\n\n" + markdown(phases(r));
-  if (o.training) out += "\n## Training states\n\n" + markdown(training(r));
-  out += "\n## Layers\n\n" + markdown(layers(r, !o.per_layer));
-  if (o.inference) out += "\n## Tensors at the peak\n\n" + markdown(tensors(r, o.top));
+  if (o.training)
+    out += "\n## Training\n\n" + markdown(training_phases(r)) + "\n" + markdown(training_states(r)) + "\n```text\n" +
+           training_curve_text(r, o.unicode) + "```\n";
+  out += "\n## Layers\n\n" + markdown(layers(r, o, !o.per_layer));
+  if (o.inference) out += "\n## Tensors at the peak\n\n" + markdown(inference_tensors(r, o.top));
+  if (o.training)
+    out += fmt::format("\n## Tensors at the peak of {}\n\n", e.peak_phase) +
+           by_role(r.estimator.training_graph(), e.tensors, e.peak) + "\n\n" + markdown(training_tensors(r, o.top));
   return out;
 }
 
-std::string csv_report(const Reported& r) {
-  Table t{.head = {"scope", "part", "params", "weights_bytes", "kv_bytes", "activation_bytes", "attention_bytes",
-                   "fft_bytes", "flops_forward", "forward_us", "intensity", "bound"},
+std::string csv_report(const Reported& r, const ReportOptions& o) {
+  Table t{.head = {"scope", "part", "params", "weights_bytes", "saved_bytes", "kv_bytes", "activation_bytes",
+                   "attention_bytes", "fft_bytes", "flops_forward", "flops_backward", "forward_us", "backward_us",
+                   "intensity", "bound"},
           .rows = {}};
-  for (const auto& x : r.estimate.layers)
-    t.rows.push_back({path(r.graph, x.scope), std::string(name(x.part)), std::to_string(x.params.value()),
-                      std::to_string(x.weights.value()), std::to_string(x.kv.value()),
-                      std::to_string(x.activations.value()), std::to_string(x.attention.value()),
-                      std::to_string(x.fft.value()), std::to_string(x.prefill.flops.value()),
-                      fmt::format("{:.3f}", x.prefill.time.us()), fmt::format("{:.3f}", intensity(x.prefill)),
-                      std::string(name(bound(x.prefill)))});
+  const Graph& g = r.layers_graph(o);
+  for (const auto& x : r.estimate.layers) {
+    const Work& forward = o.inference ? x.prefill : x.forward;
+    t.rows.push_back({path(g, x.scope), std::string(name(x.part)), std::to_string(x.params.value()),
+                      std::to_string(x.weights.value()), std::to_string(x.saved.value()), std::to_string(x.kv.value()),
+                      o.inference ? std::to_string(x.activations.value()) : "",
+                      o.inference ? std::to_string(x.attention.value()) : "", std::to_string(x.fft.value()),
+                      std::to_string(forward.flops.value()), std::to_string(x.backward.flops.value()),
+                      fmt::format("{:.3f}", forward.time.us()), fmt::format("{:.3f}", x.backward.time.us()),
+                      fmt::format("{:.3f}", intensity(forward)), std::string(name(bound(forward)))});
+  }
   return csv(t);
 }
 

@@ -15,7 +15,12 @@ struct Reported {
   const Plan& plan;
   const Device& device;
   const Estimate& estimate;
-  const Graph& graph;
+  const Estimator& estimator;
+
+  /// The graph whose scopes the layers name.
+  const Graph& layers_graph(const ReportOptions& o) const {
+    return o.inference ? estimator.graph() : estimator.training_graph();
+  }
 };
 
 /// For a terminal: one line with the verdict, then inputs, phases, components, layers and the tensors of the peak.
@@ -23,6 +28,6 @@ std::string text_report(const Reported& r, const ReportOptions& options);
 /// The same as headings and tables.
 std::string markdown_report(const Reported& r, const ReportOptions& options);
 /// One line per layer or top-level module, in plain numbers.
-std::string csv_report(const Reported& r);
+std::string csv_report(const Reported& r, const ReportOptions& options);
 
 }  // namespace vlmest::tool

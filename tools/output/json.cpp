@@ -13,7 +13,7 @@ Json tensors(const Graph& g, const std::vector<LiveTensor>& all, std::size_t top
     for (auto d : t.shape) shape.push_back(d);
     list.push_back({{"name", t.name},
                     {"scope", t.scope},
-                    {"role", t.name == "other" ? "other" : std::string(name(t.role))},
+                    {"role", t.name == "other" && t.dtype.empty() ? "other" : std::string(name(t.role))},
                     {"shape", shape},
                     {"dtype", t.dtype},
                     {"bytes", t.bytes.value()}});
@@ -53,55 +53,96 @@ Json inference(const InferenceEstimate& e, const Plan& plan, const Graph& g, std
           {"fits", e.fits}};
 }
 
-Json layers(const Estimate& e, const Graph& g) {
+Json phase(const allocator::PhaseMemory& memory, const Work& work) {
+  return {{"start_bytes", memory.before.value()},
+          {"peak_bytes", memory.peak.value()},
+          {"end_bytes", memory.after.value()},
+          {"flops", work.flops.value()},
+          {"flops_causal", work.flops_causal.value()},
+          {"gpu_ms", work.time.ms()},
+          {"kernels", work.kernels}};
+}
+
+Json training(const TrainingEstimate& e, const Graph& g, std::size_t top) {
+  return {{"weights_bytes", e.weights.value()},
+          {"gradients_bytes", e.gradients.value()},
+          {"optimizer_bytes", e.optimizer.value()},
+          {"saved_activations_bytes", e.saved_activations.value()},
+          {"fft_bytes", e.fft.value()},
+          {"micro_batches", e.micro_batches},
+          {"forward", phase(e.forward, e.forward_work)},
+          {"backward", phase(e.backward, e.backward_work)},
+          {"step", phase(e.step, e.step_work)},
+          {"peak_bytes", e.peak.value()},
+          {"reserved_bytes", e.reserved.value()},
+          {"flops", e.work.flops.value()},
+          {"flops_causal", e.work.flops_causal.value()},
+          {"gpu_ms", e.gpu.ms()},
+          {"wall_ms", e.wall.ms()},
+          {"kernels", e.work.kernels},
+          {"bytes_read", e.work.read.value()},
+          {"bytes_written", e.work.written.value()},
+          {"intensity", intensity(e.work)},
+          {"bound", std::string(name(e.bound))},
+          {"peak", {{"phase", e.peak_phase}, {"bytes", e.peak.value()}, {"tensors", tensors(g, e.tensors, top)}}},
+          {"fits", e.fits}};
+}
+
+/// The forward is the prefill's where inference is estimated, else training's.
+Json layers(const Estimate& e, const Graph& g, bool inference) {
   Json list = Json::array();
-  for (const auto& r : e.layers)
-    list.push_back({{"scope", path(g, r.scope)},
-                    {"params", r.params.value()},
-                    {"weights_bytes", r.weights.value()},
-                    {"kv_bytes", r.kv.value()},
-                    {"activation_bytes", r.activations.value()},
-                    {"attention_bytes", r.attention.value()},
-                    {"fft_bytes", r.fft.value()},
-                    {"flops_forward", r.prefill.flops.value()},
-                    {"forward_us", r.prefill.time.us()},
-                    {"intensity", intensity(r.prefill)},
-                    {"bound", std::string(name(bound(r.prefill)))}});
+  for (const auto& r : e.layers) {
+    const Work& forward = inference ? r.prefill : r.forward;
+    Json row = {{"scope", path(g, r.scope)},
+                {"params", r.params.value()},
+                {"weights_bytes", r.weights.value()},
+                {"saved_bytes", r.saved.value()},
+                {"kv_bytes", r.kv.value()}};
+    if (inference) {
+      row["activation_bytes"] = r.activations.value();
+      row["attention_bytes"] = r.attention.value();
+    }
+    row["fft_bytes"] = r.fft.value();
+    row["flops_forward"] = forward.flops.value();
+    row["flops_backward"] = r.backward.flops.value();
+    row["forward_us"] = forward.time.us();
+    row["backward_us"] = r.backward.time.us();
+    row["intensity"] = intensity(forward);
+    row["bound"] = std::string(name(bound(forward)));
+    list.push_back(std::move(row));
+  }
   return list;
 }
 
 }  // namespace
 
-nlohmann::ordered_json to_json(const Vlm& vlm, const Plan& plan, const Device& device, const Estimate& e,
-                               const Graph& g, const ReportOptions& options) {
+nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& options) {
+  const Estimate& e = from.estimate;
   const Sequences& s = e.sequences;
   Json r = {{"schema_version", 1},
             {"model",
-             {{"name", vlm.name},
-              {"family", vlm.type},
+             {{"name", from.vlm.name},
+              {"family", from.vlm.type},
               {"params",
                {{"total", e.params.total().value()},
                 {"vision", e.params.vision.value()},
                 {"projector", e.params.projector.value()},
                 {"language", e.params.language.value()}}},
-              {"trainable", e.training.trainable.value()}}},
+              {"trainable", e.trainable.value()}}},
             {"inputs",
              {{"batch", s.batch},
               {"seq", s.seq},
               {"text_tokens", s.text},
               {"image_tokens", s.image_tokens},
-              {"images", plan.images},
+              {"images", from.plan.images},
               {"image_size", {s.image.height, s.image.width}}}},
             {"device",
-             {{"name", device.name},
-              {"memory_bytes", device.memory_bytes.value()},
-              {"usable_bytes", device.usable_bytes.value()}}}};
-  if (options.inference) r["inference"] = inference(e.inference, plan, g, options.top);
-  if (options.training)
-    r["training"] = {{"weights_bytes", e.training.weights.value()},
-                     {"gradients_bytes", e.training.gradients.value()},
-                     {"optimizer_bytes", e.training.optimizer.value()}};
-  if (options.per_layer) r["layers"] = layers(e, g);
+             {{"name", from.device.name},
+              {"memory_bytes", from.device.memory_bytes.value()},
+              {"usable_bytes", from.device.usable_bytes.value()}}}};
+  if (options.inference) r["inference"] = inference(e.inference, from.plan, from.estimator.graph(), options.top);
+  if (options.training) r["training"] = training(e.training, from.estimator.training_graph(), options.top);
+  if (options.per_layer) r["layers"] = layers(e, from.layers_graph(options), options.inference);
   return r;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace vlmest::tool {
 
@@ -12,6 +13,8 @@ struct ReportOptions {
   bool per_layer = false;
   std::size_t top = 10;  ///< tensors of the peak that are listed
   bool color = false;
+  bool unicode = false;
+  std::string no_training;  ///< why training was asked for and is not there
 };
 
 }  // namespace vlmest::tool

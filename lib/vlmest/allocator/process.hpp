@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,15 @@ struct PhaseMemory {
   Bytes reserved{};  ///< torch.cuda.max_memory_reserved() of the process so far
   NodeId node = 0;   ///< the node inside which the peak lies
   Bytes scratch{};   ///< library scratch at the peak, rounded by the allocator
+};
+
+/// Memory while a node runs.
+struct NodeMemory {
+  NodeId node = 0;
+  Bytes allocated{};  ///< its scratch included
+  Bytes scratch{};    ///< what the libraries behind it take for as long as it runs
+  Bytes libraries{};  ///< their workspaces, which stay
+  Bytes reserved{};
 };
 
 /// A fresh process that runs a graph: its caching allocator, the block of every storage, and the workspaces that the
@@ -46,6 +56,11 @@ class Process {
 
   /// Runs a phase, and what precedes it: caches that are put in place for it.
   PhaseMemory run(const Phase& p) {
+    return run(p, [](const NodeMemory&) {});
+  }
+  /// The same; `observe` is told of each node.
+  template <class Observe>
+  PhaseMemory run(const Phase& p, Observe&& observe) {
     const auto all = timeline_.storages();
     PhaseMemory r;
     std::size_t next = next_;
@@ -57,7 +72,7 @@ class Process {
       if (n > p.first) release(n);
       for (; next < all.size() && all[next].born <= n; ++next) allocate(next);
       const Node& node = g_.node(n);
-      libraries(node);
+      libraries(node, handles_[static_cast<std::size_t>(p.thread)]);
       const std::int64_t kept = allocator_.allocated().value();
       if (node.scratch > 0) {
         scratch_.clear();
@@ -68,6 +83,8 @@ class Process {
         r.node = n;
         r.scratch = Bytes(now - kept);
       }
+      observe(NodeMemory{n, allocator_.allocated(), Bytes(allocator_.allocated().value() - kept), libraries_,
+                         allocator_.reserved()});
       if (node.scratch > 0)
         for (auto b : scratch_) allocator_.free(b);
     }
@@ -137,16 +154,21 @@ class Process {
       if (blocks_[next].index == none) allocate(next);
     }
   }
-  void libraries(const Node& node) {
-    if (have_cublas_ && have_lt_) return;
+  /// Workspaces belong to a thread's handle on a stream (aten/src/ATen/cuda/CUDABlas.cpp, getCUDABlasLtWorkspace and
+  /// CublasHandlePool.cpp): the first product takes them.
+  struct Handles {
+    bool cublas = false, lt = false;
+  };
+  void libraries(const Node& node, Handles& h) {
+    if (h.cublas && h.lt) return;
     const auto* m = std::get_if<Matmul>(&g_.op(node));
     if (!m) return;
-    if (!have_cublas_) {
-      have_cublas_ = true;
+    if (!h.cublas) {
+      h.cublas = true;
       take(cublas_workspace(sm_));
     }
-    if (m->bias && is_half(m->dtype) && !have_lt_) {
-      have_lt_ = true;
+    if (m->bias && is_half(m->dtype) && !h.lt) {
+      h.lt = true;
       take(cublaslt_workspace());
     }
   }
@@ -165,7 +187,7 @@ class Process {
   NodeId begin_ = 0;  ///< of the first phase
   Bytes libraries_{}, weights_{};
   int sm_;
-  bool have_cublas_ = false, have_lt_ = false;
+  std::array<Handles, 2> handles_;
 };
 
 }  // namespace vlmest::allocator

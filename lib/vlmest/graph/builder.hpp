@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <vlmest/graph/autocast.hpp>
 #include <vlmest/graph/recording.hpp>
 #include <vlmest/graph/tape.hpp>
 
@@ -21,6 +22,7 @@ class Builder {
   Graph graph;
 
   void clear() {
+    autocast = {};
     gradients.by_tensor.clear();
     history.clear();
     saving = {};
@@ -118,7 +120,7 @@ class Builder {
     t.role = role;
   }
 
-  void begin_phase(const char* name) { graph.phases.push_back({name, now(), now()}); }
+  void begin_phase(const char* name, int thread = 0) { graph.phases.push_back({name, now(), now(), thread}); }
   void end_phase() {
     if (tracking_) {
       check_derivative();
@@ -268,9 +270,11 @@ class Builder {
   ScopeId scope_ = 0;
 
  public:
-  /// What autograd recorded, and the gradients of parameters. Last, because what they hold counts in refs_.
+  /// What autograd recorded, the gradients of parameters, what autocast keeps. Last, because what they hold counts in
+  /// refs_.
   History history;
   ParameterGradients gradients;
+  AutocastState autocast;
 };
 
 inline Value::Value(Builder& b, TensorId id) : b_(&b), id_(id) { b.retain(id); }

@@ -6,6 +6,9 @@
 #include <vlmest/graph/eager/bucketize.hpp>
 #include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/data.hpp>
+#include <vlmest/graph/eager/flash_attention.hpp>
+#include <vlmest/graph/eager/fused.hpp>
+#include <vlmest/graph/eager/fused_moe.hpp>
 #include <vlmest/graph/eager/gradient.hpp>
 #include <vlmest/graph/eager/pointwise.hpp>
 #include <vlmest/graph/eager/product.hpp>

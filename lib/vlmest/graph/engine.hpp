@@ -130,17 +130,15 @@ class BackwardEngine {
     return outer.emplace_back(Outer{e, {}}).gradient;
   }
 
-  /// InputBuffer::add: the first gradient moves into the buffer, a further one is added, in place where the buffer
-  /// alone holds the first and its storage and nothing observes, and stays in the list of the call's results until all
-  /// of them are handed on. A view's storage is also held by its base, which it keeps, in a backward too
-  /// (input_buffer.cpp, can_accumulate_inplace; ADInplaceOrView).
+  /// InputBuffer::add: the first gradient moves into the buffer, a further one is added, in place where it may be, and
+  /// stays in the list of the call's results until all of them are handed on.
   void add_to(Value& sum, Value& gradient) {
     if (!gradient) return;
     if (!sum) {
       sum = std::move(gradient);
       return;
     }
-    const bool alone = b_->references(sum.id()) == 1 && b_->graph.tensor(sum.id()).alias_of == none && !b_->observed;
+    const bool alone = eager::is_alone(sum);
     Value first = std::move(sum);
     sum = alone ? eager::add_(std::move(first), gradient) : eager::add(std::move(first), gradient);
   }
@@ -159,7 +157,8 @@ class BackwardEngine {
       Value laid_out = eager::empty(*b_, "new_empty_strided", gradient.shape(), gradient.dtype());
       kept = eager::copy_(std::move(laid_out), std::move(gradient));
     }
-    b_->label(kept, "gradient", Role::gradient);
+    const bool trained = b_->graph.tensor(parameter).role == Role::weight;
+    b_->label(kept, "gradient", trained ? Role::gradient : Role::activation);
   }
 
   /// A gradient of a parameter that is not complete yet.

@@ -55,6 +55,7 @@ struct Phase {
   const char* name = "";
   NodeId first = 0;
   NodeId last = 0;  ///< one past the end
+  int thread = 0;   ///< of the host: autograd runs the backward in one of its own, with library handles of its own
 };
 
 /// Everything that runs, in order, and every tensor it touches. Analyses are functions of this and store nothing here.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include <vlmest/graph/builder.hpp>
 
 /// What holds for as long as an object lives, as a with statement does.
@@ -30,6 +32,29 @@ class NoGrad {
  private:
   Builder& b_;
   bool before_;
+};
+
+/// torch.autocast with the given lower type for as long as it lives, or with enabled=False where none is given. The
+/// copies of weights go with the outermost one.
+class Autocast {
+ public:
+  Autocast(Builder& b, std::optional<DType> lower) : b_(b), before_(b.autocast.enabled), lower_(b.autocast.lower) {
+    b.autocast.enabled = lower.has_value();
+    b.autocast.lower = lower.value_or(lower_);
+    ++b.autocast.depth;
+  }
+  ~Autocast() {
+    b_.autocast.enabled = before_;
+    b_.autocast.lower = lower_;
+    if (--b_.autocast.depth == 0) b_.autocast.copies.clear();
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  Builder& b_;
+  bool before_;
+  DType lower_;
 };
 
 }  // namespace vlmest

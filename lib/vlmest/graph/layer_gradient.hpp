@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -78,9 +79,13 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
   GradEdge start = b.edge(f.y);
   std::vector<TensorId> own = own_parameters(b, layer, f.calls);
   ParameterGradients earlier = std::exchange(b.gradients, {});
+  // The backward pass is outside of autocast; the second run of a function enters it anew.
+  AutocastState outside = std::exchange(b.autocast, {});
   const GraphMark before = b.mark();
   Value seed = b.existing("gradient", Role::activation, f.y.dtype(), f.y.shape());
   r.seed = seed.id();
+  r.seed_shape = seed.shape();
+  r.seed_dtype = seed.dtype();
   for (const TensorId p : own) {
     LayerBackward::Parameter& to = r.parameters.emplace_back();
     to.parameter = p;
@@ -102,7 +107,12 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
     b.saving.drop = false;
     b.saving.saved = 0;
     b.saving.stop_at = saved;
-    Value again = run(f.x);
+    Value again;
+    {
+      std::optional<Autocast> entered;
+      if (outside.enabled) entered.emplace(b, outside.lower);
+      again = run(f.x);
+    }
     start = b.edge(again);
     ++b.history.calls[static_cast<std::size_t>(start.call)].holders;  // the backward pass
     again.reset();
@@ -149,6 +159,7 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
 
   engine.outer.clear();
   b.gradients = std::move(earlier);
+  b.autocast = std::move(outside);
   b.history.detach(f.begin.tensors);
   b.history.truncate(static_cast<std::size_t>(before.tensors), f.calls);
   for (const std::int32_t at : used) --b.history.calls[static_cast<std::size_t>(at)].holders;
@@ -158,8 +169,7 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
 
 /// Puts a layer's backward in for the layer at `place`. g: the gradient of its result in; those of what came from
 /// outside out.
-inline void run(Builder& b, const LayerPlace& place, std::vector<Value>& held, Gradients& g) {
-  const LayerBackward& r = place.t->backward;
+inline void run(Builder& b, const LayerPlace& place, const LayerBackward& r, std::vector<Value>& held, Gradients& g) {
   const GraphMark at = b.mark();
   const TensorId tensors = at.tensors - r.run.from.tensors;
   std::vector<TensorId> earlier(static_cast<std::size_t>(r.run.from.tensors - r.seed), none);
@@ -199,7 +209,12 @@ inline void connect(Builder& b, std::shared_ptr<const LayerTemplate> t, const La
     held.emplace_back(b, owner);
   }
   const InScope in(b, place.layer.scope);
-  call.run = [&b, t = std::move(t), place, held = std::move(held)](Gradients& g) mutable { run(b, place, held, g); };
+  call.run = [&b, t = std::move(t), place, held = std::move(held)](Gradients& g) mutable {
+    if (eager::is_alone(g.in[0]))
+      run(b, place, t->backward, held, g);
+    else
+      run(b, place, out_of_place(t->backward), held, g);
+  };
   b.differentiable(std::move(call), std::span<const Value>(&y, 1));
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <vlmest/graph/engine.hpp>
@@ -21,7 +24,9 @@ struct RepeatedLayer {
 /// checkpointed ones the second forward run too. All ids are those of the recorded layer.
 struct LayerBackward {
   Recording run;
-  TensorId seed = none;  ///< stands for the gradient of the layer's result
+  TensorId seed = none;  ///< stands for the gradient of the layer's result, which nothing else holds
+  Shape seed_shape;
+  DType seed_dtype = DType::bf16;
   /// A storage that is held for the backward, and after how many of its nodes no more.
   struct Held {
     TensorId owner = none;
@@ -42,6 +47,51 @@ struct LayerBackward {
   std::vector<Parameter> parameters;
 };
 
+/// The same backward where the gradient of the layer's result is a view, or held elsewhere too: what the engine added
+/// to it in place goes to a fresh tensor (BackwardEngine::add_to).
+inline LayerBackward out_of_place(const LayerBackward& b) {
+  LayerBackward r = b;
+  const TensorId base = b.run.from.tensors;
+  const auto writes = [&](const Node& n) {
+    const auto out = b.run.edges.begin() + (n.first_edge - b.run.from.edges) + n.inputs;
+    return std::string_view(n.name) == "add_.Tensor" && std::find(out, out + n.outputs, b.seed) != out + n.outputs;
+  };
+  const auto add = std::find_if(r.run.nodes.begin(), r.run.nodes.end(), writes);
+  if (add == r.run.nodes.end()) return r;
+  add->name = "add.Tensor";
+  const auto offset = static_cast<NodeId>(add - r.run.nodes.begin());
+  const NodeId at = b.run.from.nodes + offset;
+  Tensor fresh;
+  fresh.shape = b.seed_shape;
+  fresh.strides = contiguous_strides(b.seed_shape);
+  fresh.storage = numel(b.seed_shape);
+  fresh.dtype = b.seed_dtype;
+  fresh.role = Role::activation;
+  fresh.born = at;
+  fresh.dies = b.seed_released == none ? none : b.run.from.nodes + b.seed_released;
+  fresh.scope = add->scope;
+  const auto place =
+      std::partition_point(r.run.tensors.begin(), r.run.tensors.end(), [&](const Tensor& t) { return t.born < at; });
+  const auto id = base + static_cast<TensorId>(place - r.run.tensors.begin());
+  r.run.tensors.insert(place, fresh);
+  const auto moved = [&](TensorId t) { return t >= id ? t + 1 : t; };
+  const auto result = [&](TensorId t) { return t == b.seed ? id : moved(t); };
+  for (Tensor& t : r.run.tensors)
+    if (t.alias_of != none) t.alias_of = t.born > at ? result(t.alias_of) : moved(t.alias_of);
+  for (const Node& n : r.run.nodes)
+    for (std::int32_t i = 0; i < n.inputs + n.outputs; ++i) {
+      TensorId& e = r.run.edges[static_cast<std::size_t>(n.first_edge - b.run.from.edges + i)];
+      const NodeId node = b.run.from.nodes + static_cast<NodeId>(&n - r.run.nodes.data());
+      e = node > at || (node == at && i >= n.inputs) ? result(e) : moved(e);
+    }
+  for (auto& o : r.outer)
+    if (o.gradient != none) o.gradient = result(o.gradient);
+  for (auto& p : r.parameters)
+    if (p.gradient != none) p.gradient = result(p.gradient);
+  r.seed_released = offset + 1;
+  return r;
+}
+
 /// A layer as it ran once.
 struct LayerTemplate {
   static constexpr std::size_t max_state = 6;
@@ -55,6 +105,12 @@ struct LayerTemplate {
   std::array<TensorId, max_state> before{}, before_owner{}, after{};
   std::array<std::int32_t, max_state> holders{};  ///< references to the old state when the layer began
   std::array<NodeId, max_state> old_dies{};
+  /// A weight's copy that autocast keeps; `fresh`: the layer made it, else it was there before.
+  struct Cast {
+    TensorId weight = none, copy = none;
+    bool fresh = false;
+  };
+  std::vector<Cast> casts;
   bool differentiable = false;  ///< it has a backward
   LayerBackward backward;
 };
@@ -66,12 +122,15 @@ struct LayerPlace {
   TensorId tensors = 0;  ///< how far the tensors that the layer makes are away from the recorded ones
   TensorId x = none, x_owner = none;
   std::array<TensorId, LayerTemplate::max_state> state{}, state_owner{};
+  std::vector<std::pair<TensorId, TensorId>> casts;  ///< copies of weights that were there before: recorded, this layer's
 
   TensorId operator()(TensorId id) const {
     const RepeatedLayer& from = t->layer;
     if (id >= t->forward.from.tensors) return id + tensors;
     if (id == t->x) return x;
     if (id == t->x_owner) return x_owner;
+    for (const auto& [recorded, own] : casts)
+      if (id == recorded) return own;
     for (std::size_t i = 0; i < t->states; ++i) {
       if (t->before[i] == none) continue;
       if (id == t->before[i]) return state[i];

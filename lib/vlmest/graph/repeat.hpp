@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <utility>
@@ -54,6 +55,7 @@ class LayerRepeater {
     b_.forget();
     t.forward = record(b_.graph, begin);
     t.y = y.id();
+    t.casts = kept_casts(layer, begin.tensors);
     for (std::size_t i = 0; i < state.size(); ++i) {
       t.after[i] = state[i]->id();
       const TensorId old = t.before[i];
@@ -83,7 +85,8 @@ class LayerRepeater {
   std::shared_ptr<const LayerTemplate> find(const Layer& layer, const Value& x, std::span<Value* const> state) const {
     for (const auto& t : templates_) {
       bool ok = t->layer.kind == layer.kind && t->states == state.size() && alike(t->x, x.id()) &&
-                static_cast<bool>(t->x_edge) == static_cast<bool>(b_.edge(x));
+                static_cast<bool>(t->x_edge) == static_cast<bool>(b_.edge(x)) && same_adapters(t->layer, layer) &&
+                same_casts(*t, layer);
       for (std::size_t i = 0; ok && i < state.size(); ++i)
         ok = alike(t->before[i], state[i]->id()) && t->holders[i] == holders(*state[i]);
       if (ok) return t;
@@ -91,18 +94,48 @@ class LayerRepeater {
     return nullptr;
   }
 
-  /// Adapters were added to the layers one after another, when the model was finished.
-  void find_adapters(Layer& layer) {
-    if (b_.first_adapter == none || next_adapter_ == b_.last_adapter) return;
+  /// Adapters were added to the layers one after another, when the model was finished, in the order of their scopes.
+  void find_adapters(Layer& layer) const {
+    if (b_.first_adapter == none) return;
     const Graph& g = b_.graph;
-    if (next_adapter_ == none) next_adapter_ = b_.first_adapter;
-    for (TensorId t = next_adapter_; t < b_.last_adapter; ++t) {
-      if (!layer_gradient::inside(g, g.tensor(t).scope, layer.scope)) continue;
-      layer.first_adapter = next_adapter_ = t;
-      layer.first_adapter_scope = g.tensor(t).scope;
-      return;
+    const auto first = g.tensors.begin() + b_.first_adapter, last = g.tensors.begin() + b_.last_adapter;
+    const auto at = std::partition_point(first, last, [&](const Tensor& t) { return t.scope < layer.scope; });
+    if (at == last || !layer_gradient::inside(g, at->scope, layer.scope)) return;
+    layer.first_adapter = static_cast<TensorId>(at - g.tensors.begin());
+    layer.first_adapter_scope = at->scope;
+  }
+  /// Whether the same modules of two layers have adapters.
+  bool same_adapters(const Layer& a, const Layer& b) const {
+    const auto place = [&](const Layer& l, TensorId i) {
+      const TensorId t = l.first_adapter + i;
+      if (l.first_adapter == none || t >= b_.last_adapter) return none;
+      const ScopeId s = b_.graph.tensor(t).scope;
+      return layer_gradient::inside(b_.graph, s, l.scope) ? s - l.scope : none;
+    };
+    for (TensorId i = 0;; ++i) {
+      const ScopeId in_a = place(a, i);
+      if (in_a != place(b, i)) return false;
+      if (in_a == none) return true;
     }
-    next_adapter_ = b_.last_adapter;
+  }
+
+  /// Copies of a layer's weights that autocast keeps; those from tensor `first` on are the layer's own.
+  std::vector<LayerTemplate::Cast> kept_casts(const Layer& layer, TensorId first) const {
+    std::vector<LayerTemplate::Cast> r;
+    const auto& copies = b_.autocast.copies;
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      const auto weight = static_cast<TensorId>(i);
+      if (copies[i] && layer_gradient::inside(b_.graph, b_.graph.tensor(weight).scope, layer.scope))
+        r.push_back({weight, copies[i].id(), copies[i].id() >= first});
+    }
+    return r;
+  }
+  /// Whether autocast has copies of the same weights of a layer as it had of the recorded one's.
+  bool same_casts(const LayerTemplate& t, const Layer& layer) const {
+    const LayerPlace place{.t = &t, .layer = layer};
+    return std::all_of(t.casts.begin(), t.casts.end(), [&](const LayerTemplate::Cast& c) {
+      return static_cast<bool>(b_.autocast.copy_of(place(c.weight))) != c.fresh;
+    });
   }
 
   Value copy(const std::shared_ptr<const LayerTemplate>& t, const Layer& layer, const Value& x,
@@ -120,12 +153,16 @@ class LayerRepeater {
       place.state[i] = state[i]->id();
       place.state_owner[i] = g.owner(state[i]->id());
     }
+    for (const auto& c : t->casts)
+      if (!c.fresh) place.casts.emplace_back(c.copy, b_.autocast.copy_of(place(c.weight)).id());
     append(g, t->forward, place, [&](ScopeId s) { return place.scope(s); });
     b_.references_resize();
     for (std::size_t i = 0; i < state.size(); ++i)
       if (t->after[i] != t->before[i])
         b_.rebind(*state[i], t->after[i] == none ? none : place(t->after[i]),
                   t->old_dies[i] == none ? none : t->old_dies[i] + nodes);
+    for (const auto& c : t->casts)
+      if (c.fresh) b_.autocast.copy_of(place(c.weight)) = Value(b_, place(c.copy));
     Value y(b_, place(t->y));
     if (t->differentiable) layer_gradient::connect(b_, t, place, x, y);
     return y;
@@ -133,7 +170,6 @@ class LayerRepeater {
 
   Builder& b_;
   bool checkpointable_;
-  TensorId next_adapter_ = none;
   std::vector<Value> passed_;
   std::vector<std::shared_ptr<LayerTemplate>> templates_;
 };

@@ -72,9 +72,6 @@ struct Saving {
 /// because a tensor's history goes with the last one.
 class History {
  public:
-  /// In order. What they saved is dropped with them.
-  std::vector<GradCall> calls;
-
   void clear() {
     calls.clear();
     maker_.clear();
@@ -166,6 +163,10 @@ class History {
     return maker_[static_cast<std::size_t>(id)];
   }
   std::vector<std::int32_t> maker_, output_, handles_, forgotten_;
+
+ public:
+  /// In order. What they saved is dropped with them, so they go before the counts of its holds.
+  std::vector<GradCall> calls;
 };
 
 }  // namespace vlmest

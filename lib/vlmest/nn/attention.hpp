@@ -45,7 +45,7 @@ inline Attended eager_attention(Context& c, const AttentionArgs& a) {
     weights = mul_scalar(weights);
   }
   if (a.mask) weights = add(weights, a.mask);
-  weights = a.fp32_softmax ? to(softmax(weights, DType::fp32), t) : softmax(weights, t);
+  weights = a.fp32_softmax ? to(softmax(weights, DType::fp32), t) : softmax(weights);
   if (a.dropout) weights = dropout(c, weights);
   Value out = matmul(weights, values);
   Attended r;
@@ -71,30 +71,24 @@ inline Value sdpa_attention(Context& c, const AttentionArgs& a) {
   return contiguous(transpose(std::move(out), 1, 2));
 }
 
-/// flash_attn_func of FlashAttention-2 on [B, S, H, D] views: result, fp32 log-sum-exp, RNG state.
+/// integrations/flash_attention.py, get_target_dtype: under autocast fp32 queries are cast, and keys and values with
+/// them.
+inline void cast_for_flash(Value& q, Value& k, Value& v) {
+  const AutocastState& autocast = q.builder().autocast;
+  if (!autocast.enabled || q.dtype() != DType::fp32) return;
+  for (Value* x : {&q, &k, &v}) *x = eager::to(std::move(*x), autocast.lower);
+}
+
+/// integrations/flash_attention.py, flash_attention_forward, on [B, S, H, D] views; masks without padding are dropped.
+/// Throws Error for types that FlashAttention-2 does not take.
 inline Value flash_attention(Context& c, const AttentionArgs& a) {
   using namespace eager;
   Value q = transpose(a.q, 1, 2), k = transpose(a.k, 1, 2), v = transpose(a.v, 1, 2);
-  const DType t = q.dtype();
-  const Attention op{.batch = q.size(0),
-                     .heads = q.size(2),
-                     .kv_heads = k.size(2),
-                     .q_len = q.size(1),
-                     .kv_len = k.size(1),
-                     .head_dim = q.size(3),
-                     .v_dim = v.size(3),
-                     .causal = a.causal && q.size(1) > 1,
-                     .dtype = t,
-                     .backend = AttentionBackend::flash,
-                     .kv_dtype = k.dtype()};
-  const std::array<TensorId, 3> outs{c.b.result(t, {op.batch, op.q_len, op.heads, op.v_dim}, "attention"),
-                                     c.b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
-                                     c.b.result(DType::int64, {2}, "rng_state")};
-  const std::array<TensorId, 3> ins{q.id(), k.id(), v.id()};
-  c.b.emit("_flash_attn_forward", op, ins, outs);
-  Value r(c.b, outs[0]);
-  Value lse(c.b, outs[1]), rng(c.b, outs[2]);
-  return r;
+  cast_for_flash(q, k, v);
+  if (!c.fused() && !is_half(q.dtype()))
+    throw Error("--attention", "FlashAttention-2 takes bf16 and fp16, not " + std::string(name(q.dtype())),
+                "give --dtype bf16, or --attention sdpa");
+  return flash_attn_func(q, k, v, a.causal, c.plan.multiprocessors);
 }
 
 /// The attention interface of the run.

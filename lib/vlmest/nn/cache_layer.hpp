@@ -39,12 +39,13 @@ inline Cache empty_cache(std::int64_t layers, const std::vector<bool>& sliding =
   return r;
 }
 
-/// Appends `fresh` to `kept` (or to nothing) by concatenation; the result is a cache entry.
-inline Value append(Context& c, const Value& kept, const Value& fresh, const char* label) {
+/// Appends `fresh` to `kept` (or to nothing, which has a type too) by concatenation; the result is a cache entry.
+inline Value append(Context& c, const Value& kept, const Value& fresh, const char* label,
+                    std::optional<DType> nothing = std::nullopt) {
   using namespace eager;
   Value all;
   if (!kept) {
-    Value empty = from_host(c.b, Shape{0}, fresh.dtype());
+    Value empty = from_host(c.b, Shape{0}, nothing.value_or(fresh.dtype()));
     all = cat(std::move(empty), fresh, -2);
   } else {
     all = cat(kept, fresh, -2);
@@ -67,9 +68,10 @@ inline void update_dense(Context& c, CacheLayer& layer, Value& k, Value& v) {
   using namespace eager;
   layer.seen += k.size(2);
   send_window(c, layer);
+  const DType t = k.dtype();  // cache_utils.py, DynamicLayer.lazy_initialization: both have the keys' type
   Value keys = append(c, layer.keys, k, "keys");
   if (!layer.window) layer.keys = keys;
-  Value values = append(c, layer.values, v, "values");
+  Value values = append(c, layer.values, v, "values", t);
   if (layer.window) {
     const std::int64_t keep = *layer.window - 1;
     layer.keys = slice(keys, -2, std::max<std::int64_t>(0, keys.size(2) - keep), keys.size(2));

@@ -10,6 +10,12 @@
 namespace vlmest {
 
 struct Blocks;
+struct Adapters;
+
+/// Results of input embeddings that collect gradients though nothing before them is trained.
+struct InputGradients {
+  std::vector<Value> leaves;
+};
 
 /// What every block needs to build itself: the graph under construction and the choices of the run. A block is a
 /// config aggregate, a `make_…` that declares its parameters in the order in which the framework creates them, and a
@@ -17,8 +23,10 @@ struct Blocks;
 struct Context {
   Builder& b;
   const Plan& plan;
-  const Blocks* blocks = nullptr;  ///< what a description adds at certain points (nn/block.hpp)
-  const Value* labels = nullptr;   ///< token ids[B, S] that a training forward computes its loss against
+  const Blocks* blocks = nullptr;             ///< what a description adds at certain points (nn/block.hpp)
+  const Value* labels = nullptr;              ///< token ids[B, S] that a training forward computes its loss against
+  Adapters* adapters = nullptr;               ///< low-rank adapters that linears ask for (nn/lora.hpp)
+  InputGradients* input_gradients = nullptr;  ///< where embeddings are to note their results
 
   DType dtype() const { return plan.dtype; }
   bool fused() const { return plan.profile == Profile::fused; }
@@ -39,6 +47,17 @@ struct Module {
   Module(Context& c, const char* name, std::int32_t index = none) : scope(c.b.child(name, index)), in(c.b, scope) {}
   Module(Context& c, const char* name, Part part) : scope(c.b.child(name, none, part)), in(c.b, scope) {}
 };
+
+/// What a model's get_input_embeddings() gave. transformers 5.17 modeling_utils.py, enable_input_require_grads:
+/// adapters over checkpointed layers make it collect a gradient, in the decoder and in the towers that name such a
+/// module, so that a tower runs backward too. The tensor and its gradient live as long as the loss.
+inline Value input_embedding(Context& c, Value v) {
+  if (c.input_gradients && !c.b.needs_grad(v.id())) {
+    c.b.require_grad(v.id());
+    c.input_gradients->leaves.push_back(v);
+  }
+  return v;
+}
 
 /// Layers 0, 1, … of a torch.nn.ModuleList: `make(index)` declares one.
 template <class Make>

@@ -25,7 +25,7 @@ inline Value forward(Context& c, const Embedding& e, Value ids) {
 /// Token embeddings [B, S, hidden] of a decoder that takes them as they are.
 template <class Decoder>
 Value embed(Context& c, const Decoder& d, const Value& input_ids) {
-  return forward(c, d.embed_tokens, input_ids);
+  return input_embedding(c, forward(c, d.embed_tokens, input_ids));
 }
 
 }  // namespace vlmest

@@ -61,6 +61,13 @@ inline void declare_parameters(Context& c, const Vlm& vlm) {
   make_blocks(c, vlm.blocks);
 }
 
+/// Every parameter asks for gradients, as torch's do; under no_grad none is recorded, but autocast keeps a copy of each
+/// weight that is used, so that inference under autocast holds weights in both types.
+inline void ask_for_gradients(Builder& b) {
+  for (TensorId t = 0; t < static_cast<TensorId>(b.graph.tensors.size()); ++t)
+    if (const Tensor& x = b.graph.tensor(t); x.role == Role::weight && is_floating(x.dtype)) b.require_grad(t);
+}
+
 /// The caches of a build: after the prefill, and after the decode step.
 struct InferenceCaches {
   std::vector<CacheEntry> prefill, decode;
@@ -72,6 +79,7 @@ inline InferenceCaches build_inference(Context& caller, const Vlm& vlm, const Se
   InferenceCaches r;
   Plan plan = caller.plan;
   plan.kv = chosen_layout(vlm.kv, plan.kv);
+  if (plan.amp) plan.dtype = DType::fp32;
   check_kv_type(plan.kv.dtype.value_or(plan.dtype));
   Context c{caller.b, plan};
   Blocks blocks;
@@ -81,6 +89,11 @@ inline InferenceCaches build_inference(Context& caller, const Vlm& vlm, const Se
         if (!vlm.blocks.empty()) {
           blocks = make_blocks(c, vlm.blocks);
           c.blocks = &blocks;
+        }
+        std::optional<Autocast> amp;
+        if (plan.amp) {
+          ask_for_gradients(c.b);
+          amp.emplace(c.b, DType::bf16);
         }
         auto inputs = make_inputs(c, family, s);
         Cache cache = make_cache(family.language);

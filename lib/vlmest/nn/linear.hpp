@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/dropout.hpp>
+#include <vlmest/nn/lora.hpp>
 #include <vlmest/nn/quantized.hpp>
 
 namespace vlmest {
@@ -10,14 +12,17 @@ struct Linear {
   ScopeId scope = 0;
   TensorId weight = none;
   TensorId bias = none;
-  QuantizedWeight quantized;  ///< of a weight in a storage type of its own
-  bool stored = false;        ///< the weight has one
+  QuantizedWeight quantized;    ///< of a weight in a storage type of its own
+  bool stored = false;          ///< the weight has one
+  std::int32_t adapter = none;  ///< in Adapters::list
 };
 
-inline Linear make_linear(Context& c, const char* name, std::int64_t in, std::int64_t out, bool bias) {
-  Module m(c, name);
-  Linear l{.scope = m.scope};
-  l.stored = quantizes(c, name);
+/// A linear module called `name`, or `name.index`.
+inline Linear make_linear(Context& c, const char* name, std::int64_t in, std::int64_t out, bool bias,
+                          std::int32_t index = none) {
+  Module m(c, name, index);
+  Linear l{.scope = m.scope, .stored = quantizes(c, name), .adapter = adapter_of(c, in, out)};
+  InScope own(c.b, base_scope(c, l.adapter, m.scope));
   if (l.stored) {
     l.weight = c.b.persistent("weight", Role::weight, *c.plan.weights, {out, in});
     l.quantized = make_quantized(c, *c.plan.weights, in, out);
@@ -28,30 +33,48 @@ inline Linear make_linear(Context& c, const char* name, std::int64_t in, std::in
   return l;
 }
 
-/// torch.nn.functional.linear: x[..., in], weight[out, in] -> [..., out]. aten/src/ATen/native/Linear.cpp: with a bias
-/// and a contiguous input, addmm on the flattened rows; without a bias, mm; a non-contiguous input is copied by the
-/// reshape (mm), and its bias added afterwards.
-inline Value linear(Value x, Value weight, Value bias) {
-  Value w = eager::transpose(std::move(weight), 0, 1);
-  Shape out = x.shape();
-  out[out.rank() - 1] = w.size(1);
-  const std::int64_t k = x.size(-1);
-  if (bias && (x.shape().rank() == 2 || eager::is_contiguous(x)))
-    return eager::view(eager::mm(eager::view(std::move(x), {-1, k}), std::move(w), std::move(bias)), out);
-  Value y = eager::view(eager::mm(eager::reshape(std::move(x), {-1, k}), std::move(w)), out);
-  return bias ? eager::add(std::move(y), std::move(bias)) : y;
+/// The module without an adapter.
+inline Value base_layer(Context& c, const Linear& l, Value arg) {
+  Value bias = l.bias == none ? Value() : Value(c.b, l.bias);
+  const Value weight(c.b, l.weight);
+  if (l.stored) return quantized_linear(c, std::move(arg), weight, l.quantized, std::move(bias));
+  return linear(std::move(arg), weight, std::move(bias));
+}
+
+/// peft/tuners/lora/layer.py, Linear.forward: the sum is made in the adapter's type and cast back. Of a 4-bit layer
+/// (peft/tuners/lora/bnb.py, Linear4bit.forward) the base result is copied first and the adapter's result cast instead,
+/// or left as autocast makes it.
+inline Value adapted(Context& c, const Linear& l, Value arg) {
+  using namespace eager;
+  const Adapter a = c.adapters->list[static_cast<std::size_t>(l.adapter)];
+  const Value given = std::move(arg);
+  Value result;
+  {
+    InScope in(c.b, a.base);
+    result = base_layer(c, l, given);
+  }
+  const DType t = result.dtype();
+  if (l.stored) result = clone(std::move(result));
+  const auto times = [&](ScopeId scope, TensorId weight, Value of) {
+    InScope in(c.b, scope);
+    return linear(std::move(of), Value(c.b, weight), Value());
+  };
+  const bool casts = !l.stored || !c.b.autocast.enabled;
+  Value x = casts ? to(given, c.b.graph.tensor(a.a).dtype) : given;
+  Value low = times(a.a_scope, a.a, c.plan.lora.dropout ? dropout(c, x) : x);
+  Value high = times(a.b_scope, a.b, std::move(low));
+  Value change = mul_scalar(std::move(high));
+  if (l.stored) {
+    if (casts) change = to(std::move(change), t);
+    return add(std::move(result), change);
+  }
+  result = add(std::move(result), std::move(change));
+  return to(std::move(result), t);
 }
 
 inline Value forward(Context& c, const Linear& l, Value arg) {
   InScope in(c.b, l.scope);
-  if (l.stored) {
-    Shape out = arg.shape();
-    const Value w(c.b, l.weight);
-    out[out.rank() - 1] = w.size(0);
-    Value y = eager::view(quantized_linear(c, std::move(arg), w, l.quantized), out);
-    return l.bias == none ? y : eager::add(std::move(y), Value(c.b, l.bias));
-  }
-  return linear(std::move(arg), Value(c.b, l.weight), l.bias == none ? Value() : Value(c.b, l.bias));
+  return l.adapter == none ? base_layer(c, l, std::move(arg)) : adapted(c, l, std::move(arg));
 }
 
 }  // namespace vlmest

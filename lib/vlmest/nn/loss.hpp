@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/linear.hpp>
+#include <vlmest/nn/fused_loss.hpp>
 #include <vlmest/nn/sequence.hpp>
 
 namespace vlmest {
@@ -40,21 +40,40 @@ inline Value cross_entropy(Value logits, Value target) {
   return loss;
 }
 
-/// transformers loss/loss_utils.py, ForCausalLMLoss: fp32 logits[B, S, V] against the next token's id.
+/// The next token's id at every position, int64[B S] (transformers loss/loss_utils.py, ForCausalLMLoss).
+inline Value next_tokens(const Value& labels) {
+  using namespace eager;
+  const Value padded = pad_last(labels, 0, 1);
+  return contiguous(slice(padded, 1, 1, labels.size(1) + 1));
+}
+
+/// How this run computes its loss: the fused profile fuses it, unless it is to be chunked.
+constexpr Loss loss_kind(const Plan& p) {
+  return p.profile == Profile::fused && p.loss == Loss::unfused ? Loss::fused : p.loss;
+}
+
+/// transformers loss/loss_utils.py, ForCausalLMLoss: fp32 logits[B, S, V] against the next token's id. One kernel in
+/// its place takes the logits in their own type.
 inline Value causal_lm_loss(Context& c, const Value& logits, const Value& labels) {
   using namespace eager;
-  (void)c;
-  Value x = to(logits, DType::fp32);
-  const Value padded = pad_last(labels, 0, 1);
-  Value shifted = contiguous(slice(padded, 1, 1, labels.size(1) + 1));
+  const bool fused = loss_kind(c.plan) == Loss::fused;
+  Value x = fused ? logits : to(logits, DType::fp32);
+  Value shifted = next_tokens(labels);
   x = view(std::move(x), {-1, logits.size(2)});
   shifted = view(std::move(shifted), {-1});
-  return cross_entropy(x, shifted);
+  return fused ? fused_cross_entropy(c, std::move(x), shifted) : cross_entropy(x, shifted);
 }
 
 /// What a model returns: the logits of the positions that are asked for, or, with labels, the loss over all of them.
 inline Value head_output(Context& c, const Linear& head, const Value& hidden) {
+  using namespace eager;
   if (!c.labels) return forward(c, head, kept_positions(hidden, c.plan.logits));
+  if (loss_kind(c.plan) == Loss::chunked) {
+    Value shifted = next_tokens(*c.labels);
+    const Value x = view(hidden, {-1, hidden.size(2)});
+    shifted = view(std::move(shifted), {-1});
+    return chunked_cross_entropy(c, x, head, shifted);
+  }
   Value logits = forward(c, head, kept_positions(hidden, Logits::all));
   return causal_lm_loss(c, logits, *c.labels);
 }

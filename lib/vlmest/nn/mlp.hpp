@@ -59,14 +59,6 @@ inline GatedMlp make_gated_mlp(Context& c, const char* name, std::int64_t width,
   return r;
 }
 
-/// act(gate) * up in one kernel, for the fused profile.
-inline Value fused_gate(Context& c, Value gate, Value up) {
-  const DType t = gate.dtype();
-  const Bytes n = eager::data_bytes(gate);
-  const TensorId out = c.b.result(t, gate.shape(), "act_mul");
-  return eager::emit1(c.b, "act_mul", MemoryOp{.read = n * 2, .written = n, .dtype = t}, out, {}, gate, up);
-}
-
 /// modeling_llama.py, LlamaMLP.forward, one expression.
 inline Value forward(Context& c, const GatedMlp& m, Value arg) {
   Value x = std::move(arg);
@@ -77,7 +69,8 @@ inline Value forward(Context& c, const GatedMlp& m, Value arg) {
     gate = activate(c, m.activation, std::move(gate));
   }
   Value up = forward(c, m.up, x);
-  Value inner = c.fused() ? fused_gate(c, std::move(gate), std::move(up)) : eager::mul(std::move(gate), std::move(up));
+  Value inner =
+      c.fused() ? eager::fused_gate(std::move(gate), std::move(up)) : eager::mul(std::move(gate), std::move(up));
   return forward(c, m.down, std::move(inner));
 }
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include <vlmest/graph/eager/routing.hpp>
+#include <vlmest/graph/eager/fused_moe.hpp>
 #include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/mlp.hpp>
 
@@ -62,7 +62,7 @@ inline Routing route(Context& c, const Moe& m, const Value& x) {
   using namespace eager;
   InScope in(c.b, m.router_scope);
   Routing r;
-  r.logits = mm(x, transpose(Value(c.b, m.router), 0, 1));
+  r.logits = linear(x, Value(c.b, m.router), {});
   Value probabilities = softmax(r.logits, DType::fp32);
   Ranked top = topk(probabilities, m.config->top_k);
   Value total = sum(top.values, -1, true);
@@ -77,7 +77,6 @@ inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
   const std::int64_t inner = m.config->inner;
   std::vector<Value> halves = eager::split(gate_up, std::array{inner, inner}, -1);
   Value gate = std::move(halves[0]), up = std::move(halves[1]);
-  if (c.fused()) return fused_gate(c, std::move(gate), std::move(up));
   Value activated;
   {
     InScope a(c.b, m.activation_scope);
@@ -119,29 +118,14 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r)
   return sum(view(weighted, {tokens, g.top_k, g.hidden}), 1, false);
 }
 
-/// The same with one kernel each for routing, gathering and the weighted sum, for the fused profile.
+/// The same with one kernel each for routing, gathering, the gate and the weighted sum, for the fused profile.
 inline Value fused_moe(Context& c, const Moe& m, const Value& x) {
   using namespace eager;
   const MoeConfig& g = *m.config;
   const GroupedDevice device{c.plan.compute_capability, c.plan.multiprocessors};
-  const std::int64_t tokens = x.size(0), rows = checked_mul(tokens, g.top_k), active = active_experts(g, tokens);
-  Value logits = mm(x, transpose(Value(c.b, m.router), 0, 1));
-  const DType t = x.dtype();
-  const Bytes chosen = size_of(Elements(rows), DType::int32), shares = size_of(Elements(rows), DType::fp32);
-  const std::array<TensorId, 3> routed{c.b.result(DType::fp32, {tokens, g.top_k}, "shares"),
-                                       c.b.result(DType::int32, {rows}, "order"),
-                                       c.b.result(DType::int32, {g.experts}, "offsets")};
-  const std::array<TensorId, 1> from{logits.id()};
-  c.b.emit("route", MemoryOp{.read = data_bytes(logits), .written = chosen + shares, .dtype = t}, from, routed);
-  Value share(c.b, routed[0]), order(c.b, routed[1]), offsets(c.b, routed[2]);
-  logits.reset();
-  Value y = gather_rows("gather", x, order, Shape{rows, g.hidden});
-  y = grouped_mm(std::move(y), transpose(Value(c.b, m.gate_up), 1, 2), offsets, active, device);
-  y = apply_gate(c, m, y);
-  y = grouped_mm(std::move(y), transpose(Value(c.b, m.down), 1, 2), offsets, active, device);
-  const TensorId out = c.b.result(t, {tokens, g.hidden}, "combine");
-  const MemoryOp combine{.read = data_bytes(y) + chosen + shares, .written = data_bytes(x), .dtype = t};
-  return emit1(c.b, "combine", combine, out, {}, y, share, order);
+  Value logits = linear(x, Value(c.b, m.router), {});
+  const FusedRoute routed = fused_route(std::move(logits), g.top_k);
+  return fused_experts(x, Value(c.b, m.gate_up), Value(c.b, m.down), routed, active_experts(g, x.size(0)), device);
 }
 
 /// Qwen3VLMoeTextSparseMoeBlock.forward: x[batch, tokens, hidden].

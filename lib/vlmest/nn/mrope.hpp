@@ -130,6 +130,7 @@ CosSin mrope(Context& c, const Rope& r, const Value& positions, Deal&& deal) {
   Value inv = unsqueeze(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 0), 3);
   inv = expand(std::move(inv), {3, positions.size(1), -1, 1});
   Value at = to(unsqueeze(positions, 2), DType::fp32);
+  const Autocast off(c.b, std::nullopt);
   Value freqs = transpose(matmul(inv, at), 2, 3);
   Value cosine = mul_scalar(eager::cos(freqs));
   Value sine = mul_scalar(eager::sin(freqs));

@@ -37,26 +37,13 @@ inline RmsNorm make_rms_norm(Context& c, const char* name, std::int64_t width,
   return {.kind = kind, .scope = m.scope, .weight = parameter(c, "weight", {width})};
 }
 
-/// One kernel over x, for the fused profile.
-inline Value fused_rms_norm(Context& c, Value x, Value weight) {
-  const std::int64_t width = x.size(-1);
-  const DType t = x.dtype();
-  const Norm op{.kind = Norm::Kind::rms_norm,
-                .rows = numel(x.shape()).value() / width,
-                .width = width,
-                .dtype = t,
-                .parameters = weight ? 1 : 0};
-  const TensorId out = c.b.result(t, x.shape(), "rms_norm");
-  return eager::emit1(c.b, "rms_norm", op, out, {}, x, weight);
-}
-
 /// modeling_llama.py, LlamaRMSNorm.forward: the argument is rebound to its fp32 copy while the caller still holds the
 /// original; pow and mean are temporaries.
 inline Value forward(Context& c, const RmsNorm& n, Value arg) {
   using namespace eager;
   InScope in(c.b, n.scope);
   Value weight(c.b, n.weight);
-  if (c.fused()) return fused_rms_norm(c, std::move(arg), std::move(weight));
+  if (c.fused()) return fused_norm(Norm::Kind::rms_norm, std::move(arg), std::move(weight), c.plan.multiprocessors);
   const DType t = arg.dtype();
   Value x = to(arg, DType::fp32);
   if (n.kind == RmsNorm::Kind::gemma) {

@@ -2,19 +2,27 @@
 #pragma once
 
 #include <vlmest/nn/context.hpp>
+#include <vlmest/nn/linear_function.hpp>
 
 namespace vlmest {
 
 /// A linear weight stored in fewer bits than the activations, as the libraries behind transformers keep it.
 /// - nf4: bitsandbytes, blocks of 64 with an fp32 scale each and a table of 16 values
-///   (bitsandbytes/functional.py, quantize_4bit).
+///   (bitsandbytes/functional.py, quantize_4bit). Below adapters it is doubly quantised (Dettmers et al.,
+///   arXiv:2305.14314, section 3): the scales, less their mean, in 8 bits, in blocks of 256 with an fp32 scale each and
+///   a table of 256 values.
 /// - int4: groups of 128 inputs with a 16-bit scale and a 4-bit zero point (AWQ and GPTQ checkpoints).
 /// - int8: LLM.int8(), one fp32 scale for each output (bitsandbytes/autograd/_functions.py, MatMul8bitLt).
 /// - fp8: blocks of 128 x 128 with an fp32 scale (transformers integrations/finegrained_fp8.py).
 struct QuantizedWeight {
   TensorId scales = none;
   TensorId extra = none;  ///< nf4: the table; int4: zero points
+  TensorId mean = none;   ///< of doubly quantised scales
+  TensorId nested_scales = none, nested_table = none;
 };
+
+/// Whether nf4 scales are quantised too: bnb_4bit_use_double_quant, as QLoRA sets it.
+inline bool quantizes_twice(const Plan& p) { return p.weights == DType::nf4 && p.lora.rank > 0; }
 
 /// Whether a linear of the current scope is stored in the plan's weight type: the language model's, but not its head.
 inline bool quantizes(const Context& c, const char* name) {
@@ -29,6 +37,14 @@ inline QuantizedWeight make_quantized(Context& c, DType storage, std::int64_t in
   const std::int64_t n = checked_mul(in, out);
   switch (storage) {
     case DType::nf4:
+      if (quantizes_twice(c.plan)) {
+        q.extra = buffer(c, "quant_map", {16}, DType::fp32);
+        q.mean = buffer(c, "nested_offset", Shape{}, DType::fp32);
+        q.scales = buffer(c, "absmax", {blocks(n, 64)}, DType::uint8);
+        q.nested_scales = buffer(c, "nested_absmax", {blocks(blocks(n, 64), 256)}, DType::fp32);
+        q.nested_table = buffer(c, "nested_quant_map", {256}, DType::fp32);
+        break;
+      }
       q.scales = buffer(c, "absmax", {blocks(n, 64)}, DType::fp32);
       q.extra = buffer(c, "quant_map", {16}, DType::fp32);
       break;
@@ -43,16 +59,75 @@ inline QuantizedWeight make_quantized(Context& c, DType storage, std::int64_t in
   return q;
 }
 
-/// x[..., in] times a stored weight: 4-bit weights are dequantised to a temporary of the activations' type (a single
-/// row multiplies them directly), 8-bit ones multiply quantised rows of x, other types are cast.
-inline Value quantized_linear(Context& c, Value x, const Value& weight, const QuantizedWeight& q) {
+/// What a 4-bit weight needs to be computed with.
+struct FourBit {
+  Value weight, scales, mean, nested_scales, nested_table;
+};
+inline FourBit four_bit(Context& c, const Value& weight, const QuantizedWeight& q) {
+  const auto value = [&](TensorId t) { return t == none ? Value() : Value(c.b, t); };
+  return {weight, value(q.scales), value(q.mean), value(q.nested_scales), value(q.nested_table)};
+}
+
+/// fp32 scales: doubly quantised ones become a temporary (bitsandbytes/functional.py, dequantize_4bit).
+inline Value plain_scales(const FourBit& w) {
+  using namespace eager;
+  if (!w.nested_scales) return w.scales;
+  Builder& b = w.weight.builder();
+  const TensorId r = b.result(DType::fp32, w.scales.shape(), "scales");
+  const Bytes wide = size_of(numel(w.scales.shape()), DType::fp32);
+  const MemoryOp op{.read = data_bytes(w.scales) + data_bytes(w.nested_scales), .written = wide, .dtype = DType::fp32};
+  Value in = w.scales, blocks = w.nested_scales, table = w.nested_table;
+  Value scales = emit1(b, "dequantize_blockwise", op, r, {}, in, table, blocks);
+  return add_(std::move(scales), w.mean);
+}
+
+/// The weight as a temporary of type t.
+inline Value dequantized(const FourBit& w, DType t) {
+  using namespace eager;
+  Builder& b = w.weight.builder();
+  Value scales = plain_scales(w);
+  const Shape shape = w.weight.shape();
+  const TensorId r = b.result(t, shape, "dequantized weight");
+  const MemoryOp op{.read = data_bytes(w.weight) + data_bytes(scales), .written = size_of(numel(shape), t), .dtype = t};
+  Value in = w.weight;
+  return emit1(b, "dequantize", op, r, {}, in, scales);
+}
+
+/// bitsandbytes/autograd/_functions.py, MatMul4Bit: the weight is dequantised for the product and again for the
+/// gradient of x; nothing but the stored weight is kept for that. (0.50 multiplies few rows without a temporary.)
+inline Value matmul_4bit(Value arg, FourBit w, Value bias) {
+  using namespace eager;
+  const Value x = std::move(arg);
+  Builder& b = x.builder();
+  const GradEdge e = edge(x);
+  const DType t = x.dtype();
+  Value y;
+  {
+    NoGrad off(b);
+    y = linear(x, dequantized(w, t), std::move(bias), true);
+  }
+  differentiable(y, "MatMul4Bit", {e},
+                 [w = std::move(w), t](Gradients& g) { g.out[0] = stack_matmul(g.in[0], dequantized(w, t), true); });
+  return y;
+}
+
+/// x[..., in] times a stored weight, plus a bias where there is one: 4-bit weights are dequantised to a temporary of
+/// the activations' type (a single row that needs no gradient multiplies them directly), 8-bit ones multiply quantised
+/// rows of x, other types are cast. What is not stored so (embeddings, norms, the head) has the plan's type; peft's
+/// prepare_model_for_kbit_training casts it to fp32: that is Plan::amp, or fp32 without autocast.
+inline Value quantized_linear(Context& c, Value x, const Value& weight, const QuantizedWeight& q, Value bias) {
   using namespace eager;
   const DType t = x.dtype(), storage = weight.dtype();
   const std::int64_t out = weight.size(0), in = weight.size(1), rows = numel(x.shape()).value() / in;
-  const Bytes weight_bytes = data_bytes(weight) + (q.scales == none ? Bytes{} : data_bytes(c.b.graph.tensor(q.scales)));
-  Value flat = reshape(std::move(x), {rows, in});
-  Value scales = q.scales == none ? Value() : Value(c.b, q.scales);
+  Shape shape = x.shape();
+  shape[shape.rank() - 1] = out;
+  const auto finish = [&](Value y) {
+    y = view(std::move(y), shape);
+    return bias ? add(std::move(y), std::move(bias)) : y;
+  };
   if (storage == DType::int8 || storage == DType::fp8) {
+    Value flat = reshape(std::move(x), {rows, in});
+    Value scales(c.b, q.scales);
     const Shape groups = storage == DType::int8 ? Shape{rows} : Shape{rows, (in + 127) / 128};
     const std::array<TensorId, 1> from{flat.id()};
     const std::array<TensorId, 2> made{c.b.result(storage, {rows, in}, "quantized"),
@@ -64,27 +139,30 @@ inline Value quantized_linear(Context& c, Value x, const Value& weight, const Qu
     Value w = transpose(weight, 0, 1);
     if (storage == DType::fp8) {
       const TensorId r = c.b.result(t, {rows, out}, "scaled_mm");
-      return emit1(c.b, "_scaled_mm", op, r, {}, a, w, row_scales, scales);
+      return finish(emit1(c.b, "_scaled_mm", op, r, {}, a, w, row_scales, scales));
     }
     const TensorId wide = c.b.result(DType::int32, {rows, out}, "int8 products");
     Value products = emit1(c.b, "int8_linear_matmul", op, wide, {}, a, w);
     const TensorId r = c.b.result(t, {rows, out}, "int8_mm_dequant");
     const Bytes n = size_of(Elements(checked_mul(rows, out)), t);
-    return emit1(c.b, "int8_mm_dequant", MemoryOp{.read = data_bytes(products), .written = n, .dtype = t}, r, {},
-                 products, row_scales, scales);
+    return finish(emit1(c.b, "int8_mm_dequant", MemoryOp{.read = data_bytes(products), .written = n, .dtype = t}, r, {},
+                        products, row_scales, scales));
   }
-  if (rows == 1 && (storage == DType::nf4 || storage == DType::int4)) {
+  FourBit w = four_bit(c, weight, q);
+  if (rows == 1 && !needs_grad(x) && (storage == DType::nf4 || storage == DType::int4)) {
+    Value scales = plain_scales(w);
     const TensorId r = c.b.result(t, {rows, out}, "gemv_4bit");
-    const MemoryOp op{.read = weight_bytes + data_bytes(flat), .written = size_of(Elements(out), t), .dtype = t};
-    return emit1(c.b, "gemv_4bit", op, r, {}, flat, scales);
+    Value flat = reshape(std::move(x), {rows, in});
+    const MemoryOp op{.read = data_bytes(weight) + data_bytes(scales) + data_bytes(flat),
+                      .written = size_of(Elements(out), t),
+                      .dtype = t};
+    return finish(emit1(c.b, "gemv_4bit", op, r, {}, flat, scales));
   }
-  const TensorId r = c.b.result(t, {out, in}, "dequantized weight");
-  const std::array<TensorId, 2> from{weight.id(), q.scales};
-  const std::array<TensorId, 1> made{r};
-  c.b.emit("dequantize",
-           MemoryOp{.read = weight_bytes, .written = size_of(Elements(checked_mul(out, in)), t), .dtype = t}, from,
-           made);
-  return mm(flat, transpose(Value(c.b, r), 0, 1));
+  // Under autocast the module itself computes in the lower type and casts back (bitsandbytes/nn/modules.py,
+  // Linear4bit.forward).
+  if (c.b.autocast.enabled) x = to(std::move(x), c.b.autocast.lower);
+  Value y = matmul_4bit(std::move(x), std::move(w), std::move(bias));
+  return to(std::move(y), t);
 }
 
 }  // namespace vlmest

@@ -42,6 +42,7 @@ CosSin forward(Context& c, const Rope& r, const Value& positions, Spread&& sprea
   const std::int64_t batch = positions.size(0);
   Value inv = expand(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 2), {batch, -1, 1});
   Value pos = to(unsqueeze(positions, 1), DType::fp32);
+  const Autocast off(c.b, std::nullopt);
   Value freqs = transpose(matmul(inv, pos), 1, 2);
   Value angles = spread(freqs);
   Value cosine = mul_scalar(eager::cos(angles));
@@ -84,18 +85,10 @@ inline Value rotate(Value arg, const Value& cos, const Value& sin) {
   return add(std::move(a), std::move(b));
 }
 
-/// One kernel over q and k in place, for the fused profile.
-inline void fused_rotate(Context& c, const Value& q, const Value& k, const CosSin& e) {
-  const Bytes n = eager::data_bytes(q) + eager::data_bytes(k);
-  const std::array<TensorId, 4> ids{q.id(), k.id(), e.cos.id(), e.sin.id()};
-  const std::array<TensorId, 2> outs{q.id(), k.id()};
-  c.b.emit("rope", MemoryOp{.read = n + eager::data_bytes(e.cos) * 2, .written = n, .dtype = q.dtype()}, ids, outs);
-}
-
 /// modeling_llama.py, apply_rotary_pos_emb: rebinds q and k [B, H, S, D]; `heads_dim` is where cos and sin lack the
 /// dimension of the heads.
 inline void apply_rope(Context& c, Value& q, Value& k, const CosSin& e, int heads_dim = 1) {
-  if (c.fused()) return fused_rotate(c, q, k, e);
+  if (c.fused()) return eager::fused_rotate(q, k, e.cos, e.sin);
   Value cos = eager::unsqueeze(e.cos, heads_dim), sin = eager::unsqueeze(e.sin, heads_dim);
   Value rotated_q = rotate(q, cos, sin);
   Value rotated_k = rotate(k, cos, sin);

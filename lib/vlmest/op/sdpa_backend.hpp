@@ -66,6 +66,12 @@ constexpr Bytes cudnn_workspace(const Attention& o, int multiprocessors) {
       checked_add(128 + 2 * aligned(checked_mul(rows, 4)), aligned(checked_mul(rows, checked_mul(o.v_dim, 4)))));
 }
 
+/// Channels of a head inside FlashAttention's kernels (flash_api.cpp, head_size_rounded).
+constexpr std::int64_t flash_head_size(std::int64_t d) {
+  const std::int64_t step = d <= 128 ? 32 : 64;
+  return (d + step - 1) / step * step;
+}
+
 /// Rows of a flash split over the keys (flash_api.cpp, num_splits_heuristic on twice the multiprocessors).
 constexpr std::int64_t flash_splits(const Attention& o, int multiprocessors) {
   const std::int64_t d = (o.head_dim + 7) / 8 * 8;

@@ -41,8 +41,8 @@ struct Trainable {
 };
 
 /// Which activations a training forward keeps. full: the input of every layer, as gradient_checkpointing_enable() does
-/// (torch.utils.checkpoint without reentrance around each GradientCheckpointingLayer, the vision tower's too); selective:
-/// of every layer also what its matrix products and attention kernels gave, the rest is computed again
+/// (torch.utils.checkpoint without reentrance around each GradientCheckpointingLayer, the vision tower's too);
+/// selective: of every layer also what its matrix products and attention kernels gave, the rest is computed again
 /// (torch.utils.checkpoint.create_selective_checkpoint_contexts).
 enum class Checkpointing : std::uint8_t { none, full, selective };
 
@@ -55,7 +55,9 @@ struct Lora {
 };
 
 /// How the loss is computed from the last hidden states: logits, their fp32 copy and cross entropy one after the other;
-/// one kernel that writes the gradient over the logits; or that over slices of the tokens.
+/// one kernel that writes the gradient over the logits; or that over slices of the tokens, which gives the gradients of
+/// head and hidden states in the forward (Liger Kernel, arXiv:2410.10989, section 3.2). The fused profile takes the
+/// second where the first is asked for.
 enum class Loss : std::uint8_t { unfused, fused, chunked };
 
 /// Every choice that is not the model's: how it is run.
@@ -78,6 +80,9 @@ struct Plan {
   Lora lora;
   Loss loss = Loss::unfused;
   Trainable trainable;
+  /// The embeddings' results collect gradients (enable_input_require_grads()), so that gradients flow through frozen
+  /// layers down to them; not given: with checkpointing and frozen weights, as fine-tuning scripts do.
+  std::optional<bool> input_gradients;
   std::int64_t gradient_accumulation = 1;
   bool amp = false;
   bool dropout = false;         ///< modules in training mode (model.train()): dropout draws its masks

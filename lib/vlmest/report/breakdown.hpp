@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstring>
 #include <vector>
 
 #include <vlmest/analysis/fft_buffers.hpp>
 #include <vlmest/analysis/timeline.hpp>
 #include <vlmest/analysis/work.hpp>
+#include <vlmest/nn/lora.hpp>
 
 namespace vlmest {
 
@@ -19,7 +21,9 @@ struct LayerRow {
   Bytes activations{};  ///< most requested bytes of its own storages alive at one time in the prefill
   Bytes attention{};    ///< written-out attention scores and weights among them
   Bytes fft{};          ///< spectra, fp32 copies and work areas of a spectral block
+  Bytes saved{};        ///< activations of its own that are alive when the training forward has ended
   Work prefill;
+  Work forward, backward;  ///< in training; what is computed again counts in the backward
 };
 
 /// For every scope the scope whose row it counts in: the outermost numbered layer at or above it, or else the module
@@ -44,54 +48,117 @@ struct CacheBytes {
   Bytes bytes{};
 };
 
-/// Rows in the order of the model's scopes, from the prefill phase.
+/// The rows of a graph in the order of its scopes, and for every scope its row.
+struct LayerRows {
+  std::vector<LayerRow> rows;
+  std::vector<std::size_t> row_of;
+
+  explicit LayerRows(const Graph& g) : row_of(g.scopes.size()) {
+    const std::vector<ScopeId> scope_of = row_scopes(g);
+    std::vector<std::int32_t> index(g.scopes.size(), none);
+    for (std::size_t s = 0; s < g.scopes.size(); ++s) {
+      const ScopeId r = scope_of[s];
+      auto& at = index[static_cast<std::size_t>(r)];
+      if (at == none) {
+        at = static_cast<std::int32_t>(rows.size());
+        rows.push_back({.scope = r, .part = g.scopes[static_cast<std::size_t>(r)].part});
+      }
+      row_of[s] = static_cast<std::size_t>(at);
+    }
+  }
+  LayerRow& operator[](ScopeId s) { return rows[row_of[static_cast<std::size_t>(s)]]; }
+
+  /// What does not depend on the phase: parameters of the model itself, and buffers of spectral blocks.
+  void add_static(const Graph& g, const Timeline& timeline) {
+    for (const auto& s : timeline.storages()) {
+      if (s.role != Role::weight || is_adapter(g, g.tensor(s.tensor))) continue;
+      LayerRow& row = (*this)[s.scope];
+      row.params += g.tensor(s.tensor).storage;
+      row.weights += s.bytes;
+    }
+    for (const auto& [scope, bytes] : fft_buffers(g)) (*this)[scope].fft = std::max((*this)[scope].fft, bytes);
+  }
+};
+
+/// Rows of inference, from the prefill phase.
 inline std::vector<LayerRow> breakdown(const Graph& g, const Timeline& timeline, std::span<const CacheBytes> cache,
                                        std::span<const Work> of_ops) {
-  const std::vector<ScopeId> row_of = row_scopes(g);
-  std::vector<std::int32_t> index(g.scopes.size(), none);
-  std::vector<LayerRow> rows;
-  for (std::size_t s = 0; s < g.scopes.size(); ++s) {
-    const ScopeId r = row_of[s];
-    auto& at = index[static_cast<std::size_t>(r)];
-    if (at == none) {
-      at = static_cast<std::int32_t>(rows.size());
-      rows.push_back({.scope = r, .part = g.scopes[static_cast<std::size_t>(r)].part});
-    }
-    index[s] = at;
-  }
-  auto row = [&](ScopeId s) -> LayerRow& { return rows[static_cast<std::size_t>(index[static_cast<std::size_t>(s)])]; };
+  LayerRows r(g);
+  r.add_static(g, timeline);
   const Phase& prefill = g.phases.front();
   const auto storages = timeline.storages();
-  for (const auto& s : storages) {
-    if (s.role != Role::weight) continue;
-    row(s.scope).params += g.tensor(s.tensor).storage;
-    row(s.scope).weights += s.bytes;
-  }
   // Alive per row: births and deaths in node order.
-  const auto at_row = [&](ScopeId s) { return static_cast<std::size_t>(index[static_cast<std::size_t>(s)]); };
-  std::vector<Bytes> live(rows.size());
+  std::vector<Bytes> live(r.rows.size());
+  const auto live_in = [&](ScopeId s) -> Bytes& { return live[r.row_of[static_cast<std::size_t>(s)]]; };
   std::size_t next = 0;
   while (next < storages.size() && storages[next].born < prefill.first) ++next;
   for (NodeId n = prefill.first; n < prefill.last; ++n) {
     for (const auto d : timeline.frees(n))
       if (const Storage& s = timeline.storage(d); s.role == Role::activation && s.born >= prefill.first)
-        live[at_row(s.scope)] -= s.bytes;
+        live_in(s.scope) -= s.bytes;
     const Node& node = g.node(n);
     for (; next < storages.size() && storages[next].born <= n; ++next)
-      if (const Storage& s = storages[next]; s.role == Role::activation) live[at_row(s.scope)] += s.bytes;
-    LayerRow& r = rows[at_row(node.scope)];
-    Bytes now = live[at_row(node.scope)];
+      if (const Storage& s = storages[next]; s.role == Role::activation) live_in(s.scope) += s.bytes;
+    LayerRow& row = r[node.scope];
+    Bytes now = live_in(node.scope);
     for (Bytes b : g.scratch_of(node)) now += b;
-    r.activations = std::max(r.activations, now);
-    r.prefill += of_ops[static_cast<std::size_t>(node.op)];
+    row.activations = std::max(row.activations, now);
+    row.prefill += of_ops[static_cast<std::size_t>(node.op)];
     if (const auto* scores = std::get_if<Softmax>(&g.op(node))) {
       const Elements size{checked_mul(scores->rows, scores->width)};
-      r.attention = std::max(r.attention, size_of(size, scores->in) + size_of(size, scores->out));
+      row.attention = std::max(row.attention, size_of(size, scores->in) + size_of(size, scores->out));
     }
   }
-  for (const auto& [scope, bytes] : fft_buffers(g)) row(scope).fft = std::max(row(scope).fft, bytes);
-  for (const auto& [scope, bytes] : cache) row(scope).kv += bytes;
-  return rows;
+  for (const auto& [scope, bytes] : cache) r[scope].kv += bytes;
+  return std::move(r.rows);
+}
+
+/// An activation that the forward leaves behind: what the backward needs, and the loss.
+inline bool left_by(const Storage& s, const Phase& forward) {
+  return s.role == Role::activation && s.born < forward.last && s.born >= forward.first &&
+         (s.dies == none || s.dies > forward.last);
+}
+
+/// Rows of a training step with these forward and backward phases.
+inline std::vector<LayerRow> training_breakdown(const Graph& g, const Timeline& timeline, const Phase& forward,
+                                                const Phase& backward, std::span<const Work> of_ops) {
+  LayerRows r(g);
+  r.add_static(g, timeline);
+  for (const auto& s : timeline.storages())
+    if (left_by(s, forward)) r[s.scope].saved += s.bytes;
+  for (NodeId n = forward.first; n < forward.last; ++n)
+    r[g.node(n).scope].forward += of_ops[static_cast<std::size_t>(g.node(n).op)];
+  for (NodeId n = backward.first; n < backward.last; ++n)
+    r[g.node(n).scope].backward += of_ops[static_cast<std::size_t>(g.node(n).op)];
+  return std::move(r.rows);
+}
+
+/// Whether two scopes, each of a graph of its own, are the same module.
+inline bool same_module(const Graph& a, ScopeId s, const Graph& b, ScopeId t) {
+  for (; s > 0 && t > 0;
+       s = a.scopes[static_cast<std::size_t>(s)].parent, t = b.scopes[static_cast<std::size_t>(t)].parent) {
+    const Scope &x = a.scopes[static_cast<std::size_t>(s)], &y = b.scopes[static_cast<std::size_t>(t)];
+    if (x.index != y.index || std::strcmp(x.name, y.name) != 0) return false;
+  }
+  return s <= 0 && t <= 0;
+}
+
+/// Puts what training says of each layer into the rows of inference; both are in the order of the model's modules. What
+/// training alone runs (a loss) counts in the model's own row.
+inline void add_training(std::vector<LayerRow>& rows, const Graph& inference, const std::vector<LayerRow>& training,
+                         const Graph& trained) {
+  std::size_t at = 0;
+  for (const LayerRow& t : training) {
+    std::size_t found = at;
+    while (found < rows.size() && !same_module(inference, rows[found].scope, trained, t.scope)) ++found;
+    if (found < rows.size())
+      at = found + 1;
+    else
+      found = 0;
+    rows[found].saved += t.saved;
+    rows[found].forward += t.forward;
+    rows[found].backward += t.backward;
+  }
 }
 
 }  // namespace vlmest

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include <vlmest/graph/graph.hpp>
+#include <vlmest/allocator/process.hpp>
 
 namespace vlmest {
 
@@ -26,16 +27,33 @@ struct DescribedTensor {
   Bytes bytes{};
 };
 
+/// Whose module a tensor is named after: its own, or that of the parameter whose gradient or state it is.
+inline ScopeId scope_of(const Graph& g, const LiveTensor& t) {
+  if (t.tensor == none) return t.node == none ? 0 : g.node(t.node).scope;
+  const Tensor& x = g.tensor(t.tensor);
+  return x.of == none ? x.scope : g.tensor(x.of).scope;
+}
+
+/// "weight", "gradient of weight", "exp_avg of weight", or the op that made it.
+inline std::string name_of(const Graph& g, const LiveTensor& t) {
+  if (t.tensor == none) return t.node == none ? t.label : std::string(g.node(t.node).name) + " " + t.label;
+  const Tensor& x = g.tensor(t.tensor);
+  if (x.of != none) return std::string(x.name) + " of " + g.tensor(x.of).name;
+  if (x.name[0] != '\0' || x.born < 0 || static_cast<std::size_t>(x.born) >= g.nodes.size()) return x.name;
+  return g.node(x.born).name;
+}
+
 inline DescribedTensor describe(const Graph& g, const LiveTensor& t) {
-  if (t.tensor != none) {
-    const Tensor& x = g.tensor(t.tensor);
-    return {x.name, path(g, x.scope), x.role, x.shape, std::string(name(x.dtype)), t.bytes};
+  DescribedTensor d{.name = name_of(g, t), .scope = path(g, scope_of(g, t)), .bytes = t.bytes};
+  if (t.tensor == none) {
+    d.shape = Shape{t.bytes.value()};
+    d.dtype = "uint8";
+    return d;
   }
-  DescribedTensor d{.name = t.label, .shape = Shape{t.bytes.value()}, .dtype = "uint8", .bytes = t.bytes};
-  if (t.node != none) {
-    d.name = std::string(g.node(t.node).name) + " " + t.label;
-    d.scope = path(g, g.node(t.node).scope);
-  }
+  const Tensor& x = g.tensor(t.tensor);
+  d.role = x.role;
+  d.shape = x.shape;
+  d.dtype = name(x.dtype);
   return d;
 }
 
@@ -50,6 +68,29 @@ inline std::vector<DescribedTensor> largest(const Graph& g, const std::vector<Li
       rest += all[i].bytes;
   }
   if (rest > Bytes{}) r.push_back({.name = "other", .shape = Shape{}, .dtype = "", .bytes = rest});
+  return r;
+}
+
+/// Whether a storage exists while node n runs. In the steady state of training, optimizer states always do: an earlier
+/// step made them.
+inline bool alive(const Storage& s, NodeId n) {
+  return s.role == Role::optimizer_state || (s.born <= n && (s.dies == none || s.dies > n));
+}
+
+/// Everything alive at a phase's peak, sorted by bytes; the bytes add up to the peak.
+inline std::vector<LiveTensor> live_tensors(const Timeline& timeline, const allocator::Process& process,
+                                            const allocator::PhaseMemory& m) {
+  std::vector<LiveTensor> r;
+  const auto storages = timeline.storages();
+  for (std::size_t i = 0; i < storages.size(); ++i)
+    if (alive(storages[i], m.node))
+      if (const Bytes bytes = process.occupied(i); bytes > Bytes{}) r.push_back({storages[i].tensor, "", none, bytes});
+  if (process.library_workspaces() > Bytes{})
+    r.push_back({none, "cuBLAS workspaces", none, process.library_workspaces()});
+  if (m.scratch > Bytes{}) r.push_back({none, "scratch", m.node, m.scratch});
+  std::sort(r.begin(), r.end(), [](const LiveTensor& a, const LiveTensor& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
+  });
   return r;
 }
 

@@ -1,113 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
-#include <vlmest/allocator/process.hpp>
-#include <vlmest/analysis/work.hpp>
+#include <vlmest/analysis/params.hpp>
+#include <vlmest/nn/inference.hpp>
+#include <vlmest/report/breakdown.hpp>
 #include <vlmest/report/live_tensor.hpp>
+#include <vlmest/report/replay.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 namespace vlmest {
 
 /// A training step in the steady state: the second one, when optimizer states exist.
 struct TrainingEstimate {
-  Elements trainable{};
-  Bytes weights{};            ///< parameters and buffers as the allocator holds them
-  Bytes gradients{};          ///< of all trained parameters
-  Bytes optimizer{};          ///< states
-  Bytes saved_activations{};  ///< activations alive when the forward has ended
-  Bytes forward_end{};        ///< allocated when the forward has ended
-  allocator::PhaseMemory forward, backward, step;
-  Work work;  ///< of the whole step
+  Elements trainable{};                            ///< parameters that require a gradient
+  Bytes weights{};                                 ///< parameters and buffers as the allocator holds them
+  Bytes gradients{};                               ///< of all parameters that receive one
+  Bytes optimizer{};                               ///< states
+  Bytes saved_activations{};                       ///< activations alive when the forward has ended
+  Bytes fft{};                                     ///< most that a spectral block holds at one time
+  Bytes forward_end{};                             ///< allocated when the forward has ended
+  allocator::PhaseMemory forward, backward, step;  ///< of the last micro-batch; `after` is what is left at their end
+  Work forward_work, backward_work, step_work;     ///< of one pass
+  std::int64_t micro_batches = 1;                  ///< how often forward and backward run
+  Work work;                                       ///< of the whole step, all micro-batches
   Seconds gpu{}, wall{};
   Bound bound = Bound::compute;
   Bytes peak{};
   Bytes reserved{};
   const char* peak_phase = "";
-  std::vector<LiveTensor> tensors;  ///< at the highest of the three peaks; they add up to `peak`
+  std::vector<LiveTensor> tensors;  ///< at the highest of the three peaks, by bytes; they add up to `peak`
   bool fits = false;
 };
 
+/// Parameters of a built graph that require a gradient.
+inline Elements trainable_parameters(const Graph& g, const Plan& plan) {
+  Elements n{};
+  for (const auto& t : g.loaded())
+    if (trains(plan, g, t)) n += t.storage;
+  return n;
+}
+
+/// The same of a plan for a model that is not built for training, with adapters where the plan has them.
+inline Elements trainable_parameters(Builder& b, const Vlm& vlm, const Plan& plan) {
+  b.clear();
+  Context c{b, plan};
+  Adapters adapters;
+  if (plan.lora.rank > 0) c.adapters = &adapters;
+  declare_parameters(c, vlm);
+  declare_adapters(c);
+  return trainable_parameters(b.graph, plan);
+}
+
+/// Parameters of the model itself, by component.
+inline Parameters parameters_without_adapters(const Graph& g) {
+  Parameters p = parameters(g);
+  for (const auto& t : g.loaded()) {
+    if (t.role != Role::weight || !is_adapter(g, t)) continue;
+    switch (g.scopes[static_cast<std::size_t>(t.scope)].part) {
+      case Part::vision: p.vision -= t.storage; break;
+      case Part::language: p.language -= t.storage; break;
+      default: p.projector -= t.storage; break;
+    }
+  }
+  return p;
+}
+
 namespace training_estimate {
 
-/// Everything alive at a node of the steady state, sorted by bytes: optimizer states from the first node on.
-inline std::vector<LiveTensor> live(const Timeline& timeline, const allocator::Process& process,
-                                    const allocator::PhaseMemory& m) {
-  std::vector<LiveTensor> r;
-  const auto storages = timeline.storages();
-  for (std::size_t i = 0; i < storages.size(); ++i) {
-    const Storage& s = storages[i];
-    const bool state = s.role == Role::optimizer_state;
-    if (!state && (s.born > m.node || (s.dies != none && s.dies <= m.node))) continue;
-    if (const Bytes bytes = process.occupied(i); bytes > Bytes{}) r.push_back({s.tensor, "", none, bytes});
+/// As for inference: where what is reserved exceeds the device's memory, the step is replayed within it.
+inline bool fits(TrainingEstimate& r, const Graph& g, const Timeline& timeline, const Device& device) {
+  if (r.peak > device.usable_bytes) return false;
+  if (r.reserved <= device.usable_bytes) return true;
+  allocator::AllocatorConfig config;
+  config.capacity = device.usable_bytes;
+  allocator::Process process(g, timeline, device.sm, config);
+  try {
+    r.reserved = replay_training(g, process).step.reserved;
+  } catch (const allocator::OutOfMemory&) {
+    return false;
   }
-  if (process.library_workspaces() > Bytes{})
-    r.push_back({none, "cuBLAS workspaces", none, process.library_workspaces()});
-  if (m.scratch > Bytes{}) r.push_back({none, "scratch", m.node, m.scratch});
-  std::sort(r.begin(), r.end(), [](const LiveTensor& a, const LiveTensor& b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
-  });
+  return true;
+}
+
+/// The work of several passes.
+inline Work times(const Work& w, std::int64_t n) {
+  Work r = w;
+  r.flops = w.flops * n;
+  r.flops_causal = w.flops_causal * n;
+  r.read = w.read * n;
+  r.written = w.written * n;
+  r.kernels = checked_mul(w.kernels, n);
+  const auto scale = static_cast<double>(n);
+  for (Seconds Work::*s : {&Work::time, &Work::compute_bound, &Work::memory_bound, &Work::launch_bound})
+    r.*s = w.*s * scale;
   return r;
 }
 
-}  // namespace training_estimate
-
-/// Builds the step into c.b.graph and replays it twice in a fresh process: the first step makes the optimizer states.
-inline TrainingEstimate estimate_training(Context& c, const Vlm& vlm, const Sequences& s, const Device& device,
-                                          Timeline& timeline) {
+/// The estimate of a built training graph; `rows` receives its layers.
+inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<const Work> of_ops, const Plan& plan,
+                           const Device& device, std::vector<LayerRow>& rows) {
   TrainingEstimate e;
-  build_training(c, vlm, s);
-  const Graph& g = c.b.graph;
-  timeline.assign(g);
   allocator::Process process(g, timeline, device.sm);
-  process.load();
+  const TrainingMemory memory = replay_training(g, process);
+  e.forward = memory.forward;
+  e.forward_end = memory.forward.after;
+  e.backward = memory.backward;
+  e.step = memory.step;
   e.weights = process.weights();
-  const Phase &forward = g.phases[0], &backward = g.phases[1], &step = g.phases[2];
-  const std::size_t begin = process.mark();
-  const auto run = [&](const Phase& p) {
-    allocator::PhaseMemory m = process.run(p);
-    m.after = process.settle(p);
-    process.keep();
-    return m;
-  };
-  for (const Phase& p : {forward, backward, step}) run(p);
-  process.rewind(begin);
-  e.forward = run(forward);
-  e.forward_end = e.forward.after;
-  for (const auto& t : timeline.storages()) {
-    if (t.role == Role::optimizer_state) e.optimizer += t.bytes;
-    if (t.role == Role::gradient) e.gradients += t.bytes;
-    if (t.role == Role::activation && t.born < forward.last && (t.dies == none || t.dies > forward.last))
-      e.saved_activations += t.bytes;
+  e.micro_batches = plan.gradient_accumulation;
+  const Phase *phases = g.phases.data() + (g.phases.size() - 3), &forward = phases[0], &step = phases[2];
+  rows = training_breakdown(g, timeline, forward, phases[1], of_ops);
+  for (const auto& row : rows) {
+    e.forward_work += row.forward;
+    e.backward_work += row.backward;
+    e.saved_activations += row.saved;
+    e.fft = std::max(e.fft, row.fft);
   }
-  e.backward = run(backward);
-  e.step = run(step);
-  const allocator::PhaseMemory* top = &e.forward;
-  e.peak_phase = "forward";
-  if (e.backward.peak > top->peak) {
-    top = &e.backward;
-    e.peak_phase = "backward";
+  e.step_work = work(g, step.first, step.last, of_ops);
+  for (const auto& s : timeline.storages()) {
+    if (s.role == Role::optimizer_state) e.optimizer += s.bytes;
+    if (s.role == Role::gradient) e.gradients += s.bytes;
   }
-  if (e.step.peak > top->peak) {
-    top = &e.step;
-    e.peak_phase = "step";
-  }
-  e.peak = top->peak;
-  e.reserved = e.step.reserved;
-  e.tensors = training_estimate::live(timeline, process, *top);
-  for (const auto& t : g.loaded())
-    if (t.role == Role::weight && trains(c.plan.trainable, g.scopes[static_cast<std::size_t>(t.scope)].part))
-      e.trainable += t.storage;
-  const std::vector<Work> of_ops = op_works(g, device);
-  e.work = work(g, forward.first, step.last, of_ops);
+  e.trainable = trainable_parameters(g, plan);
+  e.work = times(e.forward_work, e.micro_batches);
+  // The first micro-batch adds no gradients up.
+  e.work += work(g, g.phases[1].first, g.phases[1].last, of_ops);
+  e.work += times(e.backward_work, e.micro_batches - 1);
+  e.work += e.step_work;
   e.gpu = e.work.time;
   const Seconds host = device.launch * static_cast<double>(e.work.kernels);
   e.wall = std::max(e.gpu, host);
   e.bound = host > e.gpu ? Bound::launch : bound(e.work);
-  e.fits = e.peak <= device.usable_bytes;
+  const allocator::PhaseMemory& top = memory.highest();
+  e.peak_phase = &top == &memory.forward ? "forward" : &top == &memory.backward ? "backward" : "step";
+  e.peak = top.peak;
+  e.reserved = memory.step.reserved;
+  e.tensors = live_tensors(timeline, process, top);
+  e.fits = fits(e, g, timeline, device);
   return e;
+}
+
+}  // namespace training_estimate
+
+/// Builds the step into c.b.graph and estimates it.
+inline TrainingEstimate estimate_training(Context& c, const Vlm& vlm, const Sequences& s, const Device& device,
+                                          Timeline& timeline) {
+  build_training(c, vlm, s);
+  timeline.assign(c.b.graph);
+  std::vector<LayerRow> rows;
+  return training_estimate::of(c.b.graph, timeline, op_works(c.b.graph, device), c.plan, device, rows);
 }
 
 }  // namespace vlmest

@@ -74,10 +74,11 @@ constexpr DType parse_dtype(std::string_view s) {
   throw Error("dtype", "unknown type '" + std::string(s) + "'", "use one of bf16 fp16 fp32 fp8 int8 int4 nf4");
 }
 
+constexpr bool is_complex(DType t) { return t == DType::complex64 || t == DType::complex32 || t == DType::complex128; }
 /// True of types that carry a gradient.
 constexpr bool is_floating(DType t) {
   return t == DType::fp64 || t == DType::fp32 || t == DType::tf32 || t == DType::fp16 || t == DType::bf16 ||
-         t == DType::complex64 || t == DType::complex32 || t == DType::complex128;
+         is_complex(t);
 }
 constexpr bool is_half(DType t) { return t == DType::bf16 || t == DType::fp16; }
 

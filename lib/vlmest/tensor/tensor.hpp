@@ -40,6 +40,7 @@ struct Tensor {
   Elements storage{};  ///< elements of the allocation, where it owns one
   const char* name = "";
   TensorId alias_of = none;
+  TensorId of = none;  ///< of a gradient or an optimizer's tensor: the parameter it belongs to
   NodeId born = 0;
   NodeId dies = none;  ///< none: lives to the end
   ScopeId scope = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/block.hpp>
 #include <vlmest/nn/parameter_order.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/trainable.hpp>
@@ -17,18 +18,41 @@ constexpr Builder::Checkpoint checkpoint(Checkpointing c) {
   return Builder::Checkpoint::none;
 }
 
+inline bool wants_input_gradients(const Plan& plan) {
+  const Trainable& t = plan.trainable;
+  const bool frozen = plan.lora.rank > 0 || !t.vision || !t.projector || !t.language;
+  return plan.input_gradients.value_or(frozen && plan.checkpointing != Checkpointing::none);
+}
+
 /// Builds one optimizer step in the steady state into c.b.graph: parameters, inputs and labels, then the phases
 /// "forward", "backward" and "step", of a model in training mode. Optimizer states are tensors of their own role, born
 /// before the first phase.
+///
+/// With gradient accumulation forward and backward come twice: once without gradients, as the first micro-batch runs,
+/// and once with them, as all others do, which add theirs in place. Micro-batches are of one size and follow each other
+/// on the GPU: the inputs of the one before are gone when the next ones are copied there, as in a loop that rebinds its
+/// batch; each loss is divided by the number of micro-batches.
 template <class Family>
-void build_training(Context& asked, const Family& family, const Sequences& s) {
+void build_training(Context& asked, const Family& family, const Sequences& s,
+                    const std::vector<BlockConfig>& added = {}) {
   Plan plan = asked.plan;
+  if (plan.gradient_accumulation < 1)
+    throw Error("--gradient-accumulation", "a step of " + std::to_string(plan.gradient_accumulation) + " micro-batches",
+                "give at least 1");
   plan.dropout = true;  // model.train()
+  if (plan.amp) plan.dtype = DType::fp32;
   Context c{asked.b, plan, asked.blocks};
   Adapters adapters;
+  InputGradients input_gradients;
   if (plan.lora.rank > 0) c.adapters = &adapters;
+  if (wants_input_gradients(plan)) c.input_gradients = &input_gradients;
   check_stored_weights(plan);
   auto model = make_model(c, family);
+  Blocks blocks;
+  if (!added.empty()) {
+    blocks = make_blocks(c, added);
+    c.blocks = &blocks;
+  }
   declare_adapters(c);
   const auto parameters = static_cast<TensorId>(c.b.graph.tensors.size());
   for (TensorId t = 0; t < parameters; ++t)
@@ -39,19 +63,30 @@ void build_training(Context& asked, const Family& family, const Sequences& s) {
   Cache cache = make_cache(family.language);
   for (auto& l : cache.layers) l.off = true;
   c.b.checkpointing = checkpoint(plan.checkpointing);
-  c.b.enable_grad(true);
-  c.b.begin_phase("forward");
-  Value loss = prefill(c, model, inputs, s, cache);
-  c.b.end_phase();
-  c.b.begin_phase("backward");
-  {
-    Value seed = eager::fill(c.b, "ones_like", Shape{}, loss.dtype());
-    BackwardEngine engine;
-    engine.run(loss, seed);
+  Value loss;  // a variable of the loop: the last micro-batch's stays until the next one's takes its place
+  const std::int64_t micro_batches = std::min<std::int64_t>(plan.gradient_accumulation, 2);
+  for (std::int64_t i = 0; i < micro_batches; ++i) {
+    c.b.enable_grad(true);
+    c.b.begin_phase("forward");
+    {
+      std::optional<Autocast> amp;  // the loss is computed in it too, the backward is not
+      if (plan.amp) amp.emplace(c.b, DType::bf16);
+      loss = prefill(c, model, inputs, s, cache);
+    }
+    if (plan.gradient_accumulation > 1) loss = eager::div_scalar(std::move(loss));
+    c.b.end_phase();
+    c.b.begin_phase("backward", 1);
+    {
+      Value seed = eager::fill(c.b, "ones_like", Shape{}, loss.dtype());
+      BackwardEngine engine;
+      engine.run(loss, seed);
+    }
+    c.b.end_phase();
+    for (const Value& v : input_gradients.leaves) c.b.gradients.of(v.id()).reset();
+    input_gradients.leaves.clear();
+    c.b.enable_grad(false);
   }
   loss.reset();
-  c.b.end_phase();
-  c.b.enable_grad(false);
   c.b.begin_phase("step");
   std::vector<TrainedParameter> trained;
   for (TensorId t : parameter_order(c.b.graph, parameters))
@@ -61,7 +96,7 @@ void build_training(Context& asked, const Family& family, const Sequences& s) {
   c.b.end_phase();
 }
 inline void build_training(Context& c, const Vlm& vlm, const Sequences& s) {
-  std::visit([&](const auto& family) { build_training(c, family, s); }, vlm.family);
+  std::visit([&](const auto& family) { build_training(c, family, s, vlm.blocks); }, vlm.family);
 }
 
 }  // namespace vlmest

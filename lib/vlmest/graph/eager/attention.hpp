@@ -59,20 +59,12 @@ inline Value flash_backend(const Attention& asked, Value q, Value k, Value v, in
   Attention op = asked;
   const std::int64_t d = op.head_dim, padded = round_up(d, 8);
   if (padded != d) {
-    auto pad = [&](Value& x) {
-      Shape s = x.shape();
-      s[3] = padded;
-      const Bytes n = size_of(numel(s), op.dtype);
-      const TensorId r = b.result(op.dtype, s, "constant_pad_nd");
-      const MemoryOp copy{.read = data_bytes(x), .written = n + n, .dtype = op.dtype, .kernels = 2};
-      x = emit1(b, "constant_pad_nd", copy, r, {}, x);
-    };
-    pad(q);
-    pad(k);
-    pad(v);
+    q = pad_last(std::move(q), 0, padded - d);
+    k = pad_last(std::move(k), 0, padded - d);
+    v = pad_last(std::move(v), 0, padded - d);
     op.head_dim = op.v_dim = padded;
   }
-  const std::int64_t n = flash_splits(op, multiprocessors), wide = round_up(padded, 32);
+  const std::int64_t n = flash_splits(op, multiprocessors), wide = flash_head_size(padded);
   const Elements rows{checked_mul(checked_mul(op.batch, op.heads), op.q_len)};
   const Bytes lse = size_of(rows, DType::fp32);
   const Bytes lse_accum = n > 1 ? lse * n : Bytes{}, out_accum = n > 1 ? lse * n * wide : Bytes{};
@@ -171,21 +163,22 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
 /// q[B, H, S, D], k and v[B, Hkv, L, D], mask empty, boolean or additive; the result is [B, H, S, Dv] in the backend's
 /// own layout.
 inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask, bool causal, SdpaDevice device) {
-  const SdpaCall call{.op = {.batch = q.size(0),
-                             .heads = q.size(1),
-                             .kv_heads = k.size(1),
-                             .q_len = q.size(2),
-                             .kv_len = k.size(2),
-                             .head_dim = q.size(3),
-                             .v_dim = v.size(3),
-                             .causal = causal,
-                             .mask = data_bytes(mask),
-                             .dtype = q.dtype()},
-                      .sm = device.sm,
-                      .masked = static_cast<bool>(mask),
-                      .enable_gqa = q.size(1) != k.size(1)};
-  Attention op = call.op;
-  op.backend = choose_backend(call);
+  const AutocastCall call(CastPolicy::lower, q, k, v, mask);
+  const SdpaCall asked{.op = {.batch = q.size(0),
+                              .heads = q.size(1),
+                              .kv_heads = k.size(1),
+                              .q_len = q.size(2),
+                              .kv_len = k.size(2),
+                              .head_dim = q.size(3),
+                              .v_dim = v.size(3),
+                              .causal = causal,
+                              .mask = data_bytes(mask),
+                              .dtype = q.dtype()},
+                       .sm = device.sm,
+                       .masked = static_cast<bool>(mask),
+                       .enable_gqa = q.size(1) != k.size(1)};
+  Attention op = asked.op;
+  op.backend = choose_backend(asked);
   mask = float_mask(std::move(mask), op.dtype);
   switch (op.backend) {
     case AttentionBackend::cudnn: return cudnn_attention(op, q, k, v, mask, device.multiprocessors);

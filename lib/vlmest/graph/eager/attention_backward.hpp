@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/graph/eager/product.hpp>
+#include <vlmest/op/sdpa_backend.hpp>
 
 /// The gradients of scaled_dot_product_attention (torch 2.11), by backend.
 namespace vlmest::eager {
@@ -10,6 +11,15 @@ namespace vlmest::eager {
 inline TensorId sequence_major(Builder& b, DType t, std::int64_t batch, std::int64_t heads, std::int64_t q_len,
                                std::int64_t d) {
   return b.result(t, {batch, heads, q_len, d}, {q_len * heads * d, d, heads * d, 1}, "attention");
+}
+
+/// What a gradient[B, H, S, D] takes that does not lie as [B, S, H, D] without gaps: a copy (attention_backward.cu,
+/// grad_out.contiguous()).
+inline Bytes sequence_major_copy(const Value& gradient) {
+  Tensor t = gradient.tensor();
+  std::swap(t.shape[1], t.shape[2]);
+  std::swap(t.strides[1], t.strides[2]);
+  return is_contiguous(t) ? Bytes{} : data_bytes(gradient);
 }
 
 /// The backward of cuDNN's attention: gradients of q, k and v in their layouts; an fp32 accumulator of dq and row sums,
@@ -38,7 +48,7 @@ inline void cudnn_attention_backward(const Attention& op, Gradients& g, const Va
   }
 }
 
-/// Flash: the row sums and an fp32 accumulator of dq in blocks of 128 queries and 32 channels are scratch, and for
+/// Flash: the row sums and an fp32 accumulator of dq in blocks of 128 queries are scratch, and for
 /// grouped queries dk and dv of every query head (aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp,
 /// mha_bwd; agrees with recorded allocations).
 inline void flash_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v,
@@ -55,7 +65,7 @@ inline void flash_attention_backward(const Attention& op, Gradients& g, const Va
   const std::int64_t keys = checked_mul(checked_mul(op.batch, op.heads), checked_mul(op.kv_len, op.head_dim));
   const Bytes expanded = op.heads == op.kv_heads ? Bytes{} : size_of(Elements(keys), op.dtype);
   b.emit("_scaled_dot_product_flash_attention_backward", AttentionBackward{op}, ins, outs,
-         {sums, sums * round_up(op.head_dim, 32), expanded, expanded});
+         {sequence_major_copy(g.in[0]), sums, sums * flash_head_size(op.head_dim), expanded, expanded});
   for (std::size_t i = 0; i < 3; ++i) {
     Value gradient(b, outs[i]);
     if (g.wants(i)) g.out[i] = std::move(gradient);
@@ -91,7 +101,7 @@ inline void efficient_attention_backward(const Attention& op, Gradients& g, cons
   const std::array<TensorId, 3> outs{dq, dk, dv};
   const std::array<TensorId, 7> ins{g.in[0].id(), q.id(), k.id(), v.id(), out.id(), lse.id(), mask ? mask.id() : none};
   b.emit("_scaled_dot_product_efficient_attention_backward", AttentionBackward{op}, ins, outs,
-         {efficient_backward_scratch(op)});
+         {sequence_major_copy(g.in[0]), efficient_backward_scratch(op)});
   for (std::size_t i = 0; i < 3; ++i) {
     Value gradient(b, outs[i]);
     if (g.wants(i)) g.out[i] = std::move(gradient);

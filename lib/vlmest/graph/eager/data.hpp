@@ -25,12 +25,25 @@ inline bool collect_edges(std::span<const Value> in, std::vector<GradEdge>& edge
   return any;
 }
 
+/// The type of a concatenation: promoted over all inputs, the empty ones too (aten/src/ATen/native/TensorShape.cpp,
+/// cat's meta function).
+inline DType cat_type(std::span<const Value> in) {
+  DType t = in[0].dtype();
+  for (const auto& v : in) t = promote(t, v.dtype());
+  return t;
+}
+/// Inputs of several types are cast on their way into the result, one kernel each.
+inline bool mixed_types(std::span<const Value> in) {
+  return std::any_of(in.begin(), in.end(), [&](const Value& v) { return v.dtype() != in[0].dtype(); });
+}
+
 /// torch.cat along `dim`; empty tensors are skipped, as torch skips them. A list of one is a plain copy.
 inline Value cat(std::span<Value> in, int dim) {
   Builder& b = in[0].builder();
   const Value* first = nullptr;
   Bytes moved{};
   std::int64_t n = 0;
+  int filled = 0;
   std::vector<TensorId> ids;
   ids.reserve(in.size());
   for (auto& v : in) {
@@ -39,15 +52,16 @@ inline Value cat(std::span<Value> in, int dim) {
     if (!first) first = &v;
     n = checked_add(n, v.size(dim));
     moved += data_bytes(v);
+    ++filled;
   }
   if (!first) throw Error("graph", "cat of nothing");
   Shape s = first->shape();
   s[wrap(dim, s.rank())] = n;
-  const DType t = first->dtype();
-  const int kernels = in.size() == 1 ? copy_kernels(*first) : cat_kernels(in.size(), s, dim);
+  const DType t = cat_type(in);
+  const int kernels = mixed_types(in) ? filled : in.size() == 1 ? copy_kernels(*first) : cat_kernels(in.size(), s, dim);
   const TensorId out = b.result(t, s, "cat");
   const std::array<TensorId, 1> outs{out};
-  b.emit("cat", MemoryOp{.read = moved, .written = moved, .dtype = t, .kernels = kernels}, ids, outs);
+  b.emit("cat", MemoryOp{.read = moved, .written = size_of(numel(s), t), .dtype = t, .kernels = kernels}, ids, outs);
   Value r(b, out);
   if (std::vector<GradEdge> edges; collect_edges(in, edges)) {
     std::vector<std::int64_t> sizes;
@@ -77,10 +91,12 @@ inline Value stack(std::span<Value> in, int dim) {
   Builder& b = in[0].builder();
   Shape s = in[0].shape();
   s.insert(wrap(dim, s.rank() + 1), static_cast<std::int64_t>(in.size()));
-  const DType t = in[0].dtype();
+  const DType t = cat_type(in);
   std::vector<TensorId> ids;
   for (auto& v : in) ids.push_back(v.id());
-  const int kernels = in.size() == 1 ? copy_kernels(in[0]) : cat_kernels(in.size(), s, dim);
+  const int kernels = mixed_types(in)  ? static_cast<int>(in.size())
+                      : in.size() == 1 ? copy_kernels(in[0])
+                                       : cat_kernels(in.size(), s, dim);
   const TensorId out = b.result(t, s, "stack");
   const std::array<TensorId, 1> outs{out};
   const Bytes moved = size_of(numel(s), t);
@@ -226,8 +242,15 @@ inline Value pad_last(Value a, std::int64_t before, std::int64_t after) {
   // Into a single row the copy is contiguous.
   const int kernels = 1 + (numel(a.shape()).value() == a.size(-1) ? copy_kernels(a) : 1);
   const TensorId r = b.result(t, s, "constant_pad_nd");
-  return emit1(b, "constant_pad_nd",
-               MemoryOp{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = kernels}, r, {}, a);
+  const GradEdge e = edge(a);
+  Value padded =
+      emit1(b, "constant_pad_nd",
+            MemoryOp{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = kernels}, r, {}, a);
+  // constant_pad_nd_backward pads by less than nothing: the part that was there is copied.
+  differentiable(padded, "ConstantPadNdBackward0", {e}, [before, width = e ? e.shape[-1] : 0](Gradients& g) {
+    g.out[0] = clone(slice(g.in[0], -1, before, before + width));
+  });
+  return padded;
 }
 Value col2im(Value columns, const Shape& image);  // gradient.hpp
 

@@ -36,6 +36,14 @@ void differentiable(const Value& out, const char* name, std::initializer_list<Gr
 }
 inline GradEdge edge(const Value& v) { return v ? v.builder().edge(v) : GradEdge{}; }
 
+/// Whether autograd may add to a gradient in place: nothing else holds it or its storage, and nothing observes. A
+/// view's storage is also held by its base, which it keeps, in a backward too (torch/csrc/autograd/input_buffer.cpp,
+/// can_accumulate_inplace; ADInplaceOrView).
+inline bool is_alone(const Value& v) {
+  const Builder& b = v.builder();
+  return b.references(v.id()) == 1 && v.tensor().alias_of == none && !b.observed;
+}
+
 /// One node with one fresh result; then the arguments are dropped.
 template <class... In>
 Value emit1(Builder& b, const char* name, Op op, TensorId out, std::initializer_list<Bytes> scratch, In&... in) {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <vlmest/graph/eager/emit.hpp>
+#include <vlmest/graph/eager/autocast.hpp>
 
 /// Element-wise ops: one kernel that reads every operand at its own size and writes one result
 /// (aten/src/ATen/TensorIterator.cpp decides its shape and layout).
@@ -143,14 +143,18 @@ inline Value sub_scalar(Value a) {
   differentiable(r, "SubBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
   return r;
 }
+/// conj() of a complex operand, which the op that reads it writes out first (aten/src/ATen/native/MathBitsFallback.h);
+/// other operands are taken as they are.
+inline Value conjugate(const Value& v) { return is_complex(v.dtype()) ? pointwise("clone", v.dtype(), v) : v; }
+/// FunctionsManual.cpp, mul_tensor_backward.
 inline Value mul(Value a, Value b) {
   const DType t = promote(a, b);
   const GradEdge ea = edge(a), eb = edge(b);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
   Value r = pointwise("mul.Tensor", t, std::move(a), std::move(b));
   differentiable(r, "MulBackward0", {ea, eb}, [sa, sb](Gradients& g) {
-    if (g.wants(1)) g.out[1] = mul(g.in[0], sa);
-    if (g.wants(0)) g.out[0] = mul(g.in[0], sb);
+    if (g.wants(1)) g.out[1] = mul(g.in[0], conjugate(sa));
+    if (g.wants(0)) g.out[0] = mul(g.in[0], conjugate(sb));
   });
   return r;
 }
@@ -203,9 +207,12 @@ struct UnaryDerivative {
 };
 /// tools/autograd/derivatives.yaml.
 inline constexpr std::array unary_derivatives{
-    UnaryDerivative{"silu", "silu_backward", false},     UnaryDerivative{"gelu", "gelu_backward", false},
-    UnaryDerivative{"relu", "threshold_backward", true}, UnaryDerivative{"sigmoid", "sigmoid_backward", true},
+    UnaryDerivative{"silu", "silu_backward", false},
+    UnaryDerivative{"gelu", "gelu_backward", false},
+    UnaryDerivative{"relu", "threshold_backward", true},
+    UnaryDerivative{"sigmoid", "sigmoid_backward", true},
     UnaryDerivative{"tanh", "tanh_backward", true},
+    UnaryDerivative{"quick_gelu", "quick_gelu_backward", false},  // one kernel of the fused profile
 };
 
 /// One operand, same type: "neg", "cos", "sin", "silu", "gelu", "sigmoid", "tanh", "relu", "exp", …
@@ -245,6 +252,7 @@ inline Value cos(Value a) { return unary("cos", std::move(a)); }
 inline Value sin(Value a) { return unary("sin", std::move(a)); }
 /// -grad / 2 * result^3.
 inline Value rsqrt(Value a) {
+  const AutocastCall call(CastPolicy::fp32, a);
   const DType t = a.dtype();
   const GradEdge e = edge(a);
   Value r = pointwise("rsqrt", t, std::move(a));
@@ -258,6 +266,7 @@ inline Value rsqrt(Value a) {
 }
 /// a ** 2 and other constant powers: grad * (exponent * a ** (exponent - 1)).
 inline Value pow_scalar(Value a) {
+  const AutocastCall call(CastPolicy::fp32, a);
   const DType t = a.dtype();
   const GradEdge e = edge(a);
   const Value s = saved(a, static_cast<bool>(e));

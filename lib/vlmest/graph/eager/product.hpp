@@ -11,6 +11,7 @@ inline bool column_major(const Tensor& t) { return t.strides[0] == 1 && t.stride
 
 /// a[m, k] x b[k, n]; `bias` may be empty (then mm, else addmm).
 inline Value mm(Value a, Value b, Value bias = {}) {
+  const AutocastCall call(CastPolicy::lower, bias, a, b);
   Builder& g = a.builder();
   const DType t = a.dtype();
   const Matmul op{.m = a.size(0), .n = b.size(1), .k = a.size(1), .dtype = t, .bias = static_cast<bool>(bias)};
@@ -41,6 +42,7 @@ inline Value mm(Value a, Value b, Value bias = {}) {
 }
 /// a[batch, m, k] x b[batch, k, n].
 inline Value bmm(Value a, Value b) {
+  const AutocastCall call(CastPolicy::lower, a, b);
   Builder& g = a.builder();
   const DType t = a.dtype();
   const Matmul op{.batch = a.size(0), .m = a.size(1), .n = b.size(2), .k = a.size(2), .dtype = t};
@@ -57,6 +59,7 @@ inline Value bmm(Value a, Value b) {
 /// torch.matmul of two stacks of matrices of equal batch sizes: both are folded to three dimensions (a copy where the
 /// layout forbids a view) and multiplied by bmm (aten/src/ATen/native/LinearAlgebra.cpp, _matmul_impl).
 inline Value matmul(Value a, Value b) {
+  const AutocastCall call(CastPolicy::lower, a, b);
   Shape out = a.shape();
   out[out.rank() - 1] = b.size(-1);
   const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
@@ -64,6 +67,16 @@ inline Value matmul(Value a, Value b) {
   a = reshape(std::move(a), {batch, m, k});
   b = reshape(std::move(b), {batch, k, n});
   return view(bmm(std::move(a), std::move(b)), out);
+}
+
+/// torch.matmul of a stack of matrices with one matrix: the stack is folded into rows, a copy where it has gaps.
+inline Value matmul_rows(Value a, Value b) {
+  const AutocastCall call(CastPolicy::lower, a, b);
+  Shape out = a.shape();
+  out[out.rank() - 1] = b.size(-1);
+  const std::int64_t k = a.size(-1);
+  a = reshape(std::move(a), {numel(a.shape()).value() / k, k});
+  return view(mm(std::move(a), std::move(b)), out);
 }
 
 inline Value softmax_backward(DType t, Value gradient, Value result);
@@ -83,6 +96,11 @@ inline Value softmax(Value a, DType out) {
     g.out[0] = softmax_backward(from, g.in[0], s);
   });
   return y;
+}
+/// softmax(x, dim=-1): in the type of x.
+inline Value softmax(Value a) {
+  const DType out = autocast_result(a, a.dtype());
+  return softmax(std::move(a), out);
 }
 
 /// aten _softmax_backward_data: the product of gradient and result is scratch
@@ -123,6 +141,7 @@ void convolution_backward(const Convolution& op, Gradients& g, const Value& x, c
 /// native_layer_norm over the last dimension. A non-contiguous input is first copied
 /// (aten/src/ATen/native/cuda/layer_norm_kernel.cu, layer_norm_cuda: expect_contiguous).
 inline Value layer_norm(Value a, Value weight, Value bias) {
+  const AutocastCall call(CastPolicy::fp32, a, weight, bias);
   Builder& b = a.builder();
   const DType t = a.dtype();
   const std::int64_t width = a.size(-1);
@@ -155,6 +174,7 @@ inline Value layer_norm(Value a, Value weight, Value bias) {
 /// A 2-D convolution of NCHW data. Where cuDNN converts to its own layout (op/conv.hpp, conv_scratch), input, weight
 /// and result take a kernel each.
 inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
+  const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const std::int64_t batch = x.size(0), ci = x.size(1), co = weight.size(0), kh = weight.size(2), kw = weight.size(3);
@@ -186,6 +206,7 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
 /// the weight in the same layout, by a copy (aten/src/ATen/native/cudnn/ConvShared.cpp, cudnn_convolution_forward); the
 /// result keeps it.
 inline Value conv2d_channels_last(Value x, Value weight, Value bias, int multiprocessors) {
+  const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const std::int64_t n = x.size(0), taps = checked_mul(weight.size(2), weight.size(3));
@@ -215,6 +236,7 @@ inline Value conv2d_channels_last(Value x, Value weight, Value bias, int multipr
 /// A 3-D convolution whose kernel covers its whole input: x[N, C, T, H, W] with weight[O, C, T, H, W] to
 /// [N, O, 1, 1, 1]. The Qwen line's patch embedding. cuDNN needs no scratch for it (recorded peaks).
 inline Value patch_conv3d(Value x, Value weight, Value bias) {
+  const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const std::int64_t n = x.size(0), taps = checked_mul(checked_mul(weight.size(2), weight.size(3)), weight.size(4));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/graph/eager/emit.hpp>
+#include <vlmest/graph/eager/autocast.hpp>
 
 /// Resizing of feature maps.
 namespace vlmest::eager {
@@ -26,6 +26,7 @@ inline void differentiable_resampling(const Value& out, const char* name, const 
 /// torch.nn.functional.interpolate(x, size, mode="bilinear") of x[N, C, H, W]: one kernel that reads any strides; the
 /// result is row-major (aten/src/ATen/native/cuda/UpSampleBilinear2d.cu).
 inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) {
+  const AutocastCall call(CastPolicy::fp32, x);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), rows, cols};
@@ -39,6 +40,7 @@ inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) 
 
 /// The same with mode="bicubic" (aten/src/ATen/native/cuda/UpSampleBicubic2d.cu).
 inline Value upsample_bicubic2d(Value x, std::int64_t rows, std::int64_t cols) {
+  const AutocastCall call(CastPolicy::fp32, x);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), rows, cols};
@@ -53,6 +55,7 @@ inline Value upsample_bicubic2d(Value x, std::int64_t rows, std::int64_t cols) {
 /// torch.nn.functional.grid_sample of x[N, C, H, W] at at[N, R, S, 2]: one kernel that reads any strides; the result
 /// [N, C, R, S] is row-major (aten/src/ATen/native/cuda/GridSampler.cu).
 inline Value grid_sampler_2d(Value x, Value at) {
+  const AutocastCall call(CastPolicy::widest, x, at);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), at.size(1), at.size(2)};

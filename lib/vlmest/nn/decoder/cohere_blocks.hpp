@@ -17,25 +17,12 @@ inline CohereNorm make_cohere_norm(Context& c, const char* name, const Shape& sh
   return {.scope = m.scope, .weight = parameter(c, "weight", shape)};
 }
 
-/// One kernel over x, for the fused profile.
-inline Value fused_cohere_norm(Context& c, Value x, Value weight) {
-  const std::int64_t width = x.size(-1);
-  const DType t = x.dtype();
-  const Norm op{.kind = Norm::Kind::layer_norm,
-                .rows = numel(x.shape()).value() / width,
-                .width = width,
-                .dtype = t,
-                .parameters = 1};
-  const TensorId out = c.b.result(t, x.shape(), "layer_norm");
-  return eager::emit1(c.b, "layer_norm", op, out, {}, x, weight);
-}
-
 /// CohereLayerNorm.forward: the centred input is computed twice.
 inline Value forward(Context& c, const CohereNorm& n, Value arg) {
   using namespace eager;
   InScope in(c.b, n.scope);
   Value weight(c.b, n.weight);
-  if (c.fused()) return fused_cohere_norm(c, std::move(arg), std::move(weight));
+  if (c.fused()) return fused_norm(Norm::Kind::layer_norm, std::move(arg), std::move(weight), c.plan.multiprocessors);
   const DType t = arg.dtype();
   Value x = to(arg, DType::fp32);
   Value average = mean(x, -1, true);
@@ -72,7 +59,7 @@ inline Value rotate_pairs(const Value& x, const Value& cos, const Value& sin) {
 /// modeling_cohere.py, apply_rotary_pos_emb: in fp32, then cast back. Rebinds q and k [B, H, S, D].
 inline void apply_paired_rope(Context& c, Value& q, Value& k, const CosSin& e) {
   using namespace eager;
-  if (c.fused()) return fused_rotate(c, q, k, e);
+  if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
   const DType t = q.dtype();
   Value q_wide = to(q, DType::fp32);
   Value k_wide = to(k, DType::fp32);

@@ -120,7 +120,7 @@ inline Cache make_cache(const GemmaConfig& g) { return empty_cache(g.layers, g.s
 inline Value embed(Context& c, const GemmaDecoder& d, const Value& input_ids) {
   Value rows = forward(c, d.embed_tokens, input_ids);
   InScope in(c.b, d.embed_tokens.scope);
-  return eager::mul(std::move(rows), Value(c.b, d.embed_scale));
+  return input_embedding(c, eager::mul(std::move(rows), Value(c.b, d.embed_scale)));
 }
 
 /// modeling_gemma3.py, Gemma3Attention.forward (and GemmaAttention, Gemma2Attention without the norms).

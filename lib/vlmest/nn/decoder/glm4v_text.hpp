@@ -94,7 +94,7 @@ inline Value pair_sections(Value freq, const std::vector<std::int64_t>& sections
 /// neighbours, the others pass.
 inline void apply_pair_rope(Context& c, Value& q, Value& k, const CosSin& e) {
   using namespace eager;
-  if (c.fused()) return fused_rotate(c, q, k, e);
+  if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
   Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
   const std::int64_t dim = cos.size(-1);
   const auto first = [&](const Value& x) { return slice(x, -1, 0, dim); };
@@ -140,6 +140,10 @@ inline Value forward(Context& c, const Glm4vTextMlp& m, Activation activation, V
   Value x = std::move(arg);
   InScope in(c.b, m.scope);
   Value up = forward(c, m.gate_up, x);
+  if (c.fused()) {
+    up = fused_gate(std::move(up));
+    return forward(c, m.down, up);
+  }
   const std::int64_t n = up.size(-1);
   Value gate;
   {
@@ -147,16 +151,13 @@ inline Value forward(Context& c, const Glm4vTextMlp& m, Activation activation, V
     gate = std::move(halves[0]);
     up = std::move(halves[1]);
   }
-  if (c.fused()) {
-    up = fused_gate(c, gate, up);
-  } else {
-    Value opened;
-    {
-      InScope a(c.b, m.activation_scope);
-      opened = activate(c, activation, gate);
-    }
-    up = mul(up, std::move(opened));
+  Value opened;
+  {
+    InScope a(c.b, m.activation_scope);
+    opened = activate(c, activation, gate);
   }
+  up = mul(up, std::move(opened));
+  opened.reset();
   return forward(c, m.down, up);
 }
 

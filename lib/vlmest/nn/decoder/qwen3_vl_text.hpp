@@ -90,8 +90,9 @@ struct Deepstack {
 };
 
 /// modeling_qwen3_vl.py, Qwen3VLTextModel._deepstack_process.
-inline Value add_features(const Value& hidden, const Deepstack& d, const Value& features) {
+inline Value add_features(const Value& hidden, const Deepstack& d, const Value& given) {
   using namespace eager;
+  const Value features = to(given, hidden.dtype());
   Value x = clone(hidden);
   Value selected = add(masked_index(x, d.mask, d.selected), features);
   masked_index_put_(x, d.mask, selected, d.selected);

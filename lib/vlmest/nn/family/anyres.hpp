@@ -54,7 +54,7 @@ inline Value pack_features(Value newline, const Value& features, const Value& si
   using namespace eager;
   if (l.tiles == 1) {
     Value x = select(features, 0, 0);
-    return cat(x, unsqueeze(std::move(newline), 0), 0);
+    return cat(x, to(unsqueeze(std::move(newline), 0), x.dtype()), 0);
   }
   Value base = select(features, 0, 0);
   Value x = slice(features, 0, 1, features.size(0));
@@ -70,6 +70,7 @@ inline Value pack_features(Value newline, const Value& features, const Value& si
     x = select(upsample_bilinear2d(x, l.kept.rows, l.kept.cols), 0, 0);
   }
   Value column = expand(unsqueeze(unsqueeze(std::move(newline), 1), 2), {x.size(0), x.size(1), 1});
+  column = to(std::move(column), x.dtype());
   x = cat(x, std::move(column), -1);
   x = transpose(flatten(x, 1, 2), 0, 1);
   return cat(base, x, 0);

@@ -110,6 +110,7 @@ Value prefill(Context& c, const Assembly<Family>& m, const Inputs& in, const Seq
     PlaceholderMasks masks;  // variables of the function: alive until it returns
     if (in.pixels) {
       features = joined(image_features(c, m, in, s));
+      features = eager::to(features, embeds.dtype());
       masks = placeholder_masks(in.text.ids, Family::assembly.takes_videos);
       embeds = eager::masked_scatter(embeds, masks.image, features);
     }

@@ -126,7 +126,13 @@ inline Value prefill(Context& c, const Blip2Model& m, const Blip2Inputs& in, con
   Blip2Features image = image_features(c, m, in.pixels);
   Value embeds = embed(c, m.language, in.text.ids);
   Value mask = unsqueeze(compare_scalar("eq.Scalar", in.text.ids), -1);
+  image.features = to(image.features, embeds.dtype());
   embeds = masked_scatter(embeds, mask, image.features);
+  if (c.labels && loss_kind(c.plan) == Loss::chunked) {  // made of the hidden states
+    InScope language(c.b, m.language_scope);
+    const Value hidden = forward(c, m.language, std::move(embeds), in.text.mask, cache);
+    return head_output(c, m.head, hidden);
+  }
   Value logits = forward(c, m, embeds, in.text.mask, c.labels ? Logits::all : c.plan.logits, cache);
   if (!c.labels) return logits;
   const Value labelled = slice(logits, 1, -c.labels->size(1), logits.size(1));

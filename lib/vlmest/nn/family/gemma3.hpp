@@ -54,6 +54,7 @@ inline Value prefill(Context& c, const Gemma3Model& m, const GemmaInputs& in, co
         features = insert_after_projector(c, forward(c, m.projector, insert_after_tower(c, tower.last)));
       }
       ids.placeholders = placeholder_mask(in.text.ids);
+      features = to(features, embeds.dtype());
       embeds = masked_scatter(embeds, ids.placeholders, features);
     }
     hidden = gemma3_text(c, m, embeds, in.types, in.text.mask, cache);

@@ -85,12 +85,13 @@ inline Value image_features(Context& c, const Idefics3Model& m, const Value& inp
   return forward(c, m.projector, hidden);
 }
 
-/// Idefics3Model.inputs_merger.
+/// Idefics3Model.inputs_merger. (SmolVLM's of transformers 5.17 forgets the cast and fails under autocast.)
 inline Value merge(const Idefics3Model& m, const Value& ids, const Value& embeds, const Value& features) {
   using namespace eager;
-  if (m.config->smolvlm) return merge_blocks(ids, embeds, features);
+  Value placed = to(features, embeds.dtype());
+  if (m.config->smolvlm) return merge_blocks(ids, embeds, placed);
   Value mask = unsqueeze(compare_scalar("eq.Scalar", ids), -1);
-  return masked_scatter(embeds, mask, features);
+  return masked_scatter(embeds, mask, placed);
 }
 
 /// Idefics3ForConditionalGeneration.forward over a fresh cache.

@@ -44,7 +44,9 @@ inline MllamaModel make_model(Context& c, const MllamaFamily& g) {
     r.projector.bias = parameter(c, "bias", {hidden});
   }
   Module h(c, "lm_head", Part::language);
-  r.head = {.scope = h.scope, .weight = parameter(c, "weight", {g.language.base.vocab, hidden})};
+  r.head = {.scope = h.scope, .adapter = adapter_of(c, hidden, g.language.base.vocab)};
+  InScope own(c.b, base_scope(c, r.head.adapter, h.scope));
+  r.head.weight = parameter(c, "weight", {g.language.base.vocab, hidden});
   return r;
 }
 

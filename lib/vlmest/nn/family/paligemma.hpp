@@ -61,6 +61,7 @@ inline Value prefill(Context& c, const PaliGemmaModel& m, const GemmaInputs& in,
         features = insert_after_projector(c, forward(c, m.projector, selected), checked_mul(s.batch, s.image_tokens));
       }
       ids.placeholders = placeholder_mask(in.text.ids);
+      features = to(features, embeds.dtype());
       embeds = masked_scatter(embeds, ids.placeholders, features);
     }
     Value blocks;  // these, too, live until the model returns

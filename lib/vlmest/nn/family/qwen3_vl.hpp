@@ -28,7 +28,7 @@ inline Value prefill(Context& c, const Qwen3VlModel& m, QwenVlInputs& in, const 
     if (in.images.pixels) {
       vision = forward(c, m.vision, in.images, s.images);
       std::vector<Value> parts = split_by_grid(vision.tower.pooled, in.images.grid, s.images);
-      features = cat(parts, 0);
+      features = to(cat(parts, 0), embeds.dtype());
       masks = placeholder_masks(in.text.ids);
       embeds = masked_scatter(embeds, masks.image, features);
       deepstack.mask = select(masks.image, -1, 0);

@@ -71,7 +71,7 @@ Value prefill(Context& c, const QwenVlModel<Vision, Text>& m, QwenVlInputs& in, 
     PlaceholderMasks masks;
     if (in.images.pixels) {
       std::vector<Value> parts = image_features(c, m, in.images, s);
-      features = cat(parts, 0);
+      features = to(cat(parts, 0), embeds.dtype());
       masks = placeholder_masks(in.text.ids);
       embeds = masked_scatter(embeds, masks.image, features);
       positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);

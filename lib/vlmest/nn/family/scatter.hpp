@@ -31,7 +31,8 @@ inline TensorId embedding_weight(const Decoder& d) {
 /// allocates a weight; tying drops it once the model is built.
 inline Linear make_head(Context& c, std::int64_t hidden, std::int64_t vocab, bool tied, TensorId embedding) {
   Module m(c, "lm_head", Part::language);
-  Linear l{.scope = m.scope};
+  Linear l{.scope = m.scope, .adapter = adapter_of(c, hidden, vocab)};
+  InScope own(c.b, base_scope(c, l.adapter, m.scope));
   if (tied) c.b.existing("weight before tying", Role::buffer, c.dtype(), {vocab, hidden});
   l.weight = tied ? embedding : parameter(c, "weight", {vocab, hidden});
   return l;

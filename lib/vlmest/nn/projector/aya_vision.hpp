@@ -56,21 +56,17 @@ inline Value forward(Context& c, const AyaVisionProjector& p, const Value& featu
   Value x = join_squares(features, p.scale);
   x = forward(c, p.norm, x);
   Value both = forward(c, p.first, x);
+  if (c.fused()) return forward(c, p.second, fused_gate(std::move(both)));
   const std::int64_t half = both.size(-1) / 2;
   const std::array<std::int64_t, 2> halves{half, half};
   std::vector<Value> parts = split(both, halves, -1);
   Value value = std::move(parts[0]), gate = std::move(parts[1]);
   Value hidden;
-  if (c.fused()) {
-    hidden = fused_gate(c, gate, value);
-  } else {
-    Value activated;
-    {
-      InScope a(c.b, p.activation_scope);
-      activated = activate(c, Activation::silu, gate);
-    }
-    hidden = mul(std::move(activated), value);
+  {
+    InScope a(c.b, p.activation_scope);
+    hidden = activate(c, Activation::silu, gate);
   }
+  hidden = mul(std::move(hidden), value);
   both.reset();
   return forward(c, p.second, hidden);
 }

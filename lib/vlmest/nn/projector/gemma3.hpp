@@ -45,9 +45,8 @@ inline Value forward(Context& c, const Gemma3Pool& p, Value arg) {
   }
   pooled = transpose(flatten(std::move(pooled), 2, 3), 1, 2);
   Value normed = forward(c, p.norm, pooled);
-  const std::int64_t tokens = normed.size(1);
-  Value projected = mm(reshape(normed, {n * tokens, g.in}), Value(c.b, p.weight));
-  return view(std::move(projected), {n, tokens, g.out});
+  Value projected = matmul_rows(normed, Value(c.b, p.weight));
+  return to(std::move(projected), features.dtype());
 }
 
 }  // namespace vlmest

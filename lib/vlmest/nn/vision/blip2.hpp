@@ -118,7 +118,7 @@ inline Value forward(Context& c, const Blip2VisionLayer& l, Value arg, std::int6
 /// modeling_blip_2.py, Blip2VisionModel.forward: the embeddings and the encoder's result stay until it returns.
 inline TowerOutput forward(Context& c, const Blip2Tower& t, const Value& pixels) {
   InScope in(c.b, t.scope);
-  Value embeds = blip2_embeddings(c, t, pixels);
+  Value embeds = input_embedding(c, blip2_embeddings(c, t, pixels));
   Value encoded = embeds;
   LayerRepeater repeat(c.b);
   for (const auto& l : t.layers)

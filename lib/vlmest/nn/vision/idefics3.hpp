@@ -95,7 +95,7 @@ inline Value idefics3_embeddings(Context& c, const Idefics3Tower& t, const Value
   const Value features = patch_sequence(forward(c, t.patches, pixels));
   const PatchPositions places = patch_positions(c, *t.config, patches);
   Value positions = forward(c, t.positions, places.ids);
-  return eager::add(features, std::move(positions));
+  return input_embedding(c, eager::add(features, std::move(positions)));
 }
 
 /// Idefics3VisionTransformer.forward: pixels[N, 3, H, W], patches bool[N, h, w] -> [N, patches, hidden].

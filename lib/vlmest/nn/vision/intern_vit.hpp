@@ -138,9 +138,9 @@ inline Value forward(Context& c, const InternVitVision& g, const InternVitLayer&
   Attended attended = intern_vit_attention(c, g, l, std::move(normed));  // the weights stay to the end
   Value lambda_1(c.b, l.lambda_1), lambda_2(c.b, l.lambda_2);
   if (c.fused()) {
-    Value hidden = pointwise("scale_add", x.dtype(), x, std::move(attended.out), lambda_1);
+    Value hidden = fused_scale("scale_add", true, c.plan.multiprocessors, x, std::move(attended.out), lambda_1);
     Value y = forward(c, l.mlp, forward(c, l.after, hidden));
-    return pointwise("scale_add", x.dtype(), std::move(hidden), std::move(y), lambda_2);
+    return fused_scale("scale_add", true, c.plan.multiprocessors, std::move(hidden), std::move(y), lambda_2);
   }
   attended.out = mul(lambda_1, attended.out);
   Value hidden = add(attended.out, x);
@@ -175,7 +175,7 @@ inline Value intern_vit_embeddings(Context& c, const InternVitTower& t, const Va
   Value x;
   {
     InScope patch(c.b, t.patch_scope);
-    x = patch_sequence(forward(c, t.patches, pixels));
+    x = input_embedding(c, patch_sequence(forward(c, t.patches, pixels)));
   }
   Value cls = expand(Value(c.b, t.cls_token), {pixels.size(0), -1, -1});
   x = cat(cls, x, 1);

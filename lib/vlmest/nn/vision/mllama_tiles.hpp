@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -22,13 +23,19 @@ struct MllamaEncoded {
   std::vector<Value> hidden_states;
 };
 
+/// used: layers whose results are used again later (negative ones count from the end). In training, a layer that starts
+/// from one of these is run by itself: the gradient of its input has a part already when the layer adds its own.
 inline MllamaEncoded encode(Context& c, std::span<const MllamaVisionLayer> layers, const Value& x, const Value& mask,
-                            std::int64_t heads) {
+                            std::int64_t heads, std::span<const std::int64_t> used = {}) {
   MllamaEncoded r{.last = x};
   LayerRepeater repeat(c.b, false);  // MllamaVisionEncoderLayer is no GradientCheckpointingLayer
-  for (const auto& l : layers) {
-    r.last = repeat({0, l.scope, l.attention.first()}, r.last, {},
-                    [&](const Value& h) { return forward(c, l, h, mask, heads); });
+  const auto count = static_cast<std::int64_t>(layers.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const MllamaVisionLayer& l = layers[static_cast<std::size_t>(i)];
+    const auto run = [&](const Value& h) { return forward(c, l, h, mask, heads); };
+    const bool shared =
+        std::any_of(used.begin(), used.end(), [&](std::int64_t u) { return (u < 0 ? u + count : u) == i - 1; });
+    r.last = shared && c.b.grad_enabled() ? run(r.last) : repeat({0, l.scope, l.attention.first()}, r.last, {}, run);
     r.hidden_states.push_back(r.last);
   }
   return r;
@@ -41,7 +48,7 @@ inline Value forward(Context& c, const MllamaTileEmbedding& e, const MllamaVisio
   InScope in(c.b, e.scope);
   Value tiles = forward(c, e.table, ids);
   tiles = view(tiles, {-1, g.max_tiles, 1, g.hidden});
-  if (c.fused()) return pointwise("gated_add", x.dtype(), x, std::move(tiles), Value(c.b, e.gate));
+  if (c.fused()) return fused_scale("gated_add", true, c.plan.multiprocessors, x, std::move(tiles), Value(c.b, e.gate));
   Value opening = unary("tanh", Value(c.b, e.gate));
   tiles = mul(tiles, std::move(opening));
   return add(x, tiles);
@@ -64,7 +71,7 @@ inline Value mllama_positions(Context& c, const MllamaVisionTower& t, const Valu
   }
   Value tiles = forward(c, t.tile_table, ids);
   tiles = view(tiles, {x.size(0), g.max_tiles, g.tile_tokens(), g.hidden});
-  if (c.fused()) return pointwise("gated_add", x.dtype(), x, positions, std::move(tiles), gate);
+  if (c.fused()) return fused_scale("gated_add", true, c.plan.multiprocessors, x, positions, std::move(tiles), gate);
   Value opening = unary("tanh", gate);
   Value gated = mul(std::move(opening), tiles);
   x = add(x, gated);
@@ -122,7 +129,7 @@ inline Value forward(Context& c, const MllamaVisionTower& t, const MllamaVisionI
   const std::int64_t batch = p[0], media = p[1], tiles = p[2], n = checked_mul(batch, media), dim = g.hidden;
   Value pixels = view(input.pixels, {checked_mul(n, tiles), p[3], p[4], p[5]});
   Value ids = view(input.ids, {n, 1});
-  const Value patches = forward(c, t.patches, pixels);
+  const Value patches = input_embedding(c, forward(c, t.patches, pixels));
   Value x = patch_sequence(patches);
   std::int64_t tokens = x.size(1);
   x = reshape(x, {n, tiles, -1, dim});
@@ -143,7 +150,7 @@ inline Value forward(Context& c, const MllamaVisionTower& t, const MllamaVisionI
   x = view(x, {n, -1, dim});
   const MllamaEncoded local = [&] {
     InScope s(c.b, t.local_scope);
-    return encode(c, t.local, x, mask, g.heads);
+    return encode(c, t.local, x, mask, g.heads, g.intermediate_layers);
   }();
   x = local.last;
   x = forward(c, t.post_norm, x);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <span>
 #include <vector>
 
@@ -58,35 +57,6 @@ inline Segments image_segments(Context& c, const Value& grid, std::span<const Im
   return s;
 }
 
-/// flash_attn_varlen_func: one call for all segments, q, k and v[patches, heads, head_dim]. Its cost is written per
-/// length, as one node for the segments that share it; the first allocates the result.
-inline Value varlen_attention(Context& c, const Value& q, const Value& k, const Value& v, const Segments& s) {
-  std::map<std::int64_t, std::int64_t> counts;
-  for (auto n : s.lengths) ++counts[n];
-  const std::int64_t patches = q.size(0), heads = q.size(1), dim = q.size(2);
-  const DType t = q.dtype();
-  const std::array<TensorId, 3> outs{c.b.result(t, {patches, heads, dim}, "attention"),
-                                     c.b.result(DType::fp32, {heads, patches}, "logsumexp"),
-                                     c.b.result(DType::int64, {2}, "rng_state")};
-  const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), s.cu_seqlens.id()};
-  Value result(c.b, outs[0]);
-  Value lse(c.b, outs[1]), rng(c.b, outs[2]);
-  for (bool first = true; const auto& [length, count] : counts) {
-    const Attention op{.batch = count,
-                       .heads = heads,
-                       .kv_heads = heads,
-                       .q_len = length,
-                       .kv_len = length,
-                       .head_dim = dim,
-                       .v_dim = dim,
-                       .dtype = t,
-                       .backend = AttentionBackend::flash};
-    c.b.emit("_flash_attn_varlen_forward", op, ins, std::span(outs).first(first ? 3 : 1));
-    first = false;
-  }
-  return result;
-}
-
 /// modeling_qwen2_vl.py, VisionAttention.forward: x[patches, width] -> the same.
 inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64_t heads, const CosSin& positions,
                      const Segments& segments) {
@@ -106,7 +76,7 @@ inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64
   std::vector<Value> outs;  // variables of the function: alive until it returns
   Value lengths;
   if (c.fused() || c.plan.attention == AttentionKind::flash) {
-    out = varlen_attention(c, q, k, v, segments);
+    out = flash_attn_varlen_func(q, k, v, segments.cu_seqlens, segments.lengths);
   } else {
     auto batched = [](Value& y) { y = unsqueeze(transpose(std::move(y), 0, 1), 0); };
     batched(q);

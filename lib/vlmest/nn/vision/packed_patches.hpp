@@ -141,7 +141,7 @@ inline CosSin forward(Context& c, const AxialRope& r, const Value& positions) {
 /// back; all fp32 tensors are variables of the function.
 inline void apply_rope_fp32(Context& c, Value& q, Value& k, const CosSin& e) {
   using namespace eager;
-  if (c.fused()) return fused_rotate(c, q, k, e);
+  if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
   const DType t = q.dtype();
   Value wide_q = to(q, DType::fp32);
   Value wide_k = to(k, DType::fp32);

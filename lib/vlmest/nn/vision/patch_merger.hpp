@@ -24,16 +24,9 @@ PatchMerger<NormLayer> make_patch_merger(Context& c, std::int64_t patch_width, s
   Module m(c, "merger");
   PatchMerger<NormLayer> r{.scope = m.scope, .width = checked_mul(patch_width, checked_mul(merge, merge))};
   r.norm = make_norm("ln_q", patch_width);
-  const auto linear = [&](std::int32_t index, std::int64_t to) {
-    Module s(c, "mlp", index);
-    Linear l{.scope = s.scope};
-    l.weight = parameter(c, "weight", {to, r.width});
-    l.bias = parameter(c, "bias", {to});
-    return l;
-  };
-  r.in = linear(0, r.width);
+  r.in = make_linear(c, "mlp", r.width, r.width, true, 0);
   r.activation_scope = c.b.child("mlp", 1);
-  r.out = linear(2, out);
+  r.out = make_linear(c, "mlp", r.width, out, true, 2);
   return r;
 }
 

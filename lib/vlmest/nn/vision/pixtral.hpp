@@ -88,7 +88,7 @@ inline PixtralTower make_tower(Context& c, const PixtralVision& g) {
 /// lie on the GPU are read by the host, side by side (modeling_pixtral.py, PixtralVisionModel.forward).
 inline std::vector<Value> pixtral_crops(Context& c, const PixtralTower& t, const TowerInput& input) {
   using namespace eager;
-  const Value patches = forward(c, t.patches, input.pixels);
+  const Value patches = input_embedding(c, forward(c, t.patches, input.pixels));
   std::vector<Value> crops, embeds = unbind(std::move(patches), 0);
   std::size_t at = 0;
   for (const auto& image : input.images) {
@@ -111,6 +111,7 @@ inline CosSin axial_positions(Context& c, const Rope& r, const Value& positions)
   const std::int64_t n = positions.size(0), quarter = (r.dim / 2 + 1) / 2;
   Value inv = unsqueeze(Value(c.b, r.inv_freq), 0);
   Value pos = to(unsqueeze(positions, -1), DType::fp32);
+  const Autocast off(c.b, std::nullopt);
   Value freqs = view(mm(view(pos, {-1, 1}), inv), {n, 2, -1});
   Value cosine = mul_scalar(eager::cos(freqs));
   Value sine = mul_scalar(eager::sin(freqs));
@@ -161,8 +162,9 @@ inline Attended pixtral_attention(Context& c, const PixtralLayer& l, const Value
   apply_rope(c, y.q, y.k, p.positions, 0);
   Attended a;
   if (apart_by_length(c)) {
+    cast_for_flash(y.q, y.k, y.v);
     auto rows = [](const Value& v) { return select(transpose(v, 1, 2), 0, 0); };
-    a.out = varlen_attention(c, rows(y.q), rows(y.k), rows(y.v), p.images);
+    a.out = flash_attn_varlen_func(rows(y.q), rows(y.k), rows(y.v), p.images.cu_seqlens, p.images.lengths);
   } else {
     a = attend(c, {y.q, y.k, y.v, p.mask, false});
   }

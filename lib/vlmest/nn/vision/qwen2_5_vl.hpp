@@ -102,7 +102,7 @@ inline TowerOutput forward(Context& c, const Qwen2_5VlTower& t, const PackedImag
   const Segments windows = window_segments(c, g, input.grid, images);
   check_longest(c, windows);
   TowerOutput out;
-  out.last = forward(c, t.patch_embed, input.pixels);
+  out.last = input_embedding(c, forward(c, t.patch_embed, input.pixels));
   out.last = window_order(out.last, unit);
   CosSin positions = forward(c, t.rope, position_ids);
   {

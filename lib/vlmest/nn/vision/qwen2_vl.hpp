@@ -70,7 +70,7 @@ inline TowerOutput forward(Context& c, const Qwen2VlTower& t, const PackedImages
   Value position_ids = vision_position_ids(c, input.grid, images, g.merge);
   const Segments segments = image_segments(c, input.grid, images);
   TowerOutput out;
-  out.last = forward(c, t.patch_embed, input.pixels);
+  out.last = input_embedding(c, forward(c, t.patch_embed, input.pixels));
   const CosSin positions = forward(c, t.rope, position_ids);
   PackedStack stack(c, g.heads, positions);
   for (const auto& b : t.blocks) out.last = stack(b, out.last, segments);

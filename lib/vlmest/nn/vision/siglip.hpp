@@ -78,7 +78,7 @@ inline SiglipTower make_tower(Context& c, const SiglipVision& g) {
 /// modeling_siglip.py, SiglipVisionEmbeddings.forward: pixels[N, 3, H, W] -> [N, patches, hidden].
 inline Value siglip_embeddings(Context& c, const SiglipTower& t, const Value& pixels) {
   InScope in(c.b, t.embeddings_scope);
-  const Value patches = patch_sequence(forward(c, t.patches, pixels));
+  const Value patches = patch_sequence(input_embedding(c, forward(c, t.patches, pixels)));
   Value positions = forward(c, t.positions, Value(c.b, t.position_ids));
   return eager::add(patches, std::move(positions));
 }
@@ -112,7 +112,7 @@ inline Value pooling_attention(Context& c, const SiglipHead& h, std::int64_t hea
   fold_heads(v);
   Value scaled = mul_scalar(q);
   Value weights = matmul(scaled, transpose(k, -2, -1));
-  weights = softmax(weights, weights.dtype());
+  weights = softmax(weights);
   Value out = matmul(weights, v);
   out = view(contiguous(transpose(out, 0, 1)), {batch, width});
   out = linear(out, Value(c.b, h.out.weight), Value(c.b, h.out.bias));

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training step with copied layers is the step of layers that were run one by one: the same ops in the same modules
+// and the same bytes alive before, inside and after each, for every family and way of checkpointing.
+#include <ostream>
+
+#include <gtest/gtest.h>
+
+#include "../conformance/compare.hpp"
+#include "../conformance/recorded_model.hpp"
+
+namespace vlmest {
+namespace {
+
+struct Case {
+  const char* config;
+  Checkpointing checkpointing = Checkpointing::none;
+  AttentionKind attention = AttentionKind::sdpa;
+  Trainable trainable;
+  std::int64_t lora = 0;
+  bool amp = false;
+  std::int64_t gradient_accumulation = 1;
+};
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.config << " checkpointing " << static_cast<int>(c.checkpointing) << " lora " << c.lora;
+}
+
+/// Five layers in each stack, so that most are copies.
+nlohmann::json deeper(nlohmann::json d) {
+  d = conformance::cut_layers(std::move(d), 5);
+  if (d.contains("text_config") && d["text_config"].contains("sliding_window") && d.value("model_type", "") == "gemma3")
+    d["text_config"]["num_hidden_layers"] = 9;
+  if (d.contains("vision_config")) {
+    nlohmann::json& v = d["vision_config"];
+    if (v.contains("deepstack_visual_indexes")) v["deepstack_visual_indexes"] = {1, 3};
+    if (v.contains("fullatt_block_indexes")) v["fullatt_block_indexes"] = {1, 4};
+    if (v.contains("depth"))
+      v["depth"] = 5;
+    else if (!v.contains("intermediate_layers_indices"))
+      v["num_hidden_layers"] = 5;
+  }
+  return d;
+}
+
+using Rows = std::vector<conformance::GraphRow>;
+/// The rows of every phase.
+std::vector<Rows> rows(const Vlm& vlm, const Case& c, bool copies) {
+  Plan plan;
+  plan.batch = 2;
+  plan.text = 60;
+  plan.checkpointing = c.checkpointing;
+  plan.attention = c.attention;
+  plan.trainable = c.trainable;
+  plan.lora.rank = c.lora;
+  plan.amp = c.amp;
+  plan.gradient_accumulation = c.gradient_accumulation;
+  Builder b;
+  b.copy_layers = copies;
+  Context context{b, plan};
+  build_training(context, vlm, make_sequences(vlm, plan));
+  std::vector<Rows> r;
+  while (!b.graph.phases.empty()) {
+    const std::string phase = b.graph.phases.front().name;
+    r.push_back(conformance::rows_of(b.graph, phase, [](Bytes n) { return n.value(); }));
+    b.graph.phases.erase(b.graph.phases.begin());
+  }
+  return r;
+}
+
+class RepeatedLayers : public testing::TestWithParam<Case> {};
+
+TEST_P(RepeatedLayers, GiveTheSameStep) {
+  const std::string path = VLMEST_SOURCE_DIR "/tests/data/configs/" + std::string(GetParam().config) + ".json";
+  const Vlm vlm = json::hf::read(deeper(conformance::read_json(path)), path);
+  const std::vector<Rows> one_by_one = rows(vlm, GetParam(), false), copied = rows(vlm, GetParam(), true);
+  ASSERT_EQ(one_by_one.size(), copied.size());
+  for (std::size_t phase = 0; phase < copied.size(); ++phase) {
+    ASSERT_EQ(one_by_one[phase].size(), copied[phase].size()) << phase;
+    for (std::size_t i = 0; i < copied[phase].size(); ++i) {
+      const auto &a = one_by_one[phase][i], &b = copied[phase][i];
+      const testing::Message where = testing::Message()
+                                     << "phase " << phase << " node " << i << " " << a.op << " in " << a.module;
+      ASSERT_EQ(a.op, b.op) << where;
+      ASSERT_EQ(a.module, b.module) << where;
+      ASSERT_EQ(a.outputs, b.outputs) << where;
+      ASSERT_EQ(a.before, b.before) << where;
+      ASSERT_EQ(a.peak, b.peak) << where;
+      ASSERT_EQ(a.after, b.after) << where;
+    }
+  }
+}
+
+const std::vector<Case> cases() {
+  std::vector<Case> r;
+  for (const char* config : {"llava-1.5-7b", "llava-next-mistral-7b", "llava-onevision-qwen2-0.5b", "qwen2-vl-2b",
+                             "qwen2.5-vl-3b", "qwen3-vl-4b", "qwen3-vl-30b-a3b", "internvl3-2b", "paligemma-3b-224",
+                             "gemma-3-4b", "idefics3-8b", "smolvlm-2.2b", "pixtral-12b", "mistral-small-3.1-24b",
+                             "aya-vision-8b", "glm-4.1v-9b", "blip2-opt-2.7b", "llama-3.2-11b-vision"})
+    for (Checkpointing how : {Checkpointing::none, Checkpointing::full, Checkpointing::selective})
+      r.push_back({config, how});
+  r.push_back({"llava-1.5-7b", Checkpointing::none, AttentionKind::eager});
+  r.push_back({"llava-1.5-7b", Checkpointing::selective, AttentionKind::eager});
+  r.push_back({"llava-1.5-7b", Checkpointing::full, AttentionKind::sdpa, {.vision = false}});
+  r.push_back({"qwen2.5-vl-3b", Checkpointing::none, AttentionKind::sdpa, {.vision = false}});
+  r.push_back({"llava-1.5-7b", Checkpointing::none, AttentionKind::sdpa, {.language = false}});
+  r.push_back({"llava-1.5-7b", Checkpointing::none, AttentionKind::sdpa, {}, 16});
+  r.push_back({"qwen2.5-vl-3b", Checkpointing::full, AttentionKind::sdpa, {}, 16});
+  for (Checkpointing how : {Checkpointing::none, Checkpointing::full, Checkpointing::selective}) {
+    r.push_back({"qwen2-vl-2b", how, AttentionKind::sdpa, {}, 0, true});
+    r.push_back({"llava-1.5-7b", how, AttentionKind::sdpa, {}, 0, false, 3});
+    r.push_back({"llava-1.5-7b", how, AttentionKind::sdpa, {}, 8, false, 2});
+  }
+  return r;
+}
+INSTANTIATE_TEST_SUITE_P(Families, RepeatedLayers, testing::ValuesIn(cases()));
+
+}  // namespace
+}  // namespace vlmest
