@@ -25,7 +25,7 @@ int main() {
               long(a.block_size(rest).value()));
   for (const auto& s : a.segments()) {
     std::printf("segment of %ld:", long(s.size.value()));
-    for (const auto& b : s.blocks) std::printf(" %ld %s", long(b.size.value()), b.allocated ? "used" : "free");
+    for (const auto& b : s.blocks) std::printf(" %ld %s", long(b.size.value()), b.allocated() ? "used" : "free");
     std::printf("\n");
   }
   for (const auto block : {small, medium, again, rest}) a.free(block);

@@ -4,8 +4,9 @@
 #include <array>
 #include <cstdio>
 #include <map>
+#include <span>
 
-#include "../../tests/validation/measured.hpp"
+#include "../../tests/validation/measured_training.hpp"
 
 namespace {
 
@@ -19,20 +20,18 @@ double median(std::vector<double> v) {
   return v.empty() ? 0 : (v[v.size() / 2] + v[(v.size() - 1) / 2]) / 2;
 }
 
-void errors(const nlohmann::json& file) {
-  std::vector<validation::Pair> pairs;
-  validation::Comparison(".").add(file, pairs);
+void table(const std::vector<validation::Pair>& pairs, std::span<const char* const> columns) {
   std::vector<Row> rows;
   for (const auto& p : pairs) {
     // A row begins with its parameters; two runs may have the same name.
     if (rows.empty() || p.quantity == "parameters") rows.push_back({p.row, {}});
     rows.back().error[p.quantity] = 100 * p.error();
   }
-  static constexpr std::array columns{"KV bytes",    "prefill FLOPs",  "prefill peak", "prefill peak - weights",
-                                      "decode peak", "prefill kernels"};
   std::printf("\n| run |");
   for (const char* c : columns) std::printf(" %s |", c);
-  std::printf("\n|---|---:|---:|---:|---:|---:|---:|\n");
+  std::printf("\n|---|");
+  for (std::size_t i = 0; i < columns.size(); ++i) std::printf("---:|");
+  std::printf("\n");
   for (const auto& r : rows) {
     std::printf("| %s |", r.name.c_str());
     for (const char* c : columns)
@@ -44,6 +43,27 @@ void errors(const nlohmann::json& file) {
         std::printf(" %+.4f |", e->second);
     std::printf("\n");
   }
+}
+
+void errors(const nlohmann::json& file) {
+  std::vector<validation::Pair> pairs;
+  validation::Comparison(".").add(file, pairs);
+  static constexpr std::array columns{"KV bytes",    "prefill FLOPs",  "prefill peak", "prefill peak - weights",
+                                      "decode peak", "prefill kernels"};
+  table(pairs, columns);
+}
+
+void training(const std::vector<validation::TrainingRow>& rows) {
+  std::vector<validation::Pair> pairs;
+  for (const auto& t : rows)
+    if (t.ran()) validation::add(t, pairs);
+  static constexpr std::array columns{"optimizer bytes", "training FLOPs", "before the step", "forward peak",
+                                      "forward end",     "backward peak",  "step peak",       "training reserved"};
+  table(pairs, columns);
+  for (const auto& t : rows)
+    if (!t.ran())
+      std::printf("\n`%s` ran out of memory; its estimate %s.\n", t.name.c_str(),
+                  t.estimate.training.fits ? "says that it fits" : "says so");
 }
 
 void times(const nlohmann::json& file) {
@@ -90,6 +110,12 @@ int main() {
     errors(fresh);
     std::printf("\n## Several models in one process\n");
     errors(shared);
+    std::printf(
+        "\n## Training steps\n\nThe second step of each run, absolute bytes, against "
+        "[h200-training.json](../../tests/validation/rows/h200-training.json). Reserved bytes of the first\nrun alone, "
+        "whose process had trained no other model. A name is `model b<batch> text <tokens> "
+        "<height>x<width>\noptions`.\n");
+    training(validation::training_rows("."));
     std::printf(
         "\n## Wall time of a prefill\n\nThe runs above, whose times are medians. The estimate is a lower bound.\n");
     times(shared);

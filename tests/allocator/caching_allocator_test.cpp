@@ -73,7 +73,7 @@ TEST(CachingAllocator, FreedNeighboursCoalesceInEveryOrder) {
     ASSERT_EQ(s.size(), 1u);
     ASSERT_EQ(s[0].blocks.size(), 1u);
     EXPECT_EQ(s[0].blocks[0].size, 20_MiB);
-    EXPECT_FALSE(s[0].blocks[0].allocated);
+    EXPECT_FALSE(s[0].blocks[0].allocated());
     EXPECT_EQ(a.allocated(), 0_B);
     EXPECT_EQ(a.requested(), 0_B);
     EXPECT_EQ(a.peak_allocated(), 12_MiB);

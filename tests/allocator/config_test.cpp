@@ -54,17 +54,39 @@ TEST(RoundSize, PicksTheIntervalOfTheSize) {
 TEST(AllocatorConfigCheck, RefusesWhatTorchRefuses) {
   EXPECT_NO_THROW(check(plain));
   EXPECT_NO_THROW(check(four_steps()));
+  EXPECT_NO_THROW(check({.max_split_size = Bytes(20 << 20)}));
   auto bad = [](auto change) {
     AllocatorConfig c;
     change(c);
     EXPECT_THROW(check(c), Error);
   };
   bad([](auto& c) { c.capacity = Bytes(-1); });
-  bad([](auto& c) { c.max_split_size = Bytes(20 << 20); });
+  bad([](auto& c) { c.total_memory = Bytes(-1); });
+  bad([](auto& c) { c.memory_fraction = 0.5; });  // of an unknown memory
+  bad([](auto& c) { c.memory_fraction = 1.5; });
+  bad([](auto& c) { c.garbage_collection_threshold = 1; });
+  bad([](auto& c) { c.max_split_size = Bytes((20 << 20) - 1); });
   bad([](auto& c) { c.max_non_split_rounding = Bytes(1 << 20); });
-  bad([](auto& c) { c.large_segment_size = Bytes(9 << 20); });
+  bad([](auto& c) { c.large_segment_size = Bytes(10 << 20); });
   bad([](auto& c) { c.large_segment_size = Bytes((20 << 20) + 512); });
+  bad([](auto& c) { c.large_segment_size = Bytes(13 << 20), c.expandable_segments = true; });
   bad([](auto& c) { c.roundup_power2_divisions[3] = 3; });
   bad([](auto& c) { c.roundup_power2_divisions[3] = -4; });
+}
+
+// c10/cuda/CUDACachingAllocator.cpp: fraction * totalGlobalMem is cut off, and 1 sets no limit at all.
+TEST(AllowedMemory, IsAPartOfTheDevices) {
+  EXPECT_EQ(allowed_memory({.total_memory = Bytes(1001), .memory_fraction = 0.5}), 500);
+  EXPECT_EQ(allowed_memory({.total_memory = Bytes(1000)}), no_limit);
+  const AllocatorConfig c{.total_memory = Bytes(1000), .memory_fraction = 0.5, .garbage_collection_threshold = 0.9};
+  EXPECT_EQ(collection_limit(c), 450);
+  EXPECT_EQ(collection_limit({.total_memory = Bytes(1000), .garbage_collection_threshold = 0.9}), no_limit)
+      << "without a fraction nothing is collected";
+}
+
+TEST(AddressRange, IsNineEighthsOfTheMemoryInPages) {
+  EXPECT_EQ(address_range({.total_memory = Bytes(80 << 20)}, 20 << 20), 100 << 20);  // 90 MiB, rounded to pages
+  EXPECT_EQ(address_range({.total_memory = Bytes(80 << 20)}, 2 << 20), 90 << 20);
+  EXPECT_GT(address_range({}, 2 << 20), std::int64_t{1} << 40);
 }
 }  // namespace

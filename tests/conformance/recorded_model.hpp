@@ -28,8 +28,8 @@ struct Recording {
   bool training = false;     ///< a training step instead of a prefill and a decode step
   vlmest::Optimizer optimizer = vlmest::Optimizer::adamw;
   bool vision_frozen = false;
-  bool checkpointing = false;  ///< full
-  std::int64_t lora_rank = 0;  ///< of adapters on the language model's q, k, v and o
+  bool checkpointing = false;     ///< full
+  std::int64_t lora_rank = 0;     ///< of adapters on the language model's q, k, v and o
   std::optional<int> layers = 2;  ///< layers that each stack was cut to; none: the config as it is
 };
 

@@ -2,18 +2,20 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <vlmest/allocator/address_space.hpp>
 #include <vlmest/allocator/config.hpp>
-#include <vlmest/allocator/free_list.hpp>
+#include <vlmest/allocator/device_memory.hpp>
+#include <vlmest/allocator/grow.hpp>
+#include <vlmest/allocator/heap.hpp>
 #include <vlmest/allocator/segment.hpp>
+#include <vlmest/allocator/snapshot.hpp>
 #include <vlmest/unit/error.hpp>
 #include <vlmest/unit/units.hpp>
 
@@ -31,261 +33,232 @@ struct OutOfMemory : Error {
         tried(tried_) {}
 };
 
-/// Replays PyTorch 2.11's CUDA caching allocator (c10/cuda/CUDACachingAllocator.cpp, DeviceCachingAllocator) for one
-/// stream, byte for byte: the same rounding, best fit, splitting, coalescing and release of cached segments.
-/// A value: a copy of a warmed allocator goes on from the same state.
-class CachingAllocator {
+/// Replays PyTorch 2.11's CUDA caching allocator (c10/cuda/CUDACachingAllocator.cpp, DeviceCachingAllocator) byte for
+/// byte: the same rounding, best fit, splitting, coalescing, expandable segments, pools per stream and release of
+/// cached memory. CUDA graphs' private pools are not modelled. The driver says where segments lie and when memory is
+/// short. A value: a copy of a warmed allocator goes on from the same state.
+template <class Driver>
+class BasicAllocator {
  public:
-  CachingAllocator() = default;
-  explicit CachingAllocator(const AllocatorConfig& config) : config_(config) { check(config_); }
+  BasicAllocator() : BasicAllocator(AllocatorConfig{}) {}
+  explicit BasicAllocator(const AllocatorConfig& config) : heap_(config), driver_(config) {}
+  BasicAllocator(const AllocatorConfig& config, Driver driver) : heap_(config), driver_(std::move(driver)) {}
 
-  const AllocatorConfig& config() const { return config_; }
+  const AllocatorConfig& config() const { return heap_.config; }
 
   /// A block for `requested` bytes (malloc in torch). Throws OutOfMemory beyond the capacity and Error below zero.
-  Block alloc(Bytes requested) {
-    const auto i = place(requested);
+  Block alloc(Bytes requested, Stream stream = 0) {
+    const auto i = place(requested, stream);
     if (i == no_room) refuse(requested);
     return Block{i};
   }
 
   /// The same, but without a value where memory is short; the cache has been given back then.
-  std::optional<Block> try_alloc(Bytes requested) {
-    const auto i = place(requested);
+  std::optional<Block> try_alloc(Bytes requested, Stream stream = 0) {
+    const auto i = place(requested, stream);
     if (i == no_room) return std::nullopt;
     return Block{i};
   }
 
-  /// Gives a block back to its pool, where it joins free neighbours (free_block and try_merge_blocks in torch).
-  /// Throws Error for a block that is not allocated.
+  /// Gives a block back to its pool, where it joins free neighbours. Where other streams may still use it, it stays
+  /// active until they are synchronised. Throws Error for a block that is not allocated.
   void free(Block block) {
     if (block.index == none) return;
     const auto i = live(block);
-    auto& freed = at(i);
-    auto& list = free_list(freed.pool);
-    allocated_ -= freed.size;
-    requested_ -= freed.requested;
-    const auto prev = freed.prev, next = freed.next;
-    const bool joins_prev = prev != none && at(prev).state == BlockState::cached;
-    const bool joins_next = next != none && at(next).state == BlockState::cached;
-    if (joins_prev) {
-      auto size = at(prev).size + freed.size;
-      auto behind = next;
-      if (joins_next) {
-        size += at(next).size;
-        behind = at(next).next;
-        list.erase(blocks_, next);
-        retire(next);
-      }
-      at(prev).next = behind;
-      if (behind != none) at(behind).prev = prev;
-      list.resize(blocks_, prev, at(prev).address, size);
-      retire(i);
-    } else if (joins_next) {
-      at(next).prev = prev;
-      if (prev != none) at(prev).next = next;
-      list.resize(blocks_, next, freed.address, freed.size + at(next).size);
-      retire(i);
-    } else {
-      freed.state = BlockState::cached;
-      freed.requested = 0;
-      list.insert(blocks_, i);
-    }
+    heap_.allocated -= heap_.at(i).size;
+    if (!uses_.empty() && used_elsewhere(i)) [[unlikely]]
+      defer(i);
+    else
+      heap_.complete_free(i);
   }
 
-  /// torch.cuda.empty_cache(): gives back every segment that holds no allocation.
+  /// Tensor.record_stream(): another stream uses the block too.
+  void record_stream(Block block, Stream stream) {
+    if (block.index == none) return;
+    const auto i = live(block);
+    const std::pair use{i, stream};
+    if (stream != heap_.streams[heap_.at(i).pool / 2u] && std::find(uses_.begin(), uses_.end(), use) == uses_.end())
+      uses_.push_back(use);
+  }
+  /// A stream has caught up: blocks given up that waited for nothing else are freed, as the next malloc of a process
+  /// finds them (process_events).
+  void synchronize(Stream stream) {
+    std::erase_if(uses_, [&](const auto& use) {
+      return use.second == stream && heap_.at(use.first).state == BlockState::awaiting;
+    });
+    auto waiting = std::exchange(heap_.awaiting, {});
+    for (const auto i : waiting) used_elsewhere(i) ? heap_.awaiting.push_back(i) : heap_.complete_free(i);
+  }
+  /// The two halves of a free as memory snapshots record them (free_requested, free_completed).
+  void request_free(Block block) {
+    const auto i = live(block);
+    heap_.allocated -= heap_.at(i).size;
+    defer(i);
+  }
+  void complete_free(Block block) {
+    const auto waiting = std::find(heap_.awaiting.begin(), heap_.awaiting.end(), block.index);
+    if (waiting == heap_.awaiting.end()) refuse(block);
+    heap_.awaiting.erase(waiting);
+    heap_.complete_free(block.index);
+  }
+
+  /// torch.cuda.empty_cache(): waits for all streams, then gives back all memory that holds no allocation.
   void empty_cache() {
-    for (auto pool : {Pool::large, Pool::small}) {
-      for (auto i = free_list(pool).first(); i != none;) {
-        const auto next = free_list(pool).after(blocks_, i);
-        if (at(i).prev == none && at(i).next == none) release_segment(i);
-        i = next;
-      }
-    }
+    release_cached(heap_, driver_);
+    uses_done();
   }
 
-  Bytes allocated() const { return Bytes(allocated_); }  ///< torch.cuda.memory_allocated()
-  Bytes reserved() const { return Bytes(reserved_); }    ///< torch.cuda.memory_reserved()
-  Bytes requested() const { return Bytes(requested_); }  ///< memory_stats()["requested_bytes.all.current"]
-  Bytes peak_allocated() const { return Bytes(peak_allocated_); }
-  Bytes peak_reserved() const { return Bytes(peak_reserved_); }
-  Bytes peak_requested() const { return Bytes(peak_requested_); }
+  Bytes allocated() const { return Bytes(heap_.allocated); }  ///< torch.cuda.memory_allocated()
+  Bytes active() const { return Bytes(heap_.active); }        ///< with blocks that await their free
+  Bytes reserved() const { return Bytes(heap_.reserved); }    ///< torch.cuda.memory_reserved()
+  Bytes requested() const { return Bytes(heap_.requested); }  ///< memory_stats()["requested_bytes.all.current"]
+  Bytes peak_allocated() const { return Bytes(heap_.peak_allocated); }
+  Bytes peak_reserved() const { return Bytes(heap_.peak_reserved); }
+  Bytes peak_requested() const { return Bytes(heap_.peak_requested); }
   /// torch.cuda.reset_peak_memory_stats()
   void reset_peak() {
-    peak_allocated_ = allocated_;
-    peak_reserved_ = reserved_;
-    peak_requested_ = requested_;
+    heap_.peak_allocated = heap_.allocated;
+    heap_.peak_reserved = heap_.reserved;
+    heap_.peak_requested = heap_.requested;
+  }
+
+  Fragmentation fragmentation() const {
+    std::int64_t largest = 0;
+    for (const auto& list : heap_.cached)
+      if (const auto i = list.last(); i != none) largest = std::max(largest, heap_.at(i).size);
+    return {reserved(), Bytes(heap_.releasable), Bytes(heap_.reserved - heap_.active - heap_.releasable),
+            Bytes(largest)};
   }
 
   /// Bytes that an allocation occupies, an unsplit remainder included.
-  Bytes block_size(Block block) const { return block.index == none ? Bytes() : Bytes(at(live(block)).size); }
-  std::int64_t address(Block block) const { return at(live(block)).address; }
+  Bytes block_size(Block block) const { return block.index == none ? Bytes() : Bytes(heap_.at(live(block)).size); }
+  std::int64_t address(Block block) const { return heap_.at(live(block)).address; }
+  /// Also of a block that awaits its free.
+  std::int64_t address_of(Block block) const { return heap_.at(block.index).address; }
 
   /// Forgets everything but the settings; keeps the memory of its arrays.
   void clear() {
-    blocks_.clear();
-    for (auto& list : free_) list.clear();
-    space_.clear();
-    spare_ = none;
-    allocated_ = reserved_ = requested_ = peak_allocated_ = peak_reserved_ = peak_requested_ = 0;
+    heap_.clear();
+    driver_.clear();
+    uses_.clear();
   }
 
-  std::vector<Segment> segments() const {
-    std::vector<Segment> out;
-    for (const auto& head : blocks_) {
-      if (head.state == BlockState::spare || head.prev != none) continue;
-      Segment s{head.address, Bytes(), head.pool, {}};
-      for (const auto* b = &head;; b = &at(b->next)) {
-        s.size += Bytes(b->size);
-        s.blocks.push_back({b->address, Bytes(b->size), Bytes(b->requested), b->state == BlockState::allocated});
-        if (b->next == none) break;
-      }
-      out.push_back(std::move(s));
-    }
-    std::sort(out.begin(), out.end(), [](const Segment& a, const Segment& b) { return a.address < b.address; });
-    return out;
+  std::vector<Segment> segments() const { return snapshot(heap_); }
+  /// Starts in a recorded state instead of an empty one, see allocator::restore.
+  std::vector<Block> restore(std::span<const Segment> segments, std::span<const std::int64_t> bases) {
+    driver_.adopt(segments);
+    return allocator::restore(heap_, segments, bases);
   }
+  Driver& driver() { return driver_; }
 
  private:
-  BlockRecord& at(std::int32_t i) { return blocks_[static_cast<std::size_t>(i)]; }
-  const BlockRecord& at(std::int32_t i) const { return blocks_[static_cast<std::size_t>(i)]; }
-  FreeList& free_list(Pool p) { return free_[static_cast<std::size_t>(p)]; }
-
   static constexpr std::int32_t no_room = -2;
 
   /// The record of a new allocation; none for 0 bytes, no_room where memory is short.
-  std::int32_t place(Bytes requested) {
+  std::int32_t place(Bytes requested, Stream stream) {
     const auto asked = requested.value();
     if (asked <= 0) {
       if (asked < 0) throw Error("allocator", "a request is negative", "ask for 0 bytes or more");
       return none;
     }
     if (asked >= max_request) return no_room;
-    const auto size = round_size(config_, asked);
-    const auto pool = size <= small_size ? Pool::small : Pool::large;
+    const auto size = round_size(heap_.config, asked);
+    auto pool = static_cast<std::uint16_t>(size <= small_size ? Pool::small : Pool::large);
+    if (stream != heap_.streams.front()) [[unlikely]]
+      pool = heap_.pool_of(stream, static_cast<Pool>(pool));
     auto i = find_cached(pool, size);
-    if (i == none && (i = open_segment(pool, size)) == none) return no_room;
-    if (should_split(at(i), size)) {
-      i = split(i, size);
-    } else {
-      free_list(pool).erase(blocks_, i);
-      at(i).state = BlockState::allocated;
+    if (i == none) [[unlikely]] {
+      i = grow(heap_, driver_, pool, size);
+      if (!uses_.empty()) uses_done();
+      if (i == none) return no_room;
     }
-    at(i).requested = asked;
-    peak_allocated_ = std::max(peak_allocated_, allocated_ += at(i).size);
-    peak_requested_ = std::max(peak_requested_, requested_ += asked);
+    i = heap_.allocate(i, size, should_split(heap_.at(i), size));
+    auto& block = heap_.at(i);
+    block.requested = asked;
+    heap_.active += block.size;
+    heap_.peak_allocated = std::max(heap_.peak_allocated, heap_.allocated += block.size);
+    heap_.peak_requested = std::max(heap_.peak_requested, heap_.requested += asked);
     return i;
   }
 
-  /// The first `size` bytes of a cached block as an allocated one of their own; the rest stays cached.
-  std::int32_t split(std::int32_t i, std::int64_t size) {
-    const auto front = new_record();
-    auto& rest = at(i);
-    auto& block = at(front);
-    block.address = rest.address;
-    block.size = size;
-    block.prev = rest.prev;
-    block.next = i;
-    block.state = BlockState::allocated;
-    block.pool = rest.pool;
-    if (rest.prev != none) at(rest.prev).next = front;
-    rest.prev = front;
-    free_list(rest.pool).resize(blocks_, i, rest.address + size, rest.size - size);
-    return front;
-  }
-
-  std::int32_t live(Block block) const {
-    if (block.index < 0 || static_cast<std::size_t>(block.index) >= blocks_.size() ||
-        at(block.index).state != BlockState::allocated)
-      refuse(block);
-    return block.index;
-  }
-  // Out of line, so that what runs for every allocation stays small.
-  [[noreturn]] void refuse(Bytes requested) const {
-    const auto size = requested.value() >= max_request ? requested.value() : round_size(config_, requested.value());
-    throw OutOfMemory(size < max_request ? Bytes(segment_size(config_, size)) : requested, allocated(), reserved());
-  }
-  [[noreturn]] static void refuse(Block block) {
-    throw Error("allocator", "block " + std::to_string(block.index) + " is not allocated", "free a block once");
-  }
-
-  std::int32_t new_record() {
-    if (spare_ != none) {
-      const auto i = spare_;
-      spare_ = at(i).free_next;
-      return i;
-    }
-    blocks_.emplace_back();
-    return static_cast<std::int32_t>(blocks_.size() - 1);
-  }
-  void retire(std::int32_t i) {
-    at(i).state = BlockState::spare;
-    at(i).free_next = spare_;
-    spare_ = i;
-  }
-
   /// get_free_block: best fit, which an oversize block may only be for an oversize request close to its size.
-  std::int32_t find_cached(Pool pool, std::int64_t size) {
-    const auto i = free_list(pool).first_at_least(blocks_, size);
+  std::int32_t find_cached(std::uint16_t pool, std::int64_t size) {
+    if (heap_.collects) [[unlikely]]
+      ++heap_.searches[pool & 1u];
+    auto i = heap_.cached[pool].first_at_least(heap_.blocks, size);
     if (i == none) return none;
-    const auto limit = config_.max_split_size.value();
-    if (size < limit ? at(i).size >= limit : at(i).size - size >= config_.max_non_split_rounding.value()) return none;
+    if (heap_.at(i).range != none) [[unlikely]]
+      if ((i = heap_.config.expandable_segments ? least_expandable(pool, i) : past_expandable(pool, i)) == none)
+        return none;
+    const auto limit = heap_.config.max_split_size.value();
+    const auto found = heap_.at(i).size;
+    if (size < limit ? found >= limit : found - size >= heap_.config.max_non_split_rounding.value()) return none;
+    return i;
+  }
+  /// A block that memory can still be mapped behind counts as large as it can become, so a larger one may be preferred.
+  std::int32_t least_expandable(std::uint16_t pool, std::int32_t i) const {
+    const auto size = [&](std::int32_t b) {
+      const auto next = heap_.at(b).next;
+      return heap_.at(b).size +
+             (next != none && heap_.at(next).state == BlockState::unmapped ? heap_.at(next).size : 0);
+    };
+    while (heap_.at(i).range != none) {
+      const auto next = heap_.cached[pool].after(heap_.blocks, i);
+      if (next == none || size(next) >= size(i)) break;
+      i = next;
+    }
+    return i;
+  }
+  /// Expandable segments were turned off: they serve nothing more.
+  std::int32_t past_expandable(std::uint16_t pool, std::int32_t i) const {
+    while (i != none && heap_.at(i).range != none) i = heap_.cached[pool].after(heap_.blocks, i);
     return i;
   }
 
   bool should_split(const BlockRecord& b, std::int64_t size) const {
     const auto rest = b.size - size;
-    return b.pool == Pool::small ? rest >= min_block_size : size < config_.max_split_size.value() && rest > small_size;
+    if (pool_kind(b.pool) == Pool::small || heap_.config.expandable_segments) return rest >= min_block_size;
+    return size < heap_.config.max_split_size.value() && rest > small_size;
   }
 
-  /// The order of malloc: a new segment; else give back oversize blocks and retry; else the whole cache and retry.
-  std::int32_t open_segment(Pool pool, std::int64_t size) {
-    const auto bytes = segment_size(config_, size);
-    const auto fits = [&] { return bytes <= config_.capacity.value() - reserved_; };
-    if (!fits() && !(release_oversize(pool, size) && fits())) {
-      empty_cache();
-      if (!fits()) return none;
-    }
-    const auto address = space_.take(bytes);  // throws Overflow before reserved_, which is never above it, could
-    peak_reserved_ = std::max(peak_reserved_, reserved_ += bytes);
-    const auto i = new_record();
-    at(i) = {address, bytes, 0, none, none, none, none, BlockState::cached, pool};
-    free_list(pool).insert(blocks_, i);
-    return i;
+  bool used_elsewhere(std::int32_t i) const {
+    return std::any_of(uses_.begin(), uses_.end(), [&](const auto& use) { return use.first == i; });
+  }
+  void defer(std::int32_t i) {
+    heap_.at(i).state = BlockState::awaiting;
+    heap_.awaiting.push_back(i);
+  }
+  /// Once the device was synchronised, freed blocks have no users elsewhere.
+  void uses_done() {
+    std::erase_if(uses_, [&](const auto& use) {
+      const auto state = heap_.at(use.first).state;
+      return state != BlockState::allocated && state != BlockState::awaiting;
+    });
   }
 
-  /// release_available_cached_blocks: one oversize block that is large enough, else the largest ones until their sum
-  /// is.
-  bool release_oversize(Pool pool, std::int64_t size) {
-    const auto limit = config_.max_split_size.value();
-    if (limit == no_limit) return false;
-    const auto wanted = std::max(size, limit);
-    if (const auto i = free_list(pool).first_at_least(blocks_, wanted); i != none) {
-      release_segment(i);
-      return true;
-    }
-    std::int64_t released = 0;
-    for (auto i = free_list(pool).last(); i != none && released < wanted && at(i).size >= limit;
-         i = free_list(pool).last()) {
-      released += at(i).size;
-      release_segment(i);
-    }
-    return released >= wanted;
+  std::int32_t live(Block block) const {
+    if (block.index < 0 || static_cast<std::size_t>(block.index) >= heap_.blocks.size() ||
+        heap_.at(block.index).state != BlockState::allocated)
+      refuse(block);
+    return block.index;
+  }
+  // Out of line, so that what runs for every allocation stays small.
+  [[noreturn]] void refuse(Bytes requested) const {
+    const auto size =
+        requested.value() >= max_request ? requested.value() : round_size(heap_.config, requested.value());
+    throw OutOfMemory(size < max_request ? Bytes(segment_size(heap_.config, size)) : requested, allocated(),
+                      reserved());
+  }
+  [[noreturn]] static void refuse(Block block) {
+    throw Error("allocator", "block " + std::to_string(block.index) + " is not allocated", "free a block once");
   }
 
-  void release_segment(std::int32_t i) {
-    free_list(at(i).pool).erase(blocks_, i);
-    space_.give_back(at(i).address, at(i).size);
-    reserved_ -= at(i).size;
-    retire(i);
-  }
-
-  AllocatorConfig config_;
-  std::vector<BlockRecord> blocks_;
-  std::array<FreeList, 2> free_;
-  AddressSpace space_;
-  std::int32_t spare_ = none;
-  std::int64_t allocated_ = 0, reserved_ = 0, requested_ = 0;
-  std::int64_t peak_allocated_ = 0, peak_reserved_ = 0, peak_requested_ = 0;
+  Heap heap_;
+  Driver driver_;
+  std::vector<std::pair<std::int32_t, Stream>> uses_;  ///< of blocks by other streams than their own
 };
+
+/// The allocator over a device of config.capacity bytes.
+using CachingAllocator = BasicAllocator<DeviceMemory>;
 
 }  // namespace vlmest::allocator

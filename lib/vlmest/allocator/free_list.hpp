@@ -7,26 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+#include <vlmest/allocator/block.hpp>
 #include <vlmest/allocator/config.hpp>
 
 namespace vlmest::allocator {
-
-enum class BlockState : std::uint8_t { spare, cached, allocated };
-enum class Pool : std::uint8_t { small, large };
-
-inline constexpr std::int32_t none = -1;
-
-/// A piece of a segment, kept in one array and named by its index there; links are indices, `none` ends a chain.
-struct BlockRecord {
-  std::int64_t address = 0;
-  std::int64_t size = 0;
-  std::int64_t requested = 0;                       ///< what the owner asked for, while allocated
-  std::int32_t prev = none, next = none;            ///< neighbours by address in the same segment
-  std::int32_t free_prev = none, free_next = none;  ///< neighbours in a free list; free_next also chains spare records
-  BlockState state = BlockState::spare;
-  Pool pool = Pool::small;
-  std::uint16_t bin = 0;  ///< of its free list, while cached
-};
 
 /// The cached blocks of one pool in the order (size, address): what torch keeps as
 /// std::set<Block*, BlockComparatorSize> (c10/cuda/CUDACachingAllocator.cpp), where best fit is a lower bound.
@@ -73,6 +57,18 @@ class FreeList {
     return used != 0 ? head_[row * columns + lowest(used)] : first_from_row(row + 1);
   }
 
+  std::int32_t before(const Blocks& blocks, std::int32_t i) const {
+    if (at(blocks, i).free_prev != none) return at(blocks, i).free_prev;
+    const std::size_t bin = at(blocks, i).bin;
+    const auto row = bin / columns;
+    auto used = columns_[row] & ((std::uint64_t{1} << (bin % columns)) - 1);
+    if (used != 0) return tail_[row * columns + highest(used)];
+    const auto rows = rows_ & ((std::uint64_t{1} << row) - 1);
+    if (rows == 0) return none;
+    used = columns_[highest(rows)];
+    return tail_[highest(rows) * columns + highest(used)];
+  }
+
   std::int32_t last() const {
     if (rows_ == 0) return none;
     const auto row = highest(rows_);
@@ -104,36 +100,46 @@ class FreeList {
   }
 
  private:
-  /// Most blocks belong at an end of their chain: of equal ones, such as the leftovers of segments or the entries of a
-  /// cache, the first or the last is the one in use.
+  /// Looks for the place from both ends at once: chains of equal blocks grow long (the gradients of a model), and most
+  /// blocks belong near an end.
   void insert(Blocks& blocks, std::int32_t i, std::size_t bin) {
     auto& block = at(blocks, i);
-    const auto head = head_[bin];
-    const bool first = head != none && less(block, at(blocks, head));
-    auto before = first ? none : tail_[bin], behind = first ? head : none;
-    while (before != none && less(block, at(blocks, before))) {
-      behind = before;
-      before = at(blocks, before).free_prev;
+    auto before = tail_[bin], behind = head_[bin];
+    if (behind == none) {
+      columns_[bin / columns] |= std::uint64_t{1} << (bin % columns);
+      rows_ |= std::uint64_t{1} << (bin / columns);
+    } else {
+      while (true) {
+        const auto& last = at(blocks, before);
+        if (less(last, block)) {
+          behind = last.free_next;
+          break;
+        }
+        const auto& first = at(blocks, behind);
+        if (less(block, first)) {
+          before = first.free_prev;
+          break;
+        }
+        before = last.free_prev;
+        behind = first.free_next;
+      }
     }
     block.bin = static_cast<std::uint16_t>(bin);
     block.free_prev = before;
     block.free_next = behind;
     (behind != none ? at(blocks, behind).free_prev : tail_[bin]) = i;
     (before != none ? at(blocks, before).free_next : head_[bin]) = i;
-    columns_[bin / columns] |= std::uint64_t{1} << (bin % columns);
-    rows_ |= std::uint64_t{1} << (bin / columns);
   }
 
   static constexpr std::size_t columns = 64;
-  /// Row 0 holds 0 to 63 units of 512 bytes, row r the 64 bins of [2^(r+5), 2^(r+6)) units; a merged block is at most
-  /// one segment, which is at most max_request + round_large < 2^61 bytes = 2^52 units.
+  /// Bins 0 to 127 hold that many units of 512 bytes, and then 64 bins each [2^r, 2^(r+1)) units; a merged block is at
+  /// most one segment or address range, which is at most max_request + round_large < 2^61 bytes = 2^52 units.
   static constexpr std::size_t rows = 52 - 5;
 
   static constexpr std::size_t bin_of(std::int64_t size) {
     const auto units = static_cast<std::uint64_t>(size) / static_cast<std::uint64_t>(min_block_size);
-    if (units < columns) return static_cast<std::size_t>(units);
-    const auto row = static_cast<std::size_t>(std::bit_width(units)) - 6;
-    return row * columns + static_cast<std::size_t>(units >> (row - 1)) - columns;
+    const auto row = static_cast<std::size_t>(std::bit_width(units | 127)) - 7;
+    return row * columns + static_cast<std::size_t>(units >> row);
   }
   static std::size_t lowest(std::uint64_t bits) { return static_cast<std::size_t>(std::countr_zero(bits)); }
   static std::size_t highest(std::uint64_t bits) { return static_cast<std::size_t>(std::bit_width(bits)) - 1; }

@@ -13,12 +13,13 @@ namespace vlmest::allocator {
 
 /// Memory of one phase as the framework reports it.
 struct PhaseMemory {
-  Bytes before{};    ///< allocated when the phase began
-  Bytes peak{};      ///< torch.cuda.max_memory_allocated() of the phase
-  Bytes after{};     ///< allocated when its outputs still live
-  Bytes reserved{};  ///< torch.cuda.max_memory_reserved() of the process so far
-  NodeId node = 0;   ///< the node inside which the peak lies
-  Bytes scratch{};   ///< library scratch at the peak, rounded by the allocator
+  Bytes before{};           ///< allocated when the phase began
+  Bytes peak{};             ///< torch.cuda.max_memory_allocated() of the phase
+  Bytes after{};            ///< allocated when its outputs still live
+  Bytes reserved{};         ///< torch.cuda.max_memory_reserved() of the process so far
+  NodeId node = 0;          ///< the node inside which the peak lies
+  Bytes scratch{};          ///< library scratch at the peak, rounded by the allocator
+  Fragmentation at_peak{};  ///< how reserved memory is spent at that moment
 };
 
 /// Memory while a node runs.
@@ -82,6 +83,7 @@ class Process {
         peak = now;
         r.node = n;
         r.scratch = Bytes(now - kept);
+        r.at_peak = allocator_.fragmentation();
       }
       observe(NodeMemory{n, allocator_.allocated(), Bytes(allocator_.allocated().value() - kept), libraries_,
                          allocator_.reserved()});

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <vlmest/graph/autocast.hpp>
-#include <vlmest/graph/recording.hpp>
 #include <vlmest/graph/tape.hpp>
 
 namespace vlmest {
@@ -246,7 +245,7 @@ class Builder {
   /// Ops whose results selective checkpointing keeps.
   static bool is_product(std::string_view op) {
     return op == "mm" || op == "addmm" || op == "_grouped_mm" || op.starts_with("_scaled_dot_product") ||
-           op.starts_with("_flash_attention") || op.starts_with("_efficient_attention");
+           op.starts_with("_flash_att") || op.starts_with("_efficient_attention");
   }
   /// In the second run of a function: the results of a product are those that the first run kept.
   bool recall(std::string_view op, std::span<const TensorId> out) {
@@ -270,8 +269,7 @@ class Builder {
   ScopeId scope_ = 0;
 
  public:
-  /// What autograd recorded, the gradients of parameters, what autocast keeps. Last, because what they hold counts in
-  /// refs_.
+  /// What autograd and autocast keep. Last, because what they hold counts in refs_.
   History history;
   ParameterGradients gradients;
   AutocastState autocast;

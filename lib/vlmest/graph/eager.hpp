@@ -10,6 +10,7 @@
 #include <vlmest/graph/eager/fused.hpp>
 #include <vlmest/graph/eager/fused_moe.hpp>
 #include <vlmest/graph/eager/gradient.hpp>
+#include <vlmest/graph/eager/pad.hpp>
 #include <vlmest/graph/eager/pointwise.hpp>
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/graph/eager/reduce.hpp>
@@ -17,5 +18,6 @@
 #include <vlmest/graph/eager/routing.hpp>
 #include <vlmest/graph/eager/selection.hpp>
 #include <vlmest/graph/eager/spectral.hpp>
+#include <vlmest/graph/eager/unary.hpp>
 #include <vlmest/graph/eager/view.hpp>
 // IWYU pragma: end_exports

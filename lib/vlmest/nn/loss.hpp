@@ -40,11 +40,11 @@ inline Value cross_entropy(Value logits, Value target) {
   return loss;
 }
 
-/// The next token's id at every position, int64[B S] (transformers loss/loss_utils.py, ForCausalLMLoss).
-inline Value next_tokens(const Value& labels) {
+/// Of labels with one more behind the last: the next token's id at every position (transformers loss/loss_utils.py,
+/// ForCausalLMLoss, whose variable they stay).
+inline Value next_tokens(const Value& padded) {
   using namespace eager;
-  const Value padded = pad_last(labels, 0, 1);
-  return contiguous(slice(padded, 1, 1, labels.size(1) + 1));
+  return contiguous(slice(padded, 1, 1, padded.size(1)));
 }
 
 /// How this run computes its loss: the fused profile fuses it, unless it is to be chunked.
@@ -58,7 +58,8 @@ inline Value causal_lm_loss(Context& c, const Value& logits, const Value& labels
   using namespace eager;
   const bool fused = loss_kind(c.plan) == Loss::fused;
   Value x = fused ? logits : to(logits, DType::fp32);
-  Value shifted = next_tokens(labels);
+  const Value padded = pad_last(labels, 0, 1);
+  Value shifted = next_tokens(padded);
   x = view(std::move(x), {-1, logits.size(2)});
   shifted = view(std::move(shifted), {-1});
   return fused ? fused_cross_entropy(c, std::move(x), shifted) : cross_entropy(x, shifted);
@@ -69,7 +70,8 @@ inline Value head_output(Context& c, const Linear& head, const Value& hidden) {
   using namespace eager;
   if (!c.labels) return forward(c, head, kept_positions(hidden, c.plan.logits));
   if (loss_kind(c.plan) == Loss::chunked) {
-    Value shifted = next_tokens(*c.labels);
+    const Value padded = pad_last(*c.labels, 0, 1);
+    Value shifted = next_tokens(padded);
     const Value x = view(hidden, {-1, hidden.size(2)});
     shifted = view(std::move(shifted), {-1});
     return chunked_cross_entropy(c, x, head, shifted);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include <vlmest/graph/graph.hpp>
@@ -12,22 +13,36 @@ namespace vlmest {
 /// optimizer's: a module's own parameters come before those of its submodules (torch/nn/modules/module.py,
 /// named_parameters). A scope without a name is its parent.
 inline std::vector<TensorId> parameter_order(const Graph& graph, TensorId count) {
-  const auto scope = [&](ScopeId s) -> const Scope& { return graph.scopes[static_cast<std::size_t>(s)]; };
-  const auto module = [&](ScopeId s) {
-    while (s != 0 && scope(s).name[0] == '\0') s = scope(s).parent;
-    return s;
-  };
-  // Modules on the way from the root down to each one; scopes are numbered in the order of their creation.
-  std::map<std::vector<ScopeId>, std::vector<TensorId>> by_module;
-  for (TensorId t = 0; t < count; ++t) {
-    const Tensor& x = graph.tensor(t);
-    if (x.role != Role::weight) continue;
-    std::vector<ScopeId> path;
-    for (ScopeId s = module(x.scope); s != 0; s = module(scope(s).parent)) path.insert(path.begin(), s);
-    by_module[path].push_back(t);
+  const auto size = graph.scopes.size();
+  const auto at = [](ScopeId s) { return static_cast<std::size_t>(s); };
+  // Scopes are numbered in the order of their creation, parents first; a module's children form a list in that order.
+  std::vector<ScopeId> module(size, 0), child(size, none), sibling(size, none);
+  for (std::size_t s = 1; s < size; ++s) {
+    const Scope& e = graph.scopes[s];
+    module[s] = e.name[0] == '\0' ? module[at(e.parent)] : static_cast<ScopeId>(s);
   }
-  std::vector<TensorId> order;
-  for (const auto& [path, own] : by_module) order.insert(order.end(), own.begin(), own.end());
+  for (std::size_t s = size; s-- > 1;) {
+    if (module[s] != static_cast<ScopeId>(s)) continue;
+    const std::size_t parent = at(module[at(graph.scopes[s].parent)]);
+    sibling[s] = std::exchange(child[parent], static_cast<ScopeId>(s));
+  }
+  // Each module's turn, then room for its parameters in that order.
+  std::vector<std::size_t> first(size + 1, 0), turn(size, 0);
+  std::vector<ScopeId> path{0};
+  for (std::size_t n = 0; !path.empty(); ++n) {
+    const ScopeId s = path.back();
+    path.pop_back();
+    turn[at(s)] = n;
+    if (s != 0 && sibling[at(s)] != none) path.push_back(sibling[at(s)]);
+    if (child[at(s)] != none) path.push_back(child[at(s)]);
+  }
+  const auto turn_of = [&](TensorId t) { return turn[at(module[at(graph.tensor(t).scope)])]; };
+  for (TensorId t = 0; t < count; ++t)
+    if (graph.tensor(t).role == Role::weight) ++first[turn_of(t) + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<TensorId> order(first.back());
+  for (TensorId t = 0; t < count; ++t)
+    if (graph.tensor(t).role == Role::weight) order[first[turn_of(t)]++] = t;
   return order;
 }
 

@@ -82,7 +82,8 @@ constexpr Cost cost(const AttentionBackward& o) {
   r.flops_causal = products(visible_pairs(f.q_len, f.kv_len, f.causal));
   r.written = r.read;
   r.read += r.written;
-  r.kernels = 3;
+  const bool sums_groups = f.backend == AttentionBackend::flash && f.heads != f.kv_heads;
+  r.kernels = f.kernels == 0 ? 0 : sums_groups ? 5 : 3;
   return r;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/graph/eager/attention_backward.hpp>
+#include <vlmest/graph/eager/pad.hpp>
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/op/sdpa_backend.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/graph/eager/pointwise.hpp>
+#include <vlmest/graph/eager/unary.hpp>
 
 /// Copies: to another type, to row-major order, for a write in place.
 namespace vlmest::eager {

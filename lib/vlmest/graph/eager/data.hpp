@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/graph/eager/reduce.hpp>
 
 /// Data movement: concatenation, gathers, scatters, fills, padding.
@@ -231,26 +233,6 @@ inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
   const int kernels = numel(s) == numel(a.shape()) ? copy_kernels(a) : 1;
   const TensorId r = b.result(t, s, "repeat");
   return emit1(b, "repeat", MemoryOp{.read = w, .written = w, .dtype = t, .kernels = kernels}, r, {}, a);
-}
-/// torch.nn.functional.pad of the last dimension with a constant: a filled tensor and a copy into it.
-inline Value pad_last(Value a, std::int64_t before, std::int64_t after) {
-  Builder& b = a.builder();
-  const DType t = a.dtype();
-  Shape s = a.shape();
-  s[s.rank() - 1] = checked_add(s[-1], checked_add(before, after));
-  const Bytes in = data_bytes(a);
-  // Into a single row the copy is contiguous.
-  const int kernels = 1 + (numel(a.shape()).value() == a.size(-1) ? copy_kernels(a) : 1);
-  const TensorId r = b.result(t, s, "constant_pad_nd");
-  const GradEdge e = edge(a);
-  Value padded =
-      emit1(b, "constant_pad_nd",
-            MemoryOp{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = kernels}, r, {}, a);
-  // constant_pad_nd_backward pads by less than nothing: the part that was there is copied.
-  differentiable(padded, "ConstantPadNdBackward0", {e}, [before, width = e ? e.shape[-1] : 0](Gradients& g) {
-    g.out[0] = clone(slice(g.in[0], -1, before, before + width));
-  });
-  return padded;
 }
 Value col2im(Value columns, const Shape& image);  // gradient.hpp
 

@@ -19,6 +19,9 @@ inline bool needs_grad(const Value& v) { return v && v.builder().needs_grad(v.id
 /// v, where the backward needs it, else nothing: what a call saves.
 inline Value saved(const Value& v, bool needed) { return needed && v ? v.builder().save(v) : Value(); }
 
+/// The same tensor without its history, where it has one: what runs inside an autograd.Function works on it.
+inline Value detached(const Value& v) { return needs_grad(v) ? v.builder().view(v, v.shape(), v.tensor().strides) : v; }
+
 /// A result that its own call saves: without its history, which would hold the call for ever.
 inline Value saved_result(const Value& v, bool needed) {
   return needed ? v.builder().save(v.builder().view(v, v.shape(), v.tensor().strides)) : Value();

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <vlmest/graph/eager/data.hpp>
+#include <vlmest/graph/eager/pad.hpp>
 #include <vlmest/op/sdpa_backend.hpp>
 
 /// The package flash-attn 2 (version 2.8.3: flash_attn/flash_attn_interface.py and csrc/flash_attn/flash_api.cpp):
@@ -93,34 +94,29 @@ inline Value flash_attn_func(Value q, Value k, Value v, bool causal, int multipr
                .kv_dtype = k.dtype()};
   const std::array<GradEdge, 3> edges{edge(q), edge(k), edge(v)};
   const bool trains = edges[0] || edges[1] || edges[2];
-  Value result;
-  FlashSaved s;
-  {
-    NoGrad off(b);
-    q = flash_padded(std::move(q), d);
-    k = flash_padded(std::move(k), d);
-    v = flash_padded(std::move(v), d);
-    const Value dense_q = flash_operand(q), dense_k = flash_operand(k), dense_v = flash_operand(v);
-    const Elements rows(checked_mul(checked_mul(op.batch, op.heads), op.q_len));
-    const std::int64_t n = flash_splits(op, multiprocessors);
-    const Bytes lse_parts = n > 1 ? size_of(rows, DType::fp32) * n : Bytes{};
-    const Bytes out_parts = lse_parts * flash_head_size(op.head_dim);
-    const Shape shape{op.batch, op.q_len, op.heads, op.v_dim};
-    const std::array<TensorId, 3> outs{b.result(op.dtype, shape, strides_like(dense_q.tensor(), shape), "attention"),
-                                       b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
-                                       b.result(DType::int64, {2}, "rng_state")};
-    const std::array<TensorId, 3> ins{dense_q.id(), dense_k.id(), dense_v.id()};
-    b.emit("_flash_attn_forward", op, ins, outs, {lse_parts, out_parts});
-    const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);
-    result = slice(out, 3, 0, d);
-    s = {saved(q, trains),
-         saved(k, trains),
-         saved(v, trains),
-         saved_result(out, trains),
-         saved(lse, trains),
-         saved(state, trains),
-         {}};
-  }
+  q = flash_padded(detached(q), d);
+  k = flash_padded(detached(k), d);
+  v = flash_padded(detached(v), d);
+  const Value dense_q = flash_operand(q), dense_k = flash_operand(k), dense_v = flash_operand(v);
+  const Elements rows(checked_mul(checked_mul(op.batch, op.heads), op.q_len));
+  const std::int64_t n = flash_splits(op, multiprocessors);
+  const Bytes lse_parts = n > 1 ? size_of(rows, DType::fp32) * n : Bytes{};
+  const Bytes out_parts = lse_parts * flash_head_size(op.head_dim);
+  const Shape shape{op.batch, op.q_len, op.heads, op.v_dim};
+  const std::array<TensorId, 3> outs{b.result(op.dtype, shape, strides_like(dense_q.tensor(), shape), "attention"),
+                                     b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
+                                     b.result(DType::int64, {2}, "rng_state")};
+  const std::array<TensorId, 3> ins{dense_q.id(), dense_k.id(), dense_v.id()};
+  b.emit("_flash_attn_forward", op, ins, outs, {lse_parts, out_parts});
+  const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);
+  Value result = slice(out, 3, 0, d);
+  FlashSaved s{saved(q, trains),
+               saved(k, trains),
+               saved(v, trains),
+               saved_result(out, trains),
+               saved(lse, trains),
+               saved(state, trains),
+               {}};
   // mha_bwd: rows in blocks of 128 queries.
   flash_differentiable(result, "FlashAttnFuncBackward", edges, {op}, d, checked_mul(op.batch, round_up(op.q_len, 128)),
                        std::move(s));
@@ -151,28 +147,23 @@ inline Value flash_attn_varlen_func(Value q, Value k, Value v, const Value& boun
   for (std::size_t i = 1; i < calls.size(); ++i) calls[i].kernels = 0;
   const std::array<GradEdge, 3> edges{edge(q), edge(k), edge(v)};
   const bool trains = edges[0] || edges[1] || edges[2];
-  Value result;
-  FlashSaved s;
-  {
-    NoGrad off(b);
-    q = flash_padded(std::move(q), d);
-    k = flash_padded(std::move(k), d);
-    v = flash_padded(std::move(v), d);
-    const Value dense_q = flash_operand(q), dense_k = flash_operand(k), dense_v = flash_operand(v);
-    const Shape shape{tokens, heads, round_up(d, 8)};
-    const std::array<TensorId, 3> outs{b.result(t, shape, strides_like(dense_q.tensor(), shape), "attention"),
-                                       b.result(DType::fp32, {heads, tokens}, "logsumexp"),
-                                       b.result(DType::int64, {2}, "rng_state")};
-    const std::array<TensorId, 4> ins{dense_q.id(), dense_k.id(), dense_v.id(), boundaries ? boundaries.id() : none};
-    const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);
-    for (bool first = true; const Attention& call : calls) {
-      b.emit("_flash_attn_varlen_forward", call, ins, std::span(outs).first(first ? 3 : 1));
-      first = false;
-    }
-    result = slice(out, 2, 0, d);
-    s = {saved(q, trains),   saved(k, trains),     saved(v, trains),         saved_result(out, trains),
-         saved(lse, trains), saved(state, trains), saved(boundaries, trains)};
+  q = flash_padded(detached(q), d);
+  k = flash_padded(detached(k), d);
+  v = flash_padded(detached(v), d);
+  const Value dense_q = flash_operand(q), dense_k = flash_operand(k), dense_v = flash_operand(v);
+  const Shape shape{tokens, heads, round_up(d, 8)};
+  const std::array<TensorId, 3> outs{b.result(t, shape, strides_like(dense_q.tensor(), shape), "attention"),
+                                     b.result(DType::fp32, {heads, tokens}, "logsumexp"),
+                                     b.result(DType::int64, {2}, "rng_state")};
+  const std::array<TensorId, 4> ins{dense_q.id(), dense_k.id(), dense_v.id(), boundaries ? boundaries.id() : none};
+  for (bool first = true; const Attention& call : calls) {
+    b.emit("_flash_attn_varlen_forward", call, ins, std::span(outs).first(first ? 3 : 1));
+    first = false;
   }
+  const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);
+  Value result = slice(out, 2, 0, d);
+  FlashSaved s{saved(q, trains),   saved(k, trains),     saved(v, trains),         saved_result(out, trains),
+               saved(lse, trains), saved(state, trains), saved(boundaries, trains)};
   // mha_varlen_bwd: sequences stand at least 128 rows apart.
   const auto apart = checked_add(tokens, checked_mul(128, static_cast<std::int64_t>(lengths.size())));
   flash_differentiable(result, "FlashAttnVarlenFuncBackward", edges, std::move(calls), d, apart, std::move(s));

@@ -114,25 +114,24 @@ inline Value fused_experts(Value x, Value gate_up, Value down, const FusedRoute&
   const std::int64_t tokens = x.size(0), hidden = x.size(1), rows = route.order.size(0);
   const GradEdge ex = edge(x), eu = edge(gate_up), ed = edge(down), es = edge(route.shares);
   const bool trains = ex || eu || ed || es;
-  Value out;
+  Value y;
   FusedExpertsSaved s;
+  Value share = detached(route.shares), order = route.order;
   {
-    NoGrad off(b);
-    Value gathered = gather_rows("gather", x, route.order, Shape{rows, hidden});
-    const Value inner = grouped_mm(std::move(gathered), transpose(gate_up, 1, 2), route.offsets, active, device);
-    Value y = fused_gate(inner);
-    y = grouped_mm(std::move(y), transpose(down, 1, 2), route.offsets, active, device);
-    const TensorId r = b.result(t, {tokens, hidden}, "combine");
-    const MemoryOp combine{.read = data_bytes(y) + data_bytes(route.shares) + data_bytes(route.order),
-                           .written = data_bytes(x),
-                           .dtype = t};
-    Value share = route.shares, order = route.order;
-    out = emit1(b, "combine", combine, r, {}, y, share, order);
-    s = {saved(x, trains),     saved(gate_up, trains),      saved(down, trains),
-         saved(inner, trains), saved(route.shares, trains), saved(route.order, trains)};
-    s.active = active;
-    s.device = device;
+    Value gathered = gather_rows("gather", detached(x), order, Shape{rows, hidden});
+    const Value up = transpose(detached(gate_up), 1, 2);
+    const Value inner = grouped_mm(std::move(gathered), up, route.offsets, active, device);
+    s = {saved(x, trains),     saved(gate_up, trains), saved(down, trains),
+         saved(inner, trains), saved(share, trains),   saved(order, trains)};
+    y = fused_gate(inner);
   }
+  y = grouped_mm(std::move(y), transpose(detached(down), 1, 2), route.offsets, active, device);
+  s.active = active;
+  s.device = device;
+  const TensorId r = b.result(t, {tokens, hidden}, "combine");
+  const MemoryOp combine{
+      .read = data_bytes(y) + data_bytes(share) + data_bytes(order), .written = data_bytes(x), .dtype = t};
+  Value out = emit1(b, "combine", combine, r, {}, y, share, order);
   differentiable(out, "LigerFusedMoEFunctionBackward", {ex, eu, ed, es},
                  [s = std::move(s)](Gradients& g) { fused_experts_backward(g, s); });
   return out;

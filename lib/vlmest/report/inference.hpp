@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <vlmest/analysis/fft_buffers.hpp>
+#include <vlmest/nn/inference.hpp>
+#include <vlmest/report/breakdown.hpp>
+#include <vlmest/report/live_tensor.hpp>
+#include <vlmest/report/replay.hpp>
+
+namespace vlmest {
+
+/// A phase of inference.
+struct PhaseEstimate {
+  allocator::PhaseMemory memory;
+  Work work;
+  std::int64_t kv_len = 0;
+  Seconds gpu{};   ///< sum of kernel times
+  Seconds wall{};  ///< the larger of that and the host's launches, one after the other
+  Bound bound = Bound::compute;
+};
+
+struct InferenceEstimate {
+  Bytes weights{};  ///< parameters and buffers as the allocator holds them
+  Bytes inputs{};
+  Bytes kv_cache{};          ///< keys and values after the prefill
+  Bytes kv_cache_decoded{};  ///< the same when new_tokens have been decoded
+  Bytes fft{};               ///< most that a spectral block holds at one time: spectra, fp32 copies, work area
+  PhaseEstimate prefill;
+  PhaseEstimate decode;
+  bool decode_is_peak = false;
+  Bytes peak{};
+  std::vector<LiveTensor> tensors;  ///< at the higher of the two peaks, by bytes; they add up to `peak`
+  bool fits = false;
+
+  double tokens_per_second(std::int64_t batch) const {
+    return decode.wall.value > 0 ? static_cast<double>(batch) / decode.wall.value : 0.0;
+  }
+};
+
+namespace inference_estimate {
+
+inline void time(PhaseEstimate& p, const Device& device) {
+  p.gpu = p.work.time;
+  const Seconds host = device.launch * static_cast<double>(p.work.kernels);
+  p.wall = std::max(p.gpu, host);
+  p.bound = host > p.gpu ? Bound::launch : bound(p.work);
+}
+
+/// Whether it runs in the device's memory. Where what is reserved would not, the allocator gives its cache back and
+/// tries again, so the phases are replayed within that memory; what is reserved then is what the device shows.
+inline bool fits(InferenceEstimate& r, const Graph& g, const Timeline& timeline, const Device& device) {
+  if (r.peak > device.usable_bytes) return false;
+  if (r.decode.memory.reserved <= device.usable_bytes) return true;
+  allocator::AllocatorConfig config;
+  config.capacity = device.usable_bytes;
+  allocator::Process process(g, timeline, device.sm, config);
+  InferenceMemory within;
+  try {
+    within = replay_inference(g, process);
+  } catch (const allocator::OutOfMemory&) {
+    return false;
+  }
+  r.prefill.memory.reserved = within.prefill.reserved;
+  r.decode.memory.reserved = within.decode.reserved;
+  return true;
+}
+
+/// The estimate of a built graph with these caches; `rows` receives its layers.
+inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<const Work> of_ops,
+                            const InferenceCaches& caches, std::int64_t kv, const Device& device,
+                            std::vector<LayerRow>& rows) {
+  InferenceEstimate r;
+  allocator::Process process(g, timeline, device.sm);
+  const InferenceMemory memory = replay_inference(g, process);
+  r.prefill.memory = memory.prefill;
+  r.decode.memory = memory.decode;
+  r.weights = process.weights();
+  const Phase &prefill = g.phases[0], &decode = g.phases[1];
+  for (const auto& s : timeline.storages())
+    if (s.role == Role::input && s.born <= prefill.first) r.inputs += s.bytes;
+  r.decode.kv_len = kv;
+  r.decode.work = work(g, decode.first, decode.last, of_ops);
+  time(r.decode, device);
+  for (const auto& f : fft_buffers(g)) r.fft = std::max(r.fft, f.bytes);
+  r.decode_is_peak = r.decode.memory.peak > r.prefill.memory.peak;
+  const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;
+  r.peak = top.memory.peak;
+  r.tensors = live_tensors(timeline, process, top.memory);
+  r.fits = fits(r, g, timeline, device);
+  std::vector<CacheBytes> kept;
+  kept.reserve(caches.prefill.size());
+  for (const auto& k : caches.prefill) {
+    r.kv_cache += k.bytes;
+    kept.push_back({k.scope, k.bytes});
+  }
+  for (const auto& k : caches.decode) r.kv_cache_decoded += k.bytes;
+  rows = breakdown(g, timeline, kept, of_ops);
+  for (const auto& row : rows) r.prefill.work += row.prefill;
+  time(r.prefill, device);
+  return r;
+}
+
+}  // namespace inference_estimate
+}  // namespace vlmest

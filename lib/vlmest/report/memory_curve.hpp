@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include <vlmest/analysis/work.hpp>
+#include <vlmest/report/live_tensor.hpp>
+#include <vlmest/report/replay.hpp>
+
+namespace vlmest {
+
+inline constexpr std::size_t roles = static_cast<std::size_t>(Role::optimizer_state) + 1;
+
+/// Memory while one node runs.
+struct MemorySample {
+  NodeId node = 0;
+  Seconds start{}, length{};           ///< from the first node on, kernel times one after the other
+  Bytes allocated{}, reserved{};       ///< the node's scratch included
+  std::array<Bytes, roles> by_role{};  ///< by Role; they add up to `allocated`
+};
+
+/// A phase's samples.
+struct CurvePhase {
+  const char* name = "";
+  std::size_t first = 0, last = 0;  ///< one past the end
+  Bytes peak{};
+};
+
+/// One storage of at least one byte, for as long as it is held.
+struct LifeSpan {
+  LiveTensor tensor;
+  std::size_t first = 0, last = 0;  ///< samples; one past the end
+};
+
+/// Memory over the phases of a graph, as the estimate replays them.
+struct MemoryCurve {
+  std::vector<MemorySample> samples;
+  std::vector<CurvePhase> phases;
+  std::vector<LifeSpan> lives;
+  Seconds end{};
+};
+
+namespace memory_curve {
+
+/// What each role holds while each node runs, and from when to when each storage lives.
+inline void add_tensors(MemoryCurve& c, const Graph& g, const Timeline& timeline, const allocator::Process& process,
+                        std::span<const allocator::NodeMemory> nodes) {
+  const auto storages = timeline.storages();
+  const NodeId begin = nodes.front().node;
+  std::array<Bytes, roles> held{};
+  const auto role = [&](const Storage& s) -> Bytes& { return held[static_cast<std::size_t>(s.role)]; };
+  std::size_t next = 0;
+  for (; next < storages.size() && storages[next].born <= begin; ++next)
+    if (alive(storages[next], begin)) role(storages[next]) += process.occupied(next);
+  for (std::size_t i = next; i < storages.size(); ++i)
+    if (storages[i].role == Role::optimizer_state) role(storages[i]) += process.occupied(i);
+  NodeId done = begin;
+  for (std::size_t k = 0; k < nodes.size(); ++k) {
+    const NodeId n = nodes[k].node;
+    for (; done < n; ++done) {
+      for (const auto i : timeline.frees(done + 1))
+        if (const Storage& s = timeline.storage(i); s.role != Role::optimizer_state)
+          role(s) -= process.occupied(static_cast<std::size_t>(i));
+      for (; next < storages.size() && storages[next].born <= done + 1; ++next)
+        if (const Storage& s = storages[next]; s.role != Role::optimizer_state && (s.dies == none || s.dies > done + 1))
+          role(s) += process.occupied(next);
+    }
+    MemorySample& m = c.samples[k];
+    m.by_role = held;
+    m.by_role[static_cast<std::size_t>(Role::workspace)] += nodes[k].libraries + nodes[k].scratch;
+  }
+  (void)g;
+  for (std::size_t i = 0; i < storages.size(); ++i) {
+    const Storage& s = storages[i];
+    const Bytes bytes = process.occupied(i);
+    if (bytes == Bytes{}) continue;
+    const bool always = s.role == Role::optimizer_state;
+    const NodeId last = nodes.back().node + 1;
+    const NodeId from = always ? begin : std::max(s.born, begin);
+    const NodeId to = always || s.dies == none ? last : std::min(s.dies, last);
+    if (from >= to) continue;
+    c.lives.push_back(
+        {{s.tensor, "", none, bytes}, static_cast<std::size_t>(from - begin), static_cast<std::size_t>(to - begin)});
+  }
+  for (std::size_t k = 0; k < nodes.size(); ++k)
+    if (nodes[k].scratch > Bytes{}) c.lives.push_back({{none, "scratch", nodes[k].node, nodes[k].scratch}, k, k + 1});
+}
+
+/// `replay` runs the phases in a process and tells its observer of the nodes that count.
+template <class Replay>
+MemoryCurve of(const Graph& g, const Timeline& timeline, const Device& device, std::span<const Phase> phases,
+               Replay&& replay) {
+  MemoryCurve c;
+  std::vector<allocator::NodeMemory> nodes;
+  allocator::Process process(g, timeline, device.sm);
+  replay(g, process, [&](const allocator::NodeMemory& m) { nodes.push_back(m); });
+  if (nodes.empty()) return c;
+  c.samples.reserve(nodes.size());
+  std::vector<Seconds> of_ops;
+  of_ops.reserve(g.ops.size());
+  for (const Op& op : g.ops) of_ops.push_back(work(cost(op), device).time);
+  for (const auto& m : nodes) {
+    const Seconds t = of_ops[static_cast<std::size_t>(g.node(m.node).op)];
+    c.samples.push_back(
+        {.node = m.node, .start = c.end, .length = t, .allocated = m.allocated, .reserved = m.reserved});
+    c.end += t;
+  }
+  const NodeId begin = nodes.front().node;
+  for (const Phase& p : phases) {
+    CurvePhase q{p.name, static_cast<std::size_t>(p.first - begin), static_cast<std::size_t>(p.last - begin)};
+    for (std::size_t k = q.first; k < q.last; ++k) q.peak = std::max(q.peak, c.samples[k].allocated);
+    c.phases.push_back(q);
+  }
+  add_tensors(c, g, timeline, process, nodes);
+  return c;
+}
+
+}  // namespace memory_curve
+
+/// Memory over a prefill and a decode step.
+inline MemoryCurve inference_curve(const Graph& g, const Timeline& timeline, const Device& device) {
+  return memory_curve::of(g, timeline, device, g.phases,
+                          [](const Graph& graph, allocator::Process& p, auto&& o) { replay_inference(graph, p, o); });
+}
+
+/// Memory over a training step in the steady state.
+inline MemoryCurve training_curve(const Graph& g, const Timeline& timeline, const Device& device) {
+  return memory_curve::of(g, timeline, device, g.phases,
+                          [](const Graph& graph, allocator::Process& p, auto&& o) { replay_training(graph, p, o); });
+}
+
+}  // namespace vlmest

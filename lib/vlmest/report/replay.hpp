@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include <vlmest/allocator/process.hpp>
+
+namespace vlmest {
+
+/// Memory of the phases of inference: one prefill and one decode step.
+struct InferenceMemory {
+  allocator::PhaseMemory prefill, decode;
+};
+
+/// The first call warms the allocator and the libraries up; the second is what runs from then on, and decode follows.
+/// `observe` is told of its nodes.
+template <class Observe>
+InferenceMemory replay_inference(const Graph& g, allocator::Process& process, Observe&& observe) {
+  InferenceMemory r;
+  process.load();
+  process.run(g.phases[0]);
+  process.drop();
+  r.prefill = process.run(g.phases[0], observe);
+  process.keep();
+  r.decode = process.run(g.phases[1], observe);
+  return r;
+}
+inline InferenceMemory replay_inference(const Graph& g, allocator::Process& process) {
+  return replay_inference(g, process, [](const allocator::NodeMemory&) {});
+}
+
+/// Memory of the last three phases of a training step; `after` is what is allocated when the phase's own variables are
+/// gone.
+struct TrainingMemory {
+  allocator::PhaseMemory forward, backward, step;
+  /// The highest of the three, the earliest of equals.
+  const allocator::PhaseMemory& highest() const {
+    const allocator::PhaseMemory& first = backward.peak > forward.peak ? backward : forward;
+    return step.peak > first.peak ? step : first;
+  }
+};
+
+/// The first step makes the optimizer states; the second is what runs from then on, and `observe` is told of its nodes.
+template <class Observe>
+TrainingMemory replay_training(const Graph& g, allocator::Process& process, Observe&& observe) {
+  process.load();
+  const std::size_t begin = process.mark();
+  const auto run = [&](const Phase& p, auto&& o) {
+    allocator::PhaseMemory m = process.run(p, o);
+    m.after = process.settle(p);
+    process.keep();
+    return m;
+  };
+  for (const Phase& p : g.phases) run(p, [](const allocator::NodeMemory&) {});
+  process.rewind(begin);
+  std::array<allocator::PhaseMemory, 3> last{};
+  for (const Phase& p : g.phases) last = {last[1], last[2], run(p, observe)};
+  return {last[0], last[1], last[2]};
+}
+inline TrainingMemory replay_training(const Graph& g, allocator::Process& process) {
+  return replay_training(g, process, [](const allocator::NodeMemory&) {});
+}
+
+}  // namespace vlmest

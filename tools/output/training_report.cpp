@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training_report.hpp"
+
+#include <array>
+
+#include <fmt/core.h>
+
+#include "timeline.hpp"
+#include "units.hpp"
+
+namespace vlmest::tool {
+namespace {
+
+std::string name_of(Optimizer o) {
+  static constexpr std::array<const char*, 6> names{"adamw", "adamw-fused",  "adamw-8bit",
+                                                    "sgd",   "sgd-momentum", "adafactor"};
+  return names[static_cast<std::size_t>(o)];
+}
+
+std::string nothing_or(Flops f) { return f == Flops{} ? "-" : show_count(f.value()); }
+
+}  // namespace
+
+std::string training_inputs(const Reported& r) {
+  const Plan& p = r.plan;
+  std::string line = "training: " + name_of(p.optimizer);
+  if (p.checkpointing != Checkpointing::none)
+    line += p.checkpointing == Checkpointing::full ? ", full checkpointing" : ", selective checkpointing";
+  if (p.lora.rank > 0) {
+    line += fmt::format(", rank-{} adapters on", p.lora.rank);
+    for (const auto& t : p.lora.targets) line += (&t == &p.lora.targets.front() ? " " : ", ") + t;
+    if (p.lora.vision) line += " (vision too)";
+  }
+  for (const auto& [trained, part] :
+       {std::pair(p.trainable.vision, "vision"), std::pair(p.trainable.projector, "projector"),
+        std::pair(p.trainable.language, "language")})
+    if (!trained && p.lora.rank == 0) line += fmt::format(", {} frozen", part);
+  if (p.loss != Loss::unfused) line += p.loss == Loss::fused ? ", fused loss" : ", chunked loss";
+  if (p.amp) line += ", bf16 autocast";
+  if (p.gradient_accumulation > 1) line += fmt::format(", {} micro-batches", p.gradient_accumulation);
+  return line + fmt::format("; {} of {} parameters train", show_count(r.estimate.trainable.value()),
+                            show_count(r.estimate.params.total().value()));
+}
+
+Table training_phases(const Reported& r) {
+  const TrainingEstimate& e = r.estimate.training;
+  Table t{.head = {"phase", "peak", "at its end", "reserved", "FLOPs", "kernels", "GPU time", "wall time", "bound"},
+          .rows = {}};
+  const auto row = [&](const std::string& what, const allocator::PhaseMemory& m, const Work& w) {
+    t.rows.push_back({what, show(m.peak), show(m.after), "", nothing_or(w.flops), grouped(w.kernels), show(w.time), "",
+                      std::string(name(bound(w)))});
+  };
+  row("forward", e.forward, e.forward_work);
+  row("backward", e.backward, e.backward_work);
+  row("step", e.step, e.step_work);
+  t.rows.push_back({e.micro_batches > 1 ? fmt::format("all, {} micro-batches", e.micro_batches) : "all three",
+                    show(e.peak), "", show(e.reserved), show_count(e.work.flops.value()), grouped(e.work.kernels),
+                    show(e.gpu), show(e.wall), std::string(name(e.bound))});
+  return t;
+}
+
+Table training_states(const Reported& r) {
+  const TrainingEstimate& e = r.estimate.training;
+  return {.head = {"what training holds", "bytes"},
+          .rows = {{"weights", show(e.weights)},
+                   {fmt::format("gradients of {} parameters", show_count(e.trainable.value())), show(e.gradients)},
+                   {fmt::format("states of {}", name_of(r.plan.optimizer)), show(e.optimizer)},
+                   {"activations saved for the backward", show(e.saved_activations)}}};
+}
+
+std::string training_curve_text(const Reported& r, bool unicode) {
+  const MemoryCurve c = training_curve(r.estimator.training_graph(), r.estimator.training_timeline(), r.device);
+  Bytes least = r.estimate.training.peak;
+  for (const auto& s : c.samples) least = std::min(least, s.allocated);
+  return fmt::format("allocated over the step, {} to {}\n", show(least), show(r.estimate.training.peak)) +
+         sparkline(c, 76, unicode);
+}
+
+}  // namespace vlmest::tool

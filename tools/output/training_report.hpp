@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "estimate_report.hpp"
+#include "table.hpp"
+
+namespace vlmest::tool {
+
+/// "training: adamw-fused, full checkpointing, vision frozen; 6.76 B of 7.06 B parameters train"
+std::string training_inputs(const Reported& r);
+
+/// Forward, backward, optimizer step, and all of them.
+Table training_phases(const Reported& r);
+
+/// Weights, gradients, optimizer states, saved activations.
+Table training_states(const Reported& r);
+
+/// Allocated bytes over the step as a line of text, with its scale.
+std::string training_curve_text(const Reported& r, bool unicode);
+
+}  // namespace vlmest::tool
