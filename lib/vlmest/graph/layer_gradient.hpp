@@ -98,6 +98,10 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
   for (TensorId t = 0; t < begin.tensors; ++t) held_before[static_cast<std::size_t>(t)] = b.references(t);
   std::vector<Release> releases;
   b.note_releases(&releases);
+  const struct StopNoting {  // also where something throws
+    Builder& b;
+    ~StopNoting() { b.note_releases(nullptr); }
+  } stop_noting{b};
 
   std::size_t first_call = f.calls;
   std::vector<TensorId> kept;
@@ -156,6 +160,10 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
   }
   for (const auto& o : engine.outer) r.outer.push_back({o.edge, o.gradient ? o.gradient.id() : none});
   for (auto& p : r.parameters) p.gradient = b.gradients.has(p.parameter) ? b.gradients.of(p.parameter).id() : none;
+  std::vector<TensorId*> results;
+  for (auto& o : r.outer) results.push_back(&o.gradient);
+  for (auto& p : r.parameters) results.push_back(&p.gradient);
+  leave_out_views(r.run, results);
 
   engine.outer.clear();
   b.gradients = std::move(earlier);

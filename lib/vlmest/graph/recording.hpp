@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include <vlmest/graph/graph.hpp>
@@ -46,6 +47,43 @@ inline Recording record(const Graph& g, const GraphMark& from) {
           {g.edges.begin() + from.edges, g.edges.end()},
           {g.scratch.begin() + from.scratch, g.scratch.end()},
           {g.tensors.begin() + from.tensors, g.tensors.end()}};
+}
+
+/// Leaves out the views that ops only read (they read the storage), but for those in `keep`, whose ids follow.
+inline void leave_out_views(Recording& r, std::span<TensorId* const> keep) {
+  const TensorId first = r.from.tensors;
+  const auto index = [&](TensorId id) { return static_cast<std::size_t>(id - first); };
+  const auto storage = [&](TensorId id) {
+    return id >= first && r.tensors[index(id)].alias_of != none ? r.tensors[index(id)].alias_of : id;
+  };
+  std::vector<bool> used(r.tensors.size());
+  for (std::size_t i = 0; i < used.size(); ++i) used[i] = r.tensors[i].alias_of == none;
+  const auto use = [&](TensorId id) {
+    if (id >= first) used[index(id)] = true;
+  };
+  for (const Node& n : r.nodes) {
+    const std::int32_t inputs = n.first_edge - r.from.edges;
+    for (std::int32_t i = inputs; i < inputs + n.inputs; ++i) {
+      TensorId& e = r.edges[static_cast<std::size_t>(i)];
+      e = storage(e);
+    }
+    for (std::int32_t i = inputs + n.inputs; i < inputs + n.inputs + n.outputs; ++i)
+      use(r.edges[static_cast<std::size_t>(i)]);
+  }
+  for (const TensorId* id : keep) use(*id);
+  std::vector<TensorId> now(r.tensors.size());
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < r.tensors.size(); ++i) {
+    now[i] = first + static_cast<TensorId>(count);
+    if (used[i]) r.tensors[count++] = r.tensors[i];
+  }
+  r.tensors.resize(count);
+  const auto follow = [&](TensorId& id) {
+    if (id >= first) id = now[index(id)];
+  };
+  for (Tensor& t : r.tensors) follow(t.alias_of);
+  for (TensorId& e : r.edges) follow(e);
+  for (TensorId* id : keep) follow(*id);
 }
 
 /// Puts a recording at the end of a graph. `tensor(id)` says what an id below the recording's own stands for here;

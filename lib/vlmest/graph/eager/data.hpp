@@ -174,9 +174,10 @@ inline Value from_host(Builder& b, const Shape& s, DType t) {
 
 /// A fresh tensor filled by a kernel: "arange", "zeros", "full", "ones", "new_ones", …
 inline Value fill(Builder& b, const char* name, const Shape& s, DType t) {
+  const Bytes n = size_of(numel(s), t);
   const TensorId r = b.result(t, s, name);
   const std::array<TensorId, 1> outs{r};
-  b.emit(name, MemoryOp{.written = size_of(numel(s), t), .dtype = t}, {}, outs);
+  b.emit(name, MemoryOp{.written = n, .dtype = t}, {}, outs);
   return Value(b, r);
 }
 /// The same without a kernel: "empty", "new_empty_strided".

@@ -94,10 +94,12 @@ inline Value flash_attn_func(Value q, Value k, Value v, bool causal, int multipr
                .kv_dtype = k.dtype()};
   const std::array<GradEdge, 3> edges{edge(q), edge(k), edge(v)};
   const bool trains = edges[0] || edges[1] || edges[2];
-  q = flash_padded(detached(q), d);
-  k = flash_padded(detached(k), d);
-  v = flash_padded(detached(v), d);
-  const Value dense_q = flash_operand(q), dense_k = flash_operand(k), dense_v = flash_operand(v);
+  const Value wide_q = flash_padded(detached(q), d);
+  const Value wide_k = flash_padded(detached(k), d);
+  const Value wide_v = flash_padded(detached(v), d);
+  const Value dense_q = flash_operand(wide_q);
+  const Value dense_k = flash_operand(wide_k);
+  const Value dense_v = flash_operand(wide_v);
   const Elements rows(checked_mul(checked_mul(op.batch, op.heads), op.q_len));
   const std::int64_t n = flash_splits(op, multiprocessors);
   const Bytes lse_parts = n > 1 ? size_of(rows, DType::fp32) * n : Bytes{};
@@ -110,9 +112,9 @@ inline Value flash_attn_func(Value q, Value k, Value v, bool causal, int multipr
   b.emit("_flash_attn_forward", op, ins, outs, {lse_parts, out_parts});
   const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);
   Value result = slice(out, 3, 0, d);
-  FlashSaved s{saved(q, trains),
-               saved(k, trains),
-               saved(v, trains),
+  FlashSaved s{saved(wide_q, trains),
+               saved(wide_k, trains),
+               saved(wide_v, trains),
                saved_result(out, trains),
                saved(lse, trains),
                saved(state, trains),
@@ -147,10 +149,12 @@ inline Value flash_attn_varlen_func(Value q, Value k, Value v, const Value& boun
   for (std::size_t i = 1; i < calls.size(); ++i) calls[i].kernels = 0;
   const std::array<GradEdge, 3> edges{edge(q), edge(k), edge(v)};
   const bool trains = edges[0] || edges[1] || edges[2];
-  q = flash_padded(detached(q), d);
-  k = flash_padded(detached(k), d);
-  v = flash_padded(detached(v), d);
-  const Value dense_q = flash_operand(q), dense_k = flash_operand(k), dense_v = flash_operand(v);
+  const Value wide_q = flash_padded(detached(q), d);
+  const Value wide_k = flash_padded(detached(k), d);
+  const Value wide_v = flash_padded(detached(v), d);
+  const Value dense_q = flash_operand(wide_q);
+  const Value dense_k = flash_operand(wide_k);
+  const Value dense_v = flash_operand(wide_v);
   const Shape shape{tokens, heads, round_up(d, 8)};
   const std::array<TensorId, 3> outs{b.result(t, shape, strides_like(dense_q.tensor(), shape), "attention"),
                                      b.result(DType::fp32, {heads, tokens}, "logsumexp"),
@@ -162,8 +166,8 @@ inline Value flash_attn_varlen_func(Value q, Value k, Value v, const Value& boun
   }
   const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);
   Value result = slice(out, 2, 0, d);
-  FlashSaved s{saved(q, trains),   saved(k, trains),     saved(v, trains),         saved_result(out, trains),
-               saved(lse, trains), saved(state, trains), saved(boundaries, trains)};
+  FlashSaved s{saved(wide_q, trains), saved(wide_k, trains), saved(wide_v, trains),    saved_result(out, trains),
+               saved(lse, trains),    saved(state, trains),  saved(boundaries, trains)};
   // mha_varlen_bwd: sequences stand at least 128 rows apart.
   const auto apart = checked_add(tokens, checked_mul(128, static_cast<std::int64_t>(lengths.size())));
   flash_differentiable(result, "FlashAttnVarlenFuncBackward", edges, std::move(calls), d, apart, std::move(s));
