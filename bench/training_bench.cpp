@@ -82,7 +82,7 @@ void sweep(benchmark::State& state) {
   Estimator estimate;
   std::vector<Plan> plans;
   for (std::int64_t batch = 1; batch <= 8; ++batch)
-    for (Checkpointing c : {Checkpointing::none, Checkpointing::full})
+    for (Checkpointing c : {Checkpointing::off, Checkpointing::full})
       for (std::int64_t images : {1, 2, 3}) {
         Plan p = with(c);
         p.batch = batch;

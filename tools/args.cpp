@@ -183,7 +183,7 @@ Plan EstimateArgs::make_plan() const {
                                    {"adafactor", Optimizer::adafactor}});
   p.checkpointing = choice<Checkpointing>(
       "--checkpointing", checkpointing,
-      {{"none", Checkpointing::none}, {"full", Checkpointing::full}, {"selective", Checkpointing::selective}});
+      {{"none", Checkpointing::off}, {"full", Checkpointing::full}, {"selective", Checkpointing::selective}});
   p.loss =
       choice<Loss>("--loss", loss, {{"unfused", Loss::unfused}, {"fused", Loss::fused}, {"chunked", Loss::chunked}});
   p.lora.dropout = lora_dropout > 0;

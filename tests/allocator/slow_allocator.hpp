@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <vlmest/allocator/config.hpp>
-#include <vlmest/allocator/segment.hpp>
+#include <vlmest/allocator/memory_snapshot.hpp>
 
 /// The oracle: torch's rules once more, with nothing but lists that are searched from end to end. A chain is a segment
 /// or the address range of an expandable one, its pieces in order of address. Blocks are named by their address.
@@ -42,6 +42,11 @@ struct Allocator {
   std::vector<Int> awaiting;
   Int allocated = 0, reserved = 0, peak_allocated = 0, peak_reserved = 0, used = 0;
   Int searches[2] = {0, 0};
+  std::vector<TraceEvent> history;  ///< as torch records it
+
+  void record(TraceAction action, Int address, Int size, Stream stream) {
+    history.push_back({action, address, Bytes(size), stream});
+  }
 
   struct At {
     Chain* chain = nullptr;
@@ -150,6 +155,7 @@ struct Allocator {
   bool map(At p, Int size, At& out) {
     const Int bytes = (size + p.chain->page - 1) / p.chain->page * p.chain->page;
     if (used + bytes > c.capacity.value()) return false;
+    const Int address = p->address;
     if (bytes < p->size) {
       Piece rest{p->address + bytes, p->size - bytes, 0, BlockState::unmapped, 0};
       p->size = bytes;
@@ -159,6 +165,7 @@ struct Allocator {
     out = merge(p);
     out->born = searches[p.chain->small];
     reserve(bytes);
+    record(TraceAction::segment_map, address, bytes, p.chain->stream);
     return true;
   }
 
@@ -205,10 +212,12 @@ struct Allocator {
     const Int base = place(bytes, false);
     chains.push_back({false, small, stream, base, bytes, 0, {{base, bytes, 0, BlockState::cached, 0}}});
     reserve(bytes);
+    record(TraceAction::segment_alloc, base, bytes, stream);
     return {&chains.back(), 0};
   }
 
   void drop(Int address) {
+    record(TraceAction::segment_free, address, find(address)->size, find(address).chain->stream);
     reserved -= find(address)->size, used -= find(address)->size;
     chains.remove_if([&](const Chain& chain) { return chain.base == address; });
   }
@@ -226,6 +235,7 @@ struct Allocator {
     if (before.size > 0) all.insert(all.begin() + static_cast<std::ptrdiff_t>(p.i++), before);
     p = merge(p);
     reserved -= last - first, used -= last - first;
+    record(TraceAction::segment_unmap, first, last - first, p.chain->stream);
     if (p.whole()) chains.remove_if([&](const Chain& x) { return &x == p.chain; });
   }
   void release_all() {
@@ -294,7 +304,10 @@ struct Allocator {
         p = new_memory(size, small, stream);
       }
     }
-    if (!p) return std::nullopt;
+    if (!p) {
+      record(TraceAction::oom, 0, size, stream);
+      return std::nullopt;
+    }
     const Int rest = p->size - size;
     const bool split = small || c.expandable_segments ? rest >= 512 : size < c.max_split_size.value() && rest > mib;
     if (split) {
@@ -304,11 +317,13 @@ struct Allocator {
     }
     p->state = BlockState::allocated, p->requested = asked;
     peak_allocated = std::max(peak_allocated, allocated += p->size);
+    record(TraceAction::alloc, p->address, asked, stream);
     return p->address;
   }
 
   void finish(Int address) {
     auto p = find(address);
+    record(TraceAction::free_completed, address, p->requested, p.chain->stream);
     p->state = BlockState::cached;
     p = merge(p);
     p->born = searches[p.chain->small];
@@ -318,6 +333,7 @@ struct Allocator {
   }
   void free(Int address) {
     allocated -= find(address)->size;
+    record(TraceAction::free_requested, address, find(address)->requested, find(address).chain->stream);
     if (!used_elsewhere(address)) return finish(address);
     find(address)->state = BlockState::awaiting;
     awaiting.push_back(address);

@@ -6,7 +6,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 mode=$1 PATH=$2:$PATH
 cd "$3" || exit 1
-export PATH NO_COLOR=1 LC_ALL=C
+export PATH NO_COLOR=1 LC_ALL=C.UTF-8
 fresh=$(mktemp) || exit 1
 trap 'rm -f "$fresh"' EXIT
 status=0

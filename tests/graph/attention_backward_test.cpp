@@ -37,7 +37,8 @@ Recorded backward_of(const Call& c) {
   b.end_phase();
   b.begin_phase("backward");
   {
-    Value seed = eager::fill(b, "ones_like", out.shape(), c.dtype);
+    // ones_like keeps the result's layout, [B, S, H, D].
+    Value seed = eager::transpose(eager::fill(b, "ones_like", {c.batch, c.tokens, c.heads, c.head_dim}, c.dtype), 1, 2);
     BackwardEngine engine;
     engine.run(out, std::move(seed));
   }
@@ -66,6 +67,12 @@ TEST(AttentionBackward, FlashScratch) {
   EXPECT_EQ(backward_of({2, 8, 8, 577, 72}).scratch, (std::vector<std::int64_t>{40960, 3932160}));
   EXPECT_EQ(backward_of({1, 8, 8, 577, 256}).scratch, (std::vector<std::int64_t>{20480, 5242880}));
   EXPECT_EQ(backward_of({2, 8, 2, 577, 64}).scratch, (std::vector<std::int64_t>{40960, 2621440, 1181696, 1181696}));
+}
+
+// Heads of 36 channels run as 40: the cut result's gradient comes back as [B, H, S, D], which the kernel cannot read.
+TEST(AttentionBackward, PaddedHeadsCopyTheGradient) {
+  EXPECT_EQ(backward_of({2, 8, 8, 128, 36}).scratch,
+            (std::vector<std::int64_t>{2 * 8 * 128 * 40 * 2, 2 * 8 * 128 * 4, 2 * 8 * 128 * 64 * 4}));
 }
 
 TEST(AttentionBackward, EfficientScratch) {

@@ -48,7 +48,7 @@ TEST(AutocastModel, EveryWeightIsFp32AndEveryLargeProductIsNot) {
 }
 
 TEST(AutocastModel, AWeightIsCastOncePerForward) {
-  for (const Checkpointing c : {Checkpointing::none, Checkpointing::full}) {
+  for (const Checkpointing c : {Checkpointing::off, Checkpointing::full}) {
     Plan plan = amp();
     plan.checkpointing = c;
     const Graph g = test::training(test::llava(), plan);
@@ -56,7 +56,7 @@ TEST(AutocastModel, AWeightIsCastOncePerForward) {
     EXPECT_GT(forward.size(), 20U);
     for (const auto& [weight, times] : forward) EXPECT_EQ(times, 1) << g.tensor(weight).name;
     // A checkpointed layer runs again outside of the forward's context.
-    EXPECT_EQ(backward.empty(), c == Checkpointing::none);
+    EXPECT_EQ(backward.empty(), c == Checkpointing::off);
     for (const auto& [weight, times] : backward) EXPECT_EQ(times, 1) << g.tensor(weight).name;
     for (const Tensor& t : g.tensors) EXPECT_TRUE(!is_cast(t) || t.dies != none);
   }
@@ -82,7 +82,7 @@ TEST(AutocastModel, TheCacheHasTheTypeOfRotatedKeys) {
 }
 
 TEST(AutocastModel, CopiedLayersCastLikeThoseThatRan) {
-  for (const Checkpointing c : {Checkpointing::none, Checkpointing::full, Checkpointing::selective})
+  for (const Checkpointing c : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
     for (const std::int64_t rank : {0, 8}) {
       Plan plan = amp();
       plan.checkpointing = c;

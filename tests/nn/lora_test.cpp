@@ -151,7 +151,7 @@ TEST(Lora, CheckpointingMakesInputsCollectGradients) {
 
 TEST(Lora, CopiedLayersAreWhatEveryLayerRuns) {
   const std::vector<std::string> all{"q_proj", "v_proj"}, some{"v_proj", "layers.1.mlp.up_proj"};
-  for (const Checkpointing k : {Checkpointing::none, Checkpointing::full, Checkpointing::selective})
+  for (const Checkpointing k : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
     for (const bool vision : {false, true}) {
       Plan p = lora_plan(vision ? all : some);
       p.checkpointing = k;

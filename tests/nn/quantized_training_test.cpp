@@ -85,7 +85,7 @@ TEST(Qlora, SavesAsMuchAsPlainWeightsDo) {
 }
 
 TEST(Qlora, CopiedLayersAreWhatEveryLayerRuns) {
-  for (const Checkpointing k : {Checkpointing::none, Checkpointing::full, Checkpointing::selective}) {
+  for (const Checkpointing k : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
     Plan p = qlora({"all-linear"});
     p.checkpointing = k;
     EXPECT_EQ(rows(training(llava(), p)), rows(training(llava(), p, false)));

@@ -136,6 +136,14 @@ TEST(Training, ReportShowsPhasesStatesCurveAndCause) {
        {"fits: peak ", "\ntraining: adamw; ", "\n  forward ", "\n  backward ", "\n  step ", "\n  states of adamw ",
         "\n  activations saved for the backward ", "\n  |forward", "\npeak of ", "gradient of weight"})
     EXPECT_NE(text.find(part), std::string::npos) << part;
+  EXPECT_NE(text.find("\n  at the peak of  during "), std::string::npos);
+  // The curve reaches its scale's both ends and stays within 80 columns, its phases below it.
+  const std::size_t at = text.find("\n", text.find("\nallocated over the step, ") + 1) + 1;
+  const std::string curve = text.substr(at, text.find('\n', at) - at);
+  EXPECT_LE(curve.size(), 80u);
+  EXPECT_NE(curve.find('_'), std::string::npos);
+  EXPECT_NE(curve.find('@'), std::string::npos);
+  EXPECT_EQ(text.substr(at + curve.size() + 1, 11), "  |forward ");
   EXPECT_EQ(text.find("▁"), std::string::npos);
   EXPECT_NE(good(small + "--phase train", "", "LC_ALL=C.UTF-8").find("▁"), std::string::npos);
   EXPECT_NE(good(small + "--phase train --format markdown").find("\n## Training\n"), std::string::npos);

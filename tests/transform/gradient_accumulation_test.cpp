@@ -63,7 +63,7 @@ TEST(GradientAccumulation, LaterForwardsRunBesideTheGradients) {
 
 TEST(GradientAccumulation, LaterBackwardsAddEachGradientOnce) {
   for (const bool copied : {false, true})
-    for (const Checkpointing c : {Checkpointing::none, Checkpointing::full}) {
+    for (const Checkpointing c : {Checkpointing::off, Checkpointing::full}) {
       Plan plan = micro_batches(3);
       plan.checkpointing = c;
       const Graph g = test::training(test::llava(), plan, copied);
@@ -74,7 +74,7 @@ TEST(GradientAccumulation, LaterBackwardsAddEachGradientOnce) {
 }
 
 TEST(GradientAccumulation, CopiedLayersAccumulateLikeThoseThatRan) {
-  for (const Checkpointing c : {Checkpointing::none, Checkpointing::full, Checkpointing::selective}) {
+  for (const Checkpointing c : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
     Plan plan = micro_batches(2);
     plan.checkpointing = c;
     const Graph ran = test::training(test::llava(), plan, false), copied = test::training(test::llava(), plan, true);

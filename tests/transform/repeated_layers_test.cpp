@@ -13,7 +13,7 @@ namespace {
 
 struct Case {
   const char* config;
-  Checkpointing checkpointing = Checkpointing::none;
+  Checkpointing checkpointing = Checkpointing::off;
   AttentionKind attention = AttentionKind::sdpa;
   Trainable trainable;
   std::int64_t lora = 0;
@@ -95,16 +95,24 @@ const std::vector<Case> cases() {
                              "qwen2.5-vl-3b", "qwen3-vl-4b", "qwen3-vl-30b-a3b", "internvl3-2b", "paligemma-3b-224",
                              "gemma-3-4b", "idefics3-8b", "smolvlm-2.2b", "pixtral-12b", "mistral-small-3.1-24b",
                              "aya-vision-8b", "glm-4.1v-9b", "blip2-opt-2.7b", "llama-3.2-11b-vision"})
-    for (Checkpointing how : {Checkpointing::none, Checkpointing::full, Checkpointing::selective})
+    for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});
-  r.push_back({"llava-1.5-7b", Checkpointing::none, AttentionKind::eager});
+  r.push_back({"llava-1.5-7b", Checkpointing::off, AttentionKind::eager});
   r.push_back({"llava-1.5-7b", Checkpointing::selective, AttentionKind::eager});
   r.push_back({"llava-1.5-7b", Checkpointing::full, AttentionKind::sdpa, {.vision = false}});
-  r.push_back({"qwen2.5-vl-3b", Checkpointing::none, AttentionKind::sdpa, {.vision = false}});
-  r.push_back({"llava-1.5-7b", Checkpointing::none, AttentionKind::sdpa, {.language = false}});
-  r.push_back({"llava-1.5-7b", Checkpointing::none, AttentionKind::sdpa, {}, 16});
+  for (const char* config : {"glm-4.1v-9b", "qwen3-vl-30b-a3b"})
+    r.push_back({config, Checkpointing::selective, AttentionKind::sdpa, {.vision = false}});
+  for (const char* config : {"blip2-opt-2.7b", "llama-3.2-11b-vision"}) {
+    r.push_back({config, Checkpointing::off, AttentionKind::sdpa, {}, 0, true});
+    r.push_back({config, Checkpointing::off, AttentionKind::sdpa, {}, 0, false, 2});
+    r.push_back({config, Checkpointing::off, AttentionKind::sdpa, {.vision = false}});
+    r.push_back({config, Checkpointing::off, AttentionKind::sdpa, {.language = false}});
+  }
+  r.push_back({"qwen2.5-vl-3b", Checkpointing::off, AttentionKind::sdpa, {.vision = false}});
+  r.push_back({"llava-1.5-7b", Checkpointing::off, AttentionKind::sdpa, {.language = false}});
+  r.push_back({"llava-1.5-7b", Checkpointing::off, AttentionKind::sdpa, {}, 16});
   r.push_back({"qwen2.5-vl-3b", Checkpointing::full, AttentionKind::sdpa, {}, 16});
-  for (Checkpointing how : {Checkpointing::none, Checkpointing::full, Checkpointing::selective}) {
+  for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
     r.push_back({"qwen2-vl-2b", how, AttentionKind::sdpa, {}, 0, true});
     r.push_back({"llava-1.5-7b", how, AttentionKind::sdpa, {}, 0, false, 3});
     r.push_back({"llava-1.5-7b", how, AttentionKind::sdpa, {}, 8, false, 2});

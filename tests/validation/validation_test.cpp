@@ -107,10 +107,10 @@ INSTANTIATE_TEST_SUITE_P(H200, Validation,
 // exact. What remains of the bytes is history: the measured steps ran after other models, whose segments they reuse.
 INSTANTIATE_TEST_SUITE_P(H200Training, Validation,
                          testing::Values(Bar{"trainable", 0, 0, 27}, Bar{"optimizer bytes", 0, 0, 26},
-                                         Bar{"training FLOPs", 0, 0, 26}, Bar{"before the step", 0.1, 0.3, 26},
-                                         Bar{"forward peak", 0.2, 0.6, 26}, Bar{"forward end", 0.2, 0.6, 26},
-                                         Bar{"backward peak", 0.2, 0.6, 26}, Bar{"step peak", 0.15, 0.5, 26},
-                                         Bar{"training reserved", 2, 2, 1}),
+                                         Bar{"training FLOPs", 0, 0, 26}, Bar{"before the step", 0.05, 0.3, 26},
+                                         Bar{"forward peak", 0.05, 0.3, 26}, Bar{"forward end", 0.05, 0.3, 26},
+                                         Bar{"backward peak", 0.05, 0.3, 26}, Bar{"step peak", 0.05, 0.2, 26},
+                                         Bar{"training reserved", 1, 1, 1}),
                          [](const auto& i) {
                            std::string s = i.param.quantity;
                            for (char& c : s)

@@ -176,12 +176,22 @@ Table layers(const Reported& r, const ReportOptions& o, bool fold) {
 }
 
 Table inference_tensors(const Reported& r, std::size_t top) {
-  const InferenceEstimate& e = r.estimate.inference;
-  return peak_table(r.estimator.graph(), e.tensors, e.peak, top);
+  Table t{.head = {"tensor", "role", "shape", "dtype", "bytes"}, .rows = {}, .left = 4};
+  for (const auto& x : largest(r.estimator.graph(), r.estimate.inference.tensors, top)) {
+    const std::string label = x.scope.empty() ? x.name : x.scope + " " + x.name;
+    const bool other = x.name == "other" && x.dtype.empty();
+    t.rows.push_back(
+        {label, other ? "" : std::string(name(x.role)), other ? "" : to_string(x.shape), x.dtype, show(x.bytes)});
+  }
+  return t;
 }
 Table training_tensors(const Reported& r, std::size_t top) {
   const TrainingEstimate& e = r.estimate.training;
   return peak_table(r.estimator.training_graph(), e.tensors, e.peak, top);
+}
+
+MemoryCurve step_curve(const Reported& r) {
+  return training_curve(r.estimator.training_graph(), r.estimator.training_timeline(), r.device);
 }
 
 std::string painted(const std::string& s, bool good, bool color) {
@@ -200,8 +210,11 @@ std::string text_report(const Reported& r, const ReportOptions& o) {
   if (o.training) out += training_inputs(r) + "\n";
   out += "\n" + text(components(r, o));
   if (o.inference) out += "\n" + text(phases(r));
-  if (o.training)
-    out += "\n" + text(training_phases(r)) + "\n" + text(training_states(r)) + "\n" + training_curve_text(r, o.unicode);
+  if (o.training) {
+    const MemoryCurve curve = step_curve(r);
+    out += "\n" + text(training_phases(r)) + "\n" + text(training_peaks(r, curve)) + "\n" + text(training_states(r)) +
+           "\n" + curve_text(curve, o.unicode);
+  }
   out += "\n" + text(layers(r, o, !o.per_layer));
   if (o.inference) out += fmt::format("\npeak of {}\n", inference_peak(r)) + text(inference_tensors(r, o.top));
   if (o.training)
@@ -218,9 +231,11 @@ std::string markdown_report(const Reported& r, const ReportOptions& o) {
   if (o.training) out += "\n" + training_inputs(r) + "\n";
   out += "\n## Components\n\n" + markdown(components(r, o));
   if (o.inference) out += "\n## Phases\n\n" + markdown(phases(r));
-  if (o.training)
-    out += "\n## Training\n\n" + markdown(training_phases(r)) + "\n" + markdown(training_states(r)) + "\n```text\n" +
-           training_curve_text(r, o.unicode) + "```\n";
+  if (o.training) {
+    const MemoryCurve curve = step_curve(r);
+    out += "\n## Training\n\n" + markdown(training_phases(r)) + "\n" + markdown(training_peaks(r, curve)) + "\n" +
+           markdown(training_states(r)) + "\n```text\n" + curve_text(curve, o.unicode) + "```\n";
+  }
   out += "\n## Layers\n\n" + markdown(layers(r, o, !o.per_layer));
   if (o.inference) out += "\n## Tensors at the peak\n\n" + markdown(inference_tensors(r, o.top));
   if (o.training)

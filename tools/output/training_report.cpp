@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training_report.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/core.h>
@@ -24,7 +25,7 @@ std::string nothing_or(Flops f) { return f == Flops{} ? "-" : show_count(f.value
 std::string training_inputs(const Reported& r) {
   const Plan& p = r.plan;
   std::string line = "training: " + name_of(p.optimizer);
-  if (p.checkpointing != Checkpointing::none)
+  if (p.checkpointing != Checkpointing::off)
     line += p.checkpointing == Checkpointing::full ? ", full checkpointing" : ", selective checkpointing";
   if (p.lora.rank > 0) {
     line += fmt::format(", rank-{} adapters on", p.lora.rank);
@@ -68,12 +69,37 @@ Table training_states(const Reported& r) {
                    {"activations saved for the backward", show(e.saved_activations)}}};
 }
 
-std::string training_curve_text(const Reported& r, bool unicode) {
-  const MemoryCurve c = training_curve(r.estimator.training_graph(), r.estimator.training_timeline(), r.device);
-  Bytes least = r.estimate.training.peak;
-  for (const auto& s : c.samples) least = std::min(least, s.allocated);
-  return fmt::format("allocated over the step, {} to {}\n", show(least), show(r.estimate.training.peak)) +
-         sparkline(c, 76, unicode);
+Table training_peaks(const Reported& r, const MemoryCurve& curve) {
+  const Graph& g = r.estimator.training_graph();
+  Table t{.head = {"at the peak of", "during"}, .rows = {}, .left = 2};
+  static constexpr std::array<Role, 7> shown{Role::weight,    Role::gradient, Role::optimizer_state, Role::activation,
+                                             Role::workspace, Role::input,    Role::buffer};
+  for (const Role role : shown) t.head.emplace_back(name(role));
+  for (auto p = curve.phases.end() - 3; p != curve.phases.end(); ++p) {
+    const auto first = curve.samples.begin() + static_cast<std::ptrdiff_t>(p->first),
+               last = curve.samples.begin() + static_cast<std::ptrdiff_t>(p->last);
+    const auto top = std::max_element(
+        first, last, [](const MemorySample& a, const MemorySample& b) { return a.allocated < b.allocated; });
+    if (top == last) continue;
+    const Node& n = g.node(top->node);
+    const std::string scope = path(g, n.scope);
+    std::vector<std::string> row{p->name, scope.empty() ? n.name : scope + " " + n.name};
+    for (const Role role : shown) {
+      const Bytes held = top->by_role[static_cast<std::size_t>(role)];
+      row.push_back(held == Bytes{} ? "-" : show(held));
+    }
+    t.rows.push_back(std::move(row));
+  }
+  return t;
+}
+
+std::string curve_text(const MemoryCurve& curve, bool unicode) {
+  if (curve.samples.empty()) return {};
+  const auto [least, most] =
+      std::minmax_element(curve.samples.begin(), curve.samples.end(),
+                          [](const MemorySample& a, const MemorySample& b) { return a.allocated < b.allocated; });
+  return fmt::format("allocated over the step, {} to {}\n", show(least->allocated), show(most->allocated)) +
+         sparkline(curve, 76, unicode);
 }
 
 }  // namespace vlmest::tool

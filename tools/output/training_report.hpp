@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <vlmest/report/memory_curve.hpp>
+
 #include "estimate_report.hpp"
 #include "table.hpp"
 
@@ -17,7 +19,10 @@ Table training_phases(const Reported& r);
 /// Weights, gradients, optimizer states, saved activations.
 Table training_states(const Reported& r);
 
+/// What each role holds at each phase's peak, and the op that runs there.
+Table training_peaks(const Reported& r, const MemoryCurve& curve);
+
 /// Allocated bytes over the step as a line of text, with its scale.
-std::string training_curve_text(const Reported& r, bool unicode);
+std::string curve_text(const MemoryCurve& curve, bool unicode);
 
 }  // namespace vlmest::tool

@@ -15,8 +15,9 @@ enum class BlockState : std::uint8_t { spare, cached, unmapped, allocated, await
 /// Blocks of up to 1 MiB and larger ones never mix.
 enum class Pool : std::uint8_t { small, large };
 
-/// A piece of a segment, kept in one array and named by its index there; links are indices, `none` ends a chain.
-struct BlockRecord {
+/// A piece of a segment, kept in one array and named by its index there; links are indices, `none` ends a chain. One
+/// cache line each.
+struct alignas(64) BlockRecord {
   std::int64_t address = 0;
   std::int64_t size = 0;
   /// What the owner asked for. A cached block keeps what its last owner asked for, as torch's snapshots show it.

@@ -145,9 +145,10 @@ class BasicAllocator {
 
   std::vector<Segment> segments() const { return snapshot(heap_); }
   /// Starts in a recorded state instead of an empty one, see allocator::restore.
-  std::vector<Block> restore(std::span<const Segment> segments, std::span<const std::int64_t> bases) {
+  std::vector<Block> restore(std::span<const Segment> segments, std::span<const RangeBase> bases,
+                             Bytes unmapped_requested) {
     driver_.adopt(segments);
-    return allocator::restore(heap_, segments, bases);
+    return allocator::restore(heap_, segments, bases, unmapped_requested.value());
   }
   Driver& driver() { return driver_; }
 
@@ -172,7 +173,7 @@ class BasicAllocator {
       if (!uses_.empty()) uses_done();
       if (i == none) return no_room;
     }
-    i = heap_.allocate(i, size, should_split(heap_.at(i), size));
+    i = heap_.allocate(i, size, heap_.splits(i, size));
     auto& block = heap_.at(i);
     block.requested = asked;
     heap_.active += block.size;
@@ -213,12 +214,6 @@ class BasicAllocator {
   std::int32_t past_expandable(std::uint16_t pool, std::int32_t i) const {
     while (i != none && heap_.at(i).range != none) i = heap_.cached[pool].after(heap_.blocks, i);
     return i;
-  }
-
-  bool should_split(const BlockRecord& b, std::int64_t size) const {
-    const auto rest = b.size - size;
-    if (pool_kind(b.pool) == Pool::small || heap_.config.expandable_segments) return rest >= min_block_size;
-    return size < heap_.config.max_split_size.value() && rest > small_size;
   }
 
   bool used_elsewhere(std::int32_t i) const {

@@ -31,10 +31,10 @@ class DeviceMemory {
   std::int64_t reserve(std::int64_t size) { return checked_add(ranges_above, ranges_.take(size)); }
   void unreserve(std::int64_t base, std::int64_t size) { ranges_.give_back(base - ranges_above, size); }
   /// cuMemCreate and cuMemMap for a stretch of pages: all of them or none.
-  bool map(std::int64_t, std::int64_t size) {
-    if (size > capacity_ - used_) return false;
+  std::optional<std::int64_t> map(std::int64_t address, std::int64_t size) {
+    if (size > capacity_ - used_) return std::nullopt;
     used_ += size;
-    return true;
+    return address;
   }
   void unmap(std::int64_t, std::int64_t size) { used_ -= size; }
   /// The blocks whose streams have caught up once the device is synchronised, in order: all.

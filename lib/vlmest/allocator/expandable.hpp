@@ -59,6 +59,13 @@ inline std::int32_t splice(Heap& h, std::int32_t i, bool behind, std::int64_t ad
   return fresh;
 }
 
+inline std::int16_t new_range(Heap& h, const AddressRange& range) {
+  if (h.ranges.size() > static_cast<std::size_t>(std::numeric_limits<std::int16_t>::max()))
+    throw Error("allocator", "more than 32768 address ranges", "give the device's total_memory");
+  h.ranges.push_back(range);
+  return static_cast<std::int16_t>(h.ranges.size() - 1);
+}
+
 /// The block at the lowest address from which cached and unmapped neighbours offer `size` bytes; in a new address range
 /// where there is none.
 template <class Driver>
@@ -74,11 +81,8 @@ std::int32_t find_expandable(Heap& h, Driver& driver, std::uint16_t pool, std::i
   }
   const auto page = pool_kind(pool) == Pool::small ? small_segment_size : h.config.large_segment_size.value();
   const auto bytes = address_range(h.config, page);
-  if (h.ranges.size() > static_cast<std::size_t>(std::numeric_limits<std::int16_t>::max()))
-    throw Error("allocator", "more than 32768 address ranges", "give the device's total_memory");
   const auto base = driver.reserve(bytes);
-  const auto range = static_cast<std::int16_t>(h.ranges.size());
-  h.ranges.push_back({base, bytes, page});
+  const auto range = new_range(h, {base, bytes, page});
   const auto i = h.new_record();
   h.at(i) = {base, bytes, 0, none, none, none, none, 0, pool, range, BlockState::unmapped};
   insert_unmapped(h, i);
@@ -90,8 +94,11 @@ template <class Driver>
 bool map_block(Heap& h, Driver& driver, std::int32_t i, std::int64_t size) {
   const auto page = h.ranges[static_cast<std::size_t>(h.at(i).range)].page;
   const auto bytes = (size + page - 1) / page * page;
-  if (!driver.map(h.at(i).address, bytes)) return false;
+  const auto address = driver.map(h.at(i).address, bytes);
+  if (!address) return false;
   erase_unmapped(h, i);
+  if (h.at(i).alone())  // a recorded range shows where it lies only now
+    h.at(i).address = h.ranges[static_cast<std::size_t>(h.at(i).range)].base = *address;
   if (const auto& b = h.at(i); bytes < b.size) {
     insert_unmapped(h, splice(h, i, true, b.address + bytes, b.size - bytes, BlockState::unmapped));
     h.at(i).size = bytes;

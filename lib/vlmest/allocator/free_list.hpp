@@ -63,10 +63,10 @@ class FreeList {
     const auto row = bin / columns;
     auto used = columns_[row] & ((std::uint64_t{1} << (bin % columns)) - 1);
     if (used != 0) return tail_[row * columns + highest(used)];
-    const auto rows = rows_ & ((std::uint64_t{1} << row) - 1);
-    if (rows == 0) return none;
-    used = columns_[highest(rows)];
-    return tail_[highest(rows) * columns + highest(used)];
+    const auto below = rows_ & ((std::uint64_t{1} << row) - 1);
+    if (below == 0) return none;
+    used = columns_[highest(below)];
+    return tail_[highest(below) * columns + highest(used)];
   }
 
   std::int32_t last() const {
@@ -111,7 +111,7 @@ class FreeList {
     } else {
       while (true) {
         const auto& last = at(blocks, before);
-        if (less(last, block)) {
+        if (!less(block, last)) {
           behind = last.free_next;
           break;
         }

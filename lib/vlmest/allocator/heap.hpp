@@ -34,6 +34,8 @@ struct Heap {
   std::int64_t allocated = 0, active = 0, requested = 0, reserved = 0;
   std::int64_t releasable = 0;  ///< what empty_cache() would give back
   std::int64_t peak_allocated = 0, peak_requested = 0, peak_reserved = 0;
+  // should_split, by Pool: what must be left over, and the requests that split at all.
+  std::array<std::int64_t, 2> least_rest{min_block_size, small_size + 1}, split_below{no_limit, no_limit};
   // Ages of cached blocks, for garbage collection only (get_free_blocks_call_count, gc_count_base).
   bool collects = false;
   std::array<std::int64_t, 2> searches{};  ///< of the small and of the large pools
@@ -43,6 +45,8 @@ struct Heap {
   Heap() : Heap(AllocatorConfig{}) {}
   explicit Heap(const AllocatorConfig& c) : config(c), collects(collection_limit(c) != no_limit) {
     check(config);
+    if (c.expandable_segments) least_rest[1] = min_block_size;
+    if (!c.expandable_segments) split_below[1] = c.max_split_size.value();
     pool_of(0, Pool::small);
   }
 
@@ -157,6 +161,11 @@ struct Heap {
     touch(kept);
   }
 
+  bool splits(std::int32_t i, std::int64_t size) const {
+    const auto& b = at(i);
+    const auto kind = b.pool & 1u;
+    return (b.size - size >= least_rest[kind]) & (size < split_below[kind]);
+  }
   /// The first `size` bytes of a cached block, or all of it, as an allocated one (alloc_found_block).
   std::int32_t allocate(std::int32_t i, std::int64_t size, bool split) {
     auto& list = cached[at(i).pool];

@@ -120,6 +120,9 @@ class Process {
     restore();
   }
 
+  /// torch.cuda.empty_cache()
+  void empty_cache() { allocator_.empty_cache(); }
+
   /// Bytes that a storage (an index into the timeline's) really occupies, its unsplit remainder included.
   Bytes occupied(std::size_t storage) const { return sizes_[storage]; }
   /// Allocated once the model was loaded: parameters and buffers with the allocator's rounding.

@@ -31,18 +31,12 @@ class RecordedDriver {
     return consume(TraceAction::segment_alloc, history_[at_].address, size);
   }
   void give_back(std::int64_t address, std::int64_t size) { consume(TraceAction::segment_free, address, size); }
-  /// Where an address range begins shows in the first page that is mapped in it.
-  std::int64_t reserve(std::int64_t) {
-    if (!next_is(TraceAction::segment_map))
-      throw Error("event " + std::to_string(at_), "a new expandable segment begins, but no page of it is mapped",
-                  "its address is not in the history");
-    return history_[at_].address;
-  }
+  /// Where an address range lies shows in the first page that is mapped in it; until then it lies above all others.
+  std::int64_t reserve(std::int64_t) { return unknown + unknown_ranges_++; }
   void unreserve(std::int64_t, std::int64_t) {}
-  bool map(std::int64_t address, std::int64_t size) {
-    if (!next_is(TraceAction::segment_map)) return false;
-    consume(TraceAction::segment_map, address, size);
-    return true;
+  std::optional<std::int64_t> map(std::int64_t address, std::int64_t size) {
+    if (!next_is(TraceAction::segment_map)) return std::nullopt;
+    return consume(TraceAction::segment_map, address < unknown ? address : history_[at_].address, size);
   }
   void unmap(std::int64_t address, std::int64_t size) { consume(TraceAction::segment_unmap, address, size); }
   void adopt(std::span<const Segment>) {}
@@ -76,8 +70,10 @@ class RecordedDriver {
     return history_[at_++].address;
   }
 
+  static constexpr std::int64_t unknown = std::int64_t{1} << 62;
   std::span<const TraceEvent> history_;
   std::size_t at_ = 0;
+  std::int64_t unknown_ranges_ = 0;
 };
 
 }  // namespace vlmest::allocator

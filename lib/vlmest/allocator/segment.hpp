@@ -59,6 +59,13 @@ inline Bytes requested_size(const Segment& s) {
   return sum;
 }
 
+/// Where pages of an expandable segment are mapped sooner or later.
+struct RangeBase {
+  std::int64_t address = 0;
+  Stream stream = 0;
+  Pool pool = Pool::small;
+};
+
 /// How reserved memory is spent: `reserved` = active blocks + `releasable` + `split`.
 struct Fragmentation {
   Bytes reserved{};

@@ -34,12 +34,17 @@ inline std::vector<Segment> snapshot(const Heap& h) {
 
 /// Puts recorded segments, in order of address, into an empty heap; a handle for each active block in order of address.
 /// A snapshot does not tell where the address range of an expandable segment begins: a range is taken to begin at the
-/// lowest mapped page of its stream and pool, or at the entry of `bases` that lies below it within a range's length.
-/// Throws Error where blocks do not fill their segment.
-inline std::vector<Block> restore(Heap& h, std::span<const Segment> segments, std::span<const std::int64_t> bases) {
+/// lowest mapped page of its stream and pool, or at one of `bases` that lies below it within a range's length. Throws
+/// Error where blocks do not fill their segment.
+inline std::vector<Block> restore(Heap& h, std::span<const Segment> segments, std::span<const RangeBase> bases,
+                                  std::int64_t unmapped_requested) {
   std::vector<Block> active;
   std::vector<std::int32_t> tails;  // by range: its last block so far
+  std::int64_t above = 0;           // the end of the segment before
   for (const auto& s : segments) {
+    const auto where = "segment at " + std::to_string(s.address);
+    if (s.address < above) throw Error(where, "begins inside another one", "give segments in order of address");
+    above = checked_add(s.address, s.size.value());
     const auto pool = h.pool_of(s.stream, s.pool);
     auto before = none;
     std::int16_t range = none;
@@ -57,20 +62,20 @@ inline std::vector<Block> restore(Heap& h, std::span<const Segment> segments, st
       if (range == none) {
         const auto length = address_range(h.config, page);
         auto base = s.address;
-        for (const auto b : bases)
-          if (b < base && b > s.address - length && (s.address - b) % page == 0) base = b;
-        range = static_cast<std::int16_t>(h.ranges.size());
-        h.ranges.push_back({base, length, page});
+        for (const auto& b : bases)
+          if (b.stream == s.stream && b.pool == s.pool && b.address < base && b.address > s.address - length)
+            base = b.address;
+        range = new_range(h, {base, length, page});
         tails.push_back(none);
       }
       const auto r = static_cast<std::size_t>(range);
       before = tails[r];
       const auto end = before == none ? h.ranges[r].base : h.at(before).address + h.at(before).size;
-      if (end < s.address) insert_unmapped(h, append(end, s.address - end, 0, BlockState::unmapped));
+      if (end < s.address) insert_unmapped(h, append(end, s.address - end, unmapped_requested, BlockState::unmapped));
     }
     auto end = s.address;
     for (const auto& b : s.blocks) {
-      if (b.address != end) break;
+      if (b.address != end || b.size <= Bytes()) break;
       const auto i = append(b.address, b.size.value(), b.requested.value(), b.state);
       end += b.size.value();
       if (!b.active()) continue;
@@ -82,17 +87,24 @@ inline std::vector<Block> restore(Heap& h, std::span<const Segment> segments, st
         h.awaiting.push_back(i);
       active.push_back({i});
     }
-    if (end != s.address + s.size.value() || s.blocks.empty())
-      throw Error("segment at " + std::to_string(s.address),
-                  "its blocks do not fill its " + std::to_string(s.size.value()) + " bytes",
+    if (end != above || s.blocks.empty())
+      throw Error(where, "its blocks do not fill its " + std::to_string(s.size.value()) + " bytes",
                   "give every block of a segment, in order of address");
+    checked_add(h.reserved, s.size.value());
     h.reserve(s.size.value());
-    if (s.expandable) tails[static_cast<std::size_t>(range)] = before;
+    if (!s.expandable) continue;
+    tails[static_cast<std::size_t>(range)] = before;
+    const auto& r = h.ranges[static_cast<std::size_t>(range)];
+    if (above > r.base + r.size)
+      throw Error(where, "is longer than 9/8 of the device's memory", "give the device's total_memory");
   }
   for (std::size_t r = 0; r < tails.size(); ++r) {
     const auto last = tails[r];
     const auto end = h.at(last).address + h.at(last).size, top = h.ranges[r].base + h.ranges[r].size;
-    if (end < top) insert_unmapped(h, splice(h, last, true, end, top - end, BlockState::unmapped));
+    if (end == top) continue;
+    const auto hole = splice(h, last, true, end, top - end, BlockState::unmapped);
+    h.at(hole).requested = unmapped_requested;
+    insert_unmapped(h, hole);
   }
   for (std::size_t i = 0; i < h.blocks.size(); ++i)
     if (h.blocks[i].state == BlockState::cached) h.cache(static_cast<std::int32_t>(i));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include <vlmest/graph/graph.hpp>
@@ -15,7 +16,8 @@ struct FftBuffers {
 };
 
 /// A spectral block is a scope that runs transforms. Its buffers are the storages that it makes (fp32 copies, spectra,
-/// products, results) and the scratch of its ops (clones, work areas). One entry for each run of such a scope's nodes.
+/// products, results) and the scratch of its ops (clones, work areas); in a backward what the forward kept there, too,
+/// but not the gradients of weights. One entry for each run of such a scope's nodes.
 inline std::vector<FftBuffers> fft_buffers(const Graph& g) {
   std::vector<FftBuffers> r;
   const auto is_fft = [](const Op& op) { return std::holds_alternative<Fft>(op); };
@@ -23,19 +25,18 @@ inline std::vector<FftBuffers> fft_buffers(const Graph& g) {
   std::vector<bool> spectral(g.scopes.size(), false);
   for (const auto& n : g.nodes)
     if (is_fft(g.op(n))) spectral[static_cast<std::size_t>(n.scope)] = true;
-  std::vector<TensorId> live;
+  std::map<ScopeId, std::vector<TensorId>> held;
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     const Node& n = g.nodes[i];
     if (!spectral[static_cast<std::size_t>(n.scope)]) continue;
     const auto id = static_cast<NodeId>(i);
-    if (r.empty() || r.back().scope != n.scope) {
-      r.push_back({.scope = n.scope});
-      live.clear();
-    }
+    if (r.empty() || r.back().scope != n.scope) r.push_back({.scope = n.scope});
+    auto& live = held[n.scope];
     std::erase_if(live, [&](TensorId t) { return g.tensor(t).dies != none && g.tensor(t).dies <= id; });
     Bytes now{};
     for (TensorId t : g.outputs(n))
-      if (g.tensor(t).alias_of == none && g.tensor(t).born == id) live.push_back(t);
+      if (g.tensor(t).alias_of == none && g.tensor(t).born == id && g.tensor(t).role != Role::gradient)
+        live.push_back(t);
     for (TensorId t : live) now += requested_bytes(g.tensor(t));
     for (Bytes b : g.scratch_of(n)) now += b;
     r.back().bytes = std::max(r.back().bytes, now);

@@ -65,7 +65,7 @@ struct Graph {
   std::vector<Op> ops;  ///< what the nodes execute; the copies of a repeated layer share theirs
   std::vector<TensorId> edges;
   std::vector<Bytes> scratch;
-  std::vector<Scope> scopes{Scope{}};
+  std::vector<Scope> scopes = std::vector<Scope>(1);
   std::vector<Phase> phases;
 
   std::span<const TensorId> inputs(const Node& n) const {

@@ -49,9 +49,11 @@ class LayerRepeater {
       t.before_owner[i] = *state[i] ? b_.graph.owner(state[i]->id()) : none;
       t.holders[i] = holders(*state[i]);
     }
-    const bool checkpointed = checkpointable_ && b_.grad_enabled() && b_.checkpointing != Builder::Checkpoint::none;
+    const bool checkpointed = checkpointable_ && b_.grad_enabled() && b_.checkpointing != Builder::Checkpoint::off;
     if (checkpointed) b_.saving = {.drop = true, .products = b_.checkpointing == Builder::Checkpoint::all_but_products};
     Value y = run(x);
+    const bool differentiable = b_.edge(y).call >= static_cast<std::int32_t>(calls);
+    if (!differentiable) b_.saving = {};  // nothing comes back for the products
     b_.forget();
     t.forward = record(b_.graph, begin);
     t.y = y.id();
@@ -61,8 +63,9 @@ class LayerRepeater {
       const TensorId old = t.before[i];
       t.old_dies[i] = old != none && b_.references(old) == 0 ? b_.graph.tensor(b_.graph.owner(old)).dies : none;
     }
-    const bool differentiable = b_.edge(y).call >= static_cast<std::int32_t>(calls);
-    if (differentiable && (checkpointed || b_.copy_layers)) {
+    // What else than its input a layer hands gradients to may have some already, which decides how they are added.
+    const bool alone = !differentiable || !hands_elsewhere(calls, t.x_edge, layer.scope);
+    if (differentiable && (checkpointed || (b_.copy_layers && alone))) {
       t.differentiable = true;
       t.backward = layer_gradient::rehearse(b_, layer.scope, {x, y, begin, calls, checkpointed, passed_}, run);
       LayerPlace here{.t = made.get(), .layer = layer, .x = t.x, .x_owner = t.x_owner};
@@ -71,7 +74,7 @@ class LayerRepeater {
       layer_gradient::connect(b_, made, here, x, y);
     }
     b_.saving = {};
-    if (b_.copy_layers) templates_.push_back(std::move(made));
+    if (b_.copy_layers && (checkpointed || alone)) templates_.push_back(std::move(made));
     return y;
   }
 
@@ -92,6 +95,18 @@ class LayerRepeater {
       if (ok) return t;
     }
     return nullptr;
+  }
+
+  /// Whether calls from `first` on hand gradients to something outside the layer that is not its input.
+  bool hands_elsewhere(std::size_t first, const GradEdge& input, ScopeId layer) const {
+    const auto& calls = b_.history.calls;
+    const auto elsewhere = [&](const GradEdge& e) {
+      if (!e || (input && e.same_target(input))) return false;
+      if (e.parameter != none) return !layer_gradient::inside(b_.graph, b_.graph.tensor(e.parameter).scope, layer);
+      return static_cast<std::size_t>(e.call) < first;
+    };
+    return std::any_of(calls.begin() + static_cast<std::ptrdiff_t>(first), calls.end(),
+                       [&](const GradCall& c) { return std::any_of(c.inputs.begin(), c.inputs.end(), elsewhere); });
   }
 
   /// Adapters were added to the layers one after another, when the model was finished, in the order of their scopes.

@@ -76,7 +76,10 @@ inline allocator::Segment segment(const json& o, const std::string& at) {
   const auto type = text(o, at, "segment_type");
   if (type != "small" && type != "large") fail(at + ".segment_type", "is neither small nor large");
   s.pool = type == "small" ? allocator::Pool::small : allocator::Pool::large;
-  s.expandable = o.value("is_expandable", false);
+  if (const auto v = o.find("is_expandable"); v != o.end()) {
+    if (!v->is_boolean()) fail(at + ".is_expandable", "is neither true nor false");
+    s.expandable = v->get<bool>();
+  }
   if (const auto id = o.find("segment_pool_id"); id != o.end() && *id != json::array({0, 0}))
     throw Error(at, "belongs to a private pool (CUDA graphs)", "private pools are not replayed");
   auto end = s.address;
@@ -87,8 +90,10 @@ inline allocator::Segment segment(const json& o, const std::string& at) {
     const auto begin = b.is_object() && b.contains("address") ? address(b, here, "address") : end;
     s.blocks.push_back({begin, bytes(b, here, "size"), bytes(b, here, "requested_size"),
                         state(text(b, here, "state"), here + ".state")});
+    if (begin != end) fail(here + ".address", "is not where the block before it ends");
     end = begin + s.blocks.back().size.value();
   }
+  if (end != s.address + s.size.value()) fail(at + ".blocks", "do not fill the segment");
   return s;
 }
 

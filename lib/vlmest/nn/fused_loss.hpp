@@ -9,11 +9,12 @@
 /// src/liger_kernel/ops/cross_entropy.py and fused_linear_cross_entropy.py).
 namespace vlmest {
 
-/// How many of the targets count, which the host waits for.
-inline void count_targets(const Value& target) {
+/// Which of the targets count; the host waits for their number.
+inline Value counted_targets(const Value& target) {
   using namespace eager;
-  const Value counted = compare_scalar("ne.Scalar", target);
+  Value counted = compare_scalar("ne.Scalar", target);
   item(sum_all(counted));
+  return counted;
 }
 
 /// liger_cross_entropy_kernel: one pass over the logits for their largest and their sum, a second one that writes the
@@ -48,8 +49,7 @@ inline Value fused_cross_entropy(Context& c, Value logits, const Value& target) 
   {
     NoGrad off(c.b);
     const Value losses = fill(c.b, "zeros", {logits.size(0)}, logits.dtype());
-    count_targets(target);
-    const Value counted = compare_scalar("ne.Scalar", target);
+    const Value counted = counted_targets(target);
     for (const char* extreme : {"max", "min"}) {
       Value known = mul(target, counted);
       item(compare_scalar("lt.Scalar", reduce(extreme, DType::int64, Shape{}, std::move(known))));
@@ -91,7 +91,7 @@ inline Value chunked_cross_entropy(Context& c, Value hidden, const Linear& head,
     if (ew) d_weight = fill(c.b, "zeros_like", weight.shape(), weight.dtype());
     if (bias) d_bias = fill(c.b, "zeros_like", bias.shape(), bias.dtype());
     const Value losses = fill(c.b, "zeros", {tokens}, DType::fp32);
-    count_targets(target);
+    const Value counted = counted_targets(target);
     Value logits, gradient, turned;
     for (std::int64_t at = 0; at < tokens; at += chunk) {
       const std::int64_t end = std::min(at + chunk, tokens);

@@ -44,7 +44,7 @@ struct Trainable {
 /// (torch.utils.checkpoint without reentrance around each GradientCheckpointingLayer, the vision tower's too);
 /// selective: of every layer also what its matrix products and attention kernels gave, the rest is computed again
 /// (torch.utils.checkpoint.create_selective_checkpoint_contexts).
-enum class Checkpointing : std::uint8_t { none, full, selective };
+enum class Checkpointing : std::uint8_t { off, full, selective };
 
 /// Low-rank adapters (Hu et al., arXiv:2106.09685, section 4.1) as peft puts them on linear layers; all else is frozen.
 struct Lora {
@@ -76,7 +76,7 @@ struct Plan {
   Profile profile = Profile::transformers;
   Logits logits = Logits::last;
   Optimizer optimizer = Optimizer::adamw;
-  Checkpointing checkpointing = Checkpointing::none;
+  Checkpointing checkpointing = Checkpointing::off;
   Lora lora;
   Loss loss = Loss::unfused;
   Trainable trainable;

@@ -34,10 +34,11 @@ class Estimator {
     return e;
   }
 
-  /// Fills the estimate's inference part. Adapters count as merged into the weights.
+  /// Fills the estimate's inference part. Adapters count as merged into the weights; autocast's weights are fp32.
   void infer(Estimate& e, const Vlm& vlm, const Plan& asked, const Device& device) {
     Plan plan = on(device, asked);
     plan.lora.rank = 0;
+    if (plan.amp) plan.dtype = DType::fp32;
     e.sequences = make_sequences(vlm, plan);
     const std::int64_t kv = checked_add(e.sequences.seq, std::max<std::int64_t>(plan.new_tokens, 1));
     Built& built = inference_;

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <vlmest/allocator/process.hpp>
@@ -77,21 +80,35 @@ inline bool alive(const Storage& s, NodeId n) {
   return s.role == Role::optimizer_state || (s.born <= n && (s.dies == none || s.dies > n));
 }
 
+/// The largest first, of equals those that were there first. Few sizes occur, each many times: sizes are sorted,
+/// entries are dealt out.
+inline std::vector<LiveTensor> by_bytes(const std::vector<LiveTensor>& all) {
+  std::unordered_map<std::int64_t, std::size_t> place;  // of the next entry of a size; first, how many there are
+  for (const LiveTensor& t : all) ++place[t.bytes.value()];
+  std::vector<std::int64_t> sizes;
+  sizes.reserve(place.size());
+  for (const auto& [bytes, count] : place) sizes.push_back(bytes);
+  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  std::size_t next = 0;
+  for (const std::int64_t bytes : sizes) next += std::exchange(place[bytes], next);
+  std::vector<LiveTensor> r(all.size());
+  for (const LiveTensor& t : all) r[place[t.bytes.value()]++] = t;
+  return r;
+}
+
 /// Everything alive at a phase's peak, sorted by bytes; the bytes add up to the peak.
 inline std::vector<LiveTensor> live_tensors(const Timeline& timeline, const allocator::Process& process,
                                             const allocator::PhaseMemory& m) {
   std::vector<LiveTensor> r;
   const auto storages = timeline.storages();
+  r.reserve(storages.size() / 2);
   for (std::size_t i = 0; i < storages.size(); ++i)
     if (alive(storages[i], m.node))
       if (const Bytes bytes = process.occupied(i); bytes > Bytes{}) r.push_back({storages[i].tensor, "", none, bytes});
   if (process.library_workspaces() > Bytes{})
     r.push_back({none, "cuBLAS workspaces", none, process.library_workspaces()});
   if (m.scratch > Bytes{}) r.push_back({none, "scratch", m.node, m.scratch});
-  std::sort(r.begin(), r.end(), [](const LiveTensor& a, const LiveTensor& b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
-  });
-  return r;
+  return by_bytes(r);
 }
 
 }  // namespace vlmest

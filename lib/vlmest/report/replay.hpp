@@ -41,6 +41,8 @@ struct TrainingMemory {
 };
 
 /// The first step makes the optimizer states; the second is what runs from then on, and `observe` is told of its nodes.
+/// Between them the cache is emptied, as scripts that measure a step do (torch.cuda.empty_cache(), then
+/// reset_peak_memory_stats()): what the second reserves is its own, without what the first one left in pieces.
 template <class Observe>
 TrainingMemory replay_training(const Graph& g, allocator::Process& process, Observe&& observe) {
   process.load();
@@ -53,6 +55,7 @@ TrainingMemory replay_training(const Graph& g, allocator::Process& process, Obse
   };
   for (const Phase& p : g.phases) run(p, [](const allocator::NodeMemory&) {});
   process.rewind(begin);
+  process.empty_cache();
   std::array<allocator::PhaseMemory, 3> last{};
   for (const Phase& p : g.phases) last = {last[1], last[2], run(p, observe)};
   return {last[0], last[1], last[2]};

@@ -124,10 +124,11 @@ inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<c
     if (s.role == Role::gradient) e.gradients += s.bytes;
   }
   e.trainable = trainable_parameters(g, plan);
-  e.work = times(e.forward_work, e.micro_batches);
-  // The first micro-batch adds no gradients up.
-  e.work += work(g, g.phases[1].first, g.phases[1].last, of_ops);
-  e.work += times(e.backward_work, e.micro_batches - 1);
+  // A graph of several micro-batches holds two: the first, and one that adds to the gradients as all further ones do.
+  const bool further = g.phases.size() > 3;
+  e.work = further ? work(g, g.phases[0].first, g.phases[1].last, of_ops) : Work{};
+  e.work += times(e.forward_work, e.micro_batches - (further ? 1 : 0));
+  e.work += times(e.backward_work, e.micro_batches - (further ? 1 : 0));
   e.work += e.step_work;
   e.gpu = e.work.time;
   const Seconds host = device.launch * static_cast<double>(e.work.kernels);

@@ -11,17 +11,17 @@ namespace vlmest {
 
 constexpr Builder::Checkpoint checkpoint(Checkpointing c) {
   switch (c) {
-    case Checkpointing::none: break;
+    case Checkpointing::off: break;
     case Checkpointing::full: return Builder::Checkpoint::all;
     case Checkpointing::selective: return Builder::Checkpoint::all_but_products;
   }
-  return Builder::Checkpoint::none;
+  return Builder::Checkpoint::off;
 }
 
 inline bool wants_input_gradients(const Plan& plan) {
   const Trainable& t = plan.trainable;
   const bool frozen = plan.lora.rank > 0 || !t.vision || !t.projector || !t.language;
-  return plan.input_gradients.value_or(frozen && plan.checkpointing != Checkpointing::none);
+  return plan.input_gradients.value_or(frozen && plan.checkpointing != Checkpointing::off);
 }
 
 /// Builds one optimizer step in the steady state into c.b.graph: parameters, inputs and labels, then the phases

@@ -104,10 +104,9 @@ inline DType promote(const Value& a, const Value& b) {
   return promote(a.dtype(), b.dtype());
 }
 
-inline Value neg(Value a);
+Value neg(Value a);  // unary.hpp
 inline Value mul(Value a, Value b);
 inline Value div(Value a, Value b);
-inline Value unary(const char* name, Value a);
 
 inline Value add(Value a, Value b) {
   const DType t = promote(a, b);

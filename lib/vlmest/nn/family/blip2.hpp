@@ -128,7 +128,7 @@ inline Value prefill(Context& c, const Blip2Model& m, const Blip2Inputs& in, con
   Value mask = unsqueeze(compare_scalar("eq.Scalar", in.text.ids), -1);
   image.features = to(image.features, embeds.dtype());
   embeds = masked_scatter(embeds, mask, image.features);
-  if (c.labels && loss_kind(c.plan) == Loss::chunked) {  // made of the hidden states
+  if (c.labels && loss_kind(c.plan) != Loss::unfused) {
     InScope language(c.b, m.language_scope);
     const Value hidden = forward(c, m.language, std::move(embeds), in.text.mask, cache);
     return head_output(c, m.head, hidden);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every shipped model can be trained in every way that concerns its ops, and what is alive at the peak adds up to it.
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <vlmest/json/device.hpp>
+#include <vlmest/json/model.hpp>
+#include <vlmest/report/training.hpp>
+
+namespace vlmest {
+namespace {
+
+const std::filesystem::path models = std::string(VLMEST_SOURCE_DIR) + "/models";
+
+std::vector<std::string> names() {
+  std::vector<std::string> r;
+  for (const auto& f : std::filesystem::directory_iterator(models / "vlm")) r.push_back(f.path().stem().string());
+  std::sort(r.begin(), r.end());
+  return r;
+}
+
+class TrainableModels : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    std::ifstream in(models / "vlm" / (GetParam() + ".json"));
+    model_ = json::read_model(nlohmann::json::parse(in), GetParam());
+    plan_.batch = 2;
+    plan_.images = 2;
+    plan_.text = 64;
+    plan_.image_height = 500;
+    plan_.image_width = 333;
+  }
+  /// Shapes of the parameters that a step updates.
+  std::multiset<std::string> train(const Plan& plan) {
+    Builder b;
+    Context c{b, plan};
+    Timeline timeline;
+    static const Device device = load_device((models / "device" / "h200-sxm.json").string());
+    const TrainingEstimate e = estimate_training(c, model_, make_sequences(model_, plan), device, timeline);
+    Bytes sum{};
+    for (const auto& t : e.tensors) sum += t.bytes;
+    EXPECT_EQ(sum, e.peak);
+    std::multiset<std::string> r;
+    for (const Tensor& t : b.graph.tensors)
+      if (t.role == Role::optimizer_state && std::string(t.name) == "exp_avg") r.insert(to_string(t.shape));
+    return r;
+  }
+  bool refuses_flash() const { return std::holds_alternative<Blip2Family>(model_.family); }
+
+  Vlm model_;
+  Plan plan_;
+};
+
+TEST_P(TrainableModels, WhateverRunsTheSameParametersLearn) {
+  const auto reference = train(plan_);
+  EXPECT_GT(reference.size(), 100u);
+  const auto same = [&](const char* what, auto&& change) {
+    Plan p = plan_;
+    change(p);
+    SCOPED_TRACE(what);
+    EXPECT_EQ(train(p), reference);
+  };
+  same("eager", [](Plan& p) { p.attention = AttentionKind::eager; });
+  same("fp32", [](Plan& p) { p.dtype = DType::fp32; });
+  same("fp16", [](Plan& p) { p.dtype = DType::fp16; });
+  same("fused", [](Plan& p) { p.profile = Profile::fused; });
+  same("fused, chunked loss", [](Plan& p) {
+    p.profile = Profile::fused;
+    p.loss = Loss::chunked;
+  });
+  same("fused, checkpointed", [](Plan& p) {
+    p.profile = Profile::fused;
+    p.checkpointing = Checkpointing::full;
+  });
+  same("another device", [](Plan& p) {
+    p.compute_capability = 80;
+    p.multiprocessors = 108;
+  });
+  if (!refuses_flash()) same("flash", [](Plan& p) { p.attention = AttentionKind::flash; });
+}
+
+TEST_P(TrainableModels, FusedKeepsLessThanItsModules) {
+  const auto saved = [&](Profile profile) {
+    Plan p = plan_;
+    p.profile = profile;
+    Builder b;
+    Context c{b, p};
+    Timeline timeline;
+    static const Device device = load_device((models / "device" / "h200-sxm.json").string());
+    return estimate_training(c, model_, make_sequences(model_, p), device, timeline).saved_activations;
+  };
+  EXPECT_LT(saved(Profile::fused), saved(Profile::transformers));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shipped, TrainableModels, testing::ValuesIn(names()), [](const auto& name) {
+  std::string r = name.param;
+  for (char& c : r)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return r;
+});
+
+}  // namespace
+}  // namespace vlmest
