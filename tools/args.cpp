@@ -127,6 +127,8 @@ void EstimateArgs::add_to(CLI::App& app) {
   app.add_option("--fail-on", fail_on, "oom: exit with 1 when it does not fit")
       ->check(CLI::IsMember({"oom"}))
       ->type_name("WHAT");
+  app.add_option("--alloc-conf", alloc_conf, "settings of PyTorch's allocator, as in PYTORCH_ALLOC_CONF")
+      ->type_name("KEY:VALUE,...");
   app.add_option("--timeline", timeline, "memory over time: a trace for Perfetto, or FILE.csv")->type_name("FILE");
   app.add_option("--timeline-min", timeline_min, "smallest tensor with a slice of its own in a trace [1MiB]")
       ->type_name("SIZE");

@@ -42,6 +42,7 @@ struct EstimateArgs {
   bool per_layer = false;
   std::size_t top = 10;
   std::string fail_on;
+  std::string alloc_conf;             ///< the text of PYTORCH_ALLOC_CONF
   std::string timeline;               ///< file; empty: none
   std::string timeline_min = "1MiB";  ///< size of the smallest tensor with a slice of its own
 

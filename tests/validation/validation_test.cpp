@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(H200Training, Validation,
                                          Bar{"training FLOPs", 0, 0, 26}, Bar{"before the step", 0.05, 0.3, 26},
                                          Bar{"forward peak", 0.05, 0.3, 26}, Bar{"forward end", 0.05, 0.3, 26},
                                          Bar{"backward peak", 0.05, 0.3, 26}, Bar{"step peak", 0.05, 0.2, 26},
-                                         Bar{"training reserved", 1, 1, 1}),
+                                         Bar{"training reserved", 0.2, 3, 26}),
                          [](const auto& i) {
                            std::string s = i.param.quantity;
                            for (char& c : s)

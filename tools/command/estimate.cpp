@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <vlmest/allocator/config_text.hpp>
+
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
@@ -37,11 +39,12 @@ void write_timeline(const std::string& file, Bytes least, const Estimator& estim
                     const ReportOptions& shown) {
   std::vector<TracedCurve> curves;
   if (shown.inference)
-    curves.push_back(
-        {"inference", estimator.graph(), inference_curve(estimator.graph(), estimator.timeline(), device)});
+    curves.push_back({"inference", estimator.graph(),
+                      inference_curve(estimator.graph(), estimator.timeline(), device, estimator.allocator)});
   if (shown.training)
-    curves.push_back({"training", estimator.training_graph(),
-                      training_curve(estimator.training_graph(), estimator.training_timeline(), device)});
+    curves.push_back(
+        {"training", estimator.training_graph(),
+         training_curve(estimator.training_graph(), estimator.training_timeline(), device, estimator.allocator)});
   const std::string text = file.ends_with(".csv") ? timeline_csv(curves) : chrome_trace(curves, least);
   Output{.file = file == "-" ? "" : file, .flag = "--timeline"}.write(text);
 }
@@ -60,6 +63,8 @@ int estimate(const Options& o) {
                         .unicode = utf8(),
                         .no_training = {}};
   Estimator estimator;
+  if (!o.args.alloc_conf.empty())
+    estimator.allocator = allocator::parse_allocator_config(o.args.alloc_conf, {.total_memory = device.memory_bytes});
   Estimate e;
   if (options.inference) estimator.infer(e, vlm, plan, device);
   if (options.training) try {

@@ -191,7 +191,7 @@ Table training_tensors(const Reported& r, std::size_t top) {
 }
 
 MemoryCurve step_curve(const Reported& r) {
-  return training_curve(r.estimator.training_graph(), r.estimator.training_timeline(), r.device);
+  return training_curve(r.estimator.training_graph(), r.estimator.training_timeline(), r.device, r.estimator.allocator);
 }
 
 std::string painted(const std::string& s, bool good, bool color) {
@@ -213,7 +213,7 @@ std::string text_report(const Reported& r, const ReportOptions& o) {
   if (o.training) {
     const MemoryCurve curve = step_curve(r);
     out += "\n" + text(training_phases(r)) + "\n" + text(training_peaks(r, curve)) + "\n" + text(training_states(r)) +
-           "\n" + curve_text(curve, o.unicode);
+           "\n" + curve_text(curve, o.unicode) + "\n" + reserved_text(e.highest().at_peak) + "\n";
   }
   out += "\n" + text(layers(r, o, !o.per_layer));
   if (o.inference) out += fmt::format("\npeak of {}\n", inference_peak(r)) + text(inference_tensors(r, o.top));
@@ -234,7 +234,8 @@ std::string markdown_report(const Reported& r, const ReportOptions& o) {
   if (o.training) {
     const MemoryCurve curve = step_curve(r);
     out += "\n## Training\n\n" + markdown(training_phases(r)) + "\n" + markdown(training_peaks(r, curve)) + "\n" +
-           markdown(training_states(r)) + "\n```text\n" + curve_text(curve, o.unicode) + "```\n";
+           markdown(training_states(r)) + "\n```text\n" + curve_text(curve, o.unicode) + "```\n\n" +
+           reserved_text(e.highest().at_peak) + "\n";
   }
   out += "\n## Layers\n\n" + markdown(layers(r, o, !o.per_layer));
   if (o.inference) out += "\n## Tensors at the peak\n\n" + markdown(inference_tensors(r, o.top));

@@ -35,6 +35,13 @@ Json phase(const PhaseEstimate& p) {
           {"bound", std::string(name(p.bound))}};
 }
 
+Json fragmentation(const allocator::Fragmentation& f) {
+  return {{"reserved_bytes", f.reserved.value()},
+          {"releasable_bytes", f.releasable.value()},
+          {"split_bytes", f.split.value()},
+          {"largest_free_bytes", f.largest_free.value()}};
+}
+
 Json inference(const InferenceEstimate& e, const Plan& plan, const Graph& g, std::size_t top) {
   Json decode = {{"kv_len", e.decode.kv_len}};
   decode.update(phase(e.decode));
@@ -49,6 +56,7 @@ Json inference(const InferenceEstimate& e, const Plan& plan, const Graph& g, std
           {"peak",
            {{"phase", e.decode_is_peak ? "decode" : "prefill"},
             {"bytes", e.peak.value()},
+            {"fragmentation", fragmentation((e.decode_is_peak ? e.decode : e.prefill).memory.at_peak)},
             {"tensors", tensors(g, e.tensors, top)}}},
           {"fits", e.fits}};
 }
@@ -84,7 +92,11 @@ Json training(const TrainingEstimate& e, const Graph& g, std::size_t top) {
           {"bytes_written", e.work.written.value()},
           {"intensity", intensity(e.work)},
           {"bound", std::string(name(e.bound))},
-          {"peak", {{"phase", e.peak_phase}, {"bytes", e.peak.value()}, {"tensors", tensors(g, e.tensors, top)}}},
+          {"peak",
+           {{"phase", e.peak_phase},
+            {"bytes", e.peak.value()},
+            {"fragmentation", fragmentation(e.highest().at_peak)},
+            {"tensors", tensors(g, e.tensors, top)}}},
           {"fits", e.fits}};
 }
 

@@ -93,6 +93,12 @@ Table training_peaks(const Reported& r, const MemoryCurve& curve) {
   return t;
 }
 
+std::string reserved_text(const allocator::Fragmentation& f) {
+  return fmt::format(
+      "reserved at the peak: {}, of it {} in gaps between live blocks and {} cached; largest free block {}",
+      show(f.reserved), show(f.split), show(f.releasable), show(f.largest_free));
+}
+
 std::string curve_text(const MemoryCurve& curve, bool unicode) {
   if (curve.samples.empty()) return {};
   const auto [least, most] =

@@ -22,6 +22,9 @@ Table training_states(const Reported& r);
 /// What each role holds at each phase's peak, and the op that runs there.
 Table training_peaks(const Reported& r, const MemoryCurve& curve);
 
+/// How the allocator's segments are used at the peak.
+std::string reserved_text(const allocator::Fragmentation& f);
+
 /// Allocated bytes over the step as a line of text, with its scale.
 std::string curve_text(const MemoryCurve& curve, bool unicode);
 

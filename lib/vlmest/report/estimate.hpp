@@ -26,6 +26,10 @@ struct Estimate {
 /// Makes estimates; keeps its memory between them.
 class Estimator {
  public:
+  /// The allocator's settings, torch's defaults; from the text of PYTORCH_ALLOC_CONF: allocator/config_text.hpp. Its
+  /// capacity and total memory are the device's.
+  allocator::AllocatorConfig allocator;
+
   /// What a run of `plan` takes on `device`. Throws Error where the plan asks for the impossible.
   Estimate operator()(const Vlm& vlm, const Plan& plan, const Device& device, Phases phases = Phases::inference) {
     Estimate e;
@@ -49,7 +53,7 @@ class Estimator {
     e.params = parameters(g);
     e.trainable =
         asked.lora.rank > 0 ? trainable_parameters(training_.builder, vlm, asked) : trainable_parameters(g, plan);
-    e.inference = inference_estimate::of(g, built.timeline, built.of_ops, caches, kv, device, e.layers);
+    e.inference = inference_estimate::of(g, built.timeline, built.of_ops, caches, kv, device, allocator, e.layers);
   }
 
   /// Fills the estimate's training part; `further` says that inference's is there and stays.
@@ -62,7 +66,7 @@ class Estimator {
     build_training(c, vlm, e.sequences);
     const Graph& g = built.analyse(device);
     std::vector<LayerRow> rows;
-    e.training = training_estimate::of(g, built.timeline, built.of_ops, plan, device, rows);
+    e.training = training_estimate::of(g, built.timeline, built.of_ops, plan, device, allocator, rows);
     e.trainable = e.training.trainable;
     if (further) {
       add_training(e.layers, inference_.builder.graph, rows, g);

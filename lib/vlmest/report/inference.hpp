@@ -50,29 +50,28 @@ inline void time(PhaseEstimate& p, const Device& device) {
 
 /// Whether it runs in the device's memory. Where what is reserved would not, the allocator gives its cache back and
 /// tries again, so the phases are replayed within that memory; what is reserved then is what the device shows.
-inline bool fits(InferenceEstimate& r, const Graph& g, const Timeline& timeline, const Device& device) {
+inline bool fits(InferenceEstimate& r, const Graph& g, const Timeline& timeline, const Device& device,
+                 const allocator::AllocatorConfig& settings) {
   if (r.peak > device.usable_bytes) return false;
-  if (r.decode.memory.reserved <= device.usable_bytes) return true;
-  allocator::AllocatorConfig config;
-  config.capacity = device.usable_bytes;
-  allocator::Process process(g, timeline, device.sm, config);
-  InferenceMemory within;
+  if (!is_limited(settings, r.decode.memory.reserved, device)) return true;
+  allocator::Process process(g, timeline, device.sm, within(device, settings));
+  InferenceMemory limited;
   try {
-    within = replay_inference(g, process);
+    limited = replay_inference(g, process);
   } catch (const allocator::OutOfMemory&) {
     return false;
   }
-  r.prefill.memory.reserved = within.prefill.reserved;
-  r.decode.memory.reserved = within.decode.reserved;
+  r.prefill.memory.reserved = limited.prefill.reserved;
+  r.decode.memory.reserved = limited.decode.reserved;
   return true;
 }
 
 /// The estimate of a built graph with these caches; `rows` receives its layers.
 inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<const Work> of_ops,
                             const InferenceCaches& caches, std::int64_t kv, const Device& device,
-                            std::vector<LayerRow>& rows) {
+                            const allocator::AllocatorConfig& settings, std::vector<LayerRow>& rows) {
   InferenceEstimate r;
-  allocator::Process process(g, timeline, device.sm);
+  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
   const InferenceMemory memory = replay_inference(g, process);
   r.prefill.memory = memory.prefill;
   r.decode.memory = memory.decode;
@@ -88,7 +87,7 @@ inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<
   const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;
   r.peak = top.memory.peak;
   r.tensors = live_tensors(timeline, process, top.memory);
-  r.fits = fits(r, g, timeline, device);
+  r.fits = fits(r, g, timeline, device, settings);
   std::vector<CacheBytes> kept;
   kept.reserve(caches.prefill.size());
   for (const auto& k : caches.prefill) {

@@ -89,11 +89,11 @@ inline void add_tensors(MemoryCurve& c, const Graph& g, const Timeline& timeline
 
 /// `replay` runs the phases in a process and tells its observer of the nodes that count.
 template <class Replay>
-MemoryCurve of(const Graph& g, const Timeline& timeline, const Device& device, std::span<const Phase> phases,
-               Replay&& replay) {
+MemoryCurve of(const Graph& g, const Timeline& timeline, const Device& device,
+               const allocator::AllocatorConfig& settings, Replay&& replay) {
   MemoryCurve c;
   std::vector<allocator::NodeMemory> nodes;
-  allocator::Process process(g, timeline, device.sm);
+  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
   replay(g, process, [&](const allocator::NodeMemory& m) { nodes.push_back(m); });
   if (nodes.empty()) return c;
   c.samples.reserve(nodes.size());
@@ -107,7 +107,7 @@ MemoryCurve of(const Graph& g, const Timeline& timeline, const Device& device, s
     c.end += t;
   }
   const NodeId begin = nodes.front().node;
-  for (const Phase& p : phases) {
+  for (const Phase& p : g.phases) {
     CurvePhase q{p.name, static_cast<std::size_t>(p.first - begin), static_cast<std::size_t>(p.last - begin)};
     for (std::size_t k = q.first; k < q.last; ++k) q.peak = std::max(q.peak, c.samples[k].allocated);
     c.phases.push_back(q);
@@ -119,14 +119,16 @@ MemoryCurve of(const Graph& g, const Timeline& timeline, const Device& device, s
 }  // namespace memory_curve
 
 /// Memory over a prefill and a decode step.
-inline MemoryCurve inference_curve(const Graph& g, const Timeline& timeline, const Device& device) {
-  return memory_curve::of(g, timeline, device, g.phases,
+inline MemoryCurve inference_curve(const Graph& g, const Timeline& timeline, const Device& device,
+                                   const allocator::AllocatorConfig& settings = {}) {
+  return memory_curve::of(g, timeline, device, settings,
                           [](const Graph& graph, allocator::Process& p, auto&& o) { replay_inference(graph, p, o); });
 }
 
 /// Memory over a training step in the steady state.
-inline MemoryCurve training_curve(const Graph& g, const Timeline& timeline, const Device& device) {
-  return memory_curve::of(g, timeline, device, g.phases,
+inline MemoryCurve training_curve(const Graph& g, const Timeline& timeline, const Device& device,
+                                  const allocator::AllocatorConfig& settings = {}) {
+  return memory_curve::of(g, timeline, device, settings,
                           [](const Graph& graph, allocator::Process& p, auto&& o) { replay_training(graph, p, o); });
 }
 

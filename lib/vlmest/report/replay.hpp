@@ -4,8 +4,27 @@
 #include <array>
 
 #include <vlmest/allocator/process.hpp>
+#include <vlmest/device/device.hpp>
 
 namespace vlmest {
+
+/// Whether a run that would reserve that much is replayed within the device's memory, where the allocator gives its
+/// cache back before it fails.
+inline bool is_limited(const allocator::AllocatorConfig& c, Bytes reserved, const Device& device) {
+  return reserved > device.usable_bytes || c.memory_fraction < 1;
+}
+inline allocator::AllocatorConfig within(const Device& device, allocator::AllocatorConfig c) {
+  c.capacity = device.usable_bytes;
+  if (c.total_memory == Bytes{}) c.total_memory = device.memory_bytes;
+  return c;
+}
+/// The same settings where memory is no limit.
+inline allocator::AllocatorConfig without_limit(const Device& device, allocator::AllocatorConfig c) {
+  c = within(device, c);
+  c.capacity = Bytes(allocator::no_limit);
+  c.memory_fraction = 1;
+  return c;
+}
 
 /// Memory of the phases of inference: one prefill and one decode step.
 struct InferenceMemory {
@@ -29,15 +48,19 @@ inline InferenceMemory replay_inference(const Graph& g, allocator::Process& proc
   return replay_inference(g, process, [](const allocator::NodeMemory&) {});
 }
 
+/// The phase with the highest peak, the earliest of equals.
+inline const allocator::PhaseMemory& highest(const allocator::PhaseMemory& forward,
+                                             const allocator::PhaseMemory& backward,
+                                             const allocator::PhaseMemory& step) {
+  const allocator::PhaseMemory& first = backward.peak > forward.peak ? backward : forward;
+  return step.peak > first.peak ? step : first;
+}
+
 /// Memory of the last three phases of a training step; `after` is what is allocated when the phase's own variables are
 /// gone.
 struct TrainingMemory {
   allocator::PhaseMemory forward, backward, step;
-  /// The highest of the three, the earliest of equals.
-  const allocator::PhaseMemory& highest() const {
-    const allocator::PhaseMemory& first = backward.peak > forward.peak ? backward : forward;
-    return step.peak > first.peak ? step : first;
-  }
+  const allocator::PhaseMemory& highest() const { return vlmest::highest(forward, backward, step); }
 };
 
 /// The first step makes the optimizer states; the second is what runs from then on, and `observe` is told of its nodes.
@@ -46,6 +69,7 @@ struct TrainingMemory {
 template <class Observe>
 TrainingMemory replay_training(const Graph& g, allocator::Process& process, Observe&& observe) {
   process.load();
+  process.empty_cache();  // from_pretrained() makes no tensor that it drops again
   const std::size_t begin = process.mark();
   const auto run = [&](const Phase& p, auto&& o) {
     allocator::PhaseMemory m = process.run(p, o);

@@ -32,6 +32,9 @@ struct TrainingEstimate {
   const char* peak_phase = "";
   std::vector<LiveTensor> tensors;  ///< at the highest of the three peaks, by bytes; they add up to `peak`
   bool fits = false;
+
+  /// The phase with the highest peak.
+  const allocator::PhaseMemory& highest() const { return vlmest::highest(forward, backward, step); }
 };
 
 /// Parameters of a built graph that require a gradient.
@@ -70,12 +73,11 @@ inline Parameters parameters_without_adapters(const Graph& g) {
 namespace training_estimate {
 
 /// As for inference: where what is reserved exceeds the device's memory, the step is replayed within it.
-inline bool fits(TrainingEstimate& r, const Graph& g, const Timeline& timeline, const Device& device) {
+inline bool fits(TrainingEstimate& r, const Graph& g, const Timeline& timeline, const Device& device,
+                 const allocator::AllocatorConfig& settings) {
   if (r.peak > device.usable_bytes) return false;
-  if (r.reserved <= device.usable_bytes) return true;
-  allocator::AllocatorConfig config;
-  config.capacity = device.usable_bytes;
-  allocator::Process process(g, timeline, device.sm, config);
+  if (!is_limited(settings, r.reserved, device)) return true;
+  allocator::Process process(g, timeline, device.sm, within(device, settings));
   try {
     r.reserved = replay_training(g, process).step.reserved;
   } catch (const allocator::OutOfMemory&) {
@@ -100,9 +102,10 @@ inline Work times(const Work& w, std::int64_t n) {
 
 /// The estimate of a built training graph; `rows` receives its layers.
 inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<const Work> of_ops, const Plan& plan,
-                           const Device& device, std::vector<LayerRow>& rows) {
+                           const Device& device, const allocator::AllocatorConfig& settings,
+                           std::vector<LayerRow>& rows) {
   TrainingEstimate e;
-  allocator::Process process(g, timeline, device.sm);
+  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
   const TrainingMemory memory = replay_training(g, process);
   e.forward = memory.forward;
   e.forward_end = memory.forward.after;
@@ -139,7 +142,7 @@ inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<c
   e.peak = top.peak;
   e.reserved = memory.step.reserved;
   e.tensors = live_tensors(timeline, process, top);
-  e.fits = fits(e, g, timeline, device);
+  e.fits = fits(e, g, timeline, device, settings);
   return e;
 }
 
@@ -151,7 +154,7 @@ inline TrainingEstimate estimate_training(Context& c, const Vlm& vlm, const Sequ
   build_training(c, vlm, s);
   timeline.assign(c.b.graph);
   std::vector<LayerRow> rows;
-  return training_estimate::of(c.b.graph, timeline, op_works(c.b.graph, device), c.plan, device, rows);
+  return training_estimate::of(c.b.graph, timeline, op_works(c.b.graph, device), c.plan, device, {}, rows);
 }
 
 }  // namespace vlmest
