@@ -118,6 +118,9 @@ void EstimateArgs::add_to(CLI::App& app) {
   app.add_option("--lora-dropout", lora_dropout, "their dropout probability [0]")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("P");
+  app.add_option("--input-gradients", input_gradients, "gradients of the embeddings' results: auto, on or off [auto]")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->type_name("WHEN");
   app.add_option("--loss", loss, "unfused, fused or chunked [unfused]")->type_name("KIND");
   app.add_option("--gradient-accumulation", plan.gradient_accumulation, "micro-batches per step [1]")
       ->check(CLI::Range(1, 1 << 20))
@@ -189,6 +192,7 @@ Plan EstimateArgs::make_plan() const {
   p.loss =
       choice<Loss>("--loss", loss, {{"unfused", Loss::unfused}, {"fused", Loss::fused}, {"chunked", Loss::chunked}});
   p.lora.dropout = lora_dropout > 0;
+  if (input_gradients != "auto") p.input_gradients = input_gradients == "on";
   if (p.lora.rank == 0 && (!lora_targets.empty() || p.lora.vision || p.lora.dropout))
     throw CLI::ValidationError("--lora", "the other --lora flags need a rank: --lora R");
   if (!lora_targets.empty()) {

@@ -35,7 +35,7 @@ struct EstimateArgs {
   std::vector<std::string> freeze;
   std::optional<std::int64_t> seq, text;
   std::string dtype = "bf16", weights, kv, attention = "sdpa", profile = "transformers", logits = "last",
-              optimizer = "adamw", checkpointing = "none", loss = "unfused";
+              optimizer = "adamw", checkpointing = "none", loss = "unfused", input_gradients = "auto";
   std::vector<std::string> lora_targets;
   double lora_dropout = 0;
   Plan plan;

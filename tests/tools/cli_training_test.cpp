@@ -54,6 +54,30 @@ TEST(TrainingJson, AddsUp) {
   }
 }
 
+TEST(TrainingJson, FollowsTheAllocatorsSettings) {
+  const Json plain = train("--batch 2")["training"],
+             expandable = train("--batch 2 --alloc-conf expandable_segments:True")["training"];
+  EXPECT_LT(number(expandable["reserved_bytes"]), number(plain["reserved_bytes"]));
+  for (const Json* t : {&plain, &expandable}) {
+    const Json& f = (*t)["peak"]["fragmentation"];
+    EXPECT_EQ(number(f["reserved_bytes"]),
+              number((*t)["peak_bytes"]) + number(f["releasable_bytes"]) + number(f["split_bytes"]));
+    EXPECT_GE(number(f["releasable_bytes"]) + number(f["split_bytes"]), number(f["largest_free_bytes"]));
+  }
+  const Called r = run(small + "--phase train --alloc-conf expandable_segment:True");
+  EXPECT_EQ(r.code, 2);
+  EXPECT_EQ(r.err.rfind("error: --alloc-conf: ", 0), 0u) << r.err;
+  EXPECT_NE(r.err.find("expandable_segments"), std::string::npos) << r.err;
+}
+
+TEST(TrainingJson, FrozenLayersHandGradientsOn) {
+  // A frozen tower gets a backward of its own only where its embeddings' results collect gradients.
+  const std::string frozen = "--freeze vision --checkpointing full --input-gradients ";
+  const Json off = train(frozen + "off")["training"], on = train(frozen + "on")["training"];
+  EXPECT_LT(number(off["backward"]["flops"]), number(on["backward"]["flops"]));
+  EXPECT_EQ(train("--freeze vision --checkpointing full")["training"]["flops"], on["flops"]);
+}
+
 TEST(TrainingJson, FollowsTheFlags) {
   const Json base = train(""), &t = base["training"];
   const std::int64_t params = number(base["model"]["params"]["total"]);

@@ -49,6 +49,14 @@ void write_timeline(const std::string& file, Bytes least, const Estimator& estim
   Output{.file = file == "-" ? "" : file, .flag = "--timeline"}.write(text);
 }
 
+allocator::AllocatorConfig allocator_settings(const std::string& text, const Device& device) {
+  try {
+    return allocator::parse_allocator_config(text, {.total_memory = device.memory_bytes});
+  } catch (const Error& e) {
+    throw Error("--alloc-conf", e.where + " " + e.what_happened, e.hint);
+  }
+}
+
 int estimate(const Options& o) {
   const Plan plan = o.args.make_plan();
   const Vlm vlm = find_model(o.args.config);
@@ -63,8 +71,7 @@ int estimate(const Options& o) {
                         .unicode = utf8(),
                         .no_training = {}};
   Estimator estimator;
-  if (!o.args.alloc_conf.empty())
-    estimator.allocator = allocator::parse_allocator_config(o.args.alloc_conf, {.total_memory = device.memory_bytes});
+  estimator.allocator = allocator_settings(o.args.alloc_conf, device);
   Estimate e;
   if (options.inference) estimator.infer(e, vlm, plan, device);
   if (options.training) try {
