@@ -70,17 +70,70 @@ struct Recorded {
   std::span<const Value> passed;  ///< further arguments
 };
 
+/// The second forward of a checkpointed layer, up to where it stops. Returns where its result's gradient goes;
+/// `passed` receives what the layer's arguments hold.
+template <class Run>
+GradEdge run_again(Builder& b, const Recorded& f, const AutocastState& outside, std::vector<TensorId>& passed,
+                   Run&& run) {
+  const GraphMark begin = b.mark();
+  const std::int64_t saved = b.saving.saved;
+  b.saving.drop = false;
+  b.saving.saved = 0;
+  b.saving.stop_at = saved;
+  Value again;
+  {
+    std::optional<Autocast> entered;
+    if (outside.enabled) entered.emplace(b, outside.lower);
+    again = run(f.x);
+  }
+  const GradEdge start = b.edge(again);
+  ++b.history.calls[static_cast<std::size_t>(start.call)].holders;  // the backward pass
+  again.reset();
+  b.forget();
+  passed = arguments(b.graph, begin);
+  for (const Value& v : f.passed) passed.push_back(b.graph.owner(v.id()));
+  if (saved > 0 && b.saving.saved >= saved) stop_early(b, begin);
+  b.saving = {};
+  return start;
+}
+
+/// Notes which storages from before the backward it lets go of, and when. A checkpointed layer's arguments stay until
+/// the last of the tensors that the second forward made, those below `second_run`, has gone.
+inline void note_holds(const Builder& b, LayerBackward& r, const std::vector<std::int32_t>& references_before,
+                       std::span<const Release> releases, std::span<const TensorId> passed, TensorId second_run) {
+  const Graph& g = b.graph;
+  const GraphMark& begin = r.run.from;
+  NodeId last = begin.nodes;
+  for (TensorId t = begin.tensors; t < second_run; ++t)
+    if (g.tensor(t).alias_of == none && g.tensor(t).dies != none) last = std::max(last, g.tensor(t).dies);
+  std::vector<NodeId> released(references_before.size(), none);
+  for (const Release& e : releases)
+    if (e.owner < begin.tensors) released[static_cast<std::size_t>(e.owner)] = e.at;
+  std::vector<bool> is_passed(references_before.size());
+  for (const TensorId t : passed) is_passed[static_cast<std::size_t>(t)] = true;
+  for (TensorId t = 0; t < begin.tensors; ++t) {
+    const auto i = static_cast<std::size_t>(t);
+    if (t == r.seed) {
+      if (b.references(t) == 0) r.seed_released = released[i] - begin.nodes;
+    } else if (is_passed[i]) {
+      r.held.push_back({t, std::max(released[i], last) - begin.nodes});
+    } else if (released[i] != none && b.references(t) < references_before[i] && !is_loaded(g.tensor(t))) {
+      r.held.push_back({t, released[i] - begin.nodes});
+    }
+  }
+}
+
 /// Records and cuts out what the backward of a layer runs. `run(x)` is the layer's forward, for a checkpointed one.
 template <class Run>
 LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) {
   Graph& g = b.graph;
   LayerBackward r;
   b.forget();
-  GradEdge start = b.edge(f.y);
-  std::vector<TensorId> own = own_parameters(b, layer, f.calls);
+  const std::vector<TensorId> own = own_parameters(b, layer, f.calls);
   ParameterGradients earlier = std::exchange(b.gradients, {});
   // The backward pass is outside of autocast; the second run of a function enters it anew.
   AutocastState outside = std::exchange(b.autocast, {});
+
   const GraphMark before = b.mark();
   Value seed = b.existing("gradient", Role::activation, f.y.dtype(), f.y.shape());
   r.seed = seed.id();
@@ -93,71 +146,34 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
     b.gradients.of(p) = b.existing("gradient", Role::gradient, g.tensor(p).dtype, g.tensor(p).shape);
     to.earlier = b.gradients.of(p).id();
   }
+
   const GraphMark begin = b.mark();
-  std::vector<std::int32_t> held_before(static_cast<std::size_t>(begin.tensors));
-  for (TensorId t = 0; t < begin.tensors; ++t) held_before[static_cast<std::size_t>(t)] = b.references(t);
+  std::vector<std::int32_t> references(static_cast<std::size_t>(begin.tensors));
+  for (TensorId t = 0; t < begin.tensors; ++t) references[static_cast<std::size_t>(t)] = b.references(t);
   std::vector<Release> releases;
   b.note_releases(&releases);
   const struct StopNoting {  // also where something throws
     Builder& b;
     ~StopNoting() { b.note_releases(nullptr); }
   } stop_noting{b};
-
-  std::size_t first_call = f.calls;
-  std::vector<TensorId> kept;
-  if (f.checkpointed) {
-    const std::int64_t saved = b.saving.saved;
-    first_call = b.history.calls.size();
-    b.saving.drop = false;
-    b.saving.saved = 0;
-    b.saving.stop_at = saved;
-    Value again;
-    {
-      std::optional<Autocast> entered;
-      if (outside.enabled) entered.emplace(b, outside.lower);
-      again = run(f.x);
-    }
-    start = b.edge(again);
-    ++b.history.calls[static_cast<std::size_t>(start.call)].holders;  // the backward pass
-    again.reset();
-    b.forget();
-    kept = arguments(g, begin);
-    for (const Value& v : f.passed) kept.push_back(g.owner(v.id()));
-    if (saved > 0 && b.saving.saved >= saved) stop_early(b, begin);
-    b.saving = {};
-  }
-  const GraphMark second_run = b.mark();
+  GradEdge start = b.edge(f.y);
+  const std::size_t first = f.checkpointed ? b.history.calls.size() : f.calls;
+  std::vector<TensorId> passed;
+  if (f.checkpointed) start = run_again(b, f, outside, passed, run);
+  const TensorId second_run = b.mark().tensors;
   std::vector<std::int32_t> used;  // calls before the layer, which its own hold
   for (std::size_t i = f.calls; i < b.history.calls.size(); ++i)
     for (const GradEdge& e : b.history.calls[i].inputs)
       if (e.call != none && static_cast<std::size_t>(e.call) < f.calls) used.push_back(e.call);
-
   BackwardEngine engine;
   engine.unpacked = f.checkpointed;
-  engine.run(b, start, std::move(seed), static_cast<std::int32_t>(first_call),
+  engine.run(b, start, std::move(seed), static_cast<std::int32_t>(first),
              [&](TensorId p) { return std::find(own.begin(), own.end(), p) != own.end(); });
   b.note_releases(nullptr);
   b.forget();
-  r.run = record(g, begin);
 
-  // Who let go of what, last.
-  NodeId last_saved = begin.nodes;
-  for (TensorId t = begin.tensors; t < second_run.tensors; ++t)
-    if (g.tensor(t).alias_of == none && g.tensor(t).dies != none) last_saved = std::max(last_saved, g.tensor(t).dies);
-  std::vector<NodeId> released(static_cast<std::size_t>(begin.tensors), none);
-  for (const Release& e : releases)
-    if (e.owner < begin.tensors) released[static_cast<std::size_t>(e.owner)] = e.at;
-  for (TensorId t = 0; t < begin.tensors; ++t) {
-    const NodeId at = released[static_cast<std::size_t>(t)];
-    const bool argument = std::find(kept.begin(), kept.end(), t) != kept.end();
-    if (t == r.seed) {
-      if (b.references(t) == 0) r.seed_released = at - begin.nodes;
-    } else if (argument) {
-      r.held.push_back({t, std::max(at, last_saved) - begin.nodes});
-    } else if (at != none && b.references(t) < held_before[static_cast<std::size_t>(t)] && !is_loaded(g.tensor(t))) {
-      r.held.push_back({t, at - begin.nodes});
-    }
-  }
+  r.run = record(g, begin);
+  note_holds(b, r, references, releases, passed, second_run);
   for (const auto& o : engine.outer) r.outer.push_back({o.edge, o.gradient ? o.gradient.id() : none});
   for (auto& p : r.parameters) p.gradient = b.gradients.has(p.parameter) ? b.gradients.of(p.parameter).id() : none;
   std::vector<TensorId*> results;
