@@ -9,6 +9,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <vlmest/allocator/config_text.hpp>
+
 namespace vlmest::tool {
 namespace {
 
@@ -67,6 +69,14 @@ void Output::write(const std::string& text) const {
   std::ofstream out(file, std::ios::binary);
   out << text;
   if (!out.flush()) throw Error(flag, "cannot write " + file, "check the folder and its permissions");
+}
+
+allocator::AllocatorConfig allocator_settings(const std::string& text, const allocator::AllocatorConfig& base) {
+  try {
+    return allocator::parse_allocator_config(text, base);
+  } catch (const Error& e) {
+    throw Error("--alloc-conf", e.where + " " + e.what_happened, e.hint);
+  }
 }
 
 void EstimateArgs::add_to(CLI::App& app) {

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <vlmest/allocator/config.hpp>
 #include <vlmest/report/estimate.hpp>
 
 namespace vlmest::tool {
@@ -25,6 +26,9 @@ struct Output {
   bool colored() const;
   void write(const std::string& text) const;
 };
+
+/// What `--alloc-conf` says, over `base`. Throws Error naming the flag.
+allocator::AllocatorConfig allocator_settings(const std::string& text, const allocator::AllocatorConfig& base);
 
 /// The flags of `estimate`, which other commands share.
 struct EstimateArgs {

@@ -87,6 +87,7 @@ int main(int argc, char** argv) {
   Action action;
   add_estimate(app, action);
   add_op(app, action);
+  add_replay(app, action);
   add_models(app, action);
   add_devices(app, action);
   add_completion(app, action);

@@ -3,9 +3,9 @@
 // what would the same process have reserved with other settings?
 #include <cstdio>
 #include <fstream>
-#include <map>
 
 #include <vlmest/allocator/reproduce.hpp>
+#include <vlmest/allocator/what_if.hpp>
 #include <vlmest/json/memory_snapshot.hpp>
 
 int main() {
@@ -20,16 +20,8 @@ int main() {
               long(r.replay.at_peak.split.value()));
 
   for (const char* settings : {"", "expandable_segments:True", "roundup_power2_divisions:8"}) {
-    allocator::CachingAllocator a(allocator::parse_allocator_config(settings));
-    std::map<std::int64_t, allocator::Block> live;  // by the address they had
-    for (const auto& s : r.initial.segments)
-      for (const auto& b : s.blocks)
-        if (b.active()) live[b.address] = a.alloc(b.requested);
-    for (const auto& e : snapshot.events) {
-      if (e.action == allocator::TraceAction::alloc) live[e.address] = a.alloc(e.size, e.stream);
-      if (e.action == allocator::TraceAction::free_requested) a.free(live[e.address]);
-    }
+    const auto peaks = allocator::peaks_with(allocator::parse_allocator_config(settings), snapshot, r.initial);
     std::printf("%-28s peak %ld allocated, %ld reserved\n", *settings ? settings : "(default)",
-                long(a.peak_allocated().value()), long(a.peak_reserved().value()));
+                long(peaks.allocated.value()), long(peaks.reserved.value()));
   }
 }

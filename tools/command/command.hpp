@@ -16,6 +16,7 @@ using Action = std::function<int()>;
 /// Each adds its subcommand to `app` and sets `action` when it is chosen.
 void add_estimate(CLI::App& app, Action& action);
 void add_op(CLI::App& app, Action& action);
+void add_replay(CLI::App& app, Action& action);
 void add_models(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);

@@ -4,8 +4,6 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/allocator/config_text.hpp>
-
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
@@ -49,14 +47,6 @@ void write_timeline(const std::string& file, Bytes least, const Estimator& estim
   Output{.file = file == "-" ? "" : file, .flag = "--timeline"}.write(text);
 }
 
-allocator::AllocatorConfig allocator_settings(const std::string& text, const Device& device) {
-  try {
-    return allocator::parse_allocator_config(text, {.total_memory = device.memory_bytes});
-  } catch (const Error& e) {
-    throw Error("--alloc-conf", e.where + " " + e.what_happened, e.hint);
-  }
-}
-
 int estimate(const Options& o) {
   const Plan plan = o.args.make_plan();
   const Vlm vlm = find_model(o.args.config);
@@ -71,7 +61,7 @@ int estimate(const Options& o) {
                         .unicode = utf8(),
                         .no_training = {}};
   Estimator estimator;
-  estimator.allocator = allocator_settings(o.args.alloc_conf, device);
+  estimator.allocator = allocator_settings(o.args.alloc_conf, {.total_memory = device.memory_bytes});
   Estimate e;
   if (options.inference) estimator.infer(e, vlm, plan, device);
   if (options.training) try {
