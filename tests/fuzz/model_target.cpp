@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model description or config.json, and an estimate of it under a plan that is chosen by the input's bytes.
+// A model description or config.json, and estimates of inference and training under a plan that is chosen by the
+// input's bytes.
+#include <algorithm>
+
 #include <vlmest/json/model.hpp>
 #include <vlmest/report/estimate.hpp>
 
@@ -41,6 +44,18 @@ Plan plan(fuzz::Choices& choose) {
   p.profile = static_cast<Profile>(choose.of(2));
   p.logits = static_cast<Logits>(choose.of(2));
   p.optimizer = static_cast<Optimizer>(choose.of(6));
+  p.checkpointing = static_cast<Checkpointing>(choose.of(3));
+  p.loss = static_cast<Loss>(choose.of(3));
+  p.amp = choose.of(4) == 0;
+  p.gradient_accumulation = 1 + static_cast<std::int64_t>(choose.of(3));
+  p.trainable = {choose.of(3) != 0, choose.of(3) != 0, choose.of(3) != 0};
+  if (choose.of(3) == 0) {
+    p.lora.rank = 1 + static_cast<std::int64_t>(choose.of(64));
+    p.lora.dropout = choose.of(2) == 0;
+    p.lora.vision = choose.of(2) == 0;
+    if (choose.of(2) == 0) p.lora.targets = {"all-linear"};
+    if (choose.of(2) == 0) p.weights = DType::nf4;
+  }
   return p;
 }
 
@@ -62,6 +77,17 @@ void check(const Estimate& e) {
   require(rows == e.params.total(), "the rows' parameters do not add up");
 }
 
+void check(const TrainingEstimate& t) {
+  using fuzz::require;
+  require(t.trainable > Elements{}, "nothing trains");
+  require(t.peak == std::max({t.forward.peak, t.backward.peak, t.step.peak}), "the peak of training is no phase's");
+  Bytes sum{};
+  for (const auto& x : t.tensors) sum += x.bytes;
+  require(sum == t.peak, "the tensors of training's peak do not add up to it");
+  require(t.weights <= t.step.peak, "weights above the peak of training");
+  require(t.work.flops > Flops{} && t.gpu.value > 0 && t.wall >= t.gpu, "work of training");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -70,7 +96,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Choices choose(input);
   try {
     const Vlm vlm = json::parse_model(input, "input");
-    check(estimator(vlm, plan(choose), device()));
+    const Plan asked = plan(choose);
+    check(estimator(vlm, asked, device()));
+    check(estimator(vlm, asked, device(), Phases::train).training);
   } catch (const Error& e) {
     fuzz::require_readable(e);
   }

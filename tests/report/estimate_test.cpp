@@ -110,7 +110,9 @@ TEST(Estimator, StepFitsWhereItCanBePlaced) {
   EXPECT_FALSE(estimate(test::llava(), plan, device, Phases::train).training.fits);
   device.usable_bytes = free.reserved - Bytes(1 << 20);
   const TrainingEstimate tight = estimate(test::llava(), plan, device, Phases::train).training;
-  if (tight.fits) EXPECT_LE(tight.reserved, device.usable_bytes);
+  if (tight.fits) {
+    EXPECT_LE(tight.reserved, device.usable_bytes);
+  }
   EXPECT_EQ(tight.peak, free.peak);
 }
 

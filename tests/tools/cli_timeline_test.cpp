@@ -86,7 +86,9 @@ TEST(Timeline, SlicesNestAndNameTheirTensors) {
     std::vector<double> open;
     for (const auto& [from, to] : slices) {
       while (!open.empty() && open.back() <= from + 1e-6) open.pop_back();
-      if (!open.empty()) EXPECT_LE(to, open.back() + 1e-6) << "track " << track;
+      if (!open.empty()) {
+        EXPECT_LE(to, open.back() + 1e-6) << "track " << track;
+      }
       open.push_back(to);
     }
   }

@@ -44,7 +44,7 @@ inline Bound bound(const Work& w) {
 inline Work work(const Cost& c, const Device& device) {
   Work w{.flops = c.flops, .flops_causal = c.flops_causal, .read = c.read, .written = c.written, .kernels = c.kernels};
   if (c.kernels == 0) return w;
-  const Flops counted = c.engine == Engine::none ? Flops{} : c.flops_causal + c.uncounted;
+  const Flops counted = c.engine == Engine::idle ? Flops{} : c.flops_causal + c.uncounted;
   const Roofline r = roofline(counted, c.read, c.written, c.dtype, c.engine == Engine::tensor_core, device, c.kernels);
   w.time = r.time();
   switch (r.bound()) {

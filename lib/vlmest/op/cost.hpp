@@ -10,7 +10,7 @@
 namespace vlmest {
 
 /// The unit of the device that sets an op's compute ceiling.
-enum class Engine : std::uint8_t { none, tensor_core, cuda_core };
+enum class Engine : std::uint8_t { idle, tensor_core, cuda_core };
 
 /// What one execution of an op costs. Bytes are the compulsory ones: every operand read once, every result written
 /// once, whatever caches hold.
@@ -22,7 +22,7 @@ struct Cost {
   Bytes read{};
   Bytes written{};
   Bytes workspace{};  ///< scratch that the framework takes from its allocator for the duration of the op
-  Engine engine = Engine::none;
+  Engine engine = Engine::idle;
   DType dtype = DType::bf16;  ///< the type the engine computes in
   int kernels = 1;            ///< GPU kernels that the op launches
 };
