@@ -68,7 +68,10 @@ class Process {
     enter(p, next);
     allocator_.reset_peak();
     r.before = allocator_.allocated();
-    std::int64_t peak = 0;
+    // What is there already is the peak where nothing runs or all is done in place.
+    std::int64_t peak = r.before.value();
+    r.node = p.first;
+    r.at_peak = allocator_.fragmentation();
     for (NodeId n = p.first; n < p.last; ++n) {
       if (n > p.first) release(n);
       for (; next < all.size() && all[next].born <= n; ++next) allocate(next);

@@ -36,6 +36,7 @@ inline LatentModules make_latent(Context& c, const LatentAttention& g, std::int6
 /// Appends compressed rows [B, 1, S, latent_dim + rope_dim] to an entry and returns all of them as attention reads
 /// them. Throws Error for group quantisation and sliding windows, which no latent cache has.
 inline Value update_latent(Context& c, CacheLayer& layer, const Value& rows) {
+  if (layer.off) return rows;
   using namespace eager;
   const DType t = rows.dtype(), stored = c.plan.kv.dtype.value_or(t);
   if (is_grouped(stored) || layer.window)

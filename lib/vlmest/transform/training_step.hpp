@@ -55,8 +55,13 @@ void build_training(Context& asked, const Family& family, const Sequences& s,
   }
   declare_adapters(c);
   const auto parameters = static_cast<TensorId>(c.b.graph.tensors.size());
+  bool any = false;
   for (TensorId t = 0; t < parameters; ++t)
-    if (trains(plan, c.b.graph, c.b.graph.tensor(t))) c.b.require_grad(t);
+    if (trains(plan, c.b.graph, c.b.graph.tensor(t))) {
+      c.b.require_grad(t);
+      any = true;
+    }
+  if (!any) throw Error("training", "no parameter is trained", "unfreeze a part of the model");
   auto inputs = make_inputs(c, family, s);
   const Value labels = inputs.text.ids;
   c.labels = &labels;
