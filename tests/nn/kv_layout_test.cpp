@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/transform/training_step.hpp>
 
 namespace vlmest {
 namespace {
@@ -151,6 +152,21 @@ TEST(KvGraph, LatentAttention) {
     for (const auto& t : r.graph.tensors) expanded = expanded || t.shape == Shape{2 * (r.prompt + 4), 2 * 4 * 64};
     EXPECT_TRUE(expanded);
   }
+}
+
+TEST(KvLayouts, ALatentCacheIsOffInTraining) {
+  LlamaConfig g = llama;
+  g.latent = LatentAttention{.latent_dim = 40, .rope_dim = 16};
+  for (const Profile profile : {Profile::transformers, Profile::fused})
+    for (const AttentionKind attention : {AttentionKind::eager, AttentionKind::sdpa, AttentionKind::flash})
+      for (const Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
+        const Plan plan{.batch = 2, .text = 7, .attention = attention, .profile = profile, .checkpointing = how};
+        const Vlm m = model(g);
+        Builder b;
+        Context c{b, plan};
+        build_training(c, m, make_sequences(m, plan));
+        for (const auto& t : b.graph.tensors) EXPECT_NE(t.role, Role::kv_cache);
+      }
 }
 
 TEST(KvLayouts, TheCallersChoiceCountsBeforeTheDescriptions) {

@@ -36,8 +36,8 @@ inline LatentModules make_latent(Context& c, const LatentAttention& g, std::int6
 /// Appends compressed rows [B, 1, S, latent_dim + rope_dim] to an entry and returns all of them as attention reads
 /// them. Throws Error for group quantisation and sliding windows, which no latent cache has.
 inline Value update_latent(Context& c, CacheLayer& layer, const Value& rows) {
-  if (layer.off) return rows;
   using namespace eager;
+  if (layer.off) return rows;
   const DType t = rows.dtype(), stored = c.plan.kv.dtype.value_or(t);
   if (is_grouped(stored) || layer.window)
     throw Error("kv", "a latent cache is neither group-quantised nor sliding", "use bf16, fp16 or fp8");
@@ -72,7 +72,12 @@ inline Attended latent_attention(Context& c, const LatentAttention& g, const Lat
   Value k_plain = slice(expanded, -1, 0, head_dim);
   Value keys = cat(std::move(k_plain), std::move(shared), -1);
   Value values = slice(expanded, -1, head_dim, 2 * head_dim);
-  return attend(c, {query, keys, values, mask, true});
+  // modeling_deepseek_v3.py: FlashAttention takes values of the queries' width only.
+  const bool flash = c.fused() || c.plan.attention == AttentionKind::flash;
+  if (flash) values = pad_last(values, 0, g.rope_dim);
+  Attended a = attend(c, {query, keys, values, mask, true});
+  if (flash) a.out = slice(a.out, -1, 0, head_dim);
+  return a;
 }
 
 }  // namespace vlmest
