@@ -6,25 +6,12 @@
 #include <vlmest/json/model.hpp>
 #include <vlmest/report/estimate.hpp>
 
+#include "device.hpp"
 #include "target.hpp"
 
 namespace {
 
 using namespace vlmest;
-
-Device device() {
-  return {.name = "fuzz",
-          .sm = 90,
-          .multiprocessors = 132,
-          .memory_bytes = Bytes(std::int64_t{80} << 30),
-          .usable_bytes = Bytes(std::int64_t{79} << 30),
-          .dram = {3e12},
-          .l2 = Bytes(50 << 20),
-          .host_link = {5e10},
-          .peaks = {{6e13}, {4e14}, {8e14}, {8e14}, {16e14}, {16e14}},
-          .launch = {5e-6},
-          .kernel_floor = {1e-6}};
-}
 
 Plan plan(fuzz::Choices& choose) {
   Plan p;
@@ -97,8 +84,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const Vlm vlm = json::parse_model(input, "input");
     const Plan asked = plan(choose);
-    check(estimator(vlm, asked, device()));
-    check(estimator(vlm, asked, device(), Phases::train).training);
+    check(estimator(vlm, asked, fuzz::device));
+    check(estimator(vlm, asked, fuzz::device, Phases::train).training);
   } catch (const Error& e) {
     fuzz::require_readable(e);
   }

@@ -4,29 +4,18 @@
 #include <vlmest/json/op.hpp>
 #include <vlmest/json/parse.hpp>
 
+#include "device.hpp"
 #include "target.hpp"
 
 namespace {
 
 using namespace vlmest;
 
-const Device device{.name = "fuzz",
-                    .sm = 90,
-                    .multiprocessors = 132,
-                    .memory_bytes = Bytes(std::int64_t{80} << 30),
-                    .usable_bytes = Bytes(std::int64_t{79} << 30),
-                    .dram = {3e12},
-                    .l2 = Bytes(50 << 20),
-                    .host_link = {5e10},
-                    .peaks = {{6e13}, {4e14}, {8e14}, {8e14}, {16e14}, {16e14}},
-                    .launch = {5e-6},
-                    .kernel_floor = {1e-6}};
-
 void cost_one(const nlohmann::json& entry) {
   try {
     const json::SingleOp s = json::read_op(entry, "input");
     const Cost c = cost(s.op);
-    const Work w = work(c, device);
+    const Work w = work(c, fuzz::device);
     fuzz::require(c.flops >= Flops{} && c.flops >= c.flops_causal, "FLOPs");
     fuzz::require(s.inputs > Bytes{} && s.outputs > Bytes{} && c.read > Bytes{} && c.written > Bytes{}, "bytes");
     fuzz::require(s.peak >= s.inputs + s.outputs && c.workspace >= Bytes{}, "the peak");

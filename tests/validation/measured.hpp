@@ -29,6 +29,19 @@ struct Pair {
   double error() const { return measured == 0 ? (predicted == 0 ? 0 : 1) : predicted / measured - 1; }
 };
 
+/// What every row says of its run.
+inline vlmest::Plan scenario(const nlohmann::json& row) {
+  vlmest::Plan p;
+  p.batch = row.at("batch");
+  p.text = row.at("text");
+  p.images = row.at("images");
+  p.image_height = row.at("hw").at(0);
+  p.image_width = row.at("hw").at(1);
+  p.dtype = vlmest::parse_dtype(row.at("dtype").get<std::string>());
+  p.attention = row.at("attn") == "eager" ? vlmest::AttentionKind::eager : vlmest::AttentionKind::sdpa;
+  return p;
+}
+
 /// Everything that a row says, beside the estimate for the same run.
 class Comparison {
  public:
@@ -42,14 +55,7 @@ class Comparison {
 
  private:
   static vlmest::Plan plan(const nlohmann::json& row, bool after_step) {
-    vlmest::Plan p;
-    p.batch = row.at("batch");
-    p.text = row.at("text");
-    p.images = row.at("images");
-    p.image_height = row.at("hw").at(0);
-    p.image_width = row.at("hw").at(1);
-    p.dtype = vlmest::parse_dtype(row.at("dtype").get<std::string>());
-    p.attention = row.at("attn") == "eager" ? vlmest::AttentionKind::eager : vlmest::AttentionKind::sdpa;
+    vlmest::Plan p = scenario(row);
     p.logits = row.at("logits") == "all" ? vlmest::Logits::all : vlmest::Logits::last;
     if (row.contains("decode_kv_len")) {
       const std::int64_t after = row.at("decode_kv_len").get<std::int64_t>() + (after_step ? 0 : 1);

@@ -28,14 +28,7 @@ inline vlmest::Plan training_plan(const nlohmann::json& row) {
                                                                    {"sgd", vlmest::Optimizer::sgd},
                                                                    {"sgdm", vlmest::Optimizer::sgd_momentum},
                                                                    {"adafactor", vlmest::Optimizer::adafactor}};
-  vlmest::Plan p;
-  p.batch = row.at("batch");
-  p.text = row.at("text");
-  p.images = row.at("images");
-  p.image_height = row.at("hw").at(0);
-  p.image_width = row.at("hw").at(1);
-  p.dtype = vlmest::parse_dtype(row.at("dtype").get<std::string>());
-  p.attention = row.at("attn") == "eager" ? vlmest::AttentionKind::eager : vlmest::AttentionKind::sdpa;
+  vlmest::Plan p = scenario(row);
   p.optimizer = optimizers.at(row.value("optim", "adamw"));
   p.amp = row.value("amp", false);
   if (row.value("ckpt", false)) p.checkpointing = vlmest::Checkpointing::full;
