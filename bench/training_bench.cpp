@@ -75,11 +75,13 @@ void step_replay(benchmark::State& state) {
 }
 BENCHMARK(step_replay)->Unit(benchmark::kMillisecond);
 
-/// Batch x checkpointing x images, as a planner goes through them; items are estimates.
+/// Batch x checkpointing x images, as a planner goes through them, without the layers and tensors of each; items are
+/// estimates.
 void sweep(benchmark::State& state) {
   const Vlm vlm = bench::model("llava-next-7b");
   const Device device = bench::device("h200-sxm");
   Estimator estimate;
+  estimate.details = false;
   std::vector<Plan> plans;
   for (std::int64_t batch = 1; batch <= 8; ++batch)
     for (Checkpointing c : {Checkpointing::off, Checkpointing::full})

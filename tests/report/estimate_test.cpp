@@ -29,6 +29,28 @@ std::vector<std::int64_t> figures(const TrainingEstimate& t) {
           static_cast<std::int64_t>(t.tensors.size())};
 }
 
+TEST(Estimator, WithoutDetailsTheTotalsAreTheSame) {
+  const Vlm vlm = test::llava();
+  Estimator whole, totals;
+  totals.details = false;
+  for (const std::int64_t micro_batches : {1, 3}) {
+    Plan plan;
+    plan.text = 12;
+    plan.gradient_accumulation = micro_batches;
+    const Estimate a = whole(vlm, plan, h200(), Phases::all), b = totals(vlm, plan, h200(), Phases::all);
+    EXPECT_TRUE(b.layers.empty() && b.inference.tensors.empty() && b.training.tensors.empty());
+    std::vector<std::int64_t> expected = figures(a.training);
+    expected.back() = 0;
+    EXPECT_EQ(figures(b.training), expected);
+    EXPECT_EQ(b.inference.peak, a.inference.peak);
+    EXPECT_EQ(b.inference.prefill.work.flops, a.inference.prefill.work.flops);
+    EXPECT_EQ(b.inference.prefill.work.kernels, a.inference.prefill.work.kernels);
+    EXPECT_EQ(b.training.backward_work.read, a.training.backward_work.read);
+    EXPECT_NEAR(b.training.wall.value, a.training.wall.value, 1e-9);
+    EXPECT_NEAR(b.inference.prefill.gpu.value, a.inference.prefill.gpu.value, 1e-9);
+  }
+}
+
 TEST(Estimator, EstimatesThePhasesThatAreAskedFor) {
   const Vlm vlm = test::llava();
   Estimator estimate;

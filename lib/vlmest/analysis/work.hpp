@@ -63,10 +63,34 @@ inline std::vector<Work> op_works(const Graph& g, const Device& device) {
   return r;
 }
 
+/// n times the same work.
+inline Work times(const Work& w, std::int64_t n) {
+  Work r = w;
+  r.flops = w.flops * n;
+  r.flops_causal = w.flops_causal * n;
+  r.read = w.read * n;
+  r.written = w.written * n;
+  r.kernels = checked_mul(w.kernels, n);
+  const auto scale = static_cast<double>(n);
+  for (Seconds Work::*s : {&Work::time, &Work::compute_bound, &Work::memory_bound, &Work::launch_bound})
+    r.*s = w.*s * scale;
+  return r;
+}
+
 /// The work of the nodes [first, last); `of_ops` is op_works().
 inline Work work(const Graph& g, NodeId first, NodeId last, std::span<const Work> of_ops) {
   Work w;
   for (NodeId n = first; n < last; ++n) w += of_ops[static_cast<std::size_t>(g.node(n).op)];
+  return w;
+}
+
+/// The same, counted op by op: for less where layers repeat, and with times that differ by their rounding.
+inline Work total_work(const Graph& g, NodeId first, NodeId last, std::span<const Work> of_ops) {
+  std::vector<std::int64_t> counts(g.ops.size());
+  for (NodeId n = first; n < last; ++n) ++counts[static_cast<std::size_t>(g.node(n).op)];
+  Work w;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 0) w += times(of_ops[i], counts[i]);
   return w;
 }
 

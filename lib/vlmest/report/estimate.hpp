@@ -29,6 +29,9 @@ class Estimator {
   /// The allocator's settings, torch's defaults; from the text of PYTORCH_ALLOC_CONF: allocator/config_text.hpp. Its
   /// capacity and total memory are the device's.
   allocator::AllocatorConfig allocator;
+  /// Layers, and the tensors of the peak. A planner that tries thousands of settings does without, and asks for those
+  /// of the one that it chooses.
+  bool details = true;
 
   /// What a run of `plan` takes on `device`. Throws Error where the plan asks for the impossible.
   Estimate operator()(const Vlm& vlm, const Plan& plan, const Device& device, Phases phases = Phases::inference) {
@@ -53,7 +56,8 @@ class Estimator {
     e.params = parameters(g);
     e.trainable =
         asked.lora.rank > 0 ? trainable_parameters(training_.builder, vlm, asked) : trainable_parameters(g, plan);
-    e.inference = inference_estimate::of(g, built.timeline, built.of_ops, caches, kv, device, allocator, e.layers);
+    e.inference =
+        inference_estimate::of(g, built.timeline, built.of_ops, caches, kv, device, allocator, details, e.layers);
   }
 
   /// Fills the estimate's training part; `further` says that inference's is there and stays.
@@ -66,7 +70,7 @@ class Estimator {
     build_training(c, vlm, e.sequences);
     const Graph& g = built.analyse(device);
     std::vector<LayerRow> rows;
-    e.training = training_estimate::of(g, built.timeline, built.of_ops, plan, device, allocator, rows);
+    e.training = training_estimate::of(g, built.timeline, built.of_ops, plan, device, allocator, details, rows);
     e.trainable = e.training.trainable;
     if (further) {
       add_training(e.layers, inference_.builder.graph, rows, g);

@@ -69,7 +69,7 @@ inline bool fits(InferenceEstimate& r, const Graph& g, const Timeline& timeline,
 /// The estimate of a built graph with these caches; `rows` receives its layers.
 inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<const Work> of_ops,
                             const InferenceCaches& caches, std::int64_t kv, const Device& device,
-                            const allocator::AllocatorConfig& settings, std::vector<LayerRow>& rows) {
+                            const allocator::AllocatorConfig& settings, bool details, std::vector<LayerRow>& rows) {
   InferenceEstimate r;
   allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
   const InferenceMemory memory = replay_inference(g, process);
@@ -86,7 +86,7 @@ inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<
   r.decode_is_peak = r.decode.memory.peak > r.prefill.memory.peak;
   const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;
   r.peak = top.memory.peak;
-  r.tensors = live_tensors(timeline, process, top.memory);
+  if (details) r.tensors = live_tensors(timeline, process, top.memory);
   r.fits = fits(r, g, timeline, device, settings);
   std::vector<CacheBytes> kept;
   kept.reserve(caches.prefill.size());
@@ -95,8 +95,12 @@ inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<
     kept.push_back({k.scope, k.bytes});
   }
   for (const auto& k : caches.decode) r.kv_cache_decoded += k.bytes;
-  rows = breakdown(g, timeline, kept, of_ops);
-  for (const auto& row : rows) r.prefill.work += row.prefill;
+  if (details) {
+    rows = breakdown(g, timeline, kept, of_ops);
+    for (const auto& row : rows) r.prefill.work += row.prefill;
+  } else {
+    r.prefill.work = total_work(g, prefill.first, prefill.last, of_ops);
+  }
   time(r.prefill, device);
   return r;
 }

@@ -86,23 +86,20 @@ inline bool fits(TrainingEstimate& r, const Graph& g, const Timeline& timeline, 
   return true;
 }
 
-/// The work of several passes.
-inline Work times(const Work& w, std::int64_t n) {
-  Work r = w;
-  r.flops = w.flops * n;
-  r.flops_causal = w.flops_causal * n;
-  r.read = w.read * n;
-  r.written = w.written * n;
-  r.kernels = checked_mul(w.kernels, n);
-  const auto scale = static_cast<double>(n);
-  for (Seconds Work::*s : {&Work::time, &Work::compute_bound, &Work::memory_bound, &Work::launch_bound})
-    r.*s = w.*s * scale;
-  return r;
+/// Totals that the layers' rows would add up to.
+inline void add_totals(TrainingEstimate& e, const Graph& g, const Timeline& timeline, const Phase& forward,
+                       const Phase& backward, std::span<const Work> of_ops) {
+  e.forward_work = total_work(g, forward.first, forward.last, of_ops);
+  e.backward_work = total_work(g, backward.first, backward.last, of_ops);
+  for (const auto& s : timeline.storages())
+    if (left_by(s, forward)) e.saved_activations += s.bytes;
+  for (const auto& f : fft_buffers(g)) e.fft = std::max(e.fft, f.bytes);
 }
 
-/// The estimate of a built training graph; `rows` receives its layers.
+/// The estimate of a built training graph; `rows` receives its layers. Without details there are no rows, and no
+/// tensors of the peak.
 inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<const Work> of_ops, const Plan& plan,
-                           const Device& device, const allocator::AllocatorConfig& settings,
+                           const Device& device, const allocator::AllocatorConfig& settings, bool details,
                            std::vector<LayerRow>& rows) {
   TrainingEstimate e;
   allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
@@ -114,7 +111,10 @@ inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<c
   e.weights = process.weights();
   e.micro_batches = plan.gradient_accumulation;
   const Phase *phases = g.phases.data() + (g.phases.size() - 3), &forward = phases[0], &step = phases[2];
-  rows = training_breakdown(g, timeline, forward, phases[1], of_ops);
+  if (details)
+    rows = training_breakdown(g, timeline, forward, phases[1], of_ops);
+  else
+    add_totals(e, g, timeline, forward, phases[1], of_ops);
   for (const auto& row : rows) {
     e.forward_work += row.forward;
     e.backward_work += row.backward;
@@ -141,7 +141,7 @@ inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<c
   e.peak_phase = &top == &memory.forward ? "forward" : &top == &memory.backward ? "backward" : "step";
   e.peak = top.peak;
   e.reserved = memory.step.reserved;
-  e.tensors = live_tensors(timeline, process, top);
+  if (details) e.tensors = live_tensors(timeline, process, top);
   e.fits = fits(e, g, timeline, device, settings);
   return e;
 }
@@ -154,7 +154,7 @@ inline TrainingEstimate estimate_training(Context& c, const Vlm& vlm, const Sequ
   build_training(c, vlm, s);
   timeline.assign(c.b.graph);
   std::vector<LayerRow> rows;
-  return training_estimate::of(c.b.graph, timeline, op_works(c.b.graph, device), c.plan, device, {}, rows);
+  return training_estimate::of(c.b.graph, timeline, op_works(c.b.graph, device), c.plan, device, {}, true, rows);
 }
 
 }  // namespace vlmest

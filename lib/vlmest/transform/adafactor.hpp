@@ -1,14 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <initializer_list>
+
 #include <vlmest/graph/engine.hpp>
 
 namespace vlmest {
 
+/// The tensors that an optimizer keeps for one parameter: up to four.
+struct OptimizerStates {
+  std::array<TensorId, 4> tensors{};
+  std::size_t count = 0;
+
+  OptimizerStates() = default;
+  OptimizerStates(std::initializer_list<TensorId> list) {
+    for (const TensorId t : list) tensors.at(count++) = t;
+  }
+  const TensorId* begin() const { return tensors.data(); }
+  const TensorId* end() const { return tensors.data() + count; }
+  TensorId operator[](std::size_t i) const { return tensors[i]; }
+};
+
 /// One trained parameter: its tensor and the states that the optimizer keeps for it.
 struct TrainedParameter {
   TensorId weight = none;
-  std::vector<TensorId> states;
+  OptimizerStates states;
 };
 
 /// x.norm(2) / sqrt(n) (transformers 5.17 optimization.py, Adafactor._rms).

@@ -9,7 +9,7 @@ namespace vlmest {
 
 /// The states that the first step makes for a parameter, in the order in which the optimizer allocates them; sizes as
 /// analysis/optimizer_states.hpp says.
-inline std::vector<TensorId> make_states(Builder& b, Optimizer o, TensorId parameter) {
+inline OptimizerStates make_states(Builder& b, Optimizer o, TensorId parameter) {
   const Shape shape = b.graph.tensor(parameter).shape;
   const DType t = b.graph.tensor(parameter).dtype;
   const Elements n = numel(shape);
@@ -97,7 +97,7 @@ inline void adamw_8bit_step(Builder& b, std::span<const TrainedParameter> parame
       states += requested_bytes(b.graph.tensor(s));
       in.push_back(s);
     }
-    const bool blocks = b.graph.tensor(p.states.front()).dtype == DType::uint8;
+    const bool blocks = b.graph.tensor(p.states[0]).dtype == DType::uint8;
     const std::array<TensorId, 1> out{p.weight};
     b.emit(blocks ? "optimizer_update_8bit_blockwise" : "optimizer_update_32bit",
            MemoryOp{.read = weight * 2 + states, .written = weight + states}, in, out);
