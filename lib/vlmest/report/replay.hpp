@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <span>
 
 #include <vlmest/allocator/process.hpp>
 #include <vlmest/device/device.hpp>
@@ -77,7 +79,12 @@ TrainingMemory replay_training(const Graph& g, allocator::Process& process, Obse
     process.keep();
     return m;
   };
-  for (const Phase& p : g.phases) run(p, [](const allocator::NodeMemory&) {});
+  const auto nothing = [](const allocator::NodeMemory&) {};
+  for (const Phase& p : std::span(g.phases).first(g.phases.size() - 1)) run(p, nothing);
+  // Of the first optimizer step only the states remain, which come before anything runs.
+  Phase states = g.phases.back();
+  states.last = std::min(states.last, states.first + 1);
+  run(states, nothing);
   process.rewind(begin);
   process.empty_cache();
   std::array<allocator::PhaseMemory, 3> last{};
