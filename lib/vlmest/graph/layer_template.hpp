@@ -122,7 +122,8 @@ struct LayerPlace {
   TensorId tensors = 0;  ///< how far the tensors that the layer makes are away from the recorded ones
   TensorId x = none, x_owner = none;
   std::array<TensorId, LayerTemplate::max_state> state{}, state_owner{};
-  std::vector<std::pair<TensorId, TensorId>> casts;  ///< copies of weights that were there before: recorded, this layer's
+  std::vector<std::pair<TensorId, TensorId>>
+      casts;  ///< copies of weights that were there before: recorded, this layer's
 
   TensorId operator()(TensorId id) const {
     const RepeatedLayer& from = t->layer;

@@ -21,8 +21,8 @@ enum class CastPolicy : std::uint8_t { lower, fp32, widest };
 /// The types that autocast looks at: floating ones but for fp64.
 constexpr bool is_castable(DType t) { return t == DType::fp32 || is_half(t); }
 
-/// v in type t, where autocast may cast it. The copy of a weight in the lower type is made once and kept. A weight is an
-/// fp32 tensor that asks for gradients, recorded now or not, and no view.
+/// v in type t, where autocast may cast it. The copy of a weight in the lower type is made once and kept. A weight is
+/// an fp32 tensor that asks for gradients, recorded now or not, and no view.
 inline Value cached_cast(Value v, DType t) {
   if (!v || !is_castable(v.dtype()) || v.dtype() == t) return v;
   Builder& b = v.builder();
