@@ -27,6 +27,24 @@ struct FlashSaved {
   Value boundaries;  ///< int32[segments + 1]; of packed sequences
 };
 
+/// What both make of their operands before the kernel runs, outside of autograd: heads padded to a multiple of 8
+/// channels, then rows without gaps.
+struct FlashOperands {
+  std::array<GradEdge, 3> edges;
+  bool trains;
+  Value wide_q, wide_k, wide_v, q, k, v;
+
+  FlashOperands(const Value& q_, const Value& k_, const Value& v_, std::int64_t head_size)
+      : edges{edge(q_), edge(k_), edge(v_)},
+        trains(edges[0] || edges[1] || edges[2]),
+        wide_q(flash_padded(detached(q_), head_size)),
+        wide_k(flash_padded(detached(k_), head_size)),
+        wide_v(flash_padded(detached(v_), head_size)),
+        q(flash_operand(wide_q)),
+        k(flash_operand(wide_k)),
+        v(flash_operand(wide_v)) {}
+};
+
 /// mha_bwd and mha_varlen_bwd: gradients in the operands' layouts; row sums, an fp32 accumulator of dq and, for grouped
 /// queries, dk and dv of every query head live while it runs.
 inline void flash_attn_backward(std::span<const Attention> calls, std::int64_t head_size, std::int64_t accumulated_rows,
@@ -92,36 +110,29 @@ inline Value flash_attn_func(Value q, Value k, Value v, bool causal, int multipr
                .dtype = q.dtype(),
                .backend = AttentionBackend::flash,
                .kv_dtype = k.dtype()};
-  const std::array<GradEdge, 3> edges{edge(q), edge(k), edge(v)};
-  const bool trains = edges[0] || edges[1] || edges[2];
-  const Value wide_q = flash_padded(detached(q), d);
-  const Value wide_k = flash_padded(detached(k), d);
-  const Value wide_v = flash_padded(detached(v), d);
-  const Value dense_q = flash_operand(wide_q);
-  const Value dense_k = flash_operand(wide_k);
-  const Value dense_v = flash_operand(wide_v);
+  const FlashOperands in(q, k, v, d);
   const Elements rows(checked_mul(checked_mul(op.batch, op.heads), op.q_len));
   const std::int64_t n = flash_splits(op, multiprocessors);
   const Bytes lse_parts = n > 1 ? size_of(rows, DType::fp32) * n : Bytes{};
   const Bytes out_parts = lse_parts * flash_head_size(op.head_dim);
   const Shape shape{op.batch, op.q_len, op.heads, op.v_dim};
-  const std::array<TensorId, 3> outs{b.result(op.dtype, shape, strides_like(dense_q.tensor(), shape), "attention"),
+  const std::array<TensorId, 3> outs{b.result(op.dtype, shape, strides_like(in.q.tensor(), shape), "attention"),
                                      b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
                                      b.result(DType::int64, {2}, "rng_state")};
-  const std::array<TensorId, 3> ins{dense_q.id(), dense_k.id(), dense_v.id()};
+  const std::array<TensorId, 3> ins{in.q.id(), in.k.id(), in.v.id()};
   b.emit("_flash_attn_forward", op, ins, outs, {lse_parts, out_parts});
   const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);
   Value result = slice(out, 3, 0, d);
-  FlashSaved s{saved(wide_q, trains),
-               saved(wide_k, trains),
-               saved(wide_v, trains),
-               saved_result(out, trains),
-               saved(lse, trains),
-               saved(state, trains),
+  FlashSaved s{saved(in.wide_q, in.trains),
+               saved(in.wide_k, in.trains),
+               saved(in.wide_v, in.trains),
+               saved_result(out, in.trains),
+               saved(lse, in.trains),
+               saved(state, in.trains),
                {}};
   // mha_bwd: rows in blocks of 128 queries.
-  flash_differentiable(result, "FlashAttnFuncBackward", edges, {op}, d, checked_mul(op.batch, round_up(op.q_len, 128)),
-                       std::move(s));
+  flash_differentiable(result, "FlashAttnFuncBackward", in.edges, {op}, d,
+                       checked_mul(op.batch, round_up(op.q_len, 128)), std::move(s));
   return result;
 }
 
@@ -147,30 +158,24 @@ inline Value flash_attn_varlen_func(Value q, Value k, Value v, const Value& boun
                      .dtype = t,
                      .backend = AttentionBackend::flash});
   for (std::size_t i = 1; i < calls.size(); ++i) calls[i].kernels = 0;
-  const std::array<GradEdge, 3> edges{edge(q), edge(k), edge(v)};
-  const bool trains = edges[0] || edges[1] || edges[2];
-  const Value wide_q = flash_padded(detached(q), d);
-  const Value wide_k = flash_padded(detached(k), d);
-  const Value wide_v = flash_padded(detached(v), d);
-  const Value dense_q = flash_operand(wide_q);
-  const Value dense_k = flash_operand(wide_k);
-  const Value dense_v = flash_operand(wide_v);
+  const FlashOperands in(q, k, v, d);
   const Shape shape{tokens, heads, round_up(d, 8)};
-  const std::array<TensorId, 3> outs{b.result(t, shape, strides_like(dense_q.tensor(), shape), "attention"),
+  const std::array<TensorId, 3> outs{b.result(t, shape, strides_like(in.q.tensor(), shape), "attention"),
                                      b.result(DType::fp32, {heads, tokens}, "logsumexp"),
                                      b.result(DType::int64, {2}, "rng_state")};
-  const std::array<TensorId, 4> ins{dense_q.id(), dense_k.id(), dense_v.id(), boundaries ? boundaries.id() : none};
+  const std::array<TensorId, 4> ins{in.q.id(), in.k.id(), in.v.id(), boundaries ? boundaries.id() : none};
   for (bool first = true; const Attention& call : calls) {
     b.emit("_flash_attn_varlen_forward", call, ins, std::span(outs).first(first ? 3 : 1));
     first = false;
   }
   const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);
   Value result = slice(out, 2, 0, d);
-  FlashSaved s{saved(wide_q, trains), saved(wide_k, trains), saved(wide_v, trains),    saved_result(out, trains),
-               saved(lse, trains),    saved(state, trains),  saved(boundaries, trains)};
+  FlashSaved s{saved(in.wide_q, in.trains),  saved(in.wide_k, in.trains), saved(in.wide_v, in.trains),
+               saved_result(out, in.trains), saved(lse, in.trains),       saved(state, in.trains),
+               saved(boundaries, in.trains)};
   // mha_varlen_bwd: sequences stand at least 128 rows apart.
   const auto apart = checked_add(tokens, checked_mul(128, static_cast<std::int64_t>(lengths.size())));
-  flash_differentiable(result, "FlashAttnVarlenFuncBackward", edges, std::move(calls), d, apart, std::move(s));
+  flash_differentiable(result, "FlashAttnVarlenFuncBackward", in.edges, std::move(calls), d, apart, std::move(s));
   return result;
 }
 
