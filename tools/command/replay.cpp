@@ -46,10 +46,17 @@ Json segment(const allocator::Segment& s) {
           {"blocks", std::move(blocks)}};
 }
 
+nlohmann::json parsed(const std::string& file) {
+  const std::string text = read_file(file);
+  try {
+    return json::parse(text, file == "-" ? "standard input" : file);
+  } catch (const Error& e) {
+    throw Error(e.where, e.what_happened, "write torch.cuda.memory._snapshot() with json.dump");
+  }
+}
+
 int replay(const Options& o) {
-  const std::string where = o.file == "-" ? "standard input" : o.file;
-  const allocator::MemorySnapshot snapshot =
-      json::read_memory_snapshot(json::parse(read_file(o.file), where), o.device);
+  const allocator::MemorySnapshot snapshot = json::read_memory_snapshot(parsed(o.file), o.device);
   const allocator::Reproduction r = allocator::reproduce(snapshot);
   const allocator::Replay& p = r.replay;
 
