@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FLOPs by torch.utils.flop_counter, attention counted dense whatever kernel runs it.
+
+PyTorch's own formulas refuse grouped key and value heads (sdpa_flop_count asserts equal head counts), so attention gets
+the same products with the query's heads.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+KERNELS = ("cudnn", "flash", "efficient")
+
+
+def attention_forward(q, k, v, *_args, out_shape=None, **_kwargs) -> int:
+    """q·kᵀ and scores·v: arguments are shapes [batch, heads, length, head size]."""
+    batch, heads, length, size = q
+    return 2 * batch * heads * length * k[2] * (size + v[3])
+
+
+def attention_backward(_grad, q, k, v, *_args, out_shape=None, **_kwargs) -> int:
+    """The scores once more, then the gradients of scores, v, q and k."""
+    batch, heads, length, size = q
+    return 2 * batch * heads * length * k[2] * (3 * size + 2 * v[3])
+
+
+def counted(work: Callable[[], object]) -> tuple[int, dict[str, int]]:
+    """All FLOPs of the work, and by operator (aten.mm)."""
+    formulas = {}
+    for kernel in KERNELS:
+        for suffix, formula in (("", attention_forward), ("_backward", attention_backward)):
+            op = getattr(torch.ops.aten, f"_scaled_dot_product_{kernel}_attention{suffix}", None)
+            if op is not None:
+                formulas[op] = formula
+    counter = FlopCounterMode(display=False, custom_mapping=formulas)
+    with counter:
+        work()
+    by_op = {str(op): count for op, count in counter.get_flop_counts()["Global"].items()}
+    return counter.get_total_flops(), by_op

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures a prefill and a decode step.
+
+Order matters: memory first, while the process has done nothing but load the model and warm up once; then wall times;
+then what changes the process (FLOP counting, profiling, graph capture).
+"""
+
+from collections.abc import Callable
+
+import torch
+
+from recorder import flops, gpu_time, memory, timing
+from recorder.clocks import Clocks
+from recorder.inputs.tensors import Inputs, next_token
+from recorder.journal import Journal, write_kernels
+from recorder.scenario import Scenario
+
+WARM_STEPS, TIMED_STEPS, SAMPLED_STEPS = 2, 11, 33
+MIDDLE = WARM_STEPS + TIMED_STEPS // 2  # the step whose cache length stands in the row: the timed steps' median
+
+
+class Inference:
+    """One model with its inputs. Everything runs under no_grad."""
+
+    def __init__(self, model: torch.nn.Module, inputs: Inputs, scenario: Scenario, journal: Journal) -> None:
+        self._model = model
+        self._inputs = inputs
+        self._scenario = scenario
+        self._journal = journal
+        # BLIP-2's own forward wants an image; its language model decodes.
+        self._decoder = model.language_model if model.config.model_type == "blip-2" else model
+
+    def run(self, kernels: str | None, name: str) -> None:
+        """Fills the journal's row; with `kernels` also that file."""
+        row = self._journal.row
+        with torch.no_grad():
+            self._memory(row)
+            self._times(row)
+            self._optional("full logits", self._full_logits)
+            self._optional("FLOPs", self._flops)
+            self._optional("GPU time", self._gpu_times)
+            if kernels:
+                self._optional("kernels", lambda: self._kernels(kernels, name))
+            self._optional("decode graph", self._graph)
+
+    def _optional(self, name: str, work: Callable[[], None]) -> None:
+        self._journal.attempt(name, work)
+        memory.settle()
+
+    def _prefill(self, every_position: bool | None = None) -> object:
+        if every_position is None:
+            every_position = self._scenario.logits == "all"
+        return self._model(**self._inputs.tensors, use_cache=True, logits_to_keep=0 if every_position else 1)
+
+    def _arguments(self, k: int) -> dict[str, torch.Tensor]:
+        """The inputs of decode step `k`, made before anything is measured: making them is not the model's work."""
+        return next_token(self._inputs, self._inputs.sequence.length + k)
+
+    def _step(self, cache: object, arguments: dict[str, torch.Tensor]) -> object:
+        return self._decoder(**arguments, past_key_values=cache, use_cache=True, logits_to_keep=1)
+
+    def _cache(self, steps: int) -> object:
+        """The cache after a prefill and some steps."""
+        cache = cache_of(self._prefill())
+        for k in range(steps):
+            self._step(cache, self._arguments(k))
+        return cache
+
+    def _memory(self, row: dict) -> None:
+        self._journal.stage("prefill")
+        self._prefill()
+        memory.settle()
+        output, m = memory.measured(self._prefill)
+        row |= {
+            "alloc_before_prefill": m.before,
+            "prefill_peak": m.peak,
+            "prefill_requested_peak": m.requested_peak,
+            "prefill_reserved": m.reserved,
+            "alloc_after_prefill": m.after,
+        }
+        cache = cache_of(output)
+        del output
+        row["kv_bytes"] = cache_bytes(cache)
+        self._journal.stage("decode")
+        walls = []
+        for k in range(WARM_STEPS + TIMED_STEPS):
+            arguments = self._arguments(k)
+            memory.settle()
+            before = memory.allocated()
+            torch.cuda.reset_peak_memory_stats()
+            ms = timing.wall_ms(lambda: self._step(cache, arguments))
+            if k >= WARM_STEPS:
+                walls.append(ms)
+            if k == MIDDLE:
+                peak = torch.cuda.max_memory_allocated()
+                cached = self._inputs.sequence.length + k
+                row |= {"decode_kv_len": cached, "decode_peak": peak, "decode_peak_delta": peak - before}
+        row["decode_ms"] = sorted(walls)[len(walls) // 2]
+
+    def _times(self, row: dict) -> None:
+        self._journal.stage("prefill time")
+        with Clocks("prefill") as clocks:
+            row["prefill_ms"] = timing.median_wall_ms(self._prefill)
+        row |= clocks.row()
+        self._journal.stage("decode time")
+        cache = self._cache(0)
+        with Clocks("decode") as clocks:  # enough steps for the samples; decode_ms is of the steps above
+            for k in range(SAMPLED_STEPS):
+                self._step(cache, self._arguments(k))
+            torch.cuda.synchronize()
+        row |= clocks.row()
+
+    def _full_logits(self) -> None:
+        row = self._journal.row
+        row["full_logits"] = self._scenario.logits == "last"
+        if not row["full_logits"]:
+            return
+        memory.settle()
+        _, m = memory.measured(lambda: self._prefill(every_position=True))
+        row["prefill_full_logits_peak"] = m.peak
+
+    def _flops(self) -> None:
+        row = self._journal.row
+        # The counter follows modules by hooks on tensors that need gradients, which no_grad has none of.
+        wanted = [p for p in self._model.parameters() if p.requires_grad]
+        for p in wanted:
+            p.requires_grad_(False)
+        try:
+            row["prefill_flops"], row["flops_by_op"] = flops.counted(self._prefill)
+            cache, arguments = self._cache(MIDDLE), self._arguments(MIDDLE)
+            row["decode_flops"], _ = flops.counted(lambda: self._step(cache, arguments))
+        finally:
+            for p in wanted:
+                p.requires_grad_(True)
+
+    def _gpu_times(self) -> None:
+        row = self._journal.row
+        prefill = [gpu_time.profiled(self._prefill) for _ in range(gpu_time.PASSES)]
+        row |= gpu_time.row("prefill", gpu_time.typical(prefill), row.get("prefill_ms"))
+        first = MIDDLE - gpu_time.PASSES // 2
+        cache = self._cache(first)
+        decode = []
+        for k in range(first, first + gpu_time.PASSES):
+            arguments = self._arguments(k)
+            decode.append(gpu_time.profiled(lambda: self._step(cache, arguments)))
+        row |= gpu_time.row("decode", gpu_time.typical(decode), row.get("decode_ms"))
+
+    def _kernels(self, path: str, name: str) -> None:
+        cache, arguments = self._cache(MIDDLE), self._arguments(MIDDLE)
+
+        def work() -> None:
+            with gpu_time.phase_mark("prefill"):
+                output = self._prefill()
+                torch.cuda.synchronize()
+            del output
+            with gpu_time.phase_mark("decode"):
+                self._step(cache, arguments)
+                torch.cuda.synchronize()
+
+        write_kernels(path, name, gpu_time.attributed(self._model, work))
+
+    def _graph(self) -> None:
+        """A step captured once and replayed: its inputs, the cache it reads among them, stay the same. The mask is left
+        out, because the check whether it pads anything waits for the GPU, which a capture forbids."""
+        arguments = self._arguments(MIDDLE)
+        del arguments["attention_mask"]
+        self._step(self._cache(MIDDLE), arguments)  # libraries choose their kernels for these sizes outside the capture
+        cache = self._cache(MIDDLE)
+        read = [(layer.keys, layer.values) for layer in cache.layers]  # replays read them after the step replaced them
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            output = self._step(cache, arguments)
+        self._journal.row["decode_graph_ms"] = timing.median_event_ms(graph.replay)
+        del output, read
+
+
+def cache_of(output: object) -> object:
+    """The cache in a model's result; BLIP-2 keeps it with its language model's."""
+    cache = getattr(output, "past_key_values", None)
+    return cache if cache is not None else output.language_model_outputs.past_key_values
+
+
+def cache_bytes(cache: object) -> int:
+    """Bytes of all keys and values."""
+    tensors = [t for layer in cache.layers for t in (layer.keys, layer.values) if t is not None]
+    return sum(t.numel() * t.element_size() for t in tensors)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Families whose tower sees images in their own size, rounded to whole patches.
+
+transformers 5.17: image_processing_pixtral.py (get_resize_output_image_size), image_processing_qwen2_vl.py and
+image_processing_glm4v.py (smart_resize, and the flattened patches of pixel_values).
+"""
+
+import math
+from dataclasses import dataclass
+
+from recorder.errors import RecorderError
+from recorder.inputs.layout import INT64, Images, Request, Tensor, ceil_div, number, pixels
+
+
+def _rows_of_patches(r: Request, merge: int) -> Images:
+    longest = number(r.document, "vision_config.image_size")
+    cell = number(r.document, "vision_config.patch_size") * merge
+    height, width = r.height, r.width
+    ratio = max(height / longest, width / longest)
+    if ratio > 1:
+        height, width = math.floor(height / ratio), math.floor(width / ratio)
+    if min(height, width) == 0:
+        what = f"{r.height}x{r.width} shrinks to nothing"
+        raise RecorderError("--image-size", what, "use a less extreme aspect ratio")
+    rows, cols = ceil_div(height, cell), ceil_div(width, cell)
+    sizes = Tensor((r.count, 2), INT64, (rows * cell, cols * cell))
+    return Images(rows * cols, pixels(r.count, 3, rows * cell, cols * cell) | {"image_sizes": sizes})
+
+
+def pixtral(r: Request) -> Images:
+    """LLaVA on a Pixtral tower: inside a square of the tower's image_size, sides rounded up to patches."""
+    return _rows_of_patches(r, 1)
+
+
+def mistral3(r: Request) -> Images:
+    """The same; patches are merged before the projector."""
+    return _rows_of_patches(r, number(r.document, "spatial_merge_size", 2))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Pixels that an image may have, from the released preprocessor_config.json; a config.json does not hold them."""
+
+    least: int
+    most: int
+    frames: int = 1  # copies of a still image that count against the limits
+
+
+QWEN2 = Budget(3136, 12845056)
+QWEN3 = Budget(65536, 16777216)
+GLM4 = Budget(12544, 11760000, frames=2)
+
+
+def smart_resize(height: int, width: int, factor: int, budget: Budget) -> tuple[int, int]:
+    """The nearest sides that are multiples of `factor` with a pixel count inside the budget."""
+    if max(height, width) > 200 * min(height, width):
+        what = f"{height}x{width} has an aspect ratio above 200"
+        raise RecorderError("--image-size", what, "the processor refuses it")
+    area = budget.frames * height * width
+    rows, cols = round(height / factor) * factor, round(width / factor) * factor
+    if budget.frames * rows * cols > budget.most:
+        shrink = math.sqrt(area / budget.most)
+        rows = max(factor, math.floor(height / shrink / factor) * factor)
+        cols = max(factor, math.floor(width / shrink / factor) * factor)
+    elif budget.frames * rows * cols < budget.least:
+        grow = math.sqrt(budget.least / area)
+        rows, cols = math.ceil(height * grow / factor) * factor, math.ceil(width * grow / factor) * factor
+    if min(rows, cols) == 0:
+        what = f"{height}x{width} rounds to no patch"
+        raise RecorderError("--image-size", what, f"use at least {factor} pixels a side")
+    return rows, cols
+
+
+def _patches(r: Request, budget: Budget, patch: int, channels: str) -> Images:
+    patch = number(r.document, "vision_config.patch_size", patch)
+    merge = number(r.document, "vision_config.spatial_merge_size", 2)
+    frames = number(r.document, "vision_config.temporal_patch_size", 2)
+    factor, height, width = patch * merge, r.height, r.width
+    if budget.frames > 1 and min(height, width) < factor:  # GLM enlarges such an image first
+        scale = max(factor / height, factor / width)
+        height, width = int(height * scale), int(width * scale)
+    height, width = smart_resize(height, width, factor, budget)
+    rows, cols = height // patch, width // patch
+    values = number(r.document, f"vision_config.{channels}", 3) * frames * patch * patch
+    grid = Tensor((r.count, 3), INT64, (1, rows, cols))
+    return Images(
+        rows * cols // merge**2,
+        pixels(r.count * rows * cols, values) | {"image_grid_thw": grid},
+        token_types="mm_token_type_ids",
+    )
+
+
+def qwen2_vl(r: Request) -> Images:
+    """Qwen2-VL and Qwen2.5-VL."""
+    return _patches(r, QWEN2, 14, "in_channels")
+
+
+def qwen3_vl(r: Request) -> Images:
+    """Qwen3-VL, dense and mixture of experts."""
+    return _patches(r, QWEN3, 16, "in_channels")
+
+
+def glm4v(r: Request) -> Images:
+    """GLM-4.1V; a still image fills the temporal patch with copies of itself."""
+    return _patches(r, GLM4, 14, "in_channels")

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Families whose processor resizes every image to the tower's square.
+
+transformers 5.17: processing_llava.py, processing_paligemma.py, processing_gemma3.py (pan and scan off, as released),
+processing_blip_2.py.
+"""
+
+from recorder.inputs.layout import Images, Request, number, patch_side, pixels
+from recorder.inputs.native import pixtral
+
+# Towers with a class token before the patches; it is dropped by the feature strategy "default".
+CLASS_TOKEN = ("clip_vision_model",)
+
+
+def _pixels(r: Request) -> dict:
+    side = number(r.document, "vision_config.image_size")
+    return pixels(r.count, 3, side, side)
+
+
+def tower_tokens(document) -> int:
+    """Tokens that a CLIP or SigLIP tower gives for one square after vision_feature_select_strategy."""
+    class_token = document["vision_config"].get("model_type") in CLASS_TOKEN
+    dropped = document.get("vision_feature_select_strategy", "default") == "default"
+    return patch_side(document) ** 2 + int(class_token) - int(dropped)
+
+
+def llava(r: Request) -> Images:
+    """LLaVA 1.5, and Pixtral, which shares its model type."""
+    if r.document["vision_config"].get("model_type") == "pixtral":
+        return pixtral(r)
+    return Images(tower_tokens(r.document), _pixels(r))
+
+
+def paligemma(r: Request) -> Images:
+    """Every patch a token. Token types of a prompt are zero; ones mark the suffix that training scores."""
+    return Images(patch_side(r.document) ** 2, _pixels(r), token_types="token_type_ids", marked=False)
+
+
+def gemma3(r: Request) -> Images:
+    """The square's features are averaged down to mm_tokens_per_image."""
+    return Images(number(r.document, "mm_tokens_per_image"), _pixels(r), token_types="token_type_ids")
+
+
+def blip2(r: Request) -> Images:
+    """The Q-Former answers with its query tokens."""
+    return Images(number(r.document, "num_query_tokens"), _pixels(r))

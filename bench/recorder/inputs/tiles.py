@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Families that cut an image into the tower's squares.
+
+An image that fits into one tile is one tile. transformers 5.17: image_processing_idefics3.py and
+image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL, Aya Vision: get_optimal_tiled_canvas),
+image_processing_mllama.py.
+"""
+
+from recorder.errors import RecorderError
+from recorder.inputs.layout import INT64, Images, Request, Tensor, ceil_div, number, patch_side, pixels, value
+
+MOST_TILES = 12  # max_patches of InternVL's and Aya Vision's released processors
+LARGEST_SIDE = 4096  # MAX_IMAGE_SIZE of Idefics3's processor
+
+
+def _longest_edge(height: int, width: int, edge: int, even: bool) -> tuple[int, int]:
+    """The longer side becomes `edge`, the other keeps the aspect ratio, cut to an integer and made even on request."""
+    aspect = width / height
+    other = int(edge / aspect if width >= height else edge * aspect)
+    other = max(other + other % 2 if even else other, 1)
+    return (other, edge) if width >= height else (edge, other)
+
+
+def _idefics3_tiles(r: Request, tile: int) -> int:
+    if max(r.height, r.width) <= tile:
+        return 1
+    height, width = _longest_edge(r.height, r.width, 4 * tile, even=True)
+    if max(height, width) > LARGEST_SIDE:
+        height, width = _longest_edge(height, width, LARGEST_SIDE, even=False)
+    edge = ceil_div(max(height, width), tile) * tile
+    height, width = _longest_edge(height, width, edge, even=False)
+    grid = ceil_div(height, tile) * ceil_div(width, tile)
+    return grid + 1 if grid > 1 else 1
+
+
+def idefics3(r: Request) -> Images:
+    """Idefics3 and SmolVLM: scaled to four tiles on the longer side, cut, and the whole image as one more tile."""
+    tile = number(r.document, "vision_config.image_size")
+    tiles = _idefics3_tiles(r, tile)
+    side = patch_side(r.document) // number(r.document, "scale_factor", 2)
+    return Images(tiles * side * side, pixels(r.batch, r.images * tiles, 3, tile, tile))
+
+
+def nearest_aspect_tiles(height: int, width: int, tile: int) -> int:
+    """Tiles of the grid whose aspect ratio is nearest to the image's, with a thumbnail where they are several. Of
+    equally near grids the larger one wins while the image has more than half its pixels."""
+    best, grid = float("inf"), (1, 1)
+    for area in range(1, MOST_TILES + 1):
+        for cols in range(1, area + 1):
+            if area % cols:
+                continue
+            rows = area // cols
+            off = abs(width / height - cols / rows)
+            if off < best:
+                best, grid = off, (rows, cols)
+            elif off == best and height * width > 0.5 * tile * tile * area:
+                grid = (rows, cols)
+    tiles = grid[0] * grid[1]
+    return tiles + 1 if tiles > 1 else 1
+
+
+def _shuffled(r: Request, merge: int) -> Images:
+    tile = number(r.document, "vision_config.image_size")
+    tiles = nearest_aspect_tiles(r.height, r.width, tile)
+    side = patch_side(r.document) // merge
+    return Images(tiles * side * side, pixels(r.count * tiles, 3, tile, tile))
+
+
+def internvl(r: Request) -> Images:
+    """downsample_ratio 0.5 joins two patches by two."""
+    ratio = value(r.document, "downsample_ratio")
+    if not isinstance(ratio, (int, float)) or not 0 < ratio <= 1:
+        raise RecorderError("config: downsample_ratio", f"{ratio} is not in (0, 1]", "0.5 as released")
+    return _shuffled(r, round(1 / ratio))
+
+
+def aya_vision(r: Request) -> Images:
+    """downsample_factor 2 joins two patches by two."""
+    return _shuffled(r, number(r.document, "downsample_factor", 2))
+
+
+def mllama_grid(height: int, width: int, tile: int, most: int) -> tuple[int, int]:
+    """The arrangement that enlarges the image least, else the one that shrinks it least; of equals the smallest."""
+    best, best_scale = (1, 1), 0.0
+    for rows in range(1, most + 1):
+        for cols in range(1, most // rows + 1):
+            scale = min(rows * tile / height, cols * tile / width)
+            better = 1 <= scale < best_scale if best_scale >= 1 else scale > best_scale
+            if better or (scale == best_scale and rows * cols < best[0] * best[1]):
+                best, best_scale = (rows, cols), scale
+    return best
+
+
+def mllama(r: Request) -> Images:
+    """Tower and cross-attention always see max_num_tiles tiles, the unused ones as padding; the sequence holds one
+    placeholder. The id of an arrangement counts them by width, then height, from 1."""
+    tile = number(r.document, "vision_config.image_size")
+    most = number(r.document, "vision_config.max_num_tiles", 4)
+    rows, cols = mllama_grid(r.height, r.width, tile, most)
+    arrangements = [(w, h) for w in range(1, most + 1) for h in range(1, most + 1) if w * h <= most]
+    # convert_aspect_ratios_to_ids is given (rows, columns) and looks them up in this list of pairs.
+    number_of = arrangements.index((rows, cols)) + 1
+    used = rows * cols
+    tensors = pixels(r.batch, r.images, most, 3, tile, tile)
+    tensors["aspect_ratio_ids"] = Tensor((r.batch, r.images), INT64, (number_of,) * r.images)
+    tensors["aspect_ratio_mask"] = Tensor((r.batch, r.images, most), INT64, (1,) * used + (0,) * (most - used))
+    return Images(1, tensors, cross_tiles=(used, most))

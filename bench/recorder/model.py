@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds a model from its config with random weights on the GPU, and sets it up for training."""
+
+from collections.abc import Mapping
+
+import torch
+from transformers import CONFIG_MAPPING, AutoModelForImageTextToText
+
+from recorder.errors import RecorderError
+from recorder.scenario import Scenario
+
+IMPLEMENTATIONS = {"eager": "eager", "sdpa": "sdpa", "flash": "flash_attention_2"}
+# q, k, v and o of the language model; OPT (BLIP-2) calls its output projection out_proj.
+LORA_TARGETS = r".*(language_model|text_model).*\.(q_proj|k_proj|v_proj|o_proj|out_proj)"
+LORA_ALPHA = 16
+
+
+def build(document: Mapping, scenario: Scenario) -> torch.nn.Module:
+    """The model in the scenario's dtype, in eval mode; random weights are made on the GPU, nothing is downloaded."""
+    rest = {k: v for k, v in document.items() if k != "model_type"}
+    try:
+        config = CONFIG_MAPPING[document["model_type"]](**rest)
+    except KeyError as e:
+        raise RecorderError(
+            "config: model_type", f"transformers has no '{document['model_type']}'", "install a newer transformers"
+        ) from e
+    with torch.device("cuda"):
+        model = AutoModelForImageTextToText.from_config(
+            config, dtype=getattr(torch, scenario.dtype), attn_implementation=IMPLEMENTATIONS[scenario.attn]
+        )
+    return model.eval()
+
+
+def parameter_counts(model: torch.nn.Module) -> dict[str, int]:
+    """Parameters by top module: model.language_model, lm_head; tied ones under their first name."""
+    counts: dict[str, int] = {}
+    for name, p in model.named_parameters():
+        parts = name.split(".")
+        top = ".".join(parts[:2]) if parts[0] == "model" else parts[0]
+        counts[top] = counts.get(top, 0) + p.numel()
+    return counts
+
+
+def buffer_bytes(model: torch.nn.Module) -> int:
+    """Bytes of the buffers that are on the GPU."""
+    return sum(b.numel() * b.element_size() for b in model.buffers() if b.is_cuda)
+
+
+def is_vision(name: str) -> bool:
+    """Whether a parameter belongs to the vision tower. Most families call it vision_tower or vision_model, the Qwen
+    line and GLM call it visual; its merger belongs to it there."""
+    return "vision" in name or ".visual." in name or name.startswith("visual.")
+
+
+def prepare_training(model: torch.nn.Module, scenario: Scenario) -> torch.nn.Module:
+    """Train mode, frozen parts, adapters and checkpointing, in the order in which a training script applies them."""
+    model.train()
+    if scenario.freeze_vision:
+        for name, p in model.named_parameters():
+            if is_vision(name):
+                p.requires_grad_(False)
+    if scenario.lora:
+        model = _with_adapters(model, scenario)
+    if scenario.ckpt:
+        model.gradient_checkpointing_enable()
+    return model
+
+
+def _with_adapters(model: torch.nn.Module, scenario: Scenario) -> torch.nn.Module:
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError as e:
+        raise RecorderError("--lora", "peft is not installed", "pip install peft") from e
+    config = LoraConfig(r=scenario.lora, lora_alpha=LORA_ALPHA, target_modules=LORA_TARGETS, task_type="CAUSAL_LM")
+    model = get_peft_model(model, config)
+    if scenario.ckpt:  # the frozen embedding would leave the first checkpointed layer without a gradient
+        model.enable_input_require_grads()
+    return model
+
+
+def make_optimizer(scenario: Scenario, parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    """A tiny learning rate: random weights must not drift into infinities while they are measured."""
+    rate = 1e-6
+    if scenario.optim == "adamw":
+        return torch.optim.AdamW(parameters, lr=rate)
+    if scenario.optim == "adamw_fused":
+        return torch.optim.AdamW(parameters, lr=rate, fused=True)
+    if scenario.optim == "sgd":
+        return torch.optim.SGD(parameters, lr=rate)
+    if scenario.optim == "sgdm":
+        return torch.optim.SGD(parameters, lr=rate, momentum=0.9)
+    from transformers.optimization import Adafactor
+
+    return Adafactor(parameters, lr=rate, relative_step=False, scale_parameter=False)

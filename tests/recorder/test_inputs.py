@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images of every family: shapes against hand counts, token counts against the library's own."""
+
+import glob
+import json
+import os
+import subprocess
+import unittest
+
+from recorder.config import load
+from recorder.errors import RecorderError
+from recorder.inputs import families
+from recorder.inputs.layout import Request
+from recorder.inputs.sequence import arrange
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CONFIGS = os.path.join(ROOT, "tests", "data", "configs")
+PROGRAM = os.environ.get("VLMEST_PROGRAM")
+
+
+def images(name: str, height: int, width: int, batch: int = 1, count: int = 1):
+    document = load(os.path.join(CONFIGS, name + ".json")).document
+    return families.lay_out(Request(document, batch, count, height, width))
+
+
+def shapes(laid_out) -> dict:
+    return {name: t.shape for name, t in laid_out.tensors.items()}
+
+
+class Shapes(unittest.TestCase):
+    def test_square(self):
+        i = images("llava-1.5-7b", 480, 640, batch=2, count=3)
+        self.assertEqual((i.tokens, shapes(i)), (576, {"pixel_values": (6, 3, 336, 336)}))
+
+    def test_anyres_has_a_tile_for_the_whole_image_and_a_newline_for_each_row(self):
+        i = images("llava-next-vicuna-7b", 672, 672, batch=2)
+        self.assertEqual(shapes(i), {"pixel_values": (2, 5, 3, 336, 336), "image_sizes": (2, 2)})
+        self.assertEqual(i.tokens, 576 + 48 * 49)
+        self.assertEqual(i.tensors["image_sizes"].last, (672, 672))
+
+    def test_anyres_counts_no_padding(self):
+        self.assertEqual(images("llava-next-vicuna-7b", 480, 640).tokens, 2340)
+
+    def test_patches_of_the_native_size(self):
+        i = images("qwen2.5-vl-3b", 420, 364, batch=2)
+        self.assertEqual(shapes(i), {"pixel_values": (2 * 30 * 26, 3 * 2 * 14 * 14), "image_grid_thw": (2, 3)})
+        self.assertEqual((i.tokens, i.tensors["image_grid_thw"].last), (15 * 13, (1, 30, 26)))
+
+    def test_rows_of_patches(self):
+        i = images("pixtral-12b", 500, 750)
+        self.assertEqual((i.tokens, i.tensors["image_sizes"].last), (32 * 47, (512, 752)))
+
+    def test_tiles_and_thumbnail(self):
+        self.assertEqual(shapes(images("internvl3-2b", 448, 896, count=2))["pixel_values"], (2 * 3, 3, 448, 448))
+        self.assertEqual(shapes(images("internvl3-2b", 448, 448))["pixel_values"], (1, 3, 448, 448))
+        self.assertEqual(shapes(images("idefics3-8b", 336, 336, count=2))["pixel_values"], (1, 2, 3, 364, 364))
+
+    def test_cross_attention_sees_every_tile(self):
+        i = images("llama-3.2-11b-vision", 560, 1120, count=2)
+        self.assertEqual((i.tokens, i.cross_tiles), (1, (2, 4)))
+        self.assertEqual(shapes(i)["pixel_values"], (1, 2, 4, 3, 560, 560))
+        # one row of two tiles is the second of (1,1) (1,2) (1,3) (1,4) (2,1) ...
+        self.assertEqual(i.tensors["aspect_ratio_ids"].last, (2, 2))
+        self.assertEqual(i.tensors["aspect_ratio_mask"].last, (1, 1, 0, 0))
+
+
+class Measured(unittest.TestCase):
+    """Committed rows say what real inputs were."""
+
+    def test_tokens_and_bytes_of_committed_rows(self):
+        checked = 0
+        for path in glob.glob(os.path.join(ROOT, "tests", "validation", "rows", "*.json")):
+            with open(path, encoding="utf-8") as f:
+                rows = json.load(f)["rows"]
+            train = "training" in os.path.basename(path)
+            for row in rows:
+                i = images(row["model"], *row["hw"], batch=row["batch"], count=row["images"])
+                s = arrange(row["text"], row["images"], i.tokens)
+                self.assertEqual((s.length, s.image_tokens), (row["seq"], row["image_tokens"]), row)
+                self.assertEqual(input_bytes(i, s, row, train), row["input_bytes"], row["model"])
+                checked += 1
+        self.assertGreater(checked, 70)
+
+
+def input_bytes(i, s, row: dict, train: bool) -> int:
+    """Ids and masks, what a family adds to them, labels, and the images' tensors."""
+    positions = row["batch"] * s.length
+    pixel = 4 if row["dtype"] == "float32" else 2
+    total = positions * 8 * (3 if train else 2)
+    total += positions * {"": 0, "mm_token_type_ids": 4, "token_type_ids": 8}[i.token_types]
+    if i.cross_tiles:
+        total += positions * row["images"] * i.cross_tiles[1] * 8
+    for t in i.tensors.values():
+        elements = 1
+        for n in t.shape:
+            elements *= n
+        total += elements * (pixel if t.dtype == "pixels" else 8)
+    return total
+
+
+class Table(unittest.TestCase):
+    def test_an_unknown_type_names_the_known_ones(self):
+        with self.assertRaises(RecorderError) as caught:
+            families.family({"model_type": "lava"})
+        self.assertIn("did you mean llava? known: llava, paligemma", caught.exception.hint)
+
+    def test_a_missing_key_is_named(self):
+        with self.assertRaises(RecorderError) as caught:
+            families.lay_out(Request({"model_type": "llava", "vision_config": {"patch_size": 14}}, 1, 1, 336, 336))
+        self.assertIn("vision_config.image_size", str(caught.exception))
+
+    def test_text_must_separate_the_images(self):
+        self.assertEqual(arrange(2, 2, 10).starts, (1, 12))
+        self.assertEqual(arrange(2, 2, 10).length, 22)
+        with self.assertRaises(RecorderError):
+            arrange(1, 2, 10)
+
+    @unittest.skipUnless(PROGRAM, "the program vlmest is not built")
+    def test_every_shipped_config_has_as_many_tokens_as_vlmest_says(self):
+        sizes = [None, (336, 336), (480, 640), (1080, 1920), (300, 1200), (64, 90), (37, 2000)]
+        for path in sorted(glob.glob(os.path.join(CONFIGS, "*-[0-9]*b*.json"))):
+            document = load(path).document
+            for size in sizes:
+                height, width = size or families.native_size(document)
+                found = families.lay_out(Request(document, 1, 2, height, width)).tokens
+                command = [PROGRAM, "--config", path, "--images", "2", "--phase", "inference", "--json", "--top", "0"]
+                command += ["--image-size", f"{height}x{width}"] if size else []
+                said = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["inputs"]
+                self.assertEqual((2 * found, [height, width]), (said["image_tokens"], said["image_size"]), path)
+
+
+if __name__ == "__main__":
+    unittest.main()
