@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sets VLMEST_HAVE_CUDA. The toolkit installs nvcc outside of PATH, so its usual places are searched as well.
+# Sets VLMEST_HAVE_CUDA and the architectures. The toolkit installs nvcc outside of PATH, so its usual places are searched
+# as well.
 set(VLMEST_HAVE_CUDA FALSE)
 if(VLMEST_CUDA)
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
@@ -25,6 +26,11 @@ if(VLMEST_CUDA)
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     endif()
+    if(CMAKE_CUDA_ARCHITECTURES STREQUAL "native")
+      set(CMAKE_CUDA_ARCHITECTURES ${CMAKE_CUDA_ARCHITECTURES_NATIVE})
+    endif()
+    # Hopper's matrix instructions (wgmma) belong to sm_90a, which runs on every Hopper GPU and on no other.
+    list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90(-real)?$" "90a-real")
     set(VLMEST_HAVE_CUDA TRUE)
     message(STATUS "vlmest: CUDA ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
   else()

@@ -9,19 +9,26 @@ if(NOT TARGET vlmest::json)
 endif()
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
+find_package(Eigen3 REQUIRED)
 include(GNUInstallDirs)
 
 file(GLOB_RECURSE vlmest_tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/*.cpp)
 list(REMOVE_ITEM vlmest_tool_sources ${PROJECT_SOURCE_DIR}/tools/main.cpp)
 add_library(vlmest_tool STATIC ${vlmest_tool_sources})
 target_include_directories(vlmest_tool PUBLIC ${PROJECT_SOURCE_DIR}/tools)
-target_link_libraries(vlmest_tool PUBLIC vlmest::json CLI11::CLI11 fmt::fmt)
+target_link_libraries(vlmest_tool PUBLIC vlmest::json CLI11::CLI11 fmt::fmt PRIVATE Eigen3::Eigen)
+# bench/fit, which `vlmest calibrate` runs, is included from the root.
+target_include_directories(vlmest_tool PRIVATE ${PROJECT_SOURCE_DIR})
 # An installed program finds its models relative to itself, one in a build folder in the sources.
 file(RELATIVE_PATH vlmest_models_from_bin /prefix/${CMAKE_INSTALL_BINDIR} /prefix/${CMAKE_INSTALL_DATADIR}/vlmest/models)
 target_compile_definitions(
   vlmest_tool PRIVATE VLMEST_VERSION="${PROJECT_VERSION}" VLMEST_SOURCE_MODELS="${PROJECT_SOURCE_DIR}/models"
                       VLMEST_INSTALLED_MODELS="${vlmest_models_from_bin}")
 vlmest_warnings(vlmest_tool)
+include(${CMAKE_CURRENT_LIST_DIR}/embed.cmake)
+file(GLOB vlmest_page CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/output/roofline/*.css
+     ${PROJECT_SOURCE_DIR}/tools/output/roofline/*.html ${PROJECT_SOURCE_DIR}/tools/output/roofline/*.js)
+vlmest_embed(vlmest_tool ${vlmest_page})
 
 add_executable(vlmest_cli ${PROJECT_SOURCE_DIR}/tools/main.cpp)
 target_link_libraries(vlmest_cli PRIVATE vlmest_tool)

@@ -6,7 +6,7 @@
 
 #include <vlmest/json/op.hpp>
 
-#include "op_examples.hpp"
+#include "memory_examples.hpp"
 
 using namespace vlmest;
 using reference::Example, reference::example, reference::number;
@@ -25,8 +25,10 @@ struct Section {
   std::vector<Example> examples;
 };
 
+std::vector<Example> list(const auto&... o) { return {example(o)...}; }
+
+/// Ops that a graph holds: those of op/op.hpp.
 std::vector<Section> sections() {
-  const auto list = [](const auto&... o) { return std::vector<Example>{example(o)...}; };
   return {
       {"Matmul",
        "matmul.hpp",
@@ -155,6 +157,39 @@ std::vector<Section> sections() {
   };
 }
 
+/// Ops that a graph holds as a MemoryOp.
+std::vector<Section> memory_sections() {
+  using Kind = Elementwise::Kind;
+  return {
+      {"Elementwise",
+       "elementwise.hpp",
+       "`operands` are the tensors that a kind reads, `results` those that it writes.",
+       {{"read", "operands * elements * size"}, {"written", "results * elements * size"}},
+       list(Elementwise{.kind = Kind::add, .elements = 1 << 24},
+            Elementwise{.kind = Kind::silu_mul, .elements = 1 << 24},
+            Elementwise{.kind = Kind::copy, .elements = 1 << 24, .dtype = DType::fp32},
+            Elementwise{.kind = Kind::read, .elements = 1 << 24},
+            Elementwise{.kind = Kind::write, .elements = 1 << 24})},
+      {"RotaryEmbedding",
+       "rope.hpp",
+       "`angle` is the bytes of one cosine.",
+       {{"read", "batch * rows * (heads + kv_heads) * head_dim * size + 2 * rows * rotary_dim * angle"},
+        {"written", "batch * rows * (heads + kv_heads) * head_dim * size"}},
+       list(RotaryEmbedding{.rows = 4096, .heads = 32, .kv_heads = 8, .head_dim = 128, .rotary_dim = 128})},
+      {"Gather",
+       "gather.hpp",
+       "`index` is the bytes of one row number.",
+       {{"read", "rows * width * size + rows * index"}, {"written", "rows * width * size"}},
+       list(Gather{.rows = 4096, .width = 4096, .table_rows = 32064})},
+      {"CrossEntropy",
+       "cross_entropy.hpp",
+       "",
+       {{"read", "rows * vocab * size + rows * (8 + 8 + 4)"}, {"written", "rows * 4 + 4"}, {"kernels", "2"}},
+       list(CrossEntropy{.rows = 4096, .vocab = 32064},
+            CrossEntropy{.rows = 4096, .vocab = 32064, .dtype = DType::bf16})},
+  };
+}
+
 double quantity(const Cost& c, const std::string& what) {
   if (what == "FLOPs") return number(c.flops.value());
   if (what == "causal FLOPs") return number(c.flops_causal.value());
@@ -239,6 +274,7 @@ int main() {
         "cost function on the examples below it. `size` is the bytes of one element of the op's type.\n\n%s\n",
         reference::comment("lib/vlmest/op/cost.hpp", "struct Cost {").c_str());
     for (const auto& s : all) print(s);
+    for (const auto& s : memory_sections()) print(s);
     print_backends();
     std::printf("\n## Names that `vlmest op` takes\n\n");
     std::string names;

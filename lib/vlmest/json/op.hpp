@@ -7,7 +7,11 @@
 
 #include <vlmest/allocator/config.hpp>
 #include <vlmest/json/reader.hpp>
+#include <vlmest/op/cross_entropy.hpp>
+#include <vlmest/op/elementwise.hpp>
+#include <vlmest/op/gather.hpp>
 #include <vlmest/op/op.hpp>
+#include <vlmest/op/rope.hpp>
 #include <vlmest/op/sdpa_backend.hpp>
 
 namespace vlmest::json {
@@ -23,11 +27,11 @@ struct SingleOp {
 
 namespace single_op {
 
-inline DType dtype(const Reader& r, std::string_view absent) {
+inline DType dtype(const Reader& r, std::string_view absent, const char* key = "dtype") {
   try {
-    return parse_dtype(r.string("dtype", absent));
+    return parse_dtype(r.string(key, absent));
   } catch (const Error& e) {
-    throw Error(r.path() + ".dtype", e.what_happened, e.hint);
+    throw Error(r.path() + "." + key, e.what_happened, e.hint);
   }
 }
 inline std::int64_t size(const Reader& r, const char* key) { return r.integer_required(key, 1, std::int64_t{1} << 40); }
@@ -75,11 +79,9 @@ inline SingleOp fft(const Reader& r, Fft::Kind kind, int rank, bool inverse) {
   return {o, input_bytes(o), output_bytes(o), {}};
 }
 
-/// Element-wise, `operands` inputs and one output.
-inline SingleOp pointwise(const Reader& r, int operands) {
-  const DType t = dtype(r, "bf16");
-  const Bytes n = size_of(Elements(size(r, "elements")), t);
-  return {MemoryOp{.read = n * operands, .written = n, .dtype = t}, n * operands, n, {}};
+inline SingleOp elementwise(const Reader& r, Elementwise::Kind kind) {
+  const MemoryOp m = memory_op(Elementwise{.kind = kind, .elements = size(r, "elements"), .dtype = dtype(r, "bf16")});
+  return {m, m.read, m.written, {}};
 }
 
 struct Rows {
@@ -97,7 +99,7 @@ inline Rows rows(const Reader& r) {
 inline SingleOp softmax(const Reader& r) {
   const auto [n, width] = rows(r);
   const DType t = dtype(r, "bf16");
-  const Softmax o{.rows = n, .width = width, .in = t, .out = t};
+  const Softmax o{.rows = n, .width = width, .in = t, .out = dtype(r, name(t), "out")};
   const Cost c = cost(o);
   return {o, c.read, c.written, {}};
 }
@@ -110,6 +112,37 @@ inline SingleOp norm(const Reader& r, Norm::Kind kind) {
                .parameters = kind == Norm::Kind::layer_norm ? 2 : 1};
   const Cost c = cost(o);
   return {o, c.read, size_of(Elements(checked_mul(n, width)), o.dtype), {}};
+}
+
+inline SingleOp rope(const Reader& r) {
+  RotaryEmbedding o{.batch = size(r, "batch", 1),
+                    .rows = size(r, "rows"),
+                    .heads = size(r, "heads"),
+                    .head_dim = size(r, "head_dim"),
+                    .dtype = dtype(r, "bf16")};
+  o.kv_heads = size(r, "kv_heads", o.heads);
+  o.rotary_dim = size(r, "rotary_dim", o.head_dim);
+  o.angles = dtype(r, name(o.dtype), "angles");
+  if (o.rotary_dim > o.head_dim)
+    r.fail("rotary_dim", "is more than the head has", "head_dim is the upper limit and the default");
+  const MemoryOp m = memory_op(o);
+  return {m, m.read, m.written, {}};
+}
+/// The table's rows decide nothing but how large it is.
+inline SingleOp embedding(const Reader& r) {
+  const Gather o{.rows = size(r, "rows"),
+                 .width = size(r, "width", 4096),
+                 .table_rows = size(r, "vocab"),
+                 .dtype = dtype(r, "bf16")};
+  const MemoryOp m = memory_op(o);
+  const Bytes table = size_of(Elements(checked_mul(o.table_rows, o.width)), o.dtype);
+  return {m, table + size_of(Elements(o.rows), o.index), m.written, {}};
+}
+inline SingleOp cross_entropy(const Reader& r) {
+  const CrossEntropy o{.rows = size(r, "rows"), .vocab = size(r, "vocab"), .dtype = dtype(r, "fp32")};
+  const MemoryOp m = memory_op(o);
+  const Bytes logits = size_of(Elements(checked_mul(o.rows, o.vocab)), o.dtype);
+  return {m, logits + size_of(Elements(o.rows), DType::int64), m.written, {}};
 }
 
 struct Entry {
@@ -127,14 +160,20 @@ inline constexpr std::array known{
     Entry{"ifft", [](const Reader& r) { return fft(r, Fft::Kind::c2c, 1, true); }},
     Entry{"rfft", [](const Reader& r) { return fft(r, Fft::Kind::r2c, 1, false); }},
     Entry{"irfft", [](const Reader& r) { return fft(r, Fft::Kind::c2r, 1, true); }},
-    Entry{"add", [](const Reader& r) { return pointwise(r, 2); }},
-    Entry{"mul", [](const Reader& r) { return pointwise(r, 2); }},
-    Entry{"silu", [](const Reader& r) { return pointwise(r, 1); }},
-    Entry{"gelu", [](const Reader& r) { return pointwise(r, 1); }},
-    Entry{"copy", [](const Reader& r) { return pointwise(r, 1); }},
+    Entry{"add", [](const Reader& r) { return elementwise(r, Elementwise::Kind::add); }},
+    Entry{"mul", [](const Reader& r) { return elementwise(r, Elementwise::Kind::mul); }},
+    Entry{"silu", [](const Reader& r) { return elementwise(r, Elementwise::Kind::silu); }},
+    Entry{"gelu", [](const Reader& r) { return elementwise(r, Elementwise::Kind::gelu); }},
+    Entry{"silu_mul", [](const Reader& r) { return elementwise(r, Elementwise::Kind::silu_mul); }},
+    Entry{"copy", [](const Reader& r) { return elementwise(r, Elementwise::Kind::copy); }},
+    Entry{"read", [](const Reader& r) { return elementwise(r, Elementwise::Kind::read); }},
+    Entry{"write", [](const Reader& r) { return elementwise(r, Elementwise::Kind::write); }},
     Entry{"softmax", softmax},
     Entry{"layernorm", [](const Reader& r) { return norm(r, Norm::Kind::layer_norm); }},
     Entry{"rmsnorm", [](const Reader& r) { return norm(r, Norm::Kind::rms_norm); }},
+    Entry{"rope", rope},
+    Entry{"embedding", embedding},
+    Entry{"cross_entropy", cross_entropy},
 };
 
 }  // namespace single_op

@@ -1,9 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/op/cost.hpp>
 
 namespace vlmest {
+
+/// How a kernel walks through its tensors, which decides how much of the bandwidth it reaches. PyTorch has one kernel
+/// for each (aten/src/ATen/native/cuda/CUDALoops.cuh, gpu_kernel_impl; Shape.cu; Reduce.cuh).
+enum class Access : std::uint8_t {
+  contiguous,     ///< all operands of one type and one dense layout: vector loads and stores
+  functions,      ///< the same with functions that take longer than the loads: erf, tanh, powers
+  cast,           ///< one dense layout, but types that are converted element by element
+  strided,        ///< broadcast or permuted operands: every thread computes the offset of each of its elements
+  transposed,     ///< strided, and neighbours in the result are no neighbours in an operand
+  concatenation,  ///< several tensors into one
+  gather,         ///< rows picked by an index
+  reduction,      ///< many elements into few
+  rows,           ///< a reduction over each row and its elements again: norms, softmax
+};
+inline constexpr std::size_t access_kinds = 9;
 
 /// Any op whose time is the bytes it moves: element-wise arithmetic, casts, copies, concatenations, gathers, fills,
 /// reductions, scans. `read` counts each operand at its own size, so a broadcast operand is cheap.
@@ -13,7 +30,16 @@ struct MemoryOp {
   Bytes workspace{};
   DType dtype = DType::bf16;
   int kernels = 1;
+  Access access = Access::contiguous;
+  Elements elements{};         ///< that the threads share; none: those of the larger side
+  std::int64_t dependent = 0;  ///< loads that each thread makes one after the other
 };
+
+/// Elements that the threads go through.
+constexpr Elements walked(const MemoryOp& o) {
+  if (o.elements > Elements{}) return o.elements;
+  return Elements(std::max(o.read, o.written).value() * 8 / bits(o.dtype));
+}
 
 constexpr Cost cost(const MemoryOp& o) {
   return {.read = o.read, .written = o.written, .workspace = o.workspace, .dtype = o.dtype, .kernels = o.kernels};

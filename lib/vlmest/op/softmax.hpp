@@ -17,6 +17,10 @@ struct Softmax {
   bool safe = false;
 };
 
+/// The longest row that one warp holds in its registers (aten/src/ATen/native/cuda/SoftMax.cu, host_softmax; fp32 rows
+/// of up to 8 KiB); longer ones are read again for each pass.
+inline constexpr std::int64_t warp_softmax_width = 2048;
+
 constexpr Cost cost(const Softmax& o) {
   const Elements n{checked_mul(o.rows, o.width)};
   Cost c{.read = size_of(n, o.in), .written = size_of(n, o.out), .engine = Engine::cuda_core, .dtype = o.out};

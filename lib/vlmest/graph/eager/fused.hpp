@@ -2,6 +2,8 @@
 #pragma once
 
 #include <vlmest/graph/eager/gradient.hpp>
+#include <vlmest/op/elementwise.hpp>
+#include <vlmest/op/rope.hpp>
 
 /// Kernels of an idealised stack, with what each saves for its backward: as Liger-Kernel 0.8.2 does (Hsu et al.,
 /// arXiv:2410.10989; src/liger_kernel/ops), where it has the kernel. A backward writes over what nothing else needs.
@@ -70,6 +72,11 @@ inline Value fused_norm(Norm::Kind kind, Value x, Value weight, int multiprocess
   return y;
 }
 
+/// What act(gate) * up moves, whatever the activation.
+constexpr MemoryOp gate_op(const Shape& s, DType t) {
+  return memory_op(Elementwise{.kind = Elementwise::Kind::silu_mul, .elements = numel(s).value(), .dtype = t});
+}
+
 /// act(gate) * up in one kernel (swiglu.py, geglu.py): saves both and computes the activation again; the gradients are
 /// written over them.
 inline Value fused_gate(Value gate, Value up) {
@@ -80,7 +87,7 @@ inline Value fused_gate(Value gate, Value up) {
   const bool trains = eg || eu;
   const Value sg = saved(gate, trains), su = saved(up, trains);
   const TensorId out = b.result(t, gate.shape(), "act_mul");
-  Value r = emit1(b, "act_mul", MemoryOp{.read = n * 2, .written = n, .dtype = t}, out, {}, gate, up);
+  Value r = emit1(b, "act_mul", gate_op(gate.shape(), t), out, {}, gate, up);
   differentiable(r, "LigerSiLUMulFunctionBackward", {eg, eu}, [sg, su, n, t](Gradients& g) {
     Builder& at = sg.builder();
     g.in[0] = contiguous(std::move(g.in[0]));
@@ -105,7 +112,7 @@ inline Value fused_gate(Value both) {
   const GradEdge e = edge(both);
   const Value kept = saved(both, static_cast<bool>(e));
   const TensorId out = b.result(t, s, "act_mul");
-  Value r = emit1(b, "act_mul", MemoryOp{.read = n * 2, .written = n, .dtype = t}, out, {}, both);
+  Value r = emit1(b, "act_mul", gate_op(s, t), out, {}, both);
   differentiable(r, "LigerFusedGateUpSiLUMulFunctionBackward", {e}, [kept, n, t](Gradients& g) {
     Builder& at = kept.builder();
     g.in[0] = contiguous(std::move(g.in[0]));
@@ -121,11 +128,20 @@ inline Value fused_gate(Value both) {
 /// place.
 inline void fused_rotate(const Value& q, const Value& k, const Value& cos, const Value& sin) {
   Builder& b = q.builder();
-  const Bytes n = data_bytes(q) + data_bytes(k), angles = data_bytes(cos) * 2;
+  const Bytes angles = data_bytes(cos) * 2;
+  // One row of angles turns all heads of its token, and those of all sequences that share it.
+  const std::int64_t rows = numel(cos.shape()).value() / cos.size(-1), width = q.size(-1);
+  const RotaryEmbedding op{.rows = rows,
+                           .heads = numel(q.shape()).value() / width / rows,
+                           .kv_heads = numel(k.shape()).value() / width / rows,
+                           .head_dim = width,
+                           .rotary_dim = cos.size(-1),
+                           .dtype = q.dtype(),
+                           .angles = cos.dtype()};
   const GradEdge eq = edge(q), ek = edge(k);
   const std::array<TensorId, 4> ids{q.id(), k.id(), cos.id(), sin.id()};
   const std::array<TensorId, 2> outs{q.id(), k.id()};
-  b.emit("rope", MemoryOp{.read = n + angles, .written = n, .dtype = q.dtype()}, ids, outs);
+  b.emit("rope", memory_op(op), ids, outs);
   if (!eq && !ek) return;
   const std::array<Value, 2> rotated{q, k};
   b.differentiable(
