@@ -171,6 +171,25 @@ TEST(DeviceJson, WhatIsRefusedAndHow) {
       {"my.json: peak_flops_per_s.bf16", "not zero or above", [=](json& j) { j["peak_flops_per_s"]["bf16"] = nan; }},
       {"my.json: launch_us", "not above zero", [](json& j) { j["launch_us"] = 0; }},
       {"my.json: kernel_floor_us", "not a number", [](json& j) { j["kernel_floor_us"] = true; }},
+      {"my.json: efficiency.matmul", "unknown key", [](json& j) { j["efficiency"]["matmul"] = 1; }},
+      {"my.json: efficiency.fp32.speed", "unknown key", [](json& j) { j["efficiency"]["fp32"]["speed"] = 1; }},
+      {"my.json: efficiency.fp32", "not an object", [](json& j) { j["efficiency"]["fp32"] = 0.7; }},
+      {"my.json: efficiency.fp32.rate", "not above zero", [](json& j) { j["efficiency"]["fp32"]["rate"] = 0; }},
+      {"my.json: efficiency.memory.rows.start_us", "more than a second",
+       [](json& j) { j["efficiency"]["memory"]["rows"]["start_us"] = 1e9; }},
+      {"my.json: efficiency.half.bytes16.correction.m", "is not ascending",
+       [](json& j) {
+         j["efficiency"]["half"]["bytes16"]["correction"]["m"] = {64, 1};
+       }},
+      {"my.json: efficiency.half.bytes16.correction.n", "fewer than two",
+       [](json& j) { j["efficiency"]["half"]["bytes16"]["correction"]["n"] = {64}; }},
+      {"my.json: efficiency.half.bytes16.correction.percent", "not one for each",
+       [](json& j) {
+         j["efficiency"]["half"]["bytes16"]["correction"]["percent"] = {1, 2};
+       }},
+      {"my.json: efficiency.half.bytes16.correction.percent", "holds -100",
+       [](json& j) { j["efficiency"]["half"]["bytes16"]["correction"]["percent"][0] = -100; }},
+      {"my.json: sources.efficiency", "is missing", [](json& j) { j["sources"].erase("efficiency"); }},
       {"my.json: measured.bf16_flops_per_s", "not above zero", [](json& j) { j["measured"]["bf16_flops_per_s"] = 0; }},
   };
   for (const Case& c : cases) {
@@ -213,6 +232,19 @@ TEST(DeviceJson, AFileThatIsNotThere) {
   EXPECT_THROW(load_device(folder), Error);
 }
 
+/// What is written is read again as it was, to the digits that are written.
+TEST(DeviceJson, EfficienciesGoRoundInJson) {
+  const Device d = load_device(folder / "h200-sxm.json");
+  EXPECT_TRUE(d.calibrated);
+  Efficiency again;
+  efficiency_json::read(again, efficiency_json::write(d.efficiency), {"again", ""});
+  EXPECT_NEAR(again.half.bytes16.rate, d.efficiency.half.bytes16.rate, 1e-6);
+  EXPECT_NEAR(again.memory.strided.element.value, d.efficiency.memory.strided.element.value, 1e-17);
+  EXPECT_EQ(again.half.bytes16.correction.size(), d.efficiency.half.bytes16.correction.size());
+  const std::array<double, 3> sizes{300, 5000, 777};
+  EXPECT_NEAR(again.half.bytes16.correction(sizes), d.efficiency.half.bytes16.correction(sizes), 1e-3);
+}
+
 /// The schema lists the keys that the reader knows, no more and no fewer.
 TEST(DeviceJson, TheSchemaKnowsTheSameKeys) {
   std::ifstream in(std::filesystem::path(VLMEST_SOURCE_DIR) / "docs" / "reference" / "device.schema.json");
@@ -225,11 +257,20 @@ TEST(DeviceJson, TheSchemaKnowsTheSameKeys) {
   const json h200 = text_of("h200-sxm");
   const json& p = schema.at("properties");
   EXPECT_EQ(keys(p), keys(h200));
-  for (const char* part : {"peak_flops_per_s", "measured", "sources"})
+  for (const char* part : {"peak_flops_per_s", "measured", "efficiency", "sources"})
     EXPECT_EQ(keys(p.at(part).at("properties")), keys(h200.at(part))) << part;
+  // The efficiencies as they are written, level by level.
+  const json written = efficiency_json::write(Efficiency{}), &e = p.at("efficiency").at("properties");
+  EXPECT_EQ(keys(e), keys(written));
+  for (const char* part : {"half", "attention", "memory"})
+    EXPECT_EQ(keys(e.at(part).at("properties")), keys(written.at(part))) << part;
+  auto matmul = keys(schema.at("$defs").at("matmul").at("properties"));
+  matmul.erase("correction");  // written where there is one
+  EXPECT_EQ(matmul, keys(written.at("fp32")));
+  EXPECT_EQ(keys(schema.at("$defs").at("memory").at("properties")), keys(written.at("memory").at("rows")));
   for (const auto& k : schema.at("required")) {
-    const Error e = refusal([&](json& j) { j.erase(k.get<std::string>()); });
-    EXPECT_EQ(e.where, "my.json: " + k.get<std::string>());
+    const Error missing = refusal([&](json& j) { j.erase(k.get<std::string>()); });
+    EXPECT_EQ(missing.where, "my.json: " + k.get<std::string>());
   }
 }
 

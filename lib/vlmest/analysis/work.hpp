@@ -4,19 +4,21 @@
 #include <span>
 #include <vector>
 
+#include <vlmest/analysis/op_time.hpp>
 #include <vlmest/analysis/roofline.hpp>
 #include <vlmest/graph/graph.hpp>
 
 namespace vlmest {
 
-/// Sums over nodes: work, bytes, kernels, and time on the pure roofline.
+/// Sums over nodes: work, bytes, kernels, and time, as expected of real kernels and on the pure roofline.
 struct Work {
   Flops flops{};
   Flops flops_causal{};
   Bytes read{}, written{};
   std::int64_t kernels = 0;
-  Seconds time{};                                           ///< of each op the largest of its three limits, added up
-  Seconds compute_bound{}, memory_bound{}, launch_bound{};  ///< the same time, by what limits each op
+  Seconds time{};                                           ///< expected of each op (op_time.hpp), added up
+  Seconds roofline{};                                       ///< of each op the largest of its three limits, added up
+  Seconds compute_bound{}, memory_bound{}, launch_bound{};  ///< the expected time, by what limits each op
 
   Work& operator+=(const Work& o) {
     flops += o.flops;
@@ -25,6 +27,7 @@ struct Work {
     written += o.written;
     kernels = checked_add(kernels, o.kernels);
     time += o.time;
+    roofline += o.roofline;
     compute_bound += o.compute_bound;
     memory_bound += o.memory_bound;
     launch_bound += o.launch_bound;
@@ -41,17 +44,23 @@ inline Bound bound(const Work& w) {
 }
 
 /// One op on the pure roofline of a device.
-inline Work work(const Cost& c, const Device& device) {
+inline Roofline roofline(const Cost& c, const Device& device) {
+  const Flops counted = c.engine == Engine::idle ? Flops{} : c.flops_causal + c.uncounted;
+  return roofline(counted, c.read, c.written, c.dtype, c.engine == Engine::tensor_core, device, c.kernels);
+}
+
+/// One op on a device.
+inline Work work(const Op& op, const Device& device) {
+  const Cost c = cost(op);
   Work w{.flops = c.flops, .flops_causal = c.flops_causal, .read = c.read, .written = c.written, .kernels = c.kernels};
   if (c.kernels == 0) return w;
-  const Flops counted = c.engine == Engine::idle ? Flops{} : c.flops_causal + c.uncounted;
-  const Roofline r = roofline(counted, c.read, c.written, c.dtype, c.engine == Engine::tensor_core, device, c.kernels);
-  w.time = r.time();
-  switch (r.bound()) {
-    case Bound::compute: w.compute_bound = w.time; break;
-    case Bound::memory: w.memory_bound = w.time; break;
-    default: w.launch_bound = w.time; break;
-  }
+  const TiledTime t = op_time(op, device);
+  w.time = t.time;
+  w.roofline = roofline(c, device).time();
+  if (t.start >= std::max(t.compute, t.memory))
+    w.launch_bound = t.time;
+  else
+    (t.compute >= t.memory ? w.compute_bound : w.memory_bound) = t.time;
   return w;
 }
 
@@ -59,7 +68,7 @@ inline Work work(const Cost& c, const Device& device) {
 inline std::vector<Work> op_works(const Graph& g, const Device& device) {
   std::vector<Work> r;
   r.reserve(g.ops.size());
-  for (const Op& op : g.ops) r.push_back(work(cost(op), device));
+  for (const Op& op : g.ops) r.push_back(work(op, device));
   return r;
 }
 
@@ -72,7 +81,8 @@ inline Work times(const Work& w, std::int64_t n) {
   r.written = w.written * n;
   r.kernels = checked_mul(w.kernels, n);
   const auto scale = static_cast<double>(n);
-  for (Seconds Work::*s : {&Work::time, &Work::compute_bound, &Work::memory_bound, &Work::launch_bound})
+  for (Seconds Work::*s :
+       {&Work::time, &Work::roofline, &Work::compute_bound, &Work::memory_bound, &Work::launch_bound})
     r.*s = w.*s * scale;
   return r;
 }

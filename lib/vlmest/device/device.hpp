@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include <vlmest/device/efficiency.hpp>
 #include <vlmest/tensor/dtype.hpp>
 #include <vlmest/unit/rate.hpp>
 
@@ -44,6 +45,8 @@ struct Device {
   Seconds launch{};        ///< host time of one eager launch
   Seconds kernel_floor{};  ///< GPU time of the smallest kernel
   MeasuredCeilings measured{};
+  Efficiency efficiency{};
+  bool calibrated = false;  ///< the efficiencies were measured on such a device
 };
 
 /// Products of this type run on tensor cores of the device.

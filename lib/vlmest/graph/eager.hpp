@@ -4,6 +4,7 @@
 // IWYU pragma: begin_exports
 #include <vlmest/graph/eager/attention.hpp>
 #include <vlmest/graph/eager/bucketize.hpp>
+#include <vlmest/graph/eager/concatenation.hpp>
 #include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/graph/eager/flash_attention.hpp>

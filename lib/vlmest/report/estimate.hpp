@@ -95,7 +95,7 @@ class Estimator {
       timeline.assign(builder.graph);
       of_ops.clear();
       of_ops.reserve(builder.graph.ops.size());
-      for (const Op& op : builder.graph.ops) of_ops.push_back(work(cost(op), device));
+      for (const Op& op : builder.graph.ops) of_ops.push_back(work(op, device));
       return builder.graph;
     }
   };

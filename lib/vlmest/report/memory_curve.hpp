@@ -99,7 +99,7 @@ MemoryCurve of(const Graph& g, const Timeline& timeline, const Device& device,
   c.samples.reserve(nodes.size());
   std::vector<Seconds> of_ops;
   of_ops.reserve(g.ops.size());
-  for (const Op& op : g.ops) of_ops.push_back(work(cost(op), device).time);
+  for (const Op& op : g.ops) of_ops.push_back(work(op, device).time);
   for (const auto& m : nodes) {
     const Seconds t = of_ops[static_cast<std::size_t>(g.node(m.node).op)];
     c.samples.push_back(

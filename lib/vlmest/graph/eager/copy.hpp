@@ -15,13 +15,22 @@ inline Value to(Value a, DType t) {
                  [from = e.dtype](Gradients& g) { g.out[0] = to(std::move(g.in[0]), from); });
   return r;
 }
+/// How a copy into a tensor of these strides walks.
+inline Access copy_access(const Value& source, const Shape& strides) {
+  return access(source.shape(), strides, source.dtype(), source);
+}
 /// tensor.contiguous(): the same tensor where it is, else a row-major copy.
 inline Value clone_contiguous(Value a) {
   Builder& b = a.builder();
   const TensorId r = b.result(a.dtype(), a.shape(), "clone");
   const Bytes n = data_bytes(a);
   const GradEdge e = edge(a);
-  Value copy = emit1(b, "clone", MemoryOp{.read = n, .written = n, .dtype = a.dtype()}, r, {}, a);
+  const MemoryOp op{.read = n,
+                    .written = n,
+                    .dtype = a.dtype(),
+                    .access = copy_access(a, contiguous_strides(a.shape())),
+                    .elements = numel(a.shape())};
+  Value copy = emit1(b, "clone", op, r, {}, a);
   differentiable(copy, "CloneBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
   return copy;
 }
@@ -33,9 +42,11 @@ inline int copy_kernels(const Value& source) { return is_contiguous(source) ? 0 
 inline Value clone(Value a) {
   Builder& b = a.builder();
   const Bytes n = data_bytes(a);
-  const TensorId r = b.result(a.dtype(), a.shape(), strides_like(a.tensor(), a.shape()), "clone");
+  const Shape strides = strides_like(a.tensor(), a.shape());
+  const TensorId r = b.result(a.dtype(), a.shape(), strides, "clone");
   const GradEdge e = edge(a);
-  const MemoryOp op{.read = n, .written = n, .dtype = a.dtype(), .kernels = copy_kernels(a)};
+  const MemoryOp op{
+      .read = n, .written = n, .dtype = a.dtype(), .kernels = copy_kernels(a), .access = copy_access(a, strides)};
   Value copy = emit1(b, "clone", op, r, {}, a);
   differentiable(copy, "CloneBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
   return copy;

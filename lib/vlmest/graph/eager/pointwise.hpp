@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string_view>
 
 #include <vlmest/graph/eager/emit.hpp>
 
@@ -48,6 +49,41 @@ Shape result_strides(const Shape& s, const In&... in) {
   return r;
 }
 
+/// How the kernel of an element-wise op walks: its operands collapse to one dimension where each is laid out as the
+/// result is, without gaps (TensorIterator.cpp, coalesce_dimensions; CUDALoops.cuh, gpu_kernel_impl). Conditions and
+/// results of comparisons are booleans beside the one type that it computes in; fp32 is narrowed to a half type by a
+/// kernel made for it (Copy.cu, bfloat16_copy_kernel_cuda).
+template <class... In>
+Access access(const Shape& s, const Shape& strides, DType out, const In&... in) {
+  std::int64_t span = 1;
+  int fastest = -1;
+  for (int i = 0; i < s.rank(); ++i) {
+    span += (s[i] - 1) * strides[i];
+    if (s[i] > 1 && (fastest < 0 || strides[i] < strides[fastest])) fastest = i;
+  }
+  bool alike = span == numel(s).value(), transposed = false;
+  const auto look = [&](const Value& v) {
+    const Tensor& t = v.tensor();
+    alike = alike && v.shape() == s;
+    const int first = s.rank() - v.shape().rank();  // of the result's dimensions that the operand has
+    for (int i = first; i < s.rank() && alike; ++i) alike = s[i] == 1 || t.strides[i - first] == strides[i];
+    if (fastest >= first && v.size(fastest - first) > 1) transposed = transposed || t.strides[fastest - first] > 1;
+  };
+  (look(in), ...);
+  if (!alike) return transposed ? Access::transposed : Access::strided;
+  const auto differs = [](DType a, DType b) { return a != b && a != DType::boolean && b != DType::boolean; };
+  const std::array<DType, sizeof...(In)> types{in.dtype()...};
+  if (types.size() == 1 && types[0] == DType::fp32 && is_half(out)) return Access::contiguous;
+  for (const DType t : types)
+    if (differs(t, out) || differs(t, types.back())) return Access::cast;
+  return Access::contiguous;
+}
+
+/// Functions that take a thread longer than loading their argument.
+inline bool is_function(std::string_view name) {
+  return name == "gelu" || name == "gelu_backward" || name == "tanh" || name == "tanh_backward";
+}
+
 /// result = name(in...) in type `out`; Python scalars among the arguments are not tensors and are not passed.
 template <class... In>
 Value pointwise(const char* name, DType out, Value first, In... rest) {
@@ -56,11 +92,18 @@ Value pointwise(const char* name, DType out, Value first, In... rest) {
   Bytes read = data_bytes(first);
   ((read += data_bytes(rest)), ...);
   Builder& b = first.builder();
-  const TensorId r = b.result(out, s, result_strides(s, first, rest...), name);
+  const Shape strides = result_strides(s, first, rest...);
+  const TensorId r = b.result(out, s, strides, name);
   const Bytes written = size_of(numel(s), out);
   Bytes largest = std::max(written, data_bytes(first));
   ((largest = std::max(largest, data_bytes(rest))), ...);
-  const MemoryOp op{.read = read, .written = written, .dtype = out, .kernels = pieces(largest)};
+  MemoryOp op{.read = read,
+              .written = written,
+              .dtype = out,
+              .kernels = pieces(largest),
+              .access = access(s, strides, out, first, rest...),
+              .elements = numel(s)};
+  if (op.access == Access::contiguous && is_function(name)) op.access = Access::functions;
   return emit1(b, name, op, r, {}, first, rest...);
 }
 /// The same into the first argument.
@@ -73,8 +116,13 @@ Value pointwise_(const char* name, Value self, In... rest) {
   Builder& b = self.builder();
   Bytes largest = written;
   ((largest = std::max(largest, data_bytes(rest))), ...);
-  return emit_inplace(b, name, MemoryOp{.read = read, .written = written, .dtype = t, .kernels = pieces(largest)}, {},
-                      self, rest...);
+  const MemoryOp op{.read = read,
+                    .written = written,
+                    .dtype = t,
+                    .kernels = pieces(largest),
+                    .access = access(self.shape(), self.tensor().strides, t, self, rest...),
+                    .elements = numel(self.shape())};
+  return emit_inplace(b, name, op, {}, self, rest...);
 }
 
 /// Result type of arithmetic between two tensors (c10/core/ScalarType.h, promoteTypes, for the types that occur here).

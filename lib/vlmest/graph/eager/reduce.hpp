@@ -27,7 +27,9 @@ inline Value reduce(const char* name, DType out, const Shape& s, Value a, Bytes 
                     .written = size_of(numel(s), out),
                     .workspace = workspace + split.partial + split.semaphores,
                     .dtype = out,
-                    .kernels = kernels};
+                    .kernels = kernels,
+                    .access = Access::reduction,
+                    .elements = numel(a.shape())};
   return emit1(b, name, op, r, {workspace, split.partial, split.semaphores}, a);
 }
 inline Value mean(Value a, int dim, bool keepdim) {

@@ -53,14 +53,19 @@ inline Value upsample_bicubic2d(Value x, std::int64_t rows, std::int64_t cols) {
 }
 
 /// torch.nn.functional.grid_sample of x[N, C, H, W] at at[N, R, S, 2]: one kernel that reads any strides; the result
-/// [N, C, R, S] is row-major (aten/src/ATen/native/cuda/GridSampler.cu).
+/// [N, C, R, S] is row-major. Each thread has one position and goes through its channels, with 16 bicubic taps each
+/// (aten/src/ATen/native/cuda/GridSampler.cu).
 inline Value grid_sampler_2d(Value x, Value at) {
   const AutocastCall call(CastPolicy::widest, x, at);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), at.size(1), at.size(2)};
   const TensorId r = b.result(t, s, "grid_sampler_2d");
-  const MemoryOp op{.read = data_bytes(x) + data_bytes(at), .written = size_of(numel(s), t), .dtype = t};
+  const MemoryOp op{.read = data_bytes(x) + data_bytes(at),
+                    .written = size_of(numel(s), t),
+                    .dtype = t,
+                    .access = Access::gather,
+                    .dependent = checked_mul(x.size(1), 16)};
   const GradEdge e = edge(x);
   const Value sx = saved(x, static_cast<bool>(e)), sat = saved(at, static_cast<bool>(e));
   Value out = emit1(b, "grid_sampler_2d", op, r, {}, x, at);
@@ -72,8 +77,13 @@ inline Value grid_sampler_2d(Value x, Value at) {
                                        to.result(sat.dtype(), sat.shape(), "grid gradient")};
     const std::array<TensorId, 3> ins{g.in[0].id(), sx.id(), sat.id()};
     to.emit("grid_sampler_2d_backward",
-            MemoryOp{.read = part + whole + data_bytes(sat), .written = whole + part, .dtype = t, .kernels = 2}, ins,
-            outs);
+            MemoryOp{.read = part + whole + data_bytes(sat),
+                     .written = whole + part,
+                     .dtype = t,
+                     .kernels = 2,
+                     .access = Access::gather,
+                     .dependent = checked_mul(sx.size(1), 16)},
+            ins, outs);
     g.out[0] = Value(to, outs[0]);
     const Value grid(to, outs[1]);
   });

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <bench/fit/fit_attention.hpp>
+#include <bench/fit/fit_matmul.hpp>
+#include <bench/fit/fit_memory.hpp>
+
+#include <vlmest/report/measured_op.hpp>
+
+namespace vlmest::fit {
+
+/// How far predictions are from measured times: the mean of |error|, of those that were fitted and of those held out.
+struct FitError {
+  std::string kind;  ///< of kernel: "half.bytes16", "attention", "memory.rows"
+  std::size_t fitted = 0, held_out = 0;
+  double fitted_error = 0, held_out_error = 0;
+};
+
+struct Calibration {
+  Efficiency efficiency;
+  std::vector<FitError> errors;  ///< one for each kind that was measured
+};
+
+/// The kind of kernel whose parameters an op's time tells; empty where no parameters are fitted.
+inline std::string kind_of(const Op& op) {
+  if (const auto* o = std::get_if<Matmul>(&op)) {
+    if (!is_half(o->dtype)) return std::string(o->dtype == DType::int8 ? "fp8" : name(o->dtype));
+    return "half.bytes" + std::to_string(tiled::row_alignment(*o));
+  }
+  if (const auto* o = std::get_if<Attention>(&op)) return is_half(o->dtype) ? "attention" : "";
+  if (const auto* o = std::get_if<Norm>(&op)) return o->packed ? "" : "memory.rows";
+  if (const auto* o = std::get_if<Softmax>(&op))
+    return o->safe ? "" : o->width <= warp_softmax_width ? "memory.rows" : "memory.softmax";
+  if (const auto* o = std::get_if<MemoryOp>(&op)) switch (o->access) {
+      case Access::contiguous: return "memory.contiguous";
+      case Access::functions: return "memory.functions";
+      case Access::cast: return "memory.cast";
+      case Access::strided: return "memory.strided";
+      case Access::transposed: return "memory.transposed";
+      case Access::concatenation: return "memory.concatenation";
+      case Access::gather: return "memory.gather";
+      case Access::reduction: return "memory.reduction";
+      case Access::rows: return "memory.rows";
+    }
+  return "";
+}
+
+namespace detail {
+
+inline MatmulEfficiency* matmul_parameters(Efficiency& e, const std::string& kind) {
+  const std::map<std::string, MatmulEfficiency*> all{{"half.bytes16", &e.half.bytes16},
+                                                     {"half.bytes8", &e.half.bytes8},
+                                                     {"half.bytes4", &e.half.bytes4},
+                                                     {"half.bytes2", &e.half.bytes2},
+                                                     {"tf32", &e.tf32},
+                                                     {"fp8", &e.fp8},
+                                                     {"fp32", &e.fp32}};
+  const auto found = all.find(kind);
+  return found == all.end() ? nullptr : found->second;
+}
+inline MemoryEfficiency* memory_parameters(MemoryEfficiencies& m, const std::string& kind) {
+  const std::map<std::string, MemoryEfficiency*> all{{"memory.contiguous", &m.contiguous},
+                                                     {"memory.functions", &m.functions},
+                                                     {"memory.cast", &m.cast},
+                                                     {"memory.strided", &m.strided},
+                                                     {"memory.transposed", &m.transposed},
+                                                     {"memory.concatenation", &m.concatenation},
+                                                     {"memory.gather", &m.gather},
+                                                     {"memory.reduction", &m.reduction},
+                                                     {"memory.rows", &m.rows},
+                                                     {"memory.softmax", &m.softmax}};
+  const auto found = all.find(kind);
+  return found == all.end() ? nullptr : found->second;
+}
+
+inline Elements elements_of(const Op& op) {
+  if (const auto* o = std::get_if<MemoryOp>(&op)) return walked(*o);
+  if (const auto* o = std::get_if<Norm>(&op)) return Elements(checked_mul(o->rows, o->width));
+  const auto& o = std::get<Softmax>(op);
+  return Elements(checked_mul(o.rows, o.width));
+}
+
+inline void fit_kind(Efficiency& e, const std::string& kind, const std::vector<const MeasuredOp*>& samples,
+                     const Device& d) {
+  const auto time = [](const MeasuredOp& m) { return Seconds{*m.time_us * 1e-6}; };
+  if (MatmulEfficiency* p = matmul_parameters(e, kind)) {
+    std::vector<MatmulSample> s;
+    for (const MeasuredOp* m : samples) s.push_back({std::get<Matmul>(m->op), time(*m)});
+    *p = fit_matmul(s, d, *p);
+  } else if (MemoryEfficiency* q = memory_parameters(e.memory, kind)) {
+    std::vector<MemorySample> s;
+    for (const MeasuredOp* m : samples) {
+      const Cost c = cost(m->op);
+      s.push_back({c.read + c.written, elements_of(m->op), c.kernels, time(*m)});
+    }
+    *q = fit_memory(s, d, *q);
+  } else {
+    std::vector<AttentionSample> s;
+    for (const MeasuredOp* m : samples) s.push_back({std::get<Attention>(m->op), time(*m)});
+    e.attention = fit_attention(s, d, e.attention);
+  }
+}
+
+}  // namespace detail
+
+/// Fits the efficiencies of a device to measured operations. Of each kind every fifth is held out and only predicted.
+/// Kinds that were not measured keep the device's parameters. Kernels that frameworks do not run do not count, nor do
+/// operations whose operands were in the cache where those of a run come from DRAM (products and attention).
+inline Calibration calibrate(const std::vector<MeasuredOp>& measured, const Device& d) {
+  std::map<std::string, std::vector<const MeasuredOp*>> by_kind;
+  for (const MeasuredOp& m : measured) {
+    const std::string kind = kind_of(m.op);
+    const OpClass c = op_class(m.op);
+    if (kind.empty() || !m.time_us || *m.time_us <= 0 || (!m.variant.empty() && m.variant != c.variant)) continue;
+    const bool moves_bytes = kind.starts_with("memory.");
+    if (m.cold == moves_bytes) continue;  // what moves bytes finds in the cache what the op before it wrote
+    by_kind[kind].push_back(&m);
+  }
+  Calibration r{d.efficiency, {}};
+  Device fitted = d;
+  for (const auto& [kind, samples] : by_kind) {
+    std::vector<const MeasuredOp*> used, held;
+    for (std::size_t i = 0; i < samples.size(); ++i) (i % 5 == 4 ? held : used).push_back(samples[i]);
+    detail::fit_kind(r.efficiency, kind, used, d);
+    fitted.efficiency = r.efficiency;
+    const auto error = [&](const std::vector<const MeasuredOp*>& list) {
+      double sum = 0;
+      for (const MeasuredOp* m : list) sum += std::abs(op_time(m->op, fitted).time.us() / *m->time_us - 1);
+      return list.empty() ? 0.0 : sum / static_cast<double>(list.size());
+    };
+    r.errors.push_back({kind, used.size(), held.size(), error(used), error(held)});
+  }
+  return r;
+}
+
+}  // namespace vlmest::fit

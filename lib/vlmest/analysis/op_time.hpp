@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/analysis/attention_time.hpp>
+#include <vlmest/analysis/memory_time.hpp>
+#include <vlmest/op/op.hpp>
+
+namespace vlmest {
+
+/// How long an op takes on a device, from what was measured there of its kind of kernel, and what limits it. One
+/// overload an op; op_time(const Op&, …) chooses.
+namespace op_times {
+
+inline TiledTime time(const View&, const Device&) { return {}; }
+inline TiledTime time(const HostSync&, const Device&) { return {}; }
+
+inline TiledTime time(const MemoryOp& o, const Device& d) {
+  const MemoryEfficiencies& e = d.efficiency.memory;
+  TiledTime t = memory_time(o.read + o.written, walked(o), o.kernels, d, efficiency(e, o.access));
+  const Seconds waiting = e.dependent * static_cast<double>(o.dependent);
+  t.start += waiting;
+  t.time += waiting;
+  return t;
+}
+inline TiledTime time(const Matmul& o, const Device& d) { return matmul_time(o, d); }
+
+constexpr Matmul in_type(Matmul o, DType t) {
+  o.dtype = t;
+  return o;
+}
+
+/// Each group is a product of its own; they fill the device together, so they count as one batch of equal groups.
+inline TiledTime time(const GroupedMatmul& o, const Device& d) {
+  const std::int64_t groups = std::max<std::int64_t>(1, o.active), rows = std::max<std::int64_t>(1, o.rows / groups);
+  const Matmul one = o.per_group ? Matmul{.batch = groups, .m = o.k, .n = o.n, .k = rows, .dtype = o.dtype}
+                                 : Matmul{.batch = groups, .m = rows, .n = o.n, .k = o.k, .dtype = o.dtype};
+  TiledTime t = matmul_time(one, d);
+  const Seconds more = d.efficiency.memory.contiguous.start * static_cast<double>(std::max(0, o.kernels - 1));
+  t.start += more;
+  t.time += more;
+  return t;
+}
+
+/// The implicit product of a convolution: positions times channels, over the taps (Chetlur et al., cuDNN, arXiv
+/// 1410.0759, section 3). Tensor cores take it from operands that were first converted to channels last, through
+/// scratch; without scratch it runs in fp32.
+inline TiledTime time(const Convolution& o, const Device& d) {
+  const Matmul product{.m = checked_mul(o.batch, o.out_positions),
+                       .n = o.out_channels,
+                       .k = checked_mul(o.kernel, o.in_channels / o.groups),
+                       .dtype = o.dtype};
+  const bool in_fp32 = is_half(o.dtype) && o.workspace == Bytes{};
+  TiledTime t =
+      in_fp32 ? matmul_time(in_type(product, DType::fp32), d, d.efficiency.convolution) : matmul_time(product, d);
+  const TiledTime copies = memory_time(o.workspace * 2, Elements(o.workspace.value() * 8 / bits(o.dtype)),
+                                       std::max(0, o.kernels - o.products), d, d.efficiency.memory.strided);
+  t.start += copies.start;
+  t.memory += copies.time;
+  t.time = t.time * static_cast<double>(o.products) + copies.time;
+  return t;
+}
+
+inline TiledTime time(const Attention& o, const Device& d) { return attention_time(o, d, d.efficiency.attention); }
+inline TiledTime time(const AttentionBackward& o, const Device& d) {
+  return attention_time(o, d, d.efficiency.attention);
+}
+inline TiledTime time(const Norm& o, const Device& d) {
+  const MemoryEfficiencies& e = d.efficiency.memory;
+  const Elements n{checked_mul(o.rows, o.width)};
+  const Cost c = cost(o);
+  const Bytes copied = o.packed ? size_of(n, o.dtype) * 2 : Bytes{};
+  TiledTime t = memory_time(c.read + c.written - copied, n, 1, d, e.rows);
+  if (o.packed) {
+    const TiledTime copy = memory_time(copied, n, 1, d, e.strided);
+    t.start += copy.start;
+    t.memory += copy.memory;
+    t.time += copy.time;
+  }
+  return t;
+}
+inline TiledTime time(const Softmax& o, const Device& d) {
+  const MemoryEfficiencies& e = d.efficiency.memory;
+  const Cost c = cost(o);
+  return memory_time(c.read + c.written, Elements(checked_mul(o.rows, o.width)), c.kernels, d,
+                     o.width <= warp_softmax_width ? e.rows : e.softmax);
+}
+inline TiledTime time(const Fft& o, const Device& d) {
+  const Cost c = cost(Op(o));
+  return memory_time(c.read + c.written, points(o), c.kernels, d, d.efficiency.memory.contiguous);
+}
+
+}  // namespace op_times
+
+inline TiledTime op_time(const Op& op, const Device& d) {
+  return std::visit([&](const auto& o) { return op_times::time(o, d); }, op);
+}
+
+}  // namespace vlmest

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <vlmest/device/efficiency.hpp>
+#include <vlmest/json/device_values.hpp>
+
+/// A device's measured efficiencies as JSON: read and written by one list of their fields.
+namespace vlmest::efficiency_json {
+
+using device_json::fail;
+using device_json::Place;
+using nlohmann::json;
+
+/// A time, and the unit that its key ends with.
+struct Unit {
+  double seconds;
+};
+inline constexpr Unit us{1e-6}, ns{1e-9}, ps{1e-12};
+
+template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, MatmulEfficiency>
+void fields(E& e, F f) {
+  f("rate", e.rate);
+  f("bandwidth", e.bandwidth);
+  f("start_us", e.start, us);
+  f("fill_us", e.fill, us);
+  f("step_us", e.step, us);
+  f("epilogue_ps", e.epilogue, ps);
+  f("split_us", e.split, us);
+  f("overlap", e.overlap);
+  f("correction", e.correction);
+}
+template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, AlignedMatmulEfficiency>
+void fields(E& e, F f) {
+  f("bytes16", e.bytes16);
+  f("bytes8", e.bytes8);
+  f("bytes4", e.bytes4);
+  f("bytes2", e.bytes2);
+}
+template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, AttentionEfficiency>
+void fields(E& e, F f) {
+  f("start_us", e.start, us);
+  f("step64_us", e.step64, us);
+  f("step128_us", e.step128, us);
+  f("step256_us", e.step256, us);
+  f("mask_us", e.mask, us);
+  f("mask_odd_us", e.mask_odd, us);
+  f("block_us", e.block, us);
+  f("combine_us", e.combine, us);
+  f("longest", e.longest);
+  f("bandwidth", e.bandwidth);
+  f("overlap", e.overlap);
+  f("backward", e.backward);
+}
+template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, MemoryEfficiency>
+void fields(E& e, F f) {
+  f("start_us", e.start, us);
+  f("bandwidth", e.bandwidth);
+  f("cached", e.cached);
+  f("element_ps", e.element, ps);
+}
+template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, MemoryEfficiencies>
+void fields(E& e, F f) {
+  f("contiguous", e.contiguous);
+  f("functions", e.functions);
+  f("cast", e.cast);
+  f("strided", e.strided);
+  f("transposed", e.transposed);
+  f("concatenation", e.concatenation);
+  f("gather", e.gather);
+  f("reduction", e.reduction);
+  f("rows", e.rows);
+  f("softmax", e.softmax);
+  f("dependent_ns", e.dependent, ns);
+}
+template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, Efficiency>
+void fields(E& e, F f) {
+  f("half", e.half);
+  f("tf32", e.tf32);
+  f("fp8", e.fp8);
+  f("fp32", e.fp32);
+  f("convolution", e.convolution);
+  f("attention", e.attention);
+  f("memory", e.memory);
+}
+
+inline constexpr std::array<const char*, 3> axes{"m", "n", "k"};
+
+/// Sizes of each axis, and in percent how much longer than modelled, the last axis fastest.
+inline void read(Correction<3>& c, const json& j, const Place& at) {
+  device_json::expect_keys(j, at, {"m", "n", "k", "percent"});
+  const auto numbers = [&](const char* key) {
+    const json& list = j.at(key);
+    if (!list.is_array()) fail(at / key, "is no list", "give a list of numbers");
+    std::vector<double> r;
+    for (const json& v : list) {
+      if (!v.is_number() || !std::isfinite(v.get<double>())) fail(at / key, "holds what is no number", "give numbers");
+      r.push_back(v.get<double>());
+    }
+    return r;
+  };
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    c.knots[a].clear();
+    for (const double size : numbers(axes[a])) {
+      if (!(size > 0) || size > 1e15 || (!c.knots[a].empty() && std::log2(size) <= c.knots[a].back()))
+        fail(at / axes[a], "is not ascending from above zero", "give sizes from the smallest to the largest");
+      c.knots[a].push_back(std::log2(size));
+    }
+    if (c.knots[a].size() < 2) fail(at / axes[a], "has fewer than two sizes", "leave the correction out, or give more");
+  }
+  c.log_factor.clear();
+  for (const double p : numbers("percent")) {
+    if (p < -95 || p > 1000) fail(at / "percent", "holds " + std::to_string(p), "give -95 to 1000");
+    c.log_factor.push_back(std::log1p(p / 100));
+  }
+  if (c.log_factor.size() != c.size())
+    fail(at / "percent", "has " + std::to_string(c.log_factor.size()) + " values, not one for each m, n and k",
+         "give " + std::to_string(c.size()));
+}
+
+inline json write(const Correction<3>& c) {
+  json j = json::object();
+  for (std::size_t a = 0; a < axes.size(); ++a)
+    for (const double k : c.knots[a]) j[axes[a]].push_back(std::round(std::exp2(k)));
+  for (const double f : c.log_factor) j["percent"].push_back(std::round(std::expm1(f) * 1000) / 10);
+  return j;
+}
+
+/// Reads an object: what it does not give stays as it is. Throws Error for unknown keys and for values that cannot be.
+template <class E>
+void read(E& e, const json& j, const Place& at) {
+  std::vector<std::string> known;
+  fields(e, [&](const char* key, auto& value, auto... unit) {
+    known.emplace_back(key);
+    if (!j.is_object() || !j.contains(key)) return;
+    using T = std::remove_reference_t<decltype(value)>;
+    if constexpr (std::same_as<T, double>) {
+      value = device_json::number(j, at, key);
+    } else if constexpr (std::same_as<T, Seconds>) {
+      value = {device_json::number(j, at, key, true) * (unit.seconds * ...)};
+      if (value.value > 1) fail(at / key, "is " + j.at(key).dump() + ", more than a second", "check the unit");
+    } else {
+      read(value, j.at(key), at / key);
+    }
+  });
+  device_json::expect_among(j, at, known);
+}
+
+template <class E>
+json write(const E& e) {
+  json j = json::object();
+  fields(e, [&](const char* key, const auto& value, auto... unit) {
+    using T = std::remove_cvref_t<decltype(value)>;
+    const auto digits = [](double x) { return std::stod(std::to_string(x)); };
+    if constexpr (std::same_as<T, double>) {
+      j[key] = digits(value);
+    } else if constexpr (std::same_as<T, Seconds>) {
+      j[key] = digits(value.value / (unit.seconds * ...));
+    } else if constexpr (std::same_as<T, Correction<3>>) {
+      if (!value.empty()) j[key] = write(value);
+    } else {
+      j[key] = write(value);
+    }
+  });
+  return j;
+}
+
+}  // namespace vlmest::efficiency_json

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <vlmest/analysis/faster_shape.hpp>
+#include <vlmest/analysis/work.hpp>
+
+namespace {
+
+using namespace vlmest;
+
+Device device() {
+  Device d;
+  d.sm = 90;
+  d.multiprocessors = 132;
+  d.dram = {4.8e12};
+  d.l2 = Bytes(60 << 20);
+  d.peaks = {{66.9e12}, {494.7e12}, {989.4e12}, {989.4e12}, {1978.9e12}, {1978.9e12}};
+  d.kernel_floor = {0.9e-6};
+  return d;
+}
+
+double us(const Op& op) { return op_time(op, device()).time.us(); }
+
+TEST(MatmulTime, ALargeProductRunsAtTheRateOfItsMainLoop) {
+  const Matmul o{.m = 16384, .n = 16384, .k = 16384};
+  const double rate = static_cast<double>(cost(o).flops.value()) / (us(o) * 1e-6);
+  const double most = 989.4e12 * device().efficiency.half.bytes16.rate;
+  EXPECT_LT(rate, most);
+  EXPECT_GT(rate, 0.9 * most);
+}
+
+TEST(MatmulTime, AVectorTimesAMatrixRunsAtTheSpeedOfTheMemory) {
+  const Matmul o{.m = 1, .n = 16384, .k = 16384};
+  const double bytes = 2.0 * 16384 * 16384;
+  EXPECT_GT(us(o), bytes / 4.8e12 * 1e6);
+  EXPECT_LT(us(o), bytes / 4.8e12 * 1e6 * 1.35);
+}
+
+TEST(MatmulTime, OneMoreRowOfTilesThanFillsTheDeviceCostsAnotherWave) {
+  // 132 tiles of 128 x 256 of this width are one wave; a single further row of the result starts the next one.
+  const auto time = [](std::int64_t m) { return us(Matmul{.m = m, .n = 16896, .k = 8192}); };
+  const double step = time(257) - time(256);
+  EXPECT_GT(step, 20 * (time(256) - time(255)));
+  EXPECT_GT(step, 0.05 * time(256));
+}
+
+TEST(MatmulTime, RowsThatBeginAtNoMultipleOf16BytesAreSlow) {
+  const double fast = us(Matmul{.m = 6144, .n = 3424, .k = 1280}), slow = us(Matmul{.m = 6144, .n = 3420, .k = 1280});
+  EXPECT_GT(slow, 2 * fast);
+  EXPECT_GT(us(Matmul{.m = 6144, .n = 3421, .k = 1280}), 1.5 * slow);
+}
+
+TEST(MatmulTime, AGroupedProductOfOneGroupIsAProduct) {
+  const double grouped = us(GroupedMatmul{.rows = 4096, .n = 2048, .k = 1024});
+  EXPECT_DOUBLE_EQ(grouped, us(Matmul{.m = 4096, .n = 2048, .k = 1024}));
+}
+
+TEST(AttentionTime, ACausalMaskHalvesLongSequences) {
+  Attention o{.heads = 32, .kv_heads = 32, .q_len = 16384, .kv_len = 16384, .head_dim = 128, .v_dim = 128};
+  const double dense = us(o);
+  o.causal = true;
+  EXPECT_NEAR(us(o) / dense, 0.5, 0.05);
+}
+
+TEST(AttentionTime, StepsOfACausalMaskAreThoseOfItsBlocks) {
+  const auto steps = [](std::int64_t q, std::int64_t kv) {
+    return fused_attention::steps({.q_len = q, .kv_len = kv, .causal = true});
+  };
+  EXPECT_EQ(steps(512, 512).total, 1 + 2 + 3 + 4);
+  EXPECT_EQ(steps(256, 1024).total, 7 + 8);
+  EXPECT_EQ(steps(512, 256).total, 1 + 1 + 1 + 2);
+  EXPECT_EQ(steps(512, 512).longest, 4);
+}
+
+TEST(AttentionTime, HeadsArePaddedToTheNextTile) {
+  const auto time = [](std::int64_t d) {
+    return us(
+        Attention{.batch = 8, .heads = 16, .kv_heads = 16, .q_len = 4096, .kv_len = 4096, .head_dim = d, .v_dim = d});
+  };
+  EXPECT_NEAR(time(72), time(128), 0.01 * time(128));
+  EXPECT_LT(time(64), 0.8 * time(72));
+}
+
+TEST(MemoryTime, LargeOpsRunAtTheBandwidthAndSmallOnesTakeTheirStart) {
+  const Device d = device();
+  const MemoryEfficiency& e = d.efficiency.memory.contiguous;
+  const Bytes large(std::int64_t{4} << 30);
+  EXPECT_NEAR(us(MemoryOp{.read = large, .written = large}), 2.0 * (4LL << 30) / (4.8e12 * e.bandwidth) * 1e6,
+              e.start.us() * 1.01);
+  EXPECT_NEAR(us(MemoryOp{.read = Bytes(64), .written = Bytes(64)}), e.start.us(), 0.01);
+  EXPECT_EQ(us(MemoryOp{.kernels = 0}), 0);
+}
+
+TEST(MemoryTime, WhatFitsHalfOfTheCacheIsReadFromThere) {
+  const auto rate = [](std::int64_t bytes) {
+    const MemoryOp o{.read = Bytes(bytes / 2), .written = Bytes(bytes / 2)};
+    return static_cast<double>(bytes) / (us(o) - device().efficiency.memory.contiguous.start.us());
+  };
+  EXPECT_NEAR(rate(24 << 20) / rate(512 << 20), device().efficiency.memory.contiguous.cached, 0.05);
+}
+
+TEST(MemoryTime, TransposedOperandsAreSlowerThanStridedAndThoseThanContiguous) {
+  const auto time = [](Access a) {
+    return us(MemoryOp{.read = Bytes(1 << 28), .written = Bytes(1 << 28), .access = a});
+  };
+  EXPECT_LT(time(Access::contiguous), time(Access::strided));
+  EXPECT_LT(time(Access::strided), time(Access::transposed));
+}
+
+TEST(Work, BoundsAddUpToTheTime) {
+  for (const Op& op : {Op(Matmul{.m = 4096, .n = 4096, .k = 4096}), Op(Matmul{.m = 1, .n = 64, .k = 64}),
+                       Op(MemoryOp{.read = Bytes(1 << 30), .written = Bytes(1 << 30)})}) {
+    const Work w = work(op, device());
+    EXPECT_DOUBLE_EQ((w.compute_bound + w.memory_bound + w.launch_bound).value, w.time.value);
+    EXPECT_GT(w.roofline.value, 0);
+  }
+  EXPECT_EQ(bound(work(Matmul{.m = 8192, .n = 8192, .k = 8192}, device())), Bound::compute);
+  EXPECT_EQ(bound(work(Matmul{.m = 1, .n = 32000, .k = 4096}, device())), Bound::memory);
+  EXPECT_EQ(bound(work(Matmul{.m = 1, .n = 64, .k = 64}, device())), Bound::launch);
+}
+
+TEST(FasterShape, NamesTheAlignedSize) {
+  const auto f = faster_shape(Matmul{.m = 6144, .n = 1280, .k = 3420}, device());
+  ASSERT_TRUE(f);
+  EXPECT_EQ(f->why, Cliff::alignment);
+  EXPECT_EQ(f->what, "k 3424 for 3420");
+  EXPECT_GT(f->saved.us(), 50);
+}
+
+TEST(FasterShape, NamesThePaddedHeadAndTheFewTilesOfALastWave) {
+  const auto head = faster_shape(
+      Attention{.batch = 8, .heads = 16, .kv_heads = 16, .q_len = 4096, .kv_len = 4096, .head_dim = 72, .v_dim = 72},
+      device());
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->why, Cliff::head_size);
+  EXPECT_EQ(head->what, "head size 64 or 128 for 72");
+  EXPECT_FALSE(faster_shape(Matmul{.m = 4096, .n = 4096, .k = 4096}, device()));
+  EXPECT_FALSE(faster_shape(MemoryOp{.read = Bytes(1 << 20)}, device()));
+}
+
+}  // namespace

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include <bench/fit/fit_device.hpp>
+#include <fmt/core.h>
+
+#include <vlmest/json/benchmark.hpp>
+#include <vlmest/json/efficiency.hpp>
+
+#include "args.hpp"
+#include "command.hpp"
+#include "files.hpp"
+#include "output/table.hpp"
+
+namespace vlmest::tool {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string device = "h200-sxm", name, save;
+  Output output;
+};
+
+/// The operations of one file of benchmark results. Throws Error where it holds none.
+void read(const std::string& file, const Device& device, std::vector<MeasuredOp>& out) {
+  const std::string where = file == "-" ? "standard input" : file;
+  const nlohmann::json results = json::parse(read_file(file), where);
+  if (!results.is_object() || !results.contains("benchmarks") || !results.at("benchmarks").is_array())
+    throw Error(where, "holds no benchmark results",
+                "vlmest bench --suite calibrate --output results.json writes them");
+  const std::size_t before = out.size();
+  std::size_t i = 0;
+  for (const auto& entry : results.at("benchmarks")) {
+    const std::string at = where + ".benchmarks[" + std::to_string(i++) + "]";
+    if (!json::nothing_measured(entry, at)) out.push_back(json::read_benchmark(entry, at, device.sm));
+  }
+  if (out.size() == before)
+    throw Error(where, "no benchmark in it measured an operation", "see the errors in its entries");
+}
+
+int calibrate(const Options& o) {
+  if (o.device == "-") throw Error("--device", "is standard input", "give a shipped device or a file");
+  const Device device = find_device(o.device);
+  std::vector<MeasuredOp> measured;
+  for (const std::string& f : o.files) read(f, device, measured);
+  const fit::Calibration c = fit::calibrate(measured, device);
+  if (c.errors.empty())
+    throw Error("calibrate", "none of the " + std::to_string(measured.size()) + " measured operations can be fitted",
+                "measure products, attention and memory-bound operations: vlmest bench --suite calibrate");
+  Table t{.head = {"kind of kernel", "fitted", "mean error", "held out", "mean error of these"}, .rows = {}};
+  auto errors = nlohmann::ordered_json::array();
+  for (const fit::FitError& e : c.errors) {
+    t.rows.push_back({e.kind, std::to_string(e.fitted), fmt::format("{:.1f} %", e.fitted_error * 100),
+                      std::to_string(e.held_out), fmt::format("{:.1f} %", e.held_out_error * 100)});
+    errors.push_back({{"kind", e.kind},
+                      {"fitted", e.fitted},
+                      {"fitted_mape_pct", std::round(e.fitted_error * 1e4) / 100},
+                      {"held_out", e.held_out},
+                      {"held_out_mape_pct", std::round(e.held_out_error * 1e4) / 100}});
+  }
+  if (!o.save.empty()) {
+    auto description = nlohmann::ordered_json::parse(read_file(device_file(o.device).string()));
+    if (!o.name.empty()) description["name"] = o.name;
+    description["efficiency"] = efficiency_json::write(c.efficiency);
+    description["sources"]["efficiency"] =
+        "fitted by vlmest calibrate to " + std::to_string(measured.size()) + " operations measured on this device";
+    Output{.file = o.save, .flag = "--save"}.write(description.dump(2) + "\n");
+  }
+  switch (o.output.format) {
+    case Format::text: o.output.write(text(t)); break;
+    case Format::markdown: o.output.write(markdown(t)); break;
+    case Format::csv: o.output.write(csv(t)); break;
+    case Format::json:
+      o.output.write(nlohmann::ordered_json{{"schema_version", 1}, {"device", device.name}, {"kinds", errors}}.dump(2) +
+                     "\n");
+      break;
+  }
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app, Action& action) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("calibrate", "fit a device's time model to measured operations");
+  sub->add_option("files", o->files, "results of vlmest bench, or - for standard input")->type_name("FILE")->required();
+  sub->add_option("--device", o->device, "the device that they were measured on: a shipped one or a file [h200-sxm]")
+      ->type_name("NAME|FILE");
+  sub->add_option("--save", o->save, "write the device's description with the fitted efficiencies")->type_name("FILE");
+  sub->add_option("--name", o->name, "its name in that description")->type_name("NAME");
+  o->output.add_to(*sub);
+  sub->callback([o, &action] { action = [o] { return calibrate(*o); }; });
+}
+
+}  // namespace vlmest::tool
