@@ -79,7 +79,7 @@ allocator::AllocatorConfig allocator_settings(const std::string& text, const all
   }
 }
 
-void EstimateArgs::add_to(CLI::App& app) {
+void EstimateArgs::add_run_to(CLI::App& app) {
   app.add_option("--config", config, "a description, a config.json, a folder with one, or a shipped model's name")
       ->type_name("FILE")
       ->required();
@@ -101,9 +101,6 @@ void EstimateArgs::add_to(CLI::App& app) {
   app.add_option("--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]")
       ->check(CLI::Range(std::int64_t{1}, most))
       ->type_name("N");
-  app.add_option("--phase", phase, "inference, train or all [all]")
-      ->check(CLI::IsMember({"inference", "train", "all"}))
-      ->type_name("PHASE");
   app.add_option("--dtype", dtype, "weights and activations: bf16, fp16 or fp32 [bf16]")->type_name("TYPE");
   app.add_flag("--amp", plan.amp, "fp32 weights under bf16 autocast");
   app.add_option("--weights", weights, "storage of the language model's weights: int8, int4, nf4, fp8")
@@ -135,6 +132,13 @@ void EstimateArgs::add_to(CLI::App& app) {
   app.add_option("--gradient-accumulation", plan.gradient_accumulation, "micro-batches per step [1]")
       ->check(CLI::Range(1, 1 << 20))
       ->type_name("N");
+}
+
+void EstimateArgs::add_to(CLI::App& app) {
+  add_run_to(app);
+  app.add_option("--phase", phase, "inference, train or all [all]")
+      ->check(CLI::IsMember({"inference", "train", "all"}))
+      ->type_name("PHASE");
   app.add_flag("--per-layer", per_layer, "the table per layer");
   app.add_option("--top", top, "tensors of the peak to list [10]")->check(CLI::Range(0, 1 << 20))->type_name("N");
   app.add_option("--fail-on", fail_on, "oom: exit with 1 when it does not fit")

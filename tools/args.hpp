@@ -50,6 +50,9 @@ struct EstimateArgs {
   std::string timeline;               ///< file; empty: none
   std::string timeline_min = "1MiB";  ///< size of the smallest tensor with a slice of its own
 
+  /// The model, the device, and everything that decides what runs.
+  void add_run_to(CLI::App& app);
+  /// The same, the phases, and what is reported of them.
   void add_to(CLI::App& app);
   /// The plan that the flags ask for. Throws Error for values that contradict each other.
   Plan make_plan() const;

@@ -85,13 +85,17 @@ Vlm find_model(const std::string& config) {
   return vlm;
 }
 
-Device find_device(const std::string& device) {
+fs::path device_file(const std::string& device) {
   std::error_code ignored;
-  if (const fs::path known = shipped_models() / "device" / (device + ".json"); fs::exists(known, ignored))
-    return load_device(known.string());
+  if (const fs::path known = shipped_models() / "device" / (device + ".json"); fs::exists(known, ignored)) return known;
   if (device != "-" && !fs::exists(device, ignored))
     throw Error("--device", "unknown device '" + device + "'", did_you_mean(device, "device", "vlmest devices"));
-  return parse_device(read_file(device), device == "-" ? "standard input" : device);
+  return device;
+}
+
+Device find_device(const std::string& device) {
+  const std::string file = device_file(device).string();
+  return parse_device(read_file(file), file == "-" ? "standard input" : file);
 }
 
 }  // namespace vlmest::tool

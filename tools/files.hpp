@@ -14,6 +14,9 @@ namespace vlmest::tool {
 /// up among the shipped models. "-" reads standard input.
 Vlm find_model(const std::string& config);
 
+/// Where the description of the device that `--device` names is; "-" stays.
+std::filesystem::path device_file(const std::string& device);
+
 /// The device that `--device` names: a shipped one or a file.
 Device find_device(const std::string& device);
 

@@ -87,7 +87,11 @@ int main(int argc, char** argv) {
   Action action;
   add_estimate(app, action);
   add_op(app, action);
+  add_bench(app, action);
+  add_calibrate(app, action);
+  add_roofline(app, action);
   add_replay(app, action);
+  add_validate(app, action);
   add_models(app, action);
   add_devices(app, action);
   add_completion(app, action);

@@ -44,6 +44,8 @@ std::string show(Seconds s) {
   return digits(s.us()) + " us";
 }
 
+double significant(double x) { return std::strtod(fmt::format("{:.6g}", x).c_str(), nullptr); }
+
 std::string grouped(std::int64_t n) {
   std::string s = std::to_string(n < 0 ? -n : n);
   for (int i = static_cast<int>(s.size()) - 3; i > 0; i -= 3) s.insert(static_cast<std::size_t>(i), ",");

@@ -13,6 +13,9 @@ std::string show(Bytes b);
 std::string show_count(std::int64_t n);
 /// "53.1 ms", "870 us".
 std::string show(Seconds s);
+/// Six significant digits: beyond them the logarithms of one processor's mathematical library differ from another's,
+/// and what is printed must not.
+double significant(double x);
 /// "12,345"
 std::string grouped(std::int64_t n);
 

@@ -12,9 +12,10 @@ int main() {
     std::printf("%-9s ridge %5.0f FLOPs/B\n", device, ridge(d, DType::bf16));
     for (const std::int64_t tokens : {4096, 64, 1}) {
       const Matmul product{.m = tokens, .n = 11008, .k = 4096};
-      const Work w = work(cost(product), d);
-      std::printf("  %4ld tokens: %7.1f FLOPs/B, %8.1f us, %s\n", long(tokens), intensity(cost(product)), w.time.us(),
-                  std::string(name(bound(w))).c_str());
+      const Roofline limit = roofline(cost(product), d);
+      std::printf("  %4ld tokens: %7.1f FLOPs/B, at least %8.1f us, expected %8.1f us, %s\n", long(tokens),
+                  intensity(cost(product)), limit.time().us(), work(product, d).time.us(),
+                  std::string(name(limit.bound())).c_str());
     }
   }
 }

@@ -7,7 +7,7 @@
 
 #include <vlmest/analysis/published_formulas.hpp>
 
-#include "../../tests/validation/measured_training.hpp"
+#include "../../tests/validation/measured.hpp"
 
 /// Rules of thumb for training memory beside measured steps.
 namespace theory {
@@ -31,13 +31,14 @@ inline std::int64_t first_of(const nlohmann::json& d, std::initializer_list<cons
 }
 
 /// Widths, heads and layers from the config; the tower's tokens are those that its first layer attends over.
-inline Stacks stacks(const std::string& root, const validation::TrainingRow& row, vlmest::Estimator& estimate,
-                     const vlmest::Device& device) {
-  const std::string model = row.measured.at("model");
-  const auto config = validation::read_json(root + "/tests/data/configs/" + model + ".json");
+inline Stacks stacks(const std::string& root, const vlmest::MeasuredRun& run, const vlmest::Vlm& vlm,
+                     vlmest::Estimator& estimate, const vlmest::Device& device) {
+  const auto config = nlohmann::json::parse(validation::read_text(root + "/tests/data/configs/" + run.model + ".json"));
   const auto& t = config.contains("text_config") ? config.at("text_config") : config;
   const auto& v = config.at("vision_config");
-  const vlmest::Sequences& s = row.estimate.sequences;
+  vlmest::Plan plan = run.plan;
+  plan.attention = vlmest::AttentionKind::sdpa;
+  const vlmest::Sequences s = estimate(vlm, plan, device).sequences;
   Stacks r;
   r.language = {.tokens = s.batch * s.seq,
                 .sequence = s.seq,
@@ -48,10 +49,6 @@ inline Stacks stacks(const std::string& root, const validation::TrainingRow& row
   r.vision = {.hidden = first_of(v, {"embed_dim", "hidden_size"}),
               .heads = first_of(v, {"num_heads", "num_attention_heads"}),
               .layers = first_of(v, {"depth", "num_hidden_layers"})};
-  vlmest::Plan plan = row.plan;
-  plan.attention = vlmest::AttentionKind::sdpa;
-  const vlmest::Vlm vlm = vlmest::json::hf::read(config, model);
-  const vlmest::Estimate e = estimate(vlm, plan, device);
   const vlmest::Graph& g = estimate.graph();
   const auto rows = vlmest::row_scopes(g);
   vlmest::ScopeId first = vlmest::none;
@@ -95,35 +92,39 @@ struct Comparison {
 inline Comparison compare(const std::string& root) {
   using namespace vlmest;
   Comparison r;
-  const Device device = load_device(root + "/models/device/h200-sxm.json");
+  const Device device = validation::device(root);
   Estimator estimate;
+  validation::Models models(root);
   const auto number = [](Bytes b) { return static_cast<double>(b.value()); };
-  for (const auto& row : validation::training_rows(root)) {
-    if (!row.ran()) continue;
-    const Stacks s = stacks(root, row, estimate, device);
+  const json::MeasuredFile rows = validation::rows(root, "h200-training.json");
+  for (const auto& placed : rows.runs) {
+    const MeasuredRun& run = placed.row;
+    if (run.out_of_memory) continue;
+    const Vlm& vlm = models[run.model];
+    const Stacks s = stacks(root, run, vlm, estimate, device);
+    const Estimate estimated = estimate(vlm, run.plan, device, Phases::train);
+    const TrainingEstimate& own = estimated.training;
+    const double others = held_for_others(run, own.tensors);
+    const auto measured = [&](const char* figure) { return run.figure(figure).value() - others; };
     const Bytes output = published::output_activations(s.language);
     const Bytes every = s.layers(published::layer_activations) + output,
                 selective = s.layers(published::layer_activations_selective) + output,
                 full = s.layers(published::layer_activations_full) + output,
                 sublinear =
                     published::sublinear_activations(s.vision) + published::sublinear_activations(s.language) + output;
-    const bool checkpointing = row.plan.checkpointing == Checkpointing::full;
-    const TrainingEstimate& own = row.estimate.training;
+    const bool checkpointing = run.plan.checkpointing == Checkpointing::full;
 
     std::optional<TrainingEstimate> fused;
-    Plan plan = row.plan;
+    Plan plan = run.plan;
     plan.profile = Profile::fused;
     plan.attention = AttentionKind::flash;
-    const std::string model = row.measured.at("model");
     try {
-      fused = estimate(json::hf::read(validation::read_json(root + "/tests/data/configs/" + model + ".json"), model),
-                       plan, device, Phases::train)
-                  .training;
+      fused = estimate(vlm, plan, device, Phases::train).training;
     } catch (const Error&) {
       // Not every option is known in that profile.
     }
 
-    Compared a{row.name, row.bytes("alloc_after_forward") - row.bytes("alloc_start"), {}};
+    Compared a{name(run), measured("alloc_after_forward") - measured("alloc_start"), {}};
     if (checkpointing) {
       a.predictions.push_back({"2sbh", number(full)});
       a.predictions.push_back({"sqrt(L)", number(sublinear)});
@@ -136,11 +137,11 @@ inline Comparison compare(const std::string& root) {
     r.activations.push_back(std::move(a));
 
     // The rule that its authors mean for the run: recomputed, kernels that keep no scores, or written-out scores.
-    const Bytes kept = checkpointing ? full : row.plan.attention == AttentionKind::eager ? every : selective;
+    const Bytes kept = checkpointing ? full : run.plan.attention == AttentionKind::eager ? every : selective;
     const Bytes frozen =
-        published::frozen_weights(row.estimate.params.total() - (row.plan.lora.rank > 0 ? Elements{} : own.trainable));
-    Compared p{row.name,
-               std::max({row.bytes("forward_peak"), row.bytes("backward_peak"), row.bytes("step_peak")}),
+        published::frozen_weights(estimated.params.total() - (run.plan.lora.rank > 0 ? Elements{} : own.trainable));
+    Compared p{name(run),
+               std::max({measured("forward_peak"), measured("backward_peak"), measured("step_peak")}),
                {{"16 B + activations", number(published::zero_states(own.trainable) + frozen + kept)},
                 {"18 B + activations", number(published::megatron_states(own.trainable) + frozen + kept)}}};
     if (fused) p.predictions.push_back({"fused profile", number(fused->peak)});

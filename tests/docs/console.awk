@@ -2,7 +2,8 @@
 # Copies a Markdown file with the output of its `console` blocks made anew. A line "$ COMMAND" is run by the shell, stdout
 # and stderr together as a terminal shows them; lines up to the next "$ " or the closing fence are its output.
 # COMMAND must begin with vlmest or ./run. Exits 1 where one does not, crashes, or is not found.
-# A fenced block below "<!-- copy of FILE -->" gets that file, without its licence line.
+# A fenced block below "<!-- copy of FILE -->" gets that file, without its licence line. What stands between
+# "<!-- output of COMMAND -->" and "<!-- end of output -->" is what the command prints, Markdown itself.
 function run(command, line) {
   sub(/^\.\/run/, "vlmest", command)
   if (command !~ /^vlmest( |$)/) {
@@ -31,6 +32,18 @@ function copy(file, line, found) {
     failed = 1
   }
 }
+/^<!-- output of .* -->$/ && !inside {
+  print
+  fflush()
+  command = $0
+  sub(/^<!-- output of /, "", command)
+  sub(/ -->$/, "", command)
+  run(command)
+  replaced = FNR
+  next
+}
+/^<!-- end of output -->$/ { replaced = 0 }
+replaced { next }
 /^<!-- copy of .* -->$/ {
   print
   source = $4
@@ -57,4 +70,7 @@ copied { next }
   fflush()
   run(substr($0, 3))
 }
-END { exit failed }
+END {
+  if (replaced) print FILENAME ":" replaced ": no <!-- end of output --> below" > "/dev/stderr"
+  exit failed || replaced
+}

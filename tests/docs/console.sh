@@ -11,7 +11,7 @@ fresh=$(mktemp) || exit 1
 trap 'rm -f "$fresh"' EXIT
 status=0
 for file in $(find README.md CONTRIBUTING.md docs -name '*.md' 2>/dev/null | sort); do
-  grep -q -e '^ *```console' -e '^<!-- copy of' "$file" || continue
+  grep -q -e '^ *```console' -e '^<!-- copy of' -e '^<!-- output of' "$file" || continue
   awk -f "$here/console.awk" "$file" >"$fresh" || { status=1 && [ "$mode" = record ] && continue; }
   if [ "$mode" = record ]; then
     cmp -s "$fresh" "$file" || { cat "$fresh" >"$file" && echo "recorded $file"; }

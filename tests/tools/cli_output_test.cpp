@@ -12,7 +12,7 @@ TEST(Output, HelpAndVersion) {
   EXPECT_EQ(good("--version").rfind("vlmest ", 0), 0u);
   const std::string help = good("--help");
   EXPECT_EQ(good("-h"), help);
-  for (const std::string command : {"estimate", "op", "models", "devices", "completion"}) {
+  for (const std::string command : {"estimate", "op", "roofline", "models", "devices", "completion"}) {
     EXPECT_NE(help.find("\n  " + command + " "), std::string::npos) << command;
     EXPECT_NE(good(command + " --help").find("Usage: "), std::string::npos) << command;
   }

@@ -16,7 +16,11 @@ using Action = std::function<int()>;
 /// Each adds its subcommand to `app` and sets `action` when it is chosen.
 void add_estimate(CLI::App& app, Action& action);
 void add_op(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
+void add_calibrate(CLI::App& app, Action& action);
+void add_roofline(CLI::App& app, Action& action);
 void add_replay(CLI::App& app, Action& action);
+void add_validate(CLI::App& app, Action& action);
 void add_models(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);

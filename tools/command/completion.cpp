@@ -13,7 +13,8 @@ std::vector<std::string> words(const CLI::App& app, bool flags) {
   std::vector<std::string> r;
   if (flags) {
     for (const CLI::Option* o : app.get_options())
-      for (const auto& l : o->get_lnames()) r.push_back("--" + l);
+      if (!o->get_group().empty())  // those without are hidden from --help as well
+        for (const auto& l : o->get_lnames()) r.push_back("--" + l);
   } else {
     for (const CLI::App* s : app.get_subcommands([](const CLI::App*) { return true; })) r.push_back(s->get_name());
   }
@@ -55,7 +56,7 @@ std::string fish(const CLI::App& app) {
     out +=
         fmt::format("complete -c vlmest -n __fish_use_subcommand -a {} -d '{}'\n", s->get_name(), s->get_description());
     for (const CLI::Option* o : s->get_options())
-      for (const auto& l : o->get_lnames())
+      for (const auto& l : o->get_group().empty() ? std::vector<std::string>{} : o->get_lnames())
         out += fmt::format("complete -c vlmest -n '__fish_seen_subcommand_from {}' -l {}\n", s->get_name(), l);
   }
   return out;

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "peak_table.hpp"
+#include "slow_shapes.hpp"
 #include "table.hpp"
 #include "training_report.hpp"
 #include "units.hpp"
@@ -51,18 +52,6 @@ std::vector<Verdict> verdicts(const Reported& r, const ReportOptions& o) {
   if (o.training) lines.push_back({(o.inference ? "training " : "") + training_verdict(r), r.estimate.training.fits});
   if (!o.no_training.empty()) lines.push_back({"training is not estimated: " + o.no_training, false});
   return lines;
-}
-
-std::string inputs(const Reported& r) {
-  const Sequences& s = r.estimate.sequences;
-  std::string line = fmt::format("{}: {} of {} tokens", r.vlm.name, plural(s.batch, "sequence"), grouped(s.seq));
-  if (r.plan.images > 0) {
-    line += fmt::format(" ({} text, {} from {} of {}x{}", grouped(s.text), grouped(s.image_tokens),
-                        plural(r.plan.images, "image"), s.image.height, s.image.width);
-    if (!s.images.empty() && s.images.front().tiles > 1) line += fmt::format(", {} tiles each", s.images.front().tiles);
-    line += ")";
-  }
-  return line + ", " + std::string(name(r.plan.dtype));
 }
 
 Table phases(const Reported& r) {
@@ -202,11 +191,22 @@ const char* inference_peak(const Reported& r) { return r.estimate.inference.deco
 
 }  // namespace
 
+std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
+  std::string line = fmt::format("{}: {} of {} tokens", vlm.name, plural(s.batch, "sequence"), grouped(s.seq));
+  if (plan.images > 0) {
+    line += fmt::format(" ({} text, {} from {} of {}x{}", grouped(s.text), grouped(s.image_tokens),
+                        plural(plan.images, "image"), s.image.height, s.image.width);
+    if (!s.images.empty() && s.images.front().tiles > 1) line += fmt::format(", {} tiles each", s.images.front().tiles);
+    line += ")";
+  }
+  return line + ", " + std::string(name(plan.dtype));
+}
+
 std::string text_report(const Reported& r, const ReportOptions& o) {
   const TrainingEstimate& e = r.estimate.training;
   std::string out;
   for (const auto& v : verdicts(r, o)) out += painted(v.text, v.good, o.color) + "\n";
-  out += inputs(r) + "\n";
+  out += inputs_line(r.vlm, r.plan, r.estimate.sequences) + "\n";
   if (o.training) out += training_inputs(r) + "\n";
   out += "\n" + text(components(r, o));
   if (o.inference) out += "\n" + text(phases(r));
@@ -215,6 +215,7 @@ std::string text_report(const Reported& r, const ReportOptions& o) {
     out += "\n" + text(training_phases(r)) + "\n" + text(training_peaks(r, curve)) + "\n" + text(training_states(r)) +
            "\n" + curve_text(curve, o.unicode) + "\n" + reserved_text(e.highest().at_peak) + "\n";
   }
+  if (const Table slow = slow_shapes_table(r, o); !slow.rows.empty()) out += "\n" + text(slow);
   out += "\n" + text(layers(r, o, !o.per_layer));
   if (o.inference) out += fmt::format("\npeak of {}\n", inference_peak(r)) + text(inference_tensors(r, o.top));
   if (o.training)
@@ -227,7 +228,7 @@ std::string markdown_report(const Reported& r, const ReportOptions& o) {
   const TrainingEstimate& e = r.estimate.training;
   std::string out = "# " + r.vlm.name + "\n\n";
   for (const auto& v : verdicts(r, o)) out += "**" + v.text + "**\n\n";
-  out += inputs(r) + "\n";
+  out += inputs_line(r.vlm, r.plan, r.estimate.sequences) + "\n";
   if (o.training) out += "\n" + training_inputs(r) + "\n";
   out += "\n## Components\n\n" + markdown(components(r, o));
   if (o.inference) out += "\n## Phases\n\n" + markdown(phases(r));
@@ -237,6 +238,7 @@ std::string markdown_report(const Reported& r, const ReportOptions& o) {
            markdown(training_states(r)) + "\n```text\n" + curve_text(curve, o.unicode) + "```\n\n" +
            reserved_text(e.highest().at_peak) + "\n";
   }
+  if (const Table slow = slow_shapes_table(r, o); !slow.rows.empty()) out += "\n## Slow shapes\n\n" + markdown(slow);
   out += "\n## Layers\n\n" + markdown(layers(r, o, !o.per_layer));
   if (o.inference) out += "\n## Tensors at the peak\n\n" + markdown(inference_tensors(r, o.top));
   if (o.training)

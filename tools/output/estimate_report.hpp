@@ -23,6 +23,9 @@ struct Reported {
   }
 };
 
+/// "llava-next-7b: 8 sequences of 4,096 tokens (1,168 text, 2,928 from 1 image of 672x672, 5 tiles each), bf16"
+std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s);
+
 /// For a terminal: one line with the verdict, then inputs, phases, components, layers and the tensors of the peak.
 std::string text_report(const Reported& r, const ReportOptions& options);
 /// The same as headings and tables.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "json.hpp"
 
+#include "slow_shapes.hpp"
+#include "units.hpp"
+
 namespace vlmest::tool {
 namespace {
 
@@ -22,17 +25,12 @@ Json tensors(const Graph& g, const std::vector<LiveTensor>& all, std::size_t top
 }
 
 Json phase(const PhaseEstimate& p) {
-  return {{"peak_bytes", p.memory.peak.value()},
-          {"reserved_bytes", p.memory.reserved.value()},
-          {"flops", p.work.flops.value()},
-          {"flops_causal", p.work.flops_causal.value()},
-          {"gpu_ms", p.gpu.ms()},
-          {"wall_ms", p.wall.ms()},
-          {"kernels", p.work.kernels},
-          {"bytes_read", p.work.read.value()},
-          {"bytes_written", p.work.written.value()},
-          {"intensity", intensity(p.work)},
-          {"bound", std::string(name(p.bound))}};
+  return {{"peak_bytes", p.memory.peak.value()}, {"reserved_bytes", p.memory.reserved.value()},
+          {"flops", p.work.flops.value()},       {"flops_causal", p.work.flops_causal.value()},
+          {"gpu_ms", significant(p.gpu.ms())},   {"roofline_ms", significant(p.work.roofline.ms())},
+          {"wall_ms", significant(p.wall.ms())}, {"kernels", p.work.kernels},
+          {"bytes_read", p.work.read.value()},   {"bytes_written", p.work.written.value()},
+          {"intensity", intensity(p.work)},      {"bound", std::string(name(p.bound))}};
 }
 
 Json fragmentation(const allocator::Fragmentation& f) {
@@ -45,7 +43,7 @@ Json fragmentation(const allocator::Fragmentation& f) {
 Json inference(const InferenceEstimate& e, const Plan& plan, const Graph& g, std::size_t top) {
   Json decode = {{"kv_len", e.decode.kv_len}};
   decode.update(phase(e.decode));
-  decode["tokens_per_s"] = e.tokens_per_second(plan.batch);
+  decode["tokens_per_s"] = significant(e.tokens_per_second(plan.batch));
   return {{"weights_bytes", e.weights.value()},
           {"inputs_bytes", e.inputs.value()},
           {"kv_cache_bytes", e.kv_cache.value()},
@@ -67,7 +65,8 @@ Json phase(const allocator::PhaseMemory& memory, const Work& work) {
           {"end_bytes", memory.after.value()},
           {"flops", work.flops.value()},
           {"flops_causal", work.flops_causal.value()},
-          {"gpu_ms", work.time.ms()},
+          {"gpu_ms", significant(work.time.ms())},
+          {"roofline_ms", significant(work.roofline.ms())},
           {"kernels", work.kernels}};
 }
 
@@ -85,8 +84,9 @@ Json training(const TrainingEstimate& e, const Graph& g, std::size_t top) {
           {"reserved_bytes", e.reserved.value()},
           {"flops", e.work.flops.value()},
           {"flops_causal", e.work.flops_causal.value()},
-          {"gpu_ms", e.gpu.ms()},
-          {"wall_ms", e.wall.ms()},
+          {"gpu_ms", significant(e.gpu.ms())},
+          {"roofline_ms", significant(e.work.roofline.ms())},
+          {"wall_ms", significant(e.wall.ms())},
           {"kernels", e.work.kernels},
           {"bytes_read", e.work.read.value()},
           {"bytes_written", e.work.written.value()},
@@ -117,8 +117,8 @@ Json layers(const Estimate& e, const Graph& g, bool inference) {
     row["fft_bytes"] = r.fft.value();
     row["flops_forward"] = forward.flops.value();
     row["flops_backward"] = r.backward.flops.value();
-    row["forward_us"] = forward.time.us();
-    row["backward_us"] = r.backward.time.us();
+    row["forward_us"] = significant(forward.time.us());
+    row["backward_us"] = significant(r.backward.time.us());
     row["intensity"] = intensity(forward);
     row["bound"] = std::string(name(bound(forward)));
     list.push_back(std::move(row));
@@ -154,6 +154,7 @@ nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& option
               {"usable_bytes", from.device.usable_bytes.value()}}}};
   if (options.inference) r["inference"] = inference(e.inference, from.plan, from.estimator.graph(), options.top);
   if (options.training) r["training"] = training(e.training, from.estimator.training_graph(), options.top);
+  r["slow_shapes"] = slow_shapes_json(from, options);
   if (options.per_layer) r["layers"] = layers(e, from.layers_graph(options), options.inference);
   return r;
 }

@@ -12,19 +12,13 @@
 namespace vlmest::tool {
 namespace {
 
-std::string name_of(Optimizer o) {
-  static constexpr std::array<const char*, 6> names{"adamw", "adamw-fused",  "adamw-8bit",
-                                                    "sgd",   "sgd-momentum", "adafactor"};
-  return names[static_cast<std::size_t>(o)];
-}
-
 std::string nothing_or(Flops f) { return f == Flops{} ? "-" : show_count(f.value()); }
 
 }  // namespace
 
 std::string training_inputs(const Reported& r) {
   const Plan& p = r.plan;
-  std::string line = "training: " + name_of(p.optimizer);
+  std::string line = "training: " + std::string(name(p.optimizer));
   if (p.checkpointing != Checkpointing::off)
     line += p.checkpointing == Checkpointing::full ? ", full checkpointing" : ", selective checkpointing";
   if (p.lora.rank > 0) {
@@ -65,7 +59,7 @@ Table training_states(const Reported& r) {
   return {.head = {"what training holds", "bytes"},
           .rows = {{"weights", show(e.weights)},
                    {fmt::format("gradients of {} parameters", show_count(e.trainable.value())), show(e.gradients)},
-                   {fmt::format("states of {}", name_of(r.plan.optimizer)), show(e.optimizer)},
+                   {fmt::format("states of {}", name(r.plan.optimizer)), show(e.optimizer)},
                    {"activations saved for the backward", show(e.saved_activations)}}};
 }
 

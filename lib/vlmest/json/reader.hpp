@@ -17,7 +17,10 @@ namespace vlmest::json {
 /// or out of range throw Error.
 class Reader {
  public:
-  Reader(const nlohmann::json& value, std::string path) : j_(&value), path_(std::move(path)) {
+  /// `hint` is what errors advise that have nothing better to say.
+  Reader(const nlohmann::json& value, std::string path,
+         std::string_view hint = "compare with the model's published config.json")
+      : j_(&value), path_(std::move(path)), hint_(hint) {
     if (!value.is_object()) throw Error(path_, "expected an object", "see the description format in docs/reference");
   }
 
@@ -93,11 +96,11 @@ class Reader {
   /// The object under `key`, or an empty one.
   Reader object(const char* key) const {
     static const nlohmann::json empty = nlohmann::json::object();
-    return Reader(given(key) ? (*j_)[key] : empty, path_ + "." + key);
+    return Reader(given(key) ? (*j_)[key] : empty, path_ + "." + key, hint_);
   }
 
   [[noreturn]] void fail(const char* key, const std::string& what, const std::string& hint = {}) const {
-    throw Error(path_ + "." + key, what, hint.empty() ? "compare with the model's published config.json" : hint);
+    throw Error(path_ + "." + key, what, hint.empty() ? std::string(hint_) : hint);
   }
 
  private:
@@ -106,6 +109,7 @@ class Reader {
   }
   const nlohmann::json* j_;
   std::string path_;
+  std::string_view hint_;  ///< of static storage
 };
 
 }  // namespace vlmest::json

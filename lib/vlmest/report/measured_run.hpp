@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <vlmest/plan/plan.hpp>
+
+namespace vlmest {
+
+/// A run of a whole model that was measured: what ran, and the figures by the names that the recorder gives them
+/// (docs/reference/measured-rows.md; bytes, counts, milliseconds).
+struct MeasuredRun {
+  std::string model;   ///< as the row names it
+  std::string config;  ///< path of its config.json where the row gives one
+  Plan plan;
+  bool training = false;
+  bool out_of_memory = false;
+  std::map<std::string, double, std::less<>> figures;
+
+  std::optional<double> figure(std::string_view name) const {
+    const auto found = figures.find(name);
+    return found == figures.end() ? std::nullopt : std::optional(found->second);
+  }
+};
+
+/// "llava-1.5-7b b2 text 256 images 1 336x336 checkpointing lora 16": what tells runs apart.
+inline std::string name(const MeasuredRun& run) {
+  const Plan& p = run.plan;
+  std::string s = run.model + " b" + std::to_string(p.batch) + " text " + std::to_string(p.text) + " images " +
+                  std::to_string(p.images);
+  if (p.image_height > 0) s += " " + std::to_string(p.image_height) + "x" + std::to_string(p.image_width);
+  if (p.attention != AttentionKind::sdpa) s += p.attention == AttentionKind::eager ? " eager" : " flash";
+  if (p.amp)
+    s += " amp";
+  else if (p.dtype != DType::bf16)
+    s += " " + std::string(name(p.dtype));
+  if (p.logits == Logits::all && !run.training) s += " all logits";
+  if (!run.training) return s;
+  if (p.optimizer != Optimizer::adamw) s += " " + std::string(name(p.optimizer));
+  if (p.checkpointing != Checkpointing::off)
+    s += p.checkpointing == Checkpointing::full ? " checkpointing" : " selective checkpointing";
+  if (p.lora.rank > 0) s += " lora " + std::to_string(p.lora.rank);
+  if (!p.trainable.vision) s += " vision frozen";
+  if (p.gradient_accumulation > 1) s += " " + std::to_string(p.gradient_accumulation) + " micro-batches";
+  return s;
+}
+
+}  // namespace vlmest
