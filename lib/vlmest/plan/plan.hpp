@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +24,11 @@ enum class AttentionKind : std::uint8_t { eager, sdpa, flash };
 enum class Logits : std::uint8_t { last, all };
 
 enum class Optimizer : std::uint8_t { adamw, adamw_fused, adamw_8bit, sgd, sgd_momentum, adafactor };
+
+/// As `--optimizer` takes them.
+inline constexpr std::array<std::string_view, 6> optimizer_names{"adamw", "adamw-fused",  "adamw-8bit",
+                                                                 "sgd",   "sgd-momentum", "adafactor"};
+constexpr std::string_view name(Optimizer o) { return optimizer_names[static_cast<std::size_t>(o)]; }
 
 /// How the LLM's keys and values are kept between steps.
 struct KvLayout {
