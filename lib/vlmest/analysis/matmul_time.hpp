@@ -20,9 +20,9 @@ struct Tiling {
 /// How long a product takes, and why.
 struct TiledTime {
   Seconds time{};
-  Seconds compute{};  ///< of the waves of tiles
+  Seconds compute{};  ///< of the arithmetic in the waves of tiles
   Seconds memory{};   ///< of the compulsory bytes
-  Seconds start{};    ///< that does not shrink with the product
+  Seconds start{};    ///< that neither arithmetic nor bytes explain: the launch, and pipelines that wait for operands
   Tiling tiling;
 };
 
@@ -71,7 +71,6 @@ inline TiledTime matmul_time(const Matmul& o, const Device& d, const MatmulEffic
   const double unit_rate = peak(d, o.dtype, tensor_core).value * e.rate / static_cast<double>(units);
   const double per_element_step = 2.0 * static_cast<double>(depth) / unit_rate;
   best.memory = (c.read + c.written) / Bandwidth{d.dram.value * e.bandwidth};
-  best.start = e.start;
 
   // How many tiles of each side cover the result.
   std::array<std::int64_t, tiled::sides.size()> down{}, across{};
@@ -98,11 +97,14 @@ inline TiledTime matmul_time(const Matmul& o, const Device& d, const MatmulEffic
           chosen = {tm, tn, split, tiles};
         }
       }
-    const Seconds busy{compute + e.fill.value};
-    const double t = tiled::overlapped(busy, best.memory, e.overlap).value + (split > 1 ? e.split.value : 0);
+    const double busy = compute + e.fill.value;
+    const double second_pass = split > 1 ? e.split.value : 0;
+    const double t = tiled::overlapped({busy}, best.memory, e.overlap).value + second_pass;
     if (t >= shortest) return;
     shortest = t;
-    best.compute = busy;
+    const auto waves = static_cast<double>(tiled::ceil_div(chosen.tiles, units));
+    best.compute = {waves * chosen.m * chosen.n * (steps * per_element_step + e.epilogue.value)};
+    best.start = {e.start.value + second_pass + busy - best.compute.value};
     best.tiling = chosen;
   };
   attempt(1);

@@ -52,7 +52,7 @@ inline TiledTime time(const Convolution& o, const Device& d) {
   const bool in_fp32 = is_half(o.dtype) && o.workspace == Bytes{};
   TiledTime t =
       in_fp32 ? matmul_time(in_type(product, DType::fp32), d, d.efficiency.convolution) : matmul_time(product, d);
-  const TiledTime copies = memory_time(o.workspace * 2, Elements(o.workspace.value() * 8 / bits(o.dtype)),
+  const TiledTime copies = memory_time(o.workspace * 2, elements_in(o.workspace, o.dtype),
                                        std::max(0, o.kernels - o.products), d, d.efficiency.memory.strided);
   t.start += copies.start;
   t.memory += copies.time;

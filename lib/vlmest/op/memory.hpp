@@ -35,10 +35,15 @@ struct MemoryOp {
   std::int64_t dependent = 0;  ///< loads that each thread makes one after the other
 };
 
+/// How many elements of a type lie in that many bytes.
+constexpr Elements elements_in(Bytes bytes, DType t) {
+  const std::int64_t whole = bytes.value() / bits(t), rest = bytes.value() % bits(t);
+  return Elements(checked_add(checked_mul(whole, 8), rest * 8 / bits(t)));
+}
+
 /// Elements that the threads go through.
 constexpr Elements walked(const MemoryOp& o) {
-  if (o.elements > Elements{}) return o.elements;
-  return Elements(std::max(o.read, o.written).value() * 8 / bits(o.dtype));
+  return o.elements > Elements{} ? o.elements : elements_in(std::max(o.read, o.written), o.dtype);
 }
 
 constexpr Cost cost(const MemoryOp& o) {
