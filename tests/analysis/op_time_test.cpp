@@ -51,8 +51,22 @@ TEST(MatmulTime, RowsThatBeginAtNoMultipleOf16BytesAreSlow) {
 }
 
 TEST(MatmulTime, AGroupedProductOfOneGroupIsAProduct) {
-  const double grouped = us(GroupedMatmul{.rows = 4096, .n = 2048, .k = 1024});
-  EXPECT_DOUBLE_EQ(grouped, us(Matmul{.m = 4096, .n = 2048, .k = 1024}));
+  const double grouped = us(GroupedMatmul{.rows = 4096, .n = 2048, .k = 1024, .dtype = DType::fp32});
+  EXPECT_DOUBLE_EQ(grouped, us(Matmul{.m = 4096, .n = 2048, .k = 1024, .dtype = DType::fp32}));
+}
+
+TEST(ConvolutionTime, OperandsThatAreConvertedComeToEightChannels) {
+  const Convolution patches{
+      .batch = 20, .in_channels = 3, .out_channels = 1152, .in_positions = 147456, .out_positions = 729, .kernel = 196};
+  Convolution converted = patches;
+  converted.workspace = conv_scratch(patches, 384);
+  converted.kernels = 4;
+  ASSERT_GT(converted.workspace, Bytes{});
+  const Device d = device();
+  const Matmul padded{.m = 20 * 729, .n = 1152, .k = 196 * 8};
+  EXPECT_GT(us(converted), matmul_time(padded, d, d.efficiency.converted_convolution).time.us());
+  const Matmul plain{.m = 20 * 729, .n = 1152, .k = 196 * 3, .dtype = DType::fp32};
+  EXPECT_DOUBLE_EQ(us(patches), matmul_time(plain, d, d.efficiency.convolution).time.us());
 }
 
 TEST(AttentionTime, ACausalMaskHalvesLongSequences) {

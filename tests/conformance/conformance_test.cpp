@@ -2,10 +2,15 @@
 // Every family's graph against recorded runs: the same ops in the same order and modules, the same outputs, the same
 // bytes alive before, after and inside each op, as many kernels. tests/data/traces/index.json says how each trace was
 // taken and lists what is not explained; a difference that comes or goes fails.
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <ostream>
 
 #include <gtest/gtest.h>
+
+#include <vlmest/analysis/work.hpp>
+#include <vlmest/json/device.hpp>
 
 #include "compact_trace.hpp"
 #include "compare.hpp"
@@ -137,6 +142,33 @@ INSTANTIATE_TEST_SUITE_P(Traces, Conformance, testing::ValuesIn(cases()), [](con
     if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
   return s;
 });
+
+/// The times that a device's file predicts for these layers, against the kernels that ran (gpu_time.json says how they
+/// were recorded). The file's parameters were fitted to the single kernels of these runs, not to their sums.
+TEST(GpuTime, OfTheRecordedLayersIsPredicted) {
+  const nlohmann::json recorded = read_json(data + "traces/gpu_time.json");
+  const std::string name = recorded.at("device");
+  const vlmest::Device device = vlmest::load_device(VLMEST_SOURCE_DIR "/models/device/" + name + ".json");
+  std::vector<double> errors;
+  for (const Case& c : cases()) {
+    const auto& times = recorded.at("us");
+    if (!times.contains(c.name) || !times.at(c.name).contains(c.phase)) continue;
+    vlmest::Builder b;
+    build(b, c.recording);
+    const vlmest::Graph& g = b.graph;
+    const auto of_ops = vlmest::op_works(g, device);
+    for (const vlmest::Phase& p : g.phases) {
+      if (p.name != c.phase) continue;
+      const double us = vlmest::work(g, p.first, p.last, of_ops).time.us();
+      const double error = us / times.at(c.name).at(c.phase).get<double>() - 1;
+      EXPECT_LT(std::abs(error), 0.2) << c.name << " " << c.phase << ": " << us << " us";
+      errors.push_back(std::abs(error));
+    }
+  }
+  ASSERT_GE(errors.size(), 60u);
+  std::nth_element(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2), errors.end());
+  EXPECT_LT(errors[errors.size() / 2], 0.05);
+}
 
 }  // namespace
 }  // namespace conformance

@@ -54,6 +54,11 @@ inline Seconds overlapped(Seconds a, Seconds b, double p) {
   const double large = std::max(a.value, b.value), small = std::min(a.value, b.value);
   return {large <= 0 ? 0 : large * std::pow(1 + std::pow(small / large, p), 1 / p)};
 }
+/// The same for p = 4, by roots.
+inline Seconds overlapped(Seconds a, Seconds b) {
+  const double x = a.value * a.value, y = b.value * b.value;
+  return {std::sqrt(std::sqrt(x * x + y * y))};
+}
 
 }  // namespace tiled
 
@@ -78,6 +83,14 @@ inline TiledTime matmul_time(const Matmul& o, const Device& d, const MatmulEffic
     down[i] = checked_mul(tiled::ceil_div(o.m, tiled::sides[i]), o.batch);
     across[i] = tiled::ceil_div(o.n, tiled::sides[i]);
   }
+  // ceil(tiles / units) without a division, which would take most of the time of the search below.
+  const double share = 1 / static_cast<double>(units);
+  const auto waves_of = [&](std::int64_t tiles) {
+    auto w = static_cast<std::int64_t>(static_cast<double>(tiles) * share);
+    if (w * units < tiles) ++w;
+    return static_cast<double>(w);
+  };
+  checked_mul(checked_mul(down[0], across[0]), tiled::splits.back());  // no tiling has more tiles
   double shortest = std::numeric_limits<double>::infinity();
   const auto attempt = [&](int split) {
     const auto steps = static_cast<double>(tiled::ceil_div(o.k, depth * split));
@@ -87,8 +100,8 @@ inline TiledTime matmul_time(const Matmul& o, const Device& d, const MatmulEffic
       for (std::size_t j = 0; j < tiled::sides.size(); ++j) {
         const int tm = tiled::sides[i], tn = tiled::sides[j];
         if (!(tiled::is_long(tm) || tiled::is_long(tn)) || tm * tn > tiled::largest_tile) continue;
-        const std::int64_t tiles = checked_mul(checked_mul(down[i], across[j]), split);
-        const auto waves = static_cast<double>(tiled::ceil_div(tiles, units));
+        const std::int64_t tiles = down[i] * across[j] * split;
+        const double waves = waves_of(tiles);
         const double elements = tm * tn;
         const double t =
             waves * (steps * std::max(elements * per_element_step, e.step.value) + elements * e.epilogue.value);
@@ -102,8 +115,7 @@ inline TiledTime matmul_time(const Matmul& o, const Device& d, const MatmulEffic
     const double t = tiled::overlapped({busy}, best.memory, e.overlap).value + second_pass;
     if (t >= shortest) return;
     shortest = t;
-    const auto waves = static_cast<double>(tiled::ceil_div(chosen.tiles, units));
-    best.compute = {waves * chosen.m * chosen.n * (steps * per_element_step + e.epilogue.value)};
+    best.compute = {waves_of(chosen.tiles) * chosen.m * chosen.n * (steps * per_element_step + e.epilogue.value)};
     best.start = {e.start.value + second_pass + busy - best.compute.value};
     best.tiling = chosen;
   };

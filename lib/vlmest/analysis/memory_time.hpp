@@ -33,7 +33,7 @@ inline TiledTime memory_time(Bytes moved, Elements walked, int kernels, const De
   const double cached = std::clamp(share, 0.0, 1.0);
   r.memory = moved / Bandwidth{d.dram.value * e.bandwidth} * (1 - cached + cached / e.cached);
   r.compute = e.element * static_cast<double>(walked.value());
-  r.time = r.start + tiled::overlapped(r.memory, r.compute, 4);
+  r.time = r.start + tiled::overlapped(r.memory, r.compute);
   return r;
 }
 

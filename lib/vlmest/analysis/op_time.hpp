@@ -24,17 +24,12 @@ inline TiledTime time(const MemoryOp& o, const Device& d) {
 }
 inline TiledTime time(const Matmul& o, const Device& d) { return matmul_time(o, d); }
 
-constexpr Matmul in_type(Matmul o, DType t) {
-  o.dtype = t;
-  return o;
-}
-
 /// Each group is a product of its own; they fill the device together, so they count as one batch of equal groups.
 inline TiledTime time(const GroupedMatmul& o, const Device& d) {
   const std::int64_t groups = std::max<std::int64_t>(1, o.active), rows = std::max<std::int64_t>(1, o.rows / groups);
   const Matmul one = o.per_group ? Matmul{.batch = groups, .m = o.k, .n = o.n, .k = rows, .dtype = o.dtype}
                                  : Matmul{.batch = groups, .m = rows, .n = o.n, .k = o.k, .dtype = o.dtype};
-  TiledTime t = matmul_time(one, d);
+  TiledTime t = is_half(o.dtype) ? matmul_time(one, d, d.efficiency.grouped) : matmul_time(one, d);
   const Seconds more = d.efficiency.memory.contiguous.start * static_cast<double>(std::max(0, o.kernels - 1));
   t.start += more;
   t.time += more;
@@ -42,16 +37,18 @@ inline TiledTime time(const GroupedMatmul& o, const Device& d) {
 }
 
 /// The implicit product of a convolution: positions times channels, over the taps (Chetlur et al., cuDNN, arXiv
-/// 1410.0759, section 3). Tensor cores take it from operands that were first converted to channels last, through
-/// scratch; without scratch it runs in fp32.
+/// 1410.0759, section 3). Tensor cores take it from operands that were first converted to channels last, few channels
+/// padded to eight, through scratch (conv_scratch); without scratch a 16-bit one runs in fp32.
 inline TiledTime time(const Convolution& o, const Device& d) {
+  const std::int64_t channels = o.in_channels / o.groups;
+  const bool half = is_half(o.dtype), converted = half && channels < 8 && o.workspace > Bytes{};
   const Matmul product{.m = checked_mul(o.batch, o.out_positions),
                        .n = o.out_channels,
-                       .k = checked_mul(o.kernel, o.in_channels / o.groups),
-                       .dtype = o.dtype};
-  const bool in_fp32 = is_half(o.dtype) && o.workspace == Bytes{};
-  TiledTime t =
-      in_fp32 ? matmul_time(in_type(product, DType::fp32), d, d.efficiency.convolution) : matmul_time(product, d);
+                       .k = checked_mul(o.kernel, converted ? 8 : channels),
+                       .dtype = half && o.workspace == Bytes{} ? DType::fp32 : o.dtype};
+  TiledTime t = converted                          ? matmul_time(product, d, d.efficiency.converted_convolution)
+                : half && !(o.workspace > Bytes{}) ? matmul_time(product, d, d.efficiency.convolution)
+                                                   : matmul_time(product, d);
   const TiledTime copies = memory_time(o.workspace * 2, elements_in(o.workspace, o.dtype),
                                        std::max(0, o.kernels - o.products), d, d.efficiency.memory.strided);
   t.start += copies.start;
@@ -71,7 +68,7 @@ inline TiledTime time(const Norm& o, const Device& d) {
   const Bytes copied = o.packed ? size_of(n, o.dtype) * 2 : Bytes{};
   TiledTime t = memory_time(c.read + c.written - copied, n, 1, d, e.rows);
   if (o.packed) {
-    const TiledTime copy = memory_time(copied, n, 1, d, e.strided);
+    const TiledTime copy = memory_time(copied, n, 1, d, e.transposed);
     t.start += copy.start;
     t.memory += copy.memory;
     t.time += copy.time;

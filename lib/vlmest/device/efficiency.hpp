@@ -72,9 +72,11 @@ struct MemoryEfficiencies {
 struct Efficiency {
   AlignedMatmulEfficiency half;  ///< bf16 and fp16
   MatmulEfficiency tf32{.rate = 0.8};
-  MatmulEfficiency fp8{.rate = 0.75};          ///< and int8
-  MatmulEfficiency fp32{.rate = 0.72};         ///< outside the tensor cores
-  MatmulEfficiency convolution{.rate = 0.33};  ///< 16-bit convolutions of the kernels that compute in fp32
+  MatmulEfficiency fp8{.rate = 0.75};                       ///< and int8
+  MatmulEfficiency fp32{.rate = 0.72};                      ///< outside the tensor cores
+  MatmulEfficiency grouped{.rate = 0.6, .bandwidth = 0.6};  ///< 16-bit products of groups of rows
+  MatmulEfficiency convolution{.rate = 0.33};               ///< 16-bit convolutions of the kernels that compute in fp32
+  MatmulEfficiency converted_convolution{.rate = 0.14};     ///< those of the kernels that convert their operands first
   AttentionEfficiency attention;
   MemoryEfficiencies memory;
 };

@@ -93,7 +93,9 @@ void fields(E& e, F f) {
   f("tf32", e.tf32);
   f("fp8", e.fp8);
   f("fp32", e.fp32);
+  f("grouped", e.grouped);
   f("convolution", e.convolution);
+  f("converted_convolution", e.converted_convolution);
   f("attention", e.attention);
   f("memory", e.memory);
 }
