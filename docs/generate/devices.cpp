@@ -44,7 +44,9 @@ int main() {
       for (const auto& [key, source] : j["sources"].items()) {
         const auto& v = j[key];
         std::string value;
-        if (v.is_object())
+        if (key == "efficiency")  // too much for a table
+          value = "parameters of the [time model](../explanation/time.md)";
+        else if (v.is_object())
           for (const auto& [k, x] : v.items()) value += (value.empty() ? "" : ", ") + k + " " + text(x);
         else
           value = text(v);
