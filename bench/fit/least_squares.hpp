@@ -52,7 +52,8 @@ inline Eigen::VectorXd least_squares(const Eigen::VectorXd& first, Eigen::Index 
   Eigen::NumericalDiff<detail::Problem> differentiated(problem, 1e-8);
   Eigen::LevenbergMarquardt<Eigen::NumericalDiff<detail::Problem>> method(differentiated);
   method.parameters.maxfev = evaluations;
-  Eigen::VectorXd logs = first.array().log().matrix();
+  // A parameter that an earlier fit found to be nothing has no logarithm; it begins as next to nothing.
+  Eigen::VectorXd logs = first.array().max(1e-4).log().matrix();
   method.minimize(logs);
   return logs.array().exp().matrix();
 }

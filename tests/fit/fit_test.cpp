@@ -102,6 +102,22 @@ TEST(FitAttention, FindsTheTimesOfMadeUpSteps) {
   EXPECT_NEAR(found.longest, 0.6, 0.03);
 }
 
+TEST(FitAttention, BeginsWithParametersThatAreNothing) {
+  const Device d = device();
+  AttentionEfficiency first;
+  first.combine = {};
+  Sizes sizes;
+  std::vector<fit::AttentionSample> samples;
+  for (int i = 0; i < 40; ++i) {
+    const std::int64_t length = sizes(8, 14);
+    const Attention o{.heads = 16, .kv_heads = 16, .q_len = length, .kv_len = length, .head_dim = 128, .v_dim = 128};
+    samples.push_back({o, attention_time(o, d, AttentionEfficiency{}).time});
+  }
+  const AttentionEfficiency found = fit::fit_attention(samples, d, first);
+  EXPECT_NEAR(found.step128.us(), AttentionEfficiency{}.step128.us(), 0.02);
+  EXPECT_LT(found.combine.us(), 0.01);
+}
+
 TEST(FitMemory, FindsBandwidthStartAndElementTime) {
   const Device d = device();
   const MemoryEfficiency truth{{1.7e-6}, 0.85, 1.3, {3e-12}};
