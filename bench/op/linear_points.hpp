@@ -46,12 +46,19 @@ inline std::vector<OpJson> misaligned() {
   return r;
 }
 
-/// The other types on a coarse grid. An fp8 product wants multiples of 16 everywhere.
+/// The other types on a coarse grid. An fp8 product wants multiples of 16 everywhere; fp32, outside the tensor cores,
+/// takes long.
 inline std::vector<OpJson> types() {
-  return product("linear", {{"m", {16, 64, 256, 1024, 4096, 16384}},
-                            {"n", {256, 1024, 4096, 12288}},
-                            {"k", {256, 1024, 4096, 12288}},
-                            {"dtype", {"fp16", "tf32", "fp8"}}});
+  std::vector<OpJson> r = product("linear", {{"m", {16, 64, 256, 1024, 4096, 16384}},
+                                             {"n", {256, 1024, 4096, 12288}},
+                                             {"k", {256, 1024, 4096, 12288}},
+                                             {"dtype", {"fp16", "tf32", "fp8"}}});
+  for (auto& op : product("linear", {{"m", {1, 16, 64, 250, 577, 1024, 2500}},
+                                     {"n", {64, 256, 1024, 4096, 11008}},
+                                     {"k", {64, 256, 1024, 4096, 11008}},
+                                     {"dtype", {"fp32"}}}))
+    r.push_back(std::move(op));
+  return r;
 }
 
 /// Batched products: the scores of eager attention and their product with the values, experts.

@@ -53,10 +53,13 @@ std::vector<double> run(const Kernel& kernel, const Problem& problem) {
 }
 
 template <class Kernel>
-void expect_right(const Kernel& kernel, const Problem& problem) {
+void expect_right(const Kernel& kernel, const Problem& problem, double spread = 8) {
   SCOPED_TRACE(std::string(kernel.name()) + " " + spelt(problem.op));
-  expect_close(run(kernel, problem), problem.expected, tolerance(problem.op.dtype));
+  expect_close(run(kernel, problem), problem.expected, tolerance(problem.op.dtype), spread);
 }
+/// Materialised scores are rounded to the type before the softmax. A score s of five standard deviations is then off by
+/// 5 u, and so is its probability, by itself: an element of a row with few keys may be off by twice as much as without.
+constexpr double spread_of_rounded_scores = 16;
 
 struct Lengths {
   std::int64_t q_len, kv_len;
@@ -96,7 +99,7 @@ class AttentionVariants : public DeviceTest, public ::testing::WithParamInterfac
 
 TEST_P(AttentionVariants, Naive) {
   Random random;
-  for_each_problem(random, [](const Problem& p) { expect_right(NaiveAttention(p.op), p); });
+  for_each_problem(random, [](const Problem& p) { expect_right(NaiveAttention(p.op), p, spread_of_rounded_scores); });
 }
 
 TEST_P(AttentionVariants, FlashMma) {

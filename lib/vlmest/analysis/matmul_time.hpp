@@ -44,8 +44,9 @@ constexpr std::int64_t step_depth(DType t) { return std::max<std::int64_t>(1, 10
 /// Bytes at whose multiples every row of both operands and of the result begins, up to 16.
 constexpr int row_alignment(const Matmul& o) {
   const auto row = [&](std::int64_t n) { return n * bits(o.dtype) / 8; };
-  for (int a = 16; a > 2; a /= 2)
-    if (row(o.n) % a == 0 && row(o.k) % a == 0) return a;
+  const std::int64_t a = row(o.lda > 0 ? o.lda : o.k), b = row(o.ldb > 0 ? o.ldb : o.k), out = row(o.n);
+  for (int bytes = 16; bytes > 2; bytes /= 2)
+    if (a % bytes == 0 && b % bytes == 0 && out % bytes == 0) return bytes;
   return 2;
 }
 

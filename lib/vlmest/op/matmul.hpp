@@ -14,6 +14,10 @@ struct Matmul {
   std::int64_t k = 1;
   DType dtype = DType::bf16;
   bool bias = false;
+  /// Elements from the beginning of one row or column of a and of b to the next (cuBLAS' leading dimensions); 0: k, as
+  /// of dense rows of `a` and a weight stored [n, k]. What the copy engines can read depends on it, not on the shape.
+  std::int64_t lda = 0;
+  std::int64_t ldb = 0;
 };
 
 constexpr Macs macs(const Matmul& o) { return Macs(checked_mul(checked_mul(o.batch, o.m), checked_mul(o.n, o.k))); }

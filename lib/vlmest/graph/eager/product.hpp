@@ -9,12 +9,27 @@ namespace vlmest::eager {
 /// A matrix whose columns lie one after another.
 inline bool column_major(const Tensor& t) { return t.strides[0] == 1 && t.strides[1] == t.shape[0]; }
 
+/// Elements from one row, or column, of each matrix to the next, where the other direction is dense (cuBLAS' leading
+/// dimension; aten/src/ATen/native/cuda/Blas.cpp, prepare_matrix_for_cublas); 0 where there is but one.
+inline std::int64_t leading_dimension(const Tensor& t) {
+  const int row = t.shape.rank() - 2, column = row + 1;
+  const bool by_columns = t.strides[row] == 1 && t.strides[column] >= t.shape[row];
+  const int along = by_columns ? column : row;
+  return t.shape[along] == 1 ? 0 : t.strides[along];
+}
+
 /// a[m, k] x b[k, n]; `bias` may be empty (then mm, else addmm).
 inline Value mm(Value a, Value b, Value bias = {}) {
   const AutocastCall call(CastPolicy::lower, bias, a, b);
   Builder& g = a.builder();
   const DType t = a.dtype();
-  const Matmul op{.m = a.size(0), .n = b.size(1), .k = a.size(1), .dtype = t, .bias = static_cast<bool>(bias)};
+  const Matmul op{.m = a.size(0),
+                  .n = b.size(1),
+                  .k = a.size(1),
+                  .dtype = t,
+                  .bias = static_cast<bool>(bias),
+                  .lda = leading_dimension(a.tensor()),
+                  .ldb = leading_dimension(b.tensor())};
   const TensorId r = g.result(t, Shape{op.m, op.n}, bias ? "addmm" : "mm");
   const GradEdge ea = edge(a), eb = edge(b), ec = edge(bias);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
@@ -45,7 +60,13 @@ inline Value bmm(Value a, Value b) {
   const AutocastCall call(CastPolicy::lower, a, b);
   Builder& g = a.builder();
   const DType t = a.dtype();
-  const Matmul op{.batch = a.size(0), .m = a.size(1), .n = b.size(2), .k = a.size(2), .dtype = t};
+  const Matmul op{.batch = a.size(0),
+                  .m = a.size(1),
+                  .n = b.size(2),
+                  .k = a.size(2),
+                  .dtype = t,
+                  .lda = leading_dimension(a.tensor()),
+                  .ldb = leading_dimension(b.tensor())};
   const TensorId r = g.result(t, Shape{op.batch, op.m, op.n}, "bmm");
   const GradEdge ea = edge(a), eb = edge(b);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
