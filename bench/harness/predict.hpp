@@ -26,7 +26,9 @@ struct Prediction {
 inline Prediction predict(const Point& p, int compute_capability, const Device* device) {
   if (is_launch(p)) {
     Prediction r;
-    if (device) r.time = p.variant == "host" ? device->launch : device->kernel_floor;
+    if (!device) return r;
+    if (p.variant == "graph") r.time = device->graph_gap;
+    if (p.variant == "stream") r.time = device->kernel_floor;
     return r;
   }
   const json::SingleOp op = read_op(p, compute_capability);
@@ -53,7 +55,7 @@ inline Seconds expected_duration(const std::vector<Point>& points, const Device&
     } catch (const Error&) {
       continue;
     }
-    const Seconds call = *predicted.time;
+    const Seconds call = predicted.time.value_or(Seconds{});
     const double calls = std::max(1.0, shortest_sample.value / std::max(call.value, 1e-7));
     const Seconds sample = call * std::min(calls, 256.0);
     const double samples =

@@ -56,10 +56,10 @@ std::vector<Verdict> verdicts(const Reported& r, const ReportOptions& o) {
 
 Table phases(const Reported& r) {
   const InferenceEstimate& e = r.estimate.inference;
-  Table t{.head = {"phase", "peak", "reserved", "FLOPs", "kernels", "GPU time", "wall time", "bound"}, .rows = {}};
+  Table t{.head = {"phase", "peak", "reserved", "FLOPs", "kernels", "GPU time", "CUDA graph", "wall time", "bound"}, .rows = {}};
   const auto row = [&](const std::string& what, const PhaseEstimate& p) {
     t.rows.push_back({what, show(p.memory.peak), show(p.memory.reserved), show_count(p.work.flops.value()),
-                      grouped(p.work.kernels), show(p.gpu), show(p.wall), std::string(name(p.bound))});
+                      grouped(p.work.kernels), show(p.gpu), show(p.graph), show(p.wall), std::string(name(p.bound))});
   };
   row("prefill", e.prefill);
   row(fmt::format("decode at {}", grouped(e.decode.kv_len)), e.decode);

@@ -28,7 +28,7 @@ Json phase(const PhaseEstimate& p) {
   return {{"peak_bytes", p.memory.peak.value()}, {"reserved_bytes", p.memory.reserved.value()},
           {"flops", p.work.flops.value()},       {"flops_causal", p.work.flops_causal.value()},
           {"gpu_ms", significant(p.gpu.ms())},   {"roofline_ms", significant(p.work.roofline.ms())},
-          {"wall_ms", significant(p.wall.ms())}, {"kernels", p.work.kernels},
+          {"graph_ms", significant(p.graph.ms())}, {"wall_ms", significant(p.wall.ms())}, {"kernels", p.work.kernels},
           {"bytes_read", p.work.read.value()},   {"bytes_written", p.work.written.value()},
           {"intensity", intensity(p.work)},      {"bound", std::string(name(p.bound))}};
 }
@@ -86,6 +86,7 @@ Json training(const TrainingEstimate& e, const Graph& g, std::size_t top) {
           {"flops_causal", e.work.flops_causal.value()},
           {"gpu_ms", significant(e.gpu.ms())},
           {"roofline_ms", significant(e.work.roofline.ms())},
+          {"graph_ms", significant(e.graph.ms())},
           {"wall_ms", significant(e.wall.ms())},
           {"kernels", e.work.kernels},
           {"bytes_read", e.work.read.value()},

@@ -39,10 +39,10 @@ std::string training_inputs(const Reported& r) {
 
 Table training_phases(const Reported& r) {
   const TrainingEstimate& e = r.estimate.training;
-  Table t{.head = {"phase", "peak", "at its end", "reserved", "FLOPs", "kernels", "GPU time", "wall time", "bound"},
+  Table t{.head = {"phase", "peak", "at its end", "reserved", "FLOPs", "kernels", "GPU time", "CUDA graph", "wall time", "bound"},
           .rows = {}};
   const auto row = [&](const std::string& what, const allocator::PhaseMemory& m, const Work& w) {
-    t.rows.push_back({what, show(m.peak), show(m.after), "", nothing_or(w.flops), grouped(w.kernels), show(w.time), "",
+    t.rows.push_back({what, show(m.peak), show(m.after), "", nothing_or(w.flops), grouped(w.kernels), show(w.time), "", "",
                       std::string(name(bound(w)))});
   };
   row("forward", e.forward, e.forward_work);
@@ -50,7 +50,7 @@ Table training_phases(const Reported& r) {
   row("step", e.step, e.step_work);
   t.rows.push_back({e.micro_batches > 1 ? fmt::format("all, {} micro-batches", e.micro_batches) : "all three",
                     show(e.peak), "", show(e.reserved), show_count(e.work.flops.value()), grouped(e.work.kernels),
-                    show(e.gpu), show(e.wall), std::string(name(e.bound))});
+                    show(e.gpu), show(e.graph), show(e.wall), std::string(name(e.bound))});
   return t;
 }
 

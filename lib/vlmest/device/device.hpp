@@ -42,8 +42,12 @@ struct Device {
   Bytes l2{};
   Bandwidth host_link{};  ///< to the host, one direction
   Peaks peaks{};
-  Seconds launch{};        ///< host time of one eager launch
+  Seconds launch{};        ///< host time of one eager launch, the Python of the model's modules included
   Seconds kernel_floor{};  ///< GPU time of the smallest kernel
+  /// Host time of a plan that cuDNN's attention builds for a shape that it has not seen; where it is not measured, an
+  /// H200's host.
+  Seconds attention_plan{36e-3};
+  Seconds graph_gap{0.53e-6};  ///< between two kernels of a replayed CUDA graph; likewise
   MeasuredCeilings measured{};
   Efficiency efficiency{};
   bool calibrated = false;  ///< the efficiencies were measured on such a device

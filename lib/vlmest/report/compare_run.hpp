@@ -46,6 +46,7 @@ inline constexpr std::array run_quantities{Quantity{"params", Unit::count},
                                            Quantity{"decode_kernels", Unit::count},
                                            Quantity{"prefill_gpu_ms", Unit::milliseconds},
                                            Quantity{"decode_gpu_ms", Unit::milliseconds},
+                                           Quantity{"decode_graph_ms", Unit::milliseconds},
                                            Quantity{"prefill_ms", Unit::milliseconds},
                                            Quantity{"decode_ms", Unit::milliseconds},
                                            Quantity{"trainable", Unit::count},
@@ -144,6 +145,7 @@ class RunComparison {
     add("decode_kernels", r.decode.work.kernels);
     add("prefill_gpu_ms", r.prefill.gpu.ms());
     add("decode_gpu_ms", r.decode.gpu.ms());
+    add("decode_graph_ms", r.decode.graph.ms());
     add("prefill_ms", r.prefill.wall.ms());
     add("decode_ms", r.decode.wall.ms());
     if (run_.figure("prefill_full_logits_peak") && run_.plan.logits == Logits::last) {

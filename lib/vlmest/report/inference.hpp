@@ -8,6 +8,7 @@
 #include <vlmest/report/breakdown.hpp>
 #include <vlmest/report/live_tensor.hpp>
 #include <vlmest/report/replay.hpp>
+#include <vlmest/report/run_time.hpp>
 
 namespace vlmest {
 
@@ -16,8 +17,9 @@ struct PhaseEstimate {
   allocator::PhaseMemory memory;
   Work work;
   std::int64_t kv_len = 0;
-  Seconds gpu{};   ///< sum of kernel times
-  Seconds wall{};  ///< the larger of that and the host's launches, one after the other
+  Seconds gpu{};    ///< sum of kernel times
+  Seconds wall{};   ///< the larger of that and the host's launches, one after the other
+  Seconds graph{};  ///< the phase replayed as a CUDA graph
   Bound bound = Bound::compute;
 };
 
@@ -41,11 +43,12 @@ struct InferenceEstimate {
 
 namespace inference_estimate {
 
-inline void time(PhaseEstimate& p, const Device& device) {
+inline void time(PhaseEstimate& p, const Device& device, std::int64_t plans = 0) {
+  const RunTime t = run_time(p.work, plans, device);
   p.gpu = p.work.time;
-  const Seconds host = device.launch * static_cast<double>(p.work.kernels);
-  p.wall = std::max(p.gpu, host);
-  p.bound = host > p.gpu ? Bound::launch : bound(p.work);
+  p.wall = t.wall;
+  p.graph = t.graph;
+  p.bound = t.bound;
 }
 
 /// Whether it runs in the device's memory. Where what is reserved would not, the allocator gives its cache back and
@@ -81,7 +84,7 @@ inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<
     if (s.role == Role::input && s.born <= prefill.first) r.inputs += s.bytes;
   r.decode.kv_len = kv;
   r.decode.work = work(g, decode.first, decode.last, of_ops);
-  time(r.decode, device);
+  time(r.decode, device, new_attention_plans(g, decode, kv));
   for (const auto& f : fft_buffers(g)) r.fft = std::max(r.fft, f.bytes);
   r.decode_is_peak = r.decode.memory.peak > r.prefill.memory.peak;
   const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;

@@ -8,6 +8,7 @@
 #include <vlmest/report/breakdown.hpp>
 #include <vlmest/report/live_tensor.hpp>
 #include <vlmest/report/replay.hpp>
+#include <vlmest/report/run_time.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 namespace vlmest {
@@ -25,7 +26,7 @@ struct TrainingEstimate {
   Work forward_work, backward_work, step_work;     ///< of one pass
   std::int64_t micro_batches = 1;                  ///< how often forward and backward run
   Work work;                                       ///< of the whole step, all micro-batches
-  Seconds gpu{}, wall{};
+  Seconds gpu{}, wall{}, graph{};
   Bound bound = Bound::compute;
   Bytes peak{};
   Bytes reserved{};
@@ -134,9 +135,10 @@ inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<c
   e.work += times(e.backward_work, e.micro_batches - (further ? 1 : 0));
   e.work += e.step_work;
   e.gpu = e.work.time;
-  const Seconds host = device.launch * static_cast<double>(e.work.kernels);
-  e.wall = std::max(e.gpu, host);
-  e.bound = host > e.gpu ? Bound::launch : bound(e.work);
+  const RunTime t = run_time(e.work, 0, device);
+  e.wall = t.wall;
+  e.graph = t.graph;
+  e.bound = t.bound;
   const allocator::PhaseMemory& top = memory.highest();
   e.peak_phase = &top == &memory.forward ? "forward" : &top == &memory.backward ? "backward" : "step";
   e.peak = top.peak;
