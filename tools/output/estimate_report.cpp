@@ -56,7 +56,8 @@ std::vector<Verdict> verdicts(const Reported& r, const ReportOptions& o) {
 
 Table phases(const Reported& r) {
   const InferenceEstimate& e = r.estimate.inference;
-  Table t{.head = {"phase", "peak", "reserved", "FLOPs", "kernels", "GPU time", "CUDA graph", "wall time", "bound"}, .rows = {}};
+  Table t{.head = {"phase", "peak", "reserved", "FLOPs", "kernels", "GPU time", "CUDA graph", "wall time", "bound"},
+          .rows = {}};
   const auto row = [&](const std::string& what, const PhaseEstimate& p) {
     t.rows.push_back({what, show(p.memory.peak), show(p.memory.reserved), show_count(p.work.flops.value()),
                       grouped(p.work.kernels), show(p.gpu), show(p.graph), show(p.wall), std::string(name(p.bound))});

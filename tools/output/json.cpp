@@ -25,12 +25,19 @@ Json tensors(const Graph& g, const std::vector<LiveTensor>& all, std::size_t top
 }
 
 Json phase(const PhaseEstimate& p) {
-  return {{"peak_bytes", p.memory.peak.value()}, {"reserved_bytes", p.memory.reserved.value()},
-          {"flops", p.work.flops.value()},       {"flops_causal", p.work.flops_causal.value()},
-          {"gpu_ms", significant(p.gpu.ms())},   {"roofline_ms", significant(p.work.roofline.ms())},
-          {"graph_ms", significant(p.graph.ms())}, {"wall_ms", significant(p.wall.ms())}, {"kernels", p.work.kernels},
-          {"bytes_read", p.work.read.value()},   {"bytes_written", p.work.written.value()},
-          {"intensity", intensity(p.work)},      {"bound", std::string(name(p.bound))}};
+  return {{"peak_bytes", p.memory.peak.value()},
+          {"reserved_bytes", p.memory.reserved.value()},
+          {"flops", p.work.flops.value()},
+          {"flops_causal", p.work.flops_causal.value()},
+          {"gpu_ms", significant(p.gpu.ms())},
+          {"roofline_ms", significant(p.work.roofline.ms())},
+          {"graph_ms", significant(p.graph.ms())},
+          {"wall_ms", significant(p.wall.ms())},
+          {"kernels", p.work.kernels},
+          {"bytes_read", p.work.read.value()},
+          {"bytes_written", p.work.written.value()},
+          {"intensity", intensity(p.work)},
+          {"bound", std::string(name(p.bound))}};
 }
 
 Json fragmentation(const allocator::Fragmentation& f) {

@@ -39,11 +39,12 @@ std::string training_inputs(const Reported& r) {
 
 Table training_phases(const Reported& r) {
   const TrainingEstimate& e = r.estimate.training;
-  Table t{.head = {"phase", "peak", "at its end", "reserved", "FLOPs", "kernels", "GPU time", "CUDA graph", "wall time", "bound"},
+  Table t{.head = {"phase", "peak", "at its end", "reserved", "FLOPs", "kernels", "GPU time", "CUDA graph", "wall time",
+                   "bound"},
           .rows = {}};
   const auto row = [&](const std::string& what, const allocator::PhaseMemory& m, const Work& w) {
-    t.rows.push_back({what, show(m.peak), show(m.after), "", nothing_or(w.flops), grouped(w.kernels), show(w.time), "", "",
-                      std::string(name(bound(w)))});
+    t.rows.push_back({what, show(m.peak), show(m.after), "", nothing_or(w.flops), grouped(w.kernels), show(w.time), "",
+                      "", std::string(name(bound(w)))});
   };
   row("forward", e.forward, e.forward_work);
   row("backward", e.backward, e.backward_work);

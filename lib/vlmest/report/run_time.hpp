@@ -20,20 +20,19 @@ struct RunTime {
 /// `plans`: shapes of cuDNN's attention that the process has not run before. torch keeps a plan a shape
 /// (aten/src/ATen/native/cudnn/MHA.cpp, MHAGraphCache), and builds a new one on the host before it launches.
 inline RunTime run_time(const Work& w, std::int64_t plans, const Device& d) {
-  const Seconds host =
-      d.launch * static_cast<double>(w.kernels) + d.attention_plan * static_cast<double>(plans);
+  const Seconds host = d.launch * static_cast<double>(w.kernels) + d.attention_plan * static_cast<double>(plans);
   return {.wall = std::max(w.time, host),
           .graph = w.time + d.graph_gap * static_cast<double>(w.kernels),
           .bound = host > w.time ? Bound::launch : bound(w)};
 }
 
-/// Shapes of cuDNN's attention in a decode step that no step before had: those over the cache, which has grown to
-/// `kv_len` tokens. Windows and encoders keep theirs.
+/// Shapes of cuDNN's attention in a decode step that no step before had: those over the `kv_len` tokens of the cache
+/// and the new one. Windows and what encoders made keep theirs.
 inline std::int64_t new_attention_plans(const Graph& g, const Phase& decode, std::int64_t kv_len) {
   std::vector<const Attention*> seen;
   for (NodeId n = decode.first; n < decode.last; ++n) {
     const auto* a = std::get_if<Attention>(&g.op(g.node(n)));
-    if (!a || a->backend != AttentionBackend::cudnn || a->kv_len < kv_len) continue;
+    if (!a || a->backend != AttentionBackend::cudnn || a->kv_len != kv_len + 1) continue;
     const auto same = [a](const Attention* b) {
       return a->batch == b->batch && a->heads == b->heads && a->kv_heads == b->kv_heads && a->kv_len == b->kv_len &&
              a->head_dim == b->head_dim && a->v_dim == b->v_dim && a->mask == b->mask;
