@@ -26,13 +26,13 @@ inline RunTime run_time(const Work& w, std::int64_t plans, const Device& d) {
           .bound = host > w.time ? Bound::launch : bound(w)};
 }
 
-/// Shapes of cuDNN's attention in a decode step that no step before had: those over the `kv_len` tokens of the cache
-/// and the new one. Windows and what encoders made keep theirs.
+/// Shapes of cuDNN's attention in a decode step that no step before had: those over the cache, which holds `kv_len`
+/// tokens with the new one. Windows and what encoders made keep theirs.
 inline std::int64_t new_attention_plans(const Graph& g, const Phase& decode, std::int64_t kv_len) {
   std::vector<const Attention*> seen;
   for (NodeId n = decode.first; n < decode.last; ++n) {
     const auto* a = std::get_if<Attention>(&g.op(g.node(n)));
-    if (!a || a->backend != AttentionBackend::cudnn || a->kv_len != kv_len + 1) continue;
+    if (!a || a->backend != AttentionBackend::cudnn || a->kv_len != kv_len) continue;
     const auto same = [a](const Attention* b) {
       return a->batch == b->batch && a->heads == b->heads && a->kv_heads == b->kv_heads && a->kv_len == b->kv_len &&
              a->head_dim == b->head_dim && a->v_dim == b->v_dim && a->mask == b->mask;
