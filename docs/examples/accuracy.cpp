@@ -5,7 +5,8 @@
 #include "../../tests/validation/measured.hpp"
 
 int main() {
-  const auto all = validation::compare(".", {"h200-inference-fresh.json", "h200-inference.json", "h200-training.json"});
+  const auto all = validation::compare(
+      ".", {"h200-inference-fresh.json", "h200-inference.json", "h200-training.json", "h200-times.json"});
   std::printf("%-26s %5s %10s %10s\n", "quantity", "runs", "median %", "worst %");
   for (const char* quantity :
        {"params", "image_tokens", "kv_bytes", "alloc_weights", "prefill_flops", "decode_flops", "prefill_peak",
