@@ -76,46 +76,93 @@ TEST(FitMatmul, ACorrectionFollowsWhatTheFormDoesNot) {
   EXPECT_LT(error, 0.02);
 }
 
+/// Attention of as many queries as keys, or of one query.
+Attention attention(Sizes& s, std::int64_t head, bool one = false) {
+  const std::int64_t length = s(6, 14), groups = s(0, 3);
+  return {.batch = s(0, one ? 6 : 3),
+          .heads = 8 * groups,
+          .kv_heads = 8,
+          .q_len = one ? 1 : length,
+          .kv_len = length,
+          .head_dim = head,
+          .v_dim = head};
+}
+
 TEST(FitAttention, FindsTheTimesOfMadeUpSteps) {
   const Device d = device();
   AttentionEfficiency truth;
   truth.step64 = {0.9e-6};
   truth.step128 = {1.3e-6};
   truth.longest = 0.6;
+  truth.ragged = {0.3e-6};
+  truth.mask128 = {2e-6};
+  truth.mask_odd = {3e-6};
   Sizes sizes;
   std::vector<fit::AttentionSample> samples;
-  for (int i = 0; i < 300; ++i) {
-    const std::int64_t head = i % 3 == 0 ? 64 : 128, length = sizes(6, 14);
-    const Attention o{.batch = sizes(0, 3),
-                      .heads = 16,
-                      .kv_heads = 16,
-                      .q_len = length,
-                      .kv_len = length,
-                      .head_dim = head,
-                      .v_dim = head,
-                      .causal = i % 2 == 0};
+  for (int i = 0; i < 400; ++i) {
+    Attention o = attention(sizes, i % 3 == 0 ? 64 : 128);
+    o.causal = i % 2 == 0;
+    if (i % 8 == 1) o.mask = Bytes(2 * o.q_len * o.kv_len);
     samples.push_back({o, attention_time(o, d, truth).time});
   }
   const AttentionEfficiency found = fit::fit_attention(samples, d);
   EXPECT_NEAR(found.step64.us(), 0.9, 0.02);
   EXPECT_NEAR(found.step128.us(), 1.3, 0.02);
   EXPECT_NEAR(found.longest, 0.6, 0.03);
+  EXPECT_NEAR(found.ragged.us(), 0.3, 0.02);
+  EXPECT_NEAR(found.mask128.us(), 2, 0.05);
+  EXPECT_NEAR(found.mask_odd.us(), 3, 0.1);
+  EXPECT_EQ(found.mask256, AttentionEfficiency{}.mask256);
+}
+
+TEST(FitAttention, KeepsTheMasksAndTheDecodingThatNoSampleHas) {
+  const Device d = device();
+  AttentionEfficiency first;
+  first.mask128 = {5e-6};
+  first.decode.start = {7e-6};
+  Sizes sizes;
+  std::vector<fit::AttentionSample> samples;
+  for (int i = 0; i < 60; ++i) {
+    const Attention o = attention(sizes, 128);
+    samples.push_back({o, attention_time(o, d, AttentionEfficiency{}).time});
+  }
+  const AttentionEfficiency found = fit::fit_attention(samples, d, first);
+  EXPECT_EQ(found.mask128, first.mask128);
+  EXPECT_EQ(found.decode.start, first.decode.start);
+}
+
+TEST(FitAttention, FindsTheTimesOfMadeUpDecoding) {
+  const Device d = device();
+  AttentionEfficiency truth;
+  truth.decode.start = {4.5e-6};
+  truth.decode.step128 = {1.6e-6};
+  truth.decode.partial = {9e-12};
+  Sizes sizes;
+  std::vector<fit::AttentionSample> samples;
+  for (int i = 0; i < 300; ++i) {
+    const Attention o = attention(sizes, 128, true);
+    samples.push_back({o, attention_time(o, d, truth).time});
+  }
+  const DecodeEfficiency found = fit::fit_attention(samples, d).decode;
+  EXPECT_NEAR(found.start.us(), 4.5, 0.1);
+  EXPECT_NEAR(found.step128.us(), 1.6, 0.05);
+  EXPECT_NEAR(found.partial.value * 1e12, 9, 0.3);
 }
 
 TEST(FitAttention, BeginsWithParametersThatAreNothing) {
   const Device d = device();
   AttentionEfficiency first;
-  first.combine = {};
+  first.ragged = {};
   Sizes sizes;
   std::vector<fit::AttentionSample> samples;
-  for (int i = 0; i < 40; ++i) {
-    const std::int64_t length = sizes(8, 14);
-    const Attention o{.heads = 16, .kv_heads = 16, .q_len = length, .kv_len = length, .head_dim = 128, .v_dim = 128};
+  for (int i = 0; i < 60; ++i) {
+    Attention o = attention(sizes, 128);
+    if (i % 2 == 0) o.kv_len = sizes(7, 14, 128);  // keys that fill their steps
     samples.push_back({o, attention_time(o, d, AttentionEfficiency{}).time});
   }
   const AttentionEfficiency found = fit::fit_attention(samples, d, first);
-  EXPECT_NEAR(found.step128.us(), AttentionEfficiency{}.step128.us(), 0.02);
-  EXPECT_LT(found.combine.us(), 0.01);
+  EXPECT_NEAR(found.step128.us(), AttentionEfficiency{}.step128.us(), 0.03);
+  EXPECT_NEAR(found.ragged.us(), AttentionEfficiency{}.ragged.us(), 0.03);
 }
 
 TEST(FitMemory, FindsBandwidthStartAndElementTime) {

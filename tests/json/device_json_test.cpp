@@ -264,6 +264,8 @@ TEST(DeviceJson, TheSchemaKnowsTheSameKeys) {
   EXPECT_EQ(keys(e), keys(written));
   for (const char* part : {"half", "attention", "memory"})
     EXPECT_EQ(keys(e.at(part).at("properties")), keys(written.at(part))) << part;
+  EXPECT_EQ(keys(e.at("attention").at("properties").at("decode").at("properties")),
+            keys(written.at("attention").at("decode")));
   auto matmul = keys(schema.at("$defs").at("matmul").at("properties"));
   matmul.erase("correction");  // written where there is one
   EXPECT_EQ(matmul, keys(written.at("fp32")));

@@ -21,6 +21,12 @@ constexpr std::int64_t padded_head_dim(std::int64_t d) {
   while (p < d) p = checked_mul(p, 2);
   return p;
 }
+constexpr std::int64_t padded_head_dim(const Attention& o) { return padded_head_dim(std::max(o.head_dim, o.v_dim)); }
+
+/// The time of heads of a padded size, of the three that were measured; larger ones take as much longer as they are.
+constexpr Seconds by_width(std::int64_t width, Seconds of64, Seconds of128, Seconds of256) {
+  return width <= 64 ? of64 : width <= 128 ? of128 : of256 * (static_cast<double>(width) / 256);
+}
 
 /// Steps of all thread blocks of one head, and of the longest of them. A block owns a tile of queries and goes through
 /// the keys that they see; with a causal mask the queries are the last q_len positions.
@@ -42,55 +48,121 @@ constexpr Steps steps(const Attention& o) {
   return s;
 }
 
-}  // namespace fused_attention
+/// Masks and the ends of ragged keys take time of every step, but a causal mask skips what it hides.
+inline Seconds masking(const Attention& o, const AttentionEfficiency& e) {
+  Seconds s;
+  if (!o.causal && o.kv_len % tile != 0) s += e.ragged;
+  if (o.mask > Bytes{}) {
+    s += by_width(padded_head_dim(o), e.mask64, e.mask128, e.mask256);
+    if (o.kv_len % 2 != 0) s += e.mask_odd;
+  }
+  return s;
+}
 
-/// How long a fused attention takes: blocks of 128 queries of one head, each a loop over the keys in steps of 128 (Dao,
-/// FlashAttention-2, arXiv 2307.08691, section 3.1), handed to the multiprocessors one after the other. Equal blocks
-/// come in waves; unequal ones of a causal mask end at most one block after the average (Graham, Bounds on
-/// Multiprocessing Timing Anomalies, 1969). Where queries are few, kernels split the keys among blocks and read them at
-/// the memory's speed.
-inline TiledTime attention_time(const Attention& o, const Device& d, const AttentionEfficiency& e) {
-  TiledTime r;
-  const Cost c = cost(o);
-  const auto units = static_cast<double>(d.multiprocessors);
-  r.start = e.start;
-  r.memory = (c.read + c.written) / Bandwidth{d.dram.value * e.bandwidth};
-  const std::int64_t width = fused_attention::padded_head_dim(std::max(o.head_dim, o.v_dim));
-  const Seconds unmasked = width <= 64    ? e.step64
-                           : width <= 128 ? e.step128
-                                          : e.step256 * (static_cast<double>(width) / 256);
-  const Seconds masked = o.mask == Bytes{} ? Seconds{} : o.kv_len % 2 == 0 ? e.mask : e.mask_odd;
-  const double step = (unmasked + masked).value;
-  const fused_attention::Steps one = fused_attention::steps(o);
+/// The loops of all blocks, whose products take `scale` times those of the forward. Equal blocks come in waves. Unequal
+/// ones of a causal mask end at most one block after the average (Graham, Bounds on Multiprocessing Timing Anomalies,
+/// 1969), and no later than if all were as long as the longest.
+inline Seconds loops(const Attention& o, const Device& d, const AttentionEfficiency& e, double scale = 1) {
+  const Steps one = steps(o);
+  const std::int64_t width = padded_head_dim(o);
+  const auto units = static_cast<double>(d.multiprocessors), longest = static_cast<double>(one.longest);
   const auto heads = static_cast<double>(checked_mul(o.batch, o.heads));
   const double blocks = heads * static_cast<double>(one.blocks);
-  const double waves = std::ceil(blocks / units);
-  r.tiling = {.m = static_cast<int>(fused_attention::tile),
-              .n = static_cast<int>(width),
-              .split = 1,
-              .tiles = static_cast<std::int64_t>(blocks)};
-  if (o.q_len == 1) {  // keys are split until every multiprocessor has some; the products are nothing beside reading
-    r.compute = e.block;
-    r.start = e.start + e.combine;
-  } else if (o.causal) {
+  const double step = (by_width(width, e.step64, e.step128, e.step256) * scale + masking(o, e)).value;
+  const Seconds ends = e.block * (static_cast<double>(width) / 128) + (o.causal ? e.diagonal : Seconds{});
+  const double block = ends.value * scale;
+  double t = std::ceil(blocks / units) * (longest * step + block);
+  if (o.causal) {
     const double average = heads * static_cast<double>(one.total) / units;
-    r.compute = {(average + e.longest * static_cast<double>(one.longest)) * step + blocks / units * e.block.value};
-  } else {
-    r.compute = {waves * (static_cast<double>(one.longest) * step + e.block.value)};
+    t = std::min(t, (average + e.longest * longest) * step + std::max(1.0, blocks / units) * block);
   }
+  return {t > 0 ? t * (1 + e.sustained * t / (t + e.boost.value)) : 0};
+}
+
+/// How many blocks the keys of one tile of queries are split among. Kernels that have fewer tiles than half of the
+/// multiprocessors halve the keys until there is a block for each multiprocessor; short keys stay whole.
+constexpr std::int64_t splits(std::int64_t tiles, std::int64_t keys, std::int64_t units) {
+  std::int64_t s = 1;
+  if (keys <= 4 || tiles > units / 2) return s;
+  while (s * tiles < units && 2 * s <= keys) s *= 2;
+  return s;
+}
+
+}  // namespace fused_attention
+
+/// How long attention of one query a sequence takes. The query heads that share keys are the rows of one tile (16 of
+/// them), whose block goes through the keys in steps of 128. Two blocks share a multiprocessor, and those of a last
+/// round find their places in pairs like the ones before; there is room for one only of heads of more than 128 columns,
+/// and of the kernel that runs where the keys fill no second step. Where there are few blocks, the keys are split and a
+/// second kernel joins the parts (Dao et al., Flash-Decoding, 2023).
+inline TiledTime decode_time(const Attention& o, const Device& d, const DecodeEfficiency& e) {
+  using namespace fused_attention;
+  constexpr std::int64_t rows = 16;
+  TiledTime r;
+  const Cost c = cost(o);
+  const std::int64_t units = d.multiprocessors, width = padded_head_dim(o), keys = tiled::ceil_div(o.kv_len, tile);
+  const std::int64_t group = std::max<std::int64_t>(1, o.heads / std::max<std::int64_t>(1, o.kv_heads));
+  const std::int64_t tiles = checked_mul(checked_mul(o.batch, o.kv_heads), tiled::ceil_div(group, rows));
+  const std::int64_t split = splits(tiles, keys, units), blocks = checked_mul(tiles, split);
+  r.tiling = {
+      .m = static_cast<int>(rows), .n = static_cast<int>(width), .split = static_cast<int>(split), .tiles = blocks};
+  const double alone =
+      static_cast<double>(tiled::ceil_div(keys, split)) * by_width(width, e.step64, e.step128, e.step256).value +
+      e.block.value * static_cast<double>(width) / 128;
+  const std::int64_t resident = width <= 128 && keys > 1 && blocks > units ? 2 : 1;
+  r.compute = {static_cast<double>(tiled::ceil_div(blocks, units * resident)) * alone *
+               (resident == 2 ? e.shared : 1.0)};
+  r.memory = (c.read + c.written) / Bandwidth{d.dram.value * e.bandwidth};
+  r.start = e.start;
+  if (split > 1) r.start += e.combine + e.partial * static_cast<double>(checked_mul(blocks, rows * width));
   r.time = r.start + tiled::overlapped(r.compute, r.memory, e.overlap);
   return r;
 }
 
-/// The backward of the same: five products where the forward has two, in kernels that also read and write the
-/// gradients.
-inline TiledTime attention_time(const AttentionBackward& o, const Device& d, const AttentionEfficiency& e) {
-  TiledTime r = attention_time(o.forward, d, e);
+/// How long a fused attention takes: blocks of 128 queries of one head, each a loop over the keys in steps of 128 (Dao,
+/// FlashAttention-2, arXiv 2307.08691, section 3.1), handed to the multiprocessors one after the other.
+inline TiledTime attention_time(const Attention& o, const Device& d, const AttentionEfficiency& e) {
+  if (o.q_len == 1) return decode_time(o, d, e.decode);
+  using namespace fused_attention;
+  TiledTime r;
   const Cost c = cost(o);
-  r.compute = r.compute * e.backward;
+  const std::int64_t width = padded_head_dim(o);
+  r.tiling = {.m = static_cast<int>(tile),
+              .n = static_cast<int>(width),
+              .split = 1,
+              .tiles = checked_mul(checked_mul(o.batch, o.heads), tiled::ceil_div(o.q_len, tile))};
+  r.compute = loops(o, d, e);
   r.memory = (c.read + c.written) / Bandwidth{d.dram.value * e.bandwidth};
-  r.start = e.start * static_cast<double>(std::max(1, c.kernels));
+  r.start = e.start;
   r.time = r.start + tiled::overlapped(r.compute, r.memory, e.overlap);
+  return r;
+}
+
+/// The backward of the same: a loop with five products where the forward has two, between kernels that move bytes. Its
+/// queries' gradients are summed in fp32: one kernel clears them and multiplies the result by its gradient, a last one
+/// rounds them. Gradients of keys and values that query heads share are summed by two more kernels.
+inline TiledTime attention_time(const AttentionBackward& b, const Device& d, const AttentionEfficiency& e) {
+  using namespace fused_attention;
+  const Attention& o = b.forward;
+  TiledTime r;
+  const Cost c = cost(b);
+  const Bandwidth bandwidth{d.dram.value * e.bandwidth};
+  const std::int64_t bh = checked_mul(o.batch, o.heads);
+  r.compute = loops(o, d, e, e.backward);
+  r.memory = (c.read + c.written) / bandwidth;
+  const Elements queries{checked_mul(checked_mul(bh, o.q_len), o.head_dim)};
+  const Elements results{checked_mul(checked_mul(bh, o.q_len), o.v_dim)};
+  Bytes around = size_of(results, o.dtype) * 2 + size_of(queries, DType::fp32) * 2 + size_of(queries, o.dtype);
+  int others = 2;
+  if (o.heads != o.kv_heads) {
+    others = 4;
+    const std::int64_t each = checked_mul(checked_mul(o.batch, o.kv_len), checked_add(o.head_dim, o.v_dim));
+    around += size_of(Elements(checked_mul(each, checked_add(o.heads, o.kv_heads))), o.dtype);
+  }
+  const Seconds moved = around / bandwidth;
+  r.start = e.start + d.kernel_floor * static_cast<double>(others);
+  r.time = r.start + tiled::overlapped(r.compute, r.memory, e.overlap) + moved;
+  r.memory += moved;
   return r;
 }
 

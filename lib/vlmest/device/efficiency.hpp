@@ -30,19 +30,35 @@ struct AlignedMatmulEfficiency {
   MatmulEfficiency bytes2{.rate = 0.085};
 };
 
+/// How attention of a single query runs: the parameters of decode_time().
+struct DecodeEfficiency {
+  Seconds start{2.9e-6};                                       ///< a kernel that does nothing else
+  Seconds step64{0.65e-6}, step128{1.15e-6}, step256{3.9e-6};  ///< of 128 keys, for heads padded to 64, 128 and 256
+  Seconds block{1.1e-6};                                       ///< besides its steps
+  double shared = 1.4;     ///< a block that shares its multiprocessor with another, against one alone
+  Seconds combine{1e-6};   ///< a second kernel, where keys are split among blocks
+  Seconds partial{5e-12};  ///< for each element of the blocks' results that it joins
+  double bandwidth = 1;    ///< of DRAM's
+  double overlap = 2.4;    ///< as MatmulEfficiency::overlap
+};
+
 /// How fused attention of 16-bit types runs: the parameters of attention_time().
 struct AttentionEfficiency {
-  Seconds start{4.5e-6};  ///< a kernel that does nothing else
+  Seconds start{3.6e-6};  ///< a kernel that does nothing else, and what it needs cleared before
   /// Of 128 queries and 128 keys, for heads padded to 64, 128 and 256: the products and the softmax.
-  Seconds step64{1.04e-6}, step128{1.6e-6}, step256{4e-6};
-  Seconds mask{1.1e-6};      ///< more for an explicit mask
-  Seconds mask_odd{3.4e-6};  ///< more for one whose rows begin at odd elements, which are read one by one
-  Seconds block{1.5e-6};     ///< of 128 queries: reading them, the final scaling, writing the result
-  Seconds combine{1.0e-6};   ///< of a second kernel, where keys were split among blocks
-  double longest = 0.9;      ///< how much of the longest block of a causal mask is left when the others are done
-  double bandwidth = 0.85;   ///< of DRAM's
-  double overlap = 4;        ///< as MatmulEfficiency::overlap
-  double backward = 2.9;     ///< the loops of the backward against those of the forward
+  Seconds step64{1.08e-6}, step128{1.54e-6}, step256{2.8e-6};
+  Seconds ragged{0.17e-6};  ///< more where the last keys do not fill a step: each step looks for the end
+  Seconds mask64{1e-6}, mask128{1.4e-6}, mask256{6e-6};  ///< more for an explicit mask
+  Seconds mask_odd{2.3e-6};  ///< and for one whose rows begin at odd elements, which are read one by one
+  Seconds block{1.1e-6};  ///< of 128 queries, for each 128 columns: reading them, the final scaling, writing the result
+  Seconds diagonal{0.5e-6};  ///< more for a block of a causal mask
+  double longest = 0.8;      ///< how much of the longest block of a causal mask is left when the others are done
+  double bandwidth = 1;      ///< of DRAM's
+  double overlap = 1.7;      ///< as MatmulEfficiency::overlap
+  double sustained = 0.2;    ///< how much longer the loops of long kernels take, when power has brought the clock down
+  Seconds boost{20e-3};      ///< of loops that take half of that
+  double backward = 2.9;     ///< the products of the backward against those of the forward
+  DecodeEfficiency decode;
 };
 
 /// How a kernel that moves bytes runs: the parameters of memory_time().

@@ -48,20 +48,40 @@ void fields(E& e, F f) {
   f("bytes2", e.bytes2);
 }
 template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, DecodeEfficiency>
+void fields(E& e, F f) {
+  f("start_us", e.start, us);
+  f("step64_us", e.step64, us);
+  f("step128_us", e.step128, us);
+  f("step256_us", e.step256, us);
+  f("block_us", e.block, us);
+  f("shared", e.shared);
+  f("combine_us", e.combine, us);
+  f("partial_ps", e.partial, ps);
+  f("bandwidth", e.bandwidth);
+  f("overlap", e.overlap);
+}
+template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, AttentionEfficiency>
 void fields(E& e, F f) {
   f("start_us", e.start, us);
   f("step64_us", e.step64, us);
   f("step128_us", e.step128, us);
   f("step256_us", e.step256, us);
-  f("mask_us", e.mask, us);
+  f("ragged_us", e.ragged, us);
+  f("mask64_us", e.mask64, us);
+  f("mask128_us", e.mask128, us);
+  f("mask256_us", e.mask256, us);
   f("mask_odd_us", e.mask_odd, us);
   f("block_us", e.block, us);
-  f("combine_us", e.combine, us);
+  f("diagonal_us", e.diagonal, us);
   f("longest", e.longest);
   f("bandwidth", e.bandwidth);
   f("overlap", e.overlap);
+  f("sustained", e.sustained);
+  f("boost_us", e.boost, us);
   f("backward", e.backward);
+  f("decode", e.decode);
 }
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, MemoryEfficiency>
