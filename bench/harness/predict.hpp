@@ -9,6 +9,7 @@
 #include <bench/harness/statistics.hpp>
 #include <bench/op/table.hpp>
 
+#include <vlmest/analysis/dram_traffic.hpp>
 #include <vlmest/analysis/work.hpp>
 #include <vlmest/device/device.hpp>
 
@@ -16,7 +17,7 @@ namespace vlmest::bench {
 
 /// What the library says of a point before it is measured.
 struct Prediction {
-  Bytes read{}, written{};      ///< DRAM traffic
+  Bytes read{}, written{};      ///< DRAM traffic of cold operands; the compulsory bytes where no device is described
   Bytes operands{};             ///< inputs and outputs
   Bytes memory{};               ///< inputs, outputs and workspace, each rounded as torch's allocator rounds it
   std::optional<Seconds> time;  ///< where the device is described
@@ -34,7 +35,12 @@ inline Prediction predict(const Point& p, int compute_capability, const Device* 
   const json::SingleOp op = read_op(p, compute_capability);
   const Cost c = cost(op.op);
   Prediction r{.read = c.read, .written = c.written, .operands = op.inputs + op.outputs, .memory = op.peak};
-  if (device) r.time = work(op.op, *device).time;
+  if (device) {
+    const DramTraffic dram = dram_traffic(op.op, *device);
+    r.read = dram.read;
+    r.written = dram.written;
+    r.time = work(op.op, *device).time;
+  }
   return r;
 }
 

@@ -27,8 +27,8 @@ TEST(Op, ListInSameListOut) {
     SCOPED_TRACE(in[i].dump());
     for (const auto& [key, value] : in[i].items()) EXPECT_EQ(out[i][key], value);
     has(out[i],
-        "/time_us:number /flops:int /bytes_read:int /bytes_written:int /output_bytes:int /workspace_bytes:int "
-        "/peak_bytes:int "
+        "/time_us:number /flops:int /bytes_read:int /bytes_written:int /dram_read_bytes:int "
+        "/dram_written_bytes:int /output_bytes:int /workspace_bytes:int /peak_bytes:int "
         "/intensity:number /bound:string");
     EXPECT_GT(out[i]["time_us"], 0);
     EXPECT_GE(out[i]["peak_bytes"],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
+#include <vlmest/analysis/dram_traffic.hpp>
 #include <vlmest/analysis/work.hpp>
 #include <vlmest/json/op.hpp>
 #include <vlmest/json/parse.hpp>
@@ -31,6 +32,7 @@ int op(const Options& o) {
     const json::SingleOp s = json::read_op(list[i], where + "[" + std::to_string(i) + "]", device.sm);
     const Cost c = cost(s.op);
     const Work w = work(s.op, device);
+    const DramTraffic dram = dram_traffic(s.op, device);
     auto entry = nlohmann::ordered_json::object();
     for (const auto& [key, value] : list[i].items()) entry[key] = value;
     entry["time_us"] = significant(w.time.us());
@@ -38,6 +40,8 @@ int op(const Options& o) {
     entry["flops"] = c.flops.value();
     entry["bytes_read"] = c.read.value();
     entry["bytes_written"] = c.written.value();
+    entry["dram_read_bytes"] = dram.read.value();
+    entry["dram_written_bytes"] = dram.written.value();
     entry["output_bytes"] = s.outputs.value();
     entry["workspace_bytes"] = c.workspace.value();
     entry["peak_bytes"] = s.peak.value();

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include <vlmest/analysis/dram_traffic.hpp>
 #include <vlmest/analysis/work.hpp>
 #include <vlmest/op/op.hpp>
 #include <vlmest/report/comparison.hpp>
@@ -63,8 +64,8 @@ inline std::string compared_as(const MeasuredOp& m) {
 
 /// Everything that was measured of one operation, beside what the library says of it. Quantities are CLASS_time (with
 /// _small where a memory-bound op or a transform moves less than 1 MiB, and _hot where operands were in the cache: the
-/// estimate is that of cold ones), CLASS_dram_bytes where an op moves at least four times the L2 cache, so that it
-/// keeps next to nothing, CLASS_device_bytes and CLASS_tensor_ops.
+/// estimate is that of cold ones), CLASS_dram_bytes where operands and results are at least four times the L2 cache, so
+/// that it keeps next to nothing of what was there before, CLASS_device_bytes and CLASS_tensor_ops.
 inline std::vector<Comparison> compare(const MeasuredOp& m, const Device& device) {
   std::vector<Comparison> out;
   const Cost c = cost(m.op);
@@ -79,8 +80,10 @@ inline std::vector<Comparison> compare(const MeasuredOp& m, const Device& device
   const bool small = (kind == "memory" || kind == "fft") && moved < small_op;
   add(std::string("_time") + (small ? "_small" : "") + (m.cold ? "" : "_hot"), Unit::microseconds,
       work(m.op, device).time.us(), m.time_us);
-  if (m.cold && moved >= device.l2 * 4)
-    add("_dram_bytes", Unit::bytes, static_cast<double>(moved.value()), m.dram_bytes);
+  if (m.cold && moved >= device.l2 * 4) {
+    const DramTraffic dram = dram_traffic(m.op, device);
+    add("_dram_bytes", Unit::bytes, static_cast<double>((dram.read + dram.written).value()), m.dram_bytes);
+  }
   add("_device_bytes", Unit::bytes, static_cast<double>(m.peak.value()), m.device_bytes);
   if (c.engine == Engine::tensor_core)
     add("_tensor_ops", Unit::flops, static_cast<double>((c.flops_causal + c.uncounted).value()), m.tensor_ops);

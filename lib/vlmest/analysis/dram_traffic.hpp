@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include <vlmest/device/device.hpp>
+#include <vlmest/op/op.hpp>
+
+namespace vlmest {
+
+/// What crosses the pins of the memory while an op runs whose operands were not in the L2 cache. At least the
+/// compulsory bytes of Cost; more where an op uses data again after the cache has lost them.
+struct DramTraffic {
+  Bytes read{}, written{};
+};
+
+namespace traffic {
+
+/// The share of some data that the L2 no longer holds after `between` further bytes went through it. A cache that
+/// always drops the oldest would hold all until it is full. This one begins to lose earlier, because each of its two
+/// partitions keeps a copy of what its multiprocessors read, and keeps some longer, because it chooses within sets of
+/// a few lines. The two ends were fitted to the reads of 125 products (bf16, H200, half of 250).
+inline constexpr double holds_all = 0.2, holds_none = 0.8;
+inline double lost(double between, Bytes l2) {
+  const double filled = between / static_cast<double>(l2.value());
+  return std::clamp((filled - holds_all) / (holds_none - holds_all), 0.0, 1.0);
+}
+
+/// Elements of a result that a multiprocessor computes at a time: the fp32 sums of a tile (128 x 256, 192 x 192, …)
+/// take about half of its 64 Ki registers, so that those of the next stage and the addresses fit beside them.
+inline constexpr double tile_elements = 32768;
+/// Tiles are computed band by band, so that a wave of them is as broad as it is long. cuBLAS' bands are eight clusters
+/// of tiles wide, and a cluster 192 to 640 elements, as the kernel that it chooses has it; which one that is, is known
+/// only to its heuristics. This is the width that fits the 125 products best.
+inline constexpr double band_width = 2816;
+/// A wave begins and ends within a row of clusters, so that two waves read the operand of that row.
+inline constexpr double shared_row = 512;
+
+/// Elements of both operands, divided by the inner size, that a product reads whose bands run along one side of the
+/// result: `across` is that over which the bands lie side by side.
+inline double panels_read(double across, double along, double depth, double element, const Device& d) {
+  const double wave = tile_elements * std::max(1, d.multiprocessors);
+  const double bands = std::ceil(across / band_width), width = std::min(across, band_width);
+  const double length = std::min(wave / width, along);
+  const double waves = std::max(along * width / wave, 1.0);
+  // What passes through the cache until the same panels are wanted: in the next wave, in the next band.
+  const auto passing = [&](double rows) { return element * ((width + rows) * depth + width * rows); };
+  const double by_next_wave = lost(passing(length), d.l2), by_next_band = lost(passing(along), d.l2);
+  return across * (1 + (waves - 1) * by_next_wave) + along * (1 + (bands - 1) * by_next_band) +
+         bands * (waves - 1) * shared_row * by_next_wave;
+}
+
+/// Bytes that one product reads beyond each of its operands once. In a wave all tiles go through the inner dimension
+/// in step, so that a panel of an operand is read once for all of them; across waves only what the cache still holds
+/// is not read again. The library walks over the tiles in the direction that reads less.
+inline double reads_again(double m, double n, double k, double element, const Device& d) {
+  const double least = std::min(panels_read(m, n, k, element, d), panels_read(n, m, k, element, d));
+  return element * k * (least - (m + n));
+}
+
+inline Bytes to_bytes(double b) {
+  if (!(b < 9.2e18)) throw Overflow{};
+  return Bytes(static_cast<std::int64_t>(b));
+}
+
+/// Copies of the data that lie between the kernels of a transform.
+struct Intermediates {
+  double bytes = 0;    ///< of all together; each is written once and read once
+  double largest = 0;  ///< the bytes of one
+  void add(double count, double each) {
+    bytes += count * each;
+    largest = std::max(largest, each);
+  }
+};
+
+/// Between the kernels of `transforms` complex transforms of length n: one where two kernels share the work;
+/// Bluestein's chirp-z transform goes to the padded length, transforms, multiplies, transforms back and returns.
+inline void add_axis(Intermediates& r, cufft::ComplexPlan plan, std::int64_t n, double transforms, double z,
+                     DType type) {
+  if (plan == cufft::ComplexPlan::two_kernels) r.add(1, static_cast<double>(n) * transforms * z);
+  if (plan != cufft::ComplexPlan::bluestein) return;
+  const std::int64_t padded = cufft::bluestein_length(n);
+  const bool one =
+      cufft::complex_plan(padded, static_cast<std::int64_t>(transforms), type) == cufft::ComplexPlan::one_kernel;
+  r.add(one ? 4 : 6, static_cast<double>(padded) * transforms * z);
+}
+
+/// Square grids of these sizes have a complex kernel that transforms both axes (read off the number of kernels of
+/// cuFFT 12 on sm_90; 14, 37, 96, 112 and more do not; other sizes than these were not measured).
+inline constexpr std::array<std::int64_t, 9> square_kernels{16, 20, 24, 27, 32, 48, 56, 64, 128};
+
+/// The axes one after the other, each by the kernels that cufft_workspace.hpp tells: the same plan.
+inline Intermediates intermediates(const Fft& f) {
+  Intermediates r;
+  const double z = bits(complex_of(f.dtype)) / 8.0;
+  const std::int64_t w = f.n[static_cast<std::size_t>(f.rank - 1)], all = spectrum(f).value();
+  const bool complex = f.kind == Fft::Kind::c2c;
+  const std::int64_t rows = points(f).value() / w;
+  if (complex && f.rank == 2 && f.n[0] == w && f.dtype != DType::fp64 && cufft::listed(square_kernels, w)) return r;
+  bool first = true;
+  const auto next_axis = [&] {
+    if (!first) r.add(1, static_cast<double>(all) * z);
+    first = false;
+  };
+  for (int i = 0; i + 1 < f.rank; ++i) {
+    const std::int64_t n = f.n[static_cast<std::size_t>(i)];
+    if (n == 1) continue;
+    next_axis();
+    add_axis(r, cufft::strided_plan(n, all / n, f.dtype), n, static_cast<double>(all / n), z, f.dtype);
+  }
+  if (w == 1) return r;
+  next_axis();
+  if (complex) {
+    const auto plan =
+        f.strided && f.rank == 1 ? cufft::strided_plan(w, rows, f.dtype) : cufft::complex_plan(w, rows, f.dtype);
+    add_axis(r, plan, w, static_cast<double>(rows), z, f.dtype);
+  } else if (!cufft::has_real_kernel(w, f.kind, f.dtype, f.strided, rows)) {
+    // An even row is a complex one of half its length; two odd ones are one. What was two must be told apart after.
+    const bool even = w % 2 == 0;
+    const std::int64_t length = even ? w / 2 : w;
+    const double transforms = static_cast<double>(rows) / (even ? 1 : 2);
+    const auto plan = cufft::complex_plan(length, rows, f.dtype);
+    r.add(even && (plan == cufft::ComplexPlan::one_kernel || is_power_of_two(w)) ? 1 : 2,
+          static_cast<double>(length) * transforms * z);
+    add_axis(r, plan, length, transforms, z, f.dtype);
+  }
+  return r;
+}
+
+inline Bytes again(const Matmul& o, const Device& d) {
+  const double each =
+      reads_again(static_cast<double>(o.m), static_cast<double>(o.n), static_cast<double>(o.k), bits(o.dtype) / 8.0, d);
+  return to_bytes(each * static_cast<double>(o.batch));
+}
+
+}  // namespace traffic
+
+/// The DRAM traffic of an op whose operands, together, are much larger than the cache: of smaller ones a part of the
+/// result may stay there. Copies, kernels on rows, fused attention and decoding move what they must and no more;
+/// products and transforms read and write again.
+inline DramTraffic dram_traffic(const Op& op, const Device& d) {
+  const Cost c = cost(op);
+  DramTraffic r{c.read, c.written};
+  if (const auto* o = std::get_if<Matmul>(&op)) r.read += traffic::again(*o, d);
+  if (const auto* f = std::get_if<Fft>(&op)) {
+    const traffic::Intermediates between = traffic::intermediates(*f);
+    const double gone = between.bytes > 0 ? traffic::lost(between.largest, d.l2) : 0;
+    const Bytes moved = traffic::to_bytes(between.bytes * gone);
+    r.read += moved;
+    r.written += moved;
+  }
+  return r;
+}
+
+}  // namespace vlmest
