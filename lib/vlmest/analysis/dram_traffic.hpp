@@ -20,23 +20,24 @@ struct DramTraffic {
 namespace traffic {
 
 /// The share of some data that the L2 no longer holds after `between` further bytes went through it. A cache that
-/// always drops the oldest would hold all until it is full. This one begins to lose earlier, because each of its two
-/// partitions keeps a copy of what its multiprocessors read, and keeps some longer, because it chooses within sets of
-/// a few lines. The two ends were fitted to the reads of 125 products (bf16, H200, half of 250).
+/// always drops the oldest would hold all until it is full; this one loses some earlier and keeps some longer, as one
+/// would that holds what both of its halves read twice and replaces lines by sets. The two ends, in parts of its size,
+/// were fitted, with the two lengths below, to the reads of 125 products (bf16, H200, every other one of 250).
 inline constexpr double holds_all = 0.2, holds_none = 0.8;
 inline double lost(double between, Bytes l2) {
   const double filled = between / static_cast<double>(l2.value());
   return std::clamp((filled - holds_all) / (holds_none - holds_all), 0.0, 1.0);
 }
 
-/// Elements of a result that a multiprocessor computes at a time: the fp32 sums of a tile (128 x 256, 192 x 192, …)
-/// take about half of its 64 Ki registers, so that those of the next stage and the addresses fit beside them.
+/// Elements of a result that a multiprocessor computes at a time: those of a tile of 128 x 256, whose fp32 sums take
+/// half of its 64 Ki registers. cuBLAS' other large tiles, of 192 x 192 or 256 x 144 say, are within a quarter of it.
 inline constexpr double tile_elements = 32768;
-/// Tiles are computed band by band, so that a wave of them is as broad as it is long. cuBLAS' bands are eight clusters
-/// of tiles wide, and a cluster 192 to 640 elements, as the kernel that it chooses has it; which one that is, is known
-/// only to its heuristics. This is the width that fits the 125 products best.
+/// Tiles are computed band by band, so that a wave of them is about as broad as it is long. How broad a band is depends
+/// on the kernel that cuBLAS' heuristics choose, which are not known: single products fit 1024 to 6144 elements. This
+/// width, in units of 256, fits the 125 best.
 inline constexpr double band_width = 2816;
-/// A wave begins and ends within a row of clusters, so that two waves read the operand of that row.
+/// A wave begins and ends within a row of clusters, so that two waves read the operand of that row (fitted, in units of
+/// 256).
 inline constexpr double shared_row = 512;
 
 /// Elements of both operands, divided by the inner size, that a product reads whose bands run along one side of the
@@ -55,7 +56,7 @@ inline double panels_read(double across, double along, double depth, double elem
 
 /// Bytes that one product reads beyond each of its operands once. In a wave all tiles go through the inner dimension
 /// in step, so that a panel of an operand is read once for all of them; across waves only what the cache still holds
-/// is not read again. The library walks over the tiles in the direction that reads less.
+/// is not read again. Bands are taken to run in the direction that reads less.
 inline double reads_again(double m, double n, double k, double element, const Device& d) {
   const double least = std::min(panels_read(m, n, k, element, d), panels_read(n, m, k, element, d));
   return element * k * (least - (m + n));
@@ -89,8 +90,8 @@ inline void add_axis(Intermediates& r, cufft::ComplexPlan plan, std::int64_t n, 
 }
 
 /// Square grids of these sizes have a complex kernel that transforms both axes (read off the number of kernels of
-/// cuFFT 12 on sm_90; 14, 37, 96, 112 and more do not; other sizes than these were not measured).
-inline constexpr std::array<std::int64_t, 9> square_kernels{16, 20, 24, 27, 32, 48, 56, 64, 128};
+/// cuFFT 12 on sm_90; 14, 37, 96, 112 and more do not). Few other squares were measured, so there may be further ones.
+inline constexpr std::array<std::int64_t, 8> square_kernels{16, 24, 27, 32, 48, 56, 64, 128};
 
 /// The axes one after the other, each by the kernels that cufft_workspace.hpp tells: the same plan.
 inline Intermediates intermediates(const Fft& f) {
