@@ -110,7 +110,8 @@ inline Intermediates intermediates(const Fft& f) {
     const std::int64_t n = f.n[static_cast<std::size_t>(i)];
     if (n == 1) continue;
     next_axis();
-    add_axis(r, cufft::strided_plan(n, all / n, f.dtype), n, static_cast<double>(all / n), z, f.dtype);
+    const std::int64_t columns = all / n;
+    add_axis(r, cufft::strided_plan(n, columns, f.dtype), n, static_cast<double>(columns), z, f.dtype);
   }
   if (w == 1) return r;
   next_axis();
