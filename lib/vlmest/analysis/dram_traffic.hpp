@@ -20,10 +20,10 @@ struct DramTraffic {
 namespace traffic {
 
 /// The share of some data that the L2 no longer holds after `between` further bytes went through it. A cache that
-/// always drops the oldest would hold all until it is full; this one loses some earlier and keeps some longer, as one
-/// would that holds what both of its halves read twice and replaces lines by sets. The two ends, in parts of its size,
-/// were fitted, with the two lengths below, to the reads of 125 products (bf16, H200, every other one of 250).
-inline constexpr double holds_all = 0.2, holds_none = 0.8;
+/// always drops the oldest would hold all until it is full; this one loses some earlier, as one would that holds twice
+/// what both of its halves read and replaces lines by sets. The two ends, in parts of its size, were fitted, with the
+/// three lengths below, to the traffic of 125 products (bf16, H200, every other one of 250).
+inline constexpr double holds_all = 0.1, holds_none = 1;
 inline double lost(double between, Bytes l2) {
   const double filled = between / static_cast<double>(l2.value());
   return std::clamp((filled - holds_all) / (holds_none - holds_all), 0.0, 1.0);
@@ -32,19 +32,18 @@ inline double lost(double between, Bytes l2) {
 /// Elements of a result that a multiprocessor computes at a time: those of a tile of 128 x 256, whose fp32 sums take
 /// half of its 64 Ki registers. cuBLAS' other large tiles, of 192 x 192 or 256 x 144 say, are within a quarter of it.
 inline constexpr double tile_elements = 32768;
-/// Tiles are computed band by band, so that a wave of them is about as broad as it is long. How broad a band is depends
-/// on the kernel that cuBLAS' heuristics choose, which are not known: single products fit 1024 to 6144 elements. This
-/// width, in units of 256, fits the 125 best.
-inline constexpr double band_width = 2816;
-/// A wave begins and ends within a row of clusters, so that two waves read the operand of that row (fitted, in units of
-/// 256).
-inline constexpr double shared_row = 512;
+/// Tiles are computed band by band, so that a wave of them is not much longer than broad. How broad a band is depends
+/// on the kernel that cuBLAS' heuristics choose, which are not known: single products fit 1024 to 6144 elements. These
+/// widths, in units of 256, fit the 125 best: of bands of rows of the result, and of bands of columns.
+inline constexpr double rows_in_band = 1280, columns_in_band = 3584;
+/// A wave begins and ends within a row of tiles across the band, so that two waves read the operand of that row.
+inline constexpr double shared_row = 256;
 
-/// Elements of both operands, divided by the inner size, that a product reads whose bands run along one side of the
-/// result: `across` is that over which the bands lie side by side.
-inline double panels_read(double across, double along, double depth, double element, const Device& d) {
+/// Elements of both operands, divided by the inner size, that a product reads whose bands, `band` wide, run along one
+/// side of the result: `across` is that over which they lie side by side.
+inline double panels_read(double across, double along, double band, double depth, double element, const Device& d) {
   const double wave = tile_elements * std::max(1, d.multiprocessors);
-  const double bands = std::ceil(across / band_width), width = std::min(across, band_width);
+  const double bands = std::ceil(across / band), width = std::min(across, band);
   const double length = std::min(wave / width, along);
   const double waves = std::max(along * width / wave, 1.0);
   // What passes through the cache until the same panels are wanted: in the next wave, in the next band.
@@ -58,8 +57,9 @@ inline double panels_read(double across, double along, double depth, double elem
 /// in step, so that a panel of an operand is read once for all of them; across waves only what the cache still holds
 /// is not read again. Bands are taken to run in the direction that reads less.
 inline double reads_again(double m, double n, double k, double element, const Device& d) {
-  const double least = std::min(panels_read(m, n, k, element, d), panels_read(n, m, k, element, d));
-  return element * k * (least - (m + n));
+  const double by_rows = panels_read(m, n, rows_in_band, k, element, d);
+  const double by_columns = panels_read(n, m, columns_in_band, k, element, d);
+  return element * k * (std::min(by_rows, by_columns) - (m + n));
 }
 
 inline Bytes to_bytes(double b) {
