@@ -32,7 +32,7 @@ inline Prediction predict(const Point& p, int compute_capability, const Device* 
   const json::SingleOp op = read_op(p, compute_capability);
   const Cost c = cost(op.op);
   Prediction r{.read = c.read, .written = c.written, .operands = op.inputs + op.outputs, .memory = op.peak};
-  if (device) r.time = work(op.op, *device).time;
+  if (device) r.time = work(op.op, *device, p.cache == Cache::cold ? Operands::from_dram : Operands::from_cache).time;
   return r;
 }
 

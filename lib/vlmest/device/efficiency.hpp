@@ -50,10 +50,17 @@ struct MemoryEfficiency {
   Seconds start{0.9e-6};   ///< a kernel that does nothing else
   double bandwidth = 0.9;  ///< of DRAM's
   double cached = 1.4;  ///< times that, where everything fits half of the L2 cache: what an op reads was just written
-  Seconds element{0};   ///< for each element of the larger side, all multiprocessors together: offsets, conversions
+  Seconds element{0};  ///< for each element of the larger side, all multiprocessors together: offsets, conversions
+  Seconds latency{0};  ///< of DRAM, which a kernel waits for that does not find its operands in the cache
+  double mixed = 0;    ///< how much longer DRAM takes where as much is written as read, and its bus turns around
 };
 
-/// The ways of Access, and how fast each runs.
+/// How a kernel that keeps rows on the chip runs: the parameters of row_time(); `element` is of each pass.
+struct RowEfficiency : MemoryEfficiency {
+  Seconds vector{0.2e-6};  ///< that a thread holds, in each pass over the row
+};
+
+/// The ways of Access, and how fast each runs: the kernels of the framework inside a model, and those written for one op.
 struct MemoryEfficiencies {
   MemoryEfficiency contiguous{};
   MemoryEfficiency functions{{0.9e-6}, 0.9, 1.4, {1.3e-12}};
@@ -65,7 +72,24 @@ struct MemoryEfficiencies {
   MemoryEfficiency reduction{{3.3e-6}, 0.64, 1.4, {0.5e-12}};
   MemoryEfficiency rows{{2.5e-6}, 0.75, 1.4, {1.8e-12}};
   MemoryEfficiency softmax{{2.5e-6}, 0.75, 1.4, {4.2e-12}};  ///< rows too long for a warp's registers
+  MemoryEfficiency fused{{0.95e-6}, 1, 1.8, {0}, {0.35e-6}, 0.16};
+  MemoryEfficiency rotation{{1.9e-6}, 0.95, 1.6, {0}, {0.6e-6}, 0.16};
+  RowEfficiency fused_norm{{{0.8e-6}, 1, 1.6, {0.2e-12}, {0.5e-6}, 0.16}, {0.2e-6}};
+  RowEfficiency fused_softmax{{{1e-6}, 1, 1.6, {0.2e-12}, {0.4e-6}, 0.16}, {0.1e-6}};
   Seconds dependent{0.22e-6};                                ///< one load whose address waits for the one before
+};
+
+/// How cuFFT's kernels run: the parameters of transform_time(). Each pass over the data moves bytes as other kernels do;
+/// its elements are points.
+struct FftEfficiency {
+  MemoryEfficiency rows{{2.2e-6}, 1, 1.5, {0}, {0.35e-6}, 0.16};         ///< complex, one kernel
+  MemoryEfficiency large{{3e-6}, 0.8, 1.3, {0}, {0.35e-6}, 0.16};        ///< those of more than 8192 points
+  MemoryEfficiency columns{{2.5e-6}, 0.9, 1.3, {2e-12}, {0.35e-6}, 0.16};  ///< points that are no neighbours
+  MemoryEfficiency real{{2.5e-6}, 0.9, 1.3, {2e-12}, {0.35e-6}, 0.16};
+  MemoryEfficiency repack{{2.2e-6}, 0.9, 1.3, {2e-12}, {0.35e-6}, 0.16};     ///< between real rows and complex ones
+  MemoryEfficiency bluestein{{3e-6}, 0.7, 1.3, {2e-12}, {0.35e-6}, 0.16};  ///< one pass of a convolution in memory
+  Seconds matrix{0.28e-12};  ///< of a point, for each row of the matrix of a prime factor above 31
+  Seconds chirp{0.8e-12};    ///< of a point of a convolution inside one kernel, for each bit of its length
 };
 
 /// How fast a device runs real kernels; measured where the device's file says so, else as on an H200.
@@ -79,6 +103,7 @@ struct Efficiency {
   MatmulEfficiency converted_convolution{.rate = 0.14};     ///< those of the kernels that convert their operands first
   AttentionEfficiency attention;
   MemoryEfficiencies memory;
+  FftEfficiency fft;
 };
 
 }  // namespace vlmest

@@ -64,12 +64,15 @@ void fields(E& e, F f) {
   f("backward", e.backward);
 }
 template <class E, class F>
-requires std::same_as<std::remove_const_t<E>, MemoryEfficiency>
+requires std::derived_from<std::remove_const_t<E>, MemoryEfficiency>
 void fields(E& e, F f) {
   f("start_us", e.start, us);
   f("bandwidth", e.bandwidth);
   f("cached", e.cached);
   f("element_ps", e.element, ps);
+  f("latency_us", e.latency, us);
+  f("mixed", e.mixed);
+  if constexpr (std::derived_from<std::remove_const_t<E>, RowEfficiency>) f("vector_us", e.vector, us);
 }
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, MemoryEfficiencies>
@@ -84,7 +87,23 @@ void fields(E& e, F f) {
   f("reduction", e.reduction);
   f("rows", e.rows);
   f("softmax", e.softmax);
+  f("fused", e.fused);
+  f("rotation", e.rotation);
+  f("fused_norm", e.fused_norm);
+  f("fused_softmax", e.fused_softmax);
   f("dependent_ns", e.dependent, ns);
+}
+template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, FftEfficiency>
+void fields(E& e, F f) {
+  f("rows", e.rows);
+  f("large", e.large);
+  f("columns", e.columns);
+  f("real", e.real);
+  f("repack", e.repack);
+  f("bluestein", e.bluestein);
+  f("matrix_ps", e.matrix, ps);
+  f("chirp_ps", e.chirp, ps);
 }
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, Efficiency>
@@ -98,6 +117,7 @@ void fields(E& e, F f) {
   f("converted_convolution", e.converted_convolution);
   f("attention", e.attention);
   f("memory", e.memory);
+  f("fft", e.fft);
 }
 
 inline constexpr std::array<const char*, 3> axes{"m", "n", "k"};
