@@ -35,7 +35,7 @@ inline std::string kind_of(const Op& op) {
     return "half.bytes" + std::to_string(tiled::row_alignment(*o));
   }
   if (const auto* o = std::get_if<Attention>(&op)) return is_half(o->dtype) ? "attention" : "";
-  if (const auto* o = std::get_if<Fft>(&op)) return o->dtype == DType::fp32 ? "fft" : "";
+  if (const auto* o = std::get_if<Fft>(&op)) return o->dtype == DType::fp32 ? "transform" : "";
   if (const auto* o = std::get_if<Norm>(&op)) return o->packed ? "" : o->fused ? "memory.fused_norm" : "memory.rows";
   if (const auto* o = std::get_if<Softmax>(&op))
     return o->safe                          ? ""
@@ -97,10 +97,12 @@ inline void fit_kind(Efficiency& e, const std::string& kind, const std::vector<c
     std::vector<MatmulSample> s;
     for (const MeasuredOp* m : samples) s.push_back({std::get<Matmul>(m->op), time(*m)});
     *p = fit_matmul(s, d, *p);
-  } else if (kind == "fft") {
+  } else if (kind == "transform") {
     std::vector<FftSample> s;
     for (const MeasuredOp* m : samples) s.push_back({std::get<Fft>(m->op), operands(*m), time(*m)});
-    e.fft = fit_fft(s, d);
+    Device of_memory = d;  // whose other kernels were fitted before
+    of_memory.efficiency.memory = e.memory;
+    e.fft = fit_fft(s, of_memory);
   } else if (kind.starts_with("memory.")) {
     std::vector<MemorySample> s;
     for (const MeasuredOp* m : samples) s.push_back({m->op, operands(*m), time(*m)});
@@ -129,7 +131,7 @@ inline Calibration calibrate(const std::vector<MeasuredOp>& measured, const Devi
     const OpClass c = op_class(m.op);
     if (kind.empty() || !m.time_us || *m.time_us <= 0 || (!m.variant.empty() && m.variant != c.variant)) continue;
     // What moves bytes is predicted with its operands on either side of the cache, and needs both.
-    if (!m.cold && !kind.starts_with("memory.") && kind != "fft") continue;
+    if (!m.cold && !kind.starts_with("memory.") && kind != "transform") continue;
     by_kind[kind].push_back(&m);
   }
   Calibration r{d.efficiency, {}};

@@ -23,31 +23,39 @@ struct FftSample {
 inline FftEfficiency fit_fft(const std::vector<FftSample>& samples, Device d) {
   FftEfficiency& e = d.efficiency.fft;
   if (samples.size() < 40) return e;
-  const std::vector<MemoryEfficiency*> kinds{&e.rows, &e.large, &e.columns, &e.real, &e.repack, &e.bluestein};
-  constexpr Eigen::Index each = 4;
-  const auto count = each * static_cast<Eigen::Index>(kinds.size());
-  const auto set = [&](const Eigen::VectorXd& p) {
-    Eigen::Index i = 0;
-    for (MemoryEfficiency* k : kinds) {
-      k->start = {p[i] * 1e-6};
-      k->bandwidth = std::min(1.0, p[i + 1]);
-      k->cached = std::clamp(p[i + 2], 1.0, 2.0);
-      k->element = {p[i + 3] * 1e-12};
-      i += each;
-    }
-    e.matrix = {p[count] * 1e-12};
-    e.chirp = {p[count + 1] * 1e-12};
-  };
-  Eigen::VectorXd first(count + 2);
-  Eigen::Index at = 0;
+  const std::vector<FftKernel*> kernels{&e.rows, &e.columns, &e.real};
+  const std::vector<MemoryEfficiency*> kinds{&e.rows, &e.columns, &e.real, &e.repack, &e.bluestein};
   for (MemoryEfficiency* k : kinds) {
     k->latency = d.efficiency.memory.fused.latency;
     k->mixed = d.efficiency.memory.fused.mixed;
-    first.segment(at, each) << k->start.us(), k->bandwidth, k->cached, std::max(0.1, k->element.value * 1e12);
-    at += each;
   }
-  first[count] = e.matrix.value * 1e12;
-  first[count + 1] = e.chirp.value * 1e12;
+  // Visits every parameter with its unit, in the same order each time.
+  const auto each = [&](const auto& visit) {
+    for (MemoryEfficiency* k : kinds) {
+      visit(k->start.value, 1e-6);
+      visit(k->bandwidth, 1);
+      visit(k->cached, 1);
+      visit(k->element.value, 1e-12);
+    }
+    for (FftKernel* k : kernels) {
+      visit(k->mixed_radix.value, 1e-12);
+      visit(k->butterfly.value, 1e-12);
+      visit(k->matrix.value, 1e-12);
+    }
+    visit(e.chirp.value, 1e-12);
+    visit(e.block.value, 1e-12);
+  };
+  const auto set = [&](const Eigen::VectorXd& p) {
+    Eigen::Index i = 0;
+    each([&](double& value, double unit) { value = p[i++] * unit; });
+    for (MemoryEfficiency* k : kinds) {
+      k->bandwidth = std::min(1.0, k->bandwidth);
+      k->cached = std::clamp(k->cached, 1.0, 2.0);
+    }
+  };
+  std::vector<double> values;
+  each([&](double& value, double unit) { values.push_back(std::max(0.01, value / unit)); });
+  const Eigen::VectorXd first = Eigen::Map<Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
   const auto n = static_cast<Eigen::Index>(samples.size());
   set(least_squares(first, n, [&](const Eigen::VectorXd& q, Eigen::VectorXd& out) {
     set(q);

@@ -14,15 +14,17 @@ namespace vlmest::fft_time {
 /// Primes up to this have butterflies in registers; cuFFT multiplies by the matrix of longer ones up to 127, and beyond
 /// convolves with a chirp (Bluestein).
 inline constexpr std::int64_t last_butterfly = 31, last_matrix = 127;
-/// A longer one of the transforms in one kernel leaves room for one block a multiprocessor in shared memory.
-inline constexpr std::int64_t last_shared = 8192;
+/// Of a multiprocessor, for its blocks (CUDA C++ Programming Guide, "Technical Specifications", compute capability 9.0).
+inline constexpr std::int64_t shared_memory = 227 * 1024;
 
-/// The sum of the prime factors whose matrices are multiplied: operations a point of all of them.
-constexpr std::int64_t matrix_steps(std::int64_t n) {
+/// What the prime factors of a length ask of each point: the sum of those from `first` to `last`.
+constexpr std::int64_t prime_steps(std::int64_t n, std::int64_t first, std::int64_t last) {
   std::int64_t sum = 0;
+  const auto add = [&](std::int64_t p) { sum += p >= first && p <= last ? p : 0; };
   for (std::int64_t p = 2; p <= n / p; ++p)
-    for (; n % p == 0; n /= p) sum += p > last_butterfly ? p : 0;
-  return n > last_butterfly && n <= last_matrix ? sum + n : sum;
+    for (; n % p == 0; n /= p) add(p);
+  add(n);
+  return sum;
 }
 
 /// Kernels of a transform of this length that has more than one: two, or three for high powers of five (seen: 11250,
@@ -50,17 +52,19 @@ class Passes {
   void complex(std::int64_t n, std::int64_t transforms, bool strided) {
     if (n == 1) return;
     const FftEfficiency& e = d_.efficiency.fft;
-    const std::int64_t points = checked_mul(n, transforms);
-    const Bytes data = size_of(Elements(points), complex_of(f_.dtype));
-    const cufft::ComplexPlan plan = strided ? cufft::strided_plan(n, transforms, f_.dtype)  //
+    const Elements points(checked_mul(n, transforms));
+    const Bytes data = size_of(points, complex_of(f_.dtype));
+    const cufft::ComplexPlan plan = strided ? cufft::strided_plan(n, transforms, f_.dtype)
                                             : cufft::complex_plan(n, transforms, f_.dtype);
-    const MemoryEfficiency& one = strided ? e.columns : n > last_shared ? e.large : e.rows;
-    const bool chirp = cufft::largest_prime_factor(n) > last_matrix;
     if (plan == cufft::ComplexPlan::bluestein) return convolution(n, transforms);
-    const int count = plan == cufft::ComplexPlan::one_kernel ? 1 : kernels(n);
-    Seconds arithmetic = e.matrix * (static_cast<double>(matrix_steps(n)) * static_cast<double>(points));
-    if (chirp) arithmetic = e.chirp * padded(n, transforms);
-    for (int i = 0; i < count; ++i) pass(one, data, data, Elements(points), i == 0 ? arithmetic : Seconds{});
+    if (plan == cufft::ComplexPlan::one_kernel) {
+      const FftKernel& k = strided ? e.columns : e.rows;
+      return pass(k, data, data, Elements{}, strided ? work(k, n, points) : std::max(work(k, n, points), blocks(n, transforms)));
+    }
+    // Each of several kernels takes a factor of the length, whose points are no neighbours.
+    const int count = kernels(n);
+    const Seconds share = work(e.columns, n, points) * (1.0 / count);
+    for (int i = 0; i < count; ++i) pass(e.columns, data, data, Elements{}, share);
   }
 
   /// Real rows, to or from their half spectra.
@@ -70,11 +74,8 @@ class Passes {
     const Bytes reals = size_of(points, f_.dtype);
     const Bytes half = size_of(Elements(checked_mul(half_spectrum(n), rows)), complex_of(f_.dtype));
     const Bytes from = forward ? reals : half, to = forward ? half : reals;
-    if (cufft::has_real_kernel(n, f_.kind, f_.dtype, strided, rows)) {
-      const Seconds arithmetic =
-          e.matrix * (static_cast<double>(matrix_steps(n)) * static_cast<double>(points.value()) / 2);
-      return pass(e.real, from, to, points, arithmetic);
-    }
+    if (cufft::has_real_kernel(n, f_.kind, f_.dtype, strided, rows))
+      return pass(e.real, from, to, Elements{}, std::max(work(e.real, n, points), blocks(n / 2, rows)));
     // Even rows are complex ones of half the length, and their spectrum is untangled. Odd ones go in pairs.
     const bool even = n % 2 == 0;
     const std::int64_t length = even ? n / 2 : n, transforms = even ? rows : rows / 2 + rows % 2;
@@ -98,10 +99,26 @@ class Passes {
   const TiledTime& total() const { return total_; }
 
  private:
-  /// Butterflies of the convolution inside one kernel.
-  static double padded(std::int64_t n, std::int64_t transforms) {
-    const std::int64_t length = cufft::bluestein_length(n);
-    return static_cast<double>(checked_mul(length, transforms)) * std::log2(static_cast<double>(length));
+  /// The arithmetic on the points of transforms of length n in one kernel, and their ways through shared memory.
+  Seconds work(const FftKernel& e, std::int64_t n, Elements points) const {
+    const auto count = static_cast<double>(points.value());
+    if (cufft::largest_prime_factor(n) > last_matrix) {
+      const auto length = static_cast<double>(cufft::bluestein_length(n));
+      return d_.efficiency.fft.chirp * (count * length / static_cast<double>(n) * std::log2(length));
+    }
+    const Seconds radix = is_power_of_two(n) ? e.element : e.mixed_radix;
+    return radix * (count * std::log2(static_cast<double>(n))) +
+           e.butterfly * (count * static_cast<double>(prime_steps(n, 11, last_butterfly))) +
+           e.matrix * (count * static_cast<double>(prime_steps(n, last_butterfly + 1, last_matrix)));
+  }
+
+  /// Long transforms, of which a multiprocessor holds few: rounds of blocks, and what a block takes. One that is larger
+  /// than the memory of a multiprocessor takes several.
+  Seconds blocks(std::int64_t n, std::int64_t transforms) const {
+    const Bytes one = size_of(Elements(std::max<std::int64_t>(1, n)), complex_of(f_.dtype));
+    const double fit = static_cast<double>(shared_memory) / static_cast<double>(one.value());
+    const double together = d_.multiprocessors * (fit >= 1 ? std::floor(fit) : fit);
+    return d_.efficiency.fft.block * (std::ceil(static_cast<double>(transforms) / together) * static_cast<double>(n));
   }
 
   const Fft& f_;

@@ -79,17 +79,23 @@ struct MemoryEfficiencies {
   Seconds dependent{0.22e-6};                                ///< one load whose address waits for the one before
 };
 
-/// How cuFFT's kernels run: the parameters of transform_time(). Each pass over the data moves bytes as other kernels do;
-/// its elements are points.
+/// How one kind of cuFFT's kernels runs: its bytes move as those of other kernels do. `element` is of a point, for each
+/// bit of a length that is a power of two.
+struct FftKernel : MemoryEfficiency {
+  Seconds mixed_radix{0.3e-12};  ///< the same of other lengths
+  Seconds butterfly{0.1e-12};    ///< of a point, for each row of the butterfly of a prime factor from 11 to 31
+  Seconds matrix{0.28e-12};      ///< and for each row of the matrix of a longer one
+};
+
+/// The parameters of transform_time().
 struct FftEfficiency {
-  MemoryEfficiency rows{{2.2e-6}, 1, 1.5, {0}, {0.35e-6}, 0.16};         ///< complex, one kernel
-  MemoryEfficiency large{{3e-6}, 0.8, 1.3, {0}, {0.35e-6}, 0.16};        ///< those of more than 8192 points
-  MemoryEfficiency columns{{2.5e-6}, 0.9, 1.3, {2e-12}, {0.35e-6}, 0.16};  ///< points that are no neighbours
-  MemoryEfficiency real{{2.5e-6}, 0.9, 1.3, {2e-12}, {0.35e-6}, 0.16};
-  MemoryEfficiency repack{{2.2e-6}, 0.9, 1.3, {2e-12}, {0.35e-6}, 0.16};     ///< between real rows and complex ones
-  MemoryEfficiency bluestein{{3e-6}, 0.7, 1.3, {2e-12}, {0.35e-6}, 0.16};  ///< one pass of a convolution in memory
-  Seconds matrix{0.28e-12};  ///< of a point, for each row of the matrix of a prime factor above 31
-  Seconds chirp{0.8e-12};    ///< of a point of a convolution inside one kernel, for each bit of its length
+  FftKernel rows{{{2.4e-6}, 1, 1.2, {0.1e-12}, {0.35e-6}, 0.16}};     ///< complex
+  FftKernel columns{{{3e-6}, 0.9, 1.3, {0.2e-12}, {0.35e-6}, 0.16}};  ///< points that are no neighbours
+  FftKernel real{{{2.5e-6}, 1, 1.2, {0.2e-12}, {0.35e-6}, 0.16}};
+  MemoryEfficiency repack{{1.5e-6}, 1, 1.2, {2e-12}, {0.35e-6}, 0.16};     ///< between real rows and complex ones
+  MemoryEfficiency bluestein{{2e-6}, 1, 1.2, {4e-12}, {0.35e-6}, 0.16};  ///< one pass of a convolution in memory
+  Seconds chirp{0.8e-12};  ///< of a point of a convolution inside one kernel, for each bit of its length
+  Seconds block{0.7e-9};   ///< of a point, while one block transforms it in shared memory
 };
 
 /// How fast a device runs real kernels; measured where the device's file says so, else as on an H200.

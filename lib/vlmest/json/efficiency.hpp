@@ -73,6 +73,11 @@ void fields(E& e, F f) {
   f("latency_us", e.latency, us);
   f("mixed", e.mixed);
   if constexpr (std::derived_from<std::remove_const_t<E>, RowEfficiency>) f("vector_us", e.vector, us);
+  if constexpr (std::derived_from<std::remove_const_t<E>, FftKernel>) {
+    f("mixed_radix_ps", e.mixed_radix, ps);
+    f("butterfly_ps", e.butterfly, ps);
+    f("matrix_ps", e.matrix, ps);
+  }
 }
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, MemoryEfficiencies>
@@ -97,13 +102,12 @@ template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, FftEfficiency>
 void fields(E& e, F f) {
   f("rows", e.rows);
-  f("large", e.large);
   f("columns", e.columns);
   f("real", e.real);
   f("repack", e.repack);
   f("bluestein", e.bluestein);
-  f("matrix_ps", e.matrix, ps);
   f("chirp_ps", e.chirp, ps);
+  f("block_ps", e.block, ps);
 }
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, Efficiency>
