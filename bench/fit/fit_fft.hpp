@@ -23,8 +23,8 @@ struct FftSample {
 inline FftEfficiency fit_fft(const std::vector<FftSample>& samples, Device d) {
   FftEfficiency& e = d.efficiency.fft;
   if (samples.size() < 40) return e;
-  const std::vector<FftKernel*> kernels{&e.rows, &e.columns, &e.real};
-  const std::vector<MemoryEfficiency*> kinds{&e.rows, &e.columns, &e.real, &e.repack, &e.bluestein};
+  const std::vector<FftKernel*> kernels{&e.rows, &e.columns, &e.scattered, &e.real};
+  const std::vector<MemoryEfficiency*> kinds{&e.rows, &e.columns, &e.scattered, &e.real, &e.repack, &e.bluestein};
   for (MemoryEfficiency* k : kinds) {
     k->latency = d.efficiency.memory.fused.latency;
     k->mixed = d.efficiency.memory.fused.mixed;

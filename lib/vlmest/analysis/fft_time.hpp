@@ -14,6 +14,9 @@ namespace vlmest::fft_time {
 /// Primes up to this have butterflies in registers; cuFFT multiplies by the matrix of longer ones up to 127, and beyond
 /// convolves with a chirp (Bluestein).
 inline constexpr std::int64_t last_butterfly = 31, last_matrix = 127;
+/// Complex transforms up to this length stay in the registers of a thread or two and keep up with the memory; real ones
+/// are slow up to another.
+inline constexpr std::int64_t last_short = 64, last_short_real = 512;
 /// Of a multiprocessor, for its blocks (CUDA C++ Programming Guide, "Technical Specifications", compute capability 9.0).
 inline constexpr std::int64_t shared_memory = 227 * 1024;
 
@@ -63,8 +66,9 @@ class Passes {
     }
     // Each of several kernels takes a factor of the length, whose points are no neighbours.
     const int count = kernels(n);
-    const Seconds share = work(e.columns, n, points) * (1.0 / count);
-    for (int i = 0; i < count; ++i) pass(e.columns, data, data, Elements{}, share);
+    const FftKernel& k = strided ? e.scattered : e.rows;
+    const Seconds share = (strided ? work(k, n, points) : primes(e.columns, n, points)) * (1.0 / count);
+    for (int i = 0; i < count; ++i) pass(k, data, data, Elements{}, share);
   }
 
   /// Real rows, to or from their half spectra.
@@ -106,9 +110,18 @@ class Passes {
       const auto length = static_cast<double>(cufft::bluestein_length(n));
       return d_.efficiency.fft.chirp * (count * length / static_cast<double>(n) * std::log2(length));
     }
-    const Seconds radix = is_power_of_two(n) ? e.element : e.mixed_radix;
-    return radix * (count * std::log2(static_cast<double>(n))) +
-           e.butterfly * (count * static_cast<double>(prime_steps(n, 11, last_butterfly))) +
+    return radix(e, n) * count + primes(e, n, points);
+  }
+  Seconds radix(const FftKernel& e, std::int64_t n) const {
+    const FftEfficiency& fft = d_.efficiency.fft;
+    const bool complex = &e != &fft.real;
+    if (is_power_of_two(n)) return complex || n <= last_short_real ? e.element : Seconds{};
+    if (cufft::largest_prime_factor(n) > last_butterfly || (complex && n <= last_short)) return {};
+    return e.mixed_radix * std::log2(static_cast<double>(n));
+  }
+  static Seconds primes(const FftKernel& e, std::int64_t n, Elements points) {
+    const auto count = static_cast<double>(points.value());
+    return e.butterfly * (n <= last_short ? 0 : count * static_cast<double>(prime_steps(n, 11, last_butterfly))) +
            e.matrix * (count * static_cast<double>(prime_steps(n, last_butterfly + 1, last_matrix)));
   }
 

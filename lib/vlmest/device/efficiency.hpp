@@ -79,18 +79,19 @@ struct MemoryEfficiencies {
   Seconds dependent{0.22e-6};                                ///< one load whose address waits for the one before
 };
 
-/// How one kind of cuFFT's kernels runs: its bytes move as those of other kernels do. `element` is of a point, for each
-/// bit of a length that is a power of two.
+/// How one kind of cuFFT's kernels runs: its bytes move as those of other kernels do. `element` is of a point
+/// where the length is a power of two.
 struct FftKernel : MemoryEfficiency {
-  Seconds mixed_radix{0.3e-12};  ///< the same of other lengths
-  Seconds butterfly{0.1e-12};    ///< of a point, for each row of the butterfly of a prime factor from 11 to 31
+  Seconds mixed_radix{0.5e-12};  ///< the same of other lengths
+  Seconds butterfly{0.2e-12};    ///< of a point, for each row of the butterfly of a prime factor from 11 to 31
   Seconds matrix{0.28e-12};      ///< and for each row of the matrix of a longer one
 };
 
 /// The parameters of transform_time().
 struct FftEfficiency {
   FftKernel rows{{{2.4e-6}, 1, 1.2, {0.1e-12}, {0.35e-6}, 0.16}};     ///< complex
-  FftKernel columns{{{3e-6}, 0.9, 1.3, {0.2e-12}, {0.35e-6}, 0.16}};  ///< points that are no neighbours
+  FftKernel columns{{{3e-6}, 0.9, 1.3, {2e-12}, {0.35e-6}, 0.16}};  ///< points that are no neighbours
+  FftKernel scattered{{{3e-6}, 0.9, 1.3, {4e-12}, {0.35e-6}, 0.16}};  ///< the same in more than one kernel
   FftKernel real{{{2.5e-6}, 1, 1.2, {0.2e-12}, {0.35e-6}, 0.16}};
   MemoryEfficiency repack{{1.5e-6}, 1, 1.2, {2e-12}, {0.35e-6}, 0.16};     ///< between real rows and complex ones
   MemoryEfficiency bluestein{{2e-6}, 1, 1.2, {4e-12}, {0.35e-6}, 0.16};  ///< one pass of a convolution in memory

@@ -103,6 +103,7 @@ requires std::same_as<std::remove_const_t<E>, FftEfficiency>
 void fields(E& e, F f) {
   f("rows", e.rows);
   f("columns", e.columns);
+  f("scattered", e.scattered);
   f("real", e.real);
   f("repack", e.repack);
   f("bluestein", e.bluestein);
