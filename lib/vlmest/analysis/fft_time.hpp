@@ -30,9 +30,22 @@ constexpr std::int64_t prime_steps(std::int64_t n, std::int64_t first, std::int6
   return sum;
 }
 
-/// Kernels of a transform of this length that has more than one: two, or three for high powers of five (seen: 11250,
-/// 45000, 67500, 100000, 112500, 156250 take three, 20250, 57600, 65536, 160000 two).
-constexpr int kernels(std::int64_t n) { return n % 3125 == 0 || (n % 625 == 0 && n % 3 == 0) ? 3 : 2; }
+/// Kernels of a transform of this length that has more than one: two, or three where three primes are factors and not
+/// all of them small, or with a high power of five (seen: 516, 574, 830, 6344, 15717, 11250, 67500, 100000 take three;
+/// 488, 781, 13843, 20250, 57600, 160000 two).
+constexpr int kernels(std::int64_t n) {
+  int primes = 0;
+  std::int64_t rest = n, largest = 1;
+  for (std::int64_t p = 2; p <= rest / p; ++p) {
+    if (rest % p != 0) continue;
+    for (; rest % p == 0; rest /= p) largest = p;
+    ++primes;
+  }
+  if (rest > 1) largest = rest;
+  primes += rest > 1 && n % (rest * rest) != 0 ? 1 : 0;
+  const bool fives = n % 3125 == 0 || (n % 625 == 0 && n % 3 == 0);
+  return (primes >= 3 && largest > 7) || fives ? 3 : 2;
+}
 
 /// Passes added up.
 class Passes {
