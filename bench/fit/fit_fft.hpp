@@ -54,16 +54,23 @@ inline FftEfficiency fit_fft(const std::vector<FftSample>& samples, Device d) {
     }
   };
   std::vector<double> values;
+  for (MemoryEfficiency* k : kinds) {  // off the limits, where a fit would see no slope
+    k->bandwidth = std::min(0.95, k->bandwidth);
+    k->cached = std::clamp(k->cached, 1.1, 1.9);
+  }
   each([&](double& value, double unit) { values.push_back(std::max(0.01, value / unit)); });
   const Eigen::VectorXd first = Eigen::Map<Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
   const auto n = static_cast<Eigen::Index>(samples.size());
-  set(least_squares(first, n, [&](const Eigen::VectorXd& q, Eigen::VectorXd& out) {
-    set(q);
-    for (Eigen::Index i = 0; i < n; ++i) {
-      const FftSample& s = samples[static_cast<std::size_t>(i)];
-      out[i] = std::log(transform_time(s.op, d, s.operands).time.value / s.time.value);
-    }
-  }, 2000));
+  set(least_squares(
+      first, n,
+      [&](const Eigen::VectorXd& q, Eigen::VectorXd& out) {
+        set(q);
+        for (Eigen::Index i = 0; i < n; ++i) {
+          const FftSample& s = samples[static_cast<std::size_t>(i)];
+          out[i] = std::log(transform_time(s.op, d, s.operands).time.value / s.time.value);
+        }
+      },
+      2000));
   return e;
 }
 

@@ -17,7 +17,8 @@ inline constexpr std::int64_t last_butterfly = 31, last_matrix = 127;
 /// Complex transforms up to this length stay in the registers of a thread or two and keep up with the memory; real ones
 /// are slow up to another.
 inline constexpr std::int64_t last_short = 64, last_short_real = 512;
-/// Of a multiprocessor, for its blocks (CUDA C++ Programming Guide, "Technical Specifications", compute capability 9.0).
+/// Of a multiprocessor, for its blocks (CUDA C++ Programming Guide, "Technical Specifications", compute
+/// capability 9.0).
 inline constexpr std::int64_t shared_memory = 227 * 1024;
 
 /// What the prime factors of a length ask of each point: the sum of those from `first` to `last`.
@@ -70,12 +71,13 @@ class Passes {
     const FftEfficiency& e = d_.efficiency.fft;
     const Elements points(checked_mul(n, transforms));
     const Bytes data = size_of(points, complex_of(f_.dtype));
-    const cufft::ComplexPlan plan = strided ? cufft::strided_plan(n, transforms, f_.dtype)
-                                            : cufft::complex_plan(n, transforms, f_.dtype);
+    const cufft::ComplexPlan plan =
+        strided ? cufft::strided_plan(n, transforms, f_.dtype) : cufft::complex_plan(n, transforms, f_.dtype);
     if (plan == cufft::ComplexPlan::bluestein) return convolution(n, transforms);
     if (plan == cufft::ComplexPlan::one_kernel) {
       const FftKernel& k = strided ? e.columns : e.rows;
-      return pass(k, data, data, Elements{}, strided ? work(k, n, points) : std::max(work(k, n, points), blocks(n, transforms)));
+      return pass(k, data, data, Elements{},
+                  strided ? work(k, n, points) : std::max(work(k, n, points), blocks(n, transforms)));
     }
     // Each of several kernels takes a factor of the length, whose points are no neighbours.
     const int count = kernels(n);

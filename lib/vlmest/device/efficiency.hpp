@@ -50,9 +50,9 @@ struct MemoryEfficiency {
   Seconds start{0.9e-6};   ///< a kernel that does nothing else
   double bandwidth = 0.9;  ///< of DRAM's
   double cached = 1.4;  ///< times that, where everything fits half of the L2 cache: what an op reads was just written
-  Seconds element{0};  ///< for each element of the larger side, all multiprocessors together: offsets, conversions
-  Seconds latency{0};  ///< of DRAM, which a kernel waits for that does not find its operands in the cache
-  double mixed = 0;    ///< how much longer DRAM takes where as much is written as read, and its bus turns around
+  Seconds element{0};   ///< for each element of the larger side, all multiprocessors together: offsets, conversions
+  Seconds latency{0};   ///< of DRAM, which a kernel waits for that does not find its operands in the cache
+  double mixed = 0;     ///< how much longer DRAM takes where as much is written as read, and its bus turns around
 };
 
 /// How a kernel that keeps rows on the chip runs: the parameters of row_time(); `element` is of each pass.
@@ -60,7 +60,8 @@ struct RowEfficiency : MemoryEfficiency {
   Seconds vector{0.2e-6};  ///< that a thread holds, in each pass over the row
 };
 
-/// The ways of Access, and how fast each runs: the kernels of the framework inside a model, and those written for one op.
+/// The ways of Access, and how fast each runs: the kernels of the framework inside a model, and those written for one
+/// op.
 struct MemoryEfficiencies {
   MemoryEfficiency contiguous{};
   MemoryEfficiency functions{{0.9e-6}, 0.9, 1.4, {1.3e-12}};
@@ -72,31 +73,31 @@ struct MemoryEfficiencies {
   MemoryEfficiency reduction{{3.3e-6}, 0.64, 1.4, {0.5e-12}};
   MemoryEfficiency rows{{2.5e-6}, 0.75, 1.4, {1.8e-12}};
   MemoryEfficiency softmax{{2.5e-6}, 0.75, 1.4, {4.2e-12}};  ///< rows too long for a warp's registers
-  MemoryEfficiency fused{{0.95e-6}, 1, 1.8, {0}, {0.35e-6}, 0.16};
-  MemoryEfficiency rotation{{1.9e-6}, 0.95, 1.6, {0}, {0.6e-6}, 0.16};
-  RowEfficiency fused_norm{{{0.8e-6}, 1, 1.6, {0.2e-12}, {0.5e-6}, 0.16}, {0.2e-6}};
-  RowEfficiency fused_softmax{{{1e-6}, 1, 1.6, {0.2e-12}, {0.4e-6}, 0.16}, {0.1e-6}};
-  Seconds dependent{0.22e-6};                                ///< one load whose address waits for the one before
+  MemoryEfficiency fused{{0.91e-6}, 1, 1.69, {0.29e-12}, {0.36e-6}, 0.15};
+  MemoryEfficiency rotation{{1.85e-6}, 1, 1.98, {0}, {0.46e-6}, 0.2};
+  RowEfficiency fused_norm{{{0.79e-6}, 1, 1.49, {0.2e-12}, {0.73e-6}, 0.12}, {0.18e-6}};
+  RowEfficiency fused_softmax{{{0.97e-6}, 1, 1.35, {0.17e-12}, {0.38e-6}, 0.1}, {0.09e-6}};
+  Seconds dependent{0.22e-6};  ///< one load whose address waits for the one before
 };
 
 /// How one kind of cuFFT's kernels runs: its bytes move as those of other kernels do. `element` is of a point
 /// where the length is a power of two.
 struct FftKernel : MemoryEfficiency {
-  Seconds mixed_radix{0.5e-12};  ///< the same of other lengths
+  Seconds mixed_radix{0.3e-12};  ///< of a point, for each bit of another length
   Seconds butterfly{0.2e-12};    ///< of a point, for each row of the butterfly of a prime factor from 11 to 31
   Seconds matrix{0.28e-12};      ///< and for each row of the matrix of a longer one
 };
 
 /// The parameters of transform_time().
 struct FftEfficiency {
-  FftKernel rows{{{2.4e-6}, 1, 1.2, {0.1e-12}, {0.35e-6}, 0.16}};     ///< complex
-  FftKernel columns{{{3e-6}, 0.9, 1.3, {2e-12}, {0.35e-6}, 0.16}};  ///< points that are no neighbours
-  FftKernel scattered{{{3e-6}, 0.9, 1.3, {4e-12}, {0.35e-6}, 0.16}};  ///< the same in more than one kernel
-  FftKernel real{{{2.5e-6}, 1, 1.2, {0.2e-12}, {0.35e-6}, 0.16}};
-  MemoryEfficiency repack{{1.5e-6}, 1, 1.2, {2e-12}, {0.35e-6}, 0.16};     ///< between real rows and complex ones
-  MemoryEfficiency bluestein{{2e-6}, 1, 1.2, {4e-12}, {0.35e-6}, 0.16};  ///< one pass of a convolution in memory
+  FftKernel rows{{{2.3e-6}, 1, 1, {0.1e-12}, {0.36e-6}, 0.15}, {0.24e-12}, {0.17e-12}};        ///< complex
+  FftKernel columns{{{3.2e-6}, 0.8, 2, {0.1e-12}, {0.36e-6}, 0.15}, {0.95e-12}, {0.1e-12}};    ///< not neighbours
+  FftKernel scattered{{{2.5e-6}, 0.44, 1.4, {4e-12}, {0.36e-6}, 0.15}, {0.1e-12}, {0.5e-12}};  ///< in several kernels
+  FftKernel real{{{2.7e-6}, 1, 1, {2.4e-12}, {0.36e-6}, 0.15}, {0.34e-12}, {0.19e-12}};
+  MemoryEfficiency repack{{0.8e-6}, 1, 1, {2e-12}, {0.36e-6}, 0.15};       ///< between real rows and complex ones
+  MemoryEfficiency bluestein{{2.1e-6}, 1, 1, {5.2e-12}, {0.36e-6}, 0.15};  ///< one pass of a convolution in memory
   Seconds chirp{0.8e-12};  ///< of a point of a convolution inside one kernel, for each bit of its length
-  Seconds block{0.7e-9};   ///< of a point, while one block transforms it in shared memory
+  Seconds block{0.73e-9};  ///< of a point, while one block transforms it in shared memory
 };
 
 /// How fast a device runs real kernels; measured where the device's file says so, else as on an H200.

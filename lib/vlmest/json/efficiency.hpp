@@ -25,6 +25,9 @@ struct Unit {
   double seconds;
 };
 inline constexpr Unit us{1e-6}, ns{1e-9}, ps{1e-12};
+/// A factor that may be nothing.
+struct Share {};
+inline constexpr Share share;
 
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, MatmulEfficiency>
@@ -71,7 +74,7 @@ void fields(E& e, F f) {
   f("cached", e.cached);
   f("element_ps", e.element, ps);
   f("latency_us", e.latency, us);
-  f("mixed", e.mixed);
+  f("mixed", e.mixed, share);
   if constexpr (std::derived_from<std::remove_const_t<E>, RowEfficiency>) f("vector_us", e.vector, us);
   if constexpr (std::derived_from<std::remove_const_t<E>, FftKernel>) {
     f("mixed_radix_ps", e.mixed_radix, ps);
@@ -176,7 +179,7 @@ void read(E& e, const json& j, const Place& at) {
     if (!j.is_object() || !j.contains(key)) return;
     using T = std::remove_reference_t<decltype(value)>;
     if constexpr (std::same_as<T, double>) {
-      value = device_json::number(j, at, key);
+      value = device_json::number(j, at, key, sizeof...(unit) > 0);
     } else if constexpr (std::same_as<T, Seconds>) {
       value = {device_json::number(j, at, key, true) * (unit.seconds * ...)};
       if (value.value > 1) fail(at / key, "is " + j.at(key).dump() + ", more than a second", "check the unit");

@@ -38,10 +38,8 @@ constexpr std::string_view name(Elementwise::Kind k) { return info(k).name; }
 /// As one kernel written for it.
 constexpr MemoryOp memory_op(const Elementwise& o) {
   const Bytes n = size_of(Elements(o.elements), o.dtype);
-  return {.read = n * info(o.kind).read,
-          .written = n * info(o.kind).written,
-          .dtype = o.dtype,
-          .access = Access::fused};
+  return {
+      .read = n * info(o.kind).read, .written = n * info(o.kind).written, .dtype = o.dtype, .access = Access::fused};
 }
 constexpr Cost cost(const Elementwise& o) { return cost(memory_op(o)); }
 

@@ -65,8 +65,8 @@ inline std::string compared_as(const MeasuredOp& m) {
 
 /// Everything that was measured of one operation, beside what the library says of it. Quantities are CLASS_time (with
 /// _small where a memory-bound op or a transform moves less than 1 MiB, and _hot where operands were in the cache: so
-/// they are in the estimate of what moves bytes, not in those of products and attention), CLASS_dram_bytes where an op moves at least four times the L2 cache, so that it
-/// keeps next to nothing, CLASS_device_bytes and CLASS_tensor_ops.
+/// they are in the estimate of what moves bytes, not in those of products and attention), CLASS_dram_bytes where an op
+/// moves at least four times the L2 cache, so that it keeps next to nothing, CLASS_device_bytes and CLASS_tensor_ops.
 inline std::vector<Comparison> compare(const MeasuredOp& m, const Device& device) {
   std::vector<Comparison> out;
   const Cost c = cost(m.op);
