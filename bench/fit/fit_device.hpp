@@ -40,7 +40,7 @@ inline std::string kind_of(const Op& op) {
   if (const auto* o = std::get_if<Softmax>(&op))
     return o->safe                          ? ""
            : o->fused                       ? "memory.fused_softmax"
-           : o->width <= warp_softmax_width ? "memory.rows"
+           : o->width <= warp_softmax_width ? "memory.warp_softmax"
                                             : "memory.softmax";
   if (const auto* o = std::get_if<MemoryOp>(&op)) switch (o->access) {
       case Access::contiguous: return "memory.contiguous";
@@ -84,6 +84,7 @@ inline MemoryEfficiency MemoryEfficiencies::*memory_parameters(const std::string
                                                          {"memory.reduction", &M::reduction},
                                                          {"memory.rows", &M::rows},
                                                          {"memory.softmax", &M::softmax},
+                                                         {"memory.warp_softmax", &M::warp_softmax},
                                                          {"memory.fused", &M::fused},
                                                          {"memory.rotation", &M::rotation}};
   const auto found = all.find(kind);

@@ -81,8 +81,10 @@ inline TiledTime time(const Softmax& o, const Device& d, Operands operands) {
   if (o.fused) return fused_time(o, d, operands);
   const MemoryEfficiencies& e = d.efficiency.memory;
   const Cost c = cost(o);
-  return memory_time(c.read, c.written, Elements(checked_mul(o.rows, o.width)), c.kernels, d,
-                     o.width <= warp_softmax_width ? e.rows : e.softmax, operands);
+  const bool warp = o.width <= warp_softmax_width;
+  const auto width = warp ? static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(o.width))) : o.width;
+  return memory_time(c.read, c.written, Elements(checked_mul(o.rows, width)), c.kernels, d,
+                     warp ? e.warp_softmax : e.softmax, operands);
 }
 inline TiledTime time(const Fft& o, const Device& d, Operands operands) { return transform_time(o, d, operands); }
 

@@ -72,7 +72,8 @@ struct MemoryEfficiencies {
   MemoryEfficiency gather{{1.8e-6}, 0.8, 1.4, {0.8e-12}};
   MemoryEfficiency reduction{{3.3e-6}, 0.64, 1.4, {0.5e-12}};
   MemoryEfficiency rows{{2.5e-6}, 0.75, 1.4, {1.8e-12}};
-  MemoryEfficiency softmax{{2.5e-6}, 0.75, 1.4, {4.2e-12}};  ///< rows too long for a warp's registers
+  MemoryEfficiency softmax{{2.5e-6}, 0.75, 1.4, {4.2e-12}};    ///< rows too long for a warp's registers
+  MemoryEfficiency warp_softmax{{1.4e-6}, 0.8, 1, {1.2e-12}};  ///< the others, each padded to a power of two
   MemoryEfficiency fused{{0.91e-6}, 1, 1.69, {0.29e-12}, {0.36e-6}, 0.15};
   MemoryEfficiency rotation{{1.85e-6}, 1, 1.98, {0}, {0.46e-6}, 0.2};
   RowEfficiency fused_norm{{{0.79e-6}, 1, 1.49, {0.2e-12}, {0.73e-6}, 0.12}, {0.18e-6}};

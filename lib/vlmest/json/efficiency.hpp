@@ -95,6 +95,7 @@ void fields(E& e, F f) {
   f("reduction", e.reduction);
   f("rows", e.rows);
   f("softmax", e.softmax);
+  f("warp_softmax", e.warp_softmax);
   f("fused", e.fused);
   f("rotation", e.rotation);
   f("fused_norm", e.fused_norm);
