@@ -41,8 +41,8 @@ inline FftEfficiency fit_fft(const std::vector<FftSample>& samples, Device d) {
       visit(k->mixed_radix.value, 1e-12);
       visit(k->butterfly.value, 1e-12);
       visit(k->matrix.value, 1e-12);
+      visit(k->chirp.value, 1e-12);
     }
-    visit(e.chirp.value, 1e-12);
     visit(e.block.value, 1e-12);
   };
   const auto set = [&](const Eigen::VectorXd& p) {

@@ -163,7 +163,7 @@ TEST(FitFft, FindsHowPassesRun) {
   Device real = d;
   real.efficiency.fft.rows.bandwidth = 0.7;
   real.efficiency.fft.columns.start = {5e-6};
-  real.efficiency.fft.chirp = {1.5e-12};
+  real.efficiency.fft.rows.chirp = {1.5e-12};
   Sizes sizes;
   std::vector<fit::FftSample> samples;
   for (int i = 0; i < 300; ++i) {
@@ -173,7 +173,7 @@ TEST(FitFft, FindsHowPassesRun) {
   const FftEfficiency found = fit::fit_fft(samples, d);
   EXPECT_NEAR(found.rows.bandwidth, 0.7, 0.05);
   EXPECT_NEAR(found.columns.start.us(), 5, 0.5);
-  EXPECT_NEAR(found.chirp.value * 1e12, 1.5, 0.1);
+  EXPECT_NEAR(found.rows.chirp.value * 1e12, 1.5, 0.1);
 }
 
 TEST(Ceilings, AreThoseOfTheFastestPoints) {

@@ -14,9 +14,9 @@ namespace vlmest::fft_time {
 /// Primes up to this have butterflies in registers; cuFFT multiplies by the matrix of longer ones up to 127, and beyond
 /// convolves with a chirp (Bluestein).
 inline constexpr std::int64_t last_butterfly = 31, last_matrix = 127;
-/// Complex transforms up to this length stay in the registers of a thread or two and keep up with the memory; real ones
-/// are slow up to another.
-inline constexpr std::int64_t last_short = 64, last_short_real = 512;
+/// Complex transforms up to these lengths keep up with the memory whatever their factors, since few threads hold their
+/// points in registers; real ones of powers of two do so beyond another.
+inline constexpr std::int64_t last_short_row = 128, last_short_column = 64, last_short_real = 512;
 /// Of a multiprocessor, for its blocks (CUDA C++ Programming Guide, "Technical Specifications", compute
 /// capability 9.0).
 inline constexpr std::int64_t shared_memory = 227 * 1024;
@@ -123,7 +123,7 @@ class Passes {
     const auto count = static_cast<double>(points.value());
     if (cufft::largest_prime_factor(n) > last_matrix) {
       const auto length = static_cast<double>(cufft::bluestein_length(n));
-      return d_.efficiency.fft.chirp * (count * length / static_cast<double>(n) * std::log2(length));
+      return e.chirp * (count * length / static_cast<double>(n) * std::log2(length));
     }
     return radix(e, n) * count + primes(e, n, points);
   }
@@ -131,12 +131,13 @@ class Passes {
     const FftEfficiency& fft = d_.efficiency.fft;
     const bool complex = &e != &fft.real;
     if (is_power_of_two(n)) return complex || n <= last_short_real ? e.element : Seconds{};
-    if (cufft::largest_prime_factor(n) > last_butterfly || (complex && n <= last_short)) return {};
-    return e.mixed_radix * std::log2(static_cast<double>(n));
+    if (cufft::largest_prime_factor(n) > last_butterfly || (complex && n <= (&e == &fft.rows ? last_short_row : last_short_column))) return {};
+    return e.mixed_radix * (complex ? std::log2(static_cast<double>(n)) : 1.0);
   }
-  static Seconds primes(const FftKernel& e, std::int64_t n, Elements points) {
+  Seconds primes(const FftKernel& e, std::int64_t n, Elements points) const {
+    const bool held = &e != &d_.efficiency.fft.columns && n <= last_short_row;
     const auto count = static_cast<double>(points.value());
-    return e.butterfly * (n <= last_short ? 0 : count * static_cast<double>(prime_steps(n, 11, last_butterfly))) +
+    return e.butterfly * (held ? 0 : count * static_cast<double>(prime_steps(n, 11, last_butterfly))) +
            e.matrix * (count * static_cast<double>(prime_steps(n, last_butterfly + 1, last_matrix)));
   }
 

@@ -87,6 +87,7 @@ struct FftKernel : MemoryEfficiency {
   Seconds mixed_radix{0.3e-12};  ///< of a point, for each bit of another length
   Seconds butterfly{0.2e-12};    ///< of a point, for each row of the butterfly of a prime factor from 11 to 31
   Seconds matrix{0.28e-12};      ///< and for each row of the matrix of a longer one
+  Seconds chirp{0.8e-12};        ///< of a point of a convolution inside the kernel, for each bit of its length
 };
 
 /// The parameters of transform_time().
@@ -94,10 +95,9 @@ struct FftEfficiency {
   FftKernel rows{{{2.3e-6}, 1, 1, {0.1e-12}, {0.36e-6}, 0.15}, {0.24e-12}, {0.17e-12}};        ///< complex
   FftKernel columns{{{3.2e-6}, 0.8, 2, {0.1e-12}, {0.36e-6}, 0.15}, {0.95e-12}, {0.1e-12}};    ///< not neighbours
   FftKernel scattered{{{2.5e-6}, 0.44, 1.4, {4e-12}, {0.36e-6}, 0.15}, {0.1e-12}, {0.5e-12}};  ///< in several kernels
-  FftKernel real{{{2.7e-6}, 1, 1, {2.4e-12}, {0.36e-6}, 0.15}, {0.34e-12}, {0.19e-12}};
+  FftKernel real{{{2.7e-6}, 1, 1, {2.4e-12}, {0.36e-6}, 0.15}, {2.7e-12}, {0.19e-12}};
   MemoryEfficiency repack{{0.8e-6}, 1, 1, {2e-12}, {0.36e-6}, 0.15};       ///< between real rows and complex ones
   MemoryEfficiency bluestein{{2.1e-6}, 1, 1, {5.2e-12}, {0.36e-6}, 0.15};  ///< one pass of a convolution in memory
-  Seconds chirp{0.8e-12};  ///< of a point of a convolution inside one kernel, for each bit of its length
   Seconds block{0.73e-9};  ///< of a point, while one block transforms it in shared memory
 };
 

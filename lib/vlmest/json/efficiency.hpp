@@ -80,6 +80,7 @@ void fields(E& e, F f) {
     f("mixed_radix_ps", e.mixed_radix, ps);
     f("butterfly_ps", e.butterfly, ps);
     f("matrix_ps", e.matrix, ps);
+    f("chirp_ps", e.chirp, ps);
   }
 }
 template <class E, class F>
@@ -111,7 +112,6 @@ void fields(E& e, F f) {
   f("real", e.real);
   f("repack", e.repack);
   f("bluestein", e.bluestein);
-  f("chirp_ps", e.chirp, ps);
   f("block_ps", e.block, ps);
 }
 template <class E, class F>
