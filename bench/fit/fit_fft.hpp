@@ -58,7 +58,7 @@ inline FftEfficiency fit_fft(const std::vector<FftSample>& samples, Device d) {
     k->bandwidth = std::min(0.95, k->bandwidth);
     k->cached = std::clamp(k->cached, 1.1, 1.9);
   }
-  each([&](double& value, double unit) { values.push_back(std::max(0.01, value / unit)); });
+  each([&](double& value, double unit) { values.push_back(std::max(0.1, value / unit)); });
   const Eigen::VectorXd first = Eigen::Map<Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
   const auto n = static_cast<Eigen::Index>(samples.size());
   set(least_squares(

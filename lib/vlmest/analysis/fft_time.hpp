@@ -31,21 +31,36 @@ constexpr std::int64_t prime_steps(std::int64_t n, std::int64_t first, std::int6
   return sum;
 }
 
+/// How many primes are factors of a length, and the largest.
+struct Factors {
+  int primes = 0;
+  std::int64_t largest = 1;
+};
+constexpr Factors factors(std::int64_t n) {
+  Factors r;
+  const auto take = [&](std::int64_t p) {
+    if (n % p != 0) return;
+    for (; n % p == 0; n /= p) r.largest = p;
+    ++r.primes;
+  };
+  for (std::int64_t p = 2; p <= n / p; ++p) take(p);
+  if (n > 1) take(n);
+  return r;
+}
+
 /// Kernels of a transform of this length that has more than one: two, or three where three primes are factors and not
 /// all of them small, or with a high power of five (seen: 516, 574, 830, 6344, 15717, 11250, 67500, 100000 take three;
 /// 488, 781, 13843, 20250, 57600, 160000 two).
 constexpr int kernels(std::int64_t n) {
-  int primes = 0;
-  std::int64_t rest = n, largest = 1;
-  for (std::int64_t p = 2; p <= rest / p; ++p) {
-    if (rest % p != 0) continue;
-    for (; rest % p == 0; rest /= p) largest = p;
-    ++primes;
-  }
-  if (rest > 1) largest = rest;
-  primes += rest > 1 && n % (rest * rest) != 0 ? 1 : 0;
+  const Factors f = factors(n);
   const bool fives = n % 3125 == 0 || (n % 625 == 0 && n % 3 == 0);
-  return (primes >= 3 && largest > 7) || fives ? 3 : 2;
+  return (f.primes >= 3 && f.largest > 7) || fives ? 3 : 2;
+}
+
+/// The same of a convolution's length, of which some keep to one (seen: 25600 and 46656; not 15360, 20000, 34992).
+inline constexpr std::int64_t last_one_kernel_convolution = 46656;
+constexpr int convolution_kernels(std::int64_t n) {
+  return n <= last_one_kernel_convolution && n % 64 == 0 && factors(n).primes <= 2 ? 1 : kernels(n);
 }
 
 /// Passes added up.
@@ -57,7 +72,7 @@ class Passes {
   void pass(const MemoryEfficiency& e, Bytes read, Bytes written, Elements points, Seconds arithmetic = {}) {
     TiledTime t = memory_time(read, written, points, 1, d_, e, operands_);
     t.compute += arithmetic;
-    const Seconds moving = tiled::overlapped(t.memory, t.compute);
+    const Seconds moving = tiled::overlapped(t.memory, t.compute, 2);
     total_.start += t.start;
     total_.memory += t.memory;
     total_.compute += t.compute;
@@ -111,7 +126,7 @@ class Passes {
     const Bytes data = size_of(Elements(checked_mul(n, transforms)), complex_of(f_.dtype));
     const Bytes padded = size_of(Elements(points), complex_of(f_.dtype));
     pass(e.bluestein, data, padded, Elements(points));
-    for (int i = 0; i < 2 * kernels(length); ++i) pass(e.bluestein, padded, padded, Elements(points));
+    for (int i = 0; i < 2 * convolution_kernels(length); ++i) pass(e.bluestein, padded, padded, Elements(points));
     pass(e.bluestein, padded, data, Elements(points));
   }
 
@@ -131,7 +146,9 @@ class Passes {
     const FftEfficiency& fft = d_.efficiency.fft;
     const bool complex = &e != &fft.real;
     if (is_power_of_two(n)) return complex || n <= last_short_real ? e.element : Seconds{};
-    if (cufft::largest_prime_factor(n) > last_butterfly || (complex && n <= (&e == &fft.rows ? last_short_row : last_short_column))) return {};
+    if (cufft::largest_prime_factor(n) > last_butterfly ||
+        (complex && n <= (&e == &fft.rows ? last_short_row : last_short_column)))
+      return {};
     return e.mixed_radix * (complex ? std::log2(static_cast<double>(n)) : 1.0);
   }
   Seconds primes(const FftKernel& e, std::int64_t n, Elements points) const {

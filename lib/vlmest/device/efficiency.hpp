@@ -74,31 +74,31 @@ struct MemoryEfficiencies {
   MemoryEfficiency rows{{2.5e-6}, 0.75, 1.4, {1.8e-12}};
   MemoryEfficiency softmax{{2.5e-6}, 0.75, 1.4, {4.2e-12}};    ///< rows too long for a warp's registers
   MemoryEfficiency warp_softmax{{1.4e-6}, 0.8, 1, {1.2e-12}};  ///< the others, each padded to a power of two
-  MemoryEfficiency fused{{0.91e-6}, 1, 1.69, {0.29e-12}, {0.36e-6}, 0.15};
-  MemoryEfficiency rotation{{1.85e-6}, 1, 1.98, {0}, {0.46e-6}, 0.2};
-  RowEfficiency fused_norm{{{0.79e-6}, 1, 1.49, {0.2e-12}, {0.73e-6}, 0.12}, {0.18e-6}};
-  RowEfficiency fused_softmax{{{0.97e-6}, 1, 1.35, {0.17e-12}, {0.38e-6}, 0.1}, {0.09e-6}};
+  MemoryEfficiency fused{{0.91e-6}, 0.99, 1.67, {0.27e-12}, {0.36e-6}, 0.13};
+  MemoryEfficiency rotation{{1.85e-6}, 0.94, 1.98, {0}, {0.46e-6}, 0.13};
+  RowEfficiency fused_norm{{{0.79e-6}, 1, 1.5, {0.2e-12}, {0.72e-6}, 0.13}, {0.18e-6}};
+  RowEfficiency fused_softmax{{{0.98e-6}, 1, 1.36, {0.16e-12}, {0.35e-6}, 0.13}, {0.09e-6}};
   Seconds dependent{0.22e-6};  ///< one load whose address waits for the one before
 };
 
 /// How one kind of cuFFT's kernels runs: its bytes move as those of other kernels do. `element` is of a point
 /// where the length is a power of two.
 struct FftKernel : MemoryEfficiency {
-  Seconds mixed_radix{0.3e-12};  ///< of a point, for each bit of another length
-  Seconds butterfly{0.2e-12};    ///< of a point, for each row of the butterfly of a prime factor from 11 to 31
-  Seconds matrix{0.28e-12};      ///< and for each row of the matrix of a longer one
-  Seconds chirp{0.8e-12};        ///< of a point of a convolution inside the kernel, for each bit of its length
+  Seconds mixed_radix{0};      ///< the same of other lengths; of complex ones for each bit of the length
+  Seconds butterfly{0.2e-12};  ///< of a point, for each row of the butterfly of a prime factor from 11 to 31
+  Seconds matrix{0.28e-12};    ///< and for each row of the matrix of a longer one
+  Seconds chirp{0.8e-12};      ///< of a point of a convolution inside the kernel, for each bit of its length
 };
 
 /// The parameters of transform_time().
 struct FftEfficiency {
-  FftKernel rows{{{2.3e-6}, 1, 1, {0.1e-12}, {0.36e-6}, 0.15}, {0.24e-12}, {0.17e-12}};        ///< complex
-  FftKernel columns{{{3.2e-6}, 0.8, 2, {0.1e-12}, {0.36e-6}, 0.15}, {0.95e-12}, {0.1e-12}};    ///< not neighbours
-  FftKernel scattered{{{2.5e-6}, 0.44, 1.4, {4e-12}, {0.36e-6}, 0.15}, {0.1e-12}, {0.5e-12}};  ///< in several kernels
-  FftKernel real{{{2.7e-6}, 1, 1, {2.4e-12}, {0.36e-6}, 0.15}, {2.7e-12}, {0.19e-12}};
-  MemoryEfficiency repack{{0.8e-6}, 1, 1, {2e-12}, {0.36e-6}, 0.15};       ///< between real rows and complex ones
-  MemoryEfficiency bluestein{{2.1e-6}, 1, 1, {5.2e-12}, {0.36e-6}, 0.15};  ///< one pass of a convolution in memory
-  Seconds block{0.73e-9};  ///< of a point, while one block transforms it in shared memory
+  FftKernel rows{{{2.1e-6}, 0.93, 1, {0}, {0.36e-6}, 0.13}};                             ///< complex
+  FftKernel columns{{{3.4e-6}, 0.87, 2, {0}, {0.36e-6}, 0.13}, {0.8e-12}, {0}};          ///< not neighbours
+  FftKernel scattered{{{2.9e-6}, 0.43, 1.6, {4e-12}, {0.36e-6}, 0.13}, {0}, {0.5e-12}};  ///< in several kernels
+  FftKernel real{{{2.4e-6}, 0.89, 1, {1.6e-12}, {0.36e-6}, 0.13}, {1.8e-12}};
+  MemoryEfficiency repack{{1.1e-6}, 1, 1.1, {1.3e-12}, {0.36e-6}, 0.13};     ///< between real rows and complex ones
+  MemoryEfficiency bluestein{{2.6e-6}, 1, 1.1, {4.3e-12}, {0.36e-6}, 0.13};  ///< one pass of a convolution in memory
+  Seconds block{0.65e-9};  ///< of a point, while one block transforms it in shared memory
 };
 
 /// How fast a device runs real kernels; measured where the device's file says so, else as on an H200.
