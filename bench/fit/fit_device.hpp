@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <bench/fit/fit_attention.hpp>
+#include <bench/fit/fit_fft.hpp>
 #include <bench/fit/fit_matmul.hpp>
 #include <bench/fit/fit_memory.hpp>
 
@@ -34,9 +35,13 @@ inline std::string kind_of(const Op& op) {
     return "half.bytes" + std::to_string(tiled::row_alignment(*o));
   }
   if (const auto* o = std::get_if<Attention>(&op)) return is_half(o->dtype) ? "attention" : "";
-  if (const auto* o = std::get_if<Norm>(&op)) return o->packed ? "" : "memory.rows";
+  if (const auto* o = std::get_if<Fft>(&op)) return o->dtype == DType::fp32 ? "transform" : "";
+  if (const auto* o = std::get_if<Norm>(&op)) return o->packed ? "" : o->fused ? "memory.fused_norm" : "memory.rows";
   if (const auto* o = std::get_if<Softmax>(&op))
-    return o->safe ? "" : o->width <= warp_softmax_width ? "memory.rows" : "memory.softmax";
+    return o->safe                          ? ""
+           : o->fused                       ? "memory.fused_softmax"
+           : o->width <= warp_softmax_width ? "memory.warp_softmax"
+                                            : "memory.softmax";
   if (const auto* o = std::get_if<MemoryOp>(&op)) switch (o->access) {
       case Access::contiguous: return "memory.contiguous";
       case Access::functions: return "memory.functions";
@@ -47,6 +52,8 @@ inline std::string kind_of(const Op& op) {
       case Access::gather: return "memory.gather";
       case Access::reduction: return "memory.reduction";
       case Access::rows: return "memory.rows";
+      case Access::fused: return "memory.fused";
+      case Access::rotation: return "memory.rotation";
     }
   return "";
 }
@@ -64,42 +71,48 @@ inline MatmulEfficiency* matmul_parameters(Efficiency& e, const std::string& kin
   const auto found = all.find(kind);
   return found == all.end() ? nullptr : found->second;
 }
-inline MemoryEfficiency* memory_parameters(MemoryEfficiencies& m, const std::string& kind) {
-  const std::map<std::string, MemoryEfficiency*> all{{"memory.contiguous", &m.contiguous},
-                                                     {"memory.functions", &m.functions},
-                                                     {"memory.cast", &m.cast},
-                                                     {"memory.strided", &m.strided},
-                                                     {"memory.transposed", &m.transposed},
-                                                     {"memory.concatenation", &m.concatenation},
-                                                     {"memory.gather", &m.gather},
-                                                     {"memory.reduction", &m.reduction},
-                                                     {"memory.rows", &m.rows},
-                                                     {"memory.softmax", &m.softmax}};
+/// Where the parameters of a kind of kernel that moves bytes are; nullptr for other kinds.
+inline MemoryEfficiency MemoryEfficiencies::*memory_parameters(const std::string& kind) {
+  using M = MemoryEfficiencies;
+  const std::map<std::string, MemoryEfficiency M::*> all{{"memory.contiguous", &M::contiguous},
+                                                         {"memory.functions", &M::functions},
+                                                         {"memory.cast", &M::cast},
+                                                         {"memory.strided", &M::strided},
+                                                         {"memory.transposed", &M::transposed},
+                                                         {"memory.concatenation", &M::concatenation},
+                                                         {"memory.gather", &M::gather},
+                                                         {"memory.reduction", &M::reduction},
+                                                         {"memory.rows", &M::rows},
+                                                         {"memory.softmax", &M::softmax},
+                                                         {"memory.warp_softmax", &M::warp_softmax},
+                                                         {"memory.fused", &M::fused},
+                                                         {"memory.rotation", &M::rotation}};
   const auto found = all.find(kind);
   return found == all.end() ? nullptr : found->second;
-}
-
-inline Elements elements_of(const Op& op) {
-  if (const auto* o = std::get_if<MemoryOp>(&op)) return walked(*o);
-  if (const auto* o = std::get_if<Norm>(&op)) return Elements(checked_mul(o->rows, o->width));
-  const auto& o = std::get<Softmax>(op);
-  return Elements(checked_mul(o.rows, o.width));
 }
 
 inline void fit_kind(Efficiency& e, const std::string& kind, const std::vector<const MeasuredOp*>& samples,
                      const Device& d) {
   const auto time = [](const MeasuredOp& m) { return Seconds{*m.time_us * 1e-6}; };
+  Device fitted = d;  // with the kinds before this one: their names sort so that the fused kernels come first
+  fitted.efficiency.memory = e.memory;
   if (MatmulEfficiency* p = matmul_parameters(e, kind)) {
     std::vector<MatmulSample> s;
     for (const MeasuredOp* m : samples) s.push_back({std::get<Matmul>(m->op), time(*m)});
     *p = fit_matmul(s, d, *p);
-  } else if (MemoryEfficiency* q = memory_parameters(e.memory, kind)) {
+  } else if (kind == "transform") {
+    std::vector<FftSample> s;
+    for (const MeasuredOp* m : samples) s.push_back({std::get<Fft>(m->op), operands(*m), time(*m)});
+    e.fft = fit_fft(s, fitted);
+  } else if (kind.starts_with("memory.")) {
     std::vector<MemorySample> s;
-    for (const MeasuredOp* m : samples) {
-      const Cost c = cost(m->op);
-      s.push_back({c.read + c.written, elements_of(m->op), c.kernels, time(*m)});
-    }
-    *q = fit_memory(s, d, *q);
+    for (const MeasuredOp* m : samples) s.push_back({m->op, operands(*m), time(*m)});
+    if (kind == "memory.fused_norm")
+      e.memory.fused_norm = fit_memory(s, fitted, &MemoryEfficiencies::fused_norm);
+    else if (kind == "memory.fused_softmax")
+      e.memory.fused_softmax = fit_memory(s, fitted, &MemoryEfficiencies::fused_softmax);
+    else if (MemoryEfficiency MemoryEfficiencies::*q = memory_parameters(kind))
+      e.memory.*q = fit_memory(s, fitted, q);
   } else {
     std::vector<AttentionSample> s;
     for (const MeasuredOp* m : samples) s.push_back({std::get<Attention>(m->op), time(*m)});
@@ -118,8 +131,8 @@ inline Calibration calibrate(const std::vector<MeasuredOp>& measured, const Devi
     const std::string kind = kind_of(m.op);
     const OpClass c = op_class(m.op);
     if (kind.empty() || !m.time_us || *m.time_us <= 0 || (!m.variant.empty() && m.variant != c.variant)) continue;
-    const bool moves_bytes = kind.starts_with("memory.");
-    if (m.cold == moves_bytes) continue;  // what moves bytes finds in the cache what the op before it wrote
+    // What moves bytes is predicted with its operands on either side of the cache, and needs both.
+    if (!m.cold && !kind.starts_with("memory.") && kind != "transform") continue;
     by_kind[kind].push_back(&m);
   }
   Calibration r{d.efficiency, {}};
@@ -131,7 +144,8 @@ inline Calibration calibrate(const std::vector<MeasuredOp>& measured, const Devi
     fitted.efficiency = r.efficiency;
     const auto error = [&](const std::vector<const MeasuredOp*>& list) {
       double sum = 0;
-      for (const MeasuredOp* m : list) sum += std::abs(op_time(m->op, fitted).time.us() / *m->time_us - 1);
+      for (const MeasuredOp* m : list)
+        sum += std::abs(op_time(m->op, fitted, operands(*m)).time.us() / *m->time_us - 1);
       return list.empty() ? 0.0 : sum / static_cast<double>(list.size());
     };
     r.errors.push_back({kind, used.size(), held.size(), error(used), error(held)});

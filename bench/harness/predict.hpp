@@ -39,7 +39,7 @@ inline Prediction predict(const Point& p, int compute_capability, const Device* 
     const DramTraffic dram = dram_traffic(op.op, *device);
     r.read = dram.read;
     r.written = dram.written;
-    r.time = work(op.op, *device).time;
+    r.time = work(op.op, *device, p.cache == Cache::cold ? Operands::from_dram : Operands::from_cache).time;
   }
   return r;
 }

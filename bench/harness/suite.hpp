@@ -37,8 +37,8 @@ class List {
     Point p = make_point(op, "suite", variant, cache);
     if (seen_.insert(name(p)).second) points_.push_back(std::move(p));
   }
-  void add_all(const std::vector<OpJson>& ops) {
-    for (const OpJson& op : ops) add(op);
+  void add_all(const std::vector<OpJson>& ops, Cache cache = Cache::cold) {
+    for (const OpJson& op : ops) add(op, cache);
   }
   /// These are in the list already, so to speak.
   void exclude(const std::vector<Point>& points) {
@@ -116,6 +116,7 @@ inline std::vector<Point> sweep() {
   l.add_all(memory_points::normalisations());
   l.add_all(memory_points::model_ops());
   l.add_all(memory_points::random(dice, 100));
+  l.add_all(memory_points::cached(), Cache::hot);
   std::vector<Point> r = l.take();
   // In random order, so that a drift of the clock is no trend over sizes and a spent budget leaves no class out.
   for (std::size_t i = r.size(); i > 1; --i)

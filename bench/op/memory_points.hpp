@@ -36,6 +36,23 @@ inline std::vector<OpJson> normalisations() {
   return r;
 }
 
+/// A few of each that stay in the L2 cache, to be measured there.
+inline std::vector<OpJson> cached() {
+  std::vector<OpJson> r;
+  for (const char* op : {"copy", "read", "write", "add", "silu_mul"})
+    for (std::int64_t n = 4096; n <= std::int64_t{1} << 22; n *= 4) r.push_back(stream(op, n));
+  for (const char* op : {"rmsnorm", "layernorm", "softmax"})
+    for (const std::int64_t n : {16, 256, 2048})
+      for (const std::int64_t width : {128, 1152, 4096}) r.push_back(rows(op, n, width));
+  for (auto& op : product("rope", {{"rows", {1, 64, 512, 2048}},
+                                   {"heads", {28, 32}},
+                                   {"kv_heads", {4}},
+                                   {"head_dim", {128}},
+                                   {"dtype", {"bf16"}}}))
+    r.push_back(std::move(op));
+  return r;
+}
+
 /// Rotations, gathers and losses of language models.
 inline std::vector<OpJson> model_ops() {
   std::vector<OpJson> r = product("rope", {{"batch", {1, 4}},

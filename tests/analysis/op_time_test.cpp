@@ -165,6 +165,45 @@ TEST(MemoryTime, WhatFitsHalfOfTheCacheIsReadFromThere) {
   EXPECT_NEAR(rate(24 << 20) / rate(512 << 20), device().efficiency.memory.contiguous.cached, 0.05);
 }
 
+TEST(MemoryTime, OperandsInDramCostItsLatencyAndItsBandwidth) {
+  const auto time = [](std::int64_t bytes, Operands from) {
+    const MemoryOp o{.read = Bytes(bytes / 2), .written = Bytes(bytes / 2), .access = Access::fused};
+    return op_time(o, device(), from).time.us();
+  };
+  const MemoryEfficiency& e = device().efficiency.memory.fused;
+  EXPECT_NEAR(time(64, Operands::from_dram) - time(64, Operands::from_cache), e.latency.us(), 0.01);
+  EXPECT_GT(time(24 << 20, Operands::from_dram), 1.5 * time(24 << 20, Operands::from_cache));
+  EXPECT_EQ(time(1 << 30, Operands::from_dram), time(1 << 30, Operands::from_cache));  // more than any cache holds
+}
+
+TEST(MemoryTime, RowsThatFillNoWholeWarpLeaveThreadsIdle) {
+  EXPECT_EQ(held_row(512, DType::bf16).elements, 512);
+  EXPECT_EQ(held_row(520, DType::bf16).elements, 1024);  // 65 vectors, 4 a thread: one warp
+  EXPECT_EQ(held_row(1152, DType::bf16).elements, 2048);
+  EXPECT_EQ(held_row(8192, DType::bf16).vectors, 4);
+  EXPECT_EQ(held_row(8200, DType::bf16).vectors, 8);
+  const auto norm = [](std::int64_t width) { return us(Norm{.rows = 1 << 18, .width = width, .fused = true}); };
+  EXPECT_GT(norm(296), 1.1 * norm(256) * 296 / 256);
+}
+
+TEST(FftTime, PassesFollowThePlan) {
+  const auto row = [](std::int64_t n) {
+    return op_time(Fft{.batch = (1 << 24) / n, .n = {n, 1, 1}, .rank = 1}, device(), Operands::from_dram).time.us();
+  };
+  EXPECT_NEAR(row(1000), row(1024), 0.1 * row(1024));  // products of small primes move their bytes once
+  EXPECT_GT(row(101), 3 * row(128));                   // a matrix for the prime
+  EXPECT_GT(row(1009), 3 * row(1024));                 // a convolution in one kernel
+  EXPECT_GT(row(10007), 10 * row(8192));               // and in memory, of twice the length
+  EXPECT_GT(row(1 << 16), 1.8 * row(1 << 13));         // two kernels
+}
+
+TEST(FftTime, KernelsAreThoseOfThePrimeFactors) {
+  for (const std::int64_t n : {516, 830, 6344, 100000, 112500}) EXPECT_EQ(fft_time::kernels(n), 3) << n;
+  for (const std::int64_t n : {488, 781, 13843, 57600, 65536}) EXPECT_EQ(fft_time::kernels(n), 2) << n;
+  EXPECT_EQ(fft_time::prime_steps(2 * 61, 37, 127), 61);
+  EXPECT_EQ(fft_time::prime_steps(61 * 61, 37, 127), 2 * 61);
+}
+
 TEST(MemoryTime, TransposedOperandsAreSlowerThanStridedAndThoseThanContiguous) {
   const auto time = [](Access a) {
     return us(MemoryOp{.read = Bytes(1 << 28), .written = Bytes(1 << 28), .access = a});

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <random>
 
+#include <bench/fit/fit_ceilings.hpp>
 #include <bench/fit/fit_device.hpp>
 #include <gtest/gtest.h>
 
@@ -167,38 +168,92 @@ TEST(FitAttention, BeginsWithParametersThatAreNothing) {
 
 TEST(FitMemory, FindsBandwidthStartAndElementTime) {
   const Device d = device();
-  const MemoryEfficiency truth{{1.7e-6}, 0.85, 1.3, {3e-12}};
+  Device real = d;
+  real.efficiency.memory.strided = {{1.7e-6}, 0.85, 1.3, {3e-12}};
   Sizes sizes;
   std::vector<fit::MemorySample> samples;
   for (int i = 0; i < 200; ++i) {
     // Of every second op the elements are wide, so that the bytes decide.
     const std::int64_t elements = sizes(10, 27), bytes = elements * (i % 2 == 0 ? 4 : 32);
-    samples.push_back({Bytes(bytes), Elements(elements), 1, {}});
-    samples.back().time = memory_time(Bytes(bytes), Elements(elements), 1, d, truth).time;
+    const MemoryOp o{.read = Bytes(bytes), .access = Access::strided, .elements = Elements(elements)};
+    samples.push_back({o, Operands::from_cache, op_time(o, real).time});
   }
-  const MemoryEfficiency found = fit::fit_memory(samples, d);
+  const MemoryEfficiency found = fit::fit_memory(samples, d, &MemoryEfficiencies::strided);
   EXPECT_NEAR(found.start.us(), 1.7, 0.05);
   EXPECT_NEAR(found.bandwidth, 0.85, 0.02);
   EXPECT_NEAR(found.cached, 1.3, 0.05);
   EXPECT_NEAR(found.element.value * 1e12, 3, 0.1);
+  EXPECT_EQ(found.latency.value, d.efficiency.memory.strided.latency.value);  // no operand came from DRAM
+}
+
+TEST(FitMemory, FindsWhatOperandsInDramCost) {
+  const Device d = device();
+  Device real = d;
+  const double mixed = d.efficiency.memory.fused.mixed;
+  real.efficiency.memory.fused_norm = {{{1.1e-6}, 0.9, 1.7, {0.3e-12}, {0.7e-6}, mixed}, {0.15e-6}};
+  Sizes sizes;
+  std::vector<fit::MemorySample> samples;
+  for (int i = 0; i < 300; ++i) {
+    const Norm o{.rows = sizes(0, 16), .width = sizes(6, 13, 8), .fused = true};
+    const Operands from = i % 2 == 0 ? Operands::from_dram : Operands::from_cache;
+    samples.push_back({o, from, op_time(o, real, from).time});
+  }
+  const RowEfficiency found = fit::fit_memory(samples, d, &MemoryEfficiencies::fused_norm);
+  EXPECT_NEAR(found.latency.us(), 0.7, 0.03);
+  EXPECT_NEAR(found.bandwidth, 0.9, 0.01);
+  EXPECT_NEAR(found.vector.us(), 0.15, 0.01);
+  EXPECT_NEAR(found.cached, 1.7, 0.05);
+}
+
+TEST(FitFft, FindsHowPassesRun) {
+  const Device d = device();
+  Device real = d;
+  real.efficiency.fft.rows.bandwidth = 0.7;
+  real.efficiency.fft.columns.start = {5e-6};
+  real.efficiency.fft.rows.chirp = {1.5e-12};
+  Sizes sizes;
+  std::vector<fit::FftSample> samples;
+  for (int i = 0; i < 300; ++i) {
+    const Fft o{.batch = sizes(4, 14), .n = {sizes(4, 9), sizes(4, 9)}, .rank = i % 2 + 1};
+    samples.push_back({o, Operands::from_dram, op_time(o, real, Operands::from_dram).time});
+  }
+  const FftEfficiency found = fit::fit_fft(samples, d);
+  EXPECT_NEAR(found.rows.bandwidth, 0.7, 0.05);
+  EXPECT_NEAR(found.columns.start.us(), 5, 0.5);
+  EXPECT_NEAR(found.rows.chirp.value * 1e12, 1.5, 0.1);
+}
+
+TEST(Ceilings, AreThoseOfTheFastestPoints) {
+  Device d = device();
+  d.l2 = Bytes(64 << 20);
+  const auto copy = [](std::int64_t bytes, bool cold, double us) {
+    const MemoryOp o{.read = Bytes(bytes / 2), .written = Bytes(bytes / 2), .access = Access::fused};
+    return MeasuredOp{.name = "copy", .variant = "own", .op = o, .cold = cold, .time_us = us};
+  };
+  const std::vector<MeasuredOp> measured{copy(1 << 30, true, 250), copy(1 << 30, true, 256), copy(8 << 20, false, 2),
+                                         copy(24 << 20, false, 4)};
+  const MeasuredCeilings c = fit::ceilings(measured, d);
+  EXPECT_NEAR(c.dram_copy->value, (1 << 30) / 250e-6, 1);
+  EXPECT_NEAR(c.l2->value, (16 << 20) / 2e-6, 1e6);
+  EXPECT_FALSE(c.bf16);
 }
 
 TEST(Calibrate, FitsEachKindAndReportsWhatItHeldOut) {
   Device d = device(), real = d;
   real.efficiency.half.bytes16.rate = 0.6;
-  real.efficiency.memory.contiguous.bandwidth = 0.7;
+  real.efficiency.memory.fused.bandwidth = 0.7;
   Sizes sizes;
   std::vector<MeasuredOp> measured;
   const auto add = [&](const Op& op, bool cold, const char* variant) {
     MeasuredOp m{.name = "made up", .variant = variant, .op = op, .cold = cold};
-    m.time_us = op_time(op, real).time.us();
+    m.time_us = op_time(op, real, operands(m)).time.us();
     measured.push_back(m);
   };
   for (int i = 0; i < 200; ++i) add(product(sizes), true, "cublaslt");
   for (int i = 0; i < 200; ++i) add(product(sizes), false, "cublaslt");  // from the cache: not for products
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 100; ++i) {
     const Bytes n(sizes(10, 31));
-    add(MemoryOp{.read = n, .written = n}, false, "own");
+    add(MemoryOp{.read = n, .written = i % 4 < 2 ? n : Bytes{}, .access = Access::fused}, i % 2 == 0, "own");
   }
   const fit::Calibration c = fit::calibrate(measured, d);
   ASSERT_EQ(c.errors.size(), 2u);
@@ -206,10 +261,11 @@ TEST(Calibrate, FitsEachKindAndReportsWhatItHeldOut) {
   EXPECT_EQ(c.errors[0].fitted, 160u);
   EXPECT_EQ(c.errors[0].held_out, 40u);
   EXPECT_LT(c.errors[0].held_out_error, 0.03);
-  EXPECT_EQ(c.errors[1].kind, "memory.contiguous");
+  EXPECT_EQ(c.errors[1].kind, "memory.fused");
+  EXPECT_EQ(c.errors[1].fitted, 80u);
   EXPECT_LT(c.errors[1].held_out_error, 0.03);
   EXPECT_NEAR(c.efficiency.half.bytes16.rate, 0.6, 0.03);
-  EXPECT_NEAR(c.efficiency.memory.contiguous.bandwidth, 0.7, 0.02);
+  EXPECT_NEAR(c.efficiency.memory.fused.bandwidth, 0.7, 0.02);
   EXPECT_EQ(c.efficiency.half.bytes8.rate, d.efficiency.half.bytes8.rate);
 }
 

@@ -136,9 +136,10 @@ TEST(RooflineCeilings, AreThoseOfTheUnitsInUse) {
   const Placed at("qwen2.5-vl-3b");
   const auto points = at.phase(0).points;
   const RooflineCeilings c = ceilings(at.on, points);
-  ASSERT_EQ(c.bandwidth.size(), 2u);
+  ASSERT_EQ(c.bandwidth.size(), 3u);
   EXPECT_EQ(c.dram(), at.on.dram);
   EXPECT_TRUE(c.bandwidth[1].measured);
+  EXPECT_EQ(c.bandwidth[2].rate, at.on.measured.l2);
   ASSERT_GE(c.compute.size(), 2u);
   EXPECT_EQ(c.compute[0].name, "bf16 tensor cores");
   EXPECT_EQ(c.compute[0].rate, at.on.peaks.bf16);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
+#include <bench/fit/fit_ceilings.hpp>
 #include <bench/fit/fit_device.hpp>
 #include <fmt/core.h>
 
@@ -11,6 +12,7 @@
 #include "command.hpp"
 #include "files.hpp"
 #include "output/table.hpp"
+#include "units.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -38,6 +40,21 @@ void read(const std::string& file, const Device& device, std::vector<MeasuredOp>
     throw Error(where, "no benchmark in it measured an operation", "see the errors in its entries");
 }
 
+/// Puts what was measured beside what the description had measured already.
+void describe(const MeasuredCeilings& c, nlohmann::ordered_json& description) {
+  const auto put = [&](const char* key, auto rate) {
+    if (rate) description["measured"][key] = significant(rate->value);
+  };
+  if (!c.dram_copy && !c.l2 && !c.bf16) return;
+  put("dram_copy_bytes_per_s", c.dram_copy);
+  put("l2_bytes_per_s", c.l2);
+  put("bf16_flops_per_s", c.bf16);
+  auto& source = description["sources"]["measured"];
+  const std::string own = "vlmest bench on this device: copies and large bf16 products";
+  const std::string before = source.is_string() ? source.get<std::string>() : "";
+  if (!before.starts_with(own)) source = own + (before.empty() ? "" : "; what it did not measure: " + before);
+}
+
 int calibrate(const Options& o) {
   if (o.device == "-") throw Error("--device", "is standard input", "give a shipped device or a file");
   const Device device = find_device(o.device);
@@ -61,6 +78,7 @@ int calibrate(const Options& o) {
   if (!o.save.empty()) {
     auto description = nlohmann::ordered_json::parse(read_file(device_file(o.device).string()));
     if (!o.name.empty()) description["name"] = o.name;
+    describe(fit::ceilings(measured, device), description);
     description["efficiency"] = efficiency_json::write(c.efficiency);
     description["sources"]["efficiency"] =
         "fitted by vlmest calibrate to " + std::to_string(measured.size()) + " operations measured on this device";

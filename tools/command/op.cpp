@@ -31,7 +31,7 @@ int op(const Options& o) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     const json::SingleOp s = json::read_op(list[i], where + "[" + std::to_string(i) + "]", device.sm);
     const Cost c = cost(s.op);
-    const Work w = work(s.op, device);
+    const Work w = work(s.op, device, Operands::from_dram);
     const DramTraffic dram = dram_traffic(s.op, device);
     auto entry = nlohmann::ordered_json::object();
     for (const auto& [key, value] : list[i].items()) entry[key] = value;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/analysis/attention_time.hpp>
+#include <vlmest/analysis/fft_time.hpp>
 #include <vlmest/analysis/memory_time.hpp>
 #include <vlmest/op/op.hpp>
 
@@ -14,9 +15,9 @@ namespace op_times {
 inline TiledTime time(const View&, const Device&) { return {}; }
 inline TiledTime time(const HostSync&, const Device&) { return {}; }
 
-inline TiledTime time(const MemoryOp& o, const Device& d) {
+inline TiledTime time(const MemoryOp& o, const Device& d, Operands operands) {
   const MemoryEfficiencies& e = d.efficiency.memory;
-  TiledTime t = memory_time(o.read + o.written, walked(o), o.kernels, d, efficiency(e, o.access));
+  TiledTime t = memory_time(o.read, o.written, walked(o), o.kernels, d, efficiency(e, o.access), operands);
   const Seconds waiting = e.dependent * static_cast<double>(o.dependent);
   t.start += waiting;
   t.time += waiting;
@@ -61,12 +62,13 @@ inline TiledTime time(const Attention& o, const Device& d) { return attention_ti
 inline TiledTime time(const AttentionBackward& o, const Device& d) {
   return attention_time(o, d, d.efficiency.attention);
 }
-inline TiledTime time(const Norm& o, const Device& d) {
+inline TiledTime time(const Norm& o, const Device& d, Operands operands) {
+  if (o.fused) return fused_time(o, d, operands);
   const MemoryEfficiencies& e = d.efficiency.memory;
   const Elements n{checked_mul(o.rows, o.width)};
   const Cost c = cost(o);
   const Bytes copied = o.packed ? size_of(n, o.dtype) * 2 : Bytes{};
-  TiledTime t = memory_time(c.read + c.written - copied, n, 1, d, e.rows);
+  TiledTime t = memory_time(c.read + c.written - copied, Bytes{}, n, 1, d, e.rows, operands);
   if (o.packed) {
     const TiledTime copy = memory_time(copied, n, 1, d, e.transposed);
     t.start += copy.start;
@@ -75,21 +77,28 @@ inline TiledTime time(const Norm& o, const Device& d) {
   }
   return t;
 }
-inline TiledTime time(const Softmax& o, const Device& d) {
+inline TiledTime time(const Softmax& o, const Device& d, Operands operands) {
+  if (o.fused) return fused_time(o, d, operands);
   const MemoryEfficiencies& e = d.efficiency.memory;
   const Cost c = cost(o);
-  return memory_time(c.read + c.written, Elements(checked_mul(o.rows, o.width)), c.kernels, d,
-                     o.width <= warp_softmax_width ? e.rows : e.softmax);
+  const bool warp = o.width <= warp_softmax_width;
+  const auto width = warp ? static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(o.width))) : o.width;
+  return memory_time(c.read, c.written, Elements(checked_mul(o.rows, width)), c.kernels, d,
+                     warp ? e.warp_softmax : e.softmax, operands);
 }
-inline TiledTime time(const Fft& o, const Device& d) {
-  const Cost c = cost(Op(o));
-  return memory_time(c.read + c.written, points(o), c.kernels, d, d.efficiency.memory.contiguous);
-}
+inline TiledTime time(const Fft& o, const Device& d, Operands operands) { return transform_time(o, d, operands); }
 
 }  // namespace op_times
 
-inline TiledTime op_time(const Op& op, const Device& d) {
-  return std::visit([&](const auto& o) { return op_times::time(o, d); }, op);
+/// Products and attention are taken with their operands in DRAM: those of a model are weights and long caches.
+inline TiledTime op_time(const Op& op, const Device& d, Operands operands = Operands::from_cache) {
+  const auto time = [&](const auto& o) {
+    if constexpr (requires { op_times::time(o, d, operands); })
+      return op_times::time(o, d, operands);
+    else
+      return op_times::time(o, d);
+  };
+  return std::visit(time, op);
 }
 
 }  // namespace vlmest

@@ -50,11 +50,11 @@ inline Roofline roofline(const Cost& c, const Device& device) {
 }
 
 /// One op on a device.
-inline Work work(const Op& op, const Device& device) {
+inline Work work(const Op& op, const Device& device, Operands operands = Operands::from_cache) {
   const Cost c = cost(op);
   Work w{.flops = c.flops, .flops_causal = c.flops_causal, .read = c.read, .written = c.written, .kernels = c.kernels};
   if (c.kernels == 0) return w;
-  const TiledTime t = op_time(op, device);
+  const TiledTime t = op_time(op, device, operands);
   w.time = t.time;
   w.roofline = roofline(c, device).time();
   if (t.start >= std::max(t.compute, t.memory))

@@ -24,6 +24,7 @@ struct Peaks {
 /// Ceilings read off a running device. They stand beside the datasheet's numbers and replace none of them.
 struct MeasuredCeilings {
   std::optional<Bandwidth> dram_copy;  ///< device-to-device copy, bytes read and written both counted
+  std::optional<Bandwidth> l2;         ///< the same where all of it stays in the L2 cache, without the launch
   std::optional<FlopRate> bf16;        ///< a large square product of random data
   std::optional<Bandwidth> host_link;  ///< pinned copy, the slower direction
 };

@@ -67,9 +67,17 @@ struct MemoryEfficiency {
   double bandwidth = 0.9;  ///< of DRAM's
   double cached = 1.4;  ///< times that, where everything fits half of the L2 cache: what an op reads was just written
   Seconds element{0};   ///< for each element of the larger side, all multiprocessors together: offsets, conversions
+  Seconds latency{0};   ///< of DRAM, which a kernel waits for that does not find its operands in the cache
+  double mixed = 0;     ///< how much longer DRAM takes where as much is written as read, and its bus turns around
 };
 
-/// The ways of Access, and how fast each runs.
+/// How a kernel that keeps rows on the chip runs: the parameters of row_time(); `element` is of each pass.
+struct RowEfficiency : MemoryEfficiency {
+  Seconds vector{0.2e-6};  ///< that a thread holds, in each pass over the row
+};
+
+/// The ways of Access, and how fast each runs: the kernels of the framework inside a model, and those written for one
+/// op.
 struct MemoryEfficiencies {
   MemoryEfficiency contiguous{};
   MemoryEfficiency functions{{0.9e-6}, 0.9, 1.4, {1.3e-12}};
@@ -80,8 +88,33 @@ struct MemoryEfficiencies {
   MemoryEfficiency gather{{1.8e-6}, 0.8, 1.4, {0.8e-12}};
   MemoryEfficiency reduction{{3.3e-6}, 0.64, 1.4, {0.5e-12}};
   MemoryEfficiency rows{{2.5e-6}, 0.75, 1.4, {1.8e-12}};
-  MemoryEfficiency softmax{{2.5e-6}, 0.75, 1.4, {4.2e-12}};  ///< rows too long for a warp's registers
-  Seconds dependent{0.22e-6};                                ///< one load whose address waits for the one before
+  MemoryEfficiency softmax{{2.5e-6}, 0.75, 1.4, {4.2e-12}};    ///< rows too long for a warp's registers
+  MemoryEfficiency warp_softmax{{1.4e-6}, 0.8, 1, {1.2e-12}};  ///< the others, each padded to a power of two
+  MemoryEfficiency fused{{0.91e-6}, 0.99, 1.67, {0.27e-12}, {0.36e-6}, 0.13};
+  MemoryEfficiency rotation{{1.85e-6}, 0.94, 1.98, {0}, {0.46e-6}, 0.13};
+  RowEfficiency fused_norm{{{0.79e-6}, 1, 1.5, {0.2e-12}, {0.72e-6}, 0.13}, {0.18e-6}};
+  RowEfficiency fused_softmax{{{0.98e-6}, 1, 1.36, {0.16e-12}, {0.35e-6}, 0.13}, {0.09e-6}};
+  Seconds dependent{0.22e-6};  ///< one load whose address waits for the one before
+};
+
+/// How one kind of cuFFT's kernels runs: its bytes move as those of other kernels do. `element` is of a point
+/// where the length is a power of two.
+struct FftKernel : MemoryEfficiency {
+  Seconds mixed_radix{0};      ///< the same of other lengths; of complex ones for each bit of the length
+  Seconds butterfly{0.2e-12};  ///< of a point, for each row of the butterfly of a prime factor from 11 to 31
+  Seconds matrix{0.28e-12};    ///< and for each row of the matrix of a longer one
+  Seconds chirp{0.8e-12};      ///< of a point of a convolution inside the kernel, for each bit of its length
+};
+
+/// The parameters of transform_time().
+struct FftEfficiency {
+  FftKernel rows{{{2.1e-6}, 0.93, 1, {0}, {0.36e-6}, 0.13}};                             ///< complex
+  FftKernel columns{{{3.4e-6}, 0.87, 2, {0}, {0.36e-6}, 0.13}, {0.8e-12}, {0}};          ///< not neighbours
+  FftKernel scattered{{{2.9e-6}, 0.43, 1.6, {4e-12}, {0.36e-6}, 0.13}, {0}, {0.5e-12}};  ///< in several kernels
+  FftKernel real{{{2.4e-6}, 0.89, 1, {1.6e-12}, {0.36e-6}, 0.13}, {1.8e-12}};
+  MemoryEfficiency repack{{1.1e-6}, 1, 1.1, {1.3e-12}, {0.36e-6}, 0.13};     ///< between real rows and complex ones
+  MemoryEfficiency bluestein{{2.6e-6}, 1, 1.1, {4.3e-12}, {0.36e-6}, 0.13};  ///< one pass of a convolution in memory
+  Seconds block{0.65e-9};  ///< of a point, while one block transforms it in shared memory
 };
 
 /// How fast a device runs real kernels; measured where the device's file says so, else as on an H200.
@@ -95,6 +128,7 @@ struct Efficiency {
   MatmulEfficiency converted_convolution{.rate = 0.14};     ///< those of the kernels that convert their operands first
   AttentionEfficiency attention;
   MemoryEfficiencies memory;
+  FftEfficiency fft;
 };
 
 }  // namespace vlmest

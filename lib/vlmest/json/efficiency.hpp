@@ -25,6 +25,9 @@ struct Unit {
   double seconds;
 };
 inline constexpr Unit us{1e-6}, ns{1e-9}, ps{1e-12};
+/// A factor that may be nothing.
+struct Share {};
+inline constexpr Share share;
 
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, MatmulEfficiency>
@@ -84,12 +87,21 @@ void fields(E& e, F f) {
   f("decode", e.decode);
 }
 template <class E, class F>
-requires std::same_as<std::remove_const_t<E>, MemoryEfficiency>
+requires std::derived_from<std::remove_const_t<E>, MemoryEfficiency>
 void fields(E& e, F f) {
   f("start_us", e.start, us);
   f("bandwidth", e.bandwidth);
   f("cached", e.cached);
   f("element_ps", e.element, ps);
+  f("latency_us", e.latency, us);
+  f("mixed", e.mixed, share);
+  if constexpr (std::derived_from<std::remove_const_t<E>, RowEfficiency>) f("vector_us", e.vector, us);
+  if constexpr (std::derived_from<std::remove_const_t<E>, FftKernel>) {
+    f("mixed_radix_ps", e.mixed_radix, ps);
+    f("butterfly_ps", e.butterfly, ps);
+    f("matrix_ps", e.matrix, ps);
+    f("chirp_ps", e.chirp, ps);
+  }
 }
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, MemoryEfficiencies>
@@ -104,7 +116,23 @@ void fields(E& e, F f) {
   f("reduction", e.reduction);
   f("rows", e.rows);
   f("softmax", e.softmax);
+  f("warp_softmax", e.warp_softmax);
+  f("fused", e.fused);
+  f("rotation", e.rotation);
+  f("fused_norm", e.fused_norm);
+  f("fused_softmax", e.fused_softmax);
   f("dependent_ns", e.dependent, ns);
+}
+template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, FftEfficiency>
+void fields(E& e, F f) {
+  f("rows", e.rows);
+  f("columns", e.columns);
+  f("scattered", e.scattered);
+  f("real", e.real);
+  f("repack", e.repack);
+  f("bluestein", e.bluestein);
+  f("block_ps", e.block, ps);
 }
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, Efficiency>
@@ -118,6 +146,7 @@ void fields(E& e, F f) {
   f("converted_convolution", e.converted_convolution);
   f("attention", e.attention);
   f("memory", e.memory);
+  f("fft", e.fft);
 }
 
 inline constexpr std::array<const char*, 3> axes{"m", "n", "k"};
@@ -171,7 +200,7 @@ void read(E& e, const json& j, const Place& at) {
     if (!j.is_object() || !j.contains(key)) return;
     using T = std::remove_reference_t<decltype(value)>;
     if constexpr (std::same_as<T, double>) {
-      value = device_json::number(j, at, key);
+      value = device_json::number(j, at, key, sizeof...(unit) > 0);
     } else if constexpr (std::same_as<T, Seconds>) {
       value = {device_json::number(j, at, key, true) * (unit.seconds * ...)};
       if (value.value > 1) fail(at / key, "is " + j.at(key).dump() + ", more than a second", "check the unit");

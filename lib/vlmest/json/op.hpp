@@ -99,7 +99,7 @@ inline Rows rows(const Reader& r) {
 inline SingleOp softmax(const Reader& r) {
   const auto [n, width] = rows(r);
   const DType t = dtype(r, "bf16");
-  const Softmax o{.rows = n, .width = width, .in = t, .out = dtype(r, name(t), "out")};
+  const Softmax o{.rows = n, .width = width, .in = t, .out = dtype(r, name(t), "out"), .fused = true};
   const Cost c = cost(o);
   return {o, c.read, c.written, {}};
 }
@@ -109,7 +109,8 @@ inline SingleOp norm(const Reader& r, Norm::Kind kind) {
                .rows = n,
                .width = width,
                .dtype = dtype(r, "bf16"),
-               .parameters = kind == Norm::Kind::layer_norm ? 2 : 1};
+               .parameters = kind == Norm::Kind::layer_norm ? 2 : 1,
+               .fused = true};
   const Cost c = cost(o);
   return {o, c.read, size_of(Elements(checked_mul(n, width)), o.dtype), {}};
 }
@@ -134,7 +135,8 @@ inline SingleOp embedding(const Reader& r) {
                  .width = size(r, "width", 4096),
                  .table_rows = size(r, "vocab"),
                  .dtype = dtype(r, "bf16")};
-  const MemoryOp m = memory_op(o);
+  MemoryOp m = memory_op(o);
+  m.access = Access::fused;
   const Bytes table = size_of(Elements(checked_mul(o.table_rows, o.width)), o.dtype);
   return {m, table + size_of(Elements(o.rows), o.index), m.written, {}};
 }

@@ -22,7 +22,7 @@ constexpr MemoryOp memory_op(const CrossEntropy& o) {
           .written = losses + size_of(Elements(1), DType::fp32),
           .dtype = o.dtype,
           .kernels = 2,
-          .access = Access::reduction};
+          .access = Access::fused};
 }
 constexpr Cost cost(const CrossEntropy& o) { return cost(memory_op(o)); }
 

@@ -35,12 +35,11 @@ inline constexpr std::array<ElementwiseInfo, 8> elementwise_table{{{"copy", 1, 1
 constexpr const ElementwiseInfo& info(Elementwise::Kind k) { return elementwise_table[static_cast<std::size_t>(k)]; }
 constexpr std::string_view name(Elementwise::Kind k) { return info(k).name; }
 
+/// As one kernel written for it.
 constexpr MemoryOp memory_op(const Elementwise& o) {
   const Bytes n = size_of(Elements(o.elements), o.dtype);
-  return {.read = n * info(o.kind).read,
-          .written = n * info(o.kind).written,
-          .dtype = o.dtype,
-          .access = o.kind == Elementwise::Kind::gelu ? Access::functions : Access::contiguous};
+  return {
+      .read = n * info(o.kind).read, .written = n * info(o.kind).written, .dtype = o.dtype, .access = Access::fused};
 }
 constexpr Cost cost(const Elementwise& o) { return cost(memory_op(o)); }
 

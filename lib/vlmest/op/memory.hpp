@@ -19,8 +19,10 @@ enum class Access : std::uint8_t {
   gather,         ///< rows picked by an index
   reduction,      ///< many elements into few
   rows,           ///< a reduction over each row and its elements again: norms, softmax
+  fused,          ///< of one kernel written for the op, as in kernels/: wide loads and stores and nothing else
+  rotation,       ///< such a kernel that turns pairs of channels by angles of a table
 };
-inline constexpr std::size_t access_kinds = 9;
+inline constexpr std::size_t access_kinds = 11;
 
 /// Any op whose time is the bytes it moves: element-wise arithmetic, casts, copies, concatenations, gathers, fills,
 /// reductions, scans. `read` counts each operand at its own size, so a broadcast operand is cheap.

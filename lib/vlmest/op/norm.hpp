@@ -14,6 +14,7 @@ struct Norm {
   DType dtype = DType::bf16;
   int parameters = 2;   ///< affine vectors of `width`: 2 weight and bias, 1 weight, 0 none
   bool packed = false;  ///< the rows do not lie one after the other: a copy that does is made and normalised
+  bool fused = false;   ///< by a kernel that keeps each row on the chip, as in kernels/, not the framework's
 };
 
 /// Statistics that the op returns beside its result: aten/src/ATen/native/cuda/layer_norm_kernel.cu allocates mean and

@@ -24,7 +24,7 @@ constexpr MemoryOp memory_op(const RotaryEmbedding& o) {
   const Bytes vectors =
       size_of(Elements(checked_mul(tokens, checked_mul(checked_add(o.heads, o.kv_heads), o.head_dim))), o.dtype);
   const Bytes table = size_of(Elements(checked_mul(o.rows, o.rotary_dim)), o.angles);
-  return {.read = vectors + table * 2, .written = vectors, .dtype = o.dtype};
+  return {.read = vectors + table * 2, .written = vectors, .dtype = o.dtype, .access = Access::rotation};
 }
 constexpr Cost cost(const RotaryEmbedding& o) { return cost(memory_op(o)); }
 

@@ -15,6 +15,7 @@ struct Softmax {
   /// aten _safe_softmax (attention.cpp, _scaled_dot_product_attention_math): rows that are all -inf become 0. A boolean
   /// for every score, one for every row and a scalar are scratch.
   bool safe = false;
+  bool fused = false;  ///< as Norm::fused
 };
 
 /// The longest row that one warp holds in its registers (aten/src/ATen/native/cuda/SoftMax.cu, host_softmax; fp32 rows

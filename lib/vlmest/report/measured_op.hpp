@@ -29,6 +29,8 @@ struct MeasuredOp {
   std::optional<double> tensor_ops;    ///< arithmetic operations of the tensor cores, two per multiply-add
 };
 
+inline Operands operands(const MeasuredOp& m) { return m.cold ? Operands::from_dram : Operands::from_cache; }
+
 /// An operation's class, and the variant that frameworks run: the one that estimates are of.
 struct OpClass {
   std::string_view name;
@@ -63,9 +65,10 @@ inline std::string compared_as(const MeasuredOp& m) {
 }
 
 /// Everything that was measured of one operation, beside what the library says of it. Quantities are CLASS_time (with
-/// _small where a memory-bound op or a transform moves less than 1 MiB, and _hot where operands were in the cache: the
-/// estimate is that of cold ones), CLASS_dram_bytes where operands and results are at least four times the L2 cache, so
-/// that it keeps next to nothing of what was there before, CLASS_device_bytes and CLASS_tensor_ops.
+/// _small where a memory-bound op or a transform moves less than 1 MiB, and _hot where operands were in the cache: so
+/// they are in the estimate of what moves bytes, not in those of products and attention), CLASS_dram_bytes where
+/// operands and results are at least four times the L2 cache, so that it keeps next to nothing of what was there
+/// before, CLASS_device_bytes and CLASS_tensor_ops.
 inline std::vector<Comparison> compare(const MeasuredOp& m, const Device& device) {
   std::vector<Comparison> out;
   const Cost c = cost(m.op);
@@ -79,7 +82,7 @@ inline std::vector<Comparison> compare(const MeasuredOp& m, const Device& device
   const std::string_view kind = op_class(m.op).name;
   const bool small = (kind == "memory" || kind == "fft") && moved < small_op;
   add(std::string("_time") + (small ? "_small" : "") + (m.cold ? "" : "_hot"), Unit::microseconds,
-      work(m.op, device).time.us(), m.time_us);
+      work(m.op, device, operands(m)).time.us(), m.time_us);
   if (m.cold && moved >= device.l2 * 4) {
     const DramTraffic dram = dram_traffic(m.op, device);
     add("_dram_bytes", Unit::bytes, static_cast<double>((dram.read + dram.written).value()), m.dram_bytes);

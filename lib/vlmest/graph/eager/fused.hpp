@@ -34,7 +34,7 @@ inline Value fused_norm(Norm::Kind kind, Value x, Value weight, int multiprocess
   const bool layer = kind == Norm::Kind::layer_norm;
   const std::int64_t width = x.size(-1), rows = numel(x.shape()).value() / width;
   const DType t = x.dtype();
-  const Norm op{.kind = kind, .rows = rows, .width = width, .dtype = t, .parameters = weight ? 1 : 0};
+  const Norm op{.kind = kind, .rows = rows, .width = width, .dtype = t, .parameters = weight ? 1 : 0, .fused = true};
   const GradEdge ex = edge(x), ew = edge(weight);
   const bool trains = ex || ew;
   const char* name = layer ? "layer_norm" : "rms_norm";
