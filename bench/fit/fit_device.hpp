@@ -31,7 +31,9 @@ struct Calibration {
 inline std::string kind_of(const Op& op) {
   if (const auto* o = std::get_if<Matmul>(&op)) {
     if (!is_half(o->dtype)) return std::string(o->dtype == DType::int8 ? "fp8" : name(o->dtype));
-    return "half.bytes" + std::to_string(tiled::row_alignment(*o));
+    const int row = tiled::row_alignment(*o);
+    if (row < 16 && o->m * o->batch == 1) return "half.vector";
+    return row == 16 ? "half.bytes16" : row >= 4 ? "half.bytes4" : "half.bytes2";
   }
   if (const auto* o = std::get_if<Attention>(&op)) return is_half(o->dtype) ? "attention" : "";
   if (const auto* o = std::get_if<Norm>(&op)) return o->packed ? "" : "memory.rows";
@@ -55,9 +57,9 @@ namespace detail {
 
 inline MatmulEfficiency* matmul_parameters(Efficiency& e, const std::string& kind) {
   const std::map<std::string, MatmulEfficiency*> all{{"half.bytes16", &e.half.bytes16},
-                                                     {"half.bytes8", &e.half.bytes8},
                                                      {"half.bytes4", &e.half.bytes4},
                                                      {"half.bytes2", &e.half.bytes2},
+                                                     {"half.vector", &e.half.vector},
                                                      {"tf32", &e.tf32},
                                                      {"fp8", &e.fp8},
                                                      {"fp32", &e.fp32}};
