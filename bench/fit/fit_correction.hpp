@@ -47,8 +47,7 @@ Correction<N> fit_correction(std::array<std::vector<double>, N> knots, const std
   }
   std::vector<Row> rows(ratios.size());
   for (std::size_t r = 0; r < ratios.size(); ++r)
-    c.corners(ratios[r].sizes,
-              [&](std::size_t i, double w) { rows[r].emplace_back(static_cast<Eigen::Index>(i), w); });
+    c.corners(ratios[r].sizes, [&](std::size_t i, double w) { rows[r].emplace_back(static_cast<Eigen::Index>(i), w); });
   Eigen::VectorXd x = Eigen::VectorXd::Zero(size);
   for (int repeat = 0; repeat < 4; ++repeat) {
     Eigen::MatrixXd a = held;
@@ -56,7 +55,8 @@ Correction<N> fit_correction(std::array<std::vector<double>, N> knots, const std
     for (std::size_t r = 0; r < rows.size(); ++r) {
       double fitted = 0;
       for (const auto& [i, w] : rows[r]) fitted += w * x[i];
-      const double off = (ratios[r].log_ratio - fitted) / scale, weight = repeat == 0 ? 1 : 1 / std::sqrt(1 + off * off);
+      const double off = (ratios[r].log_ratio - fitted) / scale,
+                   weight = repeat == 0 ? 1 : 1 / std::sqrt(1 + off * off);
       for (const auto& [i, w] : rows[r]) b[i] += weight * w * ratios[r].log_ratio;
       add(a, rows[r], weight);
     }

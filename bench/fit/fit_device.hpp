@@ -32,7 +32,7 @@ inline std::string kind_of(const Op& op) {
   if (const auto* o = std::get_if<Matmul>(&op)) {
     if (!is_half(o->dtype)) return std::string(o->dtype == DType::int8 ? "fp8" : name(o->dtype));
     const int row = tiled::row_alignment(*o);
-    if (row < 16 && o->m * o->batch == 1) return "half.vector";
+    if (tiled::few_rows(*o)) return "half.few_rows";
     return row == 16 ? "half.bytes16" : row >= 4 ? "half.bytes4" : "half.bytes2";
   }
   if (const auto* o = std::get_if<Attention>(&op)) return is_half(o->dtype) ? "attention" : "";
@@ -59,7 +59,7 @@ inline MatmulEfficiency* matmul_parameters(Efficiency& e, const std::string& kin
   const std::map<std::string, MatmulEfficiency*> all{{"half.bytes16", &e.half.bytes16},
                                                      {"half.bytes4", &e.half.bytes4},
                                                      {"half.bytes2", &e.half.bytes2},
-                                                     {"half.vector", &e.half.vector},
+                                                     {"half.few_rows", &e.half.few_rows},
                                                      {"tf32", &e.tf32},
                                                      {"fp8", &e.fp8},
                                                      {"fp32", &e.fp32}};

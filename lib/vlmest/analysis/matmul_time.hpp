@@ -36,6 +36,9 @@ inline double up(double x) {
   return whole + (x > whole + 1e-9 ? 1 : 0);
 }
 
+/// The whole number below a positive one.
+inline double down_to(double x) { return static_cast<double>(static_cast<std::int64_t>(x)); }
+
 /// Depth of one step of the main loop: 128 bytes of each row (cuBLAS' kernels: 64 elements of 16 bits).
 constexpr std::int64_t step_depth(DType t) { return std::max<std::int64_t>(1, 1024 / bits(t)); }
 
@@ -51,7 +54,12 @@ constexpr int row_alignment(const Matmul& o) {
   return std::clamp(std::min(alignment(o.n, o.dtype), alignment(o.k, o.dtype)), 2, 16);
 }
 /// The kernels of tensor cores whose rows the copy engine brings.
-constexpr bool copies_rows(const Matmul& o) { return row_alignment(o) == 16 && o.dtype != DType::fp32 && o.dtype != DType::fp64; }
+constexpr bool copies_rows(const Matmul& o) {
+  return row_alignment(o) == 16 && o.dtype != DType::fp32 && o.dtype != DType::fp64;
+}
+
+/// One or two rows that the copy engine cannot bring: kernels of dot products.
+constexpr bool few_rows(const Matmul& o) { return row_alignment(o) < 16 && o.batch == 1 && o.m <= 2; }
 
 /// a and b overlapping: the p-norm, from their sum (p = 1) to the larger one.
 inline Seconds overlapped(Seconds a, Seconds b, double p) {
@@ -69,16 +77,16 @@ inline Seconds overlapped(Seconds a, Seconds b) {
 inline constexpr std::array<std::array<int, 2>, 4> copied_tiles{{{64, 256}, {128, 256}, {192, 208}, {256, 160}}};
 /// Tiles of its older kernels (cutlass_80_…_128x64_…), and turned.
 inline constexpr std::array<std::array<int, 2>, 11> loaded_tiles{{{16, 16},
-                                                                 {32, 16},
-                                                                 {32, 32},
-                                                                 {64, 16},
-                                                                 {64, 32},
-                                                                 {64, 64},
-                                                                 {128, 32},
-                                                                 {128, 64},
-                                                                 {128, 128},
-                                                                 {256, 64},
-                                                                 {256, 128}}};
+                                                                  {32, 16},
+                                                                  {32, 32},
+                                                                  {64, 16},
+                                                                  {64, 32},
+                                                                  {64, 64},
+                                                                  {128, 32},
+                                                                  {128, 64},
+                                                                  {128, 128},
+                                                                  {256, 64},
+                                                                  {256, 128}}};
 /// Pieces into which the inner dimension may be cut, and how many steps cuBLAS leaves to each at least, read off the
 /// scratch that its choices ask for (one partial result a piece).
 inline constexpr std::array<int, 9> copied_splits{2, 3, 4, 5, 6, 8, 10, 12, 14};
@@ -91,7 +99,8 @@ class Search {
       : o_(o),
         e_(e),
         depth_(static_cast<double>(step_depth(o.dtype))),
-        share_(1.0 / d.multiprocessors),
+        units_(d.multiprocessors),
+        share_(1 / units_),
         memory_(memory.value),
         copied_(copies_rows(o)) {
     const bool tensor_core = o.dtype != DType::fp32 && o.dtype != DType::fp64;
@@ -99,7 +108,9 @@ class Search {
     per_element_ = 2 * depth_ / unit_rate;
     const int row = alignment(o.k, o.dtype), result = alignment(o.n, o.dtype);
     per_row_ = e.load.value * (!copied_ || row == 128 ? 1 : row == 16 ? e.half_sectors : e.sectors);
-    per_result_ = e.epilogue.value * (!copied_ || result == 128 ? 1 : result == 16 ? e.half_sectors_written : e.sectors_written);
+    per_result_ = e.epilogue.value * (!copied_ || result == 128 ? 1
+                                      : result == 16            ? e.half_sectors_written
+                                                                : e.sectors_written);
   }
 
   struct Best {
@@ -115,8 +126,6 @@ class Search {
   }
 
  private:
-  static double at_least_one(double x) { return x < 1 ? 1 : x; }
-
   void copied() {
     split(1);
     const double per_piece = static_cast<double>(copied_steps) * depth_, k = static_cast<double>(o_.k);
@@ -127,17 +136,18 @@ class Search {
     }
   }
 
-  /// Of each longer side, the other side with which the tiles just fit one, two or three more waves than the fewest.
+  /// Of each longer side, the other side with which the tiles just fill the fewest waves, and one more.
   void split(int pieces) {
     steps(pieces);
     for (const auto& [side, most] : copied_tiles)
       for (const bool along_n : {true, false}) {
-        const auto across = static_cast<double>(along_n ? o_.m : o_.n), down = static_cast<double>(along_n ? o_.n : o_.m);
+        const auto across = static_cast<double>(along_n ? o_.m : o_.n),
+                   down = static_cast<double>(along_n ? o_.n : o_.m);
         const double columns = up(down / side) * static_cast<double>(o_.batch) * pieces, each = 1 / columns;
         double waves = up(columns * up(across / most) * share_);
         int last = 0;
-        for (int i = 0; i < 3 && last != 8; ++i, ++waves) {
-          const double rows = std::floor(waves / share_ * each + 1e-9);
+        for (int i = 0; i < 2 && last != 8; ++i, ++waves) {
+          const double rows = down_to(waves * units_ * each + 1e-9);
           if (rows < 1) continue;
           const int other = 8 * static_cast<int>(up(across / (8 * rows)));
           if (other > most || other == last) continue;
@@ -152,12 +162,13 @@ class Search {
     const double steps_in_all = up(static_cast<double>(o_.k) / depth_);
     for (const auto& [a, b] : loaded_tiles)
       for (const auto& [tm, tn] : {std::array{a, b}, std::array{b, a}}) {
-        const double tiles = up(static_cast<double>(o_.m) / tm) * up(static_cast<double>(o_.n) / tn) * static_cast<double>(o_.batch);
+        const double tiles =
+            up(static_cast<double>(o_.m) / tm) * up(static_cast<double>(o_.n) / tn) * static_cast<double>(o_.batch);
         steps(1);
         attempt(tm, tn, tiles);
-        const double most = std::min(static_cast<double>(most_pieces), std::floor(steps_in_all / loaded_steps));
+        const double most = std::min(static_cast<double>(most_pieces), down_to(steps_in_all / loaded_steps));
         for (const double waves : {1.0, 2.0}) {
-          const double pieces = std::min(most, std::floor(waves / (share_ * tiles) + 1e-9));
+          const double pieces = std::min(most, down_to(waves * units_ / tiles + 1e-9));
           if (pieces < 2) continue;
           steps(static_cast<int>(pieces));
           attempt(tm, tn, tiles * pieces);
@@ -181,12 +192,15 @@ class Search {
     const double t = std::max(busy, memory_) + 0.2 * std::min(busy, memory_) + second_pass_;
     if (t >= shortest_) return;
     shortest_ = t;
-    best_ = {{tm, tn, pieces_, static_cast<std::int64_t>(tiles)}, waves * (steps_ * step + elements * per_result_), busy, second_pass_};
+    best_ = {{tm, tn, pieces_, static_cast<std::int64_t>(tiles)},
+             waves * (steps_ * step + elements * per_result_),
+             busy,
+             second_pass_};
   }
 
   const Matmul& o_;
   const MatmulEfficiency& e_;
-  double depth_, share_, memory_;
+  double depth_, units_, share_, memory_;
   bool copied_;
   double per_element_ = 0, per_row_ = 0, per_result_ = 0;  ///< seconds: of a step the first two
   int pieces_ = 1;
@@ -233,7 +247,7 @@ inline const MatmulEfficiency& efficiency(const Efficiency& e, const Matmul& o) 
   }
   const int row = tiled::row_alignment(o);
   if (row == 16) return e.half.bytes16;
-  if (checked_mul(o.m, o.batch) == 1) return e.half.vector;
+  if (tiled::few_rows(o)) return e.half.few_rows;
   return row >= 4 ? e.half.bytes4 : e.half.bytes2;
 }
 inline TiledTime matmul_time(const Matmul& o, const Device& d) {

@@ -52,7 +52,7 @@ void fields(E& e, F f) {
   f("bytes16", e.bytes16);
   f("bytes4", e.bytes4);
   f("bytes2", e.bytes2);
-  f("vector", e.vector);
+  f("few_rows", e.few_rows);
 }
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, AttentionEfficiency>
