@@ -111,7 +111,8 @@ inline void fit_kind(Efficiency& e, const std::string& kind, const std::vector<c
 
 }  // namespace detail
 
-/// Fits the efficiencies of a device to measured operations. Of each kind every fifth is held out and only predicted.
+/// Fits the efficiencies of a device to measured operations. Of each kind every fifth is first held out and only
+/// predicted, which gives the errors; what is returned is then fitted to all.
 /// Kinds that were not measured keep the device's parameters. Kernels that frameworks do not run do not count, nor do
 /// operations whose operands were in the cache where those of a run come from DRAM (products and attention).
 inline Calibration calibrate(const std::vector<MeasuredOp>& measured, const Device& d) {
@@ -137,6 +138,7 @@ inline Calibration calibrate(const std::vector<MeasuredOp>& measured, const Devi
       return list.empty() ? 0.0 : sum / static_cast<double>(list.size());
     };
     r.errors.push_back({kind, used.size(), held.size(), error(used), error(held)});
+    detail::fit_kind(r.efficiency, kind, samples, d);
   }
   return r;
 }

@@ -68,7 +68,7 @@ inline std::vector<MatmulSample> thinned(const std::vector<MatmulSample>& all, s
 
 }  // namespace detail
 
-/// The parameters of measured products of one kind of kernel, and, from 256 samples on, a correction where they still
+/// The parameters of measured products of one kind of kernel, and, from 128 samples on, a correction where they still
 /// differ. With fewer than 16 only the rate is fitted, and the rest stays as it was.
 inline MatmulEfficiency fit_matmul(const std::vector<MatmulSample>& samples, const Device& d,
                                    MatmulEfficiency first = {}) {
@@ -93,7 +93,7 @@ inline MatmulEfficiency fit_matmul(const std::vector<MatmulSample>& samples, con
   };
   // The method wants at least as many residuals as parameters.
   MatmulEfficiency e = unpack(least_squares(start, std::max<Eigen::Index>(n, start.size()), residuals));
-  if (samples.size() < 256) return e;
+  if (samples.size() < 128) return e;
 
   std::vector<Ratio<3>> ratios;
   std::array<double, 3> low, high;
@@ -112,7 +112,7 @@ inline MatmulEfficiency fit_matmul(const std::vector<MatmulSample>& samples, con
   }
   const double step = samples.size() >= 4000 ? 1.5 : 2;
   e.correction = fit_correction<3>(
-      {knots(low[0], high[0], step), knots(low[1], high[1], step), knots(low[2], high[2], step)}, ratios, 0.1, 0.05);
+      {knots(low[0], high[0], step), knots(low[1], high[1], step), knots(low[2], high[2], step)}, ratios, 0.03, 0.05);
   return e;
 }
 

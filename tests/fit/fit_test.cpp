@@ -43,7 +43,7 @@ TEST(FitMatmul, FindsTheParametersOfMadeUpTimes) {
   truth.epilogue = {6e-11};
   Sizes sizes;
   std::vector<fit::MatmulSample> samples;
-  for (int i = 0; i < 250; ++i) {
+  for (int i = 0; i < 120; ++i) {
     const Matmul o = product(sizes);
     samples.push_back({o, matmul_time(o, d, truth).time * sizes.noise(0.01)});
   }
