@@ -230,6 +230,10 @@ inline TiledTime matmul_time(const Matmul& o, const Device& d, const MatmulEffic
   r.time = {e.start.value + found.second_pass + tiled::overlapped({found.busy}, r.memory, e.overlap).value};
   const double rows = static_cast<double>(o.m) * static_cast<double>(o.batch);
   r.time = r.time * e.correction({rows, static_cast<double>(o.n), static_cast<double>(o.k)});
+  if (o.bias) {
+    r.start += e.bias;
+    r.time += e.bias;
+  }
   return r;
 }
 

@@ -19,6 +19,7 @@ struct MatmulEfficiency {
   Seconds epilogue{4.2e-11};   ///< of a tile, for each element of it
   Seconds split{1.7e-6};       ///< the second pass, where the inner dimension is split
   Seconds reduction{1.5e-12};  ///< of that pass, for each partial result that it reads and each result that it writes
+  Seconds bias{0.6e-6};        ///< more for a bias, which is read when a tile is done: a latency of DRAM
   double tail = 0.7;           ///< how much of a multiprocessor without a tile in the last wave is lost
   double overlap = 2.9;  ///< p of the norm that joins arithmetic and memory: 1 one after the other, large: the larger
   /// Times `load` where rows of operands begin at multiples of 32 bytes, a sector of the cache, but not of 128, a line;

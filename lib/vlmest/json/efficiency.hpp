@@ -38,6 +38,7 @@ void fields(E& e, F f) {
   f("epilogue_ps", e.epilogue, ps);
   f("split_us", e.split, us);
   f("reduction_ps", e.reduction, ps);
+  f("bias_us", e.bias, us);
   f("tail", e.tail);
   f("overlap", e.overlap);
   f("sectors", e.sectors);
