@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include <Eigen/Dense>
@@ -19,38 +21,47 @@ struct Ratio {
 
 /// The correction with these knots that follows the ratios by least squares. Neighbouring values are held together: the
 /// squares of second differences along every axis count `smoothness` times, those of the values themselves `shrink`
-/// times, so that cells without points follow their neighbours and then fade.
+/// times, so that cells without points follow their neighbours and then fade. A few points far off (a library's poor
+/// choice, a clock that fell) do not bend the rest: repeatedly, what is off by more than `scale` counts the less the
+/// further it is (Huber, Robust Estimation of a Location Parameter, 1964, with a smooth weight).
 template <std::size_t N>
 Correction<N> fit_correction(std::array<std::vector<double>, N> knots, const std::vector<Ratio<N>>& ratios,
-                             double smoothness, double shrink) {
+                             double smoothness, double shrink, double scale = 0.05) {
   Correction<N> c{std::move(knots), {}};
   const auto size = static_cast<Eigen::Index>(c.size());
-  Eigen::MatrixXd a = Eigen::MatrixXd::Identity(size, size) * shrink;
-  Eigen::VectorXd b = Eigen::VectorXd::Zero(size);
-  std::vector<std::pair<Eigen::Index, double>> row;
-  const auto add = [&](double weight, double value) {
-    for (const auto& [i, x] : row) {
-      b[i] += weight * x * value;
+  using Row = std::vector<std::pair<Eigen::Index, double>>;
+  const auto add = [](Eigen::MatrixXd& a, const Row& row, double weight) {
+    for (const auto& [i, x] : row)
       for (const auto& [j, y] : row) a(i, j) += weight * x * y;
-    }
   };
-  for (const auto& r : ratios) {
-    row.clear();
-    c.corners(r.sizes, [&](std::size_t i, double w) { row.push_back({static_cast<Eigen::Index>(i), w}); });
-    add(1, r.log_ratio);
-  }
+  Eigen::MatrixXd held = Eigen::MatrixXd::Identity(size, size) * shrink;
   Eigen::Index stride = 1;
   for (std::size_t axis = N; axis-- > 0;) {
     const auto n = static_cast<Eigen::Index>(c.knots[axis].size());
     for (Eigen::Index i = 0; i < size; ++i) {
       const Eigen::Index at = i / stride % n;
       if (at == 0 || at == n - 1) continue;
-      row = {{i - stride, 1}, {i, -2}, {i + stride, 1}};
-      add(smoothness, 0);
+      add(held, {{i - stride, 1}, {i, -2}, {i + stride, 1}}, smoothness);
     }
     stride *= n;
   }
-  const Eigen::VectorXd x = a.ldlt().solve(b);
+  std::vector<Row> rows(ratios.size());
+  for (std::size_t r = 0; r < ratios.size(); ++r)
+    c.corners(ratios[r].sizes, [&](std::size_t i, double w) { rows[r].emplace_back(static_cast<Eigen::Index>(i), w); });
+  Eigen::VectorXd x = Eigen::VectorXd::Zero(size);
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    Eigen::MatrixXd a = held;
+    Eigen::VectorXd b = Eigen::VectorXd::Zero(size);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      double fitted = 0;
+      for (const auto& [i, w] : rows[r]) fitted += w * x[i];
+      const double off = (ratios[r].log_ratio - fitted) / scale,
+                   weight = repeat == 0 ? 1 : 1 / std::sqrt(1 + off * off);
+      for (const auto& [i, w] : rows[r]) b[i] += weight * w * ratios[r].log_ratio;
+      add(a, rows[r], weight);
+    }
+    x = a.ldlt().solve(b);
+  }
   c.log_factor.assign(x.begin(), x.end());
   return c;
 }

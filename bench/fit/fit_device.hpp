@@ -32,7 +32,9 @@ struct Calibration {
 inline std::string kind_of(const Op& op) {
   if (const auto* o = std::get_if<Matmul>(&op)) {
     if (!is_half(o->dtype)) return std::string(o->dtype == DType::int8 ? "fp8" : name(o->dtype));
-    return "half.bytes" + std::to_string(tiled::row_alignment(*o));
+    const int row = tiled::row_alignment(*o);
+    if (tiled::few_rows(*o)) return "half.few_rows";
+    return row == 16 ? "half.bytes16" : row >= 4 ? "half.bytes4" : "half.bytes2";
   }
   if (const auto* o = std::get_if<Attention>(&op)) return is_half(o->dtype) ? "attention" : "";
   if (const auto* o = std::get_if<Fft>(&op)) return o->dtype == DType::fp32 ? "transform" : "";
@@ -62,9 +64,9 @@ namespace detail {
 
 inline MatmulEfficiency* matmul_parameters(Efficiency& e, const std::string& kind) {
   const std::map<std::string, MatmulEfficiency*> all{{"half.bytes16", &e.half.bytes16},
-                                                     {"half.bytes8", &e.half.bytes8},
                                                      {"half.bytes4", &e.half.bytes4},
                                                      {"half.bytes2", &e.half.bytes2},
+                                                     {"half.few_rows", &e.half.few_rows},
                                                      {"tf32", &e.tf32},
                                                      {"fp8", &e.fp8},
                                                      {"fp32", &e.fp32}};
@@ -122,7 +124,8 @@ inline void fit_kind(Efficiency& e, const std::string& kind, const std::vector<c
 
 }  // namespace detail
 
-/// Fits the efficiencies of a device to measured operations. Of each kind every fifth is held out and only predicted.
+/// Fits the efficiencies of a device to measured operations. Of each kind every fifth is first held out and only
+/// predicted, which gives the errors; what is returned is then fitted to all.
 /// Kinds that were not measured keep the device's parameters. Kernels that frameworks do not run do not count, nor do
 /// operations whose operands were in the cache where those of a run come from DRAM (products and attention).
 inline Calibration calibrate(const std::vector<MeasuredOp>& measured, const Device& d) {
@@ -149,6 +152,7 @@ inline Calibration calibrate(const std::vector<MeasuredOp>& measured, const Devi
       return list.empty() ? 0.0 : sum / static_cast<double>(list.size());
     };
     r.errors.push_back({kind, used.size(), held.size(), error(used), error(held)});
+    detail::fit_kind(r.efficiency, kind, samples, d);
   }
   return r;
 }

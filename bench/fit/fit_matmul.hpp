@@ -21,22 +21,41 @@ struct MatmulSample {
 
 namespace detail {
 
-/// The parameters that every product shares, as the optimiser sees them, and back.
-inline Eigen::VectorXd pack(const MatmulEfficiency& e) {
-  Eigen::VectorXd p(8);
-  p << e.rate, e.bandwidth, e.start.us(), e.fill.us(), e.step.us(), e.epilogue.us(), e.split.us(), e.overlap;
+/// One parameter as the optimiser sees it, and the values that it may take.
+struct MatmulParameter {
+  double MatmulEfficiency::*number = nullptr;
+  Seconds MatmulEfficiency::*time = nullptr;
+  double unit = 1;  ///< of a time, so that values are near 1
+  double least = 0, most = 1e6;
+
+  double get(const MatmulEfficiency& e) const { return number ? e.*number : (e.*time).value / unit; }
+  void set(MatmulEfficiency& e, double v) const {
+    v = std::clamp(v, least, most);
+    if (number)
+      e.*number = v;
+    else
+      e.*time = {v * unit};
+  }
+};
+
+/// Those that few samples tell first.
+inline std::vector<MatmulParameter> matmul_parameters(std::size_t samples, bool copied) {
+  using E = MatmulEfficiency;
+  std::vector<MatmulParameter> p{{.number = &E::rate, .most = 1}};
+  if (samples < 16) return p;
+  p.insert(p.end(), {{.number = &E::bandwidth, .most = 1},
+                     {.time = &E::start, .unit = 1e-6},
+                     {.time = &E::step, .unit = 1e-6},
+                     {.time = &E::load, .unit = 1e-9},
+                     {.time = &E::epilogue, .unit = 1e-12},
+                     {.time = &E::split, .unit = 1e-6},
+                     {.time = &E::reduction, .unit = 1e-12},
+                     {.number = &E::tail, .most = 1},
+                     {.number = &E::overlap, .least = 1, .most = 16}});
+  if (copied && samples >= 1000)
+    for (double E::*f : {&E::sectors, &E::half_sectors, &E::sectors_written, &E::half_sectors_written})
+      p.push_back({.number = f, .least = 1, .most = 4});
   return p;
-}
-inline MatmulEfficiency unpack(const Eigen::VectorXd& p, MatmulEfficiency e) {
-  e.rate = p[0];
-  e.bandwidth = std::min(1.0, p[1]);
-  e.start = {p[2] * 1e-6};
-  e.fill = {p[3] * 1e-6};
-  e.step = {p[4] * 1e-6};
-  e.epilogue = {p[5] * 1e-6};
-  e.split = {p[6] * 1e-6};
-  e.overlap = std::clamp(p[7], 1.0, 16.0);
-  return e;
 }
 
 /// Every nth sample, so that at most `most` remain.
@@ -49,22 +68,22 @@ inline std::vector<MatmulSample> thinned(const std::vector<MatmulSample>& all, s
 
 }  // namespace detail
 
-/// The parameters of measured products of one kind of kernel, and, from 256 samples on, a correction where they still
+/// The parameters of measured products of one kind of kernel, and, from 128 samples on, a correction where they still
 /// differ. With fewer than 16 only the rate is fitted, and the rest stays as it was.
 inline MatmulEfficiency fit_matmul(const std::vector<MatmulSample>& samples, const Device& d,
                                    MatmulEfficiency first = {}) {
   first.correction = {};
   if (samples.empty()) return first;
   const std::vector<MatmulSample> some = detail::thinned(samples, 3000);
-  const bool few = some.size() < 16;
+  const auto parameters = detail::matmul_parameters(some.size(), tiled::copies_rows(some.front().op));
   const auto unpack = [&](const Eigen::VectorXd& p) {
-    if (!few) return detail::unpack(p, first);
     MatmulEfficiency e = first;
-    e.rate = p[0];
+    for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].set(e, p[static_cast<Eigen::Index>(i)]);
     return e;
   };
   const auto n = static_cast<Eigen::Index>(some.size());
-  const Eigen::VectorXd start = few ? Eigen::VectorXd::Constant(1, first.rate) : detail::pack(first);
+  Eigen::VectorXd start(static_cast<Eigen::Index>(parameters.size()));
+  for (std::size_t i = 0; i < parameters.size(); ++i) start[static_cast<Eigen::Index>(i)] = parameters[i].get(first);
   const auto residuals = [&](const Eigen::VectorXd& p, Eigen::VectorXd& out) {
     const MatmulEfficiency e = unpack(p);
     for (Eigen::Index i = 0; i < out.size(); ++i) {
@@ -74,7 +93,7 @@ inline MatmulEfficiency fit_matmul(const std::vector<MatmulSample>& samples, con
   };
   // The method wants at least as many residuals as parameters.
   MatmulEfficiency e = unpack(least_squares(start, std::max<Eigen::Index>(n, start.size()), residuals));
-  if (samples.size() < 256) return e;
+  if (samples.size() < 128) return e;
 
   std::vector<Ratio<3>> ratios;
   std::array<double, 3> low, high;
@@ -91,9 +110,9 @@ inline MatmulEfficiency fit_matmul(const std::vector<MatmulSample>& samples, con
     }
     ratios.push_back(r);
   }
-  const double step = samples.size() >= 4000 ? 1 : 2;
+  const double step = samples.size() >= 4000 ? 1.5 : 2;
   e.correction = fit_correction<3>(
-      {knots(low[0], high[0], step), knots(low[1], high[1], step), knots(low[2], high[2], step)}, ratios, 0.1, 0.3);
+      {knots(low[0], high[0], step), knots(low[1], high[1], step), knots(low[2], high[2], step)}, ratios, 0.03, 0.05);
   return e;
 }
 

@@ -37,11 +37,30 @@ TEST(MatmulTime, AVectorTimesAMatrixRunsAtTheSpeedOfTheMemory) {
 }
 
 TEST(MatmulTime, OneMoreRowOfTilesThanFillsTheDeviceCostsAnotherWave) {
-  // 132 tiles of 128 x 256 of this width are one wave; a single further row of the result starts the next one.
-  const auto time = [](std::int64_t m) { return us(Matmul{.m = m, .n = 16896, .k = 8192}); };
-  const double step = time(257) - time(256);
-  EXPECT_GT(step, 20 * (time(256) - time(255)));
-  EXPECT_GT(step, 0.05 * time(256));
+  // 264 tiles of 128 x 160 are two waves; a single further row of the result starts another, or takes other tiles.
+  const auto time = [](std::int64_t m) { return us(Matmul{.m = m, .n = 1920, .k = 8192}); };
+  const double step = time(2817) - time(2816);
+  EXPECT_GT(step, 20 * (time(2816) - time(2815)));
+  EXPECT_GT(step, 0.03 * time(2816));
+}
+
+TEST(MatmulTime, RowsThatBeginInsideALineOfTheCacheAreLoadedTwice) {
+  // Tiles are narrow, so that loads decide; 2,056 is a multiple of 8 alone.
+  const double whole = us(Matmul{.m = 1024, .n = 512, .k = 2048}), within = us(Matmul{.m = 1024, .n = 512, .k = 2056});
+  EXPECT_GT(within, 1.2 * whole);
+}
+
+TEST(MatmulTime, TheInnerDimensionIsSplitWhereTilesWouldNotFillTheDevice) {
+  const Device d = device();
+  EXPECT_GT(matmul_time(Matmul{.m = 32, .n = 512, .k = 16384}, d).tiling.split, 4);
+  EXPECT_EQ(matmul_time(Matmul{.m = 32, .n = 512, .k = 1024}, d).tiling.split, 1);
+  EXPECT_EQ(matmul_time(Matmul{.m = 4096, .n = 4096, .k = 16384}, d).tiling.split, 1);
+}
+
+TEST(MatmulTime, AnFp8ProductGives16Bits) {
+  const Cost c = cost(Matmul{.m = 64, .n = 128, .k = 256, .dtype = DType::fp8, .bias = true});
+  EXPECT_EQ(c.written, Bytes(64 * 128 * 2));
+  EXPECT_EQ(c.read, Bytes(64 * 256 + 128 * 256 + 128 * 2));
 }
 
 TEST(MatmulTime, RowsThatBeginAtNoMultipleOf16BytesAreSlow) {

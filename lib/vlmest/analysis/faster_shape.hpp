@@ -36,12 +36,23 @@ inline std::string change(const char* what, std::int64_t to, std::int64_t from) 
 
 inline std::optional<FasterShape> aligned(const Matmul& o, const Device& d, Seconds now) {
   if (!is_half(o.dtype) || tiled::row_alignment(o) >= 16) return std::nullopt;
+  const auto aligned = [](std::int64_t size) { return tiled::ceil_div(size, 8) * 8; };
+  const std::int64_t a = o.lda > 0 ? o.lda : o.k, b = o.ldb > 0 ? o.ldb : o.k;
   Matmul better = o;
-  better.n = tiled::ceil_div(o.n, 8) * 8;
-  better.k = tiled::ceil_div(o.k, 8) * 8;
+  better.lda = aligned(a);
+  better.ldb = aligned(b);
+  better.n = aligned(o.n);
+  // The sizes along which rows lie; tokens that lie side by side need no such number.
+  if (a == o.k || b == o.k) better.k = aligned(o.k);
+  if (a == o.m) better.m = aligned(o.m);
   FasterShape f{Cliff::alignment, "", {now.value - matmul_time(better, d).time.value}};
-  if (better.n != o.n) f.what = change("n", better.n, o.n);
-  if (better.k != o.k) f.what += (f.what.empty() ? "" : ", ") + change("k", better.k, o.k);
+  const auto add = [&f](const char* what, std::int64_t to, std::int64_t from) {
+    if (to != from) f.what += (f.what.empty() ? "" : ", ") + change(what, to, from);
+  };
+  add("m", better.m, o.m);
+  add("n", better.n, o.n);
+  add("k", better.k, o.k);
+  if (f.what.empty()) return std::nullopt;
   return f;
 }
 

@@ -28,27 +28,42 @@ struct TiledTime {
 
 namespace tiled {
 
-/// Sides of the tiles that cuBLAS 13 chooses among on compute capability 9.0, read off the names of its kernels
-/// (nvjet_…_256x152_…): one side is 64 to 256, the other any multiple of 8.
-inline constexpr std::array<int, 20> sides{8,   16,  24,  32,  40,  48,  56,  64,  80,  96,
-                                           112, 128, 144, 160, 176, 192, 208, 224, 240, 256};
-constexpr bool is_long(int side) { return side >= 64 && side % 64 == 0; }
-inline constexpr int largest_tile = 256 * 160;
-inline constexpr std::array<int, 7> splits{2, 3, 4, 6, 8, 12, 16};
-
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// The next whole number of a positive one, which may be a rounding error above a whole number itself.
+inline double up(double x) {
+  const auto whole = static_cast<double>(static_cast<std::int64_t>(x));
+  return whole + (x > whole + 1e-9 ? 1 : 0);
+}
+
+/// The whole number below a positive one.
+inline double down_to(double x) { return static_cast<double>(static_cast<std::int64_t>(x)); }
 
 /// Depth of one step of the main loop: 128 bytes of each row (cuBLAS' kernels: 64 elements of 16 bits).
 constexpr std::int64_t step_depth(DType t) { return std::max<std::int64_t>(1, 1024 / bits(t)); }
 
-/// Bytes at whose multiples every row of both operands and of the result begins, up to 16.
-constexpr int row_alignment(const Matmul& o) {
-  const auto row = [&](std::int64_t n) { return n * bits(o.dtype) / 8; };
-  const std::int64_t a = row(o.lda > 0 ? o.lda : o.k), b = row(o.ldb > 0 ? o.ldb : o.k), out = row(o.n);
-  for (int bytes = 16; bytes > 2; bytes /= 2)
-    if (a % bytes == 0 && b % bytes == 0 && out % bytes == 0) return bytes;
-  return 2;
+/// Bytes at whose multiples rows of so many elements begin, up to 128.
+constexpr int alignment(std::int64_t elements, DType t) {
+  const std::int64_t bytes = elements * bits(t) / 8;
+  int a = 128;
+  while (a > 1 && bytes % a != 0) a /= 2;
+  return a;
 }
+/// The same of every row of both operands.
+constexpr int operand_alignment(const Matmul& o) {
+  return std::min(alignment(o.lda > 0 ? o.lda : o.k, o.dtype), alignment(o.ldb > 0 ? o.ldb : o.k, o.dtype));
+}
+/// Bytes at whose multiples every row of both operands and of the result begins, from 2 up to 16.
+constexpr int row_alignment(const Matmul& o) {
+  return std::clamp(std::min(alignment(o.n, o.dtype), operand_alignment(o)), 2, 16);
+}
+/// The kernels of tensor cores whose rows the copy engine brings.
+constexpr bool copies_rows(const Matmul& o) {
+  return row_alignment(o) == 16 && o.dtype != DType::fp32 && o.dtype != DType::fp64;
+}
+
+/// One or two rows that the copy engine cannot bring: kernels of dot products.
+constexpr bool few_rows(const Matmul& o) { return row_alignment(o) < 16 && o.batch == 1 && o.m <= 2; }
 
 /// a and b overlapping: the p-norm, from their sum (p = 1) to the larger one.
 inline Seconds overlapped(Seconds a, Seconds b, double p) {
@@ -61,72 +76,169 @@ inline Seconds overlapped(Seconds a, Seconds b) {
   return {std::sqrt(std::sqrt(x * x + y * y))};
 }
 
+/// Longer sides of the tiles that cuBLAS 13 chooses among on compute capability 9.0, read off the names of its kernels
+/// (nvjet_…_256x152_…), and the longest other side, which is any multiple of 8.
+inline constexpr std::array<std::array<int, 2>, 4> copied_tiles{{{64, 256}, {128, 256}, {192, 208}, {256, 160}}};
+/// Tiles of its older kernels (cutlass_80_…_128x64_…), and turned.
+inline constexpr std::array<std::array<int, 2>, 11> loaded_tiles{{{16, 16},
+                                                                  {32, 16},
+                                                                  {32, 32},
+                                                                  {64, 16},
+                                                                  {64, 32},
+                                                                  {64, 64},
+                                                                  {128, 32},
+                                                                  {128, 64},
+                                                                  {128, 128},
+                                                                  {256, 64},
+                                                                  {256, 128}}};
+/// Pieces into which the inner dimension may be cut, and how many steps cuBLAS leaves to each at least, read off the
+/// scratch that its choices ask for (one partial result a piece).
+inline constexpr std::array<int, 9> copied_splits{2, 3, 4, 5, 6, 8, 10, 12, 14};
+inline constexpr std::int64_t copied_steps = 20, loaded_steps = 2, most_pieces = 40;
+
+/// The search for the fastest tiling of one product.
+class Search {
+ public:
+  Search(const Matmul& o, const Device& d, const MatmulEfficiency& e, Seconds memory)
+      : o_(o),
+        e_(e),
+        depth_(static_cast<double>(step_depth(o.dtype))),
+        units_(d.multiprocessors),
+        share_(1 / units_),
+        memory_(memory.value),
+        copied_(copies_rows(o)) {
+    const bool tensor_core = o.dtype != DType::fp32 && o.dtype != DType::fp64;
+    const double unit_rate = peak(d, o.dtype, tensor_core).value * e.rate * share_;
+    per_element_ = 2 * depth_ / unit_rate;
+    const int row = operand_alignment(o), result = alignment(o.n, o.dtype);
+    per_row_ = e.load.value * (!copied_ || row == 128 ? 1 : row == 16 ? e.half_sectors : e.sectors);
+    per_result_ = e.epilogue.value * (!copied_ || result == 128 ? 1
+                                      : result == 16            ? e.half_sectors_written
+                                                                : e.sectors_written);
+  }
+
+  struct Best {
+    Tiling tiling;
+    double loops = 0, busy = 0, second_pass = 0;
+  };
+  Best best() {
+    if (copied_)
+      copied();
+    else
+      loaded();
+    return best_;
+  }
+
+ private:
+  void copied() {
+    split(1);
+    const double per_piece = static_cast<double>(copied_steps) * depth_, k = static_cast<double>(o_.k);
+    if (static_cast<double>(best_.tiling.tiles) * share_ >= 1) return;
+    for (const int pieces : copied_splits) {
+      if (k <= per_piece * pieces - depth_) break;
+      split(pieces);
+    }
+  }
+
+  /// Of each longer side, the other side with which the tiles just fill the fewest waves, and one more.
+  void split(int pieces) {
+    steps(pieces);
+    for (const auto& [side, most] : copied_tiles)
+      for (const bool along_n : {true, false}) {
+        const auto across = static_cast<double>(along_n ? o_.m : o_.n),
+                   down = static_cast<double>(along_n ? o_.n : o_.m);
+        const double columns = up(down / side) * static_cast<double>(o_.batch) * pieces, each = 1 / columns;
+        double waves = up(columns * up(across / most) * share_);
+        int last = 0;
+        for (int i = 0; i < 2 && last != 8; ++i, ++waves) {
+          const double rows = down_to(waves * units_ * each + 1e-9);
+          if (rows < 1) continue;
+          const int other = 8 * static_cast<int>(up(across / (8 * rows)));
+          if (other > most || other == last) continue;
+          last = other;
+          const double tiles = columns * up(across / other);
+          along_n ? attempt(other, side, tiles) : attempt(side, other, tiles);
+        }
+      }
+  }
+
+  void loaded() {
+    const double steps_in_all = up(static_cast<double>(o_.k) / depth_);
+    for (const auto& [a, b] : loaded_tiles)
+      for (const auto& [tm, tn] : {std::array{a, b}, std::array{b, a}}) {
+        const double tiles =
+            up(static_cast<double>(o_.m) / tm) * up(static_cast<double>(o_.n) / tn) * static_cast<double>(o_.batch);
+        steps(1);
+        attempt(tm, tn, tiles);
+        const double most = std::min(static_cast<double>(most_pieces), down_to(steps_in_all / loaded_steps));
+        for (const double waves : {1.0, 2.0}) {
+          const double pieces = std::min(most, down_to(waves * units_ / tiles + 1e-9));
+          if (pieces < 2) continue;
+          steps(static_cast<int>(pieces));
+          attempt(tm, tn, tiles * pieces);
+        }
+        if (a == b) break;
+      }
+  }
+
+  void steps(int pieces) {
+    pieces_ = pieces;
+    steps_ = up(static_cast<double>(o_.k) / (depth_ * pieces));
+    const double results = static_cast<double>(o_.m) * static_cast<double>(o_.n) * static_cast<double>(o_.batch);
+    second_pass_ = pieces > 1 ? e_.split.value + e_.reduction.value * results * (pieces + 1) : 0;
+  }
+
+  void attempt(int tm, int tn, double tiles) {
+    const double exact = tiles * share_, whole = up(exact), waves = whole - (1 - e_.tail) * (whole - exact);
+    const double elements = static_cast<double>(tm) * tn;
+    const double step = std::max(elements * per_element_, (tm + tn) * per_row_);
+    const double busy = waves * (steps_ * std::max(step, e_.step.value) + elements * per_result_) + e_.fill.value;
+    const double t = std::max(busy, memory_) + 0.2 * std::min(busy, memory_) + second_pass_;
+    if (t >= shortest_) return;
+    shortest_ = t;
+    best_ = {{tm, tn, pieces_, static_cast<std::int64_t>(tiles)},
+             waves * (steps_ * step + elements * per_result_),
+             busy,
+             second_pass_};
+  }
+
+  const Matmul& o_;
+  const MatmulEfficiency& e_;
+  double depth_, units_, share_, memory_;
+  bool copied_;
+  double per_element_ = 0, per_row_ = 0, per_result_ = 0;  ///< seconds: of a step the first two
+  int pieces_ = 1;
+  double steps_ = 0, second_pass_ = 0;
+  double shortest_ = std::numeric_limits<double>::infinity();
+  Best best_;
+};
+
 }  // namespace tiled
 
 /// A product as waves of tiles: every multiprocessor computes one tile at a time, so a result takes
-/// ceil(tiles / multiprocessors) times a tile; a tile is the steps of its main loop and the writing of its elements.
-/// The library chooses the tile that is fastest (cuBLAS' heuristic, taken as exact), and splits the inner dimension
-/// where the tiles do not fill the device. Reading and writing overlap with it. NVIDIA, Matrix Multiplication
-/// Background User's Guide, sections "Tile Quantization" and "Wave Quantization", describes the effects; the parameters
-/// are fitted to measured products.
+/// ceil(tiles / multiprocessors) times a tile; a tile is the steps of its main loop and the writing of its elements. A
+/// step takes as long as its arithmetic or the rows of its operands from the L2 cache. The library chooses the tile
+/// that is fastest (cuBLAS' heuristic, taken as exact), and splits the inner dimension where the tiles do not fill the
+/// device. Reading and writing DRAM overlap with it. NVIDIA, Matrix Multiplication Background User's Guide, sections
+/// "Tile Quantization" and "Wave Quantization", describes the effects; the parameters are fitted to measured products.
 inline TiledTime matmul_time(const Matmul& o, const Device& d, const MatmulEfficiency& e) {
-  TiledTime best;
+  TiledTime r;
   const Cost c = cost(o);
-  const std::int64_t units = d.multiprocessors, depth = tiled::step_depth(o.dtype);
-  const bool tensor_core = c.engine == Engine::tensor_core;
-  const double unit_rate = peak(d, o.dtype, tensor_core).value * e.rate / static_cast<double>(units);
-  const double per_element_step = 2.0 * static_cast<double>(depth) / unit_rate;
-  best.memory = (c.read + c.written) / Bandwidth{d.dram.value * e.bandwidth};
-
-  // How many tiles of each side cover the result.
-  std::array<std::int64_t, tiled::sides.size()> down{}, across{};
-  for (std::size_t i = 0; i < tiled::sides.size(); ++i) {
-    down[i] = checked_mul(tiled::ceil_div(o.m, tiled::sides[i]), o.batch);
-    across[i] = tiled::ceil_div(o.n, tiled::sides[i]);
-  }
-  // ceil(tiles / units) without a division, which would take most of the time of the search below.
-  const double share = 1 / static_cast<double>(units);
-  const auto waves_of = [&](std::int64_t tiles) {
-    auto w = static_cast<std::int64_t>(static_cast<double>(tiles) * share);
-    if (w * units < tiles) ++w;
-    return static_cast<double>(w);
-  };
-  checked_mul(checked_mul(down[0], across[0]), tiled::splits.back());  // no tiling has more tiles
-  double shortest = std::numeric_limits<double>::infinity();
-  const auto attempt = [&](int split) {
-    const auto steps = static_cast<double>(tiled::ceil_div(o.k, depth * split));
-    double compute = std::numeric_limits<double>::infinity();
-    Tiling chosen;
-    for (std::size_t i = 0; i < tiled::sides.size(); ++i)
-      for (std::size_t j = 0; j < tiled::sides.size(); ++j) {
-        const int tm = tiled::sides[i], tn = tiled::sides[j];
-        if (!(tiled::is_long(tm) || tiled::is_long(tn)) || tm * tn > tiled::largest_tile) continue;
-        const std::int64_t tiles = down[i] * across[j] * split;
-        const double waves = waves_of(tiles);
-        const double elements = tm * tn;
-        const double t =
-            waves * (steps * std::max(elements * per_element_step, e.step.value) + elements * e.epilogue.value);
-        if (t < compute) {
-          compute = t;
-          chosen = {tm, tn, split, tiles};
-        }
-      }
-    const double busy = compute + e.fill.value;
-    const double second_pass = split > 1 ? e.split.value : 0;
-    const double t = tiled::overlapped({busy}, best.memory, e.overlap).value + second_pass;
-    if (t >= shortest) return;
-    shortest = t;
-    best.compute = {waves_of(chosen.tiles) * chosen.m * chosen.n * (steps * per_element_step + e.epilogue.value)};
-    best.start = {e.start.value + second_pass + busy - best.compute.value};
-    best.tiling = chosen;
-  };
-  attempt(1);
-  if (best.tiling.tiles < units)
-    for (const int s : tiled::splits)
-      if (tiled::ceil_div(o.k, depth * s) >= 4) attempt(s);
+  r.memory = (c.read + c.written) / Bandwidth{d.dram.value * e.bandwidth};
+  // No tiling has more tiles, and the numbers of tiles are exact as floating-point ones.
+  checked_mul(checked_mul(checked_mul(o.m, o.n), o.batch), tiled::most_pieces);
+  const auto found = tiled::Search(o, d, e, r.memory).best();
+  r.tiling = found.tiling;
+  r.compute = {found.loops};
+  r.start = {e.start.value + found.second_pass + found.busy - found.loops};
+  r.time = {e.start.value + found.second_pass + tiled::overlapped({found.busy}, r.memory, e.overlap).value};
   const double rows = static_cast<double>(o.m) * static_cast<double>(o.batch);
-  best.time = {(e.start.value + shortest) * e.correction({rows, static_cast<double>(o.n), static_cast<double>(o.k)})};
-  return best;
+  r.time = r.time * e.correction({rows, static_cast<double>(o.n), static_cast<double>(o.k)});
+  if (o.bias) {
+    r.start += e.bias;
+    r.time += e.bias;
+  }
+  return r;
 }
 
 /// The parameters of the kernels that run a product.
@@ -141,12 +253,10 @@ inline const MatmulEfficiency& efficiency(const Efficiency& e, const Matmul& o) 
     case DType::int8: return e.fp8;
     default: break;
   }
-  switch (tiled::row_alignment(o)) {
-    case 16: return e.half.bytes16;
-    case 8: return e.half.bytes8;
-    case 4: return e.half.bytes4;
-    default: return e.half.bytes2;
-  }
+  const int row = tiled::row_alignment(o);
+  if (row == 16) return e.half.bytes16;
+  if (tiled::few_rows(o)) return e.half.few_rows;
+  return row >= 4 ? e.half.bytes4 : e.half.bytes2;
 }
 inline TiledTime matmul_time(const Matmul& o, const Device& d) {
   return matmul_time(o, d, efficiency(d.efficiency, o));

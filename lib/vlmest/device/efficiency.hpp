@@ -10,24 +10,32 @@ namespace vlmest {
 /// How tiled products of one kind of kernel run: the parameters of matmul_time(). Rates are fractions of the device's
 /// peaks, so that what is measured on one device is a first guess for others.
 struct MatmulEfficiency {
-  double rate = 0.83;         ///< of the peak, in the main loop of a large tile
-  double bandwidth = 0.88;    ///< of DRAM's
-  Seconds start{2.1e-6};      ///< a kernel that does nothing else
-  Seconds fill{0.55e-6};      ///< until the first operands have come through an empty pipeline
-  Seconds step{0.09e-6};      ///< of the main loop, at least, however small the tile
-  Seconds epilogue{4.4e-11};  ///< of a tile, for each element of it
-  Seconds split{2.5e-6};      ///< the second pass, where the inner dimension is split
-  double overlap = 2.6;  ///< p of the norm that joins arithmetic and memory: 1 one after the other, large: the larger
-  Correction<3> correction;  ///< over m (with the batch), n and k
+  double rate = 0.84;          ///< of the peak, in the main loop of a large tile
+  double bandwidth = 0.87;     ///< of DRAM's
+  Seconds start{2.45e-6};      ///< a kernel that does nothing else
+  Seconds fill{0};             ///< until the first operands have come through an empty pipeline
+  Seconds step{0.12e-6};       ///< of the main loop, at least, however small the tile
+  Seconds load{1.0e-9};        ///< of a step, at least, for each row of its operands: 128 bytes from the L2 cache
+  Seconds epilogue{4.2e-11};   ///< of a tile, for each element of it
+  Seconds split{1.7e-6};       ///< the second pass, where the inner dimension is split
+  Seconds reduction{1.5e-12};  ///< of that pass, for each partial result that it reads and each result that it writes
+  Seconds bias{0.6e-6};        ///< more for a bias, which is read when a tile is done: a latency of DRAM
+  double tail = 0.7;           ///< how much of a multiprocessor without a tile in the last wave is lost
+  double overlap = 2.9;  ///< p of the norm that joins arithmetic and memory: 1 one after the other, large: the larger
+  /// Times `load` where rows of operands begin at multiples of 32 bytes, a sector of the cache, but not of 128, a line;
+  /// and where they begin at multiples of 16 bytes alone. The same of `epilogue` and rows of the result.
+  double sectors = 1.3, half_sectors = 1.7, sectors_written = 1.5, half_sectors_written = 1.9;
+  Correction<3> correction{};  ///< over m (with the batch), n and k
 };
 
 /// 16-bit products by the bytes at whose multiples all rows begin. The copy engine of the tensor cores' kernels needs
-/// 16; below, older kernels run, with ever narrower loads (cuBLAS documentation, "Tensor Core Usage").
+/// 16; below, older kernels run, which load 4 bytes at once or 2 (cuBLAS documentation, "Tensor Core Usage"), and for
+/// one or two rows some that compute dot products.
 struct AlignedMatmulEfficiency {
   MatmulEfficiency bytes16{};
-  MatmulEfficiency bytes8{.rate = 0.3};
-  MatmulEfficiency bytes4{.rate = 0.2};
-  MatmulEfficiency bytes2{.rate = 0.085};
+  MatmulEfficiency bytes4{.rate = 0.27, .bandwidth = 1, .start{3.6e-6}, .load{5.5e-9}, .epilogue{1e-10}};
+  MatmulEfficiency bytes2{.rate = 0.128, .bandwidth = 0.2, .start{4.2e-6}, .load{8.6e-9}, .epilogue{5e-11}};
+  MatmulEfficiency few_rows{.rate = 0.15, .bandwidth = 0.6, .start{2.4e-6}, .load{4e-9}};
 };
 
 /// How attention of a single query runs: the parameters of decode_time().

@@ -37,18 +37,26 @@ void fields(E& e, F f) {
   f("start_us", e.start, us);
   f("fill_us", e.fill, us);
   f("step_us", e.step, us);
+  f("load_ns", e.load, ns);
   f("epilogue_ps", e.epilogue, ps);
   f("split_us", e.split, us);
+  f("reduction_ps", e.reduction, ps);
+  f("bias_us", e.bias, us);
+  f("tail", e.tail);
   f("overlap", e.overlap);
+  f("sectors", e.sectors);
+  f("half_sectors", e.half_sectors);
+  f("sectors_written", e.sectors_written);
+  f("half_sectors_written", e.half_sectors_written);
   f("correction", e.correction);
 }
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, AlignedMatmulEfficiency>
 void fields(E& e, F f) {
   f("bytes16", e.bytes16);
-  f("bytes8", e.bytes8);
   f("bytes4", e.bytes4);
   f("bytes2", e.bytes2);
+  f("few_rows", e.few_rows);
 }
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, DecodeEfficiency>

@@ -22,6 +22,9 @@ struct Matmul {
 
 constexpr Macs macs(const Matmul& o) { return Macs(checked_mul(checked_mul(o.batch, o.m), checked_mul(o.n, o.k))); }
 
+/// Type of the result, and of the bias: torch._scaled_mm of fp8 operands gives bf16.
+constexpr DType result_type(const Matmul& o) { return o.dtype == DType::fp8 ? DType::bf16 : o.dtype; }
+
 /// FLOPs: torch/utils/flop_counter.py, mm_flop, addmm_flop, bmm_flop (the bias addition is not counted).
 constexpr Cost cost(const Matmul& o) {
   const Elements a{checked_mul(checked_mul(o.batch, o.m), o.k)};
@@ -30,8 +33,8 @@ constexpr Cost cost(const Matmul& o) {
   Cost r;
   r.flops = r.flops_causal = flops(macs(o));
   r.read = size_of(a, o.dtype) + size_of(b, o.dtype);
-  if (o.bias) r.read += size_of(Elements(o.n), o.dtype);
-  r.written = size_of(c, o.dtype);
+  if (o.bias) r.read += size_of(Elements(o.n), result_type(o));
+  r.written = size_of(c, result_type(o));
   r.engine = o.dtype == DType::fp32 || o.dtype == DType::fp64 ? Engine::cuda_core : Engine::tensor_core;
   r.dtype = o.dtype;
   return r;
