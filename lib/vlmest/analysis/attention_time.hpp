@@ -79,6 +79,24 @@ inline Seconds loops(const Attention& o, const Device& d, const AttentionEfficie
   return {t > 0 ? t * (1 + e.sustained * t / (t + e.boost.value)) : 0};
 }
 
+/// The loops of the memory-efficient kernel in fp32, which leaves the tensor cores alone: blocks of 64 queries, of one
+/// query as well, steps of as many keys as the head is wide, up to 128 (torch, aten/src/ATen/native/transformers/cuda/
+/// mem_eff_attention, fmha_cutlassF_f32_aligned_64x128_rf_sm80). Keys are never split.
+inline Seconds fp32_loops(const Attention& o, const Device& d, const AttentionEfficiency& e) {
+  constexpr std::int64_t rows = 64;
+  const std::int64_t width = padded_head_dim(o), keys = std::min(width, tile), blocks = tiled::ceil_div(o.q_len, rows);
+  const double rate = d.peaks.fp32.value * (width <= 64 ? e.fp32_64 : e.fp32_128) / d.multiprocessors;
+  const double step = 4.0 * static_cast<double>(rows * keys * width) / rate;
+  const auto heads = static_cast<double>(checked_mul(o.batch, o.heads)), units = static_cast<double>(d.multiprocessors);
+  const auto longest = static_cast<double>(tiled::ceil_div(o.kv_len, keys));
+  if (!o.causal || blocks == 1) return {std::ceil(heads * static_cast<double>(blocks) / units) * longest * step};
+  // The blocks' last queries see from the first keys' end to all keys.
+  const std::int64_t before = std::max<std::int64_t>(0, o.kv_len - o.q_len);
+  const double first = std::ceil(static_cast<double>(before + rows) / static_cast<double>(keys));
+  const double total = heads * static_cast<double>(blocks) * (first + longest) / 2;
+  return {(total / units + e.longest * longest) * step};
+}
+
 /// How many blocks the keys of one tile of queries are split among. Kernels that have fewer tiles than half of the
 /// multiprocessors halve the keys until there is a block for each multiprocessor; short keys stay whole.
 constexpr std::int64_t splits(std::int64_t tiles, std::int64_t keys, std::int64_t units) {
@@ -122,7 +140,8 @@ inline TiledTime decode_time(const Attention& o, const Device& d, const DecodeEf
 /// How long a fused attention takes: blocks of 128 queries of one head, each a loop over the keys in steps of 128 (Dao,
 /// FlashAttention-2, arXiv 2307.08691, section 3.1), handed to the multiprocessors one after the other.
 inline TiledTime attention_time(const Attention& o, const Device& d, const AttentionEfficiency& e) {
-  if (o.q_len == 1) return decode_time(o, d, e.decode);
+  const bool fp32 = o.dtype == DType::fp32;
+  if (o.q_len == 1 && !fp32) return decode_time(o, d, e.decode);
   using namespace fused_attention;
   TiledTime r;
   const Cost c = cost(o);
@@ -131,7 +150,7 @@ inline TiledTime attention_time(const Attention& o, const Device& d, const Atten
               .n = static_cast<int>(width),
               .split = 1,
               .tiles = checked_mul(checked_mul(o.batch, o.heads), tiled::ceil_div(o.q_len, tile))};
-  r.compute = loops(o, d, e);
+  r.compute = fp32 ? fp32_loops(o, d, e) : loops(o, d, e);
   r.memory = (c.read + c.written) / Bandwidth{d.dram.value * e.bandwidth};
   r.start = e.start;
   r.time = r.start + tiled::overlapped(r.compute, r.memory, e.overlap);
@@ -148,7 +167,7 @@ inline TiledTime attention_time(const AttentionBackward& b, const Device& d, con
   const Cost c = cost(b);
   const Bandwidth bandwidth{d.dram.value * e.bandwidth};
   const std::int64_t bh = checked_mul(o.batch, o.heads);
-  r.compute = loops(o, d, e, e.backward);
+  r.compute = o.dtype == DType::fp32 ? fp32_loops(o, d, e) * e.backward : loops(o, d, e, e.backward);
   r.memory = (c.read + c.written) / bandwidth;
   const Elements queries{checked_mul(checked_mul(bh, o.q_len), o.head_dim)};
   const Elements results{checked_mul(checked_mul(bh, o.q_len), o.v_dim)};

@@ -66,6 +66,7 @@ struct AttentionEfficiency {
   double sustained = 0.2;    ///< how much longer the loops of long kernels take, when power has brought the clock down
   Seconds boost{20e-3};      ///< of loops that take half of that
   double backward = 2.9;     ///< the products of the backward against those of the forward
+  double fp32_64 = 0.45, fp32_128 = 0.7;  ///< of the fp32 peak, where nothing runs on tensor cores, by head size
   DecodeEfficiency decode;
 };
 

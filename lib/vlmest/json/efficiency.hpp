@@ -92,6 +92,8 @@ void fields(E& e, F f) {
   f("sustained", e.sustained);
   f("boost_us", e.boost, us);
   f("backward", e.backward);
+  f("fp32_64", e.fp32_64);
+  f("fp32_128", e.fp32_128);
   f("decode", e.decode);
 }
 template <class E, class F>
