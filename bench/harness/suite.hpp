@@ -116,6 +116,7 @@ inline std::vector<Point> sweep() {
   l.add_all(memory_points::normalisations());
   l.add_all(memory_points::model_ops());
   l.add_all(memory_points::random(dice, 100));
+  l.add_all(linear_points::random(dice, 4000));  // products have the most kinds of kernels to tell apart
   l.add_all(memory_points::cached(), Cache::hot);
   std::vector<Point> r = l.take();
   // In random order, so that a drift of the clock is no trend over sizes and a spent budget leaves no class out.
