@@ -79,7 +79,7 @@ void operations(const std::vector<Comparison>& all) {
   std::sort(quantities.begin(), quantities.end());
   std::printf("\n| quantity | operations | median %% | mean %% | worst %% |\n|---|---:|---:|---:|---:|\n");
   for (const auto& q : quantities) {
-    const ErrorSummary s = summary(all, q);
+    const vlmest::ErrorSummary s = vlmest::summary(all, q);
     std::printf("| %s | %zu | %.2f | %.2f | %.1f |\n", q.c_str(), s.rows, s.median, s.mean, s.worst);
   }
 }
