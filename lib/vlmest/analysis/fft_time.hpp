@@ -201,6 +201,8 @@ inline TiledTime transform_time(const Fft& f, const Device& d, Operands operands
   if (!c2r) along_rows();
   along_columns();
   if (c2r) along_rows();
+  // Of one point each: a copy.
+  if (p.total().time <= Seconds{}) p.pass(m.fused, input_bytes(f), output_bytes(f), on_input);
   if (f.scaled) p.pass(m.contiguous, output_bytes(f), output_bytes(f), c2r ? points(f) : spectrum(f));
   return p.total();
 }

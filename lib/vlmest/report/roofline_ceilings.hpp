@@ -35,7 +35,7 @@ constexpr double ridge(Bandwidth bandwidth, FlopRate peak) { return peak.value /
 inline RooflineCeilings ceilings(const Device& device, std::span<const RooflinePoint> points) {
   RooflineCeilings r{.bandwidth = {{"DRAM", device.dram}}, .compute = {}, .kernel_floor = device.kernel_floor};
   if (device.measured.dram_copy) r.bandwidth.push_back({"DRAM", *device.measured.dram_copy, true});
-  if (device.measured.l2) r.bandwidth.push_back({"L2 cache", *device.measured.l2, true});
+  if (device.measured.l2) r.bandwidth.push_back({"L2", *device.measured.l2, true});
   const auto add = [&](const Ceiling<FlopRate>& c) {
     for (const auto& known : r.compute)
       if (known.name == c.name && known.measured == c.measured) return;
