@@ -18,7 +18,7 @@ struct PhaseEstimate {
   Work work;
   std::int64_t kv_len = 0;
   Seconds gpu{};    ///< sum of kernel times
-  Seconds wall{};   ///< the larger of that and the host's launches, one after the other
+  Seconds wall{};   ///< the larger of that with its gaps and the host's launches, one after the other
   Seconds graph{};  ///< the phase replayed as a CUDA graph
   Bound bound = Bound::compute;
 };
