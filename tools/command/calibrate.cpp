@@ -40,6 +40,20 @@ void read(const std::string& file, const Device& device, std::vector<MeasuredOp>
     throw Error(where, "no benchmark in it measured an operation", "see the errors in its entries");
 }
 
+/// No kernel beats the datasheet of its own device: then the description is another's, and its peaks would cut off
+/// every fit.
+void expect_possible(const MeasuredCeilings& c, const Device& device) {
+  const auto check = [&](auto measured, auto peak, const char* what, const char* unit) {
+    if (measured && *measured > peak)
+      throw Error("--device",
+                  fmt::format("{} has {:.4g} {}, but {:.4g} were measured", device.name, peak.value * 1e-12, unit,
+                              measured->value * 1e-12),
+                  fmt::format("give the description of the measured GPU, or correct its {}", what));
+  };
+  check(c.dram_copy, device.dram, "dram_bytes_per_s", "TB/s of memory bandwidth");
+  check(c.bf16, peak(device, DType::bf16, true), "peak_flops_per_s", "TFLOP/s in bf16");
+}
+
 /// Puts what was measured beside what the description had measured already.
 void describe(const MeasuredCeilings& c, nlohmann::ordered_json& description) {
   const auto put = [&](const char* key, auto rate) {
@@ -60,6 +74,8 @@ int calibrate(const Options& o) {
   const Device device = find_device(o.device);
   std::vector<MeasuredOp> measured;
   for (const std::string& f : o.files) read(f, device, measured);
+  const MeasuredCeilings ceilings = fit::ceilings(measured, device);
+  expect_possible(ceilings, device);
   const fit::Calibration c = fit::calibrate(measured, device);
   if (c.errors.empty())
     throw Error("calibrate", "none of the " + std::to_string(measured.size()) + " measured operations can be fitted",
@@ -78,7 +94,7 @@ int calibrate(const Options& o) {
   if (!o.save.empty()) {
     auto description = nlohmann::ordered_json::parse(read_file(device_file(o.device).string()));
     if (!o.name.empty()) description["name"] = o.name;
-    describe(fit::ceilings(measured, device), description);
+    describe(ceilings, description);
     description["efficiency"] = efficiency_json::write(c.efficiency);
     description["sources"]["efficiency"] =
         "fitted by vlmest calibrate to " + std::to_string(measured.size()) + " operations measured on this device";
