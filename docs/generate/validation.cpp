@@ -117,7 +117,8 @@ int main() {
     times(timed);
     std::printf(
         "\n## Single operations\n\nRandom shapes that no efficiency was fitted to, from `vlmest bench --suite "
-        "heldout`, and large ones with CUPTI's counters.\n");
+        "heldout`, and large ones with CUPTI's counters.\nThe traffic model of products was settled on half of the "
+        "latter.\n");
     operations(validation::compare(".", {"h200-ops.json", "h200-traffic.json"}));
     return 0;
   } catch (const std::exception& e) {
