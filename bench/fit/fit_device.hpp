@@ -31,7 +31,14 @@ struct Calibration {
 /// The kind of kernel whose parameters an op's time tells; empty where no parameters are fitted.
 inline std::string kind_of(const Op& op) {
   if (const auto* o = std::get_if<Matmul>(&op)) {
-    if (!is_half(o->dtype)) return std::string(o->dtype == DType::int8 ? "fp8" : name(o->dtype));
+    switch (o->dtype) {
+      case DType::tf32: return "tf32";
+      case DType::fp32: return "fp32";
+      case DType::fp8:
+      case DType::int8: return "fp8";
+      default: break;
+    }
+    if (!is_half(o->dtype)) return "";
     const int row = tiled::row_alignment(*o);
     if (tiled::few_rows(*o)) return "half.few_rows";
     return row == 16 ? "half.bytes16" : row >= 4 ? "half.bytes4" : "half.bytes2";

@@ -23,6 +23,16 @@ TEST(Calibrate, RefusesTheDescriptionOfASlowerGpu) {
   EXPECT_NE(good("calibrate - --device h200-sxm", copied(2000)).find("memory.fused"), std::string::npos);
 }
 
+TEST(Calibrate, RefusesTypesThatNoParametersAreFor) {
+  for (const char* type : {"fp64", "complex64", "int4", "int64"}) {
+    const Json label{{"op", "linear"}, {"m", 64}, {"n", 64}, {"k", 64}, {"dtype", type}};
+    const Json entry{{"name", "linear/cublaslt/cold"}, {"label", label.dump()}, {"real_time", 20.0}, {"cold", 1}};
+    refused("calibrate -", 3, "calibrate: none of the 1 measured operations can be fitted",
+            "measure products, attention and memory-bound operations: vlmest bench --suite calibrate",
+            Json{{"benchmarks", Json::array({entry})}}.dump());
+  }
+}
+
 }  // namespace
 }  // namespace cli
 #endif
