@@ -118,6 +118,7 @@ std::int32_t expand(Heap& h, Driver& driver, std::uint16_t pool, std::int64_t si
   if (h.at(i).state == BlockState::unmapped && !map_block(h, driver, i, std::min(h.at(i).size, size))) return none;
   while (h.at(i).size < size) {
     const auto next = h.at(i).next;
+    if (next == none) return none;  // more than the whole address range
     if (!map_block(h, driver, next, std::min(size - h.at(i).size, h.at(next).size))) return none;
     i = next;  // it has taken in the block before it
   }

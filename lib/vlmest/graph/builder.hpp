@@ -25,7 +25,7 @@ class Builder {
     gradients.by_tensor.clear();
     history.clear();
     saving = {};
-    checkpointing = Checkpoint::off;
+    checkpointing = vision_checkpointing = Checkpoint::off;
     first_adapter = last_adapter = none;
     grad_enabled_ = tracking_ = false;
     graph.tensors.clear();
@@ -179,9 +179,9 @@ class Builder {
     return saving.drop ? Value() : v;
   }
   Saving saving;
-  /// Whether the layers that transformers checkpoints keep what they save, their input alone, or that and the results
-  /// of their products.
-  enum class Checkpoint : std::uint8_t { off, all, all_but_products } checkpointing = Checkpoint::off;
+  /// What checkpointed layers keep: all that they save, their input alone, or that and what their products gave.
+  enum class Checkpoint : std::uint8_t { off, all, all_but_products };
+  Checkpoint checkpointing = Checkpoint::off, vision_checkpointing = Checkpoint::off;
 
   // ---- for copying recorded layers (graph/repeat.hpp, graph/layer_gradient.hpp)
   /// Layers that run alike are recorded once and copied.

@@ -49,8 +49,10 @@ class LayerRepeater {
       t.before_owner[i] = *state[i] ? b_.graph.owner(state[i]->id()) : none;
       t.holders[i] = holders(*state[i]);
     }
-    const bool checkpointed = checkpointable_ && b_.grad_enabled() && b_.checkpointing != Builder::Checkpoint::off;
-    if (checkpointed) b_.saving = {.drop = true, .products = b_.checkpointing == Builder::Checkpoint::all_but_products};
+    const bool vision = b_.graph.scopes[static_cast<std::size_t>(layer.scope)].part == Part::vision;
+    const auto checkpoint = vision ? b_.vision_checkpointing : b_.checkpointing;
+    const bool checkpointed = checkpointable_ && b_.grad_enabled() && checkpoint != Builder::Checkpoint::off;
+    if (checkpointed) b_.saving = {.drop = true, .products = checkpoint == Builder::Checkpoint::all_but_products};
     Value y = run(x);
     const bool differentiable = b_.edge(y).call >= static_cast<std::int32_t>(calls);
     if (!differentiable) b_.saving = {};  // nothing comes back for the products

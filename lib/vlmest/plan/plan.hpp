@@ -53,6 +53,12 @@ struct Trainable {
 /// (torch.utils.checkpoint.create_selective_checkpoint_contexts).
 enum class Checkpointing : std::uint8_t { off, full, selective };
 
+/// Parts of the model whose layers are checkpointed, where any are; what is neither goes with the language model.
+struct Checkpointed {
+  bool vision = true;
+  bool language = true;
+};
+
 /// Low-rank adapters (Hu et al., arXiv:2106.09685, section 4.1) as peft puts them on linear layers; all else is frozen.
 struct Lora {
   std::int64_t rank = 0;  ///< 0: none
@@ -84,6 +90,7 @@ struct Plan {
   Logits logits = Logits::last;
   Optimizer optimizer = Optimizer::adamw;
   Checkpointing checkpointing = Checkpointing::off;
+  Checkpointed checkpointed;
   Lora lora;
   Loss loss = Loss::unfused;
   Trainable trainable;

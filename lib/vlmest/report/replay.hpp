@@ -25,6 +25,8 @@ inline allocator::AllocatorConfig without_limit(const Device& device, allocator:
   c = within(device, c);
   c.capacity = Bytes(allocator::no_limit);
   c.memory_fraction = 1;
+  // Nor is the address range, which follows the device's memory.
+  if (c.expandable_segments) c.total_memory = std::max(c.total_memory, Bytes(std::int64_t{1} << 50));
   return c;
 }
 

@@ -80,7 +80,9 @@ inline bool fits(TrainingEstimate& r, const Graph& g, const Timeline& timeline, 
   if (!is_limited(settings, r.reserved, device)) return true;
   allocator::Process process(g, timeline, device.sm, within(device, settings));
   try {
-    r.reserved = replay_training(g, process).step.reserved;
+    // A phase that is short of memory gives cached segments back: what was reserved before it counts too.
+    const TrainingMemory m = replay_training(g, process);
+    r.reserved = std::max({m.forward.reserved, m.backward.reserved, m.step.reserved});
   } catch (const allocator::OutOfMemory&) {
     return false;
   }

@@ -67,7 +67,8 @@ void build_training(Context& asked, const Family& family, const Sequences& s,
   c.labels = &labels;
   Cache cache = make_cache(family.language);
   for (auto& l : cache.layers) l.off = true;
-  c.b.checkpointing = checkpoint(plan.checkpointing);
+  if (plan.checkpointed.language) c.b.checkpointing = checkpoint(plan.checkpointing);
+  if (plan.checkpointed.vision) c.b.vision_checkpointing = checkpoint(plan.checkpointing);
   Value loss;  // a variable of the loop: the last micro-batch's stays until the next one's takes its place
   const std::int64_t micro_batches = std::min<std::int64_t>(plan.gradient_accumulation, 2);
   for (std::int64_t i = 0; i < micro_batches; ++i) {
