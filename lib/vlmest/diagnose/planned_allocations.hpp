@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <vlmest/report/live_tensor.hpp>
+#include <vlmest/report/replay.hpp>
+
+namespace vlmest::diagnose {
+
+/// When in a run an allocation happens. Until the optimizer has stepped once its states do not exist, so a first step
+/// asks for the same tensors as later ones, over less memory.
+enum class Moment : std::uint8_t { load, inference, first_step, later_step };
+
+inline constexpr std::array<std::string_view, 4> moments{"loading", "inference", "the first step", "a later step"};
+constexpr std::string_view name(Moment m) { return moments[static_cast<std::size_t>(m)]; }
+
+/// One call of the allocator that a run makes.
+struct PlannedAllocation {
+  LiveTensor tensor;       ///< bytes: as requested, before any rounding
+  NodeId node = none;      ///< what runs; none while the model is loaded
+  const char* phase = "";  ///< "load", or the graph's: "prefill", "decode", "forward", "backward", "step"
+  Moment moment = Moment::load;
+  Bytes before{};  ///< allocated, with the allocator's rounding, when it is asked for
+};
+
+namespace planned_allocations {
+
+/// What a phase asks for, in order. `nodes` are what a replay observed of it.
+class Recorder {
+ public:
+  Recorder(const Graph& g, const Timeline& timeline, const allocator::Process& process,
+           std::vector<PlannedAllocation>& out)
+      : g_(g), timeline_(timeline), process_(process), out_(out) {}
+
+  /// Parameters and buffers one after the other, then the inputs.
+  void load() {
+    Bytes before{};
+    for (std::size_t i = 0; i < timeline_.storages().size(); ++i) {
+      const Storage& s = timeline_.storages()[i];
+      if (!g_.phases.empty() && s.born > g_.phases.front().first) break;
+      if (s.role != Role::weight && s.role != Role::buffer && s.role != Role::input) continue;
+      out_.push_back({{s.tensor, "", none, s.bytes}, none, "load", Moment::load, before});
+      before += process_.occupied(i);
+    }
+  }
+
+  /// `less` is taken off what the replay had allocated: states that do not exist yet.
+  void phase(const Phase& p, std::span<const allocator::NodeMemory> nodes, Moment moment, Bytes less = {}) {
+    const auto all = timeline_.storages();
+    std::size_t next = 0;
+    while (next < all.size() && all[next].born < p.first) ++next;
+    for (const allocator::NodeMemory& m : nodes) {
+      if (m.node < p.first || m.node >= p.last) continue;
+      while (next < all.size() && all[next].born < m.node) ++next;
+      std::size_t last = next;
+      Bytes made{};
+      for (; last < all.size() && all[last].born == m.node; ++last)
+        if (is_made(all[last])) made += process_.occupied(last);
+      Bytes before = m.allocated - m.scratch - made - less;
+      for (; next < last; ++next) {
+        if (!is_made(all[next])) continue;
+        out_.push_back({{all[next].tensor, "", none, all[next].bytes}, m.node, p.name, moment, before});
+        before += process_.occupied(next);
+      }
+      for (const Bytes b : g_.scratch_of(g_.node(m.node))) {
+        out_.push_back({{none, "scratch", m.node, b}, m.node, p.name, moment, before});
+        before += b;
+      }
+    }
+  }
+
+  /// The states that the first step makes, each when its turn comes.
+  void states(const Phase& step, Bytes before) {
+    for (std::size_t i = 0; i < timeline_.storages().size(); ++i) {
+      const Storage& s = timeline_.storages()[i];
+      if (s.role != Role::optimizer_state) continue;
+      out_.push_back({{s.tensor, "", none, s.bytes}, step.first, step.name, Moment::first_step, before});
+      before += process_.occupied(i);
+    }
+  }
+
+ private:
+  static bool is_made(const Storage& s) { return s.role != Role::input && s.role != Role::optimizer_state; }
+
+  const Graph& g_;
+  const Timeline& timeline_;
+  const allocator::Process& process_;
+  std::vector<PlannedAllocation>& out_;
+};
+
+}  // namespace planned_allocations
+
+/// Everything that loading, a prefill and a decode step ask for, in the order of a run.
+inline std::vector<PlannedAllocation> inference_allocations(const Graph& g, const Timeline& timeline,
+                                                            const Device& device,
+                                                            const allocator::AllocatorConfig& settings = {}) {
+  std::vector<PlannedAllocation> r;
+  std::vector<allocator::NodeMemory> nodes;
+  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
+  replay_inference(g, process, [&](const allocator::NodeMemory& m) { nodes.push_back(m); });
+  planned_allocations::Recorder recorder(g, timeline, process, r);
+  recorder.load();
+  for (const Phase& p : g.phases) recorder.phase(p, nodes, Moment::inference);
+  return r;
+}
+
+/// Everything that loading, the first training step and any later one ask for, in the order of a run.
+inline std::vector<PlannedAllocation> training_allocations(const Graph& g, const Timeline& timeline,
+                                                           const Device& device,
+                                                           const allocator::AllocatorConfig& settings = {}) {
+  std::vector<PlannedAllocation> r;
+  std::vector<allocator::NodeMemory> nodes;
+  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
+  const TrainingMemory memory =
+      replay_training(g, process, [&](const allocator::NodeMemory& m) { nodes.push_back(m); });
+  Bytes states{};
+  for (std::size_t i = 0; i < timeline.storages().size(); ++i)
+    if (timeline.storages()[i].role == Role::optimizer_state) states += process.occupied(i);
+  planned_allocations::Recorder recorder(g, timeline, process, r);
+  recorder.load();
+  const Phase& step = g.phases.back();
+  for (const Phase& p : g.phases)
+    if (&p != &step) recorder.phase(p, nodes, Moment::first_step, states);
+  recorder.states(step, memory.step.before - states);
+  recorder.phase(step, nodes, Moment::first_step);
+  for (const Phase& p : g.phases) recorder.phase(p, nodes, Moment::later_step);
+  return r;
+}
+
+}  // namespace vlmest::diagnose

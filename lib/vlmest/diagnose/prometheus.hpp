@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <vlmest/unit/error.hpp>
+
+/// Prometheus' text exposition format, version 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats): what a
+/// scrape of /metrics answers, and what node_exporter's textfile collector reads.
+namespace vlmest::diagnose {
+
+enum class MetricType : std::uint8_t { gauge, counter };
+constexpr std::string_view name(MetricType t) { return t == MetricType::gauge ? "gauge" : "counter"; }
+
+struct MetricLabel {
+  std::string name, value;
+};
+
+struct MetricSample {
+  std::vector<MetricLabel> labels;
+  std::variant<std::int64_t, double> value;
+};
+
+/// All samples of one name. Base units, named at its end: _bytes, _seconds, _ratio; a counter ends with _total.
+struct Metric {
+  std::string name;
+  std::string help;  ///< one sentence
+  MetricType type = MetricType::gauge;
+  std::vector<MetricSample> samples;
+};
+
+namespace prometheus {
+
+/// `s` with `special` characters escaped, and valid UTF-8, which the format asks for: bytes that are none become
+/// U+FFFD.
+inline std::string escaped(std::string_view s, bool quotes) {
+  std::string r;
+  while (!s.empty()) {
+    const auto lead = static_cast<unsigned char>(s.front());
+    std::size_t n = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : 0;
+    if (lead >= 0xF0 && lead < 0xF5) n = 4;
+    if (n > s.size()) n = 0;
+    for (std::size_t i = 1; i < n; ++i)
+      if ((static_cast<unsigned char>(s[i]) & 0xC0) != 0x80) n = 0;
+    if (n == 3 || n == 4) {  // too long a spelling, a surrogate, beyond U+10FFFF (RFC 3629, section 4)
+      const auto next = static_cast<unsigned char>(s[1]);
+      if ((lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) || (lead == 0xF0 && next < 0x90) ||
+          (lead == 0xF4 && next > 0x8F))
+        n = 0;
+    }
+    if (n == 0) {
+      r += "\xEF\xBF\xBD";
+      n = 1;
+    } else if (s.front() == '\\') {
+      r += "\\\\";
+    } else if (s.front() == '\n') {
+      r += "\\n";
+    } else if (s.front() == '"' && quotes) {
+      r += "\\\"";
+    } else {
+      r += s.substr(0, n);
+    }
+    s.remove_prefix(n);
+  }
+  return r;
+}
+
+inline std::string text(std::int64_t v) { return std::to_string(v); }
+/// The shortest digits that mean this number.
+inline std::string text(double v) {
+  if (std::isnan(v)) return "NaN";
+  if (std::isinf(v)) return v > 0 ? "+Inf" : "-Inf";
+  std::array<char, 32> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), v).ptr};
+}
+
+/// [a-zA-Z_:][a-zA-Z0-9_:]*, for a label without the colons.
+constexpr bool is_name(std::string_view s, bool label) {
+  const auto letter = [label](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c == ':' && !label);
+  };
+  if (s.empty() || !letter(s.front())) return false;
+  for (const char c : s)
+    if (!letter(c) && !(c >= '0' && c <= '9')) return false;
+  return true;
+}
+
+inline void check_name(std::string_view s, bool label) {
+  if (!is_name(s, label))
+    throw Error(std::string(label ? "label" : "metric"), "'" + std::string(s) + "' is no name in Prometheus' format",
+                "letters, digits and underscores, no digit first");
+}
+
+}  // namespace prometheus
+
+/// The metrics as text. One without samples is left out. Throws Error for a name that the format does not allow.
+inline std::string prometheus_text(std::span<const Metric> metrics) {
+  std::string r;
+  for (const Metric& m : metrics) {
+    prometheus::check_name(m.name, false);
+    if (m.samples.empty()) continue;
+    r += "# HELP " + m.name + " " + prometheus::escaped(m.help, false) + "\n";
+    r += "# TYPE " + m.name + " " + std::string(name(m.type)) + "\n";
+    for (const MetricSample& s : m.samples) {
+      r += m.name;
+      char before = '{';
+      for (const MetricLabel& l : s.labels) {
+        prometheus::check_name(l.name, true);
+        r += std::exchange(before, ',') + l.name + "=\"" + prometheus::escaped(l.value, true) + "\"";
+      }
+      if (!s.labels.empty()) r += '}';
+      r += " " + std::visit([](auto v) { return prometheus::text(v); }, s.value) + "\n";
+    }
+  }
+  return r;
+}
+
+}  // namespace vlmest::diagnose

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <vlmest/allocator/config.hpp>
+#include <vlmest/nn/vlm.hpp>
+#include <vlmest/plan/plan.hpp>
+#include <vlmest/unit/rate.hpp>
+
+namespace vlmest::diagnose {
+
+/// What data-parallel GPUs divide among themselves instead of each holding all of it (Rajbhandari et al., ZeRO,
+/// arXiv:1910.02054, section 5: stages 1, 2 and 3).
+enum class Sharding : std::uint8_t { none, optimizer, gradients, parameters };
+
+/// What is kept in the host's memory.
+enum class Offload : std::uint8_t { none, optimizer, parameters };
+
+/// Where the states of a run live.
+struct Placement {
+  int gpus = 1;  ///< of one host, each with its own sequences
+  Sharding sharding = Sharding::none;
+  Offload offload = Offload::none;
+  bool operator==(const Placement&) const = default;
+};
+
+/// Everything that decides what a run takes, but for the device: the model with its image processor's limits (its token
+/// rule), the plan, the allocator's settings, and where states live. Actions and planners change copies of it.
+struct Settings {
+  Vlm vlm;
+  Plan plan;
+  allocator::AllocatorConfig allocator;  ///< capacity and total memory are the device's
+  Placement placement;
+};
+
+/// What is estimated of a run: a training step, or a prefill with its decode steps.
+enum class Mode : std::uint8_t { inference, training };
+
+/// What a run with some settings takes.
+struct Outcome {
+  Bytes peak{};              ///< torch.cuda.max_memory_allocated(), on each GPU
+  Bytes reserved{};          ///< torch.cuda.max_memory_reserved()
+  Seconds time{};            ///< of one step of all micro-batches; of one prefill and all its decode steps
+  std::int64_t samples = 1;  ///< sequences that it handles, on each GPU
+  bool fits = false;
+  Seconds per_sample() const { return time * (1.0 / static_cast<double>(samples)); }
+};
+
+}  // namespace vlmest::diagnose

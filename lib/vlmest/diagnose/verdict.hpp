@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <vlmest/diagnose/cause.hpp>
+#include <vlmest/diagnose/inversion.hpp>
+#include <vlmest/diagnose/reading.hpp>
+#include <vlmest/diagnose/solve.hpp>
+
+namespace vlmest::diagnose {
+
+/// What a run died of, with why.
+struct Verdict {
+  Cause cause = Cause::unknown;
+  double confidence = 0;                  ///< 0 to 1
+  std::string why;                        ///< sentences with the figures that decided
+  std::optional<DescribedTensor> tensor;  ///< what was asked for
+  std::vector<Hypothesis> hypotheses;     ///< all of them, best first
+  std::vector<MemoryPart> live;           ///< what was alive then, by the estimate or the snapshot
+  std::vector<Solution> solutions;        ///< with which other inputs a tensor would have the size
+  std::optional<Bytes> predicted_peak;    ///< of the settings given
+  std::optional<Bytes> limit;             ///< what this process's tensors may take
+};
+
+}  // namespace vlmest::diagnose

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Actions: each is what a fresh estimate of its settings says, none is offered in vain, and the order is the
+// documented.
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <vlmest/diagnose/actions.hpp>
+
+#include "planning_support.hpp"
+
+namespace vlmest::diagnose {
+namespace {
+
+using test::device_of;
+using test::settings;
+
+std::set<std::string> ids(const std::vector<Action>& all) {
+  std::set<std::string> r;
+  for (const auto& a : all) r.insert(a.id);
+  return r;
+}
+const Action* find(const std::vector<Action>& all, const std::string& id) {
+  const auto at = std::find_if(all.begin(), all.end(), [&](const Action& a) { return a.id == id; });
+  return at == all.end() ? nullptr : &*at;
+}
+Plan eager(std::int64_t batch) {
+  Plan p;
+  p.batch = batch;
+  p.attention = AttentionKind::eager;
+  return p;
+}
+
+/// What holds for the actions of any run.
+std::vector<Action> checked(const Settings& now, const Device& device, Mode mode) {
+  Estimator estimator;
+  estimator.details = true;
+  estimator.allocator.max_split_size = Bytes(64 << 20);
+  const auto all = actions(now, device, mode, estimator);
+  EXPECT_TRUE(estimator.details);
+  EXPECT_EQ(estimator.allocator.max_split_size, Bytes(64 << 20));
+  const Outcome before = evaluate(now, device, mode, estimator);
+  for (const Action& a : all) {
+    SCOPED_TRACE(a.id);
+    Estimator fresh;
+    const Outcome after = evaluate(a.after, device, mode, fresh);
+    EXPECT_EQ(a.peak_after, after.peak);
+    EXPECT_EQ(a.reserved_after, after.reserved);
+    EXPECT_EQ(a.fits, after.fits);
+    EXPECT_EQ(a.saves, a.of_reserved ? before.reserved - after.reserved : before.peak - after.peak);
+    EXPECT_GT(a.saves, Bytes{});
+    EXPECT_NEAR(a.time_cost_pct, (after.per_sample().value / before.per_sample().value - 1) * 100, 1e-9);
+    EXPECT_FALSE(a.how.empty());
+    EXPECT_EQ(a.how.find('\n'), std::string::npos);
+    EXPECT_FALSE(a.title.empty());
+  }
+  EXPECT_EQ(ids(all).size(), all.size());
+  return all;
+}
+
+TEST(Actions, OfATrainingStepThatDoesNotFit) {
+  const Settings now = settings("qwen2-vl-2b", eager(8));
+  const auto all = checked(now, device_of(40), Mode::training);
+  const auto offered = ids(all);
+  for (const char* id :
+       {"checkpointing-full", "checkpointing-selective", "checkpointing-vision", "attention-sdpa", "attention-flash",
+        "loss-fused", "loss-chunked", "optimizer-8bit", "optimizer-adafactor", "freeze-vision", "lora-16", "qlora",
+        "smaller-images", "shorter-seq", "offload-optimizer", "offload-parameters", "smaller-micro-batch"})
+    EXPECT_TRUE(offered.contains(id)) << id;
+  for (const char* id : {"zero-1", "zero-3", "logits-last", "weights-int8", "kv-fp8", "fewer-images", "smaller-batch",
+                         "fewer-new-tokens", "weights-bf16"})
+    EXPECT_FALSE(offered.contains(id)) << id;
+  EXPECT_EQ(all.back().id, "smaller-micro-batch");
+  const Plan& p = all.back().after.plan;
+  EXPECT_EQ(p.batch * p.gradient_accumulation, 8);
+  // Recomputing costs time, and everything but the last resort stands in order.
+  EXPECT_GT(find(all, "checkpointing-full")->time_cost_pct, 10);
+  EXPECT_TRUE(find(all, "checkpointing-full")->fits);
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (all[i].loses == Loses::order || all[i - 1].loses == Loses::order) continue;
+    EXPECT_GE(all[i - 1].fits, all[i].fits) << all[i].id;
+    if (all[i - 1].fits != all[i].fits) continue;
+    EXPECT_LE(all[i - 1].loses, all[i].loses) << all[i].id;
+    if (all[i - 1].loses == all[i].loses) {
+      EXPECT_LE(all[i - 1].time_cost_pct, all[i].time_cost_pct) << all[i].id;
+    }
+  }
+  // The vision tower alone: between nothing and everything.
+  EXPECT_GT(find(all, "checkpointing-vision")->peak_after, find(all, "checkpointing-full")->peak_after);
+  EXPECT_LT(find(all, "checkpointing-vision")->time_cost_pct, find(all, "checkpointing-full")->time_cost_pct);
+  EXPECT_NE(find(all, "freeze-vision")->how.find("model.model.visual."), std::string::npos);
+}
+
+TEST(Actions, OfInference) {
+  Plan p;
+  p.batch = 16;
+  p.logits = Logits::all;
+  const auto all = checked(settings("qwen2-vl-2b", p), device_of(6), Mode::inference);
+  const auto offered = ids(all);
+  for (const char* id : {"logits-last", "weights-int8", "smaller-batch", "shorter-seq"})
+    EXPECT_TRUE(offered.contains(id)) << id;
+  for (const char* id : {"checkpointing-full", "lora-16", "optimizer-8bit", "offload-optimizer", "smaller-micro-batch"})
+    EXPECT_FALSE(offered.contains(id)) << id;
+  EXPECT_EQ(all.back().id, "smaller-batch");
+}
+
+TEST(Actions, WhatIsInForceIsNotOffered) {
+  Plan p;
+  p.batch = 4;
+  p.checkpointing = Checkpointing::full;
+  p.attention = AttentionKind::flash;
+  p.loss = Loss::chunked;
+  p.optimizer = Optimizer::sgd;
+  p.lora.rank = 8;
+  p.weights = DType::nf4;
+  const auto offered = ids(checked(settings("llava-onevision-0.5b", p), device_of(4), Mode::training));
+  for (const char* id : {"checkpointing-full", "checkpointing-selective", "checkpointing-vision", "attention-sdpa",
+                         "attention-flash", "loss-fused", "loss-chunked", "optimizer-fused", "optimizer-8bit",
+                         "optimizer-sgd", "lora-16", "qlora", "freeze-vision"})
+    EXPECT_FALSE(offered.contains(id)) << id;
+}
+
+TEST(Actions, TakeTheLargestSizeThatFits) {
+  Plan p;
+  p.images = 6;
+  p.image_height = p.image_width = 700;
+  p.batch = 4;
+  const Settings now = settings("qwen2-vl-2b", p);
+  const Device device = device_of(60);
+  const auto all = checked(now, device, Mode::training);
+  Estimator e;
+  ASSERT_FALSE(evaluate(now, device, Mode::training, e).fits);
+  const Action* fewer = find(all, "fewer-images");
+  ASSERT_TRUE(fewer && fewer->fits);
+  Settings more = now;
+  more.plan.images = fewer->after.plan.images + 1;
+  EXPECT_FALSE(evaluate(more, device, Mode::training, e).fits);
+  const Action* micro = find(all, "smaller-micro-batch");
+  ASSERT_NE(micro, nullptr);
+  EXPECT_EQ(micro->after.plan.gradient_accumulation * micro->after.plan.batch, 4);
+}
+
+/// Sequences of a given length keep their text where images lose tokens.
+TEST(Actions, ImagesShrinkWithTheirSequence) {
+  Plan p;
+  p.seq = 2048;
+  p.image_height = p.image_width = 900;
+  const Settings now = settings("qwen2.5-vl-3b", p);
+  const std::int64_t text = make_sequences(now.vlm, p).text;
+  for (const Settings& s : lower_images(now)) {
+    EXPECT_EQ(make_sequences(s.vlm, s.plan).text, text);
+    EXPECT_LT(*s.plan.seq, 2048);
+  }
+}
+
+TEST(Actions, EveryFamilyHasItsOwnLever) {
+  Plan p;
+  p.image_height = 1000;
+  p.image_width = 1300;
+  const auto how = [&](const char* model) {
+    const auto less = lower_images(settings(model, p));
+    return less.empty() ? std::string() : image_limit_line(less.back().vlm.tokens);
+  };
+  EXPECT_NE(how("qwen2-vl-2b").find("longest_edge"), std::string::npos);
+  EXPECT_NE(how("internvl3-1b").find("max_patches="), std::string::npos);
+  EXPECT_NE(how("llama-3.2-11b-vision").find("max_image_tiles=1)"), std::string::npos);
+  EXPECT_NE(how("llava-next-7b").find("image_grid_pinpoints"), std::string::npos);
+  EXPECT_NE(how("idefics3-8b").find("longest_edge"), std::string::npos);
+  EXPECT_NE(how("pixtral-12b").find("longest_edge"), std::string::npos);
+  EXPECT_EQ(how("llava-1.5-7b"), "");
+  EXPECT_EQ(how("paligemma-3b-224"), "");
+  // Each limit lowers what the tower and the language model see.
+  for (const char* model : {"qwen2-vl-2b", "internvl3-1b", "llava-next-7b", "idefics3-8b", "pixtral-12b"}) {
+    std::int64_t last = std::numeric_limits<std::int64_t>::max();
+    for (const Settings& s : lower_images(settings(model, p))) {
+      const ImageLayout l = layout(s.vlm.tokens, {1000, 1300});
+      EXPECT_LT(l.tiles * l.tower_tokens + l.llm_tokens, last) << model;
+      last = l.tiles * l.tower_tokens + l.llm_tokens;
+    }
+  }
+}
+
+TEST(Actions, StatesAreDividedAmongGpus) {
+  Plan p;
+  p.optimizer = Optimizer::adamw_fused;
+  Settings s = settings("llava-onevision-0.5b", p);
+  const Device device = device_of(70);
+  Estimator e;
+  const Outcome alone = evaluate(s, device, Mode::training, e);
+  const Bytes states = e.training_graph().phases.empty() ? Bytes{} : [&] {
+    Bytes b{};
+    for (const Tensor& t : e.training_graph().tensors)
+      if (t.role == Role::optimizer_state) b += requested_bytes(t);
+    return b;
+  }();
+  s.placement.gpus = 4;
+  EXPECT_EQ(evaluate(s, device, Mode::training, e).peak, alone.peak);
+  s.placement.sharding = Sharding::optimizer;
+  const Outcome sharded = evaluate(s, device, Mode::training, e);
+  EXPECT_NEAR((alone.peak - sharded.peak) / states, 0.75, 0.03);
+  s.placement.gpus = 1 << 10;
+  s.placement.sharding = Sharding::parameters;
+  const Outcome all = evaluate(s, device, Mode::training, e);
+  EXPECT_LT(all.peak, sharded.peak);
+  const auto offered = ids(actions(s.vlm, s.plan, device, Mode::training, e, {}, 4));
+  for (const char* id : {"zero-1", "zero-2", "zero-3"}) EXPECT_TRUE(offered.contains(id)) << id;
+  s.placement.gpus = 0;
+  EXPECT_THROW(evaluate(s, device, Mode::training, e), Error);
+}
+
+TEST(Actions, OffloadedStatesCrossTheLink) {
+  Settings s = settings("llava-onevision-0.5b");
+  const Device device = device_of(70);
+  Estimator e;
+  const Outcome here = evaluate(s, device, Mode::inference, e);
+  s.placement.offload = Offload::parameters;
+  const Outcome there = evaluate(s, device, Mode::inference, e);
+  const Graph& g = e.graph();
+  const Units u = units(g, [](const Tensor& t) { return t.role == Role::weight; });
+  EXPECT_NEAR((here.peak - there.peak) / (u.all - u.module), 1, 0.02);
+  const double copies = static_cast<double>(1 + s.plan.new_tokens);
+  EXPECT_NEAR(there.time.value - here.time.value, (u.all / host_link(device)).value * copies, 1e-9);
+}
+
+TEST(Actions, TableIsSound) {
+  std::set<std::string_view> seen;
+  for (const ActionEntry& e : action_entries()) {
+    EXPECT_TRUE(seen.insert(e.id).second) << e.id;
+    EXPECT_TRUE(e.options && e.how) << e.id;
+    EXPECT_EQ(e.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string_view::npos) << e.id;
+  }
+}
+
+}  // namespace
+}  // namespace vlmest::diagnose

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pieces that readers of text are made of: sizes, prefixes, escapes, stacks, and the kinds of files.
+#include <vlmest/diagnose/allocation_site.hpp>
+#include <vlmest/diagnose/evidence_kind.hpp>
+#include <vlmest/diagnose/log_text.hpp>
+#include <vlmest/diagnose/traceback_reader.hpp>
+
+#include "read_data.hpp"
+
+namespace {
+
+using namespace vlmest;
+using namespace vlmest::diagnose;
+
+TEST(SizeText, AnIntervalForEachSpelling) {
+  const auto is = [](const char* text, std::int64_t value, std::int64_t low, std::int64_t high) {
+    const auto f = size_at(text, 0);
+    ASSERT_TRUE(f && f->size) << text;
+    EXPECT_EQ(*f->size, (PrintedSize{Bytes(value), Bytes(low), Bytes(high)})) << text;
+  };
+  is("512 bytes", 512, 512, 512);
+  is("2.00 MiB", 2097152, 2091910, 2102394);  // +- 0.005 MiB = 5242.88
+  is("6.10 GiB.", 6549825126, 6544456418, 6555193835);
+  is("1,024.00KiB", 1048576, 1048571, 1048581);
+  is("1,5 GB", 1610612736, 1556925645, 1664299827);
+  is("24gib", 25769803776, 25232932864, 26306674688);
+  is("12.5G;", 13421772800, 13368085709, 13475459891);
+  is("1.024.000 bytes", 1024000, 1024000, 1024000);
+  is("0 bytes is free", 0, 0, 0);
+  EXPECT_FALSE(size_at("12 gallons", 0));
+  EXPECT_FALSE(size_at("GiB", 0));
+  EXPECT_FALSE(size_at("12", 0));
+  EXPECT_EQ(size_at("12", 0, true)->size->value, Bytes(12));
+  // 2^64 bytes and more digits than a number has: found, but no size.
+  EXPECT_TRUE(size_at("17179869184.00 GiB", 0) && !size_at("17179869184.00 GiB", 0)->size);
+  EXPECT_TRUE(size_at("99999999999999999999 bytes", 0) && !size_at("99999999999999999999 bytes", 0)->size);
+}
+
+TEST(SizeText, ReadBackwards) {
+  const std::string text = "(gpu0;79.10gibtotalcapacity";
+  const auto f = size_before(text, text.find("total"));
+  ASSERT_TRUE(f);
+  EXPECT_EQ(f->at, 6u);
+  EXPECT_EQ(f->size->value, Bytes(84932978278));
+  EXPECT_FALSE(size_before("totalcapacity", 5));
+}
+
+TEST(LogPrefix, LaunchersAndLoggers) {
+  const auto rest = [](std::string_view line) { return std::string(line.substr(read_prefix(line).length)); };
+  EXPECT_EQ(rest("[rank3]: boom"), "boom");
+  EXPECT_EQ(rest("[default0]:boom"), "boom");
+  EXPECT_EQ(rest("(EngineCore_DP0 pid=7) ERROR 09-25 10:53:36 [core.py:585] boom"), "boom");
+  EXPECT_EQ(rest("(VllmWorkerProcess pid=123) boom"), "boom");
+  EXPECT_EQ(rest("(Worker_TP3_EP3 pid=99) boom"), "boom");
+  EXPECT_EQ(rest("name-1  | boom"), "boom");
+  EXPECT_EQ(rest("2025-09-25T10:53:36.123Z boom"), "boom");
+  EXPECT_EQ(rest("2025-09-25 10:53:36,123 - boom"), "- boom");
+  EXPECT_EQ(rest("[2025-09-25 10:53:36,123] [INFO] [utils.py:1:f] boom"), "boom");
+  EXPECT_EQ(rest("E0925 10:53:36.123456 140 file.cc:123] boom"), "boom");
+  EXPECT_EQ(rest("[1,3]<stderr>: boom"), "boom");
+  EXPECT_EQ(rest("[rank0]:   File \"x.py\", line 1, in f"), "  File \"x.py\", line 1, in f");
+  // What a message itself begins with is no prefix.
+  EXPECT_EQ(rest("23.69 GiB total capacity"), "23.69 GiB total capacity");
+  EXPECT_EQ(rest("[enforce fail at alloc_cpu.cpp:114] x"), "[enforce fail at alloc_cpu.cpp:114] x");
+  EXPECT_EQ(rest("(GPU 0; 8 GiB)"), "(GPU 0; 8 GiB)");
+  EXPECT_EQ(read_prefix("[rank3]: x").rank, 3);
+  EXPECT_EQ(read_prefix("[rank3]: x").writer, "rank3");
+  EXPECT_EQ(read_prefix("vllm-1  | [rank2]: x").rank, 2);
+  EXPECT_NE(read_prefix("(W pid=1) x").writer, read_prefix("(W pid=2) x").writer);
+}
+
+TEST(LogText, WhatTerminalsAndPagesAdd) {
+  EXPECT_EQ(plain_text("\x1b[1;31mred\x1b[0m text"), "red text");
+  EXPECT_EQ(plain_text("[36m(x)[0m y"), "(x) y");
+  EXPECT_EQ(plain_text("\\u001b[31mred\\x1b[0m"), "red");
+  EXPECT_EQ(plain_text("a &gt;&gt; b &#40;c&#x29; &nope; &"), "a >> b (c) &nope; &");
+  EXPECT_EQ(plain_text(R"(a\nb \"c\" \\n)"), "a\nb \"c\" \n");
+  EXPECT_EQ(plain_text(R"(File "C:\new\test.py")"), R"(File "C:\new\test.py")");
+  EXPECT_EQ(plain_text("\xff\xfe ok \xc3"), "\xff\xfe ok \xc3");  // no UTF-8: kept as it is
+  const auto lines = clean_lines("one\r\n[rank1]: two\r 50% three\n\nfour");
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[1].text, "two");
+  EXPECT_EQ(lines[2].text, " 50% three");
+  EXPECT_EQ(lines[4].text, "four");
+}
+
+std::vector<Frame> frames(const std::string& text) {
+  std::vector<std::string_view> lines;
+  for (std::size_t at = 0; at < text.size();) lines.push_back(next_line(text, at));
+  return read_frames(lines);
+}
+
+TEST(Traceback, EveryStyle) {
+  EXPECT_EQ(frames("  File \"/a/b.py\", line 12, in f\n    x = g(y)\n        ^^^^\n"),
+            (std::vector<Frame>{{"/a/b.py", 12, "f", "x = g(y)"}}));
+  EXPECT_EQ(frames("  File \"/a/b.py\", line 12 in f\n  File \"/a/c.py\", line 3 in <module>\n"),
+            (std::vector<Frame>{{"/a/b.py", 12, "f", ""}, {"/a/c.py", 3, "<module>", ""}}));
+  EXPECT_EQ(frames("File ~/a/b.py:12, in M.f(self, x)\n     11 a\n---> 12 b(x)\n"),
+            (std::vector<Frame>{{"~/a/b.py", 12, "M.f", "b(x)"}}));
+  EXPECT_EQ(frames("/a/b.py in f(self)\n     11 a\n---> 12     b(x)\n"),
+            (std::vector<Frame>{{"/a/b.py", 12, "f", "b(x)"}}));
+  EXPECT_EQ(frames("/a/b.py:12 in f\n\n  11 a\n\xe2\x9d\xb1 12 \xe2\x94\x82 b(x)\n"),
+            (std::vector<Frame>{{"/a/b.py", 12, "f", "b(x)"}}));
+  EXPECT_EQ(frames("Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nTraceback (most recent call "
+                   "last):\n  File \"b.py\", line 2, in g\n"),
+            (std::vector<Frame>{{"b.py", 2, "g", ""}}));
+  EXPECT_TRUE(frames("File not found in cache\nwords in lines\nFile \"a\", line x\n").empty());
+}
+
+TEST(AllocationSite, TheInnermostWordDecides) {
+  const std::vector<Frame> recompute{{"/p/trainer.py", 1, "training_step", "self.accelerator.backward(loss)"},
+                                     {"/p/torch/autograd/graph.py", 2, "_engine_run_backward", "return run("},
+                                     {"/p/modeling_qwen2.py", 3, "forward", "hidden_states = self.mlp(hidden_states)"},
+                                     {"/p/torch/nn/functional.py", 4, "silu", "return torch._C._nn.silu(input)"}};
+  EXPECT_EQ(name(run_phase(recompute)), "backward");
+  EXPECT_EQ(name(allocation_site_of(recompute)), "mlp");
+  const std::vector<Frame> closure{{"/p/m.py", 1, "optimizer_step", "optimizer.step(closure)"},
+                                   {"/p/m.py", 2, "training_step", "loss = self(batch)"},
+                                   {"/p/m.py", 3, "forward", "logits = self.lm_head(x)"}};
+  EXPECT_EQ(name(run_phase(closure)), "forward");
+  EXPECT_EQ(name(allocation_site_of(closure)), "logits");
+  const std::vector<Frame> build{
+      {"/p/modeling_x.py", 1, "__init__", "self.o_proj = nn.Linear(a, b)"},
+      {"/p/torch/nn/modules/linear.py", 2, "__init__", "torch.empty((o, i), **factory_kwargs)"}};
+  EXPECT_EQ(name(run_phase(build)), "load_weights");
+  EXPECT_EQ(name(allocation_site_of(build)), "weights");
+  const std::vector<Frame> gather{{"/p/engine.py", 1, "forward", "loss = self.module(x)"},
+                                  {"/p/deepspeed/zero.py", 2, "fetch_sub_module", "self.__all_gather_params(p)"}};
+  EXPECT_EQ(name(run_phase(gather)), "module_gather");
+  const std::vector<Frame> spectral{{"/w/mixer.py", 9, "forward", "y = torch.fft.rfft2(x.float(), dim=(1, 2))"}};
+  EXPECT_EQ(name(allocation_site_of(spectral)), "fft");
+  EXPECT_EQ(name(run_phase({})), "unknown");
+}
+
+TEST(EvidenceKind, ByContent) {
+  using namespace std::string_literals;
+  const auto kind = [](std::string_view head) {
+    const auto k = evidence_kind(head);
+    return std::string(name(k == EvidenceKind::text ? text_kind(head) : k));
+  };
+  EXPECT_EQ(kind("\x80\x04\x95\x10"s), "snapshot_pickle");
+  EXPECT_EQ(kind("\x80\x02}q"s), "snapshot_pickle");
+  EXPECT_EQ(kind("\x80\x01}q"s), "training_log");
+  EXPECT_EQ(kind("\x1f\x8b\x08"s), "gzip");
+  EXPECT_EQ(kind("SQLite format 3\0abc"s), "nsys_sqlite");
+  EXPECT_EQ(kind("PK\x03\x04"s), "zip");
+  EXPECT_EQ(kind(" \n{\"schemaVersion\": 1, \"traceEvents\": ["), "trace_json");
+  EXPECT_EQ(kind("[{\"ph\": \"X\", \"cat\": \"kernel\"}]"), "trace_json");
+  EXPECT_EQ(kind("{\"segments\": [], \"device_traces\": []}"), "snapshot_json");
+  EXPECT_EQ(kind("{\"active.all.allocated\": 3, \"allocated_bytes.all.current\": 0}"), "memory_stats_json");
+  EXPECT_EQ(kind("{\"step\": 1, \"loss\": 2.0}\n{\"step\": 2, \"loss\": 1.9}\n"), "training_log");
+  EXPECT_EQ(kind(""), "unknown");
+  EXPECT_EQ(kind("a\0b"s), "unknown");
+  EXPECT_EQ(kind(read_data("oom/json_string.txt")), "oom_message");
+  EXPECT_EQ(kind(read_data("oom/v0_cached.txt")), "oom_message");
+  EXPECT_EQ(kind(read_data("summary/torch1.txt")), "memory_summary");
+  EXPECT_EQ(kind(read_data("summary/torch2.txt")), "memory_summary");
+  for (const char* csv : {"smi", "smi_noheader", "smi_nounits", "smi_bare", "smi_used_only"})
+    EXPECT_EQ(kind(read_data("logs/"s + csv + ".csv")), "nvidia_smi_csv") << csv;
+  for (const char* log : {"hf_trainer", "torchtitan", "megatron", "deepspeed", "generic", "vllm", "smi_table"})
+    EXPECT_EQ(kind(read_data("logs/"s + log + ".txt")), "training_log") << log;
+  for (std::size_t k = 0; k < evidence_kinds.size(); ++k) {
+    const auto word = evidence_word(static_cast<EvidenceKind>(k));
+    EXPECT_TRUE(word.empty() || word == "oom_message" || word == "snapshot" || word == "trace" ||
+                word == "memory_summary" || word == "training_log");
+  }
+}
+
+}  // namespace
