@@ -10,13 +10,20 @@ endif()
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(Eigen3 REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
 include(GNUInstallDirs)
+include(${CMAKE_CURRENT_LIST_DIR}/event.cmake)
 
 file(GLOB_RECURSE vlmest_tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/*.cpp)
 list(REMOVE_ITEM vlmest_tool_sources ${PROJECT_SOURCE_DIR}/tools/main.cpp)
 add_library(vlmest_tool STATIC ${vlmest_tool_sources})
 target_include_directories(vlmest_tool PUBLIC ${PROJECT_SOURCE_DIR}/tools)
-target_link_libraries(vlmest_tool PUBLIC vlmest::json CLI11::CLI11 fmt::fmt PRIVATE Eigen3::Eigen)
+target_link_libraries(
+  vlmest_tool
+  PUBLIC vlmest::json CLI11::CLI11 fmt::fmt
+  PRIVATE Eigen3::Eigen vlmest::event SQLite::SQLite3 Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
 # bench/fit, which `vlmest calibrate` runs, is included from the root.
 target_include_directories(vlmest_tool PRIVATE ${PROJECT_SOURCE_DIR})
 # An installed program finds its models relative to itself, one in a build folder in the sources.

@@ -112,7 +112,8 @@ void EstimateArgs::add_run_to(CLI::App& app) {
       ->type_name("WHICH");
   app.add_option("--optimizer", optimizer, "adamw, adamw-fused, adamw-8bit, sgd, sgd-momentum or adafactor [adamw]")
       ->type_name("NAME");
-  app.add_option("--checkpointing", checkpointing, "activations to compute again: none, full or selective [none]")
+  app.add_option("--checkpointing", checkpointing,
+                 "activations to compute again: none, full, selective, or vision alone [none]")
       ->type_name("WHICH");
   app.add_option("--freeze", freeze, "vision, projector, language")->delimiter(',')->type_name("PART[,PART]");
   app.add_option("--lora", plan.lora.rank, "rank of adapters on the language model; the rest is frozen")
@@ -200,9 +201,12 @@ Plan EstimateArgs::make_plan() const {
                                    {"sgd", Optimizer::sgd},
                                    {"sgd-momentum", Optimizer::sgd_momentum},
                                    {"adafactor", Optimizer::adafactor}});
-  p.checkpointing = choice<Checkpointing>(
-      "--checkpointing", checkpointing,
-      {{"none", Checkpointing::off}, {"full", Checkpointing::full}, {"selective", Checkpointing::selective}});
+  p.checkpointing = choice<Checkpointing>("--checkpointing", checkpointing,
+                                          {{"none", Checkpointing::off},
+                                           {"full", Checkpointing::full},
+                                           {"selective", Checkpointing::selective},
+                                           {"vision", Checkpointing::full}});
+  p.checkpointed.language = checkpointing != "vision";
   p.loss =
       choice<Loss>("--loss", loss, {{"unfused", Loss::unfused}, {"fused", Loss::fused}, {"chunked", Loss::chunked}});
   p.lora.dropout = lora_dropout > 0;

@@ -91,6 +91,9 @@ int main(int argc, char** argv) {
   add_calibrate(app, action);
   add_roofline(app, action);
   add_replay(app, action);
+  add_diagnose(app, action);
+  add_plan(app, action);
+  add_watch(app, action);
   add_validate(app, action);
   add_models(app, action);
   add_devices(app, action);

@@ -47,7 +47,7 @@ TEST(Replay, TellsWhatDiffersOrIsWrong) {
   EXPECT_EQ(r.code, 3) << r.out;
   EXPECT_EQ(r.err.rfind("error: event ", 0), 0u) << r.err;
   EXPECT_EQ(run("replay -", "[]").code, 3);
-  refused("replay -", 3, "standard input: the file is empty", "write torch.cuda.memory._snapshot() with json.dump");
+  refused("replay -", 3, "standard input: the file is empty", "write it with torch.cuda.memory._dump_snapshot()");
   EXPECT_EQ(run("replay " + recorded + " --alloc-conf nonsense:1").code, 2);
   EXPECT_EQ(run("replay").code, 2);
 }

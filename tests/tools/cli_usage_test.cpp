@@ -29,7 +29,7 @@ TEST(Usage, WordsOfAListAreToldTheNearestOne) {
   refused(model + "--optimizer adamv", 2,
           "--optimizer: 'adamv' is not one of adamw, adamw-fused, adamw-8bit, sgd, sgd-momentum, adafactor",
           "did you mean adamw?");
-  refused(model + "--checkpointing ful", 2, "--checkpointing: 'ful' is not one of none, full, selective",
+  refused(model + "--checkpointing ful", 2, "--checkpointing: 'ful' is not one of none, full, selective, vision",
           "did you mean full?");
   refused(model + "--loss chunk", 2, "--loss: 'chunk' is not one of unfused, fused, chunked", "did you mean chunked?");
   refused(model + "--weights int9", 2, "--weights: 'int9' is not one of bf16, fp16, fp8, int8, int4, nf4",

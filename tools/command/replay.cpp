@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include <fmt/core.h>
 
 #include <vlmest/allocator/reproduce.hpp>
 #include <vlmest/allocator/what_if.hpp>
+#include <vlmest/diagnose/read_snapshot.hpp>
+#include <vlmest/diagnose/replayable_snapshot.hpp>
 #include <vlmest/json/memory_snapshot.hpp>
 #include <vlmest/json/parse.hpp>
 
 #include "args.hpp"
 #include "command.hpp"
-#include "files.hpp"
+#include "evidence/gzip_source.hpp"
 #include "output/table.hpp"
 #include "units.hpp"
 
@@ -46,17 +50,26 @@ Json segment(const allocator::Segment& s) {
           {"blocks", std::move(blocks)}};
 }
 
-nlohmann::json parsed(const std::string& file) {
-  const std::string text = read_file(file);
+/// A pickle as _dump_snapshot() writes it, or JSON; gzip is undone.
+allocator::MemorySnapshot read(const std::string& file, std::int64_t device) {
+  const std::string where = file == "-" ? "standard input" : file;
+  FileSource source(file);
+  if (diagnose::is_pickle(source.head())) {
+    diagnose::ByteSource bytes([&source] { return source(); });
+    return diagnose::replayable(diagnose::read_recorded_snapshot(bytes, where), device);
+  }
+  std::string text;
+  for (std::string_view piece = source(); !piece.empty(); piece = source()) text.append(piece);
   try {
-    return json::parse(text, file == "-" ? "standard input" : file);
+    return json::read_memory_snapshot(json::parse(text, where), device);
   } catch (const Error& e) {
-    throw Error(e.where, e.what_happened, "write torch.cuda.memory._snapshot() with json.dump");
+    if (e.where != where) throw;  // of an entry, which says more
+    throw Error(e.where, e.what_happened, "write it with torch.cuda.memory._dump_snapshot()");
   }
 }
 
 int replay(const Options& o) {
-  const allocator::MemorySnapshot snapshot = json::read_memory_snapshot(parsed(o.file), o.device);
+  const allocator::MemorySnapshot snapshot = read(o.file, o.device);
   const allocator::Reproduction r = allocator::reproduce(snapshot);
   const allocator::Replay& p = r.replay;
 
@@ -109,7 +122,7 @@ int replay(const Options& o) {
 void add_replay(CLI::App& app, Action& action) {
   auto o = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("replay", "a recorded memory snapshot, replayed by torch's rules");
-  sub->add_option("file", o->file, "torch.cuda.memory._snapshot() written by json.dump, or - for standard input")
+  sub->add_option("file", o->file, "a snapshot of torch.cuda.memory._dump_snapshot(), or as JSON; - is standard input")
       ->type_name("FILE")
       ->required();
   sub->add_option("--cuda-device", o->device, "the device's number in it [0]")

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "called.hpp"
+#include "schema.hpp"
+
+#ifdef VLMEST_PROGRAM
+namespace cli {
+namespace {
+
+const std::string data = std::string(VLMEST_SOURCE_DIR) + "/tests/data/";
+const std::string recorded = data + "oom_runs/vision_scores";
+const std::string flags =
+    "--config " + data +
+    "configs/qwen2-vl-2b.json --text 64 --image-size 2044x1372 --attention eager --phase inference";
+
+TEST(CliDiagnose, AMessageAndAModelNameTheTensorAndTheActions) {
+  const Called r = run("diagnose " + recorded + ".txt " + flags + " --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const auto j = Json::parse(r.out);
+  EXPECT_EQ(j["schema_version"], 1);
+  EXPECT_EQ(j["evidence"][0]["kind"], "oom_message");
+  EXPECT_EQ(j["verdict"]["cause"], "attention_scores");
+  EXPECT_EQ(j["verdict"]["tensor"]["shape"], Json({1, 16, 14308, 14308}));
+  EXPECT_EQ(j["verdict"]["tensor"]["bytes"], std::int64_t{16} * 14308 * 14308 * 2);
+  bool sdpa = false;
+  for (const auto& a : j["actions"]) {
+    for (const char* key : {"id", "title", "saves_bytes", "time_cost_pct", "peak_after_bytes", "fits", "how"})
+      EXPECT_TRUE(a.contains(key)) << key;
+    if (a["id"] == "attention-sdpa")
+      sdpa = a["fits"].get<bool>() && a["saves_bytes"].get<std::int64_t>() > 10'000'000'000;
+  }
+  EXPECT_TRUE(sdpa) << r.out;
+}
+
+TEST(CliDiagnose, ASnapshotIsReadAsItIs) {
+  const Called r = run("diagnose " + recorded + ".pickle.gz --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const auto j = Json::parse(r.out);
+  EXPECT_EQ(j["evidence"][0]["kind"], "snapshot");
+  EXPECT_EQ(j["evidence"][0]["facts"]["ooms"], 1);
+  EXPECT_EQ(j["verdict"]["cause"], "attention_scores");
+}
+
+TEST(CliDiagnose, ALogThatLeaks) {
+  const Called r = run("diagnose " + std::string(VLMEST_SOURCE_DIR) + "/docs/examples/leak.log --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const auto j = Json::parse(r.out);
+  EXPECT_EQ(j["evidence"][0]["kind"], "training_log");
+  EXPECT_EQ(j["verdict"]["cause"], "leak");
+}
+
+TEST(CliDiagnose, ASlowTraceNamesItsCause) {
+  const Called r = run("diagnose " + data + "traces_profiler/h200_sync.json.gz --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  const auto j = Json::parse(r.out);
+  EXPECT_EQ(j["evidence"][0]["kind"], "trace");
+  EXPECT_EQ(j["verdict"]["cause"], "host_bound");
+  EXPECT_FALSE(j["actions"].empty());
+}
+
+TEST(CliDiagnose, HoldsItsSchema) {
+  const Json s = Json::parse(slurp(VLMEST_SOURCE_DIR "/docs/reference/diagnosis.schema.json"));
+  for (const std::string& arguments :
+       {recorded + ".txt", recorded + ".pickle.gz", recorded + ".txt " + recorded + ".pickle.gz " + flags,
+        recorded + ".txt --config " + data + "configs/qwen2-vl-2b.json --attention eager --phase inference",
+        std::string(VLMEST_SOURCE_DIR) + "/docs/examples/leak.log", data + "traces_profiler/h200_prefill.json.gz"})
+    EXPECT_EQ(schema::faults(s, Json::parse(good("diagnose " + arguments + " --json"))), std::vector<std::string>{})
+        << arguments;
+}
+
+/// Without the picture's size the patches are found that give the size.
+TEST(CliDiagnose, AnUnknownPictureIsSolvedFor) {
+  const Json j = Json::parse(good("diagnose " + recorded + ".txt --config " + data +
+                                  "configs/qwen2-vl-2b.json --text 64 --attention eager --phase inference --json"));
+  EXPECT_EQ(j["verdict"]["cause"], "attention_scores");
+  bool found = false;
+  for (const auto& s : j["verdict"].value("solutions", Json::array()))
+    found =
+        found || (s["unknown"] == "pixels of an image" && s["vision_patches"] > 14000 && s["vision_patches"] < 14700);
+  EXPECT_TRUE(found) << j["verdict"].dump(1);
+}
+
+/// A snapshot does not tell how large its GPU is: others' memory is concluded only where the GPU is named.
+TEST(CliDiagnose, OnlyANamedDeviceIsFull) {
+  const std::string snapshot = "diagnose " + data + "oom_runs/other_process.pickle.gz --config " + data +
+                               "configs/qwen2.5-vl-7b.json --text 128 --image-size 448x448 --phase inference --json";
+  EXPECT_EQ(Json::parse(good(snapshot))["verdict"]["cause"], "weights");
+  EXPECT_EQ(Json::parse(good(snapshot + " --device h200-sxm"))["verdict"]["cause"], "other_process");
+}
+
+/// A trace is compared with the shipped device that it was recorded on.
+TEST(CliDiagnose, ATraceKnowsItsDevice) {
+  const Json j = Json::parse(good("diagnose " + data + "traces_profiler/h200_prefill.json.gz --json"));
+  EXPECT_EQ(j["evidence"][0]["facts"]["compared_with"], "h200-sxm");
+}
+
+TEST(CliDiagnose, EveryFormat) {
+  for (const char* format : {"text", "markdown", "csv"}) {
+    const Called r = run("diagnose " + recorded + ".txt " + flags + " --format " + format);
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.out.find("attention-sdpa"), std::string::npos) << format;
+  }
+}
+
+TEST(CliDiagnose, WhatIsNoEvidenceIsRefusedWithAHint) {
+  for (const auto& [file, code] :
+       std::vector<std::pair<std::string, int>>{{"/nonexistent", 3},
+                                                {data + "configs/qwen2-vl-2b.json", 3},
+                                                {std::string(VLMEST_SOURCE_DIR) + "/LICENSE", 3}}) {
+    const Called r = run("diagnose " + file);
+    EXPECT_EQ(r.code, code) << file;
+    EXPECT_EQ(r.out, "");
+    EXPECT_NE(r.err.find("error: "), std::string::npos);
+    EXPECT_NE(r.err.find("hint: "), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace cli
+#endif

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans through the command: the schema, that estimate agrees with a plan, other formats, and what is refused.
+#include "called.hpp"
+#include "schema.hpp"
+
+#ifdef VLMEST_PROGRAM
+namespace cli {
+namespace {
+
+const std::string small = "plan --config llava-onevision-0.5b ";
+
+Json planned(const std::string& arguments) { return Json::parse(good(small + arguments + " --json")); }
+
+TEST(Plan, HoldsItsSchema) {
+  const Json s = Json::parse(slurp(VLMEST_SOURCE_DIR "/docs/reference/plan.schema.json"));
+  for (const char* arguments :
+       {"--gpu-memory 12GiB --phase inference", "--gpu-memory 24GiB --goal fastest --batch 4 --results 3",
+        "--gpu-memory 20GiB --goal max-seq --phase inference --kv fp8",
+        "--gpu-memory 30GB --goal max-pixels --phase inference", "--gpu-memory 30GiB --gpus 2 --goal fastest"})
+    EXPECT_EQ(schema::faults(s, planned(arguments)), std::vector<std::string>{}) << arguments;
+  Json bad = planned("--gpu-memory 12GiB --phase inference");
+  bad["plans"][0]["peak_bytes"] = 0.5;
+  EXPECT_EQ(schema::faults(s, bad).size(), 1u);
+}
+
+TEST(Plan, EstimateSaysTheSame) {
+  for (const char* arguments : {"--gpu-memory 24GiB --batch 2", "--gpu-memory 9GiB --phase inference --seq 4000"}) {
+    const Json plan = planned(arguments);
+    ASSERT_FALSE(plan["plans"].empty());
+    int compared = 0;
+    for (const auto& p : plan["plans"]) {
+      EXPECT_TRUE(p["fits"]);
+      EXPECT_LE(p["peak_bytes"], plan["device"]["limit_bytes"]);
+      if (!p.contains("estimate") || p["gave_up"].dump().find("allocator-expandable") != std::string::npos) continue;
+      std::string command = p["estimate"];
+      const Json e = Json::parse(good(command.substr(std::string("vlmest ").size()) + " --json"));
+      const Json& part = e.contains("training") ? e["training"] : e["inference"]["peak"];
+      EXPECT_EQ(part[e.contains("training") ? "peak_bytes" : "bytes"], p["peak_bytes"]) << command;
+      ++compared;
+    }
+    EXPECT_GT(compared, 0);
+    EXPECT_EQ(plan["asked"]["gave_up"], Json::array());
+  }
+}
+
+TEST(Plan, OtherFormats) {
+  const std::string arguments = small + "--gpu-memory 12GiB --phase inference ";
+  const std::string text = good(arguments);
+  EXPECT_NE(text.find("max-batch of inference within 12.0 GiB on h200-sxm"), std::string::npos) << text;
+  EXPECT_NE(text.find("tokens that fit there"), std::string::npos);
+  EXPECT_NE(good(arguments + "--format markdown").find("| changes "), std::string::npos);
+  EXPECT_EQ(good(arguments + "--format csv").rfind("rank,batch,gradient_accumulation,seq,", 0), 0u);
+  EXPECT_EQ(good(arguments + "--json --threads 1"), good(arguments + "--json --threads 3"));
+}
+
+TEST(Plan, RefusesAndSaysNo) {
+  const Called none = run("plan --config llava-1.5-7b --gpu-memory 2GiB --phase inference --json");
+  EXPECT_EQ(none.code, 1);
+  EXPECT_EQ(Json::parse(none.out)["plans"], Json::array());
+  EXPECT_EQ(run(small + "--gpu-memory lots").code, 2);
+  EXPECT_EQ(run(small + "--gpu-memory 8GiB --goal luck").code, 2);
+  EXPECT_EQ(run(small + "--gpu-memory 8GiB --gpus 0").code, 2);
+  EXPECT_EQ(run("plan --gpu-memory 8GiB").code, 2);
+  refused("plan --config llava-1.5-7b --gpu-memory 30GiB --phase inference --goal max-pixels", 2,
+          "--goal: max-pixels: the image processor makes 336x336 of every image",
+          "give another goal: max-batch, max-seq or fastest");
+}
+
+}  // namespace
+}  // namespace cli
+#endif

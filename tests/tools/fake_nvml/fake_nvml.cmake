@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# A libnvidia-ml.so.1 in a folder of its own, for the tests of `vlmest watch --nvml`.
+add_library(vlmest_fake_nvml SHARED ${CMAKE_CURRENT_LIST_DIR}/nvml.cpp)
+set_target_properties(
+  vlmest_fake_nvml PROPERTIES OUTPUT_NAME nvidia-ml SUFFIX .so.1 LIBRARY_OUTPUT_DIRECTORY
+                                                                 ${CMAKE_CURRENT_BINARY_DIR}/fake_nvml)
+vlmest_warnings(vlmest_fake_nvml)
+target_compile_definitions(vlmest_test_tools PRIVATE VLMEST_FAKE_NVML="$<TARGET_FILE_DIR:vlmest_fake_nvml>")
+add_dependencies(vlmest_test_tools vlmest_fake_nvml)

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <vlmest/diagnose/actions.hpp>
+#include <vlmest/diagnose/oom_verdict.hpp>
+#include <vlmest/diagnose/remedies.hpp>
+#include <vlmest/diagnose/snapshot_failure.hpp>
+
+#include "args.hpp"
+#include "command/command.hpp"
+#include "evidence/evidence.hpp"
+#include "files.hpp"
+#include "output/diagnosis_report.hpp"
+
+namespace vlmest::tool {
+namespace {
+
+using diagnose::Mode;
+using diagnose::Verdict;
+
+struct Options {
+  std::vector<std::string> files;
+  EstimateArgs run;
+  int gpus = 1;
+  std::size_t actions = 8;
+  bool device_named = false;  ///< by --device: what is not said is not known of a snapshot's or a trace's GPU
+  Output output;
+};
+
+/// The failure that all files together tell of: exact figures of a snapshot before those of a message, and of a message
+/// before those of a table.
+std::optional<diagnose::Failure> failure_of(const std::vector<Evidence>& all) {
+  std::optional<diagnose::Failure> r;
+  for (const char* kind : {"snapshot", "oom_message", "memory_summary"})
+    for (const Evidence& e : all)
+      if (e.kind == kind && e.failure) r = r ? diagnose::merged(*std::move(r), *e.failure) : *e.failure;
+  for (const Evidence& e : all)
+    if (r && !r->growth && e.failure && e.failure->growth) r->growth = e.failure->growth;
+  return r;
+}
+
+/// The verdict of evidence that is no failed allocation, the surest first.
+std::optional<Verdict> other_verdict(const std::vector<Evidence>& all) {
+  std::optional<Verdict> r;
+  for (const Evidence& e : all)
+    if (e.verdict && (!r || e.verdict->confidence > r->confidence)) r = e.verdict;
+  return r;
+}
+
+/// Without a failed allocation there is no cause; what fills the memory at its peak can be said.
+Verdict of_peak(const diagnose::Failure& f) {
+  Verdict v{.live = f.live};
+  v.why = "no allocation failed";
+  if (f.allocated) v.why += "; at the peak " + diagnose::in_words(f.allocated->value) + " were allocated";
+  if (!f.live.empty()) {
+    v.cause = f.live.front().cause;
+    v.confidence = 0.5;
+    v.why += ": " + diagnose::oom_verdict::live_words(f.live);
+  }
+  v.why += ".";
+  return v;
+}
+
+int diagnose_files(const Options& o) {
+  const Device device = find_device(o.run.device);
+  Diagnosis d;
+  bool failed = false;
+  for (const std::string& file : o.files) {
+    d.evidence.push_back(read_evidence(file, o.device_named ? std::optional(device) : std::nullopt));
+    failed = failed || d.evidence.back().out_of_memory;
+  }
+  std::optional<diagnose::Failure> failure = failure_of(d.evidence);
+  if (failure && o.device_named) failure = diagnose::on_device(*std::move(failure), device.memory_bytes);
+  std::optional<diagnose::Settings> settings;
+  if (!o.run.config.empty())
+    settings = diagnose::Settings{.vlm = find_model(o.run.config),
+                                  .plan = o.run.make_plan(),
+                                  .allocator = allocator_settings(o.run.alloc_conf, {}),
+                                  .placement = {.gpus = o.gpus}};
+  std::optional<Mode> mode;
+  if (o.run.phase != "all") mode = o.run.phase == "train" ? Mode::training : Mode::inference;
+  Estimator estimator;
+  if (settings) estimator.allocator = settings->allocator;
+  if (failed && failure)
+    d.verdict = settings ? judge(*failure, *settings, device, mode, estimator) : judge(*failure);
+  else if (auto v = other_verdict(d.evidence))
+    d.verdict = *std::move(v);
+  else if (failure)
+    d.verdict = of_peak(*failure);
+  if (failure) d.actions = diagnose::memory_remedies(d.verdict, *failure);
+  for (const Evidence& e : d.evidence)
+    if (e.slow)
+      for (auto& a : diagnose::time_remedies(*e.slow)) d.actions.push_back(std::move(a));
+  if (settings && failed && failure) {
+    // Whether an action helps is a question of the memory that there was, not of the device's name.
+    Device limited = device;
+    if (d.verdict.limit) limited.usable_bytes = std::min(limited.usable_bytes, *d.verdict.limit);
+    const bool training = !d.verdict.hypotheses.empty()
+                              ? d.verdict.hypotheses.front().moment == diagnose::Moment::first_step ||
+                                    d.verdict.hypotheses.front().moment == diagnose::Moment::later_step
+                              : mode == Mode::training;
+    const Mode of = mode.value_or(training ? Mode::training : Mode::inference);
+    for (auto& a : diagnose::actions(*settings, limited, of, estimator)) {
+      const bool known =
+          std::any_of(d.actions.begin(), d.actions.end(), [&](const diagnose::Action& x) { return x.id == a.id; });
+      if (!known) d.actions.push_back(std::move(a));
+    }
+  }
+  switch (o.output.format) {
+    case Format::json: o.output.write(to_json(d, o.run.top).dump(2) + "\n"); break;
+    case Format::markdown: o.output.write(markdown(d, o.run.top, o.actions)); break;
+    case Format::csv: o.output.write(csv(d)); break;
+    case Format::text: o.output.write(text(d, o.run.top, o.actions)); break;
+  }
+  return Exit::done;
+}
+
+}  // namespace
+
+void add_diagnose(CLI::App& app, Action& action) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("diagnose", "why a run is out of memory or slow, and what helps");
+  sub->add_option(
+         "files", o->files,
+         "out-of-memory messages or logs, memory snapshots, memory_summary() text, traces; - is standard input")
+      ->type_name("FILE")
+      ->required();
+  o->run.add_run_to(*sub);
+  sub->get_option("--config")->required(false);
+  sub->add_option("--phase", o->run.phase, "what was run: inference, train or all [all: as the evidence tells]")
+      ->check(CLI::IsMember({"inference", "train", "all"}))
+      ->type_name("PHASE");
+  sub->add_option("--alloc-conf", o->run.alloc_conf, "settings of PyTorch's allocator, as in PYTORCH_ALLOC_CONF")
+      ->type_name("KEY:VALUE,...");
+  sub->add_option("--gpus", o->gpus, "GPUs that train together [1]")->check(CLI::Range(1, 1 << 16))->type_name("N");
+  sub->add_option("--top", o->run.top, "hypotheses to list [10]")->check(CLI::Range(0, 1 << 20))->type_name("N");
+  sub->add_option("--actions", o->actions, "actions to show; JSON and CSV hold all of them [8]")
+      ->check(CLI::Range(0, 1 << 20))
+      ->type_name("N");
+  o->output.add_to(*sub);
+  sub->callback([o, sub, &action] {
+    o->device_named = sub->get_option("--device")->count() > 0;
+    action = [o] { return diagnose_files(*o); };
+  });
+}
+
+}  // namespace vlmest::tool

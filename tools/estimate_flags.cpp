@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "estimate_flags.hpp"
+
+#include <array>
+
+#include <fmt/core.h>
+
+namespace vlmest::tool {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string r;
+  for (const auto& w : words) r += (r.empty() ? "" : ",") + w;
+  return r;
+}
+
+std::string training_flags(const Plan& p) {
+  static constexpr std::array<const char*, 3> checkpointing{"none", "full", "selective"};
+  static constexpr std::array<const char*, 3> losses{"unfused", "fused", "chunked"};
+  std::string f;
+  if (p.optimizer != Optimizer::adamw) f += fmt::format(" --optimizer {}", name(p.optimizer));
+  if (p.checkpointing != Checkpointing::off)
+    f += fmt::format(" --checkpointing {}",
+                     p.checkpointed.language ? checkpointing[static_cast<std::size_t>(p.checkpointing)] : "vision");
+  if (p.loss != Loss::unfused) f += fmt::format(" --loss {}", losses[static_cast<std::size_t>(p.loss)]);
+  std::vector<std::string> frozen;
+  if (!p.trainable.vision) frozen.emplace_back("vision");
+  if (!p.trainable.projector) frozen.emplace_back("projector");
+  if (!p.trainable.language) frozen.emplace_back("language");
+  if (!frozen.empty()) f += " --freeze " + joined(frozen);
+  if (p.lora.rank > 0) {
+    f += fmt::format(" --lora {}", p.lora.rank);
+    if (p.lora.targets != Lora{}.targets) f += " --lora-targets " + joined(p.lora.targets);
+    if (p.lora.vision) f += " --lora-vision";
+    if (p.lora.dropout) f += " --lora-dropout 0.1";
+  }
+  if (p.input_gradients) f += fmt::format(" --input-gradients {}", *p.input_gradients ? "on" : "off");
+  if (p.gradient_accumulation != 1) f += fmt::format(" --gradient-accumulation {}", p.gradient_accumulation);
+  return f;
+}
+
+std::string inference_flags(const Plan& p) {
+  std::string f;
+  if (p.new_tokens != Plan{}.new_tokens) f += fmt::format(" --new-tokens {}", p.new_tokens);
+  if (p.kv.dtype) f += fmt::format(" --kv {}", name(*p.kv.dtype));
+  if (p.logits == Logits::all) f += " --logits all";
+  return f;
+}
+
+}  // namespace
+
+std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose::Mode mode) {
+  const Plan& p = s.plan;
+  const bool training = mode == diagnose::Mode::training;
+  const diagnose::Placement& where = s.placement;
+  if (p.kv.kind != KvLayout::Kind::dense || where.sharding != diagnose::Sharding::none ||
+      where.offload != diagnose::Offload::none)
+    return std::nullopt;
+  static constexpr std::array<const char*, 3> attention{"eager", "sdpa", "flash"};
+  std::string f = fmt::format("--phase {} --batch {}", training ? "train" : "inference", p.batch);
+  if (p.seq)
+    f += fmt::format(" --seq {}", *p.seq);
+  else if (p.text != Plan{}.text)
+    f += fmt::format(" --text {}", p.text);
+  if (p.images != 1) f += fmt::format(" --images {}", p.images);
+  if (p.image_height != 0) f += fmt::format(" --image-size {}x{}", p.image_height, p.image_width);
+  if (p.amp)
+    f += " --amp";
+  else if (p.dtype != DType::bf16)
+    f += fmt::format(" --dtype {}", name(p.dtype));
+  if (p.weights) f += fmt::format(" --weights {}", name(*p.weights));
+  if (p.attention != AttentionKind::sdpa)
+    f += fmt::format(" --attention {}", attention[static_cast<std::size_t>(p.attention)]);
+  if (p.profile == Profile::fused) f += " --profile fused";
+  f += training ? training_flags(p) : inference_flags(p);
+  return f;
+}
+
+}  // namespace vlmest::tool

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evidence.hpp"
+
+#include <utility>
+
+#include <vlmest/diagnose/evidence_kind.hpp>
+#include <vlmest/json/kineto.hpp>
+#include <vlmest/json/memory_stats.hpp>
+#include <vlmest/json/parse.hpp>
+
+#include "evidence/gzip_source.hpp"
+#include "evidence/nsys_sqlite.hpp"
+#include "evidence/snapshot_evidence.hpp"
+#include "evidence/text_evidence.hpp"
+#include "evidence/trace_evidence.hpp"
+
+namespace vlmest::tool {
+namespace {
+
+using diagnose::EvidenceKind;
+
+/// Texts are kept whole; no log that a person sends is larger.
+constexpr std::size_t largest_text = std::size_t{4} << 30;
+
+std::string whole(FileSource& source, const std::string& path) {
+  std::string text;
+  for (std::string_view piece = source(); !piece.empty(); piece = source()) {
+    if (text.size() + piece.size() > largest_text)
+      throw Error(path, "larger than 4 GiB of text", "cut the log to the part around the error");
+    text.append(piece);
+  }
+  return text;
+}
+
+Evidence read(FileSource& source, const std::string& path, const std::string& where,
+              const std::optional<Device>& device) {
+  const EvidenceKind kind = diagnose::evidence_kind(source.head());
+  switch (kind) {
+    case EvidenceKind::snapshot_pickle: return pickled_snapshot_evidence(source, where);
+    case EvidenceKind::snapshot_json: return json_snapshot_evidence(whole(source, where), where);
+    case EvidenceKind::snapshot_html: return page_snapshot_evidence(whole(source, where), where);
+    case EvidenceKind::trace_json:
+      return trace_evidence(json::read_kineto([&source] { return source(); }, where), device);
+    case EvidenceKind::nsys_sqlite:
+      if (path == "-" || source.compressed())
+        throw Error(where, "an export of Nsight Systems must be a plain file", "unpack it and give its path");
+      return trace_evidence(read_nsys_sqlite(path), device);
+    case EvidenceKind::memory_stats_json:
+      return summary_evidence({json::read_memory_stats(json::parse(whole(source, where), where))});
+    case EvidenceKind::nsight_csv:
+      throw Error(where, "a table of Nsight Compute, which knows single kernels and no run",
+                  "give a trace of the profiler of PyTorch or of Nsight Systems; 'vlmest roofline' places kernels");
+    case EvidenceKind::zip:
+      throw Error(where, "a zip archive, such as torch.save writes",
+                  "give a snapshot of torch.cuda.memory._dump_snapshot(), a log or a trace");
+    case EvidenceKind::nsys_report:
+      throw Error(where, "a report of Nsight Systems", "export it: nsys export --type sqlite REPORT.nsys-rep");
+    case EvidenceKind::unknown:
+      throw Error(where, source.head().empty() ? "the file is empty" : "none of the kinds of evidence",
+                  "give an out-of-memory message or a log, a memory snapshot, memory_summary() text or a trace");
+    default: return text_evidence(whole(source, where), where);
+  }
+}
+
+}  // namespace
+
+Evidence read_evidence(const std::string& path, const std::optional<Device>& device) {
+  const std::string where = path == "-" ? "standard input" : path;
+  FileSource source(path);
+  Evidence e = read(source, path, where, device);
+  e.file = where;
+  if (source.truncated()) e.lines.push_back("the file ends early: the rest of its gzip data is missing");
+  return e;
+}
+
+}  // namespace vlmest::tool

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace vlmest::tool {
+
+/// The bytes of a file, piece by piece: a plain file as it is, a gzip file (RFC 1952, several members too) inflated,
+/// whichever its first bytes say; "-" is standard input. Moves, and cannot be copied.
+class FileSource {
+ public:
+  /// Throws Error where the file cannot be read.
+  explicit FileSource(const std::string& path);
+  FileSource(FileSource&&) noexcept;
+  FileSource& operator=(FileSource&&) noexcept;
+  ~FileSource();
+
+  /// The next piece, empty at the end; it stays until the next call. Throws Error for a file that cannot be read on,
+  /// for damaged gzip data, and for data that inflates to far more than any trace does.
+  std::string_view operator()();
+
+  /// The first bytes of the content, up to 64 KiB, which operator() gives again.
+  std::string_view head();
+
+  bool compressed() const;
+  /// The gzip data ended before its end: the file was cut. Known once the last piece was given.
+  bool truncated() const;
+  std::uint64_t bytes_read() const;  ///< of the file itself
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace vlmest::tool

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evidence/nsys_sqlite.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include <vlmest/diagnose/host_call.hpp>
+#include <vlmest/unit/error.hpp>
+
+#include "evidence/sqlite_file.hpp"
+
+namespace vlmest::tool {
+namespace {
+
+using namespace diagnose;
+
+std::int32_t small(std::int64_t n) {
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(n, INT32_MIN, INT32_MAX));
+}
+
+/// Texts of the table StringIds, by their numbers.
+using Strings = std::unordered_map<std::int64_t, NameId>;
+
+class Reader {
+ public:
+  Reader(SqliteFile& file, ProfileTrace& trace) : file_(file), t_(trace) {}
+
+  void read() {
+    strings();
+    kernels();
+    copies();
+    calls();
+    ranges();
+    allocations();
+    devices();
+  }
+
+ private:
+  /// Start and end of a row, its first two columns; a row without them is counted as broken.
+  std::optional<Interval> time(const SqliteRow& r) {
+    const auto start = r.integer(0), end = r.integer(1);
+    if (start && end && *start >= -latest_time && *start <= latest_time && *end >= *start && *end <= latest_time &&
+        *end - *start <= longest_time)
+      return Interval{*start, *end};
+    ++t_.broken;
+    return std::nullopt;
+  }
+  static std::int64_t integer(const SqliteRow& r, int column) { return r.integer(column).value_or(0); }
+  NameId named(std::int64_t id) const {
+    const auto known = strings_.find(id);
+    return known == strings_.end() ? 0 : known->second;
+  }
+
+  void strings() {
+    file_.each("StringIds", {"id", "value"}, 2, [&](const SqliteRow& r) {
+      const auto id = r.integer(0);
+      const auto text = r.text(1);
+      if (id && text) strings_.emplace(*id, t_.names.intern(*text));
+    });
+  }
+
+  void kernels() {
+    file_.each("CUPTI_ACTIVITY_KIND_KERNEL",
+               {"start", "end", "deviceId", "streamId", "correlationId", "demangledName", "shortName"}, 2,
+               [&](const SqliteRow& r) {
+                 const auto at = time(r);
+                 if (!at) return;
+                 const NameId full = named(integer(r, 5));
+                 t_.kernels.push_back({.time = *at,
+                                       .correlation = integer(r, 4),
+                                       .name = full != 0 ? full : named(integer(r, 6)),
+                                       .device = small(integer(r, 2)),
+                                       .stream = small(integer(r, 3))});
+               });
+    // With --cuda-graph-trace=graph a replayed graph is one row, and its kernels have none.
+    file_.each("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", {"start", "end", "deviceId", "streamId", "correlationId"}, 2,
+               [&](const SqliteRow& r) {
+                 if (const auto at = time(r))
+                   t_.kernels.push_back({.time = *at,
+                                         .correlation = integer(r, 4),
+                                         .name = t_.names.intern("CUDA graph"),
+                                         .device = small(integer(r, 2)),
+                                         .stream = small(integer(r, 3))});
+               });
+  }
+
+  void copies() {
+    // Which numbers stand for page-locked memory and which do not differs between exporters; the file says.
+    std::unordered_map<std::int64_t, bool> pageable;
+    file_.each("ENUM_CUDA_MEM_KIND", {"id", "label", "name"}, 1, [&](const SqliteRow& r) {
+      const std::string_view label = r.text(1).value_or(r.text(2).value_or(""));
+      pageable.emplace(integer(r, 0), label.find("ageable") != label.npos || label.find("PAGEABLE") != label.npos);
+    });
+    const auto is_pageable = [&](std::int64_t kind) {
+      const auto known = pageable.find(kind);
+      return known != pageable.end() && known->second;
+    };
+    file_.each("CUPTI_ACTIVITY_KIND_MEMCPY",
+               {"start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind", "srcKind", "dstKind"}, 2,
+               [&](const SqliteRow& r) {
+                 const auto at = time(r);
+                 if (!at) return;
+                 const auto kind = r.integer(6).value_or(0);  // CUpti_ActivityMemcpyKind
+                 const bool host = is_pageable(r.integer(7).value_or(-1)) || is_pageable(r.integer(8).value_or(-1));
+                 t_.copies.push_back({.time = *at,
+                                      .bytes = Bytes(std::max<std::int64_t>(0, integer(r, 5))),
+                                      .correlation = integer(r, 4),
+                                      .device = small(integer(r, 2)),
+                                      .stream = small(integer(r, 3)),
+                                      .kind = kind == 1    ? CopyKind::host_to_device
+                                              : kind == 2  ? CopyKind::device_to_host
+                                              : kind == 8  ? CopyKind::device_to_device
+                                              : kind == 10 ? CopyKind::peer
+                                                           : CopyKind::other,
+                                      .pageable = host});
+               });
+    file_.each("CUPTI_ACTIVITY_KIND_MEMSET", {"start", "end", "deviceId", "streamId", "correlationId", "bytes"}, 2,
+               [&](const SqliteRow& r) {
+                 if (const auto at = time(r))
+                   t_.copies.push_back({.time = *at,
+                                        .bytes = Bytes(std::max<std::int64_t>(0, integer(r, 5))),
+                                        .correlation = integer(r, 4),
+                                        .device = small(integer(r, 2)),
+                                        .stream = small(integer(r, 3)),
+                                        .kind = CopyKind::fill});
+               });
+  }
+
+  void calls() {
+    file_.each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId", "nameId"}, 2,
+               [&](const SqliteRow& r) {
+                 const auto at = time(r);
+                 if (!at) return;
+                 const NameId name = named(integer(r, 4));
+                 t_.calls.push_back({.time = *at,
+                                     .correlation = integer(r, 3),
+                                     .thread = integer(r, 2),
+                                     .name = name,
+                                     .kind = host_call_kind(t_.names[name])});
+               });
+  }
+
+  /// Ranges of a thread (eventType 59) and of a process (60); their text stands in the row or in StringIds.
+  void ranges() {
+    file_.each("NVTX_EVENTS", {"start", "end", "globalTid", "eventType", "text", "textId"}, 2, [&](const SqliteRow& r) {
+      const auto type = r.integer(3).value_or(59);
+      if ((type != 59 && type != 60) || !r.integer(1)) {
+        ++t_.other_events;
+        return;
+      }
+      const auto at = time(r);
+      if (!at) return;
+      const auto text = r.text(4);
+      const NameId name = text ? t_.names.intern(*text) : named(integer(r, 5));
+      t_.annotations.push_back(
+          {.time = *at, .thread = integer(r, 2), .name = name, .kind = annotation_kind(t_.names[name])});
+    });
+  }
+
+  /// cudaMalloc's segments, not the framework's blocks: only with --cuda-memory-usage=true.
+  void allocations() {
+    file_.each("CUDA_GPU_MEMORY_USAGE_EVENTS", {"start", "bytes", "memoryOperationType", "deviceId", "address"}, 3,
+               [&](const SqliteRow& r) {
+                 const auto start = r.integer(0), bytes = r.integer(1), kind = r.integer(2);
+                 if (!start || !bytes || !kind || *start < -latest_time || *start > latest_time || *bytes < 0) {
+                   ++t_.broken;
+                   return;
+                 }
+                 if (*kind == 0 || *kind == 1)
+                   t_.memory.push_back({.time = *start,
+                                        .address = integer(r, 4),
+                                        .bytes = *kind == 0 ? *bytes : -*bytes,
+                                        .device = small(integer(r, 3))});
+               });
+  }
+
+  void devices() {
+    file_.each("TARGET_INFO_GPU", {"id", "name", "totalMemory", "smCount", "computeMajor", "computeMinor"}, 1,
+               [&](const SqliteRow& r) {
+                 if (t_.devices.size() >= 1024) return;
+                 const auto major = std::clamp<std::int64_t>(integer(r, 4), 0, 1000),
+                            minor = std::clamp<std::int64_t>(integer(r, 5), 0, 9);
+                 t_.devices.push_back({.id = small(integer(r, 0)),
+                                       .name = std::string(r.text(1).value_or("")),
+                                       .memory = Bytes(std::max<std::int64_t>(0, integer(r, 2))),
+                                       .multiprocessors = small(integer(r, 3)),
+                                       .sm = static_cast<std::int32_t>(10 * major + minor)});
+               });
+  }
+
+  SqliteFile& file_;
+  ProfileTrace& t_;
+  Strings strings_;
+};
+
+}  // namespace
+
+ProfileTrace read_nsys_sqlite(const std::string& path) {
+  SqliteFile file(path);
+  bool any = false;
+  for (const char* table :
+       {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_MEMCPY",
+        "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "TARGET_INFO_GPU"})
+    any = any || file.has(table);
+  if (!any)
+    throw Error(path, "holds no table of Nsight Systems",
+                "export a report with: nsys export --type sqlite report.nsys-rep");
+  ProfileTrace t;
+  Reader(file, t).read();
+  return t;
+}
+
+}  // namespace vlmest::tool

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evidence/text_evidence.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <vlmest/diagnose/leak.hpp>
+#include <vlmest/diagnose/memory_log.hpp>
+#include <vlmest/diagnose/numerics.hpp>
+#include <vlmest/diagnose/oom_reader.hpp>
+#include <vlmest/diagnose/words.hpp>
+
+#include "units.hpp"
+
+namespace vlmest::tool {
+namespace {
+
+using namespace diagnose;
+using Json = nlohmann::ordered_json;
+
+void add(Json& facts, const char* key, const std::optional<PrintedSize>& size) {
+  if (size) facts[key] = size->value.value();
+}
+
+Json frames_json(const std::vector<Frame>& frames) {
+  Json r = Json::array();
+  for (const Frame& f : frames) {
+    Json x = {{"file", f.file}, {"line", f.line}, {"function", f.function}};
+    if (!f.code.empty()) x["code"] = f.code;
+    r.push_back(std::move(x));
+  }
+  return r;
+}
+
+Json message_facts(const OomMessage& m) {
+  Json j = {{"backend", name(m.backend)}, {"line", m.line}, {"times", m.times}};
+  if (m.gpu) j["gpu"] = *m.gpu;
+  if (m.rank) j["rank"] = *m.rank;
+  add(j, "requested_bytes", m.requested);
+  if (const auto t = tensor_sizes(m)) j["tensor_bytes"] = {t->low.value(), t->high.value()};
+  add(j, "total_bytes", m.total);
+  add(j, "free_bytes", m.free);
+  add(j, "allowed_bytes", m.allowed);
+  add(j, "allocated_bytes", allocated(m));
+  add(j, "reserved_bytes", reserved(m));
+  add(j, "unallocated_bytes", unallocated(m));
+  add(j, "private_pools_bytes", m.private_pools);
+  add(j, "this_process_bytes", m.own_process);
+  add(j, "non_torch_bytes", non_torch(m));
+  Json processes = Json::array();
+  for (const ProcessMemory& p : m.processes) processes.push_back({{"pid", p.pid}, {"bytes", p.in_use.value.value()}});
+  if (!processes.empty()) j["other_processes"] = std::move(processes);
+  j["phase"] = name(m.phase);
+  j["site"] = name(m.site);
+  if (!m.traceback.frames.empty()) j["traceback"] = frames_json(m.traceback.frames);
+  return j;
+}
+
+/// Memory of the rows that says most of a leak: what tensors take, else what is reserved, else what the device shows.
+Points memory_points(const MemorySeries& s) {
+  Points best;
+  const auto consider = [&](auto get) {
+    Points p = points(s, get);
+    if (p.size() > best.size() && (best.empty() || p.size() > 2 * best.size())) best = std::move(p);
+  };
+  consider([](const MemoryRow& r) { return r.allocated; });
+  consider([](const MemoryRow& r) { return r.used; });
+  consider([](const MemoryRow& r) { return r.reserved; });
+  consider([](const MemoryRow& r) { return r.peak_allocated; });
+  consider([](const MemoryRow& r) { return r.peak_reserved; });
+  return best;
+}
+
+Bytes capacity(const MemorySeries& s) {
+  Bytes most{};
+  for (const MemoryRow& r : s.rows)
+    if (r.total) most = std::max(most, *r.total);
+  return most;
+}
+
+Json number(double v) {
+  return std::isfinite(v) ? Json(significant(v)) : Json(std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+}
+
+const char* advice(NumericTrouble t) {
+  switch (t) {
+    case NumericTrouble::exploding_gradient:
+    case NumericTrouble::loss_spike:
+      return "lower the learning rate or clip gradients (max_grad_norm=1.0), and look at the batch of that step";
+    case NumericTrouble::skipped_step:
+    case NumericTrouble::scale_at_minimum:
+      return "fp16 overflows: train in bf16 (bf16=True), whose range is that of fp32";
+    default:
+      return "in fp16 use bf16 (bf16=True); find the op with torch.autograd.set_detect_anomaly(True); an unscaled FFT "
+             "of N points multiplies its input by up to N, so that in fp16 mean |x| must stay below 65504 / N "
+             "(norm=\"ortho\": below 65504 / sqrt(N))";
+  }
+}
+
+/// Losses, norms and scales that tell of numbers gone wrong.
+void add_numerics(Evidence& e, const MemorySeries& series, std::string_view text) {
+  auto found = numeric_findings(series);
+  for (NumericFinding& f : numeric_messages(text)) {
+    const bool known =
+        std::any_of(found.begin(), found.end(), [&](const NumericFinding& x) { return x.trouble == f.trouble; });
+    if (!known) found.push_back(std::move(f));
+  }
+  if (found.empty()) return;
+  Json all = Json::array();
+  for (const NumericFinding& f : found) {
+    Json x = {{"trouble", name(f.trouble)}, {"line", f.line}, {"times", f.times}, {"value", number(f.value)}};
+    if (f.step) x["step"] = *f.step;
+    if (f.usual > 0) x["usual"] = number(f.usual);
+    if (!f.text.empty()) x["text"] = f.text;
+    all.push_back(std::move(x));
+    e.lines.push_back(fmt::format("{} at line {}{}: {}", name(f.trouble), f.line,
+                                  f.step ? fmt::format(", step {}", *f.step) : "", advice(f.trouble)));
+  }
+  e.facts["numerics"] = std::move(all);
+  if (e.failure || e.verdict) return;
+  const NumericFinding& first = found.front();
+  e.verdict =
+      Verdict{.confidence = 0.9,
+              .why = fmt::format("not memory but numbers: {} at line {}{}; {}.", name(first.trouble), first.line,
+                                 first.step ? fmt::format(" (step {})", *first.step) : "", advice(first.trouble))};
+}
+
+void add_series(Evidence& e, const MemorySeries& s) {
+  const Points p = memory_points(s);
+  Json facts = Json::array();
+  for (const LogFact& f : s.facts) {
+    Json x = {{"name", f.name}, {"line", f.line}};
+    if (f.size)
+      x["bytes"] = f.size->value.value();
+    else
+      x["number"] = number(f.number);
+    facts.push_back(std::move(x));
+    if (f.size) e.lines.push_back(fmt::format("{}: {}", f.name, in_words(f.size->value)));
+  }
+  if (!facts.empty()) e.facts["serving"] = std::move(facts);
+  if (p.size() < 3) return;  // an out-of-memory message itself looks like a row
+  const LeakReport leak = find_leak(p, capacity(s));
+  Json growth = {{"rows", s.rows.size()},
+                 {"points", leak.points},
+                 {"growth", name(leak.growth)},
+                 {"bytes_per_step", number(leak.bytes_per_step)},
+                 {"last_step", number(leak.last_step)}};
+  if (leak.end_step) growth["end_step"] = number(*leak.end_step);
+  e.facts["memory"] = std::move(growth);
+  const auto bytes = [](double v) { return Bytes(static_cast<std::int64_t>(v)); };
+  e.lines.push_back(fmt::format("{} rows with memory, from {} to {}: {}", p.size(), in_words(bytes(p.front().second)),
+                                in_words(bytes(p.back().second)), name(leak.growth)));
+  if (!leak.is_leak()) return;
+  const SteadyGrowth grown{
+      leak.bytes_per_step, static_cast<std::int64_t>(leak.points), bytes(p.front().second), bytes(p.back().second), {}};
+  if (e.failure) {
+    e.failure->growth = grown;
+    return;
+  }
+  e.verdict =
+      Verdict{.cause = Cause::leak,
+              .confidence = 0.9,
+              .why = fmt::format(
+                  "memory grows by {} a step and goes on growing, from {} to {} at step {:.0f}{}. What grows is "
+                  "kept from step to step: losses or outputs in a list with their graphs (use .item() or "
+                  ".detach()), a cache without a bound, metrics on the GPU.",
+                  in_words(bytes(leak.bytes_per_step)), in_words(grown.first), in_words(grown.last), leak.last_step,
+                  leak.end_step ? fmt::format("; the device is full at step {:.0f}", *leak.end_step) : "")};
+}
+
+Json summary_facts(const MemorySummary& m) {
+  Json j = {{"device", m.device}, {"ooms", m.ooms}, {"retries", m.retries}};
+  const auto row = [&](const char* key, const PoolRows<UsageRow>& r) {
+    if (r.all) j[key] = {{"current_bytes", r.all->current.value.value()}, {"peak_bytes", r.all->peak.value.value()}};
+  };
+  row("allocated", m.allocated);
+  row("active", m.active);
+  row("requested", m.requested);
+  row("reserved", m.reserved);
+  row("non_releasable", m.non_releasable);
+  return j;
+}
+
+/// What a table says of the moment that it was printed at: as of a failed request of unknown size.
+std::optional<Failure> summary_failure(const MemorySummary& m) {
+  if (!m.allocated.all || !m.reserved.all) return std::nullopt;
+  Failure f;
+  const UsageRow &a = *m.allocated.all, &r = *m.reserved.all;
+  // After an error the program has let go of much; the peak is what failed.
+  f.allocated = m.ooms > 0 ? a.peak : a.current;
+  f.unallocated = (m.ooms > 0 ? r.peak : r.current) - *f.allocated;
+  return f;
+}
+
+}  // namespace
+
+Evidence summary_evidence(const std::vector<MemorySummary>& tables) {
+  Evidence e;
+  e.kind = "memory_summary";
+  const MemorySummary* worst = &tables.front();
+  for (const MemorySummary& m : tables)
+    if (m.ooms > worst->ooms) worst = &m;
+  e.facts = summary_facts(*worst);
+  if (tables.size() > 1) e.facts["tables"] = tables.size();
+  e.failure = summary_failure(*worst);
+  e.out_of_memory = worst->ooms > 0;
+  if (e.failure)
+    e.lines.push_back(fmt::format("allocated at most {}, reserved at most {}, {} OOMs, {} retries of cudaMalloc",
+                                  in_words(worst->allocated.all->peak.value), in_words(worst->reserved.all->peak.value),
+                                  worst->ooms, worst->retries));
+  return e;
+}
+
+Evidence text_evidence(std::string_view text, const std::string& where) {
+  Evidence e;
+  const auto messages = find_oom_messages(text);
+  const auto tables = find_memory_summaries(text);
+  const MemorySeries series = read_memory_log(text);
+  if (!messages.empty()) {
+    // The first with figures: what follows an error in a log are its echoes on other ranks.
+    const auto first =
+        std::find_if(messages.begin(), messages.end(), [](const OomMessage& m) { return m.has_numbers; });
+    const OomMessage& m = first == messages.end() ? messages.front() : *first;
+    e.kind = "oom_message";
+    e.facts = message_facts(m);
+    if (messages.size() > 1) e.facts["messages"] = messages.size();
+    e.failure = failure_of(m);
+    e.out_of_memory = true;
+    e.lines.push_back(m.text);
+  } else if (!tables.empty()) {
+    e = summary_evidence(tables);
+  } else {
+    e.kind = "training_log";
+  }
+  add_series(e, series);
+  add_numerics(e, series, text);
+  if (e.facts.empty())
+    throw Error(where, "holds no out-of-memory message, no memory per step and no memory_summary()",
+                "give the whole log, with its last lines");
+  return e;
+}
+
+}  // namespace vlmest::tool

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/diagnosis_report.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include <fmt/core.h>
+
+#include <vlmest/diagnose/words.hpp>
+
+#include "output/table.hpp"
+#include "units.hpp"
+
+namespace vlmest::tool {
+namespace {
+
+using namespace diagnose;
+using Json = nlohmann::ordered_json;
+
+Json tensor_json(const DescribedTensor& t) {
+  Json shape = Json::array();
+  for (const std::int64_t n : t.shape) shape.push_back(n);
+  return {{"name", t.name},   {"scope", t.scope},        {"role", name(t.role)}, {"shape", std::move(shape)},
+          {"dtype", t.dtype}, {"bytes", t.bytes.value()}};
+}
+
+Json hypothesis_json(const Hypothesis& h) {
+  Json j = {{"cause", name(h.cause)},         {"confidence", significant(h.confidence)},    {"phase", h.phase},
+            {"moment", name(h.moment)},       {"allocated_before_bytes", h.before.value()}, {"alike", h.alike},
+            {"tensor", tensor_json(h.tensor)}};
+  if (!h.assuming.empty()) j["assuming"] = h.assuming;
+  return j;
+}
+
+Json solution_json(const Solution& s) {
+  Json j = {{"unknown", name(s.unknown)}, {"value", s.value}};
+  if (s.unknown == Unknown::image_side) j["width"] = s.width;
+  j["seq"] = s.seq;
+  j["vision_patches"] = s.patches;
+  j["exact"] = s.exact;
+  j["cause"] = name(s.cause);
+  j["tensor"] = tensor_json(s.tensor);
+  return j;
+}
+
+Json verdict_json(const Verdict& v, std::size_t top) {
+  Json j = {{"cause", name(v.cause)}, {"confidence", significant(v.confidence)}, {"why", v.why}};
+  j["tensor"] = tensor_json(v.tensor.value_or(DescribedTensor{}));
+  if (!v.tensor) j["tensor"]["role"] = "";
+  if (v.predicted_peak) j["predicted_peak_bytes"] = v.predicted_peak->value();
+  if (v.limit) j["limit_bytes"] = v.limit->value();
+  Json live = Json::object(), hypotheses = Json::array(), solutions = Json::array();
+  for (const MemoryPart& p : v.live) live[std::string(name(p.cause))] = p.bytes.value();
+  if (!live.empty()) j["live_bytes"] = std::move(live);
+  for (std::size_t i = 0; i < std::min(top, v.hypotheses.size()); ++i)
+    hypotheses.push_back(hypothesis_json(v.hypotheses[i]));
+  for (std::size_t i = 0; i < std::min(top, v.solutions.size()); ++i)
+    solutions.push_back(solution_json(v.solutions[i]));
+  j["hypotheses"] = std::move(hypotheses);
+  if (!solutions.empty()) j["solutions"] = std::move(solutions);
+  return j;
+}
+
+Json action_json(const diagnose::Action& a) {
+  Json j = {{"id", a.id},
+            {"title", a.title},
+            {"saves_bytes", a.saves.value()},
+            {"time_cost_pct", significant(a.time_cost_pct)},
+            {"peak_after_bytes", a.peak_after.value()},
+            {"fits", a.fits},
+            {"how", a.how}};
+  if (a.of_reserved) j["of"] = "reserved";
+  return j;
+}
+
+Table actions_table(std::span<const diagnose::Action> actions) {
+  Table t{.head = {"action", "fits", "saves", "peak after", "time"}, .rows = {}, .left = 2};
+  for (const diagnose::Action& a : actions)
+    t.rows.push_back({a.id, a.fits ? "yes" : "no", a.saves > Bytes{} ? in_words(a.saves) : "",
+                      a.peak_after > Bytes{} ? in_words(a.peak_after) : "", fmt::format("{:+.0f} %", a.time_cost_pct)});
+  return t;
+}
+
+std::string solution_words(const Solution& s) {
+  const std::string value =
+      s.unknown == Unknown::image_side ? fmt::format("{}x{}", s.value, s.width) : grouped(s.value);
+  return fmt::format("{} {}{}: {} of {} would take {} ({} tokens a sequence, {} vision patches)",
+                     s.exact ? "with" : "at least with", name(s.unknown), " = " + value, s.tensor.name,
+                     s.tensor.scope.empty() ? "the model" : s.tensor.scope, in_words(s.tensor.bytes), grouped(s.seq),
+                     grouped(s.patches));
+}
+
+std::span<const diagnose::Action> first_of(const Diagnosis& d, std::size_t actions) {
+  return std::span(d.actions).first(std::min(actions, d.actions.size()));
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Diagnosis& d, std::size_t top) {
+  Json evidence = Json::array(), actions = Json::array();
+  for (const Evidence& e : d.evidence) evidence.push_back({{"file", e.file}, {"kind", e.kind}, {"facts", e.facts}});
+  for (const diagnose::Action& a : d.actions) actions.push_back(action_json(a));
+  return {{"schema_version", 1},
+          {"evidence", std::move(evidence)},
+          {"verdict", verdict_json(d.verdict, top)},
+          {"actions", std::move(actions)}};
+}
+
+std::string text(const Diagnosis& d, std::size_t top, std::size_t actions) {
+  const Verdict& v = d.verdict;
+  std::string out = fmt::format("cause: {} (confidence {:.0f} %)\n  {}\n", name(v.cause), 100 * v.confidence, v.why);
+  if (v.predicted_peak && v.limit)
+    out += fmt::format("  these settings need {} at their peak; {} may be used\n", in_words(*v.predicted_peak),
+                       in_words(*v.limit));
+  for (const Evidence& e : d.evidence) {
+    out += fmt::format("\n{}: {}\n", e.file, e.kind);
+    for (const std::string& line : e.lines) out += "  " + line + "\n";
+  }
+  if (v.hypotheses.size() > 1) {
+    Table t{.head = {"hypothesis", "in", "size", "over", "share"}, .rows = {}, .left = 2};
+    for (std::size_t i = 0; i < std::min(top, v.hypotheses.size()); ++i) {
+      const Hypothesis& h = v.hypotheses[i];
+      if (h.confidence < 0.005) break;
+      t.rows.push_back({h.tensor.name + (h.tensor.scope.empty() ? "" : " of " + h.tensor.scope), h.phase,
+                        in_words(h.tensor.bytes), in_words(h.before), fmt::format("{:.0f} %", 100 * h.confidence)});
+    }
+    out += "\n" + text(t);
+  }
+  if (!v.solutions.empty()) {
+    out += "\nno tensor of these settings has that size; it would be\n";
+    for (std::size_t i = 0; i < std::min(top, v.solutions.size()); ++i)
+      out += "  " + solution_words(v.solutions[i]) + "\n";
+  }
+  if (const auto shown = first_of(d, actions); !shown.empty()) {
+    out += "\n" + text(actions_table(shown)) + "\n";
+    for (const diagnose::Action& a : shown) out += fmt::format("{}: {}\n  {}\n", a.id, a.title, a.how);
+    if (shown.size() < d.actions.size())
+      out += fmt::format("and {} more: --actions {}\n", d.actions.size() - shown.size(), d.actions.size());
+  }
+  return out;
+}
+
+std::string markdown(const Diagnosis& d, std::size_t top, std::size_t actions) {
+  const Verdict& v = d.verdict;
+  std::string out = fmt::format("**{}** (confidence {:.0f} %)\n\n{}\n", name(v.cause), 100 * v.confidence, v.why);
+  for (const Evidence& e : d.evidence) {
+    out += fmt::format("\n`{}`: {}\n\n", e.file, e.kind);
+    for (const std::string& line : e.lines) out += "- " + line + "\n";
+  }
+  for (std::size_t i = 0; i < std::min(top, v.solutions.size()); ++i)
+    out += (i == 0 ? "\n- " : "- ") + solution_words(v.solutions[i]) + "\n";
+  if (const auto shown = first_of(d, actions); !shown.empty()) {
+    Table t = actions_table(shown);
+    t.head.push_back("how");
+    for (std::size_t i = 0; i < shown.size(); ++i) t.rows[i].push_back("`" + shown[i].how + "`");
+    out += "\n" + markdown(t);
+  }
+  return out;
+}
+
+std::string csv(const Diagnosis& d) {
+  Table t{.head = {"id", "title", "saves_bytes", "time_cost_pct", "peak_after_bytes", "fits", "how"}, .rows = {}};
+  for (const diagnose::Action& a : d.actions)
+    t.rows.push_back({a.id, a.title, std::to_string(a.saves.value()), fmt::format("{}", significant(a.time_cost_pct)),
+                      std::to_string(a.peak_after.value()), a.fits ? "true" : "false", a.how});
+  return csv(t);
+}
+
+}  // namespace vlmest::tool

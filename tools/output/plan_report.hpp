@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <vlmest/diagnose/budget.hpp>
+#include <vlmest/diagnose/planner.hpp>
+
+namespace vlmest::tool {
+
+/// A plan that was made, and what it was made from.
+struct ReportedPlan {
+  const diagnose::PlanRequest& request;
+  const diagnose::PlanAnswer& answer;
+  const std::string& config;                       ///< as `--config` was given
+  const std::string& device;                       ///< as `--device` was given
+  std::optional<diagnose::MemoryBudget> budget{};  ///< of the best plan, for inference
+};
+
+/// As docs/reference/plan.schema.json describes.
+nlohmann::ordered_json plan_json(const ReportedPlan& p);
+std::string plan_text(const ReportedPlan& p);
+std::string plan_markdown(const ReportedPlan& p);
+/// One row a plan, best first.
+std::string plan_csv(const ReportedPlan& p);
+
+}  // namespace vlmest::tool
