@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every reader of text: messages of memory running out, logs, summaries, kinds of files.
+#include <cmath>
+
+#include <vlmest/diagnose/evidence_kind.hpp>
+#include <vlmest/diagnose/leak.hpp>
+#include <vlmest/diagnose/memory_log.hpp>
+#include <vlmest/diagnose/memory_summary.hpp>
+#include <vlmest/diagnose/numerics.hpp>
+#include <vlmest/diagnose/oom_reader.hpp>
+#include <vlmest/diagnose/tensor_sizes.hpp>
+
+#include "target.hpp"
+
+namespace {
+
+using namespace vlmest;
+using namespace vlmest::diagnose;
+using fuzz::require;
+
+void check(const PrintedSize& s) { require(s.holds(s.value) && s.low >= Bytes(), "a size outside of its interval"); }
+void check(const std::optional<PrintedSize>& s) {
+  if (s) check(*s);
+}
+
+void check(const OomMessage& m, std::int64_t lines) {
+  for (const auto* s : {&m.requested, &m.total, &m.free, &m.allocated, &m.reserved, &m.reserved_unallocated,
+                        &m.private_pools, &m.allowed, &m.own_process, &m.other})
+    check(*s);
+  check(reserved(m));
+  check(allocated(m));
+  check(unallocated(m));
+  check(unallocated_everywhere(m));
+  check(non_torch(m));
+  check(other_processes(m));
+  check(not_torch(m));
+  require(m.line >= 1 && m.line <= lines, "a message beyond the text");
+  require(m.times >= 1 && m.text.size() <= 2100, "a message of no lines, or without end");
+  require(m.has_numbers || !m.requested, "a figure that is no number");
+  if (const auto t = tensor_sizes(m)) {
+    require(t->low <= t->high && t->high <= m.requested->high, "a tensor larger than the request");
+    require(tensor_allowed(m, t->high) || t->rule == SizeRule::large_segment || m.requested->low == m.requested->high,
+            "the largest tensor is not allowed");
+  }
+  if (const auto f = fragmentation(m)) require(!f->fragmented || f->together_enough, "fragmented, yet too little");
+  for (const auto& f : m.traceback.frames) require(f.line >= 0 && f.file.size() <= 400, "a frame");
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto text = fuzz::text(data, size);
+  try {
+    const auto kind = evidence_kind(text);
+    if (kind == EvidenceKind::text) require(!evidence_word(text_kind(text)).empty(), "a text of no kind");
+    const auto lines = 1 + std::count(text.begin(), text.end(), '\n');
+    for (const auto& m : find_oom_messages(text)) check(m, lines);
+    for (const auto& m : find_memory_summaries(text)) {
+      require(m.line >= 1 && m.line <= lines, "a summary beyond the text");
+      for (const auto* rows : {&m.allocated, &m.active, &m.requested, &m.reserved, &m.non_releasable})
+        if (rows->all) check(rows->all->current), check(rows->all->freed);
+    }
+    const auto s = read_memory_log(text);
+    require(s.stride >= 1, "a stride");
+    for (const auto& f : s.facts) check(f.size);
+    const auto growth = find_leak(points(s, [](const MemoryRow& r) { return r.used ? r.used : r.allocated; }),
+                                  Bytes(std::int64_t{80} << 30));
+    require(!growth.is_leak() || (growth.bytes_per_step > 0 && growth.end_step && !std::isnan(*growth.end_step)),
+            "a leak without growth");
+    for (const auto& f : numeric_findings(s)) require(f.times >= 1 && f.line <= lines, "a finding beyond the text");
+    for (const auto& f : numeric_messages(text)) require(f.line >= 1 && f.text.size() <= 400, "a message without end");
+  } catch (const Error& e) {
+    fuzz::require_readable(e);
+  }
+  return 0;
+}
