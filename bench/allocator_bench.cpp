@@ -8,6 +8,7 @@
 
 #include "models.hpp"
 
+namespace allocator_bench {
 namespace {
 
 using namespace vlmest;
@@ -21,7 +22,7 @@ void per_event(benchmark::State& state, std::int64_t events) {
 }
 
 /// The prefill of LLaVA-NeXT-7B in a process that has run it before.
-void prefill(benchmark::State& state) {
+void allocator_prefill(benchmark::State& state) {
   const Vlm vlm = bench::model("llava-next-7b");
   const Plan plan;
   Builder builder;
@@ -40,10 +41,10 @@ void prefill(benchmark::State& state) {
   }
   per_event(state, events);
 }
-BENCHMARK(prefill)->Unit(benchmark::kMicrosecond);
+BENCHMARK(allocator_prefill)->Unit(benchmark::kMicrosecond);
 
 /// `range` blocks held; each step releases one at random and takes another of a random size: the worst order.
-void random_order(benchmark::State& state) {
+void allocator_random_order(benchmark::State& state) {
   CachingAllocator a;
   std::mt19937_64 random(1);
   const auto size = [&] {
@@ -58,10 +59,10 @@ void random_order(benchmark::State& state) {
   }
   per_event(state, 2);
 }
-BENCHMARK(random_order)->Arg(64)->Arg(1024)->Arg(16384);
+BENCHMARK(allocator_random_order)->Arg(64)->Arg(1024)->Arg(16384);
 
 /// A layer's habit: temporaries that are taken and released in turn.
-void in_turn(benchmark::State& state) {
+void allocator_in_turn(benchmark::State& state) {
   CachingAllocator a;
   for (auto _ : state) {
     const Block x = a.alloc(Bytes(24 << 20)), y = a.alloc(Bytes(7 << 20));
@@ -72,6 +73,7 @@ void in_turn(benchmark::State& state) {
   }
   per_event(state, 6);
 }
-BENCHMARK(in_turn);
+BENCHMARK(allocator_in_turn);
 
 }  // namespace
+}  // namespace allocator_bench

@@ -12,6 +12,7 @@
 
 extern char** environ;
 
+namespace command_bench {
 namespace {
 
 /// Runs the program with these arguments; false where it does not exit with 0.
@@ -46,4 +47,5 @@ BENCHMARK_CAPTURE(command, all_text, {"--config", "llava-next-7b.json", "--batch
     ->UseRealTime();
 
 }  // namespace
+}  // namespace command_bench
 #endif

@@ -6,6 +6,7 @@
 
 #include "models.hpp"
 
+namespace estimate_bench {
 namespace {
 
 using namespace vlmest;
@@ -21,24 +22,28 @@ void estimate(benchmark::State& state, const Vlm& vlm) {
   state.counters["nodes"] = static_cast<double>(g.nodes.size());
 }
 
-void whole(benchmark::State& state, const char* name) { estimate(state, bench::model(name)); }
-BENCHMARK_CAPTURE(whole, llava_next_7b, "llava-next-7b")->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(whole, llava_onevision_7b, "llava-onevision-7b")->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(whole, internvl3_8b, "internvl3-8b")->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(whole, qwen2_5_vl_7b, "qwen2.5-vl-7b")->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(whole, qwen3_vl_30b_a3b, "qwen3-vl-30b-a3b")->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(whole, gemma_3_4b, "gemma-3-4b")->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(whole, llama_3_2_11b_vision, "llama-3.2-11b-vision")->Unit(benchmark::kMicrosecond);
+void inference(benchmark::State& state, const char* name) { estimate(state, bench::model(name)); }
+BENCHMARK_CAPTURE(inference, llava_next_7b, "llava-next-7b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(inference, llava_onevision_7b, "llava-onevision-7b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(inference, internvl3_8b, "internvl3-8b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(inference, qwen2_5_vl_7b, "qwen2.5-vl-7b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(inference, qwen3_vl_30b_a3b, "qwen3-vl-30b-a3b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(inference, gemma_3_4b, "gemma-3-4b")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(inference, llama_3_2_11b_vision, "llama-3.2-11b-vision")->Unit(benchmark::kMicrosecond);
 
 /// LLaVA-NeXT with another number of layers in its language model; the cost is linear in them.
-void layers(benchmark::State& state) {
+void inference_layers(benchmark::State& state) {
   Vlm vlm = bench::model("llava-next-7b");
   auto& family = std::get<LlavaNextFamily>(vlm.family);
   std::get<LlamaConfig>(family.language).layers = state.range(0);
   estimate(state, vlm);
   state.SetComplexityN(state.range(0));
 }
-BENCHMARK(layers)->RangeMultiplier(2)->Range(8, 128)->Unit(benchmark::kMicrosecond)->Complexity(benchmark::oN);
+BENCHMARK(inference_layers)
+    ->RangeMultiplier(2)
+    ->Range(8, 128)
+    ->Unit(benchmark::kMicrosecond)
+    ->Complexity(benchmark::oN);
 
 /// The steps of the same estimate.
 struct Built {
@@ -60,16 +65,16 @@ struct Built {
   }
 };
 
-void step_build(benchmark::State& state) {
+void inference_build(benchmark::State& state) {
   Built b;
   for (auto _ : state) b.build();
 }
-void step_timeline(benchmark::State& state) {
+void inference_timeline(benchmark::State& state) {
   Built b;
   for (auto _ : state) b.timeline.assign(b.builder.graph);
 }
 /// Load, the prefill twice, one decode step.
-void step_replay(benchmark::State& state) {
+void inference_replay(benchmark::State& state) {
   Built b;
   const Graph& g = b.builder.graph;
   for (auto _ : state) {
@@ -82,7 +87,7 @@ void step_replay(benchmark::State& state) {
     benchmark::DoNotOptimize(process.run(g.phases[1]));
   }
 }
-void step_work_and_rows(benchmark::State& state) {
+void inference_work_and_rows(benchmark::State& state) {
   Built b;
   const Graph& g = b.builder.graph;
   for (auto _ : state) {
@@ -91,9 +96,10 @@ void step_work_and_rows(benchmark::State& state) {
     benchmark::DoNotOptimize(breakdown(g, b.timeline, {}, of_ops));
   }
 }
-BENCHMARK(step_build)->Unit(benchmark::kMicrosecond);
-BENCHMARK(step_timeline)->Unit(benchmark::kMicrosecond);
-BENCHMARK(step_replay)->Unit(benchmark::kMicrosecond);
-BENCHMARK(step_work_and_rows)->Unit(benchmark::kMicrosecond);
+BENCHMARK(inference_build)->Unit(benchmark::kMicrosecond);
+BENCHMARK(inference_timeline)->Unit(benchmark::kMicrosecond);
+BENCHMARK(inference_replay)->Unit(benchmark::kMicrosecond);
+BENCHMARK(inference_work_and_rows)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
+}  // namespace estimate_bench

@@ -11,6 +11,7 @@
 #include <vlmest/diagnose/read_snapshot.hpp>
 #include <vlmest/diagnose/snapshot_analysis.hpp>
 
+namespace snapshot_bench {
 namespace {
 
 using namespace vlmest::diagnose;
@@ -44,7 +45,7 @@ std::string pickle(std::int64_t events) {
   return p + "eeu.";
 }
 
-void read(benchmark::State& state) {
+void snapshot_read(benchmark::State& state) {
   const auto file = pickle(state.range(0));
   for (auto _ : state) {
     ByteSource source(file);
@@ -53,15 +54,16 @@ void read(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<std::int64_t>(file.size()) * state.iterations());
   state.SetItemsProcessed(state.range(0) * state.iterations());
 }
-BENCHMARK(read)->Arg(1000)->Arg(100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(snapshot_read)->Arg(1000)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
-void analysed(benchmark::State& state) {
+void snapshot_analysed(benchmark::State& state) {
   const auto file = pickle(state.range(0));
   ByteSource source(file);
   const auto snapshot = read_recorded_snapshot(source, "file");
   for (auto _ : state) benchmark::DoNotOptimize(analyse(snapshot, 0));
   state.SetItemsProcessed(state.range(0) * state.iterations());
 }
-BENCHMARK(analysed)->Arg(1000)->Arg(100'000)->Unit(benchmark::kMillisecond);
+BENCHMARK(snapshot_analysed)->Arg(1000)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
+}  // namespace snapshot_bench

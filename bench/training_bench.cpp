@@ -9,11 +9,12 @@
 
 #include "models.hpp"
 
+namespace training_bench {
 namespace {
 
 using namespace vlmest;
 
-void whole(benchmark::State& state, const char* name, const Plan& plan) {
+void training(benchmark::State& state, const char* name, const Plan& plan) {
   const Vlm vlm = bench::model(name);
   const Device device = bench::device("h200-sxm");
   Estimator estimate;
@@ -36,18 +37,18 @@ Plan with_amp() {
   p.amp = true;
   return p;
 }
-BENCHMARK_CAPTURE(whole, llava_next_7b, "llava-next-7b", Plan{})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(whole, llava_next_7b_full_checkpointing, "llava-next-7b", with(Checkpointing::full))
+BENCHMARK_CAPTURE(training, llava_next_7b, "llava-next-7b", Plan{})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(training, llava_next_7b_full_checkpointing, "llava-next-7b", with(Checkpointing::full))
     ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(whole, llava_next_7b_selective_checkpointing, "llava-next-7b", with(Checkpointing::selective))
+BENCHMARK_CAPTURE(training, llava_next_7b_selective_checkpointing, "llava-next-7b", with(Checkpointing::selective))
     ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(whole, llava_next_7b_lora, "llava-next-7b", with_adapters())->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(whole, llava_next_7b_amp, "llava-next-7b", with_amp())->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(whole, qwen2_5_vl_7b, "qwen2.5-vl-7b", Plan{})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(whole, gemma_3_4b, "gemma-3-4b", Plan{})->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(whole, qwen3_vl_30b_a3b, "qwen3-vl-30b-a3b", Plan{})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(training, llava_next_7b_lora, "llava-next-7b", with_adapters())->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(training, llava_next_7b_amp, "llava-next-7b", with_amp())->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(training, qwen2_5_vl_7b, "qwen2.5-vl-7b", Plan{})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(training, gemma_3_4b, "gemma-3-4b", Plan{})->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(training, qwen3_vl_30b_a3b, "qwen3-vl-30b-a3b", Plan{})->Unit(benchmark::kMillisecond);
 
-void step_build(benchmark::State& state) {
+void training_build(benchmark::State& state) {
   const Vlm vlm = bench::model("llava-next-7b");
   const Plan plan;
   Builder builder;
@@ -59,9 +60,9 @@ void step_build(benchmark::State& state) {
     benchmark::DoNotOptimize(builder.graph.nodes.data());
   }
 }
-BENCHMARK(step_build)->Unit(benchmark::kMillisecond);
+BENCHMARK(training_build)->Unit(benchmark::kMillisecond);
 
-void step_replay(benchmark::State& state) {
+void training_replay(benchmark::State& state) {
   const Vlm vlm = bench::model("llava-next-7b");
   const Plan plan;
   Builder builder;
@@ -73,11 +74,11 @@ void step_replay(benchmark::State& state) {
     benchmark::DoNotOptimize(replay_training(builder.graph, process));
   }
 }
-BENCHMARK(step_replay)->Unit(benchmark::kMillisecond);
+BENCHMARK(training_replay)->Unit(benchmark::kMillisecond);
 
 /// Batch x checkpointing x images, as a planner goes through them, without the layers and tensors of each; items are
 /// estimates.
-void sweep(benchmark::State& state) {
+void training_sweep(benchmark::State& state) {
   const Vlm vlm = bench::model("llava-next-7b");
   const Device device = bench::device("h200-sxm");
   Estimator estimate;
@@ -95,6 +96,7 @@ void sweep(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(estimate(vlm, plans[next++ % plans.size()], device, Phases::train));
   state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK(sweep)->Threads(1)->Threads(2)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(training_sweep)->Threads(1)->Threads(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
+}  // namespace training_bench

@@ -32,6 +32,7 @@ target_compile_definitions(
   vlmest_tool PRIVATE VLMEST_VERSION="${PROJECT_VERSION}" VLMEST_SOURCE_MODELS="${PROJECT_SOURCE_DIR}/models"
                       VLMEST_INSTALLED_MODELS="${vlmest_models_from_bin}")
 vlmest_warnings(vlmest_tool)
+vlmest_unity(vlmest_tool 26)
 include(${CMAKE_CURRENT_LIST_DIR}/embed.cmake)
 file(GLOB vlmest_page CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/output/roofline/*.css
      ${PROJECT_SOURCE_DIR}/tools/output/roofline/*.html ${PROJECT_SOURCE_DIR}/tools/output/roofline/*.js)

@@ -32,7 +32,7 @@ std::string module_name(const std::string& target) {
   return target;
 }
 
-constexpr std::int64_t most = std::int64_t{1} << 31;
+constexpr std::int64_t largest_count = std::int64_t{1} << 31;
 
 }  // namespace
 
@@ -85,13 +85,13 @@ void EstimateArgs::add_run_to(CLI::App& app) {
       ->required();
   app.add_option("--device", device, "a shipped device or a file [h200-sxm]")->type_name("NAME|FILE");
   app.add_option("--batch", plan.batch, "sequences per GPU [1]")
-      ->check(CLI::Range(std::int64_t{1}, most))
+      ->check(CLI::Range(std::int64_t{1}, largest_count))
       ->type_name("N");
   app.add_option("--seq", seq, "LLM tokens per sequence, visual ones included")
-      ->check(CLI::Range(std::int64_t{1}, most))
+      ->check(CLI::Range(std::int64_t{1}, largest_count))
       ->type_name("N");
   app.add_option("--text", text, "text tokens per sequence, instead of --seq [256]")
-      ->check(CLI::Range(std::int64_t{0}, most))
+      ->check(CLI::Range(std::int64_t{0}, largest_count))
       ->type_name("N");
   app.add_option("--images", plan.images, "images per sequence [1]")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{4096}))
@@ -99,7 +99,7 @@ void EstimateArgs::add_run_to(CLI::App& app) {
   app.add_option("--image-size", image_size, "their size in pixels, before any resize [the model's own]")
       ->type_name("HxW");
   app.add_option("--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]")
-      ->check(CLI::Range(std::int64_t{1}, most))
+      ->check(CLI::Range(std::int64_t{1}, largest_count))
       ->type_name("N");
   app.add_option("--dtype", dtype, "weights and activations: bf16, fp16 or fp32 [bf16]")->type_name("TYPE");
   app.add_flag("--amp", plan.amp, "fp32 weights under bf16 autocast");

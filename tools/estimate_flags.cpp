@@ -4,15 +4,10 @@
 #include <array>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 namespace vlmest::tool {
 namespace {
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string r;
-  for (const auto& w : words) r += (r.empty() ? "" : ",") + w;
-  return r;
-}
 
 std::string training_flags(const Plan& p) {
   static constexpr std::array<const char*, 3> checkpointing{"none", "full", "selective"};
@@ -27,10 +22,10 @@ std::string training_flags(const Plan& p) {
   if (!p.trainable.vision) frozen.emplace_back("vision");
   if (!p.trainable.projector) frozen.emplace_back("projector");
   if (!p.trainable.language) frozen.emplace_back("language");
-  if (!frozen.empty()) f += " --freeze " + joined(frozen);
+  if (!frozen.empty()) f += fmt::format(" --freeze {}", fmt::join(frozen, ","));
   if (p.lora.rank > 0) {
     f += fmt::format(" --lora {}", p.lora.rank);
-    if (p.lora.targets != Lora{}.targets) f += " --lora-targets " + joined(p.lora.targets);
+    if (p.lora.targets != Lora{}.targets) f += fmt::format(" --lora-targets {}", fmt::join(p.lora.targets, ","));
     if (p.lora.vision) f += " --lora-vision";
     if (p.lora.dropout) f += " --lora-dropout 0.1";
   }

@@ -44,6 +44,10 @@ std::string show(Seconds s) {
   return digits(s.us()) + " us";
 }
 
+std::string nothing_or(Bytes b) { return b == Bytes{} ? "-" : show(b); }
+std::string nothing_or(Seconds s) { return s.value == 0 ? "-" : show(s); }
+std::string nothing_or(Flops f) { return f == Flops{} ? "-" : show_count(f.value()); }
+
 double significant(double x) { return std::strtod(fmt::format("{:.6g}", x).c_str(), nullptr); }
 
 std::string grouped(std::int64_t n) {

@@ -13,6 +13,10 @@ std::string show(Bytes b);
 std::string show_count(std::int64_t n);
 /// "53.1 ms", "870 us".
 std::string show(Seconds s);
+/// The same, and "-" where there is nothing.
+std::string nothing_or(Bytes b);
+std::string nothing_or(Seconds s);
+std::string nothing_or(Flops f);
 /// Six significant digits: beyond them the logarithms of one processor's mathematical library differ from another's,
 /// and what is printed must not.
 double significant(double x);

@@ -3,10 +3,10 @@
 
 #include <vlmest/allocator/caching_allocator.hpp>
 
+namespace vlmest::caching_allocator_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::allocator;
-using namespace vlmest::literals;
+using namespace allocator;
+using namespace literals;
 
 // Seen on an H200 with torch 2.11: a 4096 x 5504 bf16 weight occupies the whole 44 MiB segment, for the remainder is
 // 1 MiB and only more than that is split off.
@@ -227,3 +227,4 @@ TEST(CachingAllocator, CopiesGoOnAloneAndClearStartsAnew) {
   EXPECT_EQ(warm.address(again), 0);
 }
 }  // namespace
+}  // namespace vlmest::caching_allocator_test

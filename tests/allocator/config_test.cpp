@@ -3,9 +3,9 @@
 
 #include <vlmest/allocator/config.hpp>
 
+namespace vlmest::config_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::allocator;
+using namespace allocator;
 
 constexpr AllocatorConfig plain;
 
@@ -90,3 +90,4 @@ TEST(AddressRange, IsNineEighthsOfTheMemoryInPages) {
   EXPECT_GT(address_range({}, 2 << 20), std::int64_t{1} << 40);
 }
 }  // namespace
+}  // namespace vlmest::config_test

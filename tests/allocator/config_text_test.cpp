@@ -3,9 +3,9 @@
 
 #include <vlmest/allocator/config_text.hpp>
 
+namespace vlmest::config_text_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::allocator;
+using namespace allocator;
 
 constexpr std::int64_t mib = 1 << 20;
 
@@ -89,3 +89,4 @@ TEST(AllocatorConfigText, RefusesByNameWithAHint) {
     EXPECT_NE(refused(text), "accepted") << text;
 }
 }  // namespace
+}  // namespace vlmest::config_text_test

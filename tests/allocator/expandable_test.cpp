@@ -4,10 +4,10 @@
 
 #include <vlmest/allocator/caching_allocator.hpp>
 
+namespace vlmest::expandable_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::allocator;
-using namespace vlmest::literals;
+using namespace allocator;
+using namespace literals;
 
 AllocatorConfig expandable() { return {.total_memory = 80_GiB, .expandable_segments = true}; }
 
@@ -101,3 +101,4 @@ TEST(Expandable, ANewRangeBeginsWhereOneIsFull) {
   EXPECT_EQ(a.segments().size(), 2u);
 }
 }  // namespace
+}  // namespace vlmest::expandable_test

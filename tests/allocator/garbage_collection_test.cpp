@@ -4,10 +4,10 @@
 
 #include <vlmest/allocator/caching_allocator.hpp>
 
+namespace vlmest::garbage_collection_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::allocator;
-using namespace vlmest::literals;
+using namespace allocator;
+using namespace literals;
 
 AllocatorConfig collecting() {
   return {.total_memory = 200_MiB, .memory_fraction = 0.5, .garbage_collection_threshold = 0.8};  // 100 and 80 MiB
@@ -76,3 +76,4 @@ TEST(Fragmentation, SaysHowReservedMemoryIsSpent) {
   EXPECT_EQ(a.fragmentation(), (Fragmentation{20_MiB, 20_MiB, 0_B, 20_MiB}));
 }
 }  // namespace
+}  // namespace vlmest::garbage_collection_test

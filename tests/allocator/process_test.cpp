@@ -5,10 +5,10 @@
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/mlp.hpp>
 
+namespace vlmest::process_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::allocator;
-using namespace vlmest::literals;
+using namespace allocator;
+using namespace literals;
 
 /// Two linears with weights of 8 MiB over 8,192 rows of 1,024: hidden values of 64 MiB, a result of 16 MiB.
 struct Network {
@@ -59,3 +59,4 @@ TEST(Process, RunsUnderAnySettings) {
   EXPECT_THROW(network.run({.capacity = 150_MiB}), OutOfMemory);
 }
 }  // namespace
+}  // namespace vlmest::process_test

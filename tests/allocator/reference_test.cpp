@@ -8,9 +8,9 @@
 #include "life.hpp"
 #include "slow_allocator.hpp"
 
+namespace vlmest::reference_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::allocator;
+using namespace allocator;
 using life::Step;
 
 class Reference : public testing::TestWithParam<int> {};
@@ -72,3 +72,4 @@ TEST_P(Reference, SameAfterEveryStep) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Reference, testing::Range(1, 41));
 }  // namespace
+}  // namespace vlmest::reference_test

@@ -7,9 +7,9 @@
 #include "life.hpp"
 #include "slow_allocator.hpp"
 
+namespace vlmest::replay_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::allocator;
+using namespace allocator;
 using life::Step;
 
 constexpr std::int64_t mib = 1 << 20;
@@ -84,3 +84,4 @@ TEST_P(Histories, TheirEndsLeadToTheirSegments) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Histories, testing::Range(1, 41));
 }  // namespace
+}  // namespace vlmest::replay_test

@@ -3,10 +3,10 @@
 
 #include <vlmest/allocator/caching_allocator.hpp>
 
+namespace vlmest::streams_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::allocator;
-using namespace vlmest::literals;
+using namespace allocator;
+using namespace literals;
 
 constexpr Stream side = 94'000'000'000'000;
 
@@ -74,3 +74,4 @@ TEST(Streams, FreesHaveTwoHalves) {
   EXPECT_THROW(a.complete_free(x), Error);
 }
 }  // namespace
+}  // namespace vlmest::streams_test

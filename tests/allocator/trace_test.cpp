@@ -9,9 +9,9 @@
 
 #include <vlmest/allocator/caching_allocator.hpp>
 
+namespace vlmest::trace_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::allocator;
+using namespace allocator;
 
 struct Event {
   std::string kind, id;
@@ -70,3 +70,4 @@ TEST(Trace, EveryResultOccupiesWhatItOccupiedInTorch) {
   EXPECT_EQ(unsplit, 5) << "rows where torch left a remainder unsplit, which rounding alone would miss";
 }
 }  // namespace
+}  // namespace vlmest::trace_test

@@ -4,9 +4,8 @@
 
 #include <vlmest/analysis/dram_traffic.hpp>
 
+namespace vlmest::dram_traffic_test {
 namespace {
-
-using namespace vlmest;
 
 Device device() {
   Device d;
@@ -90,3 +89,4 @@ TEST(DramTraffic, OthersMoveTheirOperandsOnce) {
 }
 
 }  // namespace
+}  // namespace vlmest::dram_traffic_test

@@ -5,9 +5,8 @@
 #include <vlmest/analysis/fft_buffers.hpp>
 #include <vlmest/graph/engine.hpp>
 
+namespace vlmest::fft_buffers_test {
 namespace {
-
-using namespace vlmest;
 
 TEST(FftBuffers, CountWhatTheForwardKept) {
   Builder b;
@@ -42,3 +41,4 @@ TEST(FftBuffers, CountWhatTheForwardKept) {
 }
 
 }  // namespace
+}  // namespace vlmest::fft_buffers_test

@@ -4,9 +4,8 @@
 #include <vlmest/analysis/faster_shape.hpp>
 #include <vlmest/analysis/work.hpp>
 
+namespace vlmest::op_time_test {
 namespace {
-
-using namespace vlmest;
 
 Device device() {
   Device d;
@@ -263,3 +262,4 @@ TEST(FasterShape, NamesThePaddedHeadAndTheFewTilesOfALastWave) {
 }
 
 }  // namespace
+}  // namespace vlmest::op_time_test

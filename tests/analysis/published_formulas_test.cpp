@@ -5,7 +5,7 @@
 #include <vlmest/analysis/published_formulas.hpp>
 #include <vlmest/unit/error.hpp>
 
-namespace vlmest::published {
+namespace vlmest::published::published_formulas_test {
 namespace {
 
 /// GPT-3 of Korthikanti et al., table 3: 96 layers of 12,288 channels and 96 heads, sequences of 2,048.
@@ -52,4 +52,4 @@ TEST(PublishedFormulas, StatesOfABillionParameters) {
 }
 
 }  // namespace
-}  // namespace vlmest::published
+}  // namespace vlmest::published::published_formulas_test

@@ -2,7 +2,7 @@
 #include <bench/harness/counters.hpp>
 #include <gtest/gtest.h>
 
-namespace vlmest::bench {
+namespace vlmest::bench::counters_test {
 namespace {
 
 /// A second pass would mean to run every op twice.
@@ -26,4 +26,4 @@ TEST(Counters, WhatCuptiDoesNotKnowIsRefused) {
 }
 
 }  // namespace
-}  // namespace vlmest::bench
+}  // namespace vlmest::bench::counters_test

@@ -8,7 +8,7 @@
 
 #include <vlmest/json/device.hpp>
 
-namespace vlmest::bench {
+namespace vlmest::bench::points_test {
 namespace {
 
 std::vector<std::string> names(const std::vector<Point>& points) {
@@ -152,4 +152,4 @@ TEST(Table, VariantsAndKeysAreThere) {
 }
 
 }  // namespace
-}  // namespace vlmest::bench
+}  // namespace vlmest::bench::points_test

@@ -4,7 +4,7 @@
 
 #include "called.hpp"
 
-namespace cli {
+namespace cli::program_test {
 namespace {
 
 TEST(Bench, WrongWordsAreRefused) {
@@ -54,4 +54,4 @@ TEST(Bench, WithoutAGpuEndsWithOneError) {
 #endif
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::program_test

@@ -12,7 +12,7 @@
 
 #include <vlmest/json/benchmark.hpp>
 
-namespace vlmest::bench {
+namespace vlmest::bench::report_test {
 namespace {
 
 /// The result file of these points; Google Benchmark runs them as it does on a GPU.
@@ -126,4 +126,4 @@ TEST(ResultFile, NeverHoldsNan) {
 }
 
 }  // namespace
-}  // namespace vlmest::bench
+}  // namespace vlmest::bench::report_test

@@ -2,7 +2,7 @@
 #include <bench/harness/statistics.hpp>
 #include <gtest/gtest.h>
 
-namespace vlmest::bench {
+namespace vlmest::bench::statistics_test {
 namespace {
 
 TEST(Statistics, OfKnownSamples) {
@@ -66,4 +66,4 @@ TEST(Samples, SetsBetweenTwoUsesHoldFiveCaches) {
 }
 
 }  // namespace
-}  // namespace vlmest::bench
+}  // namespace vlmest::bench::statistics_test

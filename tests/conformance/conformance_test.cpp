@@ -16,7 +16,7 @@
 #include "compare.hpp"
 #include "recorded_model.hpp"
 
-namespace conformance {
+namespace conformance::conformance_test {
 namespace {
 
 const std::string data = VLMEST_SOURCE_DIR "/tests/data/";
@@ -171,4 +171,4 @@ TEST(GpuTime, OfTheRecordedLayersIsPredicted) {
 }
 
 }  // namespace
-}  // namespace conformance
+}  // namespace conformance::conformance_test

@@ -4,9 +4,8 @@
 #include <vlmest/analysis/roofline.hpp>
 #include <vlmest/device/device.hpp>
 
+namespace vlmest::device_test {
 namespace {
-
-using namespace vlmest;
 
 constexpr Peaks volta{{15.7e12}, {}, {125e12}, {}, {}, {}};
 constexpr Peaks turing{{8.1e12}, {}, {65e12}, {}, {}, {130e12}};
@@ -127,3 +126,4 @@ TEST(Roofline, NamesOfBounds) {
 }
 
 }  // namespace
+}  // namespace vlmest::device_test

@@ -10,7 +10,7 @@
 
 #include "planning_support.hpp"
 
-namespace vlmest::diagnose {
+namespace vlmest::diagnose::actions_test {
 namespace {
 
 using test::device_of;
@@ -233,4 +233,4 @@ TEST(Actions, TableIsSound) {
 }
 
 }  // namespace
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::diagnose::actions_test

@@ -7,10 +7,10 @@
 
 #include "read_data.hpp"
 
+namespace vlmest::evidence_text_test {
 namespace {
 
-using namespace vlmest;
-using namespace vlmest::diagnose;
+using namespace diagnose;
 
 TEST(SizeText, AnIntervalForEachSpelling) {
   const auto is = [](const char* text, std::int64_t value, std::int64_t low, std::int64_t high) {
@@ -167,3 +167,4 @@ TEST(EvidenceKind, ByContent) {
 }
 
 }  // namespace
+}  // namespace vlmest::evidence_text_test

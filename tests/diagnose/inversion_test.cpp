@@ -13,7 +13,7 @@
 
 #include "files.hpp"
 
-namespace vlmest::diagnose {
+namespace vlmest::diagnose::inversion_test {
 namespace {
 
 const Device& device() {
@@ -161,4 +161,4 @@ TEST(Inversion, NoTensorOfThatSizeNamesNone) {
 }
 
 }  // namespace
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::diagnose::inversion_test

@@ -6,10 +6,10 @@
 
 #include <vlmest/diagnose/leak.hpp>
 
+namespace vlmest::leak_test {
 namespace {
 
-using namespace vlmest;
-using namespace vlmest::diagnose;
+using namespace diagnose;
 
 constexpr double mib = 1 << 20;
 
@@ -112,3 +112,4 @@ TEST(Trend, TheilSenAndMannKendall) {
 }
 
 }  // namespace
+}  // namespace vlmest::leak_test

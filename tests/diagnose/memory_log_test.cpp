@@ -7,10 +7,10 @@
 
 #include "read_data.hpp"
 
+namespace vlmest::memory_log_test {
 namespace {
 
-using namespace vlmest;
-using namespace vlmest::diagnose;
+using namespace diagnose;
 
 double mib(const std::optional<Bytes>& b) { return b ? static_cast<double>(b->value()) / (1 << 20) : -1; }
 
@@ -190,3 +190,4 @@ TEST(MemorySummary, WithPrefixesAndWithoutHeading) {
 }
 
 }  // namespace
+}  // namespace vlmest::memory_log_test

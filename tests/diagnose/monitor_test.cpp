@@ -8,10 +8,10 @@
 
 #include <vlmest/diagnose/monitor.hpp>
 
+namespace vlmest::monitor_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::diagnose;
-using namespace vlmest::literals;
+using namespace diagnose;
+using namespace literals;
 
 MemoryReading at(std::int64_t step, Bytes used) { return {.step = step, .used = used}; }
 
@@ -208,3 +208,4 @@ TEST(Monitor, ExtremeValuesAreNoOverflow) {
 }
 
 }  // namespace
+}  // namespace vlmest::monitor_test

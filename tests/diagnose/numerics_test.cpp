@@ -8,10 +8,10 @@
 #include <vlmest/diagnose/memory_log.hpp>
 #include <vlmest/diagnose/numerics.hpp>
 
+namespace vlmest::numerics_test {
 namespace {
 
-using namespace vlmest;
-using namespace vlmest::diagnose;
+using namespace diagnose;
 
 const NumericFinding* found(const std::vector<NumericFinding>& all, NumericTrouble t) {
   for (const auto& f : all)
@@ -90,3 +90,4 @@ TEST(Numerics, HeadroomOfTheFft) {
 }
 
 }  // namespace
+}  // namespace vlmest::numerics_test

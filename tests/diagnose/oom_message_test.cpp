@@ -5,10 +5,10 @@
 
 #include "read_data.hpp"
 
+namespace vlmest::oom_message_test {
 namespace {
 
-using namespace vlmest;
-using namespace vlmest::diagnose;
+using namespace diagnose;
 
 constexpr double none = -1;
 constexpr double gib = 1024;  // of MiB
@@ -261,3 +261,4 @@ TEST(TensorSizes, RoundingOfTheCachingAllocator) {
 }
 
 }  // namespace
+}  // namespace vlmest::oom_message_test

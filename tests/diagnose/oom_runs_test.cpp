@@ -18,7 +18,7 @@
 #include "evidence/gzip_source.hpp"
 #include "files.hpp"
 
-namespace vlmest::diagnose {
+namespace vlmest::diagnose::oom_runs_test {
 namespace {
 
 const std::string folder = std::string(VLMEST_SOURCE_DIR) + "/tests/data/oom_runs/";
@@ -126,4 +126,4 @@ TEST_P(OomRun, SnapshotAndMessageAndModelAgree) {
 INSTANTIATE_TEST_SUITE_P(Recorded, OomRun, testing::ValuesIn(runs()), [](const auto& p) { return p.param.name; });
 
 }  // namespace
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::diagnose::oom_runs_test

@@ -7,9 +7,9 @@
 
 #include "snapshots.hpp"
 
+namespace vlmest::pickle_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::diagnose;
+using namespace diagnose;
 using namespace std::string_literals;
 
 /// A stack machine that writes down what it is told.
@@ -199,3 +199,4 @@ TEST(Pickle, SharingDoesNotMultiply) {
 }
 
 }  // namespace
+}  // namespace vlmest::pickle_test

@@ -7,7 +7,7 @@
 
 #include "planning_support.hpp"
 
-namespace vlmest::diagnose {
+namespace vlmest::diagnose::planner_test {
 namespace {
 
 using test::device_of;
@@ -186,4 +186,4 @@ TEST(Planner, BudgetAddsUp) {
 }
 
 }  // namespace
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::diagnose::planner_test

@@ -5,9 +5,9 @@
 
 #include <vlmest/diagnose/prometheus.hpp>
 
+namespace vlmest::prometheus_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::diagnose;
+using namespace diagnose;
 
 /// The value of a label whose value is `s`, as it is written.
 std::string written(const std::string& s) {
@@ -90,3 +90,4 @@ TEST(Prometheus, NamesThatTheFormatDoesNotAllowAreRefused) {
 }
 
 }  // namespace
+}  // namespace vlmest::prometheus_test

@@ -15,9 +15,9 @@
 
 #include "snapshots.hpp"
 
+namespace vlmest::recorded_snapshot_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::diagnose;
+using namespace diagnose;
 using allocator::BlockState;
 using allocator::Pool;
 using allocator::TraceAction;
@@ -281,3 +281,4 @@ TEST(RecordedSnapshot, IsFoundInThePageOfTheViewer) {
 }
 
 }  // namespace
+}  // namespace vlmest::recorded_snapshot_test

@@ -15,7 +15,7 @@
 #include "args.hpp"
 #include "files.hpp"
 
-namespace vlmest::diagnose {
+namespace vlmest::diagnose::settings_runs_test {
 namespace {
 
 nlohmann::json recorded(const std::string& name) {
@@ -107,4 +107,4 @@ TEST(SettingsRuns, LargestBatches) {
 }
 
 }  // namespace
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::diagnose::settings_runs_test

@@ -9,7 +9,7 @@
 #include <vlmest/diagnose/traced_device.hpp>
 #include <vlmest/json/device.hpp>
 
-namespace vlmest {
+namespace vlmest::slow_run_test {
 namespace {
 
 using namespace diagnose;
@@ -442,4 +442,4 @@ TEST(SlowRun, ATraceWithoutAGpu) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::slow_run_test

@@ -9,9 +9,9 @@
 
 #include "snapshots.hpp"
 
+namespace vlmest::snapshot_analysis_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::diagnose;
+using namespace diagnose;
 using allocator::TraceAction;
 using literals::operator""_MiB;
 
@@ -351,3 +351,4 @@ TEST(SnapshotFragmentation, SegmentsThatCameAfterTheOomAreNotCounted) {
 }
 
 }  // namespace
+}  // namespace vlmest::snapshot_analysis_test

@@ -6,9 +6,8 @@
 #include <bench/fit/fit_device.hpp>
 #include <gtest/gtest.h>
 
+namespace vlmest::fit_test {
 namespace {
-
-using namespace vlmest;
 
 Device device() {
   Device d;
@@ -294,3 +293,4 @@ TEST(Correction, IsLinearBetweenItsKnotsAndFlatBeyondThem) {
 }
 
 }  // namespace
+}  // namespace vlmest::fit_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace golden {
+namespace golden::parameters_test {
 namespace {
 
 const std::string root = VLMEST_SOURCE_DIR;
@@ -90,4 +90,4 @@ TEST(Golden, NothingIsMissing) {
 }
 
 }  // namespace
-}  // namespace golden
+}  // namespace golden::parameters_test

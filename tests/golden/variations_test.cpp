@@ -7,7 +7,7 @@
 
 #include "parameters.hpp"
 
-namespace golden {
+namespace golden::variations_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -328,4 +328,4 @@ TEST_P(Variation, Mllama) {
 INSTANTIATE_TEST_SUITE_P(Golden, Variation, testing::Range(0U, 40U));
 
 }  // namespace
-}  // namespace golden
+}  // namespace golden::variations_test

@@ -3,9 +3,8 @@
 
 #include <vlmest/graph/engine.hpp>
 
+namespace vlmest::attention_backward_test {
 namespace {
-
-using namespace vlmest;
 
 struct Call {
   std::int64_t batch, heads, kv_heads, tokens, head_dim;
@@ -93,3 +92,4 @@ TEST(AttentionBackward, CudnnScratch) {
 }
 
 }  // namespace
+}  // namespace vlmest::attention_backward_test

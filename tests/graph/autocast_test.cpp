@@ -4,7 +4,7 @@
 #include <vlmest/graph/engine.hpp>
 #include <vlmest/nn/linear_function.hpp>
 
-namespace vlmest {
+namespace vlmest::autocast_test {
 namespace {
 
 using namespace eager;
@@ -145,4 +145,4 @@ TEST_F(UnderAutocast, AWeightNeededByTheBackwardOutlivesTheContext) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::autocast_test

@@ -8,9 +8,8 @@
 
 #include <vlmest/graph/engine.hpp>
 
+namespace vlmest::flash_attention_test {
 namespace {
-
-using namespace vlmest;
 
 struct Flash {
   Graph graph;
@@ -117,3 +116,4 @@ TEST(FlashAttention, SplitsLongKeysOfFewQueries) {
 }
 
 }  // namespace
+}  // namespace vlmest::flash_attention_test

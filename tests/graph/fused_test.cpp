@@ -7,9 +7,8 @@
 
 #include <vlmest/graph/engine.hpp>
 
+namespace vlmest::fused_test {
 namespace {
-
-using namespace vlmest;
 
 /// A call on results of matrix products, so that nothing but the call holds them.
 struct Fixture {
@@ -142,3 +141,4 @@ TEST(Fused, ExpertsKeepNeitherGatheredRowsNorActivations) {
 }
 
 }  // namespace
+}  // namespace vlmest::fused_test

@@ -7,7 +7,7 @@
 #include <vlmest/graph/eager.hpp>
 #include <vlmest/graph/engine.hpp>
 
-namespace vlmest {
+namespace vlmest::index_gradient_test {
 namespace {
 
 using namespace eager;
@@ -109,4 +109,4 @@ TEST(Gradient, IsAddedInPlaceUnlessItIsAView) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::index_gradient_test

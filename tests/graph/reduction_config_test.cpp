@@ -3,9 +3,8 @@
 
 #include <vlmest/graph/eager.hpp>
 
+namespace vlmest::reduction_config_test {
 namespace {
-
-using namespace vlmest;
 
 Bytes total(std::int64_t outputs, std::int64_t inputs, int element_size) {
   const eager::ReductionScratch s =
@@ -75,3 +74,4 @@ TEST(Reduction, FewerMultiprocessorsSplitLess) {
 }
 
 }  // namespace
+}  // namespace vlmest::reduction_config_test

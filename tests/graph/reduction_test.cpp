@@ -3,7 +3,7 @@
 
 #include <vlmest/graph/eager.hpp>
 
-namespace vlmest {
+namespace vlmest::reduction_test {
 namespace {
 
 std::int64_t scratch(const Builder& b) {
@@ -77,4 +77,4 @@ TEST(Reduction, OneRowIsScannedAsAVectorSeveralAreNot) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::reduction_test

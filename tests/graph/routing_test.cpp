@@ -3,7 +3,7 @@
 
 #include <vlmest/graph/eager.hpp>
 
-namespace vlmest {
+namespace vlmest::routing_test {
 namespace {
 
 // Requested bytes at the peak of the call less those after it; torch 2.11 on one NVIDIA H200 (sm_90, 132
@@ -69,4 +69,4 @@ TEST(Routing, TopkKeepsTheTypeAndCountsIndicesInInt64) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::routing_test

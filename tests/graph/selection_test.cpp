@@ -3,9 +3,8 @@
 
 #include <vlmest/graph/eager.hpp>
 
+namespace vlmest::selection_test {
 namespace {
-
-using namespace vlmest;
 
 // Peaks of torch 2.11 on an H200 beyond the result: nonzero of n booleans, all true and none true.
 TEST(Nonzero, SelectingByTiles) {
@@ -53,3 +52,4 @@ TEST(Unfold, WindowsAreViews) {
 }
 
 }  // namespace
+}  // namespace vlmest::selection_test

@@ -8,9 +8,8 @@
 
 #include <vlmest/graph/engine.hpp>
 
+namespace vlmest::spectral_gradient_test {
 namespace {
-
-using namespace vlmest;
 
 struct Filtered {
   std::vector<std::string> ops;  ///< of the backward, with the shapes of their results
@@ -92,3 +91,4 @@ TEST(SpectralGradient, OddSizesDoubleAllButTheMean) {
 }
 
 }  // namespace
+}  // namespace vlmest::spectral_gradient_test

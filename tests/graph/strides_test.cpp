@@ -3,7 +3,7 @@
 
 #include <vlmest/graph/eager.hpp>
 
-namespace vlmest {
+namespace vlmest::strides_test {
 namespace {
 
 Shape kept(const Shape& shape, const Shape& strides) {
@@ -29,4 +29,4 @@ TEST(StridesLike, ExpandedDimensionsStayWhereTheyAre) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::strides_test

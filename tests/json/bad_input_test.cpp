@@ -13,10 +13,10 @@
 #include <vlmest/json/model.hpp>
 #include <vlmest/report/estimate.hpp>
 
+namespace vlmest::bad_input_test {
 namespace {
 
 using nlohmann::json;
-using namespace vlmest;
 
 struct Document {
   std::string file;
@@ -217,3 +217,4 @@ TEST(BadInput, PlansThatNoRunHas) {
 }
 
 }  // namespace
+}  // namespace vlmest::bad_input_test

@@ -11,7 +11,7 @@
 #include <vlmest/json/model.hpp>
 #include <vlmest/report/estimate.hpp>
 
-namespace vlmest {
+namespace vlmest::description_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -183,4 +183,4 @@ TEST(LlavaNextFft, RunsInEveryTypeAndProfile) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::description_test

@@ -11,9 +11,9 @@
 
 #include <vlmest/json/device.hpp>
 
+namespace vlmest::device_json_test {
 namespace {
 
-using namespace vlmest;
 using nlohmann::json;
 
 const std::filesystem::path folder = std::filesystem::path(VLMEST_SOURCE_DIR) / "models" / "device";
@@ -277,3 +277,4 @@ TEST(DeviceJson, TheSchemaKnowsTheSameKeys) {
 }
 
 }  // namespace
+}  // namespace vlmest::device_json_test

@@ -5,7 +5,7 @@
 
 #include "config_support.hpp"
 
-namespace vlmest {
+namespace vlmest::gemma_configs_test {
 namespace {
 
 using test::parameters;
@@ -105,4 +105,4 @@ TEST(GemmaConfigs, RefuseWhatCannotRun) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::gemma_configs_test

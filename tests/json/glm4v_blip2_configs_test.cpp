@@ -5,7 +5,7 @@
 
 #include "config_support.hpp"
 
-namespace vlmest {
+namespace vlmest::glm4v_blip2_configs_test {
 namespace {
 
 using test::parameters;
@@ -82,4 +82,4 @@ TEST(Blip2Configs, BadValuesNameTheirKey) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::glm4v_blip2_configs_test

@@ -7,7 +7,7 @@
 
 #include "config_support.hpp"
 
-namespace vlmest {
+namespace vlmest::idefics_aya_configs_test {
 namespace {
 
 using test::parameters;
@@ -105,4 +105,4 @@ TEST(IdeficsFamily, TilesAreImages) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::idefics_aya_configs_test

@@ -6,7 +6,7 @@
 
 #include "config_support.hpp"
 
-namespace vlmest {
+namespace vlmest::internvl_mllama_configs_test {
 namespace {
 
 using test::parameters;
@@ -90,4 +90,4 @@ TEST(MllamaConfigs, RefuseWhatCannotRun) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::internvl_mllama_configs_test

@@ -8,7 +8,7 @@
 
 #include <vlmest/json/kineto.hpp>
 
-namespace vlmest {
+namespace vlmest::kineto_test {
 namespace {
 
 using namespace diagnose;
@@ -225,4 +225,4 @@ TEST(Kineto, TellsATraceFromItsBeginning) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::kineto_test

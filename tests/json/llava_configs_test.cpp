@@ -5,7 +5,7 @@
 
 #include "config_support.hpp"
 
-namespace vlmest {
+namespace vlmest::llava_configs_test {
 namespace {
 
 using test::parameters;
@@ -99,4 +99,4 @@ TEST(LlavaConfigs, BadValuesNameTheirKey) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::llava_configs_test

@@ -4,9 +4,9 @@
 #include <vlmest/allocator/reproduce.hpp>
 #include <vlmest/json/memory_snapshot.hpp>
 
+namespace vlmest::memory_snapshot_test {
 namespace {
-using namespace vlmest;
-using namespace vlmest::allocator;
+using namespace allocator;
 using nlohmann::json;
 
 // x = torch.empty(1000), y = torch.empty(300000), del x, z = torch.empty(128), all fp32 on the default stream, in a
@@ -120,3 +120,4 @@ TEST(MemorySnapshotJson, MalformedEntriesAreNamed) {
   EXPECT_EQ(changed("/segments/2/blocks/1/size", 1024), "segments[2].blocks: do not fill the segment");
 }
 }  // namespace
+}  // namespace vlmest::memory_snapshot_test

@@ -3,9 +3,8 @@
 
 #include <vlmest/json/memory_stats.hpp>
 
+namespace vlmest::memory_stats_test {
 namespace {
-
-using namespace vlmest;
 
 TEST(MemoryStats, FlatAndNestedAreTheSame) {
   const auto flat = json::read_memory_stats(nlohmann::json::parse(R"({
@@ -40,3 +39,4 @@ TEST(MemoryStats, WhatIsNoneIsRefused) {
 }
 
 }  // namespace
+}  // namespace vlmest::memory_stats_test

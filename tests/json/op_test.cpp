@@ -5,7 +5,7 @@
 #include <vlmest/json/op.hpp>
 #include <vlmest/json/parse.hpp>
 
-namespace vlmest {
+namespace vlmest::op_test {
 namespace {
 
 json::SingleOp read(const std::string& text) { return json::read_op(json::parse(text, "list"), "list"); }
@@ -71,4 +71,4 @@ TEST(OpList, AnUnknownOpIsAnsweredWithTheKnownOnes) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::op_test

@@ -3,9 +3,9 @@
 
 #include "config_support.hpp"
 
+namespace vlmest::pixtral_configs_test {
 namespace {
 
-using namespace vlmest;
 using test::read;
 using test::refused_at;
 
@@ -54,3 +54,4 @@ TEST(PixtralConfig, RefusesWhatCannotRun) {
 }
 
 }  // namespace
+}  // namespace vlmest::pixtral_configs_test

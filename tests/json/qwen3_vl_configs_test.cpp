@@ -5,7 +5,7 @@
 
 #include "config_support.hpp"
 
-namespace vlmest {
+namespace vlmest::qwen3_vl_configs_test {
 namespace {
 
 using test::parameters;
@@ -92,4 +92,4 @@ TEST(Qwen3VlConfigs, WrongValuesAreRefusedWhereTheyStand) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::qwen3_vl_configs_test

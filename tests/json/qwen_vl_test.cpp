@@ -8,6 +8,7 @@
 
 #include "config_support.hpp"
 
+namespace qwen_vl_test {
 namespace {
 
 using nlohmann::json;
@@ -147,3 +148,4 @@ TEST(Mrope, TextStandsAroundPictures) {
 }
 
 }  // namespace
+}  // namespace qwen_vl_test

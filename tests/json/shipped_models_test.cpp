@@ -14,7 +14,7 @@
 #include <vlmest/json/model.hpp>
 #include <vlmest/report/estimate.hpp>
 
-namespace vlmest {
+namespace vlmest::shipped_models_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -303,4 +303,4 @@ TEST(DescriptionSchema, KnowsTheLayoutsOfTheCache) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::shipped_models_test

@@ -6,7 +6,7 @@
 
 #include "family_support.hpp"
 
-namespace vlmest {
+namespace vlmest::anyres_family_test {
 namespace {
 
 using test::count;
@@ -116,4 +116,4 @@ TEST(AnyresFamily, TheFusedProfileBuildsToo) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::anyres_family_test

@@ -5,7 +5,7 @@
 
 #include "family_support.hpp"
 
-namespace vlmest {
+namespace vlmest::gemma_family_test {
 namespace {
 
 using test::count;
@@ -168,4 +168,4 @@ TEST(GemmaFamily, TheFusedProfileDoesTheSameProductsWithoutMasks) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::gemma_family_test

@@ -6,7 +6,7 @@
 
 #include "family_support.hpp"
 
-namespace vlmest {
+namespace vlmest::glm4v_blip2_family_test {
 namespace {
 
 using test::prefill_graph;
@@ -143,4 +143,4 @@ TEST(Blip2Family, WhatTransformersRefusesIsRefused) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::glm4v_blip2_family_test

@@ -5,7 +5,7 @@
 
 #include "family_support.hpp"
 
-namespace vlmest {
+namespace vlmest::internvl_family_test {
 namespace {
 
 using test::count;
@@ -104,4 +104,4 @@ TEST(InternVitTower, PositionsAreResizedForOtherPictureSizes) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::internvl_family_test

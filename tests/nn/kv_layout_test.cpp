@@ -8,7 +8,7 @@
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/transform/training_step.hpp>
 
-namespace vlmest {
+namespace vlmest::kv_layout_test {
 namespace {
 
 constexpr KvRows rows{.batch = 2, .kv_heads = 3, .head_dim = 64, .tokens = 100};
@@ -179,4 +179,4 @@ TEST(KvLayouts, TheCallersChoiceCountsBeforeTheDescriptions) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::kv_layout_test

@@ -4,7 +4,7 @@
 
 #include "training_support.hpp"
 
-namespace vlmest::test {
+namespace vlmest::test::lora_test {
 namespace {
 
 struct Adapted {
@@ -161,4 +161,4 @@ TEST(Lora, CopiedLayersAreWhatEveryLayerRuns) {
 }
 
 }  // namespace
-}  // namespace vlmest::test
+}  // namespace vlmest::test::lora_test

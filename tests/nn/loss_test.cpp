@@ -6,7 +6,7 @@
 
 #include "training_support.hpp"
 
-namespace vlmest {
+namespace vlmest::loss_test {
 namespace {
 
 constexpr std::int64_t vocabulary = 100;  // of test::llava()
@@ -99,4 +99,4 @@ TEST(Loss, ChunkedLeavesAFrozenHeadsGradientOut) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::loss_test

@@ -5,7 +5,7 @@
 
 #include "family_support.hpp"
 
-namespace vlmest {
+namespace vlmest::mllama_family_test {
 namespace {
 
 using test::count;
@@ -115,4 +115,4 @@ TEST(MllamaFamily, TheFusedProfileDoesTheSameProductsWithoutMasks) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::mllama_family_test

@@ -8,9 +8,8 @@
 #include <vlmest/nn/tokens/mistral3.hpp>
 #include <vlmest/nn/tokens/pixtral.hpp>
 
+namespace vlmest::pixtral_family_test {
 namespace {
-
-using namespace vlmest;
 
 constexpr PixtralVision small{.hidden = 64, .intermediate = 128, .layers = 3, .heads = 4, .image_size = 96};
 
@@ -111,3 +110,4 @@ TEST(Mistral3, MergesEachImageAlone) {
 }
 
 }  // namespace
+}  // namespace vlmest::pixtral_family_test

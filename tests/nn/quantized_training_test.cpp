@@ -4,7 +4,7 @@
 
 #include "training_support.hpp"
 
-namespace vlmest::test {
+namespace vlmest::test::quantized_training_test {
 namespace {
 
 Plan qlora(std::vector<std::string> targets = Lora{}.targets) {
@@ -121,4 +121,4 @@ TEST(StoredWeights, TrainOnlyWhereTheGradientIsKnown) {
 }
 
 }  // namespace
-}  // namespace vlmest::test
+}  // namespace vlmest::test::quantized_training_test

@@ -5,7 +5,7 @@
 
 #include "family_support.hpp"
 
-namespace vlmest {
+namespace vlmest::qwen3_vl_family_test {
 namespace {
 
 using test::count;
@@ -130,4 +130,4 @@ TEST(Moe, ActiveExpertsFollowTheOccupancyProblem) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::qwen3_vl_family_test

@@ -13,7 +13,7 @@
 #include <vlmest/analysis/params.hpp>
 #include <vlmest/nn/inference.hpp>
 
-namespace vlmest {
+namespace vlmest::spectral_test {
 namespace {
 
 std::vector<std::vector<std::string>> rows(const std::string& name) {
@@ -288,4 +288,4 @@ TEST(FftPlans, GrowWithTheSizesOfARun) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::spectral_test

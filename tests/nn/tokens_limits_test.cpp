@@ -8,7 +8,7 @@
 
 #include "tokens_rules.hpp"
 
-namespace vlmest {
+namespace vlmest::tokens_limits_test {
 namespace {
 
 using namespace test_rules;
@@ -109,4 +109,4 @@ TEST(TokenLimits, BadParametersAreRefused) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::tokens_limits_test

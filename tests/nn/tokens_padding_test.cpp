@@ -6,7 +6,7 @@
 
 #include <vlmest/nn/tokens/padding.hpp>
 
-namespace vlmest {
+namespace vlmest::tokens_padding_test {
 namespace {
 
 TEST(BatchPadding, GroupingBySize) {
@@ -43,4 +43,4 @@ TEST(BatchPadding, GroupingIsOptimal) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::tokens_padding_test

@@ -9,7 +9,7 @@
 #include "tokens_reference.hpp"
 #include "tokens_rules.hpp"
 
-namespace vlmest {
+namespace vlmest::tokens_test {
 namespace {
 
 using namespace test_rules;
@@ -197,4 +197,4 @@ TEST(Tokens, SeveralPicturesInOnePrompt) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::tokens_test

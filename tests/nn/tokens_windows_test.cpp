@@ -5,7 +5,7 @@
 
 #include <vlmest/nn/tokens/qwen2_5_vl.hpp>
 
-namespace vlmest {
+namespace vlmest::tokens_windows_test {
 namespace {
 
 using namespace tokens;
@@ -33,4 +33,4 @@ TEST(TokenWindows, CoverEveryPatchOnce) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::tokens_windows_test

@@ -3,9 +3,8 @@
 
 #include <vlmest/op/conv.hpp>
 
+namespace vlmest::conv_test {
 namespace {
-
-using namespace vlmest;
 
 struct Recorded {
   std::int64_t batch, height, width, patch, channels, out;
@@ -88,3 +87,4 @@ TEST(ConvScratch, DoesNotOverflowSilently) {
 }
 
 }  // namespace
+}  // namespace vlmest::conv_test

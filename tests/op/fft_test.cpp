@@ -12,6 +12,7 @@
 
 #include <vlmest/op/fft_footprint.hpp>
 
+namespace fft_test {
 namespace {
 
 using vlmest::Bytes;
@@ -207,3 +208,4 @@ TEST(FftPlanCache, HoldsAtMostFourThousandAndNinetySix) {
 }
 
 }  // namespace
+}  // namespace fft_test

@@ -10,6 +10,7 @@
 
 #include <vlmest/op/fft_footprint.hpp>
 
+namespace fft_workspace_test {
 namespace {
 
 using vlmest::Bytes;
@@ -102,3 +103,4 @@ static_assert(workspace(Fft{Kind::r2c, 65537, {34, 1, 1}, 1}).bytes ==          
               Bytes(8 * 17 * 65537) + Bytes((8 * 17 * 65537 + 1023) / 1024 * 1024));
 
 }  // namespace
+}  // namespace fft_workspace_test

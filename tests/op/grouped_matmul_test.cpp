@@ -3,7 +3,7 @@
 
 #include <vlmest/op/op.hpp>
 
-namespace vlmest {
+namespace vlmest::grouped_matmul_test {
 namespace {
 
 TEST(GroupedMatmul, ReadsOnlyTheMatricesOfGroupsThatHaveRows) {
@@ -34,4 +34,4 @@ TEST(GroupedMatmul, OverflowThrows) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::grouped_matmul_test

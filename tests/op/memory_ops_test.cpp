@@ -8,7 +8,7 @@
 #include <vlmest/op/op.hpp>
 #include <vlmest/op/rope.hpp>
 
-namespace vlmest {
+namespace vlmest::memory_ops_test {
 namespace {
 
 void expect_moves(const MemoryOp& o, std::int64_t read, std::int64_t written, int kernels = 1) {
@@ -90,4 +90,4 @@ TEST(MemoryOps, OverflowThrows) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::memory_ops_test

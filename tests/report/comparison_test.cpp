@@ -9,7 +9,7 @@
 #include <vlmest/report/compare_run.hpp>
 #include <vlmest/report/measured_op.hpp>
 
-namespace vlmest {
+namespace vlmest::comparison_test {
 namespace {
 
 Comparison compared(double predicted, double measured, const char* quantity = "q") {
@@ -132,4 +132,4 @@ TEST(MeasuredRun, ThePageNamesEveryQuantity) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::comparison_test

@@ -7,7 +7,7 @@
 
 #include "../nn/training_support.hpp"
 
-namespace vlmest {
+namespace vlmest::estimate_test {
 namespace {
 
 Device h200() { return load_device(VLMEST_SOURCE_DIR "/models/device/h200-sxm.json"); }
@@ -139,4 +139,4 @@ TEST(Estimator, StepFitsWhereItCanBePlaced) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::estimate_test

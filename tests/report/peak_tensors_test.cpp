@@ -13,7 +13,7 @@
 
 #include "../conformance/recorded_model.hpp"
 
-namespace vlmest {
+namespace vlmest::peak_tensors_test {
 namespace {
 
 const Device& h200() {
@@ -170,4 +170,4 @@ TEST(PeakTensors, AgreeWithACountOfTheGraph) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::peak_tensors_test

@@ -11,7 +11,7 @@
 #include <vlmest/report/estimate.hpp>
 #include <vlmest/report/roofline_ceilings.hpp>
 
-namespace vlmest {
+namespace vlmest::roofline_points_test {
 namespace {
 
 const std::string models = VLMEST_SOURCE_DIR "/models/";
@@ -173,4 +173,4 @@ TEST(SameOp, ComparesSizesAndTypes) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::roofline_points_test

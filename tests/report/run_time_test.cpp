@@ -5,7 +5,7 @@
 #include <vlmest/graph/builder.hpp>
 #include <vlmest/report/run_time.hpp>
 
-namespace vlmest {
+namespace vlmest::run_time_test {
 namespace {
 
 Device device() {
@@ -61,4 +61,4 @@ TEST(NewAttentionPlans, CountsEachShapeOverTheGrownCacheOnce) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::run_time_test

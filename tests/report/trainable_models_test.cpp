@@ -12,7 +12,7 @@
 #include <vlmest/json/model.hpp>
 #include <vlmest/report/training.hpp>
 
-namespace vlmest {
+namespace vlmest::trainable_models_test {
 namespace {
 
 const std::filesystem::path models = std::string(VLMEST_SOURCE_DIR) + "/models";
@@ -105,4 +105,4 @@ INSTANTIATE_TEST_SUITE_P(Shipped, TrainableModels, testing::ValuesIn(names()), [
 });
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::trainable_models_test

@@ -3,7 +3,7 @@
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_calibrate_test {
 namespace {
 
 /// A copy of 8.6 GB in so many microseconds.
@@ -34,5 +34,5 @@ TEST(Calibrate, RefusesTypesThatNoParametersAreFor) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_calibrate_test
 #endif

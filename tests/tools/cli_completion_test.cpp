@@ -3,7 +3,7 @@
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_completion_test {
 namespace {
 
 TEST(Completion, ScriptsNameCommandsFlagsAndModels) {
@@ -47,5 +47,5 @@ TEST(Completion, WorksInBash) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_completion_test
 #endif

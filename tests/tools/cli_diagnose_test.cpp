@@ -8,7 +8,7 @@
 #include "schema.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_diagnose_test {
 namespace {
 
 const std::string data = std::string(VLMEST_SOURCE_DIR) + "/tests/data/";
@@ -120,5 +120,5 @@ TEST(CliDiagnose, WhatIsNoEvidenceIsRefusedWithAHint) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_diagnose_test
 #endif

@@ -3,7 +3,7 @@
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_input_test {
 namespace {
 
 TEST(Inputs, UnknownNamesAreToldTheNearestOne) {
@@ -180,5 +180,5 @@ TEST(Lists, NameWhatIsShipped) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_input_test
 #endif

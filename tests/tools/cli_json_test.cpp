@@ -3,7 +3,7 @@
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_json_test {
 namespace {
 
 TEST(EstimateJson, HasWhatOthersRead) {
@@ -107,5 +107,5 @@ TEST(EstimateJson, FollowsTheFlags) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_json_test
 #endif

@@ -3,7 +3,7 @@
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_op_test {
 namespace {
 
 const std::string operations = R"([
@@ -75,5 +75,5 @@ TEST(Op, RefusesWhatItCannotCost) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_op_test
 #endif

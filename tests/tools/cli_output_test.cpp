@@ -5,7 +5,7 @@
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_output_test {
 namespace {
 
 TEST(Output, HelpAndVersion) {
@@ -153,5 +153,5 @@ TEST(Output, AnswersWithItsExitCode) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_output_test
 #endif

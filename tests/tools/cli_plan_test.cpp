@@ -4,7 +4,7 @@
 #include "schema.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_plan_test {
 namespace {
 
 const std::string small = "plan --config llava-onevision-0.5b ";
@@ -67,5 +67,5 @@ TEST(Plan, RefusesAndSaysNo) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_plan_test
 #endif

@@ -5,7 +5,7 @@
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_replay_test {
 namespace {
 
 const std::string recorded = VLMEST_SOURCE_DIR "/docs/examples/memory_snapshot.json";
@@ -53,5 +53,5 @@ TEST(Replay, TellsWhatDiffersOrIsWrong) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_replay_test
 #endif

@@ -7,7 +7,7 @@
 #include "xml.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_roofline_test {
 namespace {
 
 const std::string small = "roofline --config smolvlm-256m ";
@@ -38,7 +38,7 @@ std::multiset<int> drawn(const xml::Element& chart, const std::string& prefix) {
   return r;
 }
 
-TEST(Roofline, TimesAreThoseOfTheEstimate) {
+TEST(RooflineCommand, TimesAreThoseOfTheEstimate) {
   const Json estimate = Json::parse(good("--config smolvlm-256m --json"));
   for (const std::string phase : {"prefill", "decode", "train"}) {
     const Json r = points("--phase " + phase);
@@ -64,7 +64,7 @@ std::vector<std::string> faults(const Json& r) {
   return schema::faults(rules, r);
 }
 
-TEST(Roofline, JsonIsAsItsSchemaSays) {
+TEST(RooflineCommand, JsonIsAsItsSchemaSays) {
   for (const char* flags : {"", "--phase decode --device t4 --dtype fp16", "--phase train --gradient-accumulation 3"})
     EXPECT_EQ(faults(points(flags)), std::vector<std::string>{}) << flags;
   Json bad = points("");
@@ -73,7 +73,7 @@ TEST(Roofline, JsonIsAsItsSchemaSays) {
   EXPECT_EQ(faults(bad).size(), 2u);
 }
 
-TEST(Roofline, EveryPointIsDrawnOnce) {
+TEST(RooflineCommand, EveryPointIsDrawnOnce) {
   for (const std::string flags : {"", "--phase decode", "--phase train --lora 4", "--images 0 --device l4"}) {
     const Json r = points(flags);
     const auto seen = drawn(svg(good(small + flags + " --format svg")), "point");
@@ -85,7 +85,7 @@ TEST(Roofline, EveryPointIsDrawnOnce) {
   }
 }
 
-TEST(Roofline, APageNeedsNothingElse) {
+TEST(RooflineCommand, APageNeedsNothingElse) {
   const Folder f;
   const std::string file = (f.path / "roofline.html").string();
   EXPECT_EQ(good(small + "--output '" + file + "'"), "");
@@ -107,7 +107,7 @@ TEST(Roofline, APageNeedsNothingElse) {
   EXPECT_EQ(good(small + "--format html"), page);
 }
 
-TEST(Roofline, NamesAreText) {
+TEST(RooflineCommand, NamesAreText) {
   const Folder f;
   Json model = Json::parse(slurp(std::string(VLMEST_SOURCE_DIR) + "/models/vlm/smolvlm-256m.json"));
   const std::string name = "</title><script>alert('1')</script> & \"{{rows}}\"";
@@ -122,7 +122,7 @@ TEST(Roofline, NamesAreText) {
   EXPECT_EQ(chart.children.front().text, name + ", prefill on h200-sxm");
 }
 
-TEST(Roofline, TheNameOfTheOutputSaysTheFormat) {
+TEST(RooflineCommand, TheNameOfTheOutputSaysTheFormat) {
   const Folder f;
   for (const auto& [extension, begins] :
        std::vector<std::pair<std::string, std::string>>{{"html", "<!doctype html>"},
@@ -141,7 +141,7 @@ TEST(Roofline, TheNameOfTheOutputSaysTheFormat) {
   EXPECT_EQ(good(small + "--phase decode").substr(0, 33), "smolvlm-256m, decode on h200-sxm:");
 }
 
-TEST(Roofline, MeasuredOpsStandBesideTheirPoints) {
+TEST(RooflineCommand, MeasuredOpsStandBesideTheirPoints) {
   const Json r = points("");
   // A product, an op of memory, one that the model does not run, an error, and a peak that is no op.
   const Json* product = nullptr;
@@ -201,12 +201,12 @@ TEST(Roofline, MeasuredOpsStandBesideTheirPoints) {
   EXPECT_NE(good(small + flags).find("linear/cublaslt/hot"), std::string::npos);
 }
 
-TEST(Roofline, IsDeterministic) {
+TEST(RooflineCommand, IsDeterministic) {
   for (const std::string format : {"html", "json", "svg"})
     EXPECT_EQ(good(small + "--phase train --format " + format), good(small + "--phase train --format " + format));
 }
 
-TEST(Roofline, WrongUsage) {
+TEST(RooflineCommand, WrongUsage) {
   refused(small + "--phase inference", 2, "--phase: inference not in {prefill,decode,train}",
           "see 'vlmest roofline --help'");
   refused(small + "--format htm", 2, "--format: htm not in {text,json,markdown,csv,html,svg}", "did you mean html?");
@@ -226,5 +226,5 @@ TEST(Roofline, WrongUsage) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_roofline_test
 #endif

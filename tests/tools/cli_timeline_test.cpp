@@ -5,7 +5,7 @@
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_timeline_test {
 namespace {
 
 const std::string small = "--config smolvlm-256m ";
@@ -135,5 +135,5 @@ TEST(Timeline, GoesWhereItIsSent) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_timeline_test
 #endif

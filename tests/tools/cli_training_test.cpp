@@ -3,7 +3,7 @@
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_training_test {
 namespace {
 
 const std::string small = "--config smolvlm-256m ";
@@ -177,5 +177,5 @@ TEST(Training, ReportShowsPhasesStatesCurveAndCause) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_training_test
 #endif

@@ -3,7 +3,7 @@
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_usage_test {
 namespace {
 
 TEST(Usage, UnknownWordsAreToldTheNearestOne) {
@@ -93,5 +93,5 @@ TEST(Usage, FlagsThatContradictTheModel) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_usage_test
 #endif

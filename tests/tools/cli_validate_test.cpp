@@ -4,7 +4,7 @@
 #include "schema.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_validate_test {
 namespace {
 
 const std::string root = VLMEST_SOURCE_DIR;
@@ -242,5 +242,5 @@ TEST(ValidationSchema, HoldsForWhatTheProgramPrints) {
 }
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_validate_test
 #endif

@@ -9,7 +9,7 @@
 #include "running.hpp"
 
 #ifdef VLMEST_PROGRAM
-namespace cli {
+namespace cli::cli_watch_test {
 namespace {
 
 const std::string leak = VLMEST_SOURCE_DIR "/docs/examples/leak.log";
@@ -281,5 +281,5 @@ TEST(WatchNvml, SaysWhatTheDriverSays) {
 #endif
 
 }  // namespace
-}  // namespace cli
+}  // namespace cli::cli_watch_test
 #endif

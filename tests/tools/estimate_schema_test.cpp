@@ -9,6 +9,7 @@
 #include "schema.hpp"
 
 #ifdef VLMEST_PROGRAM
+namespace estimate_schema_test {
 namespace {
 
 using schema::Json;
@@ -102,4 +103,5 @@ TEST(CliPage, ShowsEverySubcommand) {
 }
 
 }  // namespace
+}  // namespace estimate_schema_test
 #endif

@@ -13,8 +13,8 @@
 
 #include <vlmest/unit/error.hpp>
 
+namespace vlmest::tool::follow_test {
 namespace {
-using namespace vlmest::tool;
 namespace fs = std::filesystem;
 using Lines = std::vector<std::string>;
 
@@ -162,3 +162,4 @@ TEST_F(Follow, DoesNotWaitForTheWriterOfAPipe) {
 }
 
 }  // namespace
+}  // namespace vlmest::tool::follow_test

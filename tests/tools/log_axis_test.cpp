@@ -10,7 +10,7 @@
 
 #include "output/roofline/markup.hpp"
 
-namespace vlmest::tool {
+namespace vlmest::tool::log_axis_test {
 namespace {
 
 TEST(LogAxis, MapsDecadesEvenly) {
@@ -81,4 +81,4 @@ TEST(Markup, EscapesWhatAMarkupLanguageReads) {
 }
 
 }  // namespace
-}  // namespace vlmest::tool
+}  // namespace vlmest::tool::log_axis_test

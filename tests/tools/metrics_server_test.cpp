@@ -18,8 +18,8 @@
 
 #include "http_client.hpp"
 
+namespace vlmest::tool::metrics_server_test {
 namespace {
-using namespace vlmest::tool;
 using namespace std::chrono_literals;
 
 /// A server in a thread of its own, while this lives.
@@ -220,3 +220,4 @@ TEST(EventLoop, SleepsWhileNothingHappens) {
 }
 
 }  // namespace
+}  // namespace vlmest::tool::metrics_server_test

@@ -11,7 +11,7 @@
 
 #include <vlmest/diagnose/slow_run.hpp>
 
-namespace vlmest::tool {
+namespace vlmest::tool::nsys_sqlite_test {
 namespace {
 
 using namespace diagnose;
@@ -195,4 +195,4 @@ INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT i * 10, i * 10 + 5, 0, 1, 7, i, 1,
 }
 
 }  // namespace
-}  // namespace vlmest::tool
+}  // namespace vlmest::tool::nsys_sqlite_test

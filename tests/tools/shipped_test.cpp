@@ -5,15 +5,15 @@
 
 #include <gtest/gtest.h>
 
-namespace vlmest::tool {
+namespace vlmest::tool::shipped_test {
 namespace {
 
-TEST(ShippedModels, AreTheSourcesOfABuildTree) {
+TEST(ShippedFiles, AreTheSourcesOfABuildTree) {
   unsetenv("VLMEST_MODELS");
   EXPECT_EQ(shipped_models(), std::filesystem::path(VLMEST_SOURCE_DIR) / "models");
 }
 
-TEST(ShippedModels, AreWhereTheEnvironmentSays) {
+TEST(ShippedFiles, AreWhereTheEnvironmentSays) {
   setenv("VLMEST_MODELS", "/elsewhere", 1);
   EXPECT_EQ(shipped_models(), "/elsewhere");
   setenv("VLMEST_MODELS", "", 1);
@@ -22,4 +22,4 @@ TEST(ShippedModels, AreWhereTheEnvironmentSays) {
 }
 
 }  // namespace
-}  // namespace vlmest::tool
+}  // namespace vlmest::tool::shipped_test

@@ -13,7 +13,7 @@
 
 #include "evidence/gzip_source.hpp"
 
-namespace vlmest::tool {
+namespace vlmest::tool::trace_file_test {
 namespace {
 
 using namespace diagnose;
@@ -152,4 +152,4 @@ TEST(RecordedTrace, CopiesFromPageableMemory) {
 }
 
 }  // namespace
-}  // namespace vlmest::tool
+}  // namespace vlmest::tool::trace_file_test

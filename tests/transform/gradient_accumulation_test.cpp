@@ -6,7 +6,7 @@
 
 #include "../nn/training_support.hpp"
 
-namespace vlmest {
+namespace vlmest::gradient_accumulation_test {
 namespace {
 
 Plan micro_batches(std::int64_t n) {
@@ -109,4 +109,4 @@ TEST(GradientAccumulation, WorkGrowsWithTheMicroBatches) {
 TEST(GradientAccumulation, NeedsAtLeastOne) { EXPECT_THROW(test::training(test::llava(), micro_batches(0)), Error); }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::gradient_accumulation_test

@@ -4,7 +4,7 @@
 #include <vlmest/analysis/optimizer_states.hpp>
 #include <vlmest/transform/optimizer.hpp>
 
-namespace vlmest {
+namespace vlmest::optimizer_test {
 namespace {
 
 struct Step {
@@ -113,4 +113,4 @@ TEST(ForeachKernels, TakeSoManyTensorsAndPieces) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::optimizer_test

@@ -8,7 +8,7 @@
 #include "../conformance/compare.hpp"
 #include "../conformance/recorded_model.hpp"
 
-namespace vlmest {
+namespace vlmest::repeated_layers_test {
 namespace {
 
 struct Case {
@@ -122,4 +122,4 @@ const std::vector<Case> cases() {
 INSTANTIATE_TEST_SUITE_P(Families, RepeatedLayers, testing::ValuesIn(cases()));
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::repeated_layers_test

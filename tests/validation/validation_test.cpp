@@ -8,7 +8,7 @@
 
 #include "measured.hpp"
 
-namespace vlmest {
+namespace vlmest::validation_test {
 namespace {
 
 const std::vector<Comparison>& comparisons() {
@@ -125,4 +125,4 @@ TEST(TrainingValidation, OneStepRanOutOfMemory) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::validation_test

@@ -17,7 +17,7 @@
 namespace vlmest::tool {
 namespace {
 
-struct Options {
+struct CalibrateOptions {
   std::vector<std::string> files;
   std::string device = "h200-sxm", name, save;
   Output output;
@@ -69,7 +69,7 @@ void describe(const MeasuredCeilings& c, nlohmann::ordered_json& description) {
   if (!before.starts_with(own)) source = own + (before.empty() ? "" : "; what it did not measure: " + before);
 }
 
-int calibrate(const Options& o) {
+int calibrate(const CalibrateOptions& o) {
   if (o.device == "-") throw Error("--device", "is standard input", "give a shipped device or a file");
   const Device device = find_device(o.device);
   std::vector<MeasuredOp> measured;
@@ -115,7 +115,7 @@ int calibrate(const Options& o) {
 }  // namespace
 
 void add_calibrate(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CalibrateOptions>();
   CLI::App* sub = app.add_subcommand("calibrate", "fit a device's time model to measured operations");
   sub->add_option("files", o->files, "results of vlmest bench, or - for standard input")->type_name("FILE")->required();
   sub->add_option("--device", o->device, "the device that they were measured on: a shipped one or a file [h200-sxm]")

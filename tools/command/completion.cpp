@@ -2,6 +2,7 @@
 #include <memory>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "command.hpp"
 
@@ -21,16 +22,10 @@ std::vector<std::string> words(const CLI::App& app, bool flags) {
   return r;
 }
 
-std::string joined(const std::vector<std::string>& w) {
-  std::string s;
-  for (const auto& x : w) s += (s.empty() ? "" : " ") + x;
-  return s;
-}
-
 std::string bash(const CLI::App& app) {
   std::string cases;
   for (const CLI::App* s : app.get_subcommands([](const CLI::App*) { return true; }))
-    cases += fmt::format("    {}) words='{}' ;;\n", s->get_name(), joined(words(*s, true)));
+    cases += fmt::format("    {}) words='{}' ;;\n", s->get_name(), fmt::join(words(*s, true), " "));
   return fmt::format(
       "_vlmest() {{\n"
       "  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} words\n"
@@ -43,7 +38,7 @@ std::string bash(const CLI::App& app) {
       "  case ${{COMP_WORDS[1]}} in\n{}    *) words='{} {}' ;;\n  esac\n"
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
       "}}\ncomplete -o default -F _vlmest vlmest\n",
-      cases, joined(words(app, false)), joined(words(*app.get_subcommand("estimate"), true)));
+      cases, fmt::join(words(app, false), " "), fmt::join(words(*app.get_subcommand("estimate"), true), " "));
 }
 
 std::string zsh(const CLI::App& app) {

@@ -23,7 +23,7 @@ namespace {
 using diagnose::Mode;
 using diagnose::Verdict;
 
-struct Options {
+struct DiagnoseOptions {
   std::vector<std::string> files;
   EstimateArgs run;
   int gpus = 1;
@@ -66,7 +66,7 @@ Verdict of_peak(const diagnose::Failure& f) {
   return v;
 }
 
-int diagnose_files(const Options& o) {
+int diagnose_files(const DiagnoseOptions& o) {
   const Device device = find_device(o.run.device);
   Diagnosis d;
   bool failed = false;
@@ -123,7 +123,7 @@ int diagnose_files(const Options& o) {
 }  // namespace
 
 void add_diagnose(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<DiagnoseOptions>();
   CLI::App* sub = app.add_subcommand("diagnose", "why a run is out of memory or slow, and what helps");
   sub->add_option(
          "files", o->files,

@@ -15,7 +15,7 @@
 namespace vlmest::tool {
 namespace {
 
-struct Options {
+struct EstimateOptions {
   EstimateArgs args;
   Output output;
 };
@@ -47,7 +47,7 @@ void write_timeline(const std::string& file, Bytes least, const Estimator& estim
   Output{.file = file == "-" ? "" : file, .flag = "--timeline"}.write(text);
 }
 
-int estimate(const Options& o) {
+int estimate(const EstimateOptions& o) {
   const Plan plan = o.args.make_plan();
   const Vlm vlm = find_model(o.args.config);
   const Device device = find_device(o.args.device);
@@ -91,7 +91,7 @@ int estimate(const Options& o) {
 }  // namespace
 
 void add_estimate(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<EstimateOptions>();
   CLI::App* sub = app.add_subcommand("estimate", "memory, FLOPs and time of a model (the default command)");
   o->args.add_to(*sub);
   o->output.add_to(*sub);

@@ -15,13 +15,13 @@
 namespace vlmest::tool {
 namespace {
 
-struct Options {
+struct OpOptions {
   std::string file = "-";
   std::string device = "h200-sxm";
   Output output;
 };
 
-int op(const Options& o) {
+int op(const OpOptions& o) {
   const Device device = find_device(o.device);
   const std::string where = o.file == "-" ? "standard input" : o.file;
   nlohmann::json list = json::parse(read_file(o.file), where);
@@ -64,7 +64,7 @@ int op(const Options& o) {
 }  // namespace
 
 void add_op(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<OpOptions>();
   CLI::App* sub = app.add_subcommand("op", "cost of single operations: a JSON list in, the same list with costs out");
   sub->add_option("file", o->file, "the list, or - for standard input [-]")->type_name("FILE");
   sub->add_option("--device", o->device, "a shipped device or a file [h200-sxm]")->type_name("NAME|FILE");

@@ -14,7 +14,7 @@
 namespace vlmest::tool {
 namespace {
 
-struct Options {
+struct PlanOptions {
   EstimateArgs args;
   Output output;
   std::string memory, goal = "max-batch", phase = "train", alloc_conf;
@@ -36,7 +36,7 @@ void show_progress(std::size_t done, std::size_t all) {
   std::fflush(stderr);
 }
 
-int plan(const Options& o) {
+int plan(const PlanOptions& o) {
   diagnose::PlanRequest q;
   q.asked.plan = o.args.make_plan();
   q.asked.vlm = find_model(o.args.config);
@@ -67,7 +67,7 @@ int plan(const Options& o) {
 }  // namespace
 
 void add_plan(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<PlanOptions>();
   CLI::App* sub = app.add_subcommand("plan", "the settings that fit a memory size, best first");
   o->args.add_run_to(*sub);
   sub->add_option("--gpu-memory", o->memory, "what the framework may reserve on each GPU, such as 24GiB [the device's]")

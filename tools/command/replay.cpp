@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ReplayOptions {
   std::string file;
   std::int64_t device = 0;
   std::vector<std::string> settings;
@@ -68,7 +68,7 @@ allocator::MemorySnapshot read(const std::string& file, std::int64_t device) {
   }
 }
 
-int replay(const Options& o) {
+int replay(const ReplayOptions& o) {
   const allocator::MemorySnapshot snapshot = read(o.file, o.device);
   const allocator::Reproduction r = allocator::reproduce(snapshot);
   const allocator::Replay& p = r.replay;
@@ -120,7 +120,7 @@ int replay(const Options& o) {
 }  // namespace
 
 void add_replay(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ReplayOptions>();
   CLI::App* sub = app.add_subcommand("replay", "a recorded memory snapshot, replayed by torch's rules");
   sub->add_option("file", o->file, "a snapshot of torch.cuda.memory._dump_snapshot(), or as JSON; - is standard input")
       ->type_name("FILE")

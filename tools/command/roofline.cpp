@@ -15,7 +15,7 @@
 namespace vlmest::tool {
 namespace {
 
-struct Options {
+struct RooflineOptions {
   EstimateArgs args;
   std::string phase = "prefill";
   std::vector<std::string> measured;
@@ -32,7 +32,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> extension
                                                                                    {".csv", "csv"},
                                                                                    {".txt", "text"}}};
 
-std::string format(const Options& o) {
+std::string format(const RooflineOptions& o) {
   if (!o.format.empty()) return o.format;
   if (o.output.file.empty()) return "text";
   for (const auto& [extension, format] : extensions)
@@ -42,7 +42,7 @@ std::string format(const Options& o) {
                                              ".txt, or give --format");
 }
 
-RooflineView view(const Options& o) {
+RooflineView view(const RooflineOptions& o) {
   const Plan plan = o.args.make_plan();
   const Vlm vlm = find_model(o.args.config);
   const Device device = find_device(o.args.device);
@@ -80,7 +80,7 @@ RooflineView view(const Options& o) {
   return v;
 }
 
-int roofline(const Options& o) {
+int roofline(const RooflineOptions& o) {
   const std::string as = format(o);
   const RooflineView v = view(o);
   if (as == "html")
@@ -101,7 +101,7 @@ int roofline(const Options& o) {
 }  // namespace
 
 void add_roofline(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RooflineOptions>();
   CLI::App* sub = app.add_subcommand("roofline", "every op of a phase on the device's roofline, as a page to look at");
   o->args.add_run_to(*sub);
   sub->add_option("--phase", o->phase, "prefill, decode or train [prefill]")

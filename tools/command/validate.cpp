@@ -20,7 +20,7 @@
 namespace vlmest::tool {
 namespace {
 
-struct Options {
+struct ValidateOptions {
   std::vector<std::string> files;
   std::string device = "h200-sxm";
   std::vector<std::string> models, limits, quantities;
@@ -102,7 +102,7 @@ bool names_chip(const std::string& recorded, const std::string& device) {
 
 class Validation {
  public:
-  explicit Validation(const Options& o) : device_(find_device(o.device)), models_(o.models) {}
+  explicit Validation(const ValidateOptions& o) : device_(find_device(o.device)), models_(o.models) {}
 
   void add(const std::string& file) {
     const std::string where = file == "-" ? "standard input" : file;
@@ -183,7 +183,7 @@ class Validation {
 };
 
 /// The report, and on standard error what is wrong where the report does not say it or is not seen.
-void write(const Options& o, const Validated& v) {
+void write(const ValidateOptions& o, const Validated& v) {
   const ValidationOptions shown{.top = o.top, .every_row = o.rows, .color = o.output.colored()};
   switch (o.output.format) {
     case Format::text: o.output.write(validation_text(v, shown)); break;
@@ -197,7 +197,7 @@ void write(const Options& o, const Validated& v) {
   for (const auto& line : broken_limits(v)) fmt::print(stderr, "{}\n", line);
 }
 
-int validate(const Options& o) {
+int validate(const ValidateOptions& o) {
   std::vector<ErrorLimit> limits;
   for (const auto& l : o.limits) limits.push_back(parse_limit(l));
   Validation validation(o);
@@ -225,7 +225,7 @@ int validate(const Options& o) {
 }  // namespace
 
 void add_validate(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ValidateOptions>();
   CLI::App* sub = app.add_subcommand("validate", "measured rows beside their estimates, and limits of the errors");
   sub->add_option("files", o->files, "rows of whole models, or Google Benchmark's JSON; - for standard input")
       ->type_name("FILE")

@@ -14,7 +14,7 @@
 namespace vlmest::tool {
 namespace {
 
-struct Options {
+struct WatchFlags {
   EstimateArgs args;
   WatchOptions watch;
   bool nvml = false;
@@ -24,7 +24,7 @@ struct Options {
 };
 
 /// What the estimate says of the run that is watched: the phases' highest peak.
-diagnose::MemoryExpectation predict(const Options& o, const Device& device) {
+diagnose::MemoryExpectation predict(const WatchFlags& o, const Device& device) {
   const Plan plan = o.args.make_plan();
   const Vlm vlm = find_model(o.args.config);
   const Phases phases = o.args.phases();
@@ -50,7 +50,7 @@ diagnose::MemoryExpectation predict(const Options& o, const Device& device) {
   return {.peak = peak, .reserved = reserved, .total = {}, .limit = {}};
 }
 
-int run(const Options& o, bool device_given) {
+int run(const WatchFlags& o, bool device_given) {
   WatchOptions w = o.watch;
   w.interval = std::chrono::milliseconds(std::llround(o.interval * 1000));
   w.port = o.port;
@@ -72,7 +72,7 @@ int run(const Options& o, bool device_given) {
 }  // namespace
 
 void add_watch(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<WatchFlags>();
   CLI::App* sub = app.add_subcommand("watch", "memory of a run that goes on, its growth, and when it ends");
   sub->add_option("file", o->watch.file, "a training log or nvidia-smi's CSV that grows, or - for standard input")
       ->type_name("FILE");

@@ -21,15 +21,15 @@ constexpr std::size_t piece_size = std::size_t{1} << 18, head_size = std::size_t
 /// first limit nothing is refused.
 constexpr std::uint64_t always_allowed = std::uint64_t{256} << 20, highest_ratio = 250;
 
-struct Closer {
-  void operator()(std::FILE* f) const {
-    if (f != nullptr && f != stdin) std::fclose(f);
-  }
-};
-
 }  // namespace
 
 struct FileSource::State {
+  struct Closer {
+    void operator()(std::FILE* f) const {
+      if (f != nullptr && f != stdin) std::fclose(f);
+    }
+  };
+
   std::string path;
   std::unique_ptr<std::FILE, Closer> file;
   std::vector<unsigned char> in = std::vector<unsigned char>(piece_size), out;

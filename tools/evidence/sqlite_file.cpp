@@ -16,11 +16,6 @@ namespace {
 
 sqlite3_stmt* stmt(void* p) { return static_cast<sqlite3_stmt*>(p); }
 
-struct Close {
-  void operator()(sqlite3* d) const { sqlite3_close(d); }
-  void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
-};
-
 /// A path as the URI that SQLite takes (sqlite.org/uri.html). Immutable: no locks, no journal is looked for.
 std::string uri(const std::string& path) {
   std::string r = "file:";
@@ -58,6 +53,11 @@ std::optional<std::string_view> SqliteRow::text(int column) const {
 }
 
 struct SqliteFile::State {
+  struct Close {
+    void operator()(sqlite3* d) const { sqlite3_close(d); }
+    void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
+  };
+
   std::string path;
   std::unique_ptr<sqlite3, Close> db;
   std::map<std::string, bool, std::less<>> tables;  // whether it is a table proper

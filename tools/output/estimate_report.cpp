@@ -12,10 +12,6 @@
 namespace vlmest::tool {
 namespace {
 
-std::string nothing_or(Bytes b) { return b == Bytes{} ? "-" : show(b); }
-std::string nothing_or(Seconds s) { return s.value == 0 ? "-" : show(s); }
-std::string nothing_or(Flops f) { return f == Flops{} ? "-" : show_count(f.value()); }
-
 std::string plural(std::int64_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
 /// "fits: peak 14.8 GiB in prefill, 124 GiB of 139 GiB left on h200-sxm"
@@ -40,14 +36,14 @@ std::string training_verdict(const Reported& r) {
   return verdict(r.device, e.peak_phase, e.peak, e.reserved, e.fits);
 }
 
-struct Verdict {
+struct VerdictLine {
   std::string text;
   bool good = true;
 };
 
 /// One line for each of inference and training, whichever were asked for.
-std::vector<Verdict> verdicts(const Reported& r, const ReportOptions& o) {
-  std::vector<Verdict> lines;
+std::vector<VerdictLine> verdicts(const Reported& r, const ReportOptions& o) {
+  std::vector<VerdictLine> lines;
   if (o.inference) lines.push_back({inference_verdict(r), r.estimate.inference.fits});
   if (o.training) lines.push_back({(o.inference ? "training " : "") + training_verdict(r), r.estimate.training.fits});
   if (!o.no_training.empty()) lines.push_back({"training is not estimated: " + o.no_training, false});

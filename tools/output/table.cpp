@@ -8,7 +8,7 @@
 namespace vlmest::tool {
 namespace {
 
-std::string quoted(const std::string& s) {
+std::string csv_field(const std::string& s) {
   if (s.find_first_of(",\"\n") == std::string::npos) return s;
   std::string r = "\"";
   for (char c : s) r += c == '"' ? "\"\"" : std::string(1, c);
@@ -54,7 +54,7 @@ std::string markdown(const Table& t) {
 std::string csv(const Table& t) {
   std::string out;
   const auto line = [&](const std::vector<std::string>& cells) {
-    for (std::size_t i = 0; i < cells.size(); ++i) out += (i ? "," : "") + quoted(cells[i]);
+    for (std::size_t i = 0; i < cells.size(); ++i) out += (i ? "," : "") + csv_field(cells[i]);
     out += "\n";
   };
   line(t.head);

@@ -13,7 +13,7 @@ namespace {
 /// Whole nanoseconds, so that slices nest exactly.
 std::int64_t nanoseconds(Seconds s) { return std::llround(s.value * 1e9); }
 
-std::string quoted(const std::string& s) { return nlohmann::json(s).dump(); }
+std::string json_text(const std::string& s) { return nlohmann::json(s).dump(); }
 
 /// Writes the events of one curve.
 class Trace {
@@ -23,7 +23,7 @@ class Trace {
     starts_.reserve(c_.samples.size() + 1);
     for (const auto& s : c_.samples) starts_.push_back(nanoseconds(s.start));
     starts_.push_back(nanoseconds(c_.end));
-    event(fmt::format(R"("ph":"M","name":"process_name","args":{{"name":{}}})", quoted(traced.name)));
+    event(fmt::format(R"("ph":"M","name":"process_name","args":{{"name":{}}})", json_text(traced.name)));
   }
 
   void phases() {
@@ -35,7 +35,7 @@ class Trace {
       if (starts_[k] == starts_[k + 1]) continue;
       const Node& n = g_.node(c_.samples[k].node);
       slice(2, n.name, k, k + 1,
-            fmt::format(R"({{"scope":{},"node":{},"allocated_bytes":{}}})", quoted(path(g_, n.scope)),
+            fmt::format(R"({{"scope":{},"node":{},"allocated_bytes":{}}})", json_text(path(g_, n.scope)),
                         c_.samples[k].node, c_.samples[k].allocated.value()));
     }
   }
@@ -88,12 +88,12 @@ class Trace {
     out_ += fmt::format("\n{{\"pid\":{},{}}}", process_, body);
   }
   void thread(int id, const std::string& label) {
-    event(fmt::format(R"("tid":{},"ph":"M","name":"thread_name","args":{{"name":{}}})", id, quoted(label)));
+    event(fmt::format(R"("tid":{},"ph":"M","name":"thread_name","args":{{"name":{}}})", id, json_text(label)));
     event(fmt::format(R"("tid":{},"ph":"M","name":"thread_sort_index","args":{{"sort_index":{}}})", id, id));
   }
   static std::string microseconds(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
   void slice(int thread, const std::string& label, std::size_t first, std::size_t last, const std::string& args) {
-    event(fmt::format(R"("tid":{},"ph":"X","name":{},"ts":{},"dur":{},"args":{})", thread, quoted(label),
+    event(fmt::format(R"("tid":{},"ph":"X","name":{},"ts":{},"dur":{},"args":{})", thread, json_text(label),
                       microseconds(starts_[first]), microseconds(starts_[last] - starts_[first]), args));
   }
   void tensor(int thread, const LifeSpan& l) {
@@ -101,15 +101,15 @@ class Trace {
     std::string shape;
     for (auto n : d.shape) shape += (shape.empty() ? "" : ",") + std::to_string(n);
     slice(thread, d.name, l.first, l.last,
-          fmt::format(R"({{"scope":{},"role":{},"shape":[{}],"dtype":{},"bytes":{}}})", quoted(d.scope),
-                      quoted(std::string(name(d.role))), shape, quoted(d.dtype), d.bytes.value()));
+          fmt::format(R"({{"scope":{},"role":{},"shape":[{}],"dtype":{},"bytes":{}}})", json_text(d.scope),
+                      json_text(std::string(name(d.role))), shape, json_text(d.dtype), d.bytes.value()));
   }
   template <class Get>
   void counter(const std::string& label, Get get) {
     std::int64_t last = -1;
     const auto emit = [&](std::size_t at, std::int64_t value) {
-      event(fmt::format(R"("ph":"C","name":{},"ts":{},"args":{{"bytes":{}}})", quoted(label), microseconds(starts_[at]),
-                        value));
+      event(fmt::format(R"("ph":"C","name":{},"ts":{},"args":{{"bytes":{}}})", json_text(label),
+                        microseconds(starts_[at]), value));
     };
     for (std::size_t k = 0; k < c_.samples.size(); ++k)
       if (const std::int64_t now = get(c_.samples[k]).value(); now != last) emit(k, last = now);

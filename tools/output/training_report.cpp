@@ -10,12 +10,6 @@
 #include "units.hpp"
 
 namespace vlmest::tool {
-namespace {
-
-std::string nothing_or(Flops f) { return f == Flops{} ? "-" : show_count(f.value()); }
-
-}  // namespace
-
 std::string training_inputs(const Reported& r) {
   const Plan& p = r.plan;
   std::string line = "training: " + std::string(name(p.optimizer));

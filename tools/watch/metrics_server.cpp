@@ -19,8 +19,7 @@
 namespace vlmest::tool {
 namespace {
 
-struct Free {
-  void operator()(evhttp* s) const { evhttp_free(s); }
+struct FreeBuffer {
   void operator()(evbuffer* b) const { evbuffer_free(b); }
 };
 
@@ -28,7 +27,7 @@ void reply(evhttp_request* request, int code, const char* reason, const char* ty
   evkeyvalq* headers = evhttp_request_get_output_headers(request);
   evhttp_add_header(headers, "Content-Type", type);
   evhttp_add_header(headers, "Cache-Control", "no-store");
-  const std::unique_ptr<evbuffer, Free> out(evbuffer_new());
+  const std::unique_ptr<evbuffer, FreeBuffer> out(evbuffer_new());
   if (!out || evbuffer_add(out.get(), body.data(), body.size()) != 0) throw std::bad_alloc();
   evhttp_send_reply(request, code, reason, out.get());
 }
@@ -36,9 +35,13 @@ void reply(evhttp_request* request, int code, const char* reason, const char* ty
 }  // namespace
 
 struct MetricsServer::State {
+  struct FreeServer {
+    void operator()(evhttp* s) const { evhttp_free(s); }
+  };
+
   EventLoop& loop;
   std::function<std::string()> text;
-  std::unique_ptr<evhttp, Free> server;
+  std::unique_ptr<evhttp, FreeServer> server;
   evhttp_bound_socket* socket = nullptr;
 
   static void metrics(evhttp_request* request, void* self) {

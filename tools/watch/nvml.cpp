@@ -12,27 +12,27 @@ namespace vlmest::tool {
 namespace {
 
 // The part of nvml.h that is called here, with its layout; the symbols' versions (_v2) are NVML's own.
-using Return = int;  // nvmlReturn_t; 0 is NVML_SUCCESS
-using Handle = void*;
-struct Memory {
-  unsigned long long total, free, used;
-};
-struct MemoryV2 {
-  unsigned version;
-  unsigned long long total, reserved, free, used;
-};
-struct Utilization {
-  unsigned gpu, memory;  // percent
-};
-/// NVML_STRUCT_VERSION(Memory, 2)
-constexpr unsigned memory_v2 = static_cast<unsigned>(sizeof(MemoryV2)) | (2U << 24U);
-
 constexpr const char* library_name = "libnvidia-ml.so.1";
 constexpr const char* other_way = "without the driver's library follow `nvidia-smi --query-gpu=... --format=csv -l 1`";
 
 }  // namespace
 
 struct Nvml::Functions {
+  using Return = int;  // nvmlReturn_t; 0 is NVML_SUCCESS
+  using Handle = void*;
+  struct Memory {
+    unsigned long long total, free, used;
+  };
+  struct MemoryV2 {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+  };
+  struct Utilization {
+    unsigned gpu, memory;  // percent
+  };
+  /// NVML_STRUCT_VERSION(Memory, 2)
+  static constexpr unsigned memory_v2 = static_cast<unsigned>(sizeof(MemoryV2)) | (2U << 24U);
+
   Return (*init)() = nullptr;
   Return (*shutdown)() = nullptr;
   const char* (*error)(Return) = nullptr;
@@ -105,14 +105,14 @@ std::vector<NvmlReading> Nvml::read() const {
   unsigned count = 0;
   f.check(f.count(&count), "nvmlDeviceGetCount_v2");
   std::vector<NvmlReading> r;
-  Return last = 0;
+  Functions::Return last = 0;
   for (unsigned i = 0; i < count; ++i) {
     NvmlReading gpu{.index = i, .used = {}, .total = {}, .utilization = {}};
-    Handle handle = nullptr;
+    Functions::Handle handle = nullptr;
     last = f.by_index(i, &handle);
     if (last == 0) last = f.read_memory(handle, gpu);
     if (last != 0) continue;  // a GPU of another user's, a lost one, or one without memory of its own
-    Utilization u{};
+    Functions::Utilization u{};
     if (f.utilization != nullptr && f.utilization(handle, &u) == 0 && u.gpu <= 100) gpu.utilization = u.gpu / 100.0;
     r.push_back(gpu);
   }

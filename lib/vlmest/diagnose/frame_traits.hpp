@@ -13,7 +13,8 @@
 /// transformers, accelerate, DeepSpeed, bitsandbytes and vLLM; no model is known by name.
 namespace vlmest::diagnose {
 
-/// Bits of a set.
+/// Bits of a set of traits.
+namespace trait {
 enum Trait : std::uint32_t {
   in_torch = 1u << 0,    ///< torch itself, Python's library, C++
   in_library = 1u << 1,  ///< an installed package
@@ -39,6 +40,7 @@ enum Trait : std::uint32_t {
   optimizes = 1u << 21,   ///< a step function, where the file is not known to be an optimizer's
   gathers = 1u << 22      ///< parameters of FSDP and ZeRO-3 put together
 };
+}  // namespace trait
 using Traits = std::uint32_t;
 
 namespace naming {
@@ -59,6 +61,7 @@ inline std::string_view base(std::string_view path) {
 }
 
 inline Traits of_file(std::string_view file) {
+  using namespace trait;
   file = file.substr(file.size() > 4096 ? file.size() - 4096 : 0);
   const auto name = base(file);
   Traits t = 0;
@@ -89,6 +92,7 @@ inline Traits of_file(std::string_view file) {
 }
 
 inline Traits of_function(std::string_view f) {
+  using namespace trait;
   f = f.substr(0, 4096);
   Traits t = 0;
   if (is(f, {"step", "optimizer_step", "_optimizer_step"})) t |= optimizes;
@@ -155,10 +159,10 @@ inline std::vector<StackTraits> stack_traits(const StackTable& stacks) {
     if (files[w.file] == unset) files[w.file] = naming::of_file(stacks.file(i));
     if (functions[w.function] == unset) functions[w.function] = naming::of_function(stacks.function(i));
     auto& t = frames[i] = files[w.file] | functions[w.function];
-    if (naming::moves_module(stacks.file(i), stacks.function(i))) t |= loads;
+    if (naming::moves_module(stacks.file(i), stacks.function(i))) t |= trait::loads;
     // lr_scheduler.step and a user's own step() are no optimizer's; DeepSpeed's engine steps under another name.
-    if ((t & optimizes) != 0 && naming::has(stacks.file(i), {"deepspeed"})) t |= in_optimizer;
-    if ((t & zeroes) != 0) t &= ~Traits{in_optimizer};
+    if ((t & trait::optimizes) != 0 && naming::has(stacks.file(i), {"deepspeed"})) t |= trait::in_optimizer;
+    if ((t & trait::zeroes) != 0) t &= ~Traits{trait::in_optimizer};
   }
   std::vector<StackTraits> out(stacks.stack_count());
   for (std::uint32_t s = 0; s < out.size(); ++s)
@@ -166,8 +170,8 @@ inline std::vector<StackTraits> stack_traits(const StackTable& stacks) {
       auto& o = out[s];
       o.all |= frames[f];
       if (o.program == StackTraits::no_frame) o.innermost |= frames[f];
-      if (o.program == StackTraits::no_frame && (frames[f] & in_torch) == 0) o.program = f;
-      if (o.user == StackTraits::no_frame && (frames[f] & in_library) == 0) o.user = f;
+      if (o.program == StackTraits::no_frame && (frames[f] & trait::in_torch) == 0) o.program = f;
+      if (o.user == StackTraits::no_frame && (frames[f] & trait::in_library) == 0) o.user = f;
     }
   return out;
 }

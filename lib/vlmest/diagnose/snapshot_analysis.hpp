@@ -70,15 +70,15 @@ struct SnapshotAnalysis {
 };
 
 inline CodeSite code_site(const StackTraits& t, bool training, bool stackless) {
-  CodeSite s{t.program, t.user, CodePart::other, (t.all & vision) != 0, stage_of(t, training, stackless)};
-  const std::array<std::pair<Traits, CodePart>, 8> parts{{{in_cache, CodePart::kv_cache},
-                                                          {loss, CodePart::loss},
-                                                          {fft, CodePart::fft},
-                                                          {attention, CodePart::attention},
-                                                          {mask, CodePart::mask},
-                                                          {linear, CodePart::linear},
-                                                          {norm, CodePart::norm},
-                                                          {embedding, CodePart::embedding}}};
+  CodeSite s{t.program, t.user, CodePart::other, (t.all & trait::vision) != 0, stage_of(t, training, stackless)};
+  const std::array<std::pair<Traits, CodePart>, 8> parts{{{trait::in_cache, CodePart::kv_cache},
+                                                          {trait::loss, CodePart::loss},
+                                                          {trait::fft, CodePart::fft},
+                                                          {trait::attention, CodePart::attention},
+                                                          {trait::mask, CodePart::mask},
+                                                          {trait::linear, CodePart::linear},
+                                                          {trait::norm, CodePart::norm},
+                                                          {trait::embedding, CodePart::embedding}}};
   for (const auto& [trait, part] : parts)
     if ((t.innermost & trait) != 0) {
       s.part = part;

@@ -46,12 +46,12 @@ struct Stages {
 };
 
 inline Stage stage_of(const StackTraits& t, bool training, bool stackless) {
-  if ((t.all & in_optimizer) != 0) return Stage::optimizer;
-  if ((t.all & in_backward) != 0) return Stage::backward;
-  if ((t.all & in_forward) != 0) return Stage::forward;
-  if ((t.all & loads) != 0) return Stage::load;
-  if ((t.all & takes_input) != 0) return Stage::input;
-  if ((t.all & constructs) != 0) return Stage::load;
+  if ((t.all & trait::in_optimizer) != 0) return Stage::optimizer;
+  if ((t.all & trait::in_backward) != 0) return Stage::backward;
+  if ((t.all & trait::in_forward) != 0) return Stage::forward;
+  if ((t.all & trait::loads) != 0) return Stage::load;
+  if ((t.all & trait::takes_input) != 0) return Stage::input;
+  if ((t.all & trait::constructs) != 0) return Stage::load;
   // Autograd's threads run no Python: an allocation of the backward has no Python stack.
   return training && stackless ? Stage::backward : Stage::other;
 }
@@ -60,7 +60,8 @@ inline Stages stages_of(const RecordedSnapshot& s, std::span<const TraceEntry> t
                         const std::vector<StackTraits>& traits) {
   using allocator::TraceAction;
   Stages out;
-  for (const auto& t : traits) out.training |= (t.all & (in_optimizer | in_backward | zeroes)) != 0;
+  for (const auto& t : traits)
+    out.training |= (t.all & (trait::in_optimizer | trait::in_backward | trait::zeroes)) != 0;
   out.at.reserve(trace.size());
   out.turn.reserve(trace.size());
   out.call.reserve(trace.size());
@@ -134,7 +135,8 @@ inline std::vector<MemoryRole> memory_roles_of(std::span<const TraceEntry> trace
     if (a.freed != never && a.freed > end) a.freed = never;
     const auto& own = traits[a.stack];
     auto& role = roles[i];
-    const bool zeroed = a.given_up != never && a.given_up < end && (traits[trace[a.given_up].stack].all & zeroes) != 0;
+    const bool zeroed =
+        a.given_up != never && a.given_up < end && (traits[trace[a.given_up].stack].all & trait::zeroes) != 0;
     if (a.older() && a.stack == 0) {
       role = a.freed == never                        ? MemoryRole::weight
              : zeroed                                ? MemoryRole::gradient
@@ -146,23 +148,24 @@ inline std::vector<MemoryRole> memory_roles_of(std::span<const TraceEntry> trace
                          trace[a.born - 1].stack == a.stack;
     const bool after_segment = !a.older() && a.born > 1 && trace[a.born - 1].action == TraceAction::segment_alloc &&
                                trace[a.born - 2].action == TraceAction::alloc && trace[a.born - 2].stack == a.stack;
-    if ((own.all & workspace) != 0 || (a.freed == never && role_rules::workspace_size(a.requested) &&
-                                       (in_call || after_segment) && (own.innermost & (linear | attention)) != 0)) {
+    if ((own.all & trait::workspace) != 0 ||
+        (a.freed == never && role_rules::workspace_size(a.requested) && (in_call || after_segment) &&
+         (own.innermost & (trait::linear | trait::attention)) != 0)) {
       role = MemoryRole::workspace;
       continue;
     }
     const auto stage = stage_of(own, stages.training, a.stack == 0);
     if (stage == Stage::optimizer) {
       role = same_turn(a) ? MemoryRole::temporary : MemoryRole::optimizer_state;
-    } else if ((own.all & in_cache) != 0) {
+    } else if ((own.all & trait::in_cache) != 0) {
       role = MemoryRole::kv_cache;
-    } else if ((own.all & gathers) != 0) {
+    } else if ((own.all & trait::gathers) != 0) {
       role = MemoryRole::weight;
-    } else if ((own.all & (accumulates | collective)) != 0) {
+    } else if ((own.all & (trait::accumulates | trait::collective)) != 0) {
       role = MemoryRole::gradient;
     } else if (stage == Stage::backward) {
       const bool unfinished = a.freed == never && !a.older() && stages.turn[a.born] == last_turn;
-      const bool recomputed = (own.all & in_forward) != 0 && a.stack != 0;
+      const bool recomputed = (own.all & trait::in_forward) != 0 && a.stack != 0;
       const bool kept = zeroed || !(same_turn(a) || (unfinished && end - std::min(a.born, end) <= life));
       role = recomputed ? (same_turn(a) && stages.call[a.born] == stages.call[a.freed] ? MemoryRole::temporary
                                                                                        : MemoryRole::activation)

@@ -5,5 +5,5 @@ set_target_properties(
   vlmest_fake_nvml PROPERTIES OUTPUT_NAME nvidia-ml SUFFIX .so.1 LIBRARY_OUTPUT_DIRECTORY
                                                                  ${CMAKE_CURRENT_BINARY_DIR}/fake_nvml)
 vlmest_warnings(vlmest_fake_nvml)
-target_compile_definitions(vlmest_test_tools PRIVATE VLMEST_FAKE_NVML="$<TARGET_FILE_DIR:vlmest_fake_nvml>")
-add_dependencies(vlmest_test_tools vlmest_fake_nvml)
+target_compile_definitions(vlmest_tests PRIVATE VLMEST_FAKE_NVML="$<TARGET_FILE_DIR:vlmest_fake_nvml>")
+add_dependencies(vlmest_tests vlmest_fake_nvml)

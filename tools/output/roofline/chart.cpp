@@ -16,7 +16,7 @@
 namespace vlmest::tool {
 namespace {
 
-constexpr std::string_view style =
+constexpr std::string_view chart_style =
 #include <embedded/chart.css.inc>
     ;
 
@@ -224,7 +224,7 @@ std::string roofline_svg(const RooflineView& view, bool standalone) {
       "<desc id=\"roofline-desc\">Roofline: {4} ops that take {5} together, by what limits them. {6}.</desc>\n"
       "<style>{7}</style>\n{8}{9}</svg>\n",
       width, y, standalone ? fmt::format(" width=\"{}\" height=\"{}\"", width, y) : std::string(),
-      escaped(view.title()), view.points.points.size(), show(view.points.total.time), escaped(view.inputs), style,
+      escaped(view.title()), view.points.points.size(), show(view.points.total.time), escaped(view.inputs), chart_style,
       standalone ? "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" : "", body);
 }
 

@@ -22,19 +22,16 @@ std::string last_name(std::string_view scope) {
   return {};
 }
 
-double number(Flops f) { return static_cast<double>(f.value()); }
-double number(Bytes b) { return static_cast<double>(b.value()); }
-
 /// "1.07 GFLOP, 25.2 MB, 42.5 FLOP/B"
 std::string work_line(Flops performed, Bytes moved, bool counted) {
-  const std::string bytes = si(number(moved), "B") + (counted ? " counted" : "");
+  const std::string bytes = si(as_double(moved), "B") + (counted ? " counted" : "");
   if (performed == Flops{}) return bytes;
-  return fmt::format("{}, {}, {}", si(number(performed), "FLOP"), bytes, si(intensity(performed, moved), "FLOP/B"));
+  return fmt::format("{}, {}, {}", si(as_double(performed), "FLOP"), bytes, si(intensity(performed, moved), "FLOP/B"));
 }
 
 std::string rate_line(Flops performed, Bytes moved, Seconds time) {
-  const std::string bandwidth = si(number(moved) / time.value, "B/s");
-  return performed == Flops{} ? bandwidth : si(number(performed) / time.value, "FLOP/s") + ", " + bandwidth;
+  const std::string bandwidth = si(as_double(moved) / time.value, "B/s");
+  return performed == Flops{} ? bandwidth : si(as_double(performed) / time.value, "FLOP/s") + ", " + bandwidth;
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <vlmest/unit/rate.hpp>
+
 namespace vlmest::tool {
 
 /// A logarithmic axis: values from `low` to `high`, drawn from `begin` to `end` in pixels (either may be larger).
@@ -38,6 +40,10 @@ class LogRange {
  private:
   double low_ = 0, high_ = 0;
 };
+
+/// A count as a value of an axis.
+inline double as_double(Flops f) { return static_cast<double>(f.value()); }
+inline double as_double(Bytes b) { return static_cast<double>(b.value()); }
 
 /// "20 GB/s", "0.5 B", "1.5 k": three significant digits at most, the prefix of the SI, and the unit.
 std::string si(double value, std::string_view unit = {});

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view page_template =
 #include <embedded/page.html.inc>
     ;
-constexpr std::string_view style =
+constexpr std::string_view page_style =
 #include <embedded/page.css.inc>
     ;
 constexpr std::string_view script =
@@ -120,7 +120,7 @@ std::string roofline_page(const RooflineView& view) {
   for (std::size_t i = 0; i < view.points.points.size(); ++i) rows += row(view, i);
   return filled(page_template, {{"title", escaped(view.title())},
                                 {"inputs", escaped(view.inputs)},
-                                {"style", std::string(style)},
+                                {"style", std::string(page_style)},
                                 {"facts", facts(view)},
                                 {"chart", roofline_svg(view, false)},
                                 {"note", note(view)},

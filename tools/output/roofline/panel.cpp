@@ -74,11 +74,11 @@ void Panel::line(double x1, double y1, double x2, double y2, std::string_view cs
 void Panel::label_slope(double x, double y, std::string_view text, bool above, const std::vector<Marker>& markers) {
   const double angle = std::atan2(y_.decade(), x_.decade()), width = text_width(text);
   const double away = above ? -6 : 6 + line_height * 0.7;
-  struct Place {
+  struct Spot {
     double x = 0, y = 0;
     std::size_t crowd = 0;
   };
-  Place best;
+  Spot best;
   bool found = false;
   // The middle of the text, from the foot of the line upwards.
   for (int step = 0; step < 40; ++step) {

@@ -5,23 +5,16 @@
 #include <cmath>
 
 namespace vlmest::tool {
-namespace {
-
-double number(Flops f) { return static_cast<double>(f.value()); }
-double number(Bytes b) { return static_cast<double>(b.value()); }
-
-}  // namespace
-
 bool Coordinates::shows(const RooflinePoint& p) const {
   return p.each.time.value > 0 && p.moved() > Bytes{} && (p.performed > Flops{}) == flops;
 }
 
 double Coordinates::x(const RooflinePoint& p, Bytes moved) const {
-  return flops ? intensity(p.performed, moved) : number(moved) / static_cast<double>(p.each.kernels);
+  return flops ? intensity(p.performed, moved) : as_double(moved) / static_cast<double>(p.each.kernels);
 }
 
 double Coordinates::y(const RooflinePoint& p, Bytes moved, Seconds time) const {
-  return (flops ? number(p.performed) : number(moved)) / time.value;
+  return (flops ? as_double(p.performed) : as_double(moved)) / time.value;
 }
 
 std::vector<Place> places(const RooflineView& view, const Coordinates& c, const Panel& panel) {

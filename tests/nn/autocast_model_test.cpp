@@ -6,7 +6,7 @@
 
 #include "training_support.hpp"
 
-namespace vlmest {
+namespace vlmest::autocast_model_test {
 namespace {
 
 Plan amp() {
@@ -104,4 +104,4 @@ TEST(AutocastModel, CopiedLayersCastLikeThoseThatRan) {
 }
 
 }  // namespace
-}  // namespace vlmest
+}  // namespace vlmest::autocast_model_test
