@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/actions.hpp>
+#include <vlmest/diagnose/action/actions.hpp>
 
 #include "planning_support.hpp"
 
@@ -63,10 +63,10 @@ TEST(Actions, OfATrainingStepThatDoesNotFit) {
   const Settings now = settings("qwen2-vl-2b", eager(8));
   const auto all = checked(now, device_of(40), Mode::training);
   const auto offered = ids(all);
-  for (const char* id :
-       {"checkpointing-full", "checkpointing-selective", "checkpointing-vision", "attention-sdpa", "attention-flash",
-        "loss-fused", "loss-chunked", "optimizer-8bit", "optimizer-adafactor", "freeze-vision", "lora-16", "qlora",
-        "smaller-images", "shorter-seq", "offload-optimizer", "offload-parameters", "smaller-micro-batch"})
+  for (const char* id : {"checkpointing-full", "checkpointing-layers", "checkpointing-selective",
+                         "checkpointing-vision", "attention-sdpa", "attention-flash", "loss-fused", "loss-chunked",
+                         "optimizer-8bit", "optimizer-adafactor", "freeze-vision", "lora-16", "qlora", "smaller-images",
+                         "shorter-seq", "offload-optimizer", "offload-parameters", "smaller-micro-batch"})
     EXPECT_TRUE(offered.contains(id)) << id;
   for (const char* id : {"zero-1", "zero-3", "logits-last", "weights-int8", "kv-fp8", "fewer-images", "smaller-batch",
                          "fewer-new-tokens", "weights-bf16"})
@@ -105,6 +105,23 @@ TEST(Actions, OfInference) {
   EXPECT_EQ(all.back().id, "smaller-batch");
 }
 
+TEST(Actions, OfASpectralBlockThatKeepsItsSteps) {
+  Plan p;
+  p.batch = 8;
+  Settings now = settings("llava-next-7b-fft", p);
+  EXPECT_FALSE(ids(checked(now, device_of(1), Mode::inference)).contains("fft-release"));
+  // Transforms of so many channels are larger than anything else.
+  SpectralFilter wide{.grid = {24, 24}, .channels = 8192, .flat = false, .keeps_steps = true};
+  const BlockPoint after = now.vlm.blocks.front().after;
+  now.vlm.blocks = {{after, LinearBlock{1024, 8192}, {}, false},
+                    {after, wide, {}, false},
+                    {after, LinearBlock{8192, 1024}, {}, false}};
+  const auto all = checked(now, device_of(1), Mode::inference);
+  ASSERT_NE(find(all, "fft-release"), nullptr);
+  // The fp32 copy, the spectrum and the product of eight times five tiles, and the result beside its cast.
+  EXPECT_GT(find(all, "fft-release")->saves, Bytes(std::int64_t{40} * 576 * 8192 * 4));
+}
+
 TEST(Actions, WhatIsInForceIsNotOffered) {
   Plan p;
   p.batch = 4;
@@ -115,9 +132,9 @@ TEST(Actions, WhatIsInForceIsNotOffered) {
   p.lora.rank = 8;
   p.weights = DType::nf4;
   const auto offered = ids(checked(settings("llava-onevision-0.5b", p), device_of(4), Mode::training));
-  for (const char* id : {"checkpointing-full", "checkpointing-selective", "checkpointing-vision", "attention-sdpa",
-                         "attention-flash", "loss-fused", "loss-chunked", "optimizer-fused", "optimizer-8bit",
-                         "optimizer-sgd", "lora-16", "qlora", "freeze-vision"})
+  for (const char* id : {"checkpointing-full", "checkpointing-layers", "checkpointing-selective",
+                         "checkpointing-vision", "attention-sdpa", "attention-flash", "loss-fused", "loss-chunked",
+                         "optimizer-fused", "optimizer-8bit", "optimizer-sgd", "lora-16", "qlora", "freeze-vision"})
     EXPECT_FALSE(offered.contains(id)) << id;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pieces that readers of text are made of: sizes, prefixes, escapes, stacks, and the kinds of files.
-#include <vlmest/diagnose/allocation_site.hpp>
 #include <vlmest/diagnose/evidence_kind.hpp>
-#include <vlmest/diagnose/log_text.hpp>
-#include <vlmest/diagnose/traceback_reader.hpp>
+#include <vlmest/diagnose/oom/allocation_site.hpp>
+#include <vlmest/diagnose/text/log_text.hpp>
+#include <vlmest/diagnose/text/traceback_reader.hpp>
 
 #include "read_data.hpp"
 

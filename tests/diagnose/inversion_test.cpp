@@ -7,9 +7,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/oom_reader.hpp>
-#include <vlmest/diagnose/oom_verdict.hpp>
+#include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/oom/oom_verdict.hpp>
 #include <vlmest/json/model.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 
 #include "files.hpp"
 
@@ -148,6 +149,34 @@ TEST(Inversion, ManyTilesAtOnce) {
     const Verdict v = judge(f, s, device(), Mode::inference, e);
     EXPECT_EQ(v.cause, Cause::vision_tiles) << gib << ": " << v.why;
   }
+}
+
+/// vllm-project/vllm#18550: a server that profiles twelve images of the largest size, of which clients send none. What
+/// it then reserves leads back to that size, and to a 21st of the tokens for the images that are sent.
+TEST(Inversion, ImagesThatOnlyTheProfilerSees) {
+  const std::int64_t sent = 12 * layout(tokens::Qwen2_5Vl{}, {672, 896}).llm_tokens;
+  EXPECT_EQ(sent, 9216);
+  const auto scores = Bytes(std::int64_t{16} * 65536 * 65536 * 2);
+  Plan p;
+  p.attention = AttentionKind::eager;
+  const auto all = solve_unknown(tool::find_model("qwen2.5-vl-7b"), p, device(), false, PrintedSize::exactly(scores),
+                                 AllocationSite::score_matrix);
+  const Solution* s = find(all, Unknown::image_side, Cause::attention_scores);
+  ASSERT_NE(s, nullptr);
+  EXPECT_EQ(s->patches, 65536);
+  const std::int64_t profiled = 12 * s->patches / 4;
+  EXPECT_EQ(profiled, 196608);
+  EXPECT_EQ(profiled / sent, 21);
+}
+
+/// MiaAI-Lab's 33 frames that a client sent as images: "image items, not file size, count".
+TEST(Inversion, FramesSentAsImages) {
+  Plan p;
+  p.images = 33;
+  p.text = 0;
+  p.image_height = 1792;
+  p.image_width = 3136;
+  EXPECT_EQ(make_sequences(tool::find_model("qwen2.5-vl-7b"), p).image_tokens, 236544);
 }
 
 TEST(Inversion, NoTensorOfThatSizeNamesNone) {

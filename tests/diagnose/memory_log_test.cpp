@@ -2,8 +2,8 @@
 // Rows of logs, of nvidia-smi and of memory_summary().
 #include <cmath>
 
-#include <vlmest/diagnose/memory_log.hpp>
-#include <vlmest/diagnose/memory_summary.hpp>
+#include <vlmest/diagnose/text/memory_log.hpp>
+#include <vlmest/diagnose/text/memory_summary.hpp>
 
 #include "read_data.hpp"
 

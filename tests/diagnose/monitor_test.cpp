@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/monitor.hpp>
+#include <vlmest/diagnose/watch/monitor.hpp>
 
 namespace vlmest::monitor_test {
 namespace {

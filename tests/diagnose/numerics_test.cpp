@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/memory_log.hpp>
-#include <vlmest/diagnose/numerics.hpp>
+#include <vlmest/diagnose/text/memory_log.hpp>
+#include <vlmest/diagnose/text/numerics.hpp>
 
 namespace vlmest::numerics_test {
 namespace {

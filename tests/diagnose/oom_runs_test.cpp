@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/oom_reader.hpp>
-#include <vlmest/diagnose/oom_verdict.hpp>
-#include <vlmest/diagnose/read_snapshot.hpp>
-#include <vlmest/diagnose/snapshot_failure.hpp>
+#include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/oom/oom_verdict.hpp>
+#include <vlmest/diagnose/snapshot/read_snapshot.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
 #include <vlmest/json/model.hpp>
 
 #include "args.hpp"

@@ -2,8 +2,8 @@
 // Plans: what is said to fit fits, the next size up does not, and neither threads nor what is asked first change it.
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/budget.hpp>
-#include <vlmest/diagnose/planner.hpp>
+#include <vlmest/diagnose/planner/budget.hpp>
+#include <vlmest/diagnose/planner/planner.hpp>
 
 #include "planning_support.hpp"
 

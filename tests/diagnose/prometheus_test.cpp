@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/prometheus.hpp>
+#include <vlmest/diagnose/watch/prometheus.hpp>
 
 namespace vlmest::prometheus_test {
 namespace {

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/outcome.hpp>
-#include <vlmest/diagnose/planner.hpp>
+#include <vlmest/diagnose/action/outcome.hpp>
+#include <vlmest/diagnose/planner/planner.hpp>
 
 #include "args.hpp"
 #include "files.hpp"

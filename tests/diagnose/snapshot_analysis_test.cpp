@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/allocator/reproduce.hpp>
-#include <vlmest/diagnose/snapshot_analysis.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_analysis.hpp>
 
 #include "snapshots.hpp"
 

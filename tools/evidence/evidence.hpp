@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include <vlmest/device/device.hpp>
-#include <vlmest/diagnose/failure.hpp>
-#include <vlmest/diagnose/slow_run.hpp>
+#include <vlmest/diagnose/inversion/failure.hpp>
+#include <vlmest/diagnose/trace/slow_run.hpp>
 #include <vlmest/diagnose/verdict.hpp>
 
 namespace vlmest::tool {

@@ -6,10 +6,10 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/read_snapshot.hpp>
-#include <vlmest/diagnose/snapshot_failure.hpp>
-#include <vlmest/diagnose/trace_plot.hpp>
-#include <vlmest/diagnose/words.hpp>
+#include <vlmest/diagnose/snapshot/read_snapshot.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
+#include <vlmest/diagnose/text/words.hpp>
+#include <vlmest/diagnose/trace/trace_plot.hpp>
 #include <vlmest/json/recorded_snapshot.hpp>
 
 #include "units.hpp"

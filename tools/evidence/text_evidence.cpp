@@ -9,10 +9,10 @@
 #include <fmt/core.h>
 
 #include <vlmest/diagnose/leak.hpp>
-#include <vlmest/diagnose/memory_log.hpp>
-#include <vlmest/diagnose/numerics.hpp>
-#include <vlmest/diagnose/oom_reader.hpp>
-#include <vlmest/diagnose/words.hpp>
+#include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/text/memory_log.hpp>
+#include <vlmest/diagnose/text/numerics.hpp>
+#include <vlmest/diagnose/text/words.hpp>
 
 #include "units.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/traced_device.hpp>
+#include <vlmest/diagnose/trace/traced_device.hpp>
 
 #include "files.hpp"
 #include "units.hpp"

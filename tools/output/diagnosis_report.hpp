@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/action.hpp>
+#include <vlmest/diagnose/action/action.hpp>
 #include <vlmest/diagnose/verdict.hpp>
 
 #include "evidence/evidence.hpp"

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/prometheus.hpp>
+#include <vlmest/diagnose/watch/prometheus.hpp>
 
 #include "units.hpp"
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include <vlmest/diagnose/monitor.hpp>
+#include <vlmest/diagnose/watch/monitor.hpp>
 
 /// What `vlmest watch` says of the GPUs that it watches.
 namespace vlmest::tool {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include <vlmest/diagnose/memory_log.hpp>
-#include <vlmest/diagnose/monitor.hpp>
+#include <vlmest/diagnose/text/memory_log.hpp>
+#include <vlmest/diagnose/watch/monitor.hpp>
 
 #include "lines.hpp"
 

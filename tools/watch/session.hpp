@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include <vlmest/diagnose/monitor.hpp>
+#include <vlmest/diagnose/watch/monitor.hpp>
 
 namespace vlmest::tool {
 

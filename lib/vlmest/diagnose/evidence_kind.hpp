@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include <vlmest/diagnose/log_text.hpp>
-#include <vlmest/diagnose/nvidia_smi.hpp>
-#include <vlmest/diagnose/oom_reader.hpp>
+#include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/text/log_text.hpp>
+#include <vlmest/diagnose/text/nvidia_smi.hpp>
 
 namespace vlmest::diagnose {
 

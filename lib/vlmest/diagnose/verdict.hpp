@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <vlmest/diagnose/cause.hpp>
-#include <vlmest/diagnose/inversion.hpp>
-#include <vlmest/diagnose/reading.hpp>
-#include <vlmest/diagnose/solve.hpp>
+#include <vlmest/diagnose/inversion/inversion.hpp>
+#include <vlmest/diagnose/inversion/reading.hpp>
+#include <vlmest/diagnose/inversion/solve.hpp>
 
 namespace vlmest::diagnose {
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <vlmest/device/device.hpp>
+#include <vlmest/diagnose/action/action.hpp>
+
+namespace vlmest::diagnose {
+
+/// The run that actions start from.
+struct Subject {
+  const Settings& now;
+  const Device& device;
+  Mode mode;
+  bool fits = false;                    ///< as it is
+  std::string vision = "vision_tower";  ///< path of the vision tower's module below the model
+  const Plan& plan() const { return now.plan; }
+  bool training() const { return mode == Mode::training; }
+};
+
+/// One row of the table of actions.
+struct ActionEntry {
+  std::string_view id;
+  std::string_view title;
+  Loses loses = Loses::nothing;
+  /// Settings to try, each needing less than the one before; none where the action does not apply.
+  std::vector<Settings> (*options)(const Subject&) = nullptr;
+  /// The line of code or the flag that makes `after` of the subject's settings.
+  std::string (*how)(const Subject&, const Settings& after) = nullptr;
+  bool of_reserved = false;  ///< what counts is reserved memory
+};
+
+/// The subject's settings with one change, or nothing where it does not apply.
+template <class Change>
+std::vector<Settings> changed(const Subject& s, bool applies, Change&& change) {
+  std::vector<Settings> r;
+  if (applies) change(r.emplace_back(s.now));
+  return r;
+}
+
+}  // namespace vlmest::diagnose

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include <vlmest/diagnose/action/action_entry.hpp>
+#include <vlmest/diagnose/action/image_lever.hpp>
+#include <vlmest/diagnose/action/image_lever_how.hpp>
+
+/// Actions on what is fed to a model. Names of arguments: transformers 5.17 (training_args.py, processors), TRL
+/// (SFTConfig).
+namespace vlmest::diagnose {
+
+namespace action {
+
+inline std::vector<Settings> fewer_images(const Subject& s) {
+  std::vector<Settings> r;
+  for (std::int64_t n = s.plan().images - 1; n > 0; --n) {
+    Settings less = s.now;
+    less.plan.images = n;
+    keep_text(s.now, less);
+    r.push_back(std::move(less));
+  }
+  return r;
+}
+
+/// Less text, the images whole.
+inline std::vector<Settings> shorter(const Subject& s) {
+  std::vector<Settings> r;
+  const Sequences now = make_sequences(s.now.vlm, s.plan());
+  std::int64_t last = now.text;
+  for (std::int64_t k = lever_steps - 1; k > 0; --k) {
+    const std::int64_t text = now.text * k / lever_steps;
+    if (text >= last || text < 1) continue;
+    last = text;
+    Plan& p = r.emplace_back(s.now).plan;
+    p.text = text;
+    if (p.seq) p.seq = now.image_tokens + text;
+  }
+  return r;
+}
+
+inline std::vector<Settings> fewer_new_tokens(const Subject& s) {
+  std::vector<Settings> r;
+  if (s.training()) return r;
+  for (std::int64_t k = lever_steps - 1, last = s.plan().new_tokens; k > 0; --k)
+    if (const std::int64_t n = s.plan().new_tokens * k / lever_steps; n > 0 && n < last)
+      last = r.emplace_back(s.now).plan.new_tokens = n;
+  return r;
+}
+
+/// Divisors of the batch, so that a step sees the same sequences.
+inline std::vector<Settings> micro_batches(const Subject& s) {
+  std::vector<Settings> r;
+  if (!s.training()) return r;
+  for (std::int64_t n = s.plan().batch - 1; n > 0; --n)
+    if (s.plan().batch % n == 0) {
+      Plan& p = r.emplace_back(s.now).plan;
+      p.batch = n;
+      p.gradient_accumulation = checked_mul(p.gradient_accumulation, s.plan().batch / n);
+    }
+  return r;
+}
+
+inline std::vector<Settings> smaller_batches(const Subject& s) {
+  std::vector<Settings> r;
+  if (s.training()) return r;
+  // Every batch of a small one, 64 steps of a large one.
+  const std::int64_t batch = s.plan().batch, steps = std::min<std::int64_t>(batch, 64);
+  for (std::int64_t k = steps - 1; k > 0; --k) r.emplace_back(s.now).plan.batch = batch * k / steps;
+  return r;
+}
+
+}  // namespace action
+
+inline constexpr std::array input_actions{
+    ActionEntry{"smaller-images", "a lower limit on the pixels or tiles of an image", Loses::quality,
+                [](const Subject& s) { return lower_images(s.now); },
+                [](const Subject&, const Settings& after) { return image_limit_line(after.vlm.tokens); }},
+    ActionEntry{"fewer-images", "fewer images or frames in a sequence", Loses::quality, action::fewer_images,
+                [](const Subject&, const Settings& after) {
+                  return "images = images[:" + std::to_string(after.plan.images) + "]  # in each sequence";
+                }},
+    ActionEntry{"shorter-seq", "less text in a sequence", Loses::quality, action::shorter,
+                [](const Subject& s, const Settings& after) {
+                  const auto tokens = std::to_string(make_sequences(after.vlm, after.plan).seq);
+                  return s.training() ? "SFTConfig(max_length=" + tokens + ")"
+                                      : "processor(..., truncation=True, max_length=" + tokens + ")";
+                }},
+    ActionEntry{"fewer-new-tokens", "a shorter answer", Loses::quality, action::fewer_new_tokens,
+                [](const Subject&, const Settings& after) {
+                  return "model.generate(**inputs, max_new_tokens=" + std::to_string(after.plan.new_tokens) + ")";
+                }},
+    ActionEntry{"smaller-micro-batch", "the batch in several passes, gradients added up", Loses::order,
+                action::micro_batches,
+                [](const Subject&, const Settings& after) {
+                  return "TrainingArguments(per_device_train_batch_size=" + std::to_string(after.plan.batch) +
+                         ", gradient_accumulation_steps=" + std::to_string(after.plan.gradient_accumulation) + ")";
+                }},
+    ActionEntry{"smaller-batch", "fewer sequences at a time", Loses::order, action::smaller_batches,
+                [](const Subject&, const Settings& after) {
+                  return "prompts = prompts[:" + std::to_string(after.plan.batch) +
+                         "]  # the others in further batches; vLLM: --max-num-seqs " + std::to_string(after.plan.batch);
+                }},
+};
+
+}  // namespace vlmest::diagnose

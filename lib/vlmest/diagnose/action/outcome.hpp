@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include <vlmest/diagnose/action/link.hpp>
+#include <vlmest/diagnose/placement.hpp>
+#include <vlmest/report/estimate.hpp>
+
+namespace vlmest::diagnose {
+
+/// Time of Adam on a host's processors: 0.22 s for a thousand million parameters, 2.57 s for ten (Ren et al.,
+/// ZeRO-Offload, arXiv:2101.06840, table 4).
+inline constexpr double host_adam_seconds = 0.25e-9;
+
+namespace outcome {
+
+inline Outcome of(const InferenceEstimate& e, const Plan& plan) {
+  return {.peak = e.peak,
+          .reserved = std::max(e.prefill.memory.reserved, e.decode.memory.reserved),
+          .time = e.prefill.wall + e.decode.wall * static_cast<double>(plan.new_tokens),
+          .samples = plan.batch,
+          .fits = e.fits};
+}
+inline Outcome of(const TrainingEstimate& e, const Plan& plan) {
+  return {.peak = e.peak,
+          .reserved = e.reserved,
+          .time = e.wall,
+          .samples = checked_mul(plan.batch, plan.gradient_accumulation),
+          .fits = e.fits};
+}
+
+/// The device with less memory, for what a replay of the graph does not see.
+inline Device without(Device d, Bytes taken) {
+  d.usable_bytes = std::max(Bytes{}, d.usable_bytes - taken);
+  return d;
+}
+inline void add(Outcome& o, Bytes taken) {
+  o.peak += taken;
+  o.reserved += taken;
+}
+
+/// Weights on the host, copied for each module as it runs and dropped behind it (accelerate's cpu_offload): the largest
+/// module's are here at once, and every forward waits for all of them.
+inline Outcome offloaded_inference(const Settings& s, const Device& device, Estimator& estimator) {
+  Estimate e = estimator(s.vlm, s.plan, device, Phases::inference);
+  Graph g = estimator.graph();
+  const Units u = units(g, [](const Tensor& t) { return t.role == Role::weight; });
+  keep(g, shares(s.placement), false);
+  const Timeline timeline(g);
+  allocator::Process process(g, timeline, device.sm, without_limit(device, s.allocator));
+  const InferenceMemory memory = replay_inference(g, process);
+  InferenceEstimate& r = e.inference;
+  r.prefill.memory = memory.prefill;
+  r.decode.memory = memory.decode;
+  r.decode_is_peak = memory.decode.peak > memory.prefill.peak;
+  r.peak = std::max(memory.decode.peak, memory.prefill.peak);
+  r.fits = inference_estimate::fits(r, g, timeline, without(device, u.module), s.allocator);
+  const Seconds copies = u.all / host_link(device);
+  r.prefill.wall += copies;
+  r.decode.wall += copies;
+  Outcome o = of(r, s.plan);
+  add(o, u.module);
+  return o;
+}
+
+/// What crosses a link in one step, by when it can do so.
+struct Traffic {
+  Seconds beside;  ///< forward and backward, which hide it
+  Seconds after;   ///< the backward
+};
+
+/// Collectives over n GPUs move (n - 1) / n of the data in each direction, an all-reduce twice that (Patarasuk, Yuan:
+/// Bandwidth optimal all-reduce algorithms, JPDC 69(2), 2009). Gradients are reduced once a step, but in shards after
+/// every micro-batch; weights are gathered after the step, or, where they are sharded, before every forward and
+/// backward.
+inline Traffic collectives(const Placement& p, std::int64_t micro_batches, Bytes weights, Bytes gradients,
+                           Bandwidth link) {
+  if (p.gpus < 2) return {};
+  const double ring = static_cast<double>(p.gpus - 1) / p.gpus, passes = static_cast<double>(micro_batches);
+  const Seconds w = (weights / link) * ring, g = (gradients / link) * ring;
+  switch (p.sharding) {
+    case Sharding::none: return {g * 2, {}};
+    case Sharding::optimizer: return {g * 2, g};
+    case Sharding::gradients: return {g * passes, g};
+    case Sharding::parameters: return {(w * 2 + g) * passes, {}};
+  }
+  return {};
+}
+
+/// A training step whose states are sharded or on the host.
+inline Outcome placed_training(const Settings& s, const Device& device, Estimator& estimator) {
+  const Placement& p = s.placement;
+  const Shares kept = shares(p);
+  const bool moved = kept.weights != 1 || kept.gradients != 1 || kept.optimizer != 1;
+  Device roomy = device;  // whether all of it would fit is not asked
+  if (moved) roomy.usable_bytes = Bytes(allocator::no_limit);
+  const TrainingEstimate whole = estimator(s.vlm, s.plan, roomy, Phases::train).training;
+  Graph g = estimator.training_graph();
+  const auto is_weight = [](const Tensor& t) { return t.role == Role::weight; };
+  Plan plan = s.plan;
+  const Units weights = units(g, is_weight);
+  const Units trained = units(g, [&](const Tensor& t) { return is_weight(t) && trains(plan, g, t); });
+  Bytes gathered{};
+  // Two layers at once: the next one's weights come while one runs. Its gradients are whole until they are reduced.
+  if (kept.weights != 1) gathered += weights.rest + weights.largest * 2;
+  if (kept.gradients != 1) gathered += trained.rest + trained.largest * 2;
+  Outcome o = of(whole, plan);
+  if (moved) {
+    keep(g, kept, true);
+    const Timeline timeline(g);
+    std::vector<LayerRow> rows;
+    plan.compute_capability = device.sm;
+    plan.multiprocessors = device.multiprocessors;
+    const TrainingEstimate r = training_estimate::of(g, timeline, op_works(g, device), plan, without(device, gathered),
+                                                     s.allocator, false, rows);
+    o = of(r, plan);
+    add(o, gathered);
+  }
+  const Seconds step = run_time(whole.step_work, 0, device).wall;
+  const Seconds passes{std::max(0.0, whole.wall.value - step.value)};
+  Traffic t = collectives(p, plan.gradient_accumulation, weights.all, trained.all, peer_link(device));
+  Seconds update = kept.optimizer > 1 ? step * (1.0 / static_cast<double>(kept.optimizer)) : step;
+  if (p.offload != Offload::none) {
+    // Gradients go to the host as they come, updated weights come back while others are updated; weights that live
+    // there come once for the forward and once for the backward.
+    const std::int64_t gpus = p.sharding == Sharding::none ? 1 : p.gpus;
+    const auto share = [&](Bytes b) { return (b / host_link(device)) * (1.0 / static_cast<double>(gpus)); };
+    const double adam = host_adam_seconds * static_cast<double>(whole.trainable.value()) / static_cast<double>(gpus);
+    t.beside = std::max(t.beside, share(trained.all));
+    if (p.offload == Offload::parameters)
+      t.beside = std::max(t.beside, share(weights.all) * (2.0 * static_cast<double>(plan.gradient_accumulation)));
+    update = p.offload == Offload::optimizer ? std::max(Seconds{adam}, share(trained.all)) : Seconds{adam};
+  }
+  o.time = std::max(passes, t.beside) + update + t.after;
+  return o;
+}
+
+}  // namespace outcome
+
+/// What `s` takes on `device`. The estimator's allocator and details are changed. Throws Error where the settings ask
+/// for the impossible.
+inline Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& estimator) {
+  estimator.allocator = s.allocator;
+  estimator.details = false;
+  const Placement& p = s.placement;
+  if (p.gpus < 1 || p.gpus > 1024) throw Error("--gpus", std::to_string(p.gpus) + " is out of range", "give 1 to 1024");
+  if (mode == Mode::inference) {
+    if (p.offload == Offload::parameters) return outcome::offloaded_inference(s, device, estimator);
+    return outcome::of(estimator(s.vlm, s.plan, device, Phases::inference).inference, s.plan);
+  }
+  if (p == Placement{}) return outcome::of(estimator(s.vlm, s.plan, device, Phases::train).training, s.plan);
+  return outcome::placed_training(s, device, estimator);
+}
+
+}  // namespace vlmest::diagnose

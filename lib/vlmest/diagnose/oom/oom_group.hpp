@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <vlmest/diagnose/oom/oom_facts.hpp>
+
+namespace vlmest::diagnose {
+
+/// Facts of one message: those of [first, last) in the list of facts.
+struct OomGroup {
+  OomMessage message;
+  std::size_t begin = 0, end = 0;  ///< in the squeezed text
+};
+
+namespace oom_group {
+
+/// Words between two facts of one message at most: the hints that follow "reserved in total by PyTorch" are longer,
+/// and nothing stands behind them. The collapsed lines of cudaMallocAsync are shorter.
+inline constexpr std::size_t reach = 420;
+
+inline std::optional<PrintedSize>* figure(OomMessage& m, OomField f) {
+  switch (f) {
+    case OomField::requested: return &m.requested;
+    case OomField::total: return &m.total;
+    case OomField::free: return &m.free;
+    case OomField::allocated: return &m.allocated;
+    case OomField::reserved: return &m.reserved;
+    case OomField::reserved_unallocated: return &m.reserved_unallocated;
+    case OomField::private_pools: return &m.private_pools;
+    case OomField::allowed: return &m.allowed;
+    case OomField::own_process: return &m.own_process;
+    case OomField::other: return &m.other;
+    default: return nullptr;
+  }
+}
+
+/// Whether two readings of one figure can be the same number: ggml prints MiB and, a line later, bytes.
+inline bool agree(const PrintedSize& a, const PrintedSize& b) { return a.low <= b.high && b.low <= a.high; }
+
+constexpr bool in_torch(MemoryBackend b) {
+  return b == MemoryBackend::unknown || b == MemoryBackend::cuda || b == MemoryBackend::hip ||
+         b == MemoryBackend::xpu || b == MemoryBackend::npu || b == MemoryBackend::mps;
+}
+
+/// A begin is more telling than unknown; among others the later in the list of beginnings wins where the first was
+/// torch's plain word.
+inline MemoryBackend better(MemoryBackend a, MemoryBackend b) {
+  if (a == MemoryBackend::unknown) return b;
+  if (b == MemoryBackend::unknown || a == b) return a;
+  return a == MemoryBackend::cuda || (a == MemoryBackend::cuda_driver && b == MemoryBackend::nccl) ? b : a;
+}
+
+}  // namespace oom_group
+
+/// Cuts a list of facts into messages. A new one begins with the words of a beginning once figures have been read, with
+/// a figure that is already there and differs, and after a long gap. What remains has a figure that only such a message
+/// has, or words that are one by themselves.
+inline std::vector<OomGroup> group_oom_facts(const std::vector<OomFact>& facts) {
+  using namespace oom_group;
+  std::vector<OomGroup> groups;
+  bool open = false, alone = false, figures = false, begun = false;
+  const auto close = [&] {
+    if (!open) return;
+    open = false;
+    auto& m = groups.back().message;
+    const bool telling = m.requested || m.reserved_unallocated || (m.total && (m.free || m.allocated)) ||
+                         (m.allocated && (m.reserved || m.free)) || (begun && m.own_process);
+    m.has_numbers = m.requested || m.total || m.allocated || m.own_process;
+    if (!(begun && figures && m.has_numbers) && !telling && !alone) groups.pop_back();
+  };
+  std::size_t covered = 0;  // an anchor within another one's words says nothing new
+  for (const auto& f : facts) {
+    const bool inside = f.field != OomField::begin && f.end <= covered;
+    if (f.field != OomField::begin && f.field != OomField::gpu && !inside) covered = f.end;
+    if (inside) continue;
+    if (f.async_only && !(open && groups.back().message.backend == MemoryBackend::cuda_malloc_async)) continue;
+    if (open) {
+      auto& m = groups.back().message;
+      bool next = f.at > groups.back().end + reach;
+      // torch's words begin a message; those of the others stand before, between and behind the figures.
+      if (f.field == OomField::begin && figures)
+        next = next || (f.backend != MemoryBackend::ggml && (in_torch(f.backend) || f.backend != m.backend));
+      if (auto* was = figure(m, f.field); was != nullptr && was->has_value() && f.size)
+        next = next || !agree(**was, *f.size);
+      if (f.field == OomField::gpu && m.gpu && *m.gpu != f.number) next = next || figures;
+      if (next) close();
+    }
+    // "requested:", "total;" and "free;" stand in other texts as well: they never begin a message.
+    const bool weak = f.field == OomField::gpu || f.field == OomField::free || f.field == OomField::allowed ||
+                      f.field == OomField::process || f.field == OomField::other;
+    if (!open) {
+      if (weak && f.field != OomField::gpu) continue;
+      groups.push_back({{}, f.at, f.end});
+      open = true;
+      alone = figures = begun = false;
+    }
+    auto& g = groups.back();
+    g.end = std::max(g.end, f.end);
+    if (f.field == OomField::begin) {
+      begun = true;
+      alone = alone || f.alone;
+      g.message.backend = better(g.message.backend, f.backend);
+    } else if (f.field == OomField::gpu) {
+      if (!g.message.gpu) g.message.gpu = f.number;
+    } else if (f.field == OomField::process) {
+      figures = true;
+      if (f.size && g.message.processes.size() < 256) g.message.processes.push_back({f.number, *f.size});
+    } else {
+      figures = true;
+      auto& figure_ = *figure(g.message, f.field);
+      if (f.size && (!figure_ || f.size->exact())) figure_ = f.size;
+    }
+  }
+  close();
+  return groups;
+}
+
+}  // namespace vlmest::diagnose

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <vlmest/diagnose/oom/stack_cause.hpp>
+#include <vlmest/diagnose/text/words.hpp>
+#include <vlmest/diagnose/verdict.hpp>
+
+namespace vlmest::diagnose {
+
+namespace oom_verdict {
+
+inline std::string request_words(const Failure& f) {
+  std::string r = f.requested ? "an allocation of " + in_words(f.requested->value) : "an allocation";
+  r += " failed";
+  if (f.allocated) r += " over " + in_words(f.allocated->value) + " allocated";
+  if (const auto most = limit(f)) r += ", where " + in_words(*most) + " may be used";
+  return r;
+}
+
+/// Other processes hold what this one needs: without them the request would have been served (and the whole run, where
+/// it was estimated), and it is the device that is full, not this process's own limit.
+inline std::optional<Verdict> other_process(const Failure& f, std::optional<Bytes> peak) {
+  if (!f.others || !f.requested || !f.total || !f.free || f.free->value >= f.requested->value) return std::nullopt;
+  if (f.allowed && f.allocated && f.allocated->value + f.requested->value > f.allowed->value) return std::nullopt;
+  const Bytes others = f.others->value;
+  if (others + f.free->value < f.requested->value || others.value() * 10 < f.total->value.value()) return std::nullopt;
+  const Bytes own = f.total->value - std::min(others, f.total->value);
+  const Bytes context = f.non_torch ? f.non_torch->value : Bytes{};
+  if (peak && *peak + context > f.total->value) return std::nullopt;  // it would not fit alone either
+  if (peak && *peak + context <= own) return std::nullopt;            // it fits beside them: something else grew
+  return Verdict{.cause = Cause::other_process,
+                 .confidence = peak           ? 0.95
+                               : others > own ? 0.9
+                                              : 0.6,
+                 .why = "other processes hold " + in_words(others) + " of the " + in_words(f.total->value) + ", and " +
+                        in_words(f.free->value) + " are free; " + request_words(f) +
+                        (peak ? ". Alone on the device the run fits: its peak is " + in_words(*peak) : "") + "."};
+}
+
+/// Enough is reserved but in pieces. Where the run is estimated, its tensors must also fit: a run that needs more than
+/// there is fails with pieces or without. Where it is not, the pieces must be a fifth of what is reserved: some
+/// memory is in pieces in every process.
+inline std::optional<Verdict> fragmentation(const Failure& f, std::optional<Bytes> peak) {
+  if (!f.requested || !f.unallocated || f.unallocated->low < f.requested->high) return std::nullopt;
+  const auto most = limit(f);
+  if (peak && most && *peak > *most) return std::nullopt;
+  const bool much = f.allocated && f.unallocated->value.value() * 4 >= f.allocated->value.value();
+  if (!peak && !much) return std::nullopt;
+  std::string why = in_words(f.unallocated->value) + " are reserved and not in use, more than the " +
+                    in_words(f.requested->value) + " asked for, but in pieces";
+  if (f.largest_free) why += ": the largest is " + in_words(*f.largest_free);
+  if (f.allocated) why += ". Tensors take " + in_words(f.allocated->value);
+  if (most) why += " of " + in_words(*most);
+  if (peak) why += ", and the run's own peak would be " + in_words(*peak);
+  return Verdict{.cause = Cause::fragmentation,
+                 .confidence = peak             ? 0.95
+                               : f.largest_free ? 0.8
+                                                : 0.6,
+                 .why = why + "."};
+}
+
+/// Memory that grew with every step until there was none left.
+inline std::optional<Verdict> growing_memory(const Failure& f) {
+  if (!f.growth || !f.allocated) return std::nullopt;
+  const SteadyGrowth& g = *f.growth;
+  // A recording that holds the last steps alone shows a part of what grew; at the same point of a step nothing should.
+  if ((g.last - g.first).value() < f.allocated->value.value() / 32) return std::nullopt;
+  return Verdict{.cause = Cause::leak,
+                 .confidence = 0.9,
+                 .why = "memory in use at the same point of " + std::to_string(g.steps) + " steps grew from " +
+                        in_words(g.first) + " to " + in_words(g.last) + ", " +
+                        in_words(Bytes(static_cast<std::int64_t>(g.bytes_per_step))) + " a step" +
+                        (g.where.empty() ? "" : "; what piles up is made in " + g.where) + ", until " +
+                        request_words(f) + "."};
+}
+
+/// More is alive than the settings explain, though the tensors asked for are theirs.
+inline std::optional<Bytes> unexplained(const Failure& f, const Reading& r) {
+  if (!f.allocated || r.hypotheses.empty()) return std::nullopt;
+  // The settings' own peak is the most that they explain, whenever in the step it was.
+  const Bytes explained = std::max(r.peak, r.hypotheses.front().before);
+  if (f.allocated->low <= explained) return std::nullopt;
+  const Bytes more = f.allocated->low - explained;
+  const bool much = more.value() > std::max<std::int64_t>(std::int64_t{1} << 30, explained.value() / 5);
+  return much ? std::optional(more) : std::nullopt;
+}
+
+inline std::string live_words(const std::vector<MemoryPart>& live) {
+  std::string r;
+  for (std::size_t i = 0; i < std::min<std::size_t>(live.size(), 4); ++i)
+    r += (i == 0 ? "" : ", ") + std::string(name(live[i].cause)) + " " + in_words(live[i].bytes);
+  return r;
+}
+
+/// The kind of tensor to blame: that of the one asked for, unless it is a small temporary of a kind that takes little,
+/// the last drop: then of what fills the memory. Weights are blamed for what they leave no room for only where they
+/// leave next to none.
+inline Cause blamed(const Hypothesis& h, const std::vector<MemoryPart>& live, std::optional<Bytes> limit) {
+  const bool temporary = h.cause == Cause::activations || h.cause == Cause::vision_tiles;
+  if (!temporary || !limit || live.empty() || h.tensor.bytes.value() > limit->value() / 20) return h.cause;
+  Bytes all{}, own{};
+  for (const MemoryPart& p : live) {
+    all += p.bytes;
+    if (p.cause == h.cause) own += p.bytes;
+  }
+  if (own.value() > all.value() / 5) return h.cause;
+  for (const MemoryPart& p : live) {
+    if (p.cause == Cause::weights && p.bytes.value() < limit->value() / 4 * 3) continue;
+    return p.bytes > h.tensor.bytes ? p.cause : h.cause;
+  }
+  return h.cause;
+}
+
+inline std::string tensor_words(const Hypothesis& h) {
+  std::string r = h.tensor.name + " of " + (h.tensor.scope.empty() ? "the model" : h.tensor.scope) + ", " +
+                  to_string(h.tensor.shape) + " in " + h.tensor.dtype + " = " + in_words(h.tensor.bytes);
+  if (!h.phase.empty()) r += ", in " + h.phase;
+  if (h.moment == Moment::first_step && h.phase != "load") r += " of the first step";
+  if (!h.assuming.empty()) r += " (with " + h.assuming + ")";
+  return r;
+}
+
+}  // namespace oom_verdict
+
+/// From the figures and the stack alone, where no model is given.
+inline Verdict judge(const Failure& f) {
+  using namespace oom_verdict;
+  const auto finish = [&](Verdict v) {
+    v.live = f.live;
+    v.limit = limit(f);
+    return v;
+  };
+  if (auto v = other_process(f, std::nullopt)) return finish(*v);
+  if (auto v = growing_memory(f)) return finish(*v);
+  if (auto v = fragmentation(f, std::nullopt)) return finish(*v);
+  Verdict v = finish({.cause = stack_cause(f.site, f.phase)});
+  // With a snapshot it is known what fills the memory.
+  if (!f.live.empty() && f.requested) {
+    Hypothesis h{.cause = v.cause == Cause::unknown ? Cause::activations : v.cause};
+    h.tensor.bytes = f.requested->value;
+    v.cause = blamed(h, f.live, f.allocated->value);
+  }
+  v.confidence = v.cause == Cause::unknown ? 0 : f.site != AllocationSite::unknown ? 0.7 : 0.4;
+  v.why = request_words(f);
+  if (f.site != AllocationSite::unknown) v.why += "; the stack was making: " + std::string(name(f.site));
+  if (f.phase != RunPhase::unknown) v.why += ", during " + std::string(name(f.phase));
+  if (f.frames.empty() && f.live.empty()) v.why += "; there is no traceback";
+  if (!f.live.empty()) v.why += ". Alive were " + live_words(f.live);
+  v.why += ". With --config the tensor can be named.";
+  return v;
+}
+
+/// With the run's settings read in: `r` is the reading that agrees best; `asked` the peak of the settings as given.
+inline Verdict judge(const Failure& f, const Reading& r, Bytes asked) {
+  using namespace oom_verdict;
+  const auto finish = [&](Verdict v) {
+    v.hypotheses = r.hypotheses;
+    v.live = r.live;
+    v.predicted_peak = asked;
+    v.limit = limit(f);
+    if (!r.hypotheses.empty() && !v.tensor) v.tensor = r.hypotheses.front().tensor;
+    return v;
+  };
+  if (auto v = other_process(f, r.peak)) return finish(*v);
+  // Growth that the settings' own peak holds is no leak: a cache fills, a first step makes states.
+  if (f.allocated && f.allocated->low > r.peak)
+    if (auto v = growing_memory(f)) return finish(*v);
+  if (r.hypotheses.empty()) {
+    if (auto v = fragmentation(f, std::nullopt)) return finish(*v);
+    Verdict v = judge(f);
+    v.why = request_words(f) +
+            (f.tensor ? "; no tensor of these settings has that size." : "; its size is not known.") +
+            " The whole run needs " + in_words(r.peak) + ".";
+    v.confidence /= 2;
+    return finish(v);
+  }
+  const Hypothesis& h = r.hypotheses.front();
+  if (const auto more = unexplained(f, r))
+    return finish({.cause = Cause::leak,
+                   .confidence = 0.7,
+                   .why = "these settings explain at most " + in_words(std::max(r.peak, h.before)) +
+                          " at their peak, but " + in_words(f.allocated->value) +
+                          " were allocated: " + in_words(*more) +
+                          " more are kept alive, by earlier steps or by something else in the process. Asked for was " +
+                          tensor_words(h) + "."});
+  if (auto v = fragmentation(f, r.peak)) return finish(*v);
+  Verdict v{.cause = blamed(h, r.live, limit(f)), .confidence = std::min(0.99, h.confidence)};
+  // Hypotheses of one kind agree on the verdict, whichever of them it was.
+  for (std::size_t i = 1; i < r.hypotheses.size(); ++i)
+    if (r.hypotheses[i].cause == h.cause) v.confidence = std::min(0.99, v.confidence + r.hypotheses[i].confidence);
+  v.why = "asked for was " + tensor_words(h) + "; " + request_words(f) + " (by the estimate " + in_words(h.before) +
+          (r.live.empty() ? "" : ": " + live_words(r.live)) + "). The whole run needs " + in_words(r.peak) + ".";
+  return finish(v);
+}
+
+/// Reads a failure with the settings given and, where nothing of that size agrees, with the ones that people run
+/// without knowing: attention written out, activations not checkpointed, logits of every position, fp32.
+inline Verdict judge(const Failure& f, const Settings& settings, const Device& device, std::optional<Mode> mode,
+                     Estimator& estimator) {
+  std::vector<Mode> modes;
+  const auto seen = [&](RunPhase p) { return f.phase == p; };
+  if (mode)
+    modes = {*mode};
+  else if (seen(RunPhase::backward) || seen(RunPhase::optimizer_step) || seen(RunPhase::loss))
+    modes = {Mode::training};
+  else if (seen(RunPhase::decode) || seen(RunPhase::server_profile))
+    modes = {Mode::inference};
+  else
+    modes = {Mode::inference, Mode::training};
+  const double enough = 0.5 * agrees_at_most(f.phase) * agrees_at_most(f.site);
+  std::optional<Reading> best;
+  // Of the settings as given, and of others only where nothing of the size is found, or what is found agrees.
+  const auto consider = [&](const Plan& plan, const std::string& assuming) {
+    for (const Mode m : modes) {
+      std::optional<Reading> r;
+      try {
+        r = read_failure(settings.vlm, plan, device, m, f, estimator, assuming);
+      } catch (const Error&) {
+        if (assuming.empty() && m == modes.back() && !best) throw;
+        continue;
+      }
+      const bool wanted = !best || (assuming.empty() ? r->agreement() > best->agreement()
+                                                     : r->agreement() > enough || best->hypotheses.empty());
+      if (wanted) best = std::move(r);
+    }
+    return best->agreement() > enough;
+  };
+  const Plan& p = settings.plan;
+  const bool found = consider(p, "");
+  const Bytes asked = best->peak;
+  if (!found && f.telling) {
+    std::vector<std::pair<Plan, std::string>> others;
+    const auto add = [&](bool possible, auto change, const char* words) {
+      if (!possible) return;
+      Plan q = p;
+      change(q);
+      others.emplace_back(q, words);
+    };
+    add(
+        p.attention != AttentionKind::eager, [](Plan& q) { q.attention = AttentionKind::eager; },
+        "attention written out, as eager attention or SDPA's math path do");
+    add(
+        p.checkpointing != Checkpointing::off, [](Plan& q) { q.checkpointing = Checkpointing::off; },
+        "checkpointing not in force");
+    add(
+        p.logits == Logits::last, [](Plan& q) { q.logits = Logits::all; }, "logits of every position");
+    add(
+        p.dtype != DType::fp32, [](Plan& q) { q.dtype = DType::fp32; }, "everything in fp32");
+    for (const auto& [plan, words] : others)
+      if (consider(plan, words)) break;
+  }
+  Verdict v = judge(f, *best, asked);
+  if (f.tensor && f.telling && best->agreement() < enough && v.cause != Cause::other_process &&
+      v.cause != Cause::leak) {
+    for (const Mode m : modes) {
+      const auto more = solve_unknown(settings.vlm, p, device, m == Mode::training, *f.tensor, f.site);
+      v.solutions.insert(v.solutions.end(), more.begin(), more.end());
+    }
+    std::stable_sort(v.solutions.begin(), v.solutions.end(),
+                     [](const Solution& a, const Solution& b) { return a.exact && !b.exact; });
+  }
+  return v;
+}
+
+}  // namespace vlmest::diagnose

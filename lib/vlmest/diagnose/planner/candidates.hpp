@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <vlmest/diagnose/action/actions.hpp>
+
+namespace vlmest::diagnose {
+
+/// Settings with some actions taken.
+struct Candidate {
+  Settings settings;
+  std::vector<const ActionEntry*> changes;
+  /// The largest loss among the changes.
+  Loses loses() const {
+    Loses most = Loses::nothing;
+    for (const ActionEntry* e : changes) most = std::max(most, e->loses);
+    return most;
+  }
+};
+
+/// Actions of which a plan takes one or none: what excludes each other stands in one row.
+inline constexpr std::array<std::array<std::string_view, 3>, 9> plan_knobs{{
+    {"attention-sdpa", "attention-flash"},
+    {"checkpointing-vision", "checkpointing-selective", "checkpointing-full"},
+    {"loss-fused", "loss-chunked"},
+    {"optimizer-fused", "optimizer-8bit", "optimizer-adafactor"},
+    {"logits-last"},
+    {"kv-paged"},
+    {"kv-fp8", "kv-int8"},
+    {"weights-int8", "weights-nf4"},
+    {"zero-1", "zero-2", "zero-3"},
+}};
+
+/// The row of an action; nullptr for an unknown name.
+inline const ActionEntry* action_entry(std::string_view id) {
+  static constexpr auto find = [](const auto& table, std::string_view name) -> const ActionEntry* {
+    for (const auto& e : table)
+      if (e.id == name) return &e;
+    return nullptr;
+  };
+  if (const auto* e = find(training_actions, id)) return e;
+  if (const auto* e = find(inference_actions, id)) return e;
+  if (const auto* e = find(input_actions, id)) return e;
+  return find(process_actions, id);
+}
+
+/// The candidate with one action more, or nothing where it does not apply.
+inline std::optional<Candidate> with(const Candidate& c, std::string_view id, const Device& device, Mode mode) {
+  const ActionEntry* e = action_entry(id);
+  if (!e) return std::nullopt;
+  const Subject s{.now = c.settings, .device = device, .mode = mode};
+  std::vector<Settings> options = e->options(s);
+  if (options.empty()) return std::nullopt;
+  Candidate r{std::move(options.front()), c.changes};
+  r.changes.push_back(e);
+  return r;
+}
+
+/// Every combination of the knobs, what was asked for first.
+inline std::vector<Candidate> candidates(const Settings& asked, const Device& device, Mode mode) {
+  std::vector<Candidate> all{{asked, {}}};
+  for (const auto& knob : plan_knobs)
+    for (std::size_t i = 0, n = all.size(); i < n; ++i)
+      for (const auto id : knob)
+        if (auto c = with(all[i], id, device, mode)) all.push_back(std::move(*c));
+  return all;
+}
+
+}  // namespace vlmest::diagnose

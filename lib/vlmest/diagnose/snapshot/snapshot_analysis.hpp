@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <vlmest/diagnose/snapshot/frame_traits.hpp>
+#include <vlmest/diagnose/snapshot/recorded_snapshot.hpp>
+#include <vlmest/diagnose/snapshot/replayable_snapshot.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_fragmentation.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_growth.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_roles.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_timeline.hpp>
+
+namespace vlmest::diagnose {
+
+/// Which part of a model's code an allocation comes from, where its frames tell.
+enum class CodePart : std::uint8_t { other, attention, mask, loss, linear, norm, embedding, fft, kv_cache };
+inline constexpr std::array<std::string_view, 9> code_parts{"other", "attention", "mask", "loss",    "linear",
+                                                            "norm",  "embedding", "fft",  "kv_cache"};
+constexpr std::string_view name(CodePart p) { return code_parts[static_cast<std::size_t>(p)]; }
+
+/// A place in the code, by what its frames say.
+struct CodeSite {
+  std::uint32_t program = StackTraits::no_frame;  ///< innermost frame outside of torch, e.g. in modeling_….py
+  std::uint32_t user = StackTraits::no_frame;     ///< innermost frame outside of installed packages
+  CodePart part = CodePart::other;
+  bool vision = false;  ///< some frame is of an image encoder
+  Stage stage = Stage::other;
+};
+
+/// Live allocations of one stack, role and stage of life.
+struct LiveGroup {
+  StackTable::Stack stack = 0;
+  MemoryRole role = MemoryRole::unknown;
+  CodeSite site;
+  std::size_t count = 0;
+  Bytes bytes;      ///< as the allocator rounds
+  Bytes requested;  ///< the tensors' own
+  Bytes largest;    ///< the largest tensor's
+};
+
+struct RoleSum {
+  std::size_t count = 0;
+  Bytes bytes;
+};
+
+/// What a snapshot says of one device.
+struct SnapshotAnalysis {
+  SnapshotTimeline timeline;
+  Stages stages;
+  std::vector<MemoryRole> roles;  ///< of each allocation of the timeline
+  std::optional<OomRequest> oom;  ///< the last one of the trace
+  std::size_t ooms = 0;
+  CodeSite oom_site;
+  std::size_t moment = 0;         ///< the event before which memory is looked at: the OOM, else the peak
+  Bytes live;                     ///< active bytes then; the sum over `groups` and over `by_role`
+  std::vector<LiveGroup> groups;  ///< the largest first
+  std::array<RoleSum, memory_roles.size()> by_role{};
+  ReservedMemory reserved;
+  StepGrowth growth;
+};
+
+inline CodeSite code_site(const StackTraits& t, bool training, bool stackless) {
+  CodeSite s{t.program, t.user, CodePart::other, (t.all & trait::vision) != 0, stage_of(t, training, stackless)};
+  const std::array<std::pair<Traits, CodePart>, 8> parts{{{trait::in_cache, CodePart::kv_cache},
+                                                          {trait::loss, CodePart::loss},
+                                                          {trait::fft, CodePart::fft},
+                                                          {trait::attention, CodePart::attention},
+                                                          {trait::mask, CodePart::mask},
+                                                          {trait::linear, CodePart::linear},
+                                                          {trait::norm, CodePart::norm},
+                                                          {trait::embedding, CodePart::embedding}}};
+  for (const auto& [trait, part] : parts)
+    if ((t.innermost & trait) != 0) {
+      s.part = part;
+      break;
+    }
+  return s;
+}
+
+/// The events of one device; none for a device that the snapshot does not name.
+inline std::span<const TraceEntry> trace_of(const RecordedSnapshot& s, std::int64_t device) {
+  if (device < 0 || static_cast<std::size_t>(device) >= s.traces.size()) return {};
+  return s.traces[static_cast<std::size_t>(device)];
+}
+
+/// The device whose memory ran out, else the one that had the most reserved.
+inline std::int64_t device_of_interest(const RecordedSnapshot& s) {
+  std::int64_t best = 0;
+  for (std::size_t d = 0; d < s.traces.size(); ++d)
+    for (const auto& e : s.traces[d])
+      if (e.action == allocator::TraceAction::oom) return static_cast<std::int64_t>(d);
+  std::map<std::int64_t, Bytes> reserved;
+  for (const auto& g : s.segments) reserved[g.device] += g.size;
+  Bytes most{-1};
+  for (const auto& [device, bytes] : reserved)
+    if (bytes > most) {
+      most = bytes;
+      best = device;
+    }
+  return best;
+}
+
+/// Everything about one device. Reads settings leniently: an unknown one does not stop a diagnosis.
+inline SnapshotAnalysis analyse(const RecordedSnapshot& s, std::int64_t device) {
+  allocator::AllocatorConfig config;
+  try {
+    config = allocator_config(s);
+  } catch (const Error&) {
+    // Only the rounding of sizes depends on it, and torch's default is what nearly everybody runs.
+  }
+  const auto trace = trace_of(s, device);
+  const auto traits = stack_traits(s.stacks);
+  SnapshotAnalysis a;
+  a.timeline = timeline(s, device, config);
+  a.stages = stages_of(s, trace, traits);
+  a.roles = memory_roles_of(trace, a.timeline, a.stages, traits);
+  a.moment = a.timeline.peak_at;
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    if (trace[i].action != allocator::TraceAction::oom) continue;
+    const auto& e = trace[i];
+    // What is free on a device never exceeds what a Count holds; a broken file may say otherwise.
+    const auto free = static_cast<std::int64_t>(std::min<std::uint64_t>(e.address, allocator::max_request));
+    a.oom = {i, e.size, segment_size(config, e.size), Bytes(free), e.stack, e.stream, e.time_us};
+    a.oom_site = code_site(traits[e.stack], a.stages.training, e.stack == 0);
+    a.moment = i;
+    ++a.ooms;
+  }
+
+  std::map<std::tuple<StackTable::Stack, MemoryRole>, std::size_t> known;
+  for (std::size_t i = 0; i < a.timeline.allocations.size(); ++i) {
+    const auto& x = a.timeline.allocations[i];
+    if (!x.active_at(a.moment)) continue;
+    const auto [at, fresh] = known.try_emplace({x.stack, a.roles[i]}, a.groups.size());
+    if (fresh)
+      a.groups.push_back(
+          {x.stack, a.roles[i], code_site(traits[x.stack], a.stages.training, x.stack == 0), 0, {}, {}, {}});
+    auto& g = a.groups[at->second];
+    ++g.count;
+    g.bytes += x.size;
+    g.requested += x.requested;
+    g.largest = std::max(g.largest, x.requested);
+    auto& sum = a.by_role[static_cast<std::size_t>(a.roles[i])];
+    ++sum.count;
+    sum.bytes += x.size;
+    a.live += x.size;
+  }
+  std::stable_sort(a.groups.begin(), a.groups.end(), [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
+  a.reserved = reserved_memory(s, device, trace, a.timeline, a.moment, a.oom);
+  a.growth = growth(s, device, trace, a.timeline, a.stages);
+  return a;
+}
+
+}  // namespace vlmest::diagnose

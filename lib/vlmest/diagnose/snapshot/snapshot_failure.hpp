@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <vlmest/diagnose/inversion/failure.hpp>
+#include <vlmest/diagnose/oom/allocation_site.hpp>
+#include <vlmest/diagnose/oom/stack_cause.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_analysis.hpp>
+
+namespace vlmest::diagnose {
+
+/// A stack of a snapshot as a traceback prints it: outermost frame first.
+inline std::vector<Frame> frames_of(const StackTable& stacks, StackTable::Stack s) {
+  std::vector<Frame> r;
+  for (const std::uint32_t f : stacks.stack(s)) r.push_back(stacks.frame(f));
+  std::reverse(r.begin(), r.end());
+  return r;
+}
+
+namespace snapshot_failure {
+
+constexpr RunPhase phase_of(Stage s) {
+  switch (s) {
+    case Stage::load: return RunPhase::load_weights;
+    case Stage::forward: return RunPhase::forward;
+    case Stage::backward: return RunPhase::backward;
+    case Stage::optimizer: return RunPhase::optimizer_step;
+    default: return RunPhase::unknown;
+  }
+}
+
+/// A stack of a snapshot has no source lines, which name most sites; what kind of code it ends in is known still.
+/// A product that a model's outermost forward calls itself is its output head.
+inline AllocationSite site_of(CodePart part, const std::vector<Frame>& frames) {
+  switch (part) {
+    case CodePart::mask: return AllocationSite::attention_mask;
+    case CodePart::loss: return AllocationSite::cross_entropy;
+    case CodePart::norm: return AllocationSite::norm;
+    case CodePart::fft: return AllocationSite::fft;
+    case CodePart::kv_cache: return AllocationSite::kv_cache;
+    case CodePart::linear: {
+      const auto modeling = [](const Frame& f) { return f.file.find("/modeling_") != std::string::npos; };
+      const bool head = std::count_if(frames.begin(), frames.end(), modeling) == 1;
+      return head ? AllocationSite::logits : AllocationSite::projection;
+    }
+    default: return AllocationSite::unknown;
+  }
+}
+
+/// The kind of tensor to blame for a group of live allocations.
+inline Cause cause_of(const RecordedSnapshot& s, const LiveGroup& g) {
+  switch (g.role) {
+    case MemoryRole::weight: return Cause::weights;
+    case MemoryRole::gradient: return Cause::gradients;
+    case MemoryRole::optimizer_state: return Cause::optimizer_state;
+    case MemoryRole::kv_cache: return Cause::kv_cache;
+    default: break;
+  }
+  const auto frames = frames_of(s.stacks, g.stack);
+  AllocationSite site = allocation_site_of(frames);
+  if (site == AllocationSite::unknown) site = site_of(g.site.part, frames);
+  const RunPhase phase = run_phase(frames);
+  const Cause c = stack_cause(site, g.site.vision ? RunPhase::vision_forward : phase);
+  // Temporaries of a backward are what activations' gradients are.
+  const bool kept = c == Cause::gradients || c == Cause::weights || c == Cause::optimizer_state || c == Cause::unknown;
+  return kept ? Cause::activations : c;
+}
+
+inline std::string place(const StackTable& stacks, const CodeSite& s) {
+  const std::uint32_t f = s.program != StackTraits::no_frame ? s.program : s.user;
+  if (f == StackTraits::no_frame) return {};
+  const std::string file(stacks.file(f));
+  return file.substr(file.rfind('/') + 1) + ":" + std::to_string(stacks.words(f).line) + " " +
+         std::string(stacks.function(f));
+}
+
+/// Logits are made once in a pass: where those of many passes are alive, outputs are kept.
+inline std::optional<SteadyGrowth> kept_outputs(const RecordedSnapshot& s, const SnapshotAnalysis& a) {
+  for (const LiveGroup& g : a.groups) {
+    if (g.count < 4 || g.site.part != CodePart::linear) continue;
+    if (site_of(g.site.part, frames_of(s.stacks, g.stack)) != AllocationSite::logits) continue;
+    const auto count = static_cast<std::int64_t>(g.count);
+    return SteadyGrowth{static_cast<double>(g.bytes.value()) / static_cast<double>(count), count, a.live - g.bytes,
+                        a.live, place(s.stacks, g.site)};
+  }
+  return std::nullopt;
+}
+
+/// Growth counts where nearly every later step holds more, and by something to speak of.
+inline std::optional<SteadyGrowth> growth_of(const RecordedSnapshot& s, const SnapshotAnalysis& a) {
+  const StepGrowth& g = a.growth;
+  if (g.bytes.size() < 3 || g.rising < 0.9 || g.bytes_per_step < 1 << 20) return kept_outputs(s, a);
+  SteadyGrowth r{
+      g.bytes_per_step, static_cast<std::int64_t>(g.bytes.size()), Bytes(g.bytes.front()), Bytes(g.bytes.back()), {}};
+  if (!g.stacks.empty())
+    for (const LiveGroup& live : a.groups)
+      if (live.stack == g.stacks.front().stack) r.where = place(s.stacks, live.site);
+  return r;
+}
+
+}  // namespace snapshot_failure
+
+/// What a snapshot says of the allocation that failed, or, where none did, of the peak. A snapshot does not tell how
+/// much the device has: what was reserved, with what the driver had left, is what this process could have had at least.
+inline Failure failure_of(const RecordedSnapshot& s, const SnapshotAnalysis& a) {
+  using namespace snapshot_failure;
+  Failure f;
+  f.allocated = PrintedSize::exactly(a.live);
+  f.unallocated = PrintedSize::exactly(a.reserved.reserved - a.reserved.active);
+  f.largest_free = a.reserved.largest_usable;
+  std::array<Bytes, causes.size()> sums{};
+  for (const LiveGroup& g : a.groups) sums[static_cast<std::size_t>(cause_of(s, g))] += g.bytes;
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    if (sums[i] > Bytes{}) f.live.push_back({static_cast<Cause>(i), sums[i]});
+  std::stable_sort(f.live.begin(), f.live.end(), [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
+  f.growth = growth_of(s, a);
+  if (!a.oom) return f;
+  f.requested = PrintedSize::exactly(a.oom->size);
+  f.tensor = PrintedSize{a.oom->size, a.oom->size - Bytes(511), a.oom->size};
+  f.free = PrintedSize::exactly(a.oom->device_free);
+  f.frames = frames_of(s.stacks, a.oom->stack);
+  f.site = allocation_site_of(f.frames);
+  if (f.site == AllocationSite::unknown) f.site = site_of(a.oom_site.part, f.frames);
+  f.phase = run_phase(f.frames);
+  if (f.phase == RunPhase::unknown) f.phase = phase_of(a.oom_site.stage);
+  if (f.phase == RunPhase::forward && a.oom_site.vision) f.phase = RunPhase::vision_forward;
+  return f;
+}
+
+/// One failure out of a snapshot and the message of the same: the snapshot's exact figures, and what only the message
+/// tells (the device's size, limits, other processes).
+inline Failure merged(Failure snapshot, const Failure& message) {
+  const auto fill = [](auto& to, const auto& from) {
+    if (!to) to = from;
+  };
+  fill(snapshot.total, message.total);
+  fill(snapshot.allowed, message.allowed);
+  fill(snapshot.non_torch, message.non_torch);
+  fill(snapshot.others, message.others);
+  fill(snapshot.requested, message.requested);
+  fill(snapshot.free, message.free);
+  fill(snapshot.growth, message.growth);
+  if (!snapshot.tensor) {
+    snapshot.tensor = message.tensor;
+    snapshot.telling = message.telling;
+  }
+  if (snapshot.site == AllocationSite::unknown) snapshot.site = message.site;
+  if (snapshot.phase == RunPhase::unknown) snapshot.phase = message.phase;
+  if (snapshot.frames.empty()) snapshot.frames = message.frames;
+  return snapshot;
+}
+
+}  // namespace vlmest::diagnose

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <vlmest/diagnose/trace/host_call.hpp>
+
+/// What a kernel is, from its name alone. The words are those of the libraries: cuBLAS (nvjet_…, …gemm…, splitKreduce),
+/// CUTLASS (cutlass_80_…_align2), cuDNN (…sdpa…, …fprop…), FlashAttention (flash_fwd…), vLLM and FlashInfer
+/// (paged_attention…, BatchDecode…), NCCL, cuFFT, PyTorch's own (aten/src/ATen/native/cuda) and Inductor's (triton_…).
+namespace vlmest::diagnose {
+
+enum class KernelFamily : std::uint8_t {
+  matmul,
+  attention,
+  convolution,
+  fft,
+  communication,
+  optimizer,
+  norm,
+  softmax,
+  reduction,
+  copy,
+  index,
+  elementwise,
+  other
+};
+
+inline constexpr std::array<std::string_view, 13> kernel_families{
+    "matmul",  "attention", "convolution", "fft",   "communication", "optimizer", "norm",
+    "softmax", "reduction", "copy",        "index", "elementwise",   "other"};
+constexpr std::string_view name(KernelFamily f) { return kernel_families[static_cast<std::size_t>(f)]; }
+
+/// Families whose kernels do less arithmetic than moving their operands takes, on every GPU.
+constexpr bool moves_memory(KernelFamily f) {
+  return f == KernelFamily::optimizer || f == KernelFamily::norm || f == KernelFamily::softmax ||
+         f == KernelFamily::reduction || f == KernelFamily::copy || f == KernelFamily::index ||
+         f == KernelFamily::elementwise || f == KernelFamily::fft;
+}
+
+/// What the name of a kernel tells.
+struct KernelTraits {
+  KernelFamily family = KernelFamily::other;
+  bool decode = false;      ///< made for one query or row: gemv, paged attention, attention split over the keys
+  bool misaligned = false;  ///< a half-precision product with loads of fewer than 16 bytes
+  bool backward = false;
+  bool tf32 = false;
+};
+
+namespace kernel_names {
+
+inline std::string lower(std::string_view s) {
+  std::string r(s);
+  for (char& c : r) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return r;
+}
+
+inline KernelFamily family(std::string_view n) {
+  using words::has_any;
+  if (has_any(n, "nccl", "rccl", "cross_device_reduce", "allreduce", "all_reduce", "allgather", "all_gather",
+              "reducescatter", "reduce_scatter", "nvshmem", "deep_ep"))
+    return KernelFamily::communication;
+  if (has_any(n, "multi_tensor_apply", "multitensorapply", "fused_adam", "adam_kernel")) return KernelFamily::optimizer;
+  if (has_any(n, "sdpa", "flash", "fmha", "attention", "batchdecodewith", "batchprefillwith", "mmha", "dot_do_o",
+              "convert_dq_to"))
+    return KernelFamily::attention;
+  if (has_any(n, "conv2d", "conv3d", "convolve", "fprop", "dgrad", "wgrad", "im2col", "col2im", "nchwtonhwc",
+              "nhwctonchw"))
+    return KernelFamily::convolution;
+  if (has_any(n, "_fft", "fft_", "cufft", "fft<")) return KernelFamily::fft;
+  if (has_any(n, "gemm", "gemv", "nvjet", "splitkreduce", "cublas", "marlin", "matmul", "triton_tem_", "dot_kernel",
+              "fused_moe"))
+    return KernelFamily::matmul;
+  if (has_any(n, "layer_norm", "layernorm", "rms_norm", "rmsnorm", "batch_norm", "group_norm", "gammabeta"))
+    return KernelFamily::norm;
+  if (has_any(n, "softmax")) return KernelFamily::softmax;
+  if (has_any(n, "catarray", "memcpy", "direct_copy", "copy_kernel", "transpose", "reshape_and_cache"))
+    return KernelFamily::copy;
+  if (has_any(n, "index", "gather", "scatter", "embedding", "sort", "topk")) return KernelFamily::index;
+  if (has_any(n, "reduce", "triton_red_", "triton_per_", "scan", "cumsum")) return KernelFamily::reduction;
+  if (has_any(n, "elementwise", "triton_poi_", "fill", "dropout", "arange", "act_and_mul", "rotary", "quant"))
+    return KernelFamily::elementwise;
+  return KernelFamily::other;
+}
+
+/// CUTLASS names the elements of a load (align1, align2, align4, align8), cuBLAS' older kernels too (ldg1, ldg2, …): in
+/// 16-bit types 8 of them are 16 bytes.
+inline bool misaligned(std::string_view n) {
+  using words::has_any;
+  if (!has_any(n, "bf16", "f16", "h16816", "half", "hgemm", "bfloat16")) return false;
+  for (const std::string_view word : {"align1", "align2", "align4", "ldg1", "ldg2", "ldg4"})
+    for (auto at = n.find(word); at != n.npos; at = n.find(word, at + 1)) {
+      const auto end = at + word.size();
+      if (end == n.size() || std::isdigit(static_cast<unsigned char>(n[end])) == 0) return true;
+    }
+  return false;
+}
+
+}  // namespace kernel_names
+
+inline KernelTraits kernel_traits(std::string_view kernel) {
+  using words::has_any;
+  const std::string n = kernel_names::lower(kernel);
+  KernelTraits t{.family = kernel_names::family(n)};
+  const bool product = t.family == KernelFamily::matmul, attention = t.family == KernelFamily::attention;
+  t.decode = (product && has_any(n, "gemv", "dot_kernel")) ||
+             (attention && has_any(n, "splitkv", "paged_attention", "decode", "mmha", "single_query"));
+  t.misaligned = product && kernel_names::misaligned(n);
+  t.backward = has_any(n, "bwd", "backward", "bprop", "dgrad", "wgrad");
+  t.tf32 = has_any(n, "tf32", "s1688gemm");
+  return t;
+}
+
+}  // namespace vlmest::diagnose

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <vlmest/diagnose/cause.hpp>
+#include <vlmest/diagnose/trace/idle_time.hpp>
+#include <vlmest/diagnose/trace/op_distance.hpp>
+#include <vlmest/diagnose/trace/traced_phase.hpp>
+#include <vlmest/diagnose/trace/unprofiled.hpp>
+
+/// Why a run is slow, from a profiler's trace.
+namespace vlmest::diagnose {
+
+/// One annotated step.
+struct StepTime {
+  NameId name = 0;
+  Ns host = 0;  ///< how long the host took for it
+  Ns busy = 0;  ///< of that, how long the device ran anything
+};
+
+/// Time of kernels by what limits them.
+struct BoundTimes {
+  Ns compute = 0, memory = 0, unknown = 0;
+};
+
+/// A cause with the share of the time that it is to blame for, or, of what limits kernels, that they take.
+struct CauseShare {
+  Cause cause = Cause::unknown;
+  double share = 0;
+};
+
+struct SlowRunVerdict {
+  Cause cause = Cause::unknown;
+  /// Of a loss, a half at the share from which it counts, 1 at twice that; of what limits kernels, its share of them.
+  double confidence = 0;
+  std::string why;                 ///< one line with the figures
+  std::vector<CauseShare> others;  ///< the other causes with at least a twentieth of the time, the largest first
+};
+
+struct SlowRun {
+  GpuTime gpu;
+  IdleTime idle;
+  UnprofiledRun unprofiled;  ///< with a device, and where the profiler slowed the host down
+  PhaseTimes phase;
+  BoundTimes bound;
+  OpDistances ops;
+  std::vector<StepTime> steps;
+  std::int64_t host_reads = 0;  ///< operators that wait for a value of the device: .item(), nonzero
+  Seconds misaligned_time{};    ///< products whose rows begin at no multiple of 16 bytes
+  Seconds padding_saves{};      ///< of it, what padded sizes would save; without sizes or a device unknown, 0
+  SlowRunVerdict verdict;
+};
+
+/// Shares of the time from which on something counts as the cause. What is lost to waiting is one where the run would
+/// be a third faster without it; misaligned products, where padding saves a tenth, as for a single op
+/// (faster_shape.hpp).
+inline constexpr double loss_share = 1.0 / 3, padding_share = 0.1;
+
+namespace slow_run_detail {
+
+inline std::string percent(double share) { return std::to_string(std::lround(share * 100)) + " %"; }
+inline std::string milliseconds(double ns) {
+  const auto hundredths = std::llround(ns / 1e4);
+  const auto rest = std::to_string(hundredths % 100);
+  return std::to_string(hundredths / 100) + "." + std::string(2 - rest.size(), '0') + rest + " ms";
+}
+inline std::string microseconds(Ns ns) { return std::to_string((ns + 500) / 1000) + " us"; }
+
+/// A name out of a trace, as part of a line.
+inline std::string word(std::string_view name) {
+  std::string s(name.substr(0, 80));
+  for (char& c : s)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  return s;
+}
+
+inline BoundTimes bounds(const ProfileTrace& t, const SlowRun& r, const std::vector<KernelTraits>& traits,
+                         const Device* device) {
+  BoundTimes b;
+  for (std::size_t k = 0; k < t.kernels.size(); ++k) {
+    const KernelEvent& e = t.kernels[k];
+    if (e.device != r.gpu.device || e.time.begin < r.gpu.window.begin || e.time.begin >= r.gpu.window.end) continue;
+    const KernelTraits& of_name = traits[static_cast<std::size_t>(e.name)];
+    if (of_name.family == KernelFamily::communication) continue;
+    const auto op = r.ops.of_kernel[k];
+    Ns* to = &b.unknown;
+    if (op >= 0 && device != nullptr && r.ops.ops[static_cast<std::size_t>(op)].roofline.value > 0) {
+      const OpDistance& d = r.ops.ops[static_cast<std::size_t>(op)];
+      if (d.bound != Bound::launch) to = d.bound == Bound::compute ? &b.compute : &b.memory;
+    } else if (moves_memory(of_name.family) || of_name.decode || r.phase.decoding[k]) {
+      to = &b.memory;
+    } else if (of_name.family != KernelFamily::other) {
+      to = &b.compute;
+    }
+    *to = checked_add(*to, e.time.length());
+  }
+  return b;
+}
+
+inline std::vector<StepTime> step_times(const ProfileTrace& t, const GpuTime& g) {
+  std::vector<Annotation> marks;
+  for (const auto& a : t.annotations)
+    if (a.kind == AnnotationKind::step) marks.push_back(a);
+  std::stable_sort(marks.begin(), marks.end(), [](auto& a, auto& b) { return a.time < b.time; });
+  std::vector<StepTime> r;
+  std::size_t first = 0;
+  for (const Annotation& a : marks) {
+    while (first < g.busy.size() && g.busy[first].end <= a.time.begin) ++first;
+    StepTime s{a.name, a.time.length(), 0};
+    for (std::size_t i = first; i < g.busy.size() && g.busy[i].begin < a.time.end; ++i)
+      s.busy += std::max<Ns>(0, gpu_time_detail::clipped(g.busy[i], a.time).length());
+    r.push_back(s);
+  }
+  return r;
+}
+
+/// The host's waits that count, in words. `of` gives the time for which each of them is to blame, of `span`.
+template <class Of>
+std::string host_reasons(const SlowRun& r, const NameTable& names, Of of, Ns span) {
+  std::string s;
+  const auto add = [&](Ns t, const std::string& what) {
+    const double share = static_cast<double>(t) / static_cast<double>(span);
+    if (share < 0.05) return;
+    s += (s.empty() ? "" : ", ") + percent(share) + " " + what;
+  };
+  const IdleTime& i = r.idle;
+  const Totals& kernels = r.gpu.all_kernels;
+  add(of(Idle::data_loader), "waiting for the data loader");
+  add(of(Idle::allocation), "in " + std::to_string(i.allocations.count) + " cudaMalloc and " +
+                                std::to_string(i.frees.count) + " cudaFree calls");
+  add(of(Idle::synchronise), "after " + std::to_string(i.synchronisations.count) + " synchronisations with the host");
+  add(of(Idle::host_work),
+      "in long host work" + (r.idle.working == 0 ? std::string() : ", most of it in " + word(names[r.idle.working])));
+  add(of(Idle::launch), "waiting for launches (one every " + microseconds(i.launch_interval) + ", a kernel takes " +
+                            microseconds(kernels.count > 0 ? kernels.time / kernels.count : 0) + ")");
+  add(r.gpu.exposed_copies, "in copies from or to the host");
+  return s;
+}
+
+struct Candidate {
+  Cause cause;
+  double share;      ///< of the time
+  double threshold;  ///< from which on it is a loss; 0: it is what kernels are limited by
+  bool loss() const { return threshold > 0 && share >= threshold; }
+};
+
+/// Every cause with its share of `span`, `host` of which the device waited for the host.
+inline std::array<Candidate, 6> candidates(const SlowRun& r, Ns host, Ns span) {
+  const auto share = [&](Ns t) { return static_cast<double>(t) / static_cast<double>(span); };
+  return {{{Cause::host_bound, share(host + r.gpu.exposed_copies), loss_share},
+           {Cause::communication, share(r.gpu.exposed_communication), loss_share},
+           {Cause::misaligned_gemm, r.padding_saves.value * 1e9 / static_cast<double>(span), padding_share},
+           {Cause::compute_bound, share(r.bound.compute), 0},
+           {Cause::bandwidth_bound, share(r.bound.memory), 0},
+           {Cause::unknown, share(r.bound.unknown), 0}}};
+}
+
+/// Losses before limits: time that need not pass at all, before what the kernels that must run are limited by.
+inline const Candidate& first_of(const std::array<Candidate, 6>& all) {
+  return *std::max_element(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.loss() != b.loss()) return b.loss();
+    return (a.threshold > 0 && !a.loss() ? 0 : a.share) < (b.threshold > 0 && !b.loss() ? 0 : b.share);
+  });
+}
+
+inline SlowRunVerdict judge(const SlowRun& r, const NameTable& names) {
+  const GpuTime& g = r.gpu;
+  if (g.span() <= 0 || g.all_kernels.count == 0)
+    return {Cause::unknown, 0, "nothing ran on a GPU while the trace was recorded", {}};
+  const bool corrected = r.unprofiled.estimated && r.unprofiled.span > 0;
+  const Ns span = corrected ? r.unprofiled.span : g.span();
+  const auto all = candidates(r, corrected ? r.unprofiled.host() : r.idle.host(), span);
+  const Candidate& first = first_of(all);
+  SlowRunVerdict v{first.cause, 0, "", {}};
+  for (const Candidate& c : all)
+    if (&c != &first && c.share >= 0.05 && c.cause != Cause::unknown) v.others.push_back({c.cause, c.share});
+  std::stable_sort(v.others.begin(), v.others.end(), [](auto& a, auto& b) { return a.share > b.share; });
+  const double limits = all[3].share + all[4].share + all[5].share;
+  if (first.loss())
+    v.confidence = std::min(1.0, first.share / (2 * first.threshold));
+  else if (first.cause != Cause::unknown && limits > 0)
+    v.confidence = first.share / limits;
+  const Ns computing = g.busy_time() - g.exposed_copies;
+  const std::string seen =
+      "the GPU computes " + percent(g.share(computing)) + " of " + milliseconds(static_cast<double>(g.span()));
+  const double without = std::min(1.0, static_cast<double>(computing) / static_cast<double>(span));
+  const std::string clean = corrected ? seen + ", about " + percent(without) + " without the profiler" : seen;
+  switch (v.cause) {
+    case Cause::host_bound:
+      v.why = clean + ": " +
+              (corrected ? host_reasons(
+                               r, names, [&](Idle i) { return r.unprofiled.of(i); }, span)
+                         : host_reasons(
+                               r, names, [&](Idle i) { return r.idle.of(i); }, span));
+      break;
+    case Cause::communication:
+      v.why = percent(first.share) + " of the time is communication that nothing hides, of " +
+              milliseconds(static_cast<double>(length(g.communicating))) + " in all";
+      break;
+    case Cause::misaligned_gemm:
+      v.why = clean + "; products with rows at no multiple of 16 bytes take " +
+              milliseconds(r.misaligned_time.value * 1e9) + ", of which padded sizes would save " +
+              milliseconds(r.padding_saves.value * 1e9);
+      break;
+    case Cause::compute_bound:
+    case Cause::bandwidth_bound:
+      v.why = clean + "; " + percent(first.share / limits) + " of the kernel time is limited by " +
+              (v.cause == Cause::compute_bound ? "arithmetic" : "memory");
+      break;
+    default: v.why = clean + "; what limits its kernels does not show"; break;
+  }
+  return v;
+}
+
+}  // namespace slow_run_detail
+
+/// The diagnosis. `device` is what the trace was recorded on; without it ops are not compared with anything. Throws
+/// Overflow for a trace whose times add up to centuries.
+inline SlowRun slow_run(const ProfileTrace& t, const Device* device = nullptr) {
+  const std::vector<KernelTraits> traits = traits_of_names(t);
+  SlowRun r;
+  r.gpu = gpu_time(t, busiest_device(t), traits);
+  r.idle = idle_time(t, r.gpu);
+  if (device != nullptr) r.unprofiled = unprofiled_run(t, r.gpu, device->launch);
+  r.ops = op_distances(t, r.gpu, traits, device);
+  r.phase = phase_times(t, r.gpu, traits, r.ops);
+  r.bound = slow_run_detail::bounds(t, r, traits, device);
+  r.steps = slow_run_detail::step_times(t, r.gpu);
+  for (const auto& o : t.ops) {
+    const auto n = t.names[o.name];
+    if (n == "aten::_local_scalar_dense" || n == "aten::nonzero") ++r.host_reads;
+  }
+  for (const OpDistance& d : r.ops.ops)
+    if (d.faster) {
+      r.misaligned_time += d.time();
+      r.padding_saves += d.padding_saves();
+    }
+  if (r.misaligned_time.value == 0) r.misaligned_time = {static_cast<double>(r.gpu.misaligned.time) * 1e-9};
+  r.verdict = slow_run_detail::judge(r, t.names);
+  return r;
+}
+
+}  // namespace vlmest::diagnose
