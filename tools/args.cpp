@@ -115,6 +115,9 @@ void EstimateArgs::add_run_to(CLI::App& app) {
   app.add_option("--checkpointing", checkpointing,
                  "activations to compute again: none, full, selective, or vision alone [none]")
       ->type_name("WHICH");
+  app.add_option("--checkpoint-layers", checkpoint_layers, "so many of the language model's layers, the first [all]")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 10))
+      ->type_name("N");
   app.add_option("--freeze", freeze, "vision, projector, language")->delimiter(',')->type_name("PART[,PART]");
   app.add_option("--lora", plan.lora.rank, "rank of adapters on the language model; the rest is frozen")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
@@ -207,6 +210,9 @@ Plan EstimateArgs::make_plan() const {
                                            {"selective", Checkpointing::selective},
                                            {"vision", Checkpointing::full}});
   p.checkpointed.language = checkpointing != "vision";
+  p.checkpointed.layers = checkpoint_layers;
+  if (checkpoint_layers && (p.checkpointing == Checkpointing::off || !p.checkpointed.language))
+    throw CLI::ValidationError("--checkpoint-layers", "needs --checkpointing full or selective");
   p.loss =
       choice<Loss>("--loss", loss, {{"unfused", Loss::unfused}, {"fused", Loss::fused}, {"chunked", Loss::chunked}});
   p.lora.dropout = lora_dropout > 0;

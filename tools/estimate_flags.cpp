@@ -17,6 +17,8 @@ std::string training_flags(const Plan& p) {
   if (p.checkpointing != Checkpointing::off)
     f += fmt::format(" --checkpointing {}",
                      p.checkpointed.language ? checkpointing[static_cast<std::size_t>(p.checkpointing)] : "vision");
+  if (p.checkpointing != Checkpointing::off && p.checkpointed.language && p.checkpointed.layers)
+    f += fmt::format(" --checkpoint-layers {}", *p.checkpointed.layers);
   if (p.loss != Loss::unfused) f += fmt::format(" --loss {}", losses[static_cast<std::size_t>(p.loss)]);
   std::vector<std::string> frozen;
   if (!p.trainable.vision) frozen.emplace_back("vision");

@@ -3,12 +3,12 @@
 #include <cmath>
 
 #include <vlmest/diagnose/evidence_kind.hpp>
+#include <vlmest/diagnose/inversion/tensor_sizes.hpp>
 #include <vlmest/diagnose/leak.hpp>
-#include <vlmest/diagnose/memory_log.hpp>
-#include <vlmest/diagnose/memory_summary.hpp>
-#include <vlmest/diagnose/numerics.hpp>
-#include <vlmest/diagnose/oom_reader.hpp>
-#include <vlmest/diagnose/tensor_sizes.hpp>
+#include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/text/memory_log.hpp>
+#include <vlmest/diagnose/text/memory_summary.hpp>
+#include <vlmest/diagnose/text/numerics.hpp>
 
 #include "target.hpp"
 

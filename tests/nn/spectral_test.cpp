@@ -141,6 +141,19 @@ TEST(SpectralFilter, BuffersOfOneImage) {
   EXPECT_EQ(buffers[0].bytes, Bytes(half + real + half + work));  // product, result and clone are alive together
 }
 
+// A module that names each step's result holds the copy, the spectrum, the product and the result until it returns, with
+// the clone and the work area of the inverse transform on top.
+TEST(SpectralFilter, AModuleThatKeepsItsSteps) {
+  constexpr std::int64_t real = 4 * 36 * 32, half = 8 * 6 * 4 * 32, work = 8 * 3 * 6 * 32;
+  BlockConfig kept = filter;
+  std::get<SpectralFilter>(kept.op).keeps_steps = true;
+  const Graph g = built(llava({kept}), {.text = 5});
+  EXPECT_EQ(steps(g, "blocks.0"), steps(built(llava({filter}), {.text = 5}), "blocks.0")) << "the same ops";
+  const auto buffers = fft_buffers(g);
+  ASSERT_EQ(buffers.size(), 1U);
+  EXPECT_EQ(buffers[0].bytes, Bytes(real + half + half + real + half + work));
+}
+
 // With two images the channels-last grid does not collapse: both transforms copy their input once more.
 TEST(SpectralFilter, TwoImagesAreMadeContiguous) {
   constexpr std::int64_t real = 2 * 4 * 36 * 32, half = 2 * 8 * 6 * 4 * 32;

@@ -31,6 +31,24 @@ TEST(RunTime, IsTheLargerOfDeviceAndHost) {
   EXPECT_EQ(host.bound, Bound::launch);
 }
 
+TEST(RunTime, TheDeviceCatchesUpWithTheHost) {
+  const LaunchedWork slow_host{work(5, 0), {20e-3}}, slow_device{work(30, 0), {10e-3}};
+  const auto ms = [](std::initializer_list<LaunchedWork> phases) {
+    return run_time(std::span(phases.begin(), phases.size()), device()).wall.ms();
+  };
+  EXPECT_DOUBLE_EQ(ms({slow_host, slow_device}), 50)
+      << "kernels of the second wait for the host's way through the first";
+  EXPECT_DOUBLE_EQ(ms({slow_device, slow_host}), 35) << "the host is at the end before the device";
+  EXPECT_DOUBLE_EQ(ms({slow_host, slow_host, slow_device}), 70);
+}
+
+TEST(RunTime, IsBoundByWhatSetsThePaceForLonger) {
+  const LaunchedWork slow_host{work(5, 0), {20e-3}}, slow_device{work(30, 0), {10e-3}};
+  const std::vector<LaunchedWork> device_longer{slow_host, slow_device}, host_longer{slow_host, slow_host, slow_device};
+  EXPECT_EQ(run_time(device_longer, device()).bound, Bound::compute);
+  EXPECT_EQ(run_time(host_longer, device()).bound, Bound::launch);
+}
+
 TEST(RunTime, NewShapesOfAttentionWaitForTheirPlans) {
   EXPECT_DOUBLE_EQ(run_time(work(5, 1000), 2, device()).wall.ms(), 70);
 }

@@ -45,6 +45,13 @@ TEST(CliDiagnose, ASnapshotIsReadAsItIs) {
   EXPECT_EQ(j["verdict"]["cause"], "attention_scores");
 }
 
+TEST(CliDiagnose, BytesThatAreNoUtf8ArePrintedAsJsonAllTheSame) {
+  const Called r =
+      run("diagnose " + std::string(VLMEST_SOURCE_DIR) + "/tests/fuzz/corpus/evidence_file/not_utf8.pickle --json");
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(Json::parse(r.out).dump().find("\uFFFD"), std::string::npos);
+}
+
 TEST(CliDiagnose, ALogThatLeaks) {
   const Called r = run("diagnose " + std::string(VLMEST_SOURCE_DIR) + "/docs/examples/leak.log --json");
   ASSERT_EQ(r.code, 0) << r.err;

@@ -19,6 +19,7 @@ struct Case {
   std::int64_t lora = 0;
   bool amp = false;
   std::int64_t gradient_accumulation = 1;
+  std::optional<std::int64_t> checkpointed_layers;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.config << " checkpointing " << static_cast<int>(c.checkpointing) << " lora " << c.lora;
@@ -48,6 +49,7 @@ std::vector<Rows> rows(const Vlm& vlm, const Case& c, bool copies) {
   plan.batch = 2;
   plan.text = 60;
   plan.checkpointing = c.checkpointing;
+  plan.checkpointed.layers = c.checkpointed_layers;
   plan.attention = c.attention;
   plan.trainable = c.trainable;
   plan.lora.rank = c.lora;
@@ -89,6 +91,25 @@ TEST_P(RepeatedLayers, GiveTheSameStep) {
   }
 }
 
+/// Bytes alive when the forward has ended.
+std::int64_t saved(std::int64_t checkpointed_layers) {
+  const std::string path = VLMEST_SOURCE_DIR "/tests/data/configs/llava-1.5-7b.json";
+  const auto phases =
+      rows(json::hf::read(deeper(conformance::read_json(path)), path),
+           {.config = "llava-1.5-7b", .checkpointing = Checkpointing::full, .checkpointed_layers = checkpointed_layers},
+           true);
+  return phases.front().back().after;
+}
+
+TEST(CheckpointedLayers, EachKeepsItsInputAlone) {
+  const std::int64_t each = saved(1) - saved(2), first = saved(0) - saved(1);
+  EXPECT_GT(each, 0);
+  EXPECT_LT(first, each) << "the arguments that all layers get are kept once";
+  EXPECT_GT(first, each - 16384);
+  EXPECT_EQ(saved(2) - saved(4), 2 * each);
+  EXPECT_EQ(saved(5), saved(9)) << "there are five";
+}
+
 const std::vector<Case> cases() {
   std::vector<Case> r;
   for (const char* config : {"llava-1.5-7b", "llava-next-mistral-7b", "llava-onevision-qwen2-0.5b", "qwen2-vl-2b",
@@ -97,6 +118,10 @@ const std::vector<Case> cases() {
                              "aya-vision-8b", "glm-4.1v-9b", "blip2-opt-2.7b", "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});
+  for (const char* config :
+       {"llava-1.5-7b", "gemma-3-4b", "qwen3-vl-30b-a3b", "llama-3.2-11b-vision", "blip2-opt-2.7b"})
+    for (Checkpointing how : {Checkpointing::full, Checkpointing::selective})
+      r.push_back({config, how, AttentionKind::sdpa, {}, 0, false, 1, 2});
   r.push_back({"llava-1.5-7b", Checkpointing::off, AttentionKind::eager});
   r.push_back({"llava-1.5-7b", Checkpointing::selective, AttentionKind::eager});
   r.push_back({"llava-1.5-7b", Checkpointing::full, AttentionKind::sdpa, {.vision = false}});

@@ -6,16 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include <vlmest/diagnose/actions.hpp>
-#include <vlmest/diagnose/oom_verdict.hpp>
-#include <vlmest/diagnose/remedies.hpp>
-#include <vlmest/diagnose/snapshot_failure.hpp>
+#include <vlmest/diagnose/action/actions.hpp>
+#include <vlmest/diagnose/action/remedies.hpp>
+#include <vlmest/diagnose/oom/oom_verdict.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
 
 #include "args.hpp"
 #include "command/command.hpp"
 #include "evidence/evidence.hpp"
 #include "files.hpp"
 #include "output/diagnosis_report.hpp"
+#include "output/json_document.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -112,7 +113,7 @@ int diagnose_files(const DiagnoseOptions& o) {
     }
   }
   switch (o.output.format) {
-    case Format::json: o.output.write(to_json(d, o.run.top).dump(2) + "\n"); break;
+    case Format::json: o.output.write(json_document(to_json(d, o.run.top))); break;
     case Format::markdown: o.output.write(markdown(d, o.run.top, o.actions)); break;
     case Format::csv: o.output.write(csv(d)); break;
     case Format::text: o.output.write(text(d, o.run.top, o.actions)); break;

@@ -9,6 +9,7 @@
 #include "files.hpp"
 #include "output/estimate_report.hpp"
 #include "output/json.hpp"
+#include "output/json_document.hpp"
 #include "output/timeline.hpp"
 #include "units.hpp"
 
@@ -75,7 +76,7 @@ int estimate(const EstimateOptions& o) {
   const Reported r{vlm, plan, device, e, estimator};
   const bool to_stdout = o.args.timeline == "-" && o.output.file.empty();
   if (!to_stdout) switch (o.output.format) {
-      case Format::json: o.output.write(to_json(r, options).dump(2) + "\n"); break;
+      case Format::json: o.output.write(json_document(to_json(r, options))); break;
       case Format::markdown: o.output.write(markdown_report(r, options)); break;
       case Format::csv: o.output.write(csv_report(r, options)); break;
       case Format::text: o.output.write(text_report(r, options)); break;

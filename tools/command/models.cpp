@@ -8,6 +8,7 @@
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "output/json_document.hpp"
 #include "output/table.hpp"
 #include "units.hpp"
 
@@ -16,9 +17,7 @@ namespace {
 
 void write(const Output& o, const Table& t, nlohmann::ordered_json list) {
   switch (o.format) {
-    case Format::json:
-      o.write(nlohmann::ordered_json{{"schema_version", 1}, {"items", std::move(list)}}.dump(2) + "\n");
-      break;
+    case Format::json: o.write(json_document({{"schema_version", 1}, {"items", std::move(list)}})); break;
     case Format::markdown: o.write(markdown(t)); break;
     case Format::csv: o.write(csv(t)); break;
     case Format::text: o.write(text(t)); break;

@@ -9,6 +9,7 @@
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "output/json_document.hpp"
 #include "output/table.hpp"
 #include "units.hpp"
 
@@ -54,7 +55,7 @@ int op(const OpOptions& o) {
   }
   switch (o.output.format) {
     case Format::text:  // a list in, the same list out
-    case Format::json: o.output.write(out.dump(2) + "\n"); break;
+    case Format::json: o.output.write(json_document(out)); break;
     case Format::markdown: o.output.write(markdown(t)); break;
     case Format::csv: o.output.write(csv(t)); break;
   }

@@ -8,6 +8,7 @@
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "output/json_document.hpp"
 #include "output/plan_report.hpp"
 #include "units.hpp"
 
@@ -56,7 +57,7 @@ int plan(const PlanOptions& o) {
     r.budget = diagnose::budget(a.best.front().candidate.settings, q.device, e);
   }
   switch (o.output.format) {
-    case Format::json: o.output.write(plan_json(r).dump(2) + "\n"); break;
+    case Format::json: o.output.write(json_document(plan_json(r))); break;
     case Format::markdown: o.output.write(plan_markdown(r)); break;
     case Format::csv: o.output.write(plan_csv(r)); break;
     case Format::text: o.output.write(plan_text(r)); break;

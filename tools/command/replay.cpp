@@ -7,14 +7,15 @@
 
 #include <vlmest/allocator/reproduce.hpp>
 #include <vlmest/allocator/what_if.hpp>
-#include <vlmest/diagnose/read_snapshot.hpp>
-#include <vlmest/diagnose/replayable_snapshot.hpp>
+#include <vlmest/diagnose/snapshot/read_snapshot.hpp>
+#include <vlmest/diagnose/snapshot/replayable_snapshot.hpp>
 #include <vlmest/json/memory_snapshot.hpp>
 #include <vlmest/json/parse.hpp>
 
 #include "args.hpp"
 #include "command.hpp"
 #include "evidence/gzip_source.hpp"
+#include "output/json_document.hpp"
 #include "output/table.hpp"
 #include "units.hpp"
 
@@ -100,7 +101,7 @@ int replay(const ReplayOptions& o) {
                         {"largest_free_bytes", p.at_peak.largest_free.value()}}},
                       {"segments", std::move(segments)},
                       {"with_settings", std::move(others)}};
-    o.output.write(out.dump(2) + "\n");
+    o.output.write(json_document(out));
     return r.exact ? Exit::done : Exit::no;
   }
   std::string out = fmt::format(

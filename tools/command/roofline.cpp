@@ -8,6 +8,7 @@
 #include "command.hpp"
 #include "files.hpp"
 #include "output/estimate_report.hpp"
+#include "output/json_document.hpp"
 #include "output/roofline/chart.hpp"
 #include "output/roofline/page.hpp"
 #include "output/roofline/report.hpp"
@@ -88,7 +89,7 @@ int roofline(const RooflineOptions& o) {
   else if (as == "svg")
     o.output.write(roofline_svg(v, true));
   else if (as == "json")
-    o.output.write(roofline_json(v).dump(2) + "\n");
+    o.output.write(json_document(roofline_json(v)));
   else if (as == "markdown")
     o.output.write(roofline_markdown(v, o.top));
   else if (as == "csv")

@@ -14,6 +14,7 @@
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "output/json_document.hpp"
 #include "output/validation_report.hpp"
 #include "row_models.hpp"
 
@@ -189,9 +190,7 @@ void write(const ValidateOptions& o, const Validated& v) {
     case Format::text: o.output.write(validation_text(v, shown)); break;
     case Format::markdown: o.output.write(validation_markdown(v, shown)); break;
     case Format::csv: o.output.write(validation_csv(v)); break;
-    case Format::json:
-      o.output.write(validation_json(v).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-      break;
+    case Format::json: o.output.write(json_document(validation_json(v))); break;
   }
   if (o.output.file.empty() && (o.output.format == Format::text || o.output.format == Format::markdown)) return;
   for (const auto& line : broken_limits(v)) fmt::print(stderr, "{}\n", line);

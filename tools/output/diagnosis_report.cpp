@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/words.hpp>
+#include <vlmest/diagnose/text/words.hpp>
 
 #include "output/table.hpp"
 #include "units.hpp"

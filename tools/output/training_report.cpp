@@ -15,6 +15,8 @@ std::string training_inputs(const Reported& r) {
   std::string line = "training: " + std::string(name(p.optimizer));
   if (p.checkpointing != Checkpointing::off)
     line += p.checkpointing == Checkpointing::full ? ", full checkpointing" : ", selective checkpointing";
+  if (p.checkpointing != Checkpointing::off && p.checkpointed.layers)
+    line += fmt::format(" of {} layers", *p.checkpointed.layers);
   if (p.lora.rank > 0) {
     line += fmt::format(", rank-{} adapters on", p.lora.rank);
     for (const auto& t : p.lora.targets) line += (&t == &p.lora.targets.front() ? " " : ", ") + t;

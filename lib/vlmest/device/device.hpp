@@ -49,6 +49,9 @@ struct Device {
   /// H200's host.
   Seconds attention_plan{36e-3};
   Seconds graph_gap{0.53e-6};  ///< between two kernels of a replayed CUDA graph; likewise
+  /// As `launch` in a training step, where autograd takes part: in the forward, which records, and in the backward,
+  /// where its engine calls what was recorded; likewise.
+  Seconds forward_launch{30.7e-6}, backward_launch{23e-6};
   MeasuredCeilings measured{};
   Efficiency efficiency{};
   bool calibrated = false;  ///< the efficiencies were measured on such a device

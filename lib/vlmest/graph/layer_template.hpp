@@ -111,6 +111,7 @@ struct LayerTemplate {
     bool fresh = false;
   };
   std::vector<Cast> casts;
+  bool checkpointed = false;
   bool differentiable = false;  ///< it has a backward
   LayerBackward backward;
 };

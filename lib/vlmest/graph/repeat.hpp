@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -31,13 +32,20 @@ class LayerRepeater {
     if (v) passed_.push_back(v);
   }
 
+  /// Checkpoints no more than so many layers, the first ones.
+  void checkpoint_only(std::int64_t layers) { most_checkpointed_ = layers; }
+
   template <class Run>
   Value operator()(Layer layer, const Value& x, std::span<Value* const> state, Run&& run) {
     find_adapters(layer);
-    if (const auto t = find(layer, x, state)) return copy(t, layer, x, state);
+    const auto checkpoint = checkpoint_of(layer);
+    const bool checkpointed = checkpoint != Builder::Checkpoint::off;
+    ++layers_;
+    if (const auto t = find(layer, x, state, checkpointed)) return copy(t, layer, x, state);
     auto made = std::make_shared<LayerTemplate>();
     LayerTemplate& t = *made;
     t.layer = layer;
+    t.checkpointed = checkpointed;
     const GraphMark begin = b_.mark();
     const std::size_t calls = b_.history.calls.size();
     t.x = x.id();
@@ -49,9 +57,6 @@ class LayerRepeater {
       t.before_owner[i] = *state[i] ? b_.graph.owner(state[i]->id()) : none;
       t.holders[i] = holders(*state[i]);
     }
-    const bool vision = b_.graph.scopes[static_cast<std::size_t>(layer.scope)].part == Part::vision;
-    const auto checkpoint = vision ? b_.vision_checkpointing : b_.checkpointing;
-    const bool checkpointed = checkpointable_ && b_.grad_enabled() && checkpoint != Builder::Checkpoint::off;
     if (checkpointed) b_.saving = {.drop = true, .products = checkpoint == Builder::Checkpoint::all_but_products};
     Value y = run(x);
     const bool differentiable = b_.edge(y).call >= static_cast<std::int32_t>(calls);
@@ -87,11 +92,18 @@ class LayerRepeater {
     const Tensor &s = b_.graph.tensor(a), &t = b_.graph.tensor(b);
     return s.shape == t.shape && s.strides == t.strides && s.dtype == t.dtype;
   }
-  std::shared_ptr<const LayerTemplate> find(const Layer& layer, const Value& x, std::span<Value* const> state) const {
+  /// What the next layer does.
+  Builder::Checkpoint checkpoint_of(const Layer& layer) const {
+    if (!checkpointable_ || !b_.grad_enabled() || layers_ >= most_checkpointed_) return Builder::Checkpoint::off;
+    const bool vision = b_.graph.scopes[static_cast<std::size_t>(layer.scope)].part == Part::vision;
+    return vision ? b_.vision_checkpointing : b_.checkpointing;
+  }
+  std::shared_ptr<const LayerTemplate> find(const Layer& layer, const Value& x, std::span<Value* const> state,
+                                            bool checkpointed) const {
     for (const auto& t : templates_) {
-      bool ok = t->layer.kind == layer.kind && t->states == state.size() && alike(t->x, x.id()) &&
-                static_cast<bool>(t->x_edge) == static_cast<bool>(b_.edge(x)) && same_adapters(t->layer, layer) &&
-                same_casts(*t, layer);
+      bool ok = t->layer.kind == layer.kind && t->checkpointed == checkpointed && t->states == state.size() &&
+                alike(t->x, x.id()) && static_cast<bool>(t->x_edge) == static_cast<bool>(b_.edge(x)) &&
+                same_adapters(t->layer, layer) && same_casts(*t, layer);
       for (std::size_t i = 0; ok && i < state.size(); ++i)
         ok = alike(t->before[i], state[i]->id()) && t->holders[i] == holders(*state[i]);
       if (ok) return t;
@@ -187,6 +199,8 @@ class LayerRepeater {
 
   Builder& b_;
   bool checkpointable_;
+  std::int64_t layers_ = 0;  ///< that ran or were copied
+  std::int64_t most_checkpointed_ = std::numeric_limits<std::int64_t>::max();
   std::vector<Value> passed_;
   std::vector<std::shared_ptr<LayerTemplate>> templates_;
 };

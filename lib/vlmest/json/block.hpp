@@ -50,13 +50,19 @@ inline ReadBlock read_op(const Reader& r, const std::string& type) {
   };
   auto width = [&](const char* key) { return r.integer_required(key, 1, widest); };
   if (type == "spectral_filter") {
-    keys({"grid", "channels", "dims"});
-    const SpectralFilter f{.grid = read_grid(r, "grid"), .channels = width("channels"), .flat = read_flat(r)};
+    keys({"grid", "channels", "dims", "keeps_steps"});
+    const SpectralFilter f{.grid = read_grid(r, "grid"),
+                           .channels = width("channels"),
+                           .flat = read_flat(r),
+                           .keeps_steps = r.boolean("keeps_steps", false)};
     return {f, f.channels};
   }
   if (type == "spectral_crop") {
-    keys({"from", "to", "channels", "dims"});
-    const SpectralCrop s{.from = read_grid(r, "from"), .to = read_grid(r, "to"), .flat = read_flat(r)};
+    keys({"from", "to", "channels", "dims", "keeps_steps"});
+    const SpectralCrop s{.from = read_grid(r, "from"),
+                         .to = read_grid(r, "to"),
+                         .flat = read_flat(r),
+                         .keeps_steps = r.boolean("keeps_steps", false)};
     const bool larger = s.flat ? s.to.count() > s.from.count() : s.to.rows > s.from.rows || s.to.cols > s.from.cols;
     if (larger) r.fail("to", "larger than \"from\"", "a crop keeps the lowest frequencies of the grid");
     return {s, r.integer("channels", 0, 1, widest)};

@@ -55,13 +55,15 @@ inline Device read_device(const nlohmann::json& j, const std::string& file) {
     const nlohmann::json& m = j.at("measured");
     expect_keys(m, at, {},
                 {"dram_copy_bytes_per_s", "l2_bytes_per_s", "bf16_flops_per_s", "host_link_bytes_per_s",
-                 "attention_plan_us", "graph_gap_us"});
+                 "attention_plan_us", "graph_gap_us", "forward_launch_us", "backward_launch_us"});
     if (m.contains("dram_copy_bytes_per_s")) d.measured.dram_copy = Bandwidth{number(m, at, "dram_copy_bytes_per_s")};
     if (m.contains("l2_bytes_per_s")) d.measured.l2 = Bandwidth{number(m, at, "l2_bytes_per_s")};
     if (m.contains("bf16_flops_per_s")) d.measured.bf16 = FlopRate{number(m, at, "bf16_flops_per_s")};
     if (m.contains("host_link_bytes_per_s")) d.measured.host_link = Bandwidth{number(m, at, "host_link_bytes_per_s")};
     if (m.contains("attention_plan_us")) d.attention_plan = {number(m, at, "attention_plan_us") * 1e-6};
     if (m.contains("graph_gap_us")) d.graph_gap = {number(m, at, "graph_gap_us") * 1e-6};
+    if (m.contains("forward_launch_us")) d.forward_launch = {number(m, at, "forward_launch_us") * 1e-6};
+    if (m.contains("backward_launch_us")) d.backward_launch = {number(m, at, "backward_launch_us") * 1e-6};
   }
 
   d.calibrated = j.contains("efficiency");

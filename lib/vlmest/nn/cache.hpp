@@ -24,7 +24,10 @@ inline void update(Context& c, CacheLayer& layer, Value& k, Value& v) {
 class DecoderStack {
  public:
   /// position_ids: every layer gets them, none reads them. Empty where a model passes none on.
-  DecoderStack(Context& c, const Value& position_ids) : repeat_(c.b) { repeat_.pass(position_ids); }
+  DecoderStack(Context& c, const Value& position_ids) : repeat_(c.b) {
+    repeat_.pass(position_ids);
+    if (c.plan.checkpointed.layers) repeat_.checkpoint_only(*c.plan.checkpointed.layers);
+  }
 
   template <class Run>
   Value operator()(const LayerRepeater::Layer& layer, const Value& x, CacheLayer& entry, Run&& run) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include <vlmest/nn/context.hpp>
 #include <vlmest/nn/tokens/image.hpp>
 
@@ -16,7 +18,8 @@ namespace vlmest {
 struct SpectralFilter {
   Grid grid;
   std::int64_t channels = 0;
-  bool flat = false;  ///< one transform over the flattened sequence
+  bool flat = false;         ///< one transform over the flattened sequence
+  bool keeps_steps = false;  ///< each step's result has a name of its own in the module's code, and lives to its end
 };
 
 /// Token compression: the features are resampled to a smaller grid by keeping the lowest frequencies of their half
@@ -26,6 +29,7 @@ struct SpectralCrop {
   Grid from;
   Grid to;
   bool flat = false;
+  bool keeps_steps = false;
 };
 
 /// The module of a filter; a crop has no parameters.
@@ -63,6 +67,20 @@ constexpr eager::FftAxes grid_axes(bool flat) {
   return flat ? eager::FftAxes{{1, 0, 0}, 1} : eager::FftAxes{{1, 2, 0}, 2};
 }
 
+/// The variables of a module's forward: one that each step rebinds, so that what it held goes, or one for each.
+class StepResults {
+ public:
+  explicit StepResults(bool keep) : keep_(keep) {}
+  Value operator()(Value v) {
+    if (keep_) kept_.push_back(v);
+    return v;
+  }
+
+ private:
+  bool keep_;
+  std::vector<Value> kept_;
+};
+
 /// GFNet's GlobalFilter.forward, for any grid: each step rebinds x.
 inline Value forward(Context& c, const SpectralFilterModule& m, Value arg) {
   using namespace eager;
@@ -70,12 +88,13 @@ inline Value forward(Context& c, const SpectralFilterModule& m, Value arg) {
   check_grid("spectral_filter", arg, g.grid, g.channels);
   const DType t = arg.dtype();
   const Shape shape = arg.shape();
-  Value x = to(std::move(arg), DType::fp32);
+  StepResults step(g.keeps_steps);
+  Value x = step(to(std::move(arg), DType::fp32));
   x = as_grid(std::move(x), g.grid, g.flat);
-  x = rfft(x, grid_axes(g.flat), FftNorm::ortho);
+  x = step(rfft(x, grid_axes(g.flat), FftNorm::ortho));
   Value weight = view_as_complex(Value(c.b, m.weight));
-  x = mul(x, std::move(weight));
-  x = irfft(x, g.flat ? g.grid.count() : g.grid.cols, grid_axes(g.flat), FftNorm::ortho);
+  x = step(mul(x, std::move(weight)));
+  x = step(irfft(x, g.flat ? g.grid.count() : g.grid.cols, grid_axes(g.flat), FftNorm::ortho));
   x = reshape(std::move(x), shape);
   return to(std::move(x), t);
 }
@@ -98,12 +117,13 @@ inline Value forward(Context&, const SpectralCrop& g, Value arg) {
   const DType t = arg.dtype();
   const std::int64_t tiles = arg.size(0), channels = arg.size(2);
   const std::int64_t points = g.flat ? g.to.count() : g.to.cols;
-  Value x = to(std::move(arg), DType::fp32);
+  StepResults step(g.keeps_steps);
+  Value x = step(to(std::move(arg), DType::fp32));
   x = as_grid(std::move(x), g.from, g.flat);
-  x = rfft(x, grid_axes(g.flat), FftNorm::forward);
+  x = step(rfft(x, grid_axes(g.flat), FftNorm::forward));
   x = slice(x, g.flat ? 1 : 2, 0, half_spectrum(points));
-  if (!g.flat) x = keep_low_frequencies(x, 1, g.to.rows);
-  x = irfft(x, points, grid_axes(g.flat), FftNorm::forward);
+  if (!g.flat) x = step(keep_low_frequencies(x, 1, g.to.rows));
+  x = step(irfft(x, points, grid_axes(g.flat), FftNorm::forward));
   x = reshape(std::move(x), {tiles, g.to.count(), channels});
   return to(std::move(x), t);
 }

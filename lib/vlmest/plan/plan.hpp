@@ -57,6 +57,7 @@ enum class Checkpointing : std::uint8_t { off, full, selective };
 struct Checkpointed {
   bool vision = true;
   bool language = true;
+  std::optional<std::int64_t> layers;  ///< so many of the language model's, the first ones; not given: all
 };
 
 /// Low-rank adapters (Hu et al., arXiv:2106.09685, section 4.1) as peft puts them on linear layers; all else is frozen.

@@ -42,6 +42,8 @@ inline std::string name(const MeasuredRun& run) {
   if (p.optimizer != Optimizer::adamw) s += " " + std::string(name(p.optimizer));
   if (p.checkpointing != Checkpointing::off)
     s += p.checkpointing == Checkpointing::full ? " checkpointing" : " selective checkpointing";
+  if (p.checkpointing != Checkpointing::off && p.checkpointed.layers)
+    s += " of " + std::to_string(*p.checkpointed.layers) + " layers";
   if (p.lora.rank > 0) s += " lora " + std::to_string(p.lora.rank);
   if (!p.trainable.vision) s += " vision frozen";
   if (p.gradient_accumulation > 1) s += " " + std::to_string(p.gradient_accumulation) + " micro-batches";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include <vlmest/analysis/work.hpp>
@@ -12,18 +13,44 @@ namespace vlmest {
 
 /// How long a phase takes beyond its kernels' own time.
 struct RunTime {
-  Seconds wall{};   ///< eager: the larger of the GPU's time, gaps included, and the host's, for both run side by side
+  Seconds wall{};   ///< eager: of the GPU's time, gaps included, and the host's, for both run side by side
   Seconds graph{};  ///< replayed as a CUDA graph, where the host launches once
   Bound bound = Bound::compute;
 };
+
+/// Work whose kernels the host launches in `host`.
+struct LaunchedWork {
+  Work work;
+  Seconds host{};
+};
+
+/// Phases in turn, from a moment when the device is idle to the one when it is done. The host launches without waiting:
+/// up to some phase it sets the pace, from there on the device has kernels in store.
+inline RunTime run_time(std::span<const LaunchedWork> phases, const Device& d) {
+  // Kernels that wait for nothing but the one before follow it no faster in a stream than in a graph.
+  const auto on_device = [&d](const Work& w) { return w.time + d.graph_gap * static_cast<double>(w.kernels); };
+  Work all;
+  Seconds graph{};
+  for (const auto& p : phases) {
+    all += p.work;
+    graph += on_device(p.work);
+  }
+  Seconds wall = graph, paced{}, host{}, done{};
+  for (const auto& p : phases) {
+    host += p.host;
+    done += on_device(p.work);
+    const Seconds t{host.value + (graph.value - done.value)};
+    if (t > wall) wall = t, paced = host;
+  }
+  return {.wall = wall, .graph = graph, .bound = paced.value > wall.value / 2 ? Bound::launch : bound(all)};
+}
 
 /// `plans`: shapes of cuDNN's attention that the process has not run before. torch keeps a plan a shape
 /// (aten/src/ATen/native/cudnn/MHA.cpp, MHAGraphCache), and builds a new one on the host before it launches.
 inline RunTime run_time(const Work& w, std::int64_t plans, const Device& d) {
   const Seconds host = d.launch * static_cast<double>(w.kernels) + d.attention_plan * static_cast<double>(plans);
-  // Kernels that wait for nothing but the one before follow it no faster in a stream than in a graph.
-  const Seconds graph = w.time + d.graph_gap * static_cast<double>(w.kernels);
-  return {.wall = std::max(graph, host), .graph = graph, .bound = host > graph ? Bound::launch : bound(w)};
+  const LaunchedWork phase{w, host};
+  return run_time(std::span(&phase, 1), d);
 }
 
 /// Shapes of cuDNN's attention in a decode step that no step before had: those over the cache, which holds `kv_len`

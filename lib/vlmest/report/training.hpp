@@ -132,12 +132,26 @@ inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<c
   e.trainable = trainable_parameters(g, plan);
   // A graph of several micro-batches holds two: the first, and one that adds to the gradients as all further ones do.
   const bool further = g.phases.size() > 3;
-  e.work = further ? work(g, g.phases[0].first, g.phases[1].last, of_ops) : Work{};
-  e.work += times(e.forward_work, e.micro_batches - (further ? 1 : 0));
-  e.work += times(e.backward_work, e.micro_batches - (further ? 1 : 0));
-  e.work += e.step_work;
+  const auto launched = [](const Work& w, Seconds each) {
+    return LaunchedWork{w, each * static_cast<double>(w.kernels)};
+  };
+  const LaunchedWork forward_run = launched(e.forward_work, device.forward_launch);
+  const LaunchedWork backward_run = launched(e.backward_work, device.backward_launch);
+  std::vector<LaunchedWork> in_turn;
+  if (further) {
+    in_turn = {launched(work(g, g.phases[0].first, g.phases[0].last, of_ops), device.forward_launch),
+               launched(work(g, g.phases[1].first, g.phases[1].last, of_ops), device.backward_launch)};
+    // Host and device keep their pace over all micro-batches between the first and the last.
+    const auto between = e.micro_batches - 2;
+    LaunchedWork b{times(e.forward_work, between),
+                   (forward_run.host + backward_run.host) * static_cast<double>(between)};
+    b.work += times(e.backward_work, between);
+    in_turn.push_back(b);
+  }
+  in_turn.insert(in_turn.end(), {forward_run, backward_run, launched(e.step_work, device.launch)});
+  for (const auto& p : in_turn) e.work += p.work;
   e.gpu = e.work.time;
-  const RunTime t = run_time(e.work, 0, device);
+  const RunTime t = run_time(in_turn, device);
   e.wall = t.wall;
   e.graph = t.graph;
   e.bound = t.bound;
