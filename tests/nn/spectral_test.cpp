@@ -141,8 +141,8 @@ TEST(SpectralFilter, BuffersOfOneImage) {
   EXPECT_EQ(buffers[0].bytes, Bytes(half + real + half + work));  // product, result and clone are alive together
 }
 
-// A module that names each step's result holds the copy, the spectrum, the product and the result until it returns, with
-// the clone and the work area of the inverse transform on top.
+// A module that names each step's result holds the copy, the spectrum, the product and the result until it returns,
+// with the clone and the work area of the inverse transform on top.
 TEST(SpectralFilter, AModuleThatKeepsItsSteps) {
   constexpr std::int64_t real = 4 * 36 * 32, half = 8 * 6 * 4 * 32, work = 8 * 3 * 6 * 32;
   BlockConfig kept = filter;

@@ -7,9 +7,9 @@
 
 #include <vlmest/diagnose/action/action_entry.hpp>
 
-/// Actions on kernels, types, what a module holds, the allocator, and where states live. Names of arguments: transformers 5.17
-/// (from_pretrained), torch 2.11 (PYTORCH_ALLOC_CONF, torch.distributed), accelerate, torchao (optim), DeepSpeed
-/// (ds_config.json).
+/// Actions on kernels, types, what a module holds, the allocator, and where states live. Names of arguments:
+/// transformers 5.17 (from_pretrained), torch 2.11 (PYTORCH_ALLOC_CONF, torch.distributed), accelerate, torchao
+/// (optim), DeepSpeed (ds_config.json).
 namespace vlmest::diagnose {
 
 namespace action {
@@ -111,13 +111,14 @@ inline constexpr std::array process_actions{
                       "fully_shard(layer) for every layer, then the model  # or DeepSpeed {\"zero_optimization\": "
                       "{\"stage\": 3}}");
                 }},
-    ActionEntry{"fft-release", "give back the steps of spectral blocks as soon as the next one is there", Loses::nothing,
-                action::released_spectra,
-                [](const Subject&, const Settings&) {
-                  return std::string(
-                      "in the block's forward: x = torch.fft.rfft2(x.float()); x = x * weight; x = torch.fft.irfft2(x)  "
-                      "# one name, or del each once it is used");
-                }},
+    ActionEntry{
+        "fft-release", "give back the steps of spectral blocks as soon as the next one is there", Loses::nothing,
+        action::released_spectra,
+        [](const Subject&, const Settings&) {
+          return std::string(
+              "in the block's forward: x = torch.fft.rfft2(x.float()); x = x * weight; x = torch.fft.irfft2(x)  "
+              "# one name, or del each once it is used");
+        }},
     ActionEntry{
         "offload-optimizer", "optimizer states in host memory, updated there", Loses::nothing,
         [](const Subject& s) { return action::offloaded(s, Offload::optimizer); },
