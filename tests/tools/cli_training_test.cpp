@@ -54,6 +54,21 @@ TEST(TrainingJson, AddsUp) {
   }
 }
 
+TEST(TrainingJson, SomeLayersAreCheckpointed) {
+  const auto saved = [](const std::string& flags) {
+    return number(train(flags)["training"]["saved_activations_bytes"]);
+  };
+  const auto none = saved(""), some = saved("--checkpointing full --checkpoint-layers 10"),
+             all = saved("--checkpointing full");
+  EXPECT_LT(some, none);
+  EXPECT_LT(all, some);
+  for (const std::string flags : {"--checkpoint-layers 10", "--checkpointing vision --checkpoint-layers 10"}) {
+    const Called r = run(small + "--phase train " + flags);
+    EXPECT_EQ(r.code, 2) << flags;
+    EXPECT_NE(r.err.find("--checkpointing full or selective"), std::string::npos) << r.err;
+  }
+}
+
 TEST(TrainingJson, FollowsTheAllocatorsSettings) {
   const Json plain = train("--batch 2")["training"],
              expandable = train("--batch 2 --alloc-conf expandable_segments:True")["training"];
