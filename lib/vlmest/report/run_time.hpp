@@ -13,7 +13,7 @@ namespace vlmest {
 
 /// How long a phase takes beyond its kernels' own time.
 struct RunTime {
-  Seconds wall{};   ///< eager: of the GPU's time, gaps included, and the host's, for both run side by side
+  Seconds wall{};   ///< eager: the GPU, with the gaps between its kernels, and the host run side by side
   Seconds graph{};  ///< replayed as a CUDA graph, where the host launches once
   Bound bound = Bound::compute;
 };
