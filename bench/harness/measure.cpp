@@ -43,6 +43,10 @@ void wake(Pool& pool, const cuda::Stream& stream) {
   }
 }
 
+/// Below three quarters of its clock a device under load is held down, whatever the driver says (nvbench draws the same
+/// line: NVIDIA/nvbench, docs/cli_help.md, --throttle-threshold).
+constexpr double throttled_below = 0.75;
+
 /// How many calls to watch: no longer than `most` altogether, but two.
 int calls_within(Seconds most, Seconds call, double wanted) {
   const double fit = std::clamp(most.value / std::max(call.value, 1e-7), 2.0, 256.0);
@@ -105,11 +109,10 @@ Result Bench::measure(const Point& p) {
   else
     // Launches in a stream are what a cold sample is made of.
     r.timing = timer_.measure(timed, is_launch(p) && p.variant == "stream" ? Cache::cold : p.cache, settings_.rule,
-                              settings_.warm_up, read_state);
+                              settings_.warm_up, throttled_below * most_clock_mhz_, read_state);
   if (r.timing.clock_mhz <= 0) r.timing.clock_mhz = r.state.sm_clock_mhz;
-  // Below three quarters of its clock a device under load is held down, whatever the driver says (nvbench draws the
-  // same line: NVIDIA/nvbench, docs/cli_help.md, --throttle-threshold).
-  r.throttled = r.state.throttled || (r.timing.clock_mhz > 0 && r.timing.clock_mhz < 0.75 * most_clock_mhz_);
+  r.throttled =
+      r.state.throttled || (r.timing.clock_mhz > 0 && r.timing.clock_mhz < throttled_below * most_clock_mhz_);
   if (trace_) trace(timed, r);
   if (counters_ && !is_launch(p)) count(p, prepared, timed, r);
   return r;
