@@ -84,10 +84,10 @@ TEST(CheckpointedWork, TakesTheHostsTime) {
   d.checkpoint_backward = {200e-6, 10e-6};
   Work w;
   w.kernels = 1000;
-  const CheckpointedWork none_, c{.layers = 10, .saved = 400, .kernels = 300};
-  EXPECT_DOUBLE_EQ(launched_forward(w, none_, d).host.ms(), 30);
+  const CheckpointedWork plain, c{.layers = 10, .saved = 400, .kernels = 300};
+  EXPECT_DOUBLE_EQ(launched_forward(w, plain, d).host.ms(), 30);
   EXPECT_DOUBLE_EQ(launched_forward(w, c, d).host.ms(), 30 + 1 + 2);
-  EXPECT_DOUBLE_EQ(launched_backward(w, none_, d).host.ms(), 20);
+  EXPECT_DOUBLE_EQ(launched_backward(w, plain, d).host.ms(), 20);
   EXPECT_DOUBLE_EQ(launched_backward(w, c, d).host.ms(), 700 * 20e-3 + 300 * 30e-3 + 2 + 4);
 }
 
