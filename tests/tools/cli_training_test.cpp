@@ -15,8 +15,10 @@ TEST(TrainingJson, HasWhatOthersRead) {
   const Json e = train("--per-layer");
   EXPECT_FALSE(e.contains("inference"));
   has(e["training"],
-      "/weights_bytes:int /gradients_bytes:int /optimizer_bytes:int /saved_activations_bytes:int /fft_bytes:int "
-      "/forward/peak_bytes:int /forward/end_bytes:int /backward/peak_bytes:int /step/peak_bytes:int /peak_bytes:int "
+      "/weights_bytes:int /gradients_bytes:int /optimizer_bytes:int /saved_activations_bytes:int "
+      "/checkpointed_tensors:int "
+      "/fft_bytes:int /forward/peak_bytes:int /forward/end_bytes:int /backward/peak_bytes:int /step/peak_bytes:int "
+      "/peak_bytes:int "
       "/reserved_bytes:int /flops:int /gpu_ms:number /wall_ms:number /kernels:int /bound:string /peak/phase:string "
       "/peak/bytes:int /peak/tensors:array /fits:boolean");
   for (const auto& t : e["training"]["peak"]["tensors"])
@@ -107,6 +109,9 @@ TEST(TrainingJson, FollowsTheFlags) {
   EXPECT_LT(number(full["saved_activations_bytes"]), number(selective["saved_activations_bytes"]));
   EXPECT_LT(number(selective["saved_activations_bytes"]), number(t["saved_activations_bytes"]));
   EXPECT_GT(number(full["flops"]), number(t["flops"]));
+  EXPECT_EQ(number(t["checkpointed_tensors"]), 0);
+  EXPECT_GT(number(full["checkpointed_tensors"]), 1000);
+  EXPECT_EQ(full["checkpointed_tensors"], selective["checkpointed_tensors"]) << "which are saved is the same";
 
   const Json frozen = train("--freeze vision,projector");
   EXPECT_EQ(frozen["model"]["trainable"], base["model"]["params"]["language"]);

@@ -82,6 +82,7 @@ Json training(const TrainingEstimate& e, const Graph& g, std::size_t top) {
           {"gradients_bytes", e.gradients.value()},
           {"optimizer_bytes", e.optimizer.value()},
           {"saved_activations_bytes", e.saved_activations.value()},
+          {"checkpointed_tensors", e.checkpointed_tensors},
           {"fft_bytes", e.fft.value()},
           {"micro_batches", e.micro_batches},
           {"forward", phase(e.forward, e.forward_work)},

@@ -29,6 +29,12 @@ struct MeasuredCeilings {
   std::optional<Bandwidth> host_link;  ///< pinned copy, the slower direction
 };
 
+/// Host time of torch.utils.checkpoint without reentrance, which is Python, beside what it launches.
+struct CheckpointCost {
+  Seconds layer{};   ///< its contexts, and the state of the random number generators
+  Seconds tensor{};  ///< hooks for each tensor that the layer saves
+};
+
 /// One GPU. Values only; nothing here depends on a model.
 struct Device {
   std::string name;     ///< the short name that users type
@@ -52,6 +58,7 @@ struct Device {
   /// As `launch` in a training step, where autograd takes part: in the forward, which records, and in the backward,
   /// where its engine calls what was recorded; likewise.
   Seconds forward_launch{30.7e-6}, backward_launch{23e-6};
+  CheckpointCost checkpoint_forward{30e-6, 5e-6}, checkpoint_backward{170e-6, 10e-6};  ///< likewise
   MeasuredCeilings measured{};
   Efficiency efficiency{};
   bool calibrated = false;  ///< the efficiencies were measured on such a device

@@ -28,13 +28,7 @@ class Builder {
     checkpointing = vision_checkpointing = Checkpoint::off;
     first_adapter = last_adapter = none;
     grad_enabled_ = tracking_ = false;
-    graph.tensors.clear();
-    graph.nodes.clear();
-    graph.ops.clear();
-    graph.edges.clear();
-    graph.scratch.clear();
-    graph.phases.clear();
-    graph.scopes.resize(1);
+    graph.clear();
     refs_.clear();
     scope_ = 0;
   }

@@ -58,6 +58,13 @@ struct Phase {
   int thread = 0;   ///< of the host: autograd runs the backward in one of its own, with library handles of its own
 };
 
+/// A layer's forward that the backward runs again, up to the last tensor that it saves.
+struct SecondForward {
+  NodeId first = 0;
+  NodeId last = 0;         ///< one past the end
+  std::int64_t saved = 0;  ///< tensors that it saves for its backward, as the first forward did
+};
+
 /// Everything that runs, in order, and every tensor it touches. Analyses are functions of this and store nothing here.
 struct Graph {
   std::vector<Tensor> tensors;
@@ -67,6 +74,19 @@ struct Graph {
   std::vector<Bytes> scratch;
   std::vector<Scope> scopes = std::vector<Scope>(1);
   std::vector<Phase> phases;
+  std::vector<SecondForward> second_forwards;  ///< of checkpointed layers, in order
+
+  /// Empties it, but for the root scope; what it has allocated stays.
+  void clear() {
+    tensors.clear();
+    nodes.clear();
+    ops.clear();
+    edges.clear();
+    scratch.clear();
+    phases.clear();
+    second_forwards.clear();
+    scopes.resize(1);
+  }
 
   std::span<const TensorId> inputs(const Node& n) const {
     return {edges.data() + n.first_edge, static_cast<std::size_t>(n.inputs)};

@@ -159,7 +159,10 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
   GradEdge start = b.edge(f.y);
   const std::size_t first = f.checkpointed ? b.history.calls.size() : f.calls;
   std::vector<TensorId> passed;
+  const std::int64_t saved = b.saving.saved;
   if (f.checkpointed) start = run_again(b, f, outside, passed, run);
+  r.saved = f.checkpointed ? saved : 0;
+  r.second_forward = b.mark().nodes - begin.nodes;
   const TensorId second_run = b.mark().tensors;
   std::vector<std::int32_t> used;  // calls before the layer, which its own hold
   for (std::size_t i = f.calls; i < b.history.calls.size(); ++i)
@@ -207,6 +210,7 @@ inline void run(Builder& b, const LayerPlace& place, const LayerBackward& r, std
     return place(id);
   };
   append(b.graph, r.run, map, [&](ScopeId s) { return place.scope(s); });
+  if (place.t->checkpointed) b.graph.second_forwards.push_back({at.nodes, at.nodes + r.second_forward, r.saved});
   b.references_resize();
   const auto made = [&](TensorId id) { return Value(b, id >= r.run.from.tensors ? id + tensors : map(id)); };
   for (std::size_t i = 0; i < r.outer.size(); ++i)

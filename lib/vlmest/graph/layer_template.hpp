@@ -34,6 +34,8 @@ struct LayerBackward {
   };
   std::vector<Held> held;
   NodeId seed_released = none;  ///< none: it is handed on
+  NodeId second_forward = 0;    ///< nodes of a checkpointed layer's second forward, the first ones
+  std::int64_t saved = 0;       ///< tensors that it saves
   struct Outer {
     GradEdge edge;
     TensorId gradient = none;

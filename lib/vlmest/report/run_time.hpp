@@ -69,4 +69,35 @@ inline std::int64_t new_attention_plans(const Graph& g, const Phase& decode, std
   return static_cast<std::int64_t>(seen.size());
 }
 
+/// What the host has to do for checkpointed layers, in a forward and its backward.
+struct CheckpointedWork {
+  std::int64_t layers = 0;
+  std::int64_t saved = 0;    ///< tensors that the layers save, each through hooks in Python
+  std::int64_t kernels = 0;  ///< of the second forwards
+};
+
+inline CheckpointedWork checkpointed_work(const Graph& g, const Phase& backward, std::span<const Work> of_ops) {
+  CheckpointedWork r;
+  for (const SecondForward& s : g.second_forwards) {
+    if (s.first < backward.first || s.first >= backward.last) continue;
+    ++r.layers;
+    r.saved += s.saved;
+    for (NodeId n = s.first; n < s.last; ++n) r.kernels += of_ops[static_cast<std::size_t>(g.node(n).op)].kernels;
+  }
+  return r;
+}
+
+inline Seconds host_time(const CheckpointedWork& c, const CheckpointCost& cost) {
+  return cost.layer * static_cast<double>(c.layers) + cost.tensor * static_cast<double>(c.saved);
+}
+
+inline LaunchedWork launched_forward(const Work& w, const CheckpointedWork& c, const Device& d) {
+  return {w, d.forward_launch * static_cast<double>(w.kernels) + host_time(c, d.checkpoint_forward)};
+}
+/// A second forward is the same Python as the first, and autograd records it too.
+inline LaunchedWork launched_backward(const Work& w, const CheckpointedWork& c, const Device& d) {
+  return {w, d.backward_launch * static_cast<double>(w.kernels - c.kernels) +
+                 d.forward_launch * static_cast<double>(c.kernels) + host_time(c, d.checkpoint_backward)};
+}
+
 }  // namespace vlmest

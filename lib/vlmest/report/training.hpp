@@ -20,6 +20,7 @@ struct TrainingEstimate {
   Bytes gradients{};                               ///< of all parameters that receive one
   Bytes optimizer{};                               ///< states
   Bytes saved_activations{};                       ///< activations alive when the forward has ended
+  std::int64_t checkpointed_tensors = 0;           ///< that checkpointed layers save, through hooks, in one forward
   Bytes fft{};                                     ///< most that a spectral block holds at one time
   Bytes forward_end{};                             ///< allocated when the forward has ended
   allocator::PhaseMemory forward, backward, step;  ///< of the last micro-batch; `after` is what is left at their end
@@ -132,15 +133,16 @@ inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<c
   e.trainable = trainable_parameters(g, plan);
   // A graph of several micro-batches holds two: the first, and one that adds to the gradients as all further ones do.
   const bool further = g.phases.size() > 3;
-  const auto launched = [](const Work& w, Seconds each) {
-    return LaunchedWork{w, each * static_cast<double>(w.kernels)};
-  };
-  const LaunchedWork forward_run = launched(e.forward_work, device.forward_launch);
-  const LaunchedWork backward_run = launched(e.backward_work, device.backward_launch);
+  const CheckpointedWork again = checkpointed_work(g, phases[1], of_ops);
+  e.checkpointed_tensors = again.saved;
+  const LaunchedWork forward_run = launched_forward(e.forward_work, again, device);
+  const LaunchedWork backward_run = launched_backward(e.backward_work, again, device);
+  const LaunchedWork step_run{e.step_work, device.launch * static_cast<double>(e.step_work.kernels)};
   std::vector<LaunchedWork> in_turn;
   if (further) {
-    in_turn = {launched(work(g, g.phases[0].first, g.phases[0].last, of_ops), device.forward_launch),
-               launched(work(g, g.phases[1].first, g.phases[1].last, of_ops), device.backward_launch)};
+    const CheckpointedWork of_first = checkpointed_work(g, g.phases[1], of_ops);
+    in_turn = {launched_forward(work(g, g.phases[0].first, g.phases[0].last, of_ops), of_first, device),
+               launched_backward(work(g, g.phases[1].first, g.phases[1].last, of_ops), of_first, device)};
     // Host and device keep their pace over all micro-batches between the first and the last.
     const auto between = e.micro_batches - 2;
     LaunchedWork b{times(e.forward_work, between),
@@ -148,7 +150,7 @@ inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<c
     b.work += times(e.backward_work, between);
     in_turn.push_back(b);
   }
-  in_turn.insert(in_turn.end(), {forward_run, backward_run, launched(e.step_work, device.launch)});
+  in_turn.insert(in_turn.end(), {forward_run, backward_run, step_run});
   for (const auto& p : in_turn) e.work += p.work;
   e.gpu = e.work.time;
   const RunTime t = run_time(in_turn, device);

@@ -47,8 +47,10 @@ inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask
   if (!trains) return r;
   Value keep_lse(b, lse);
   differentiable(r, "ScaledDotProductCudnnAttentionBackward0", {eq, ek, ev},
-                 [op, q, k, v, mask, kept = saved_result(r, true), keep_lse, keep_seed, keep_offset](Gradients& g) {
-                   cudnn_attention_backward(op, g, q, k, v, mask, kept, keep_lse, keep_seed, keep_offset);
+                 [op, sq = saved(q, true), sk = saved(k, true), sv = saved(v, true), sm = saved(mask, true),
+                  kept = saved_result(r, true), sl = saved(keep_lse, true), ss = saved(keep_seed, true),
+                  so = saved(keep_offset, true)](Gradients& g) {
+                   cudnn_attention_backward(op, g, sq, sk, sv, sm, kept, sl, ss, so);
                  });
   return r;
 }
@@ -84,8 +86,9 @@ inline Value flash_backend(const Attention& asked, Value q, Value k, Value v, in
   Value r(b, out);
   const Value sums(b, outs[1]), state(b, outs[2]), offset(b, outs[3]);
   differentiable(r, "ScaledDotProductFlashAttentionBackward0", {eq, ek, ev},
-                 [op, q, k, v, kept = saved_result(r, true), sums, state, offset](Gradients& g) {
-                   flash_attention_backward(op, g, q, k, v, kept, sums, state);
+                 [op, sq = saved(q, true), sk = saved(k, true), sv = saved(v, true), kept = saved_result(r, true),
+                  sl = saved(sums, true), ss = saved(state, true), so = saved(offset, true)](Gradients& g) {
+                   flash_attention_backward(op, g, sq, sk, sv, kept, sl, ss);
                  });
   return slice(std::move(r), 3, 0, d);
 }

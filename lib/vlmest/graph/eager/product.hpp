@@ -183,8 +183,9 @@ inline Value layer_norm(Value a, Value weight, Value bias) {
   Value mean(b, outs[1]), rstd(b, outs[2]);
   const GradEdge ea = edge(a), ew = edge(weight), eb = edge(bias);
   const bool any = ea || ew || eb;
+  // The bias is saved too (derivatives.yaml), though its gradient does not need it.
   differentiable(r, "NativeLayerNormBackward0", {ea, ew, eb},
-                 [op, x = saved(a, any), w = saved(weight, any), m = saved(mean, any),
+                 [op, x = saved(a, any), w = saved(weight, any), unread = saved(bias, any), m = saved(mean, any),
                   s = saved(rstd, any)](Gradients& g) { layer_norm_backward(op, g, x, w, m, s); });
   a.reset();
   weight.reset();
