@@ -23,8 +23,9 @@ struct FftSample {
 inline FftEfficiency fit_fft(const std::vector<FftSample>& samples, Device d) {
   FftEfficiency& e = d.efficiency.fft;
   if (samples.size() < 40) return e;
-  const std::vector<FftKernel*> kernels{&e.rows, &e.columns, &e.scattered, &e.real};
-  const std::vector<MemoryEfficiency*> kinds{&e.rows, &e.columns, &e.scattered, &e.real, &e.repack, &e.bluestein};
+  const std::vector<FftKernel*> kernels{&e.rows, &e.columns, &e.row_parts, &e.column_parts, &e.real};
+  std::vector<MemoryEfficiency*> kinds(kernels.begin(), kernels.end());
+  kinds.insert(kinds.end(), {&e.grid, &e.convolution, &e.repack, &e.copy});
   for (MemoryEfficiency* k : kinds) {
     k->latency = d.efficiency.memory.fused.latency;
     k->mixed = d.efficiency.memory.fused.mixed;
@@ -35,14 +36,16 @@ inline FftEfficiency fit_fft(const std::vector<FftSample>& samples, Device d) {
       visit(k->start.value, 1e-6);
       visit(k->bandwidth, 1);
       visit(k->cached, 1);
-      visit(k->element.value, 1e-12);
     }
+    for (MemoryEfficiency* k : {&e.columns, &e.real}) visit(k->element.value, 1e-12);
+    visit(e.convolution.element.value, 1e-12);
+    for (FftKernel* k : {&e.rows, &e.columns, &e.real}) visit(k->mixed_radix.value, 1e-12);
+    visit(e.columns.misaligned.value, 1e-12);
     for (FftKernel* k : kernels) {
-      visit(k->mixed_radix.value, 1e-12);
       visit(k->butterfly.value, 1e-12);
       visit(k->matrix.value, 1e-12);
-      visit(k->chirp.value, 1e-12);
     }
+    for (FftKernel* k : {&e.rows, &e.columns}) visit(k->chirp.value, 1e-12);
     visit(e.block.value, 1e-12);
   };
   const auto set = [&](const Eigen::VectorXd& p) {
@@ -60,14 +63,25 @@ inline FftEfficiency fit_fft(const std::vector<FftSample>& samples, Device d) {
   }
   each([&](double& value, double unit) { values.push_back(std::max(0.1, value / unit)); });
   const Eigen::VectorXd first = Eigen::Map<Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
+  std::vector<std::vector<cufft::Pass>> passes;
+  std::vector<double> weights;
+  // What a length's own kernels do differently is in all batches of it: each length counts as one sample.
+  for (const FftSample& s : samples) {
+    passes.push_back(cufft::passes(s.op));
+    const auto same = std::count_if(samples.begin(), samples.end(), [&](const FftSample& other) {
+      return other.op.kind == s.op.kind && other.op.n == s.op.n;
+    });
+    weights.push_back(1 / std::sqrt(static_cast<double>(same)));
+  }
   const auto n = static_cast<Eigen::Index>(samples.size());
   set(least_squares(
       first, n,
       [&](const Eigen::VectorXd& q, Eigen::VectorXd& out) {
         set(q);
-        for (Eigen::Index i = 0; i < n; ++i) {
-          const FftSample& s = samples[static_cast<std::size_t>(i)];
-          out[i] = std::log(transform_time(s.op, d, s.operands).time.value / s.time.value);
+        for (std::size_t i = 0; i < samples.size(); ++i) {
+          const FftSample& s = samples[i];
+          out[static_cast<Eigen::Index>(i)] =
+              weights[i] * std::log(transform_time(s.op, passes[i], d, s.operands).time.value / s.time.value);
         }
       },
       2000));

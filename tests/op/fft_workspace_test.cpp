@@ -99,8 +99,13 @@ constexpr Fft fft2(Kind kind, std::int64_t batch, std::int64_t h, std::int64_t w
 static_assert(workspace(fft2(Kind::r2c, 4, 24, 26)).bytes == Bytes(0));  // one kernel for rows and columns
 static_assert(workspace(fft2(Kind::r2c, 4, 24, 26), true).bytes == Bytes(8 * 24 * 13 * 4));  // not from strided points
 static_assert(workspace(fft2(Kind::r2c, 4, 34, 8)).bytes == Bytes(8 * 34 * 5 * 4));  // columns of 34 go through a copy
-static_assert(workspace(Fft{Kind::r2c, 65537, {34, 1, 1}, 1}).bytes ==               // more than a half transform takes
+static_assert(workspace(Fft{Kind::r2c, 65537, {34, 1, 1}, 1}).bytes ==               // a batch with a long prime
               Bytes(8 * 17 * 65537) + Bytes((8 * 17 * 65537 + 1023) / 1024 * 1024));
+// Measured with the times of transforms: 4 * 27 * 23 * 37 and 11 * 359 items take one copy, 27 * 167 two.
+static_assert(workspace(Fft{Kind::c2r, 91908, {236, 1, 1}, 1}).bytes == Bytes(8 * 119 * 91908));
+static_assert(workspace(Fft{Kind::r2c, 3949, {854, 1, 1}, 1}).bytes == Bytes(8 * 428 * 3949));
+static_assert(workspace(Fft{Kind::c2r, 4509, {2498, 1, 1}, 1}).bytes ==
+              Bytes(8 * 1249 * 4509) + Bytes((8 * 1249 * 4509 + 1023) / 1024 * 1024));
 
 }  // namespace
 }  // namespace fft_workspace_test

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include <vlmest/device/device.hpp>
+#include <vlmest/op/cufft_passes.hpp>
 #include <vlmest/op/op.hpp>
 
 namespace vlmest {
@@ -71,63 +72,14 @@ inline Bytes to_bytes(double b) {
 struct Intermediates {
   double bytes = 0;    ///< of all together; each is written once and read once
   double largest = 0;  ///< the bytes of one
-  void add(double count, double each) {
-    bytes += count * each;
-    largest = std::max(largest, each);
-  }
 };
-
-/// Between the kernels of `transforms` complex transforms of length n: one where two kernels share the work;
-/// Bluestein's chirp-z transform goes to the padded length, transforms, multiplies, transforms back and returns.
-inline void add_axis(Intermediates& r, cufft::ComplexPlan plan, std::int64_t n, double transforms, double z,
-                     DType type) {
-  if (plan == cufft::ComplexPlan::two_kernels) r.add(1, static_cast<double>(n) * transforms * z);
-  if (plan != cufft::ComplexPlan::bluestein) return;
-  const std::int64_t padded = cufft::bluestein_length(n);
-  const bool one =
-      cufft::complex_plan(padded, static_cast<std::int64_t>(transforms), type) == cufft::ComplexPlan::one_kernel;
-  r.add(one ? 4 : 6, static_cast<double>(padded) * transforms * z);
-}
-
-/// Square grids of these sizes have a complex kernel that transforms both axes (read off the number of kernels of
-/// cuFFT 12 on sm_90; 14, 37, 96, 112 and more do not). Few other squares were measured, so there may be further ones.
-inline constexpr std::array<std::int64_t, 8> square_kernels{16, 24, 27, 32, 48, 56, 64, 128};
-
-/// The axes one after the other, each by the kernels that cufft_workspace.hpp tells: the same plan.
 inline Intermediates intermediates(const Fft& f) {
   Intermediates r;
-  const double z = bits(complex_of(f.dtype)) / 8.0;
-  const std::int64_t w = f.n[static_cast<std::size_t>(f.rank - 1)], all = spectrum(f).value();
-  const bool complex = f.kind == Fft::Kind::c2c;
-  const std::int64_t rows = points(f).value() / w;
-  if (complex && f.rank == 2 && f.n[0] == w && f.dtype != DType::fp64 && cufft::listed(square_kernels, w)) return r;
-  bool first = true;
-  const auto next_axis = [&] {
-    if (!first) r.add(1, static_cast<double>(all) * z);
-    first = false;
-  };
-  for (int i = 0; i + 1 < f.rank; ++i) {
-    const std::int64_t n = f.n[static_cast<std::size_t>(i)];
-    if (n == 1) continue;
-    next_axis();
-    const std::int64_t columns = all / n;
-    add_axis(r, cufft::strided_plan(n, columns, f.dtype), n, static_cast<double>(columns), z, f.dtype);
-  }
-  if (w == 1) return r;
-  next_axis();
-  if (complex) {
-    const auto plan =
-        f.strided && f.rank == 1 ? cufft::strided_plan(w, rows, f.dtype) : cufft::complex_plan(w, rows, f.dtype);
-    add_axis(r, plan, w, static_cast<double>(rows), z, f.dtype);
-  } else if (!cufft::has_real_kernel(w, f.kind, f.dtype, f.strided, rows)) {
-    // An even row is a complex one of half its length; two odd ones are one. What was two must be told apart after.
-    const bool even = w % 2 == 0;
-    const std::int64_t length = even ? w / 2 : w;
-    const double transforms = static_cast<double>(rows) / (even ? 1 : 2);
-    const auto plan = cufft::complex_plan(length, rows, f.dtype);
-    r.add(even && (plan == cufft::ComplexPlan::one_kernel || is_power_of_two(w)) ? 1 : 2,
-          static_cast<double>(length) * transforms * z);
-    add_axis(r, plan, length, transforms, z, f.dtype);
+  const std::vector<cufft::Pass> passes = cufft::passes(f);
+  for (std::size_t i = 0; i + 1 < passes.size(); ++i) {
+    const auto each = static_cast<double>(passes[i].written.value());
+    r.bytes += each;
+    r.largest = std::max(r.largest, each);
   }
   return r;
 }

@@ -3,20 +3,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <vlmest/analysis/memory_time.hpp>
+#include <vlmest/op/cufft_passes.hpp>
 #include <vlmest/op/fft_cost.hpp>
 
-/// The time of cuFFT's transforms: passes over the data, each a kernel that reads all points and writes them. Which
-/// passes run follows from the lengths, as the work areas do (cufft_workspace.hpp).
+/// The time of cuFFT's transforms: passes over the data, each a kernel that reads all points and writes them
+/// (cufft_passes.hpp).
 namespace vlmest::fft_time {
 
 /// Primes up to this have butterflies in registers; cuFFT multiplies by the matrix of longer ones up to 127, and beyond
 /// convolves with a chirp (Bluestein).
 inline constexpr std::int64_t last_butterfly = 31, last_matrix = 127;
-/// Complex transforms up to these lengths keep up with the memory whatever their factors, since few threads hold their
-/// points in registers; real ones of powers of two do so beyond another.
-inline constexpr std::int64_t last_short_row = 128, last_short_column = 64, last_short_real = 512;
+/// Of rows up to this length few threads hold the points, in registers, so that butterflies of primes cost nothing.
+inline constexpr std::int64_t last_short_row = 128;
+/// Real powers of two beyond this keep up with the memory.
+inline constexpr std::int64_t last_short_real = 512;
 /// Of a multiprocessor, for its blocks (CUDA C++ Programming Guide, "Technical Specifications", compute
 /// capability 9.0).
 inline constexpr std::int64_t shared_memory = 227 * 1024;
@@ -31,143 +34,120 @@ constexpr std::int64_t prime_steps(std::int64_t n, std::int64_t first, std::int6
   return sum;
 }
 
-/// How many primes are factors of a length, and the largest.
-struct Factors {
-  int primes = 0;
-  std::int64_t largest = 1;
-};
-constexpr Factors factors(std::int64_t n) {
-  Factors r;
-  const auto take = [&](std::int64_t p) {
-    if (n % p != 0) return;
-    for (; n % p == 0; n /= p) r.largest = p;
-    ++r.primes;
-  };
-  for (std::int64_t p = 2; p <= n / p; ++p) take(p);
-  if (n > 1) take(n);
-  return r;
+/// How many primes are factors of a length.
+constexpr int primes(std::int64_t n) {
+  int count = 0;
+  for (std::int64_t p = 2; p <= n / p; ++p) {
+    if (n % p != 0) continue;
+    ++count;
+    while (n % p == 0) n /= p;
+  }
+  return count + (n > 1 ? 1 : 0);
 }
 
-/// Kernels of a transform of this length that has more than one: two, or three where three primes are factors and not
-/// all of them small, or with a high power of five (seen: 516, 574, 830, 6344, 15717, 11250, 67500, 100000 take three;
-/// 488, 781, 13843, 20250, 57600, 160000 two).
-constexpr int kernels(std::int64_t n) {
-  const Factors f = factors(n);
-  const bool fives = n % 3125 == 0 || (n % 625 == 0 && n % 3 == 0);
-  return (f.primes >= 3 && f.largest > 7) || fives ? 3 : 2;
+constexpr const MemoryEfficiency& efficiency(const FftEfficiency& e, cufft::Pass::Kind kind) {
+  using Kind = cufft::Pass::Kind;
+  switch (kind) {
+    case Kind::columns: return e.columns;
+    case Kind::row_part: return e.row_parts;
+    case Kind::column_part: return e.column_parts;
+    case Kind::convolution: return e.convolution;
+    case Kind::grid: return e.grid;
+    case Kind::real: return e.real;
+    case Kind::repack: return e.repack;
+    case Kind::rows: break;
+  }
+  return e.rows;
 }
 
-/// The same of a convolution's length, of which some keep to one (seen: 25600 and 46656; not 15360, 20000, 34992).
-inline constexpr std::int64_t last_one_kernel_convolution = 46656;
-constexpr int convolution_kernels(std::int64_t n) {
-  return n <= last_one_kernel_convolution && n % 64 == 0 && factors(n).primes <= 2 ? 1 : kernels(n);
+/// The matrices of long primes, or the convolution of one that has none, of a point.
+inline Seconds long_primes(const FftKernel& e, std::int64_t n) {
+  if (cufft::largest_prime_factor(n) <= last_matrix)
+    return e.matrix * static_cast<double>(prime_steps(n, last_butterfly + 1, last_matrix));
+  const auto length = static_cast<double>(cufft::bluestein_length(n));
+  return e.chirp * (length / static_cast<double>(n) * std::log2(length));
+}
+inline Seconds butterflies(const FftKernel& e, std::int64_t n) {
+  return e.butterfly * static_cast<double>(prime_steps(n, 11, last_butterfly));
 }
 
-/// Passes added up.
-class Passes {
+/// For each bit of a length that is no power of two; twice that from three primes on.
+inline Seconds mixed_radix(const FftKernel& e, std::int64_t n) {
+  return e.mixed_radix * (std::log2(static_cast<double>(n)) * (primes(n) >= 3 ? 2 : 1));
+}
+
+/// Rows of one or two primes keep up with the memory, but for short ones that are no powers of two.
+inline Seconds row_point(const FftKernel& e, std::int64_t n) {
+  if (is_power_of_two(n)) return {};
+  if (cufft::largest_prime_factor(n) > last_matrix) return long_primes(e, n);
+  const bool is_short = n <= last_short_row;
+  return (is_short || primes(n) >= 3 ? mixed_radix(e, n) : Seconds{}) + (is_short ? Seconds{} : butterflies(e, n)) +
+         long_primes(e, n);
+}
+inline Seconds real_point(const FftKernel& e, std::int64_t n) {
+  if (is_power_of_two(n)) return n <= last_short_real ? e.element : Seconds{};
+  return mixed_radix(e, n) + (n <= last_short_row ? Seconds{} : butterflies(e, n)) + long_primes(e, n);
+}
+/// Columns: the longer, the fewer of them a block holds, and the shorter the pieces of rows that it reads. Of primes,
+/// only those that are the whole length have been seen to cost more.
+inline Seconds column_point(const FftKernel& e, std::int64_t n, bool misaligned) {
+  if (cufft::largest_prime_factor(n) > last_matrix) return long_primes(e, n);
+  return (is_power_of_two(n) ? e.element : mixed_radix(e, n)) +
+         (misaligned ? e.misaligned * std::log2(static_cast<double>(n)) : Seconds{}) +
+         (primes(n) == 1 && n <= last_butterfly ? butterflies(e, n) : Seconds{}) + long_primes(e, n);
+}
+
+/// What one pass takes beyond the bytes that it moves, a point.
+inline Seconds point(const FftEfficiency& e, const cufft::Pass& p) {
+  using Kind = cufft::Pass::Kind;
+  switch (p.kind) {
+    case Kind::rows: return row_point(e.rows, p.n);
+    case Kind::real: return real_point(e.real, p.n);
+    case Kind::columns: return column_point(e.columns, p.n, p.misaligned);
+    case Kind::row_part: return butterflies(e.row_parts, p.n) + long_primes(e.row_parts, p.n);
+    case Kind::column_part: return butterflies(e.column_parts, p.n) + long_primes(e.column_parts, p.n);
+    case Kind::convolution: return e.convolution.element;
+    case Kind::grid:
+    case Kind::repack: break;
+  }
+  return {};
+}
+
+/// Long rows, of which a multiprocessor holds few: rounds of blocks, and what a block takes. One that is larger than
+/// the memory of a multiprocessor takes several.
+inline Seconds blocks(std::int64_t n, std::int64_t transforms, DType type, const Device& d) {
+  const Bytes one = size_of(Elements(std::max<std::int64_t>(1, n)), complex_of(type));
+  const double fit = static_cast<double>(shared_memory) / static_cast<double>(one.value());
+  const double together = d.multiprocessors * (fit >= 1 ? std::floor(fit) : fit);
+  return d.efficiency.fft.block * (std::ceil(static_cast<double>(transforms) / together) * static_cast<double>(n));
+}
+
+/// Kernels one after the other.
+class Sum {
  public:
-  Passes(const Fft& f, const Device& d, Operands operands) : f_(f), d_(d), operands_(operands) {}
+  Sum(const Device& d, Operands operands) : d_(d), operands_(operands) {}
 
-  /// One kernel. `arithmetic` counts where it takes longer than the bytes.
-  void pass(const MemoryEfficiency& e, Bytes read, Bytes written, Elements points, Seconds arithmetic = {}) {
-    TiledTime t = memory_time(read, written, points, 1, d_, e, operands_);
+  /// `arithmetic` counts where it takes longer than the bytes.
+  void add(const MemoryEfficiency& e, Bytes read, Bytes written, Elements walked, Seconds arithmetic = {}) {
+    TiledTime t = memory_time(read, written, walked, 1, d_, e, operands_);
     t.compute += arithmetic;
-    const Seconds moving = tiled::overlapped(t.memory, t.compute, 2);
     total_.start += t.start;
     total_.memory += t.memory;
     total_.compute += t.compute;
-    total_.time += t.start + moving;
+    total_.time += t.start + tiled::overlapped(t.memory, t.compute, 2);
     operands_ = Operands::from_cache;  // what the next one reads was just written
   }
-
-  /// Complex transforms of one axis, in place in the intermediate data.
-  void complex(std::int64_t n, std::int64_t transforms, bool strided) {
-    if (n == 1) return;
+  void add(const cufft::Pass& p, DType type) {
+    using Kind = cufft::Pass::Kind;
     const FftEfficiency& e = d_.efficiency.fft;
-    const Elements points(checked_mul(n, transforms));
-    const Bytes data = size_of(points, complex_of(f_.dtype));
-    const cufft::ComplexPlan plan =
-        strided ? cufft::strided_plan(n, transforms, f_.dtype) : cufft::complex_plan(n, transforms, f_.dtype);
-    if (plan == cufft::ComplexPlan::bluestein) return convolution(n, transforms);
-    if (plan == cufft::ComplexPlan::one_kernel) {
-      const FftKernel& k = strided ? e.columns : e.rows;
-      return pass(k, data, data, Elements{},
-                  strided ? work(k, n, points) : std::max(work(k, n, points), blocks(n, transforms)));
-    }
-    // Each of several kernels takes a factor of the length, whose points are no neighbours.
-    const int count = kernels(n);
-    const FftKernel& k = strided ? e.scattered : e.rows;
-    const Seconds share = (strided ? work(k, n, points) : primes(e.columns, n, points)) * (1.0 / count);
-    for (int i = 0; i < count; ++i) pass(k, data, data, Elements{}, share);
+    Seconds arithmetic = point(e, p) * static_cast<double>(checked_mul(p.n, p.transforms));
+    if (p.kind == Kind::rows || p.kind == Kind::real)
+      arithmetic = std::max(arithmetic, blocks(p.kind == Kind::real ? p.n / 2 : p.n, p.transforms, type, d_));
+    add(efficiency(e, p.kind), p.read, p.written, Elements{}, arithmetic);
   }
-
-  /// Real rows, to or from their half spectra.
-  void real(std::int64_t n, std::int64_t rows, bool forward, bool strided) {
-    const FftEfficiency& e = d_.efficiency.fft;
-    const Elements points(checked_mul(n, rows));
-    const Bytes reals = size_of(points, f_.dtype);
-    const Bytes half = size_of(Elements(checked_mul(half_spectrum(n), rows)), complex_of(f_.dtype));
-    const Bytes from = forward ? reals : half, to = forward ? half : reals;
-    if (cufft::has_real_kernel(n, f_.kind, f_.dtype, strided, rows))
-      return pass(e.real, from, to, Elements{}, std::max(work(e.real, n, points), blocks(n / 2, rows)));
-    // Even rows are complex ones of half the length, and their spectrum is untangled. Odd ones go in pairs.
-    const bool even = n % 2 == 0;
-    const std::int64_t length = even ? n / 2 : n, transforms = even ? rows : rows / 2 + rows % 2;
-    if (!even || !forward) pass(e.repack, from, even ? half : reals, points);
-    complex(length, transforms, false);
-    if (!even || forward) pass(e.repack, reals, to, points);
-  }
-
-  /// Bluestein: multiplied by a chirp into a longer, smooth length, convolved there, multiplied again. Its spectrum is
-  /// multiplied by that of the chirp on the way.
-  void convolution(std::int64_t n, std::int64_t transforms) {
-    const FftEfficiency& e = d_.efficiency.fft;
-    const std::int64_t length = cufft::bluestein_length(n), points = checked_mul(length, transforms);
-    const Bytes data = size_of(Elements(checked_mul(n, transforms)), complex_of(f_.dtype));
-    const Bytes padded = size_of(Elements(points), complex_of(f_.dtype));
-    pass(e.bluestein, data, padded, Elements(points));
-    for (int i = 0; i < 2 * convolution_kernels(length); ++i) pass(e.bluestein, padded, padded, Elements(points));
-    pass(e.bluestein, padded, data, Elements(points));
-  }
-
   const TiledTime& total() const { return total_; }
 
  private:
-  /// The arithmetic on the points of transforms of length n in one kernel, and their ways through shared memory.
-  Seconds work(const FftKernel& e, std::int64_t n, Elements points) const {
-    const auto count = static_cast<double>(points.value());
-    if (cufft::largest_prime_factor(n) > last_matrix) {
-      const auto length = static_cast<double>(cufft::bluestein_length(n));
-      return e.chirp * (count * length / static_cast<double>(n) * std::log2(length));
-    }
-    return radix(e, n) * count + primes(e, n, points);
-  }
-  Seconds radix(const FftKernel& e, std::int64_t n) const {
-    const FftEfficiency& fft = d_.efficiency.fft;
-    const bool complex = &e != &fft.real;
-    if (is_power_of_two(n)) return complex || n <= last_short_real ? e.element : Seconds{};
-    if (cufft::largest_prime_factor(n) > last_butterfly ||
-        (complex && n <= (&e == &fft.rows ? last_short_row : last_short_column)))
-      return {};
-    return e.mixed_radix * (complex ? std::log2(static_cast<double>(n)) : 1.0);
-  }
-  Seconds primes(const FftKernel& e, std::int64_t n, Elements points) const {
-    const bool held = &e != &d_.efficiency.fft.columns && n <= last_short_row;
-    const auto count = static_cast<double>(points.value());
-    return e.butterfly * (held ? 0 : count * static_cast<double>(prime_steps(n, 11, last_butterfly))) +
-           e.matrix * (count * static_cast<double>(prime_steps(n, last_butterfly + 1, last_matrix)));
-  }
-
-  /// Long transforms, of which a multiprocessor holds few: rounds of blocks, and what a block takes. One that is larger
-  /// than the memory of a multiprocessor takes several.
-  Seconds blocks(std::int64_t n, std::int64_t transforms) const {
-    const Bytes one = size_of(Elements(std::max<std::int64_t>(1, n)), complex_of(f_.dtype));
-    const double fit = static_cast<double>(shared_memory) / static_cast<double>(one.value());
-    const double together = d_.multiprocessors * (fit >= 1 ? std::floor(fit) : fit);
-    return d_.efficiency.fft.block * (std::ceil(static_cast<double>(transforms) / together) * static_cast<double>(n));
-  }
-
-  const Fft& f_;
   const Device& d_;
   Operands operands_;
   TiledTime total_;
@@ -177,34 +157,23 @@ class Passes {
 
 namespace vlmest {
 
-/// How long a transform takes with its copies and scaling: the last axis first, or last from a half spectrum.
-inline TiledTime transform_time(const Fft& f, const Device& d, Operands operands) {
-  check(f);
+/// How long a transform takes that runs by these passes, with its copies and scaling.
+inline TiledTime transform_time(const Fft& f, const std::vector<cufft::Pass>& passes, const Device& d,
+                                Operands operands) {
   const MemoryEfficiencies& m = d.efficiency.memory;
   const bool c2r = f.kind == Fft::Kind::c2r;
-  fft_time::Passes p(f, d, operands);
   const Elements on_input = f.kind == Fft::Kind::r2c ? points(f) : spectrum(f);
-  if (f.copied) p.pass(m.strided, input_bytes(f), input_bytes(f), on_input);
-  if (c2r) p.pass(m.fused, input_bytes(f), input_bytes(f), on_input);  // cuFFT overwrites its input
-
-  const std::int64_t last = f.n[static_cast<std::size_t>(f.rank - 1)], rows = points(f).value() / last;
-  const std::int64_t row = f.kind == Fft::Kind::c2c ? last : half_spectrum(last);
-  const auto along_rows = [&] {
-    f.kind == Fft::Kind::c2c ? p.complex(last, rows, f.strided && f.rank == 1) : p.real(last, rows, !c2r, f.strided);
-  };
-  const auto along_columns = [&] {
-    for (int i = f.rank - 2; i >= 0; --i) {
-      const std::int64_t n = f.n[static_cast<std::size_t>(i)];
-      p.complex(n, checked_mul(rows / n, row), true);
-    }
-  };
-  if (!c2r) along_rows();
-  along_columns();
-  if (c2r) along_rows();
-  // Of one point each: a copy.
-  if (p.total().time <= Seconds{}) p.pass(m.fused, input_bytes(f), output_bytes(f), on_input);
-  if (f.scaled) p.pass(m.contiguous, output_bytes(f), output_bytes(f), c2r ? points(f) : spectrum(f));
-  return p.total();
+  fft_time::Sum sum(d, operands);
+  if (f.copied) sum.add(m.strided, input_bytes(f), input_bytes(f), on_input);
+  if (c2r) sum.add(d.efficiency.fft.copy, input_bytes(f), input_bytes(f), Elements{});  // cuFFT overwrites its input
+  if (passes.empty()) sum.add(m.fused, input_bytes(f), output_bytes(f), on_input);      // of one point each: a copy
+  for (const cufft::Pass& p : passes) sum.add(p, f.dtype);
+  if (f.scaled) sum.add(m.contiguous, output_bytes(f), output_bytes(f), c2r ? points(f) : spectrum(f));
+  return sum.total();
+}
+inline TiledTime transform_time(const Fft& f, const Device& d, Operands operands) {
+  check(f);
+  return transform_time(f, cufft::passes(f), d, operands);
 }
 
 }  // namespace vlmest

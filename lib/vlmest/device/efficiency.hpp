@@ -109,21 +109,34 @@ struct MemoryEfficiencies {
 /// How one kind of cuFFT's kernels runs: its bytes move as those of other kernels do. `element` is of a point
 /// where the length is a power of two.
 struct FftKernel : MemoryEfficiency {
-  Seconds mixed_radix{0};      ///< the same of other lengths; of complex ones for each bit of the length
-  Seconds butterfly{0.2e-12};  ///< of a point, for each row of the butterfly of a prime factor from 11 to 31
-  Seconds matrix{0.28e-12};    ///< and for each row of the matrix of a longer one
-  Seconds chirp{0.8e-12};      ///< of a point of a convolution inside the kernel, for each bit of its length
+  Seconds mixed_radix{0};  ///< the same of other lengths, for each bit of the length
+  Seconds misaligned{0};   ///< for each bit of the length, more for columns whose points lie an odd number apart
+  Seconds butterfly{0};    ///< of a point, for each row of the butterfly of a prime factor from 11 to 31
+  Seconds matrix{0};       ///< and for each row of the matrix of a longer one
+  Seconds chirp{0};        ///< of a point of a convolution inside the kernel, for each bit of its length
 };
 
 /// The parameters of transform_time().
 struct FftEfficiency {
-  FftKernel rows{{{2.1e-6}, 0.93, 1, {0}, {0.36e-6}, 0.13}};                             ///< complex
-  FftKernel columns{{{3.4e-6}, 0.87, 2, {0}, {0.36e-6}, 0.13}, {0.8e-12}, {0}};          ///< not neighbours
-  FftKernel scattered{{{2.9e-6}, 0.43, 1.6, {4e-12}, {0.36e-6}, 0.13}, {0}, {0.5e-12}};  ///< in several kernels
-  FftKernel real{{{2.4e-6}, 0.89, 1, {1.6e-12}, {0.36e-6}, 0.13}, {1.8e-12}};
-  MemoryEfficiency repack{{1.1e-6}, 1, 1.1, {1.3e-12}, {0.36e-6}, 0.13};     ///< between real rows and complex ones
-  MemoryEfficiency bluestein{{2.6e-6}, 1, 1.1, {4.3e-12}, {0.36e-6}, 0.13};  ///< one pass of a convolution in memory
-  Seconds block{0.65e-9};  ///< of a point, while one block transforms it in shared memory
+  /// Complex.
+  FftKernel rows{{{2.04e-6}, 0.951, 2, {0}, {0.36e-6}, 0.13}, {0.197e-12}, {0}, {0.0894e-12}, {0.243e-12}, {0.735e-12}};
+  /// Not neighbours.
+  FftKernel columns{
+      {{3.43e-6}, 0.872, 2, {0}, {0.36e-6}, 0.13}, {0.346e-12}, {0.357e-12}, {0.191e-12}, {0.141e-12}, {1.11e-12}};
+  /// A factor of the length in each of several kernels.
+  FftKernel row_parts{{{2.75e-6}, 0.828, 1.43, {0}, {0.36e-6}, 0.13}, {0}, {0}, {0.279e-12}, {0.206e-12}};
+  /// The same of columns.
+  FftKernel column_parts{{{2.51e-6}, 0.496, 1.44, {0}, {0.36e-6}, 0.13}, {0}, {0}, {0.201e-12}, {0.204e-12}};
+  FftKernel real{{{1.84e-6}, 0.919, 1, {1.41e-12}, {0.36e-6}, 0.13}, {0.226e-12}, {0}, {0.175e-12}, {0.228e-12}};
+  /// Both axes of a small square.
+  MemoryEfficiency grid{{1.82e-6}, 0.458, 1.1, {0}, {0.36e-6}, 0.13};
+  /// A factor of a padded length (Bluestein), in memory.
+  MemoryEfficiency convolution{{2.29e-6}, 1, 1.02, {4.2e-12}, {0.36e-6}, 0.13};
+  /// Between real rows and complex ones.
+  MemoryEfficiency repack{{1.12e-6}, 0.841, 1.07, {0}, {0.36e-6}, 0.13};
+  /// cudaMemcpyAsync of a half spectrum, which cuFFT overwrites.
+  MemoryEfficiency copy{{2.76e-6}, 0.961, 1.1, {0}, {0.36e-6}, 0.13};
+  Seconds block{0.66e-9};  ///< of a point, while one block transforms it in shared memory
 };
 
 /// How fast a device runs real kernels; measured where the device's file says so, else as on an H200.

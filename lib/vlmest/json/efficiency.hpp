@@ -108,6 +108,7 @@ void fields(E& e, F f) {
   if constexpr (std::derived_from<std::remove_const_t<E>, RowEfficiency>) f("vector_us", e.vector, us);
   if constexpr (std::derived_from<std::remove_const_t<E>, FftKernel>) {
     f("mixed_radix_ps", e.mixed_radix, ps);
+    f("misaligned_ps", e.misaligned, ps);
     f("butterfly_ps", e.butterfly, ps);
     f("matrix_ps", e.matrix, ps);
     f("chirp_ps", e.chirp, ps);
@@ -138,10 +139,13 @@ requires std::same_as<std::remove_const_t<E>, FftEfficiency>
 void fields(E& e, F f) {
   f("rows", e.rows);
   f("columns", e.columns);
-  f("scattered", e.scattered);
+  f("row_parts", e.row_parts);
+  f("column_parts", e.column_parts);
   f("real", e.real);
+  f("grid", e.grid);
+  f("convolution", e.convolution);
   f("repack", e.repack);
-  f("bluestein", e.bluestein);
+  f("copy", e.copy);
   f("block_ps", e.block, ps);
 }
 template <class E, class F>

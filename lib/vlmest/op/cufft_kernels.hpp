@@ -35,12 +35,12 @@ inline constexpr std::int64_t last_smooth_length = 26244;   ///< and products of
 inline constexpr std::int64_t last_strided = 756;           ///< measured without gaps, strided
 inline constexpr std::int64_t last_smooth_strided = 52488;  ///< and products of 2, 3, 5, 7
 
-/// Multiples of a prime in 37 … 127 that one complex kernel covers nevertheless.
-inline constexpr std::array<std::uint16_t, 65> one_kernel_composites{
+/// Multiples of a prime in 37 … 127 that one complex kernel covers nevertheless; beyond 2030 those seen by chance.
+inline constexpr std::array<std::uint16_t, 67> one_kernel_composites{
     296,  328,  344,  376,  388,  404,  412,  428,  436,  444,  452,  492,  508,  555,  740,  777,  888,
     962,  999,  1110, 1204, 1230, 1312, 1332, 1353, 1369, 1406, 1419, 1443, 1476, 1480, 1505, 1551, 1554,
     1558, 1590, 1591, 1599, 1628, 1634, 1640, 1645, 1647, 1665, 1677, 1681, 1702, 1720, 1722, 1770, 1776,
-    1804, 1806, 1845, 1849, 1850, 1886, 1887, 1892, 1924, 1935, 1968, 1974, 1978, 1998};
+    1804, 1806, 1845, 1849, 1850, 1886, 1887, 1892, 1924, 1935, 1968, 1974, 1978, 1998, 2337, 2829};
 
 /// Products of primes up to 31 that take two complex kernels although they lie below `last_smooth_length` (products
 /// of 2, 3, 5, 7) or 4097 (the others).
@@ -50,8 +50,8 @@ inline constexpr std::array<std::uint16_t, 46> two_kernel_composites{
     22680, 23040, 23328, 23520, 23625, 23814, 24010, 24192, 24500, 24696, 25200, 25515, 25725, 25920};
 
 /// Longer ones of the others with one kernel.
-inline constexpr std::array<std::uint16_t, 13> long_one_kernel_composites{4176, 4914,  5082,  5408,  5425,  6930, 7830,
-                                                                          8352, 10164, 10985, 12540, 15138, 16240};
+inline constexpr std::array<std::uint16_t, 14> long_one_kernel_composites{
+    4176, 4914, 5082, 5408, 5425, 6930, 7830, 8352, 10164, 10985, 12540, 13182, 15138, 16240};
 
 /// Lengths that one complex kernel covers, but not where its axis is strided (any but the last, or a channels-last
 /// grid).

@@ -94,7 +94,7 @@ constexpr std::int64_t complex_work(ComplexPlan plan, std::int64_t n, std::int64
   return checked_mul(align(checked_mul(checked_mul(bluestein_length(n), transforms), z)), 2);
 }
 
-/// The most batch items that a real kernel, or an even real transform of half length in one copy, takes.
+/// The most batch items that a real kernel of a long power takes.
 inline constexpr std::int64_t most_half_transforms = 65535;
 
 /// Where the real points lie next to each other, all listed lengths have a real kernel; strided ones only up to 1024.
@@ -137,7 +137,10 @@ constexpr std::int64_t real_work(const Fft& f, std::int64_t w, std::int64_t rows
       const std::int64_t buffer = checked_mul(checked_mul(checked_add(bluestein_length(w / 2), 1), rows), z);
       return std::max(columns.work, checked_add(first, 2 * align(buffer)));
     }
-    const bool once = f.batch <= most_half_transforms && (w <= 4096 || largest_prime_factor(w) <= 127);
+    // Items are told apart as lengths are: seen with one copy 3949 = 11 * 359 and 91908 = 4 * 27 * 23 * 37, with two
+    // 4509 = 27 * 167 and 65537.
+    const auto whole = [](std::int64_t count) { return count <= 4096 || largest_prime_factor(count) <= 127; };
+    const bool once = whole(f.batch) && whole(w);
     if (once) return c2r && columns.bluestein ? checked_add(first, columns.work) : std::max(columns.work, second);
   } else {
     const ComplexPlan plan = complex_plan(w, rows, f.dtype);
@@ -161,8 +164,8 @@ constexpr std::int64_t real_work(const Fft& f, std::int64_t w, std::int64_t rows
 ///        axes of one point drop out
 ///   real, length with a real kernel: 0
 ///   real, other even w: a complex transform of half the length goes through z * w/2 * rows; where that half transform
-///        has two kernels itself, through z * (w/2 + 1) * rows; above a batch of 65535, and from 4097 to 8192 with a
-///        prime factor above 127, through a further copy of z * w/2 * rows
+///        has two kernels itself, through z * (w/2 + 1) * rows; where w or the batch is above 4096 and has a prime
+///        factor above 127, through a further copy of z * w/2 * rows
 ///   real, other odd w: rows of neighbouring batch items are paired into complex ones (the last alone where the batch
 ///        is odd), one copy of the pairs in, one out, the second aligned
 /// and for two axes and three the larger of row and column need; in c2r the column need shares the second buffer of the
