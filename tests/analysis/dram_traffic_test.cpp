@@ -48,6 +48,53 @@ TEST(DramTraffic, ALargerCacheKeepsMoreAndNoneKeepsLessThanAll) {
   EXPECT_EQ(dram_traffic(product, device()).written, cost(product).written);
 }
 
+TEST(DramTraffic, WhatAKernelReadsAgainFollowsFromTheOrderOfItsTiles) {
+  struct Row {
+    std::int64_t m, n, k;
+    TileWalk walk;
+    double read;
+  };
+  const TileWalk rows{.tile_m = 192, .tile_n = 192, .cluster_m = 1, .cluster_n = 2, .column_bands = false};
+  const TileWalk columns{.tile_m = 208, .tile_n = 192, .cluster_m = 2, .cluster_n = 1};
+  const TileWalk wide{.tile_m = 128, .tile_n = 320, .cluster_m = 2, .cluster_n = 1};
+  const TileWalk cutlass{.tile_m = 256, .tile_n = 128, .turns = false};
+  for (const Row& r : {Row{32768, 16832, 1472, rows, 1025.6}, Row{24797, 17024, 1472, columns, 843.6},
+                       Row{5638, 16128, 7360, columns, 1450.0}, Row{16384, 4096, 4096, wide, 595.6},
+                       Row{33000, 3420, 1280, cutlass, 356.9}}) {
+    const Matmul o{.m = r.m, .n = r.n, .k = r.k};
+    EXPECT_NEAR(megabytes(dram_traffic(o, r.walk, device()).read) / r.read, 1, 0.03) << r.m << " " << r.n << " " << r.k;
+  }
+}
+
+TEST(DramTraffic, PartialSumsAreWrittenAndRead) {
+  const Matmul o{.m = 143, .n = 5352, .k = 36408};
+  const TileWalk split{.tile_m = 144, .tile_n = 128, .cluster_n = 2, .split = 3, .column_bands = false};
+  EXPECT_NEAR(megabytes(dram_traffic(o, split, device()).written), 11.2, 0.5);
+  EXPECT_NEAR(megabytes(dram_traffic(o, split, device()).read), 410.9, 4);
+}
+
+TEST(DramTraffic, BandsOfAWalk) {
+  const auto across = [](TileWalk w) { return traffic::tiles_across(w, 100, device()); };
+  EXPECT_EQ(across({.tile_m = 160, .tile_n = 256, .cluster_m = 2}), 10);
+  EXPECT_EQ(across({.tile_m = 256, .tile_n = 160, .cluster_m = 2}), 6);
+  EXPECT_EQ(across({.tile_m = 256, .tile_n = 160, .cluster_n = 2, .column_bands = false}), 10);
+  EXPECT_EQ(across({.tile_m = 256, .tile_n = 128, .turns = false}), 8);
+  EXPECT_EQ(traffic::clusters_at_once({.cluster_m = 4}, device()), 30);
+}
+
+TEST(DramTraffic, NoKernelReadsLessThanItsOperandsOrTakesLongOverVastProducts) {
+  Device none = device();
+  none.l2 = Bytes(0);
+  const TileWalk walk{.cluster_m = 2};
+  for (const Matmul& o : {Matmul{.m = 1, .n = 1, .k = 1}, Matmul{.m = 1 << 24, .n = 1 << 24, .k = 64},
+                          Matmul{.m = 1, .n = 1 << 30, .k = 8}, Matmul{.m = 4096, .n = 8, .k = 1 << 24}})
+    for (const Device& d : {device(), none}) EXPECT_GE(dram_traffic(o, walk, d).read, cost(Op(o)).read);
+  Device large = device();
+  large.l2 = large.l2 * 1000;
+  const Matmul o{.m = 16384, .n = 16384, .k = 16384};
+  EXPECT_EQ(dram_traffic(o, walk, large).read, cost(Op(o)).read);
+}
+
 TEST(DramTraffic, EveryItemOfABatchIsAProduct) {
   const Matmul one{.m = 8192, .n = 8192, .k = 8192};
   Matmul three = one;

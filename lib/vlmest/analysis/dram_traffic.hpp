@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <vlmest/analysis/matmul_traffic.hpp>
 #include <vlmest/device/device.hpp>
 #include <vlmest/op/cufft_passes.hpp>
 #include <vlmest/op/op.hpp>
@@ -107,6 +108,15 @@ inline DramTraffic dram_traffic(const Op& op, const Device& d) {
     r.written += moved;
   }
   return r;
+}
+
+/// The same of a product whose kernel is known: it tells which tiles are computed together, and which come next.
+inline DramTraffic dram_traffic(const Matmul& o, const TileWalk& walk, const Device& d) {
+  const Cost c = cost(Op(o));
+  const traffic::Again again = traffic::read_and_written_again(static_cast<double>(o.m), static_cast<double>(o.n),
+                                                               static_cast<double>(o.k), bits(o.dtype) / 8.0, walk, d);
+  const auto batch = static_cast<double>(o.batch);
+  return {c.read + traffic::to_bytes(again.read * batch), c.written + traffic::to_bytes(again.written * batch)};
 }
 
 }  // namespace vlmest
