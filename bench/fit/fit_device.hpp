@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <bench/fit/fit_attention.hpp>
+#include <bench/fit/fit_few_rows.hpp>
 #include <bench/fit/fit_fft.hpp>
 #include <bench/fit/fit_matmul.hpp>
 #include <bench/fit/fit_memory.hpp>
@@ -40,7 +41,7 @@ inline std::string kind_of(const Op& op) {
     }
     if (!is_half(o->dtype)) return "";
     const int row = tiled::row_alignment(*o);
-    if (tiled::few_rows(*o)) return "half.few_rows";
+    if (few_rows::runs(*o)) return "half.few_rows";
     return row == 16 ? "half.bytes16" : row >= 4 ? "half.bytes4" : "half.bytes2";
   }
   if (const auto* o = std::get_if<Attention>(&op)) return is_half(o->dtype) ? "attention" : "";
@@ -73,7 +74,6 @@ inline MatmulEfficiency* matmul_parameters(Efficiency& e, const std::string& kin
   const std::map<std::string, MatmulEfficiency*> all{{"half.bytes16", &e.half.bytes16},
                                                      {"half.bytes4", &e.half.bytes4},
                                                      {"half.bytes2", &e.half.bytes2},
-                                                     {"half.few_rows", &e.half.few_rows},
                                                      {"tf32", &e.tf32},
                                                      {"fp8", &e.fp8},
                                                      {"fp32", &e.fp32}};
@@ -109,6 +109,10 @@ inline void fit_kind(Efficiency& e, const std::string& kind, const std::vector<c
     std::vector<MatmulSample> s;
     for (const MeasuredOp* m : samples) s.push_back({std::get<Matmul>(m->op), time(*m)});
     *p = fit_matmul(s, d, *p);
+  } else if (kind == "half.few_rows") {
+    std::vector<MatmulSample> s;
+    for (const MeasuredOp* m : samples) s.push_back({std::get<Matmul>(m->op), time(*m)});
+    e.half.few_rows = fit_few_rows(s, d, e.half.few_rows);
   } else if (kind == "transform") {
     std::vector<FftSample> s;
     for (const MeasuredOp* m : samples) s.push_back({std::get<Fft>(m->op), operands(*m), time(*m)});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -52,9 +53,10 @@ inline std::vector<MatmulParameter> matmul_parameters(std::size_t samples, bool 
                      {.time = &E::reduction, .unit = 1e-12},
                      {.number = &E::tail, .most = 1},
                      {.number = &E::overlap, .least = 1, .most = 16}});
-  if (copied && samples >= 1000)
-    for (double E::*f : {&E::sectors, &E::half_sectors, &E::sectors_written, &E::half_sectors_written})
-      p.push_back({.number = f, .least = 1, .most = 4});
+  if (!copied || samples < 1000) return p;
+  for (double E::*f : {&E::sectors, &E::half_sectors, &E::sectors_written, &E::half_sectors_written})
+    p.push_back({.number = f, .least = 1, .most = 4});
+  for (double E::*f : {&E::half_sectors_rewritten, &E::shared_load}) p.push_back({.number = f, .most = 1});
   return p;
 }
 
@@ -66,44 +68,45 @@ inline std::vector<MatmulSample> thinned(const std::vector<MatmulSample>& all, s
   return r;
 }
 
-}  // namespace detail
-
-/// The parameters of measured products of one kind of kernel, and, from 128 samples on, a correction where they still
-/// differ. With fewer than 16 only the rate is fitted, and the rest stays as it was.
-inline MatmulEfficiency fit_matmul(const std::vector<MatmulSample>& samples, const Device& d,
-                                   MatmulEfficiency first = {}) {
-  first.correction = {};
-  if (samples.empty()) return first;
-  const std::vector<MatmulSample> some = detail::thinned(samples, 3000);
-  const auto parameters = detail::matmul_parameters(some.size(), tiled::copies_rows(some.front().op));
+/// The parameters near `first` that follow the samples best; `scale` as in least_squares().
+inline MatmulEfficiency fit_parameters(const std::vector<MatmulSample>& samples, const Device& d,
+                                       const MatmulEfficiency& first, double scale = 0.1) {
+  const auto parameters = matmul_parameters(samples.size(), tiled::copies_rows(samples.front().op));
   const auto unpack = [&](const Eigen::VectorXd& p) {
     MatmulEfficiency e = first;
     for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].set(e, p[static_cast<Eigen::Index>(i)]);
     return e;
   };
-  const auto n = static_cast<Eigen::Index>(some.size());
+  const auto n = static_cast<Eigen::Index>(samples.size());
   Eigen::VectorXd start(static_cast<Eigen::Index>(parameters.size()));
   for (std::size_t i = 0; i < parameters.size(); ++i) start[static_cast<Eigen::Index>(i)] = parameters[i].get(first);
   const auto residuals = [&](const Eigen::VectorXd& p, Eigen::VectorXd& out) {
     const MatmulEfficiency e = unpack(p);
     for (Eigen::Index i = 0; i < out.size(); ++i) {
-      const MatmulSample& s = some[static_cast<std::size_t>(i % n)];
+      const MatmulSample& s = samples[static_cast<std::size_t>(i % n)];
       out[i] = std::log(matmul_time(s.op, d, e).time.value / s.time.value);
     }
   };
   // The method wants at least as many residuals as parameters.
-  MatmulEfficiency e = unpack(least_squares(start, std::max<Eigen::Index>(n, start.size()), residuals));
-  if (samples.size() < 128) return e;
+  return unpack(least_squares(start, std::max<Eigen::Index>(n, start.size()), residuals, 400, scale));
+}
 
+}  // namespace detail
+
+/// Over which a correction lies: m with the batch, n and k.
+inline std::array<double, 3> sizes(const Matmul& o) {
+  return {static_cast<double>(o.batch) * static_cast<double>(o.m), static_cast<double>(o.n), static_cast<double>(o.k)};
+}
+
+/// What measured products are of modelled ones, over their sizes.
+inline Correction<3> fit_correction(const std::vector<MatmulSample>& samples,
+                                    const std::function<Seconds(const Matmul&)>& modelled) {
   std::vector<Ratio<3>> ratios;
   std::array<double, 3> low, high;
   low.fill(std::numeric_limits<double>::infinity());
   high.fill(0);
   for (const auto& s : samples) {
-    const Matmul& o = s.op;
-    const Ratio<3> r{
-        {static_cast<double>(o.batch) * static_cast<double>(o.m), static_cast<double>(o.n), static_cast<double>(o.k)},
-        std::log(s.time.value / matmul_time(o, d, e).time.value)};
+    const Ratio<3> r{sizes(s.op), std::log(s.time.value / modelled(s.op).value)};
     for (std::size_t a = 0; a < 3; ++a) {
       low[a] = std::min(low[a], std::log2(r.sizes[a]));
       high[a] = std::max(high[a], std::log2(r.sizes[a]));
@@ -113,9 +116,30 @@ inline MatmulEfficiency fit_matmul(const std::vector<MatmulSample>& samples, con
   // Octaves from knot to knot, and how stiff the grid is: what held-out points of a sweep on an H200 liked best.
   const bool many = samples.size() >= 800;
   const double step = many ? 1 : 2, smoothness = many ? 0.1 : 0.03;
-  e.correction =
-      fit_correction<3>({knots(low[0], high[0], step), knots(low[1], high[1], step), knots(low[2], high[2], step)},
-                        ratios, smoothness, 0.05);
+  return fit_correction<3>({knots(low[0], high[0], step), knots(low[1], high[1], step), knots(low[2], high[2], step)},
+                           ratios, smoothness, 0.05);
+}
+
+/// The parameters of measured products of one kind of kernel, and, from 128 samples on, a correction where they still
+/// differ. With fewer than 16 only the rate is fitted, and the rest stays as it was.
+inline MatmulEfficiency fit_matmul(const std::vector<MatmulSample>& samples, const Device& d,
+                                   MatmulEfficiency first = {}) {
+  first.correction = {};
+  if (samples.empty()) return first;
+  MatmulEfficiency e = detail::fit_parameters(detail::thinned(samples, 3000), d, first);
+  if (samples.size() < 128) return e;
+  const auto correction = [&] {
+    return fit_correction(samples, [&](const Matmul& o) { return matmul_time(o, d, e).time; });
+  };
+  // Parameters and correction in turns: what is smooth over sizes is the correction's, so that the parameters follow
+  // the steps from tile to tile and from wave to wave.
+  for (int again = 0; again < 2; ++again) {
+    const Correction<3> smooth = correction();
+    std::vector<MatmulSample> rest = samples;
+    for (MatmulSample& s : rest) s.time = s.time * (1 / smooth(sizes(s.op)));
+    e = detail::fit_parameters(detail::thinned(rest, 6000), d, e, 0.05);
+  }
+  e.correction = correction();
   return e;
 }
 

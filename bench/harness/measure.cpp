@@ -87,6 +87,7 @@ Result Bench::measure(const Point& p) {
   require_memory(p, r.predicted);
   const cudaStream_t stream = timer_.stream().get();
   const Prepared prepared = prepare(p, stream);
+  r.walk = prepared.walk;
   if (!is_launch(p)) r.device_bytes = measured_memory(prepared, pool_, stream);
 
   // What does not fit so often is gone through in a shorter turn.
@@ -111,8 +112,7 @@ Result Bench::measure(const Point& p) {
     r.timing = timer_.measure(timed, is_launch(p) && p.variant == "stream" ? Cache::cold : p.cache, settings_.rule,
                               settings_.warm_up, throttled_below * most_clock_mhz_, read_state);
   if (r.timing.clock_mhz <= 0) r.timing.clock_mhz = r.state.sm_clock_mhz;
-  r.throttled =
-      r.state.throttled || (r.timing.clock_mhz > 0 && r.timing.clock_mhz < throttled_below * most_clock_mhz_);
+  r.throttled = r.state.throttled || (r.timing.clock_mhz > 0 && r.timing.clock_mhz < throttled_below * most_clock_mhz_);
   if (trace_) trace(timed, r);
   if (counters_ && !is_launch(p)) count(p, prepared, timed, r);
   return r;

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <cuda_runtime.h>
 
+#include <vlmest/analysis/matmul_traffic.hpp>
 #include <vlmest/tensor/dtype.hpp>
 
 namespace vlmest::bench {
@@ -32,8 +34,9 @@ inline Operand indices(Elements n, std::int64_t below) {
 /// An op made ready to be called on any operands: what bench/op/<op>_bench.cpp gives the harness.
 struct Prepared {
   std::vector<Operand> operands;
-  Bytes workspace{};  ///< scratch that the caller gives
-  int launches = 4;   ///< kernels of one call, at most
+  Bytes workspace{};             ///< scratch that the caller gives
+  int launches = 4;              ///< kernels of one call, at most
+  std::optional<TileWalk> walk;  ///< of a product's kernel, where the library tells its tile
   /// Puts one execution into the stream; `data` holds an address for each of `operands`.
   std::function<void(std::span<void* const> data, void* workspace, cudaStream_t stream)> call;
 };

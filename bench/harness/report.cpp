@@ -34,6 +34,15 @@ std::map<std::string, double> counters(const Result& result, Cache cache) {
     put("l2_bytes", result.counted->l2);
     if (result.counted->tensor_ops >= 0) put("tensor_ops", result.counted->tensor_ops);
   }
+  if (result.walk) {
+    put("tile_m", result.walk->tile_m);
+    put("tile_n", result.walk->tile_n);
+    put("cluster_m", result.walk->cluster_m);
+    put("cluster_n", result.walk->cluster_n);
+    put("split_k", result.walk->split);
+    put("column_bands", result.walk->column_bands ? 1 : 0);
+    put("turns", result.walk->turns ? 1 : 0);
+  }
   if (result.traced) {
     put("kernel_us", result.traced->busy.us());
     put("kernels", result.traced->kernels);

@@ -27,6 +27,7 @@ struct Result {
   std::optional<Bytes> device_bytes;  ///< most that its operands and workspace took from the pool
   std::optional<Counted> counted;
   std::optional<Traced> traced;
+  std::optional<TileWalk> walk;  ///< of a product's kernel
 };
 
 }  // namespace vlmest::bench

@@ -68,6 +68,32 @@ TEST(MatmulTime, RowsThatBeginAtNoMultipleOf16BytesAreSlow) {
   EXPECT_GT(us(Matmul{.m = 6144, .n = 3421, .k = 1280}), 1.5 * slow);
 }
 
+TEST(MatmulTime, FewMisalignedRowsRunOutsideTheTensorCores) {
+  const auto& e = device().efficiency.half.few_rows;
+  const auto runs = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return few_rows::runs({.m = m, .n = n, .k = k});
+  };
+  EXPECT_TRUE(runs(1, 4097, 4096));
+  EXPECT_TRUE(runs(2, 4097, 1024));
+  EXPECT_TRUE(runs(8, 4097, 1024));
+  EXPECT_FALSE(runs(1, 4096, 4096));  // the copy engine's
+  EXPECT_FALSE(runs(2, 4098, 1024));  // several rows at multiples of 4 bytes
+  EXPECT_FALSE(runs(3, 257, 8192));   // few columns, and deep
+  EXPECT_FALSE(runs(11, 4097, 1024));
+  EXPECT_FALSE(few_rows::runs({.m = 1, .n = 4097, .k = 4096, .dtype = DType::fp32}));
+
+  // A chain of additions: as deep, as long. Three rows are those of a slower kernel than four.
+  auto plain = e;
+  plain.correction = {};
+  const auto time = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return few_rows::time({.m = m, .n = n, .k = k}, device(), plain).time.us();
+  };
+  EXPECT_NEAR(time(2, 65, 1601) - time(2, 65, 801), 800 * e.two.value * 1e6, 0.02);
+  EXPECT_GT(time(3, 65, 1601), 1.5 * time(4, 65, 1601));
+  // A large weight takes its bytes' time.
+  EXPECT_NEAR(time(1, 18001, 16385) / (18001.0 * 16385 * 2 / (4.8e6 * e.bandwidth)), 1, 0.05);
+}
+
 TEST(MatmulTime, AGroupedProductOfOneGroupIsAProduct) {
   const double grouped = us(GroupedMatmul{.rows = 4096, .n = 2048, .k = 1024, .dtype = DType::fp32});
   EXPECT_DOUBLE_EQ(grouped, us(Matmul{.m = 4096, .n = 2048, .k = 1024, .dtype = DType::fp32}));

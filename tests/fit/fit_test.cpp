@@ -54,6 +54,26 @@ TEST(FitMatmul, FindsTheParametersOfMadeUpTimes) {
   EXPECT_TRUE(found.correction.empty());
 }
 
+TEST(FitFewRows, FindsTheParametersOfMadeUpTimes) {
+  const Device d = device();
+  FewRowsEfficiency truth;
+  truth.two = {6e-9};
+  truth.row = {2e-9};
+  truth.blocks = {6e-6};
+  truth.bandwidth = 0.4;
+  Sizes sizes;
+  std::vector<fit::MatmulSample> samples;
+  while (samples.size() < 600) {
+    const Matmul o{.m = sizes(0, 3), .n = sizes(6, 14) | 1, .k = sizes(6, 14)};
+    if (few_rows::runs(o)) samples.push_back({o, few_rows::time(o, d, truth).time * sizes.noise(0.01)});
+  }
+  const FewRowsEfficiency found = fit::fit_few_rows(samples, d);
+  EXPECT_NEAR(found.two.value, truth.two.value, 0.05 * truth.two.value);
+  EXPECT_NEAR(found.row.value, truth.row.value, 0.05 * truth.row.value);
+  EXPECT_NEAR(found.blocks.value, truth.blocks.value, 0.05 * truth.blocks.value);
+  EXPECT_NEAR(found.bandwidth, truth.bandwidth, 0.02);
+}
+
 TEST(FitMatmul, ACorrectionFollowsWhatTheFormDoesNot) {
   const Device d = device();
   Sizes sizes;

@@ -151,5 +151,16 @@ TEST(RecordedTrace, CopiesFromPageableMemory) {
   EXPECT_EQ(r.steps.size(), 2u);
 }
 
+TEST(RecordedTrace, GradientsThatTwoGpusAddUp) {
+  const SlowRun r = diagnosis("h200_ddp.json.gz");
+  // 28.9 ms a step alone, 35.9 ms with the other GPU; the kernels take 9.
+  EXPECT_EQ(r.verdict.cause, Cause::host_bound);
+  const Totals& nccl = r.gpu.families[static_cast<std::size_t>(KernelFamily::communication)];
+  EXPECT_EQ(nccl.count, 15);
+  EXPECT_NEAR(static_cast<double>(nccl.time), 3165281, 100);
+  // 169 us of it beside other kernels.
+  EXPECT_NEAR(static_cast<double>(r.gpu.exposed_communication), 2996032, 1000);
+}
+
 }  // namespace
 }  // namespace vlmest::tool::trace_file_test

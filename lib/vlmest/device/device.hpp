@@ -58,7 +58,7 @@ struct Device {
   /// As `launch` in a training step, where autograd takes part: in the forward, which records, and in the backward,
   /// where its engine calls what was recorded; likewise.
   Seconds forward_launch{30.7e-6}, backward_launch{23e-6};
-  CheckpointCost checkpoint_forward{30e-6, 5e-6}, checkpoint_backward{170e-6, 10e-6};  ///< likewise
+  CheckpointCost checkpoint_forward{160e-6, 8e-6}, checkpoint_backward{190e-6, 6.5e-6};  ///< likewise
   MeasuredCeilings measured{};
   Efficiency efficiency{};
   bool calibrated = false;  ///< the efficiencies were measured on such a device

@@ -25,17 +25,37 @@ struct MatmulEfficiency {
   /// Times `load` where rows of operands begin at multiples of 32 bytes, a sector of the cache, but not of 128, a line;
   /// and where they begin at multiples of 16 bytes alone. The same of `epilogue` and rows of the result.
   double sectors = 1.3, half_sectors = 1.7, sectors_written = 1.5, half_sectors_written = 1.9;
-  Correction<3> correction{};  ///< over m (with the batch), n and k
+  double half_sectors_rewritten = 0.6;  ///< more DRAM traffic of such rows of the result, in parts of its bytes
+  double shared_load = 0.46;            ///< the part of `load` that comes from multiprocessors sharing the L2 cache
+  Correction<3> correction{};           ///< over m (with the batch), n and k
+};
+
+/// How products of few rows run that begin at no multiple of 16 bytes: the parameters of few_rows::time(). An element
+/// is one of the inner dimension.
+struct FewRowsEfficiency {
+  Seconds start{1.93e-6};    ///< a kernel that does nothing else
+  Seconds chain{1.0e-9};     ///< one row, a warp for each result: of an element
+  Seconds dot{0.081e-6};     ///< of a result, one after the other on a multiprocessor
+  Seconds element{0.30e-9};  ///< and for each of its elements
+  Seconds blocks{4.3e-6};    ///< one row, blocks that share a result: a kernel that does nothing else
+  Seconds split{1.3e-6};     ///< and a second one that adds
+  /// Several rows: of an element, by the number of rows; from five on for each of them. The kernel of three is one for
+  /// four that looks at each row.
+  Seconds two{4.1e-9}, three{10.7e-9}, four{4.8e-9}, row{1.28e-9};
+  Seconds column{0.038e-9}, cell{0.048e-9};  ///< of an element of a column, and for each row of it
+  Seconds bias{0.6e-6};                      ///< as MatmulEfficiency::bias
+  double bandwidth = 0.56;                   ///< of DRAM's
+  Correction<3> correction{};                ///< over m, n and k
 };
 
 /// 16-bit products by the bytes at whose multiples all rows begin. The copy engine of the tensor cores' kernels needs
 /// 16; below, older kernels run, which load 4 bytes at once or 2 (cuBLAS documentation, "Tensor Core Usage"), and for
-/// one or two rows some that compute dot products.
+/// few rows some that compute dot products.
 struct AlignedMatmulEfficiency {
   MatmulEfficiency bytes16{};
   MatmulEfficiency bytes4{.rate = 0.27, .bandwidth = 1, .start{3.6e-6}, .load{5.5e-9}, .epilogue{1e-10}};
   MatmulEfficiency bytes2{.rate = 0.128, .bandwidth = 0.2, .start{4.2e-6}, .load{8.6e-9}, .epilogue{5e-11}};
-  MatmulEfficiency few_rows{.rate = 0.15, .bandwidth = 0.6, .start{2.4e-6}, .load{4e-9}};
+  FewRowsEfficiency few_rows{};
 };
 
 /// How attention of a single query runs: the parameters of decode_time().

@@ -42,6 +42,23 @@ inline std::string variant(std::string_view name) {
   return std::string(word);
 }
 
+/// How a product's kernel goes over its result; nothing where its tile is not told.
+inline std::optional<TileWalk> walk(const Reader& r) {
+  const auto whole = [&](const char* key, int absent) {
+    const double v = counter(r, key).value_or(absent);
+    if (!(v >= 0 && v <= 65536) || v != std::floor(v)) r.fail(key, "is no whole number up to 65536", "leave it out");
+    return static_cast<int>(v);
+  };
+  TileWalk w{.tile_m = whole("tile_m", 0), .tile_n = whole("tile_n", 0)};
+  if (w.tile_m == 0 || w.tile_n == 0) return std::nullopt;
+  w.cluster_m = std::max(1, whole("cluster_m", 1));
+  w.cluster_n = std::max(1, whole("cluster_n", 1));
+  w.split = std::max(1, whole("split_k", 1));
+  w.column_bands = whole("column_bands", 1) != 0;
+  w.turns = whole("turns", 1) != 0;
+  return w;
+}
+
 }  // namespace benchmark
 
 /// Why an entry of a benchmark's results holds nothing to compare; nothing where it does.
@@ -76,6 +93,7 @@ inline MeasuredOp read_benchmark(const nlohmann::json& entry, const std::string&
   if (read && written) m.dram_bytes = *read + *written;
   m.device_bytes = benchmark::counter(r, "device_bytes");
   m.tensor_ops = benchmark::counter(r, "tensor_ops");
+  m.walk = benchmark::walk(r);
   return m;
 }
 

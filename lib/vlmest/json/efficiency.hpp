@@ -48,6 +48,27 @@ void fields(E& e, F f) {
   f("half_sectors", e.half_sectors);
   f("sectors_written", e.sectors_written);
   f("half_sectors_written", e.half_sectors_written);
+  f("half_sectors_rewritten", e.half_sectors_rewritten, share);
+  f("shared_load", e.shared_load, share);
+  f("correction", e.correction);
+}
+template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, FewRowsEfficiency>
+void fields(E& e, F f) {
+  f("start_us", e.start, us);
+  f("chain_ns", e.chain, ns);
+  f("dot_ns", e.dot, ns);
+  f("element_ns", e.element, ns);
+  f("blocks_us", e.blocks, us);
+  f("split_us", e.split, us);
+  f("two_ns", e.two, ns);
+  f("three_ns", e.three, ns);
+  f("four_ns", e.four, ns);
+  f("row_ns", e.row, ns);
+  f("column_ps", e.column, ps);
+  f("cell_ps", e.cell, ps);
+  f("bias_us", e.bias, us);
+  f("bandwidth", e.bandwidth);
   f("correction", e.correction);
 }
 template <class E, class F>

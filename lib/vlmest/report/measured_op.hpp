@@ -26,6 +26,7 @@ struct MeasuredOp {
   std::optional<double> time_us;
   std::optional<double> dram_bytes;    ///< read and written
   std::optional<double> device_bytes;  ///< most that was allocated for it
+  std::optional<TileWalk> walk;        ///< of the product's kernel that ran
   std::optional<double> tensor_ops;    ///< arithmetic operations of the tensor cores, two per multiply-add
 };
 
@@ -84,8 +85,12 @@ inline std::vector<Comparison> compare(const MeasuredOp& m, const Device& device
   add(std::string("_time") + (small ? "_small" : "") + (m.cold ? "" : "_hot"), Unit::microseconds,
       work(m.op, device, operands(m)).time.us(), m.time_us);
   if (m.cold && moved >= device.l2 * 4) {
-    const DramTraffic dram = dram_traffic(m.op, device);
-    add("_dram_bytes", Unit::bytes, static_cast<double>((dram.read + dram.written).value()), m.dram_bytes);
+    const auto moves = [&](const std::string& quantity, const DramTraffic& t) {
+      add(quantity, Unit::bytes, static_cast<double>((t.read + t.written).value()), m.dram_bytes);
+    };
+    moves("_dram_bytes", dram_traffic(m.op, device));
+    const auto* product = std::get_if<Matmul>(&m.op);
+    if (product && m.walk) moves("_kernel_dram_bytes", dram_traffic(*product, *m.walk, device));
   }
   add("_device_bytes", Unit::bytes, static_cast<double>(m.peak.value()), m.device_bytes);
   if (c.engine == Engine::tensor_core)
