@@ -63,8 +63,8 @@ Seconds Timer::first_guess(const Timed& timed) {
 }
 
 /// A point before this one may have drawn so much power that the clock is still down: small kernels after it took up to
-/// a third longer on an H200, for some tens of milliseconds. The call itself is what runs until the clock is its own, so
-/// that one which holds the clock down by its own power is measured with the clock that it brings about.
+/// a third longer on an H200, for some tens of milliseconds. The call itself is what runs until the clock is its own,
+/// so that one which holds the clock down by its own power is measured with the clock that it brings about.
 void Timer::settle(const std::function<void()>& work, double low_clock_mhz) {
   constexpr Seconds turn{0.02}, most{0.2};
   const Clock since;
