@@ -29,7 +29,8 @@ class Timer {
   const cuda::Stream& stream() const { return stream_; }
 
   /// `during` is called once while a sample runs on the device: the place to read power. The call runs for `warm_up`
-  /// first, and on while the multiprocessors' clock lies below `low_clock_mhz` and rises. Throws Error for a failing launch, and where the host cannot fill a sample before the blocker gives up.
+  /// first, and on while the multiprocessors' clock lies below `low_clock_mhz` and rises. Throws Error for a failing
+  /// launch, and where the host cannot fill a sample before the blocker gives up.
   Timing measure(const Timed& timed, Cache cache, const StopRule& rule, Seconds warm_up, double low_clock_mhz,
                  const std::function<void()>& during);
 
