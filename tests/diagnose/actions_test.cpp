@@ -233,8 +233,7 @@ TEST(Actions, OffloadedStatesCrossTheLink) {
   const Outcome here = evaluate(s, device, Mode::inference, e);
   s.placement.offload = Offload::parameters;
   const Outcome there = evaluate(s, device, Mode::inference, e);
-  const Graph& g = e.graph();
-  const Units u = units(g, [](const Tensor& t) { return t.role == Role::weight; });
+  const WeightBytes u = weight_bytes(e.graph());
   EXPECT_NEAR((here.peak - there.peak) / (u.all - u.module), 1, 0.02);
   const double copies = static_cast<double>(1 + s.plan.new_tokens);
   EXPECT_NEAR(there.time.value - here.time.value, (u.all / host_link(device)).value * copies, 1e-9);

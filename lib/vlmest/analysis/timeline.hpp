@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -19,13 +20,14 @@ struct Storage {
 };
 
 /// When storages are allocated and freed. Storages are born in the order of their index, which is that of their owners'
-/// ids; for every node, a list names those that go between the node before it and itself.
+/// ids; for every node, a list names those that go between the node before it and itself. What runs beside a graph can
+/// be among them (`also`): such a storage has no tensor.
 class Timeline {
  public:
   Timeline() = default;
-  explicit Timeline(const Graph& g) { assign(g); }
+  explicit Timeline(const Graph& g, std::span<const Storage> also = {}) { assign(g, also); }
 
-  void assign(const Graph& g) {
+  void assign(const Graph& g, std::span<const Storage> also = {}) {
     storages_.clear();
     first_.assign(g.nodes.size() + 2, 0);
     for (std::size_t i = 0; i < g.tensors.size(); ++i) {
@@ -33,8 +35,14 @@ class Timeline {
       if (t.alias_of != none) continue;
       const NodeId dies = t.role == Role::input ? none : t.dies;
       storages_.push_back({static_cast<TensorId>(i), t.born, dies, t.scope, requested_bytes(t), t.role});
-      if (dies != none) ++first_[static_cast<std::size_t>(dies) + 1];
     }
+    if (!also.empty()) {
+      storages_.insert(storages_.end(), also.begin(), also.end());
+      std::stable_sort(storages_.begin(), storages_.end(),
+                       [](const Storage& a, const Storage& b) { return a.born < b.born; });
+    }
+    for (const Storage& s : storages_)
+      if (s.dies != none) ++first_[static_cast<std::size_t>(s.dies) + 1];
     for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
     freed_.resize(static_cast<std::size_t>(first_.back()));
     next_ = first_;

@@ -11,7 +11,8 @@
 namespace vlmest::diagnose {
 
 /// What data-parallel GPUs divide among themselves instead of each holding all of it (Rajbhandari et al., ZeRO,
-/// arXiv:1910.02054, section 5: stages 1, 2 and 3).
+/// arXiv:1910.02054, section 5: stages 1, 2 and 3), as torch does it: ZeroRedundancyOptimizer, fully_shard without and
+/// with reshard_after_forward.
 enum class Sharding : std::uint8_t { none, optimizer, gradients, parameters };
 
 /// What is kept in the host's memory.
@@ -22,6 +23,8 @@ struct Placement {
   int gpus = 1;  ///< of one host, each with its own sequences
   Sharding sharding = Sharding::none;
   Offload offload = Offload::none;
+  /// DistributedDataParallel(gradient_as_bucket_view=True): gradients are views of the buckets that are reduced.
+  bool bucket_views = false;
   bool operator==(const Placement&) const = default;
 };
 

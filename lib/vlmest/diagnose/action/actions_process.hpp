@@ -16,12 +16,23 @@ namespace action {
 
 inline std::vector<Settings> sharded(const Subject& s, Sharding to) {
   const Placement& p = s.now.placement;
-  return changed(s, s.training() && p.gpus > 1 && p.sharding < to && p.offload == Offload::none,
-                 [to](Settings& n) { n.placement.sharding = to; });
+  return changed(s, s.training() && p.gpus > 1 && p.sharding < to && p.offload == Offload::none, [to](Settings& n) {
+    n.placement.sharding = to;
+    n.placement.bucket_views = n.placement.bucket_views && to == Sharding::optimizer;
+  });
+}
+inline std::vector<Settings> bucket_views(const Subject& s) {
+  const Placement& p = s.now.placement;
+  return changed(s,
+                 s.training() && p.gpus > 1 && p.sharding <= Sharding::optimizer && p.offload != Offload::parameters &&
+                     !p.bucket_views,
+                 [](Settings& n) { n.placement.bucket_views = true; });
 }
 inline std::vector<Settings> offloaded(const Subject& s, Offload to) {
-  return changed(s, s.now.placement.offload < to && (s.training() || to == Offload::parameters),
-                 [to](Settings& n) { n.placement.offload = to; });
+  return changed(s, s.now.placement.offload < to && (s.training() || to == Offload::parameters), [to](Settings& n) {
+    n.placement.offload = to;
+    n.placement.bucket_views = n.placement.bucket_views && to != Offload::parameters;
+  });
 }
 inline std::vector<Settings> split_sizes(const Subject& s) {
   std::vector<Settings> r;
@@ -90,6 +101,13 @@ inline constexpr std::array process_actions{
                          std::to_string(after.allocator.max_split_size.value() >> 20);
                 },
                 true},
+    ActionEntry{"ddp-bucket-views", "gradients as views of the buckets that GPUs exchange", Loses::nothing,
+                action::bucket_views,
+                [](const Subject&, const Settings&) {
+                  return std::string(
+                      "DistributedDataParallel(model, gradient_as_bucket_view=True)  # accelerate: "
+                      "DistributedDataParallelKwargs(gradient_as_bucket_view=True)");
+                }},
     ActionEntry{"zero-1", "optimizer states divided among the GPUs", Loses::nothing,
                 [](const Subject& s) { return action::sharded(s, Sharding::optimizer); },
                 [](const Subject&, const Settings&) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <vlmest/diagnose/action/link.hpp>
+#include <vlmest/diagnose/gathered.hpp>
 #include <vlmest/diagnose/placement.hpp>
 #include <vlmest/report/estimate.hpp>
 
@@ -45,7 +46,7 @@ inline void add(Outcome& o, Bytes taken) {
 inline Outcome offloaded_inference(const Settings& s, const Device& device, Estimator& estimator) {
   Estimate e = estimator(s.vlm, s.plan, device, Phases::inference);
   Graph g = estimator.graph();
-  const Units u = units(g, [](const Tensor& t) { return t.role == Role::weight; });
+  const WeightBytes u = weight_bytes(g);
   keep(g, shares(s.placement), false);
   const Timeline timeline(g);
   allocator::Process process(g, timeline, device.sm, without_limit(device, s.allocator));
@@ -72,8 +73,8 @@ struct Traffic {
 
 /// Collectives over n GPUs move (n - 1) / n of the data in each direction, an all-reduce twice that (Patarasuk, Yuan:
 /// Bandwidth optimal all-reduce algorithms, JPDC 69(2), 2009). Gradients are reduced once a step, but in shards after
-/// every micro-batch; weights are gathered after the step, or, where they are sharded, before every forward and
-/// backward.
+/// every micro-batch; weights are gathered after the step, or, where they are sharded, before every forward, and before
+/// every backward too where they do not stay.
 inline Traffic collectives(const Placement& p, std::int64_t micro_batches, Bytes weights, Bytes gradients,
                            Bandwidth link) {
   if (p.gpus < 2) return {};
@@ -82,7 +83,7 @@ inline Traffic collectives(const Placement& p, std::int64_t micro_batches, Bytes
   switch (p.sharding) {
     case Sharding::none: return {g * 2, {}};
     case Sharding::optimizer: return {g * 2, g};
-    case Sharding::gradients: return {g * passes, g};
+    case Sharding::gradients: return {(w + g) * passes, {}};
     case Sharding::parameters: return {(w * 2 + g) * passes, {}};
   }
   return {};
@@ -92,34 +93,23 @@ inline Traffic collectives(const Placement& p, std::int64_t micro_batches, Bytes
 inline Outcome placed_training(const Settings& s, const Device& device, Estimator& estimator) {
   const Placement& p = s.placement;
   const Shares kept = shares(p);
-  const bool moved = kept.weights != 1 || kept.gradients != 1 || kept.optimizer != 1;
   Device roomy = device;  // whether all of it would fit is not asked
-  if (moved) roomy.usable_bytes = Bytes(allocator::no_limit);
+  roomy.usable_bytes = Bytes(allocator::no_limit);
   const TrainingEstimate whole = estimator(s.vlm, s.plan, roomy, Phases::train).training;
   Graph g = estimator.training_graph();
-  const auto is_weight = [](const Tensor& t) { return t.role == Role::weight; };
   Plan plan = s.plan;
-  const Units weights = units(g, is_weight);
-  const Units trained = units(g, [&](const Tensor& t) { return is_weight(t) && trains(plan, g, t); });
-  Bytes gathered{};
-  // Two layers at once: the next one's weights come while one runs. Its gradients are whole until they are reduced.
-  if (kept.weights != 1) gathered += weights.rest + weights.largest * 2;
-  if (kept.gradients != 1) gathered += trained.rest + trained.largest * 2;
-  Outcome o = of(whole, plan);
-  if (moved) {
-    keep(g, kept, true);
-    const Timeline timeline(g);
-    std::vector<LayerRow> rows;
-    plan.compute_capability = device.sm;
-    plan.multiprocessors = device.multiprocessors;
-    const TrainingEstimate r = training_estimate::of(g, timeline, op_works(g, device), plan, without(device, gathered),
-                                                     s.allocator, false, rows);
-    o = of(r, plan);
-    add(o, gathered);
-  }
+  const auto trained_weight = [&](const Tensor& t) { return trains(plan, g, t); };
+  const Bytes weights = weight_bytes(g).all, trained = weight_bytes(g, trained_weight).all;
+  const std::vector<Storage> also = data_parallel_storages(g, p, trained_weight);
+  keep(g, kept, true);
+  const Timeline timeline(g, also);
+  std::vector<LayerRow> rows;
+  plan.compute_capability = device.sm;
+  plan.multiprocessors = device.multiprocessors;
+  Outcome o = of(training_estimate::of(g, timeline, op_works(g, device), plan, device, s.allocator, false, rows), plan);
   const Seconds step = run_time(whole.step_work, 0, device).wall;
   const Seconds passes{std::max(0.0, whole.wall.value - step.value)};
-  Traffic t = collectives(p, plan.gradient_accumulation, weights.all, trained.all, peer_link(device));
+  Traffic t = collectives(p, plan.gradient_accumulation, weights, trained, peer_link(device));
   Seconds update = kept.optimizer > 1 ? step * (1.0 / static_cast<double>(kept.optimizer)) : step;
   if (p.offload != Offload::none) {
     // Gradients go to the host as they come, updated weights come back while others are updated; weights that live
@@ -127,10 +117,10 @@ inline Outcome placed_training(const Settings& s, const Device& device, Estimato
     const std::int64_t gpus = p.sharding == Sharding::none ? 1 : p.gpus;
     const auto share = [&](Bytes b) { return (b / host_link(device)) * (1.0 / static_cast<double>(gpus)); };
     const double adam = host_adam_seconds * static_cast<double>(whole.trainable.value()) / static_cast<double>(gpus);
-    t.beside = std::max(t.beside, share(trained.all));
+    t.beside = std::max(t.beside, share(trained));
     if (p.offload == Offload::parameters)
-      t.beside = std::max(t.beside, share(weights.all) * (2.0 * static_cast<double>(plan.gradient_accumulation)));
-    update = p.offload == Offload::optimizer ? std::max(Seconds{adam}, share(trained.all)) : Seconds{adam};
+      t.beside = std::max(t.beside, share(weights) * (2.0 * static_cast<double>(plan.gradient_accumulation)));
+    update = p.offload == Offload::optimizer ? std::max(Seconds{adam}, share(trained)) : Seconds{adam};
   }
   o.time = std::max(passes, t.beside) + update + t.after;
   return o;

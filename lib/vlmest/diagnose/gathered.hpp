@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include <vlmest/analysis/timeline.hpp>
+#include <vlmest/diagnose/settings.hpp>
+#include <vlmest/graph/graph.hpp>
+
+/// What data parallelism itself allocates in a training step, as storages beside those of its graph, so that a replay
+/// sees when they are there.
+///
+/// DistributedDataParallel keeps buckets of the size of all gradients from its construction on (torch 2.11,
+/// torch/csrc/distributed/c10d/reducer.cpp, Reducer::initialize_buckets).
+///
+/// fully_shard (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, _fsdp_collectives.py) gathers the weights of
+/// a unit, which is a layer, or everything that belongs to no layer: into one flat buffer, then into the weights'
+/// own. The forward keeps the flat one until the next unit's has been copied, the backward asks for the next unit's
+/// while one runs. Gradients are whole until their unit's backward ends; they are copied into a flat buffer for the
+/// reduction, which stays until the next unit's. The unit of the rest is gathered from the beginning of the forward to
+/// the end of the backward.
+namespace vlmest::diagnose {
+
+/// The unit of each scope of a graph: the outermost member of a list of modules (layers.17), or the root (0), to which
+/// all that is in none belongs.
+inline std::vector<ScopeId> units_of_scopes(const Graph& g) {
+  std::vector<ScopeId> r(g.scopes.size(), 0);
+  for (std::size_t s = 1; s < r.size(); ++s) {
+    const auto parent = static_cast<std::size_t>(g.scopes[s].parent);
+    r[s] = r[parent] != 0 ? r[parent] : g.scopes[s].index != none ? static_cast<ScopeId>(s) : 0;
+  }
+  return r;
+}
+
+/// Bytes of the tensors of each unit for which `counts` holds, by the unit's scope.
+template <class Counts>
+std::vector<Bytes> bytes_of_units(const Graph& g, const std::vector<ScopeId>& unit_of, Counts&& counts) {
+  std::vector<Bytes> r(g.scopes.size());
+  for (const Tensor& t : g.loaded())
+    if (t.alias_of == none && counts(t))
+      r[static_cast<std::size_t>(unit_of[static_cast<std::size_t>(t.scope)])] += requested_bytes(t);
+  return r;
+}
+
+namespace gathered {
+
+/// Adds an allocation that lives from node `born` up to node `dies`.
+inline void add(std::vector<Storage>& to, Bytes bytes, NodeId born, NodeId dies) {
+  if (bytes > Bytes{} && born < dies) to.push_back({none, born, dies, 0, bytes, Role::workspace});
+}
+
+/// The nodes of a phase that run a unit: from the first up to, but not including, `end`.
+struct Run {
+  ScopeId unit = 0;
+  NodeId first = 0, end = 0;
+};
+
+/// The units but for the rest, in the order in which a phase begins them.
+inline std::vector<Run> runs(const Graph& g, const Phase& p, const std::vector<ScopeId>& unit_of) {
+  std::vector<Run> r;
+  std::vector<std::int32_t> at(g.scopes.size(), none);
+  for (NodeId n = p.first; n < p.last; ++n) {
+    const ScopeId unit = unit_of[static_cast<std::size_t>(g.node(n).scope)];
+    if (unit == 0) continue;
+    std::int32_t& i = at[static_cast<std::size_t>(unit)];
+    if (i == none) {
+      i = static_cast<std::int32_t>(r.size());
+      r.push_back({unit, n, n});
+    }
+    r[static_cast<std::size_t>(i)].end = n + 1;
+  }
+  return r;
+}
+
+struct Sizes {
+  std::vector<ScopeId> unit_of;
+  std::vector<Bytes> weights, trained;  ///< of each unit
+  Bytes of_weights(ScopeId unit) const { return weights[static_cast<std::size_t>(unit)]; }
+  Bytes of_trained(ScopeId unit) const { return trained[static_cast<std::size_t>(unit)]; }
+};
+
+/// Weights of one forward and its backward. `stay`: those of the layers too, from their forward to their backward.
+inline void add_weights(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& forward,
+                        const Phase& backward, bool stay) {
+  const auto there = runs(g, forward, s.unit_of), back = runs(g, backward, s.unit_of);
+  std::vector<NodeId> ends(g.scopes.size(), backward.last);  // of the backward of each unit
+  for (const Run& r : back) ends[static_cast<std::size_t>(r.unit)] = r.end;
+  add(to, s.of_weights(0), forward.first, backward.last);
+  add(to, s.of_weights(0), forward.first, there.empty() ? forward.last : there.front().first);
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    const Run& r = there[i];
+    add(to, s.of_weights(r.unit), r.first, stay ? ends[static_cast<std::size_t>(r.unit)] : r.end);
+    add(to, s.of_weights(r.unit), r.first, i + 1 < there.size() ? there[i + 1].first : r.end);
+  }
+  if (stay) return;
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    const Run& r = back[i];
+    add(to, s.of_weights(r.unit), r.first, r.end);
+    if (i > 0) add(to, s.of_weights(r.unit), back[i - 1].first, r.first);
+  }
+}
+
+/// Whole gradients of one backward, and what is reduced.
+inline void add_gradients(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& backward) {
+  const auto back = runs(g, backward, s.unit_of);
+  std::vector<NodeId> ends(g.scopes.size(), backward.last);
+  for (const Run& r : back) ends[static_cast<std::size_t>(r.unit)] = r.end;
+  bool first = false;
+  for (const Tensor& t : g.tensors)
+    if (t.role == Role::gradient && t.alias_of == none && t.born >= backward.first && t.born < backward.last) {
+      const ScopeId unit = s.unit_of[static_cast<std::size_t>(g.tensor(t.of).scope)];
+      add(to, requested_bytes(t), t.born, ends[static_cast<std::size_t>(unit)]);
+      first = true;
+    }
+  if (!first) {  // a later micro-batch, which adds to the shards of the first one's
+    for (const Run& r : back) add(to, s.of_trained(r.unit), r.first, r.end);
+    add(to, s.of_trained(0), backward.first, backward.last);
+  }
+  for (std::size_t i = 0; i < back.size(); ++i)
+    add(to, s.of_trained(back[i].unit), back[i].end - 1, i + 1 < back.size() ? back[i + 1].end - 1 : backward.last);
+  add(to, s.of_trained(0), backward.last - 1, backward.last);
+}
+
+}  // namespace gathered
+
+/// What `p` makes a training step allocate. The graph's own tensors have their whole sizes; `trains` says which of its
+/// weights do.
+template <class Trains>
+std::vector<Storage> data_parallel_storages(const Graph& g, const Placement& p, Trains&& trains) {
+  std::vector<Storage> r;
+  const bool sharded = p.sharding >= Sharding::gradients || p.offload == Offload::parameters;
+  if (!sharded && p.gpus < 2) return r;
+  const auto is_weight = [](const Tensor& t) { return t.role == Role::weight; };
+  gathered::Sizes s{units_of_scopes(g), {}, {}};
+  s.weights = bytes_of_units(g, s.unit_of, is_weight);
+  s.trained = bytes_of_units(g, s.unit_of, [&](const Tensor& t) { return is_weight(t) && trains(t); });
+  if (!sharded) {
+    Bytes all{};
+    for (const Bytes b : s.trained) all += b;
+    r.push_back({none, 0, none, 0, all, Role::buffer});
+    return r;
+  }
+  for (std::size_t i = 0; i + 2 < g.phases.size(); i += 2) {
+    gathered::add_weights(r, g, s, g.phases[i], g.phases[i + 1], p.sharding == Sharding::gradients);
+    gathered::add_gradients(r, g, s, g.phases[i + 1]);
+  }
+  return r;
+}
+
+}  // namespace vlmest::diagnose
