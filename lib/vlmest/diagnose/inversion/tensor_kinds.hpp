@@ -29,8 +29,8 @@ class TensorKinds {
   Cause of(const LiveTensor& t) const {
     if (t.tensor != none) return kinds_[static_cast<std::size_t>(t.tensor)];
     if (t.node == none) return Cause::activations;
-    const Node& n = g_.node(t.node);
-    return of_module(n.scope, none);
+    if (in_step(t.node)) return Cause::optimizer_state;
+    return of_module(g_.node(t.node).scope, none);
   }
   /// Tokens of the output head's vocabulary; 0 without a head.
   std::int64_t vocabulary() const { return vocabulary_; }
@@ -63,8 +63,9 @@ class TensorKinds {
       case Role::kv_cache: return Cause::kv_cache;
       default: break;
     }
-    // Lists of temporaries that an optimizer makes, one for each parameter.
-    if (t.of != none) return in_step(t.born) ? Cause::optimizer_state : Cause::gradients;
+    // An optimizer's temporaries are as large as what it updates.
+    if (in_step(t.born)) return Cause::optimizer_state;
+    if (t.of != none) return Cause::gradients;
     if (t.role == Role::input)
       return t.shape.rank() > 2 && is_floating(t.dtype) ? Cause::vision_tiles : Cause::activations;
     const std::int64_t n = t.storage.value();

@@ -58,17 +58,19 @@ inline bool in_vision_tower(const std::vector<Frame>& frames) {
 inline AllocationSite allocation_site_of(const std::vector<Frame>& frames) {
   using namespace allocation_site;
   AllocationSite kernel = AllocationSite::unknown;
-  bool in_forward = false;
+  bool in_step = false;  // of a run, inside of which nothing is loaded
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
     const auto f = low(*frame);
     for (const auto& r : sites)
       if (matches(r, f)) {
-        // Whose pixels they are, and who made the model, is far out: a forward or a kernel further in says more.
-        const bool far = r.meaning == AllocationSite::weights || r.meaning == AllocationSite::pixel_values;
-        if (far && (kernel != AllocationSite::unknown || in_forward)) return kernel;
+        // Whose pixels they are, who made the model, and whose step it is, is far out: a forward or a kernel further
+        // in says more.
+        const bool far = r.meaning == AllocationSite::weights || r.meaning == AllocationSite::pixel_values ||
+                         r.meaning == AllocationSite::optimizer_temporary;
+        if (far && (kernel != AllocationSite::unknown || in_step)) return kernel;
         return r.meaning;
       }
-    in_forward = in_forward || f.function == "forward";
+    in_step = in_step || f.function == "forward" || f.function == "backward" || f.function == "training_step";
     if (kernel != AllocationSite::unknown) continue;
     for (const auto& r : kernels)
       if (matches(r, f)) kernel = r.meaning;

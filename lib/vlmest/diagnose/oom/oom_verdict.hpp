@@ -44,12 +44,14 @@ inline std::optional<Verdict> other_process(const Failure& f, std::optional<Byte
 
 /// Enough is reserved but in pieces. Where the run is estimated, its tensors must also fit: a run that needs more than
 /// there is fails with pieces or without. Where it is not, the pieces must be a fifth of what is reserved: some
-/// memory is in pieces in every process.
+/// memory is in pieces in every process. They must be half of it where the stack says what was being made, which then
+/// explains more, and where a small tensor wanted a segment of its own, which large pieces cannot serve.
 inline std::optional<Verdict> fragmentation(const Failure& f, std::optional<Bytes> peak) {
   if (!f.requested || !f.unallocated || f.unallocated->low < f.requested->high) return std::nullopt;
   const auto most = limit(f);
   if (peak && most && *peak > *most) return std::nullopt;
-  const bool much = f.allocated && f.unallocated->value.value() * 4 >= f.allocated->value.value();
+  const bool other_reason = !f.telling || stack_cause(f.site, RunPhase::unknown) != Cause::unknown;
+  const bool much = f.allocated && f.unallocated->value.value() * (other_reason ? 1 : 4) >= f.allocated->value.value();
   if (!peak && !much) return std::nullopt;
   std::string why = in_words(f.unallocated->value) + " are reserved and not in use, more than the " +
                     in_words(f.requested->value) + " asked for, but in pieces";
@@ -116,6 +118,22 @@ inline Cause blamed(const Hypothesis& h, const std::vector<MemoryPart>& live, st
   return h.cause;
 }
 
+/// What the stack was making, where no tensor of the settings that has the size is of that kind: a module that the
+/// description does not have, a copy of the model.
+inline std::optional<Verdict> not_described(const Failure& f, const Reading& r) {
+  const Cause told = stack_cause(f.site, RunPhase::unknown);
+  const bool kind = told == Cause::fft_buffers || told == Cause::kv_cache || told == Cause::logits ||
+                    told == Cause::optimizer_state || told == Cause::weights || f.site == AllocationSite::score_matrix;
+  if (!kind || !f.requested || !f.telling) return std::nullopt;
+  for (const Hypothesis& h : r.hypotheses)
+    if (h.cause == told) return std::nullopt;
+  Verdict v{.cause = told, .confidence = 0.7};
+  v.tensor = DescribedTensor{.name = std::string(name(f.site)), .bytes = f.requested->value};
+  v.why = "the stack was making: " + std::string(name(f.site)) + ", which these settings do not have in this size; " +
+          request_words(f) + ". Without it the whole run needs " + in_words(r.peak) + ".";
+  return v;
+}
+
 inline std::string tensor_words(const Hypothesis& h) {
   std::string r = h.tensor.name + " of " + (h.tensor.scope.empty() ? "the model" : h.tensor.scope) + ", " +
                   to_string(h.tensor.shape) + " in " + h.tensor.dtype + " = " + in_words(h.tensor.bytes);
@@ -180,6 +198,7 @@ inline Verdict judge(const Failure& f, const Reading& r, Bytes asked) {
     return finish(v);
   }
   const Hypothesis& h = r.hypotheses.front();
+  if (auto v = not_described(f, r)) return finish(*v);
   if (const auto more = unexplained(f, r))
     return finish({.cause = Cause::leak,
                    .confidence = 0.7,
