@@ -17,6 +17,7 @@ namespace outcome {
 
 inline Outcome of(const InferenceEstimate& e, const Plan& plan) {
   return {.peak = e.peak,
+          .peaks = {e.prefill.memory.peak, e.decode.memory.peak},
           .reserved = std::max(e.prefill.memory.reserved, e.decode.memory.reserved),
           .time = e.prefill.wall + e.decode.wall * static_cast<double>(plan.new_tokens),
           .samples = plan.batch,
@@ -24,6 +25,7 @@ inline Outcome of(const InferenceEstimate& e, const Plan& plan) {
 }
 inline Outcome of(const TrainingEstimate& e, const Plan& plan) {
   return {.peak = e.peak,
+          .peaks = {e.forward.peak, e.backward.peak, e.step.peak},
           .reserved = e.reserved,
           .time = e.wall,
           .samples = checked_mul(plan.batch, plan.gradient_accumulation),
@@ -37,6 +39,7 @@ inline Device without(Device d, Bytes taken) {
 }
 inline void add(Outcome& o, Bytes taken) {
   o.peak += taken;
+  for (Bytes& p : o.peaks) p += taken;
   o.reserved += taken;
 }
 

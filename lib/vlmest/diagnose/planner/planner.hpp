@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -78,23 +79,48 @@ inline std::optional<Outcome> tried(const Settings& s, const PlanRequest& q, Est
   }
 }
 
-inline Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e) {
+/// What a combination takes at the size that was asked for and at a larger one.
+struct Probe {
+  std::optional<Outcome> small, large;
+  std::int64_t at_small = 0, at_large = 0;
+};
+inline Probe probe(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, Found& f) {
+  Probe p{.at_small = d.asked, .at_large = d.asked > d.most / 2 ? d.most : d.asked * 2};
+  Settings s = c.settings;
+  turn(s, q.goal, p.at_small);
+  p.small = tried(s, q, e, f);
+  if (p.small) f.as_is = planned(Candidate{s, c.changes}, *p.small, q, d.asked);
+  s = c.settings;
+  turn(s, q.goal, p.at_large);
+  p.large = tried(s, q, e, f);
+  return p;
+}
+
+/// The size that reaches furthest. What the probe has tried, where there was one, is not tried again.
+inline Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, const Probe* probed) {
   Found f;
   std::optional<Outcome> best;
   std::int64_t at = 0;
   Settings s = c.settings;
+  const auto outcome = [&](std::int64_t value) {
+    if (probed && value == probed->at_small) return probed->small;
+    if (probed && value == probed->at_large) return probed->large;
+    return tried(s, q, e, f);
+  };
   const auto limit = static_cast<double>(q.device.usable_bytes.value());
   const auto n = largest_that_fits(d.least, d.most, d.asked, limit, d.window, [&](std::int64_t value) {
     s = c.settings;
     turn(s, q.goal, value);
-    const auto o = tried(s, q, e, f);
+    const auto o = outcome(value);
     if (!o) return Fit{};
     if (value == d.asked) f.as_is = planned({s, c.changes}, *o, q, value);
     if (o->fits && value > at) {
       best = o;
       at = value;
     }
-    return Fit{o->fits, static_cast<double>(o->peak.value())};
+    Fit r{o->fits, std::array<double, 3>{}};
+    for (std::size_t i = 0; i < o->peaks.size(); ++i) (*r.bytes)[i] = static_cast<double>(o->peaks[i].value());
+    return r;
   });
   if (!n) return f;
   s = c.settings;
@@ -103,20 +129,6 @@ inline Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Est
   return f;
 }
 
-/// What a combination takes at the size that was asked for and at a larger one.
-struct Probe {
-  std::optional<Outcome> small, large;
-};
-inline Probe probe(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, Found& f) {
-  Settings s = c.settings;
-  turn(s, q.goal, d.asked);
-  Probe p{tried(s, q, e, f), {}};
-  if (p.small) f.as_is = planned(Candidate{s, c.changes}, *p.small, q, d.asked);
-  s = c.settings;
-  turn(s, q.goal, d.asked > d.most / 2 ? d.most : d.asked * 2);
-  p.large = tried(s, q, e, f);
-  return p;
-}
 /// a needs no more than b at both sizes, grows no faster, and changes no more: b reaches no further.
 inline bool beats(const Candidate& a, const Probe& x, const Candidate& b, const Probe& y) {
   if (!x.small || !x.large || !y.small || !y.large) return false;
@@ -205,6 +217,7 @@ inline PlanAnswer plan(const PlanRequest& q) {
   const Dial d = dial(q.asked, q.goal);
   std::vector<Candidate> all = candidates(q.asked, q.device, q.mode);
   std::vector<planner::Found> found;
+  std::vector<planner::Probe> probes;  // of the combinations that there were first
   std::size_t before = 0;
   std::vector<bool> worth(all.size(), true);
   const auto each = [&](auto&& work, auto&& done) {
@@ -218,8 +231,9 @@ inline PlanAnswer plan(const PlanRequest& q) {
     each(
         [&](Estimator& e, std::size_t i) {
           if (!worth[i]) return;
-          planner::Found f =
-              q.goal == Goal::fastest ? planner::fastest(all[i], q, e) : planner::search(all[i], d, q, e);
+          planner::Found f = q.goal == Goal::fastest
+                                 ? planner::fastest(all[i], q, e)
+                                 : planner::search(all[i], d, q, e, i < probes.size() ? &probes[i] : nullptr);
           f.estimates += found[i].estimates;
           if (!f.as_is) f.as_is = found[i].as_is;
           found[i] = std::move(f);
@@ -238,7 +252,7 @@ inline PlanAnswer plan(const PlanRequest& q) {
     a.vision = action::vision_path(q.mode == Mode::training ? e.training_graph() : e.graph());
   }
   if (q.goal != Goal::fastest) {
-    std::vector<planner::Probe> probes(all.size());
+    probes.resize(all.size());
     found.resize(all.size());
     each([&](Estimator& e, std::size_t i) { probes[i] = planner::probe(all[i], d, q, e, found[i]); },
          [](std::size_t) {});
