@@ -44,6 +44,8 @@ class Timeline {
   }
 
   std::span<const Storage> storages() const { return storages_; }
+  /// The same life with another size.
+  void resize(std::size_t i, Bytes bytes) { storages_[i].bytes = bytes; }
   const Storage& storage(std::int32_t i) const { return storages_[static_cast<std::size_t>(i)]; }
   /// Indices of the storages that die at node n (before it allocates), in order.
   std::span<const std::int32_t> frees(NodeId n) const {

@@ -47,10 +47,9 @@ inline void add(Outcome& o, Bytes taken) {
 /// module's are here at once, and every forward waits for all of them.
 inline Outcome offloaded_inference(const Settings& s, const Device& device, Estimator& estimator) {
   Estimate e = estimator(s.vlm, s.plan, device, Phases::inference);
-  Graph g = estimator.graph();
+  const Graph& g = estimator.graph();
   const Units u = units(g, [](const Tensor& t) { return t.role == Role::weight; });
-  keep(g, shares(s.placement), false);
-  const Timeline timeline(g);
+  const Timeline timeline = keep(g, estimator.timeline(), shares(s.placement), false);
   allocator::Process process(g, timeline, device.sm, without_limit(device, s.allocator));
   const InferenceMemory memory = replay_inference(g, process);
   InferenceEstimate& r = e.inference;
@@ -96,12 +95,11 @@ inline Outcome placed_training(const Settings& s, const Device& device, Estimato
   const Placement& p = s.placement;
   const Shares kept = shares(p);
   const bool moved = kept.weights != 1 || kept.gradients != 1 || kept.optimizer != 1;
-  Device roomy = device;  // whether all of it would fit is not asked
-  if (moved) roomy.usable_bytes = Bytes(allocator::no_limit);
-  const TrainingEstimate whole = estimator(s.vlm, s.plan, roomy, Phases::train).training;
-  Graph g = estimator.training_graph();
+  const TrainingEstimate whole =
+      moved ? estimator.training_work(s.vlm, s.plan, device) : estimator(s.vlm, s.plan, device, Phases::train).training;
+  const Graph& g = estimator.training_graph();
   const auto is_weight = [](const Tensor& t) { return t.role == Role::weight; };
-  Plan plan = s.plan;
+  const Plan& plan = s.plan;
   const Units weights = units(g, is_weight);
   const Units trained = units(g, [&](const Tensor& t) { return is_weight(t) && trains(plan, g, t); });
   Bytes gathered{};
@@ -110,14 +108,10 @@ inline Outcome placed_training(const Settings& s, const Device& device, Estimato
   if (kept.gradients != 1) gathered += trained.rest + trained.largest * 2;
   Outcome o = of(whole, plan);
   if (moved) {
-    keep(g, kept, true);
-    const Timeline timeline(g);
-    std::vector<LayerRow> rows;
-    plan.compute_capability = device.sm;
-    plan.multiprocessors = device.multiprocessors;
-    const TrainingEstimate r = training_estimate::of(g, timeline, op_works(g, device), plan, without(device, gathered),
-                                                     s.allocator, false, rows);
-    o = of(r, plan);
+    TrainingEstimate here = whole;
+    const Timeline timeline = keep(g, estimator.training_timeline(), kept, true);
+    training_estimate::add_memory(here, g, timeline, without(device, gathered), s.allocator, false);
+    o = of(here, plan);
     add(o, gathered);
   }
   const Seconds step = run_time(whole.step_work, 0, device).wall;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -96,6 +97,16 @@ inline Probe probe(const Candidate& c, const Dial& d, const PlanRequest& q, Esti
   return p;
 }
 
+/// What the search's guesses follow: each phase's peak. Of sequences' length the largest alone: a longer one makes no
+/// larger graph, so that tries far beyond the limit cost no more, and next to it, where fragmentation decides and one
+/// token more may fit again, every answer keeps the place that it always had.
+inline std::array<double, 3> guiding(const Outcome& o, Goal goal) {
+  std::array<double, 3> r{static_cast<double>(o.peak.value())};
+  if (goal != Goal::max_seq)
+    std::transform(o.peaks.begin(), o.peaks.end(), r.begin(), [](Bytes b) { return static_cast<double>(b.value()); });
+  return r;
+}
+
 /// The size that reaches furthest. What the probe has tried, where there was one, is not tried again.
 inline Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, const Probe* probed) {
   Found f;
@@ -118,9 +129,7 @@ inline Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Est
       best = o;
       at = value;
     }
-    Fit r{o->fits, std::array<double, 3>{}};
-    for (std::size_t i = 0; i < o->peaks.size(); ++i) (*r.bytes)[i] = static_cast<double>(o->peaks[i].value());
-    return r;
+    return Fit{o->fits, guiding(*o, q.goal)};
   });
   if (!n) return f;
   s = c.settings;
