@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans: what is said to fit fits, the next size up does not, and neither threads nor what is asked first change it.
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -176,11 +178,9 @@ TEST(Planner, FailuresOfWorkersArrive) {
   const auto fail = [](int&, std::size_t i) {
     if (i == 7) throw Error("worker", "failed");
   };
-  EXPECT_THROW(parallel_for(
-                   100, 4, [] { return 0; }, fail, [](std::size_t) {}),
-               Error);
-  parallel_for(
-      0, 4, [] { return 0; }, fail, [](std::size_t) {});
+  std::array<int, 4> states{};
+  EXPECT_THROW(parallel_for(100, std::span(states), fail, [](std::size_t) {}), Error);
+  parallel_for(0, std::span(states), fail, [](std::size_t) {});
 }
 
 TEST(Planner, BudgetAddsUp) {

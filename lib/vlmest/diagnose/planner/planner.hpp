@@ -229,10 +229,11 @@ inline PlanAnswer plan(const PlanRequest& q) {
   std::vector<planner::Probe> probes;  // of the combinations that there were first
   std::size_t before = 0;
   std::vector<bool> worth(all.size(), true);
+  // They keep their memory from one round to the next: the first estimate of each takes several times as long.
+  std::vector<Estimator> estimators(std::min(thread_count(q.threads), all.size()));
   const auto each = [&](auto&& work, auto&& done) {
     parallel_for(
-        all.size() - before, q.threads, [] { return Estimator{}; },
-        [&](Estimator& e, std::size_t i) { work(e, before + i); }, done);
+        all.size() - before, std::span(estimators), [&](Estimator& e, std::size_t i) { work(e, before + i); }, done);
   };
   const auto search = [&] {
     found.resize(all.size());
@@ -254,7 +255,7 @@ inline PlanAnswer plan(const PlanRequest& q) {
   };
   PlanAnswer a;
   {
-    Estimator e;  // what cannot be run at all says why
+    Estimator& e = estimators.front();  // what cannot be run at all says why
     Settings smallest = q.asked;
     turn(smallest, q.goal, d.least);
     evaluate(smallest, q.device, q.mode, e);
