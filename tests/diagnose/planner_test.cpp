@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans: what is said to fit fits, the next size up does not, and neither threads nor what is asked first change it.
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include <gtest/gtest.h>
 
 #include <vlmest/diagnose/planner/budget.hpp>
@@ -132,7 +136,7 @@ TEST(Planner, LargestThatFitsLooksBeyondSmallSteps) {
   const auto bytes = [](std::int64_t n) { return n % 2 == 0 ? n - 3 : n; };
   const auto attempt = [&](std::int64_t n) {
     ++tries;
-    return Fit{bytes(n) <= 97, static_cast<double>(bytes(n))};
+    return Fit{bytes(n) <= 97, {{static_cast<double>(bytes(n))}}};
   };
   for (const std::int64_t first : {1, 50, 97, 99, 100, 1000})
     EXPECT_EQ(largest_that_fits(1, 100000, first, 97, 4, attempt), 100) << first;
@@ -149,6 +153,21 @@ TEST(Planner, LargestThatFitsLooksBeyondSmallSteps) {
               std::min<std::int64_t>(most, 77));
 }
 
+TEST(Planner, LargestThatFitsGuessesByThePhaseThatReachesTheLimitFirst) {
+  // A phase that hardly grows is the largest one up to 100: a line through it alone would lead to a million.
+  std::vector<std::int64_t> tried;
+  const auto attempt = [&](std::int64_t n) {
+    tried.push_back(n);
+    const double still = 1000 + 0.001 * static_cast<double>(n), grows = 10 * static_cast<double>(n);
+    return Fit{std::max(still, grows) <= 2005, {{still, grows}}};
+  };
+  EXPECT_EQ(largest_that_fits(1, 1 << 30, 1, 2005, 3, attempt), 200);
+  EXPECT_LE(*std::max_element(tried.begin(), tried.end()), 400);
+  EXPECT_LE(tried.size(), 10u);
+  std::sort(tried.begin(), tried.end());
+  EXPECT_EQ(std::adjacent_find(tried.begin(), tried.end()), tried.end());  // none twice
+}
+
 TEST(Planner, FrontHoldsWhatNothingBeats) {
   const std::vector<std::pair<int, double>> points{{3, 1.0}, {1, 5.0}, {2, 5.0}, {2, 3.0},
                                                    {1, 5.0}, {4, 1.0}, {5, 0.5}};
@@ -159,11 +178,9 @@ TEST(Planner, FailuresOfWorkersArrive) {
   const auto fail = [](int&, std::size_t i) {
     if (i == 7) throw Error("worker", "failed");
   };
-  EXPECT_THROW(parallel_for(
-                   100, 4, [] { return 0; }, fail, [](std::size_t) {}),
-               Error);
-  parallel_for(
-      0, 4, [] { return 0; }, fail, [](std::size_t) {});
+  std::array<int, 4> states{};
+  EXPECT_THROW(parallel_for(100, std::span(states), fail, [](std::size_t) {}), Error);
+  parallel_for(0, std::span(states), fail, [](std::size_t) {});
 }
 
 TEST(Planner, BudgetAddsUp) {

@@ -18,17 +18,21 @@ class AddressSpace {
  public:
   void clear() {
     gaps_.clear();
-    top_ = 0;
+    top_ = widest_ = 0;
   }
 
   std::int64_t take(std::int64_t size) {
-    for (std::size_t g = 0; g < gaps_.size(); ++g) {
-      if (gaps_[g].end - gaps_[g].begin < size) continue;
+    std::int64_t widest = 0;
+    for (std::size_t g = 0; size <= widest_ && g < gaps_.size(); ++g) {
+      const auto width = gaps_[g].end - gaps_[g].begin;
+      widest = std::max(widest, width);
+      if (width < size) continue;
       const auto address = gaps_[g].begin;
       gaps_[g].begin += size;
       if (gaps_[g].begin == gaps_[g].end) gaps_.erase(gaps_.begin() + static_cast<std::ptrdiff_t>(g));
       return address;
     }
+    if (size <= widest_) widest_ = widest;
     const auto address = top_;
     top_ = checked_add(top_, size);
     return address;
@@ -40,6 +44,8 @@ class AddressSpace {
                               [](const Gap& gap, std::int64_t a) { return gap.begin < a; });
     const bool joins_next = g != gaps_.end() && g->begin == end;
     const bool joins_prev = g != gaps_.begin() && std::prev(g)->end == address;
+    const auto begin = joins_prev ? std::prev(g)->begin : address;
+    widest_ = std::max(widest_, (joins_next ? g->end : end) - begin);
     if (joins_prev && joins_next) {
       std::prev(g)->end = g->end;
       gaps_.erase(g);
@@ -62,6 +68,7 @@ class AddressSpace {
   };
   std::vector<Gap> gaps_;  ///< by address, never touching each other nor top_
   std::int64_t top_ = 0;
+  std::int64_t widest_ = 0;  ///< no gap is wider
 };
 
 }  // namespace vlmest::allocator

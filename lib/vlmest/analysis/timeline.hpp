@@ -20,27 +20,45 @@ struct Storage {
 };
 
 /// When storages are allocated and freed. Storages are born in the order of their index, which is that of their owners'
-/// ids; for every node, a list names those that go between the node before it and itself. What runs beside a graph can
-/// be among them (`also`): such a storage has no tensor.
+/// ids; for every node, a list names those that go between the node before it and itself. Storages of what runs beside
+/// the graph have no tensor.
 class Timeline {
  public:
   Timeline() = default;
-  explicit Timeline(const Graph& g, std::span<const Storage> also = {}) { assign(g, also); }
+  explicit Timeline(const Graph& g) { assign(g); }
 
-  void assign(const Graph& g, std::span<const Storage> also = {}) {
+  void assign(const Graph& g) {
     storages_.clear();
-    first_.assign(g.nodes.size() + 2, 0);
     for (std::size_t i = 0; i < g.tensors.size(); ++i) {
       const Tensor& t = g.tensors[i];
       if (t.alias_of != none) continue;
       const NodeId dies = t.role == Role::input ? none : t.dies;
       storages_.push_back({static_cast<TensorId>(i), t.born, dies, t.scope, requested_bytes(t), t.role});
     }
-    if (!also.empty()) {
-      storages_.insert(storages_.end(), also.begin(), also.end());
-      std::stable_sort(storages_.begin(), storages_.end(),
-                       [](const Storage& a, const Storage& b) { return a.born < b.born; });
-    }
+    first_.resize(g.nodes.size() + 2);
+    list_deaths();
+  }
+  /// Adds storages beside those of the graph; among equals they are born last.
+  void add(std::span<const Storage> also) {
+    storages_.insert(storages_.end(), also.begin(), also.end());
+    std::stable_sort(storages_.begin(), storages_.end(),
+                     [](const Storage& a, const Storage& b) { return a.born < b.born; });
+    list_deaths();
+  }
+
+  std::span<const Storage> storages() const { return storages_; }
+  /// The same life with another size.
+  void resize(std::size_t i, Bytes bytes) { storages_[i].bytes = bytes; }
+  const Storage& storage(std::int32_t i) const { return storages_[static_cast<std::size_t>(i)]; }
+  /// Indices of the storages that die at node n (before it allocates), in order.
+  std::span<const std::int32_t> frees(NodeId n) const {
+    const auto i = static_cast<std::size_t>(n);
+    return {freed_.data() + first_[i], static_cast<std::size_t>(first_[i + 1] - first_[i])};
+  }
+
+ private:
+  void list_deaths() {
+    std::fill(first_.begin(), first_.end(), 0);
     for (const Storage& s : storages_)
       if (s.dies != none) ++first_[static_cast<std::size_t>(s.dies) + 1];
     for (std::size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
@@ -51,15 +69,6 @@ class Timeline {
         freed_[static_cast<std::size_t>(next_[static_cast<std::size_t>(n)]++)] = static_cast<std::int32_t>(i);
   }
 
-  std::span<const Storage> storages() const { return storages_; }
-  const Storage& storage(std::int32_t i) const { return storages_[static_cast<std::size_t>(i)]; }
-  /// Indices of the storages that die at node n (before it allocates), in order.
-  std::span<const std::int32_t> frees(NodeId n) const {
-    const auto i = static_cast<std::size_t>(n);
-    return {freed_.data() + first_[i], static_cast<std::size_t>(first_[i + 1] - first_[i])};
-  }
-
- private:
   std::vector<Storage> storages_;
   std::vector<std::int32_t> first_, next_, freed_;
 };

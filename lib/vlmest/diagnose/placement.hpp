@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <vector>
 
+#include <vlmest/analysis/timeline.hpp>
 #include <vlmest/diagnose/settings.hpp>
 #include <vlmest/graph/graph.hpp>
 
-/// Graphs of runs that keep weights, gradients or optimizer states somewhere else: the tensors are given the size that
-/// they have on one GPU, and what replays the graph sees what this GPU holds.
+/// Runs that keep weights, gradients or optimizer states somewhere else: storages are given the size that they have on
+/// one GPU, and what replays the graph sees what this GPU holds.
 namespace vlmest::diagnose {
 
 /// What part of each kind of state a GPU keeps for itself: 1 / share, or nothing where share is 0.
@@ -55,22 +56,26 @@ inline WeightBytes weight_bytes(const Graph& g) {
   return weight_bytes(g, [](const Tensor&) { return true; });
 }
 
-/// Gives a graph's states the sizes that this GPU keeps. The optimizer's temporaries are those of its share.
-inline void keep(Graph& g, const Shares& s, bool training) {
-  const auto part = [](Tensor& t, std::int64_t share) {
-    const std::int64_t n = t.storage.value();
-    t.storage = Elements(share == 0 ? 0 : (n + share - 1) / share);
-  };
+/// The timeline of a graph whose states have the sizes that this GPU keeps. The optimizer's temporaries are those of
+/// its share.
+inline Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training) {
   const NodeId step = training ? g.phases.back().first : static_cast<NodeId>(g.nodes.size());
-  for (Tensor& t : g.tensors) {
-    if (t.alias_of != none) continue;
-    if (t.role == Role::weight)
-      part(t, s.weights);
-    else if (t.role == Role::gradient)
-      part(t, s.gradients);
-    else if (t.role == Role::optimizer_state || (t.born >= step && t.role != Role::buffer && t.role != Role::input))
-      part(t, s.optimizer);
+  const auto share = [&](const Storage& x) -> std::int64_t {
+    if (x.role == Role::weight) return s.weights;
+    if (x.role == Role::gradient) return s.gradients;
+    if (x.role == Role::optimizer_state || (x.born >= step && x.role != Role::buffer && x.role != Role::input))
+      return s.optimizer;
+    return 1;
+  };
+  for (std::size_t i = 0; i < t.storages().size(); ++i) {
+    const Storage& x = t.storages()[i];
+    const std::int64_t parts = share(x);
+    if (parts == 1) continue;
+    const Tensor& tensor = g.tensor(x.tensor);
+    const std::int64_t n = tensor.storage.value();
+    t.resize(i, size_of(Elements(parts == 0 ? 0 : (n + parts - 1) / parts), tensor.dtype));
   }
+  return t;
 }
 
 }  // namespace vlmest::diagnose

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include <vlmest/allocator/config.hpp>
@@ -42,7 +43,9 @@ enum class Mode : std::uint8_t { inference, training };
 
 /// What a run with some settings takes.
 struct Outcome {
-  Bytes peak{};              ///< torch.cuda.max_memory_allocated(), on each GPU
+  Bytes peak{};  ///< torch.cuda.max_memory_allocated(), on each GPU
+  /// The same of each phase: prefill and decode; forward, backward and step of the last micro-batch.
+  std::array<Bytes, 3> peaks{};
   Bytes reserved{};          ///< torch.cuda.max_memory_reserved()
   Seconds time{};            ///< of one step of all micro-batches; of one prefill and all its decode steps
   std::int64_t samples = 1;  ///< sequences that it handles, on each GPU

@@ -64,11 +64,8 @@ class Estimator {
   void train(Estimate& e, const Vlm& vlm, const Plan& asked, const Device& device, bool further = false) {
     const Plan plan = on(device, asked);
     if (!further) e.sequences = make_sequences(vlm, plan);
-    Built& built = training_;
-    built.builder.clear();
-    Context c{built.builder, plan};
-    build_training(c, vlm, e.sequences);
-    const Graph& g = built.analyse(device);
+    const Graph& g = record_training(vlm, plan, e.sequences, device);
+    const Built& built = training_;
     std::vector<LayerRow> rows;
     e.training = training_estimate::of(g, built.timeline, built.of_ops, plan, device, allocator, details, rows);
     e.trainable = e.training.trainable;
@@ -78,6 +75,17 @@ class Estimator {
       e.params = parameters_without_adapters(g);
       e.layers = std::move(rows);
     }
+  }
+
+  /// The training part without what a replay on the allocator tells: of states that are divided, which change no op,
+  /// the memory is asked for apart (training_estimate::add_memory).
+  TrainingEstimate training_work(const Vlm& vlm, const Plan& asked, const Device& device) {
+    const Plan plan = on(device, asked);
+    const Graph& g = record_training(vlm, plan, make_sequences(vlm, plan), device);
+    TrainingEstimate e;
+    std::vector<LayerRow> rows;
+    training_estimate::add_work(e, g, training_.timeline, training_.of_ops, plan, device, false, rows);
+    return e;
   }
 
   /// The graphs and lifetimes behind the estimate made last.
@@ -99,6 +107,13 @@ class Estimator {
       return builder.graph;
     }
   };
+
+  const Graph& record_training(const Vlm& vlm, const Plan& plan, const Sequences& s, const Device& device) {
+    training_.builder.clear();
+    Context c{training_.builder, plan};
+    build_training(c, vlm, s);
+    return training_.analyse(device);
+  }
 
   static Plan on(const Device& device, Plan plan) {
     plan.compute_capability = device.sm;

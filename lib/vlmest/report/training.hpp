@@ -100,19 +100,10 @@ inline void add_totals(TrainingEstimate& e, const Graph& g, const Timeline& time
   for (const auto& f : fft_buffers(g)) e.fft = std::max(e.fft, f.bytes);
 }
 
-/// The estimate of a built training graph; `rows` receives its layers. Without details there are no rows, and no
-/// tensors of the peak.
-inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<const Work> of_ops, const Plan& plan,
-                           const Device& device, const allocator::AllocatorConfig& settings, bool details,
-                           std::vector<LayerRow>& rows) {
-  TrainingEstimate e;
-  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
-  const TrainingMemory memory = replay_training(g, process);
-  e.forward = memory.forward;
-  e.forward_end = memory.forward.after;
-  e.backward = memory.backward;
-  e.step = memory.step;
-  e.weights = process.weights();
+/// All that the allocator does not decide: work, time, and the bytes of states and saved activations. `rows` receives
+/// the layers; without details there are none.
+inline void add_work(TrainingEstimate& e, const Graph& g, const Timeline& timeline, std::span<const Work> of_ops,
+                     const Plan& plan, const Device& device, bool details, std::vector<LayerRow>& rows) {
   e.micro_batches = plan.gradient_accumulation;
   const Phase *phases = g.phases.data() + (g.phases.size() - 3), &forward = phases[0], &step = phases[2];
   if (details)
@@ -157,12 +148,35 @@ inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<c
   e.wall = t.wall;
   e.graph = t.graph;
   e.bound = t.bound;
+}
+
+/// What a replay on the allocator tells; without details not the tensors of the peak. A graph may hold more than this
+/// GPU keeps: the bytes are those of `timeline`.
+inline void add_memory(TrainingEstimate& e, const Graph& g, const Timeline& timeline, const Device& device,
+                       const allocator::AllocatorConfig& settings, bool details) {
+  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
+  const TrainingMemory memory = replay_training(g, process);
+  e.forward = memory.forward;
+  e.forward_end = memory.forward.after;
+  e.backward = memory.backward;
+  e.step = memory.step;
+  e.weights = process.weights();
   const allocator::PhaseMemory& top = memory.highest();
   e.peak_phase = &top == &memory.forward ? "forward" : &top == &memory.backward ? "backward" : "step";
   e.peak = top.peak;
   e.reserved = memory.step.reserved;
   if (details) e.tensors = live_tensors(timeline, process, top);
   e.fits = fits(e, g, timeline, device, settings);
+}
+
+/// The estimate of a built training graph; `rows` receives its layers. Without details there are no rows, and no
+/// tensors of the peak.
+inline TrainingEstimate of(const Graph& g, const Timeline& timeline, std::span<const Work> of_ops, const Plan& plan,
+                           const Device& device, const allocator::AllocatorConfig& settings, bool details,
+                           std::vector<LayerRow>& rows) {
+  TrainingEstimate e;
+  add_work(e, g, timeline, of_ops, plan, device, details, rows);
+  add_memory(e, g, timeline, device, settings, details);
   return e;
 }
 

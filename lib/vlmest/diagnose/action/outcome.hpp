@@ -18,6 +18,7 @@ namespace outcome {
 
 inline Outcome of(const InferenceEstimate& e, const Plan& plan) {
   return {.peak = e.peak,
+          .peaks = {e.prefill.memory.peak, e.decode.memory.peak},
           .reserved = std::max(e.prefill.memory.reserved, e.decode.memory.reserved),
           .time = e.prefill.wall + e.decode.wall * static_cast<double>(plan.new_tokens),
           .samples = plan.batch,
@@ -25,6 +26,7 @@ inline Outcome of(const InferenceEstimate& e, const Plan& plan) {
 }
 inline Outcome of(const TrainingEstimate& e, const Plan& plan) {
   return {.peak = e.peak,
+          .peaks = {e.forward.peak, e.backward.peak, e.step.peak},
           .reserved = e.reserved,
           .time = e.wall,
           .samples = checked_mul(plan.batch, plan.gradient_accumulation),
@@ -38,6 +40,7 @@ inline Device without(Device d, Bytes taken) {
 }
 inline void add(Outcome& o, Bytes taken) {
   o.peak += taken;
+  for (Bytes& p : o.peaks) p += taken;
   o.reserved += taken;
 }
 
@@ -45,10 +48,9 @@ inline void add(Outcome& o, Bytes taken) {
 /// module's are here at once, and every forward waits for all of them.
 inline Outcome offloaded_inference(const Settings& s, const Device& device, Estimator& estimator) {
   Estimate e = estimator(s.vlm, s.plan, device, Phases::inference);
-  Graph g = estimator.graph();
+  const Graph& g = estimator.graph();
   const WeightBytes u = weight_bytes(g);
-  keep(g, shares(s.placement), false);
-  const Timeline timeline(g);
+  const Timeline timeline = keep(g, estimator.timeline(), shares(s.placement), false);
   allocator::Process process(g, timeline, device.sm, without_limit(device, s.allocator));
   const InferenceMemory memory = replay_inference(g, process);
   InferenceEstimate& r = e.inference;
@@ -93,20 +95,16 @@ inline Traffic collectives(const Placement& p, std::int64_t micro_batches, Bytes
 inline Outcome placed_training(const Settings& s, const Device& device, Estimator& estimator) {
   const Placement& p = s.placement;
   const Shares kept = shares(p);
-  Device roomy = device;  // whether all of it would fit is not asked
-  roomy.usable_bytes = Bytes(allocator::no_limit);
-  const TrainingEstimate whole = estimator(s.vlm, s.plan, roomy, Phases::train).training;
-  Graph g = estimator.training_graph();
-  Plan plan = s.plan;
+  const TrainingEstimate whole = estimator.training_work(s.vlm, s.plan, device);
+  const Graph& g = estimator.training_graph();
+  const Plan& plan = s.plan;
   const auto trained_weight = [&](const Tensor& t) { return trains(plan, g, t); };
   const Bytes weights = weight_bytes(g).all, trained = weight_bytes(g, trained_weight).all;
-  const std::vector<Storage> also = data_parallel_storages(g, p, trained_weight);
-  keep(g, kept, true);
-  const Timeline timeline(g, also);
-  std::vector<LayerRow> rows;
-  plan.compute_capability = device.sm;
-  plan.multiprocessors = device.multiprocessors;
-  Outcome o = of(training_estimate::of(g, timeline, op_works(g, device), plan, device, s.allocator, false, rows), plan);
+  TrainingEstimate here = whole;
+  Timeline timeline = keep(g, estimator.training_timeline(), kept, true);
+  timeline.add(data_parallel_storages(g, p, trained_weight));
+  training_estimate::add_memory(here, g, timeline, device, s.allocator, false);
+  Outcome o = of(here, plan);
   const Seconds step = run_time(whole.step_work, 0, device).wall;
   const Seconds passes{std::max(0.0, whole.wall.value - step.value)};
   Traffic t = collectives(p, plan.gradient_accumulation, weights, trained, peer_link(device));

@@ -2,36 +2,62 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace vlmest::diagnose {
 
-/// What a try says: whether it fits, and by what memory it is measured, where that is known.
+/// What a try says: whether it fits, and the memory of each phase of the run, where that is known.
 struct Fit {
   bool fits = false;
-  std::optional<double> bytes;
+  std::optional<std::array<double, 3>> bytes;
+};
+
+/// Where a line through two tries meets the limit, of the phase that meets it first: with small n the largest phase may
+/// be one that does not grow (an optimizer's step), though another one will have overtaken it at the limit.
+struct MemoryLines {
+  struct Point {
+    std::int64_t n = 0;
+    std::array<double, 3> bytes{};
+  };
+  std::optional<Point> a, b;  ///< the last two tries with known memory
+
+  void add(const Point& p) {
+    a = b;
+    b = p;
+  }
+  std::optional<double> guess(double limit) const {
+    if (!a || !b || a->n == b->n) return std::nullopt;
+    std::optional<double> r;
+    for (std::size_t i = 0; i < b->bytes.size(); ++i) {
+      const double slope = (b->bytes[i] - a->bytes[i]) / static_cast<double>(b->n - a->n);
+      if (!(slope > 0)) continue;
+      const double n = static_cast<double>(b->n) + (limit - b->bytes[i]) / slope;
+      r = r ? std::min(*r, n) : n;
+    }
+    return r;
+  }
 };
 
 /// The largest n of least .. most for which `attempt(n)` fits, and nothing where `least` does not. Memory grows with n
 /// but for small steps back, which come from rounding (a mask padded to 8 columns, a segment of whole pages): so the
 /// `window` values above the answer are tried too, and none of them fits. `first` is a guess to begin from, `limit` the
-/// memory: the next guess is where a line through two tries meets it.
+/// memory; further guesses are MemoryLines'.
 template <class Attempt>
 std::optional<std::int64_t> largest_that_fits(std::int64_t least, std::int64_t most, std::int64_t first, double limit,
                                               std::int64_t window, Attempt&& attempt) {
-  struct Point {
-    std::int64_t n;
-    double bytes;
-  };
-  std::optional<Point> a, b;  // the last two tries with known memory
+  MemoryLines lines;
+  std::vector<std::pair<std::int64_t, bool>> tried;
   const auto fits = [&](std::int64_t n) {
+    for (const auto& [of, answer] : tried)
+      if (of == n) return answer;
     const Fit f = attempt(n);
-    if (f.bytes) {
-      a = b;
-      b = Point{n, *f.bytes};
-    }
+    if (f.bytes) lines.add({n, *f.bytes});
+    tried.emplace_back(n, f.fits);
     return f.fits;
   };
   std::int64_t low = least - 1, high = most + 1;  // low fits (or is below all), high does not
@@ -45,13 +71,10 @@ std::optional<std::int64_t> largest_that_fits(std::int64_t least, std::int64_t m
   for (int tries = 0; low + 1 < high; ++tries) {
     std::int64_t n = high > most ? std::min(low > most / 2 ? most : low * 2, most) : low + (high - low) / 2;
     // Lines guess well, but may creep up on the answer from one side: every third try halves instead.
-    if (a && b && a->n != b->n && tries % 3 != 2) {
-      const double slope = (b->bytes - a->bytes) / static_cast<double>(b->n - a->n);
-      const double guess = static_cast<double>(b->n) + (limit - b->bytes) / slope;
-      if (slope > 0 && guess > static_cast<double>(low) && guess < static_cast<double>(high))
-        n = std::clamp(static_cast<std::int64_t>(guess), low + 1, high - 1);
-    } else if (tries % 3 == 2 && high > most) {
-      n = std::min(low > most / 2 ? most : low * 2, most);
+    if (tries % 3 != 2) {
+      const auto guess = lines.guess(limit);
+      if (guess && *guess > static_cast<double>(low) && *guess < static_cast<double>(high))
+        n = std::clamp(static_cast<std::int64_t>(*guess), low + 1, high - 1);
     }
     if (n <= low) n = low + 1;
     move(n);

@@ -5,26 +5,30 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
 namespace vlmest::diagnose {
 
-/// Calls work(state, i) for every i below n, on that many threads (0: one for each processor), each with a state of its
-/// own that make() gives. `done` is told after each call how many there were; it is never called twice at a time. The
-/// first exception ends the work and is thrown here.
-template <class Make, class Work, class Done>
-void parallel_for(std::size_t n, unsigned threads, Make&& make, Work&& work, Done&& done) {
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  threads = static_cast<unsigned>(std::min<std::size_t>(threads, n));
+/// As many threads as were asked for, or one for each processor where 0 are.
+inline std::size_t thread_count(unsigned asked) {
+  return asked > 0 ? asked : std::max(1u, std::thread::hardware_concurrency());
+}
+
+/// Calls work(state, i) for every i below n, on as many threads as there are states, each with one of its own. `done`
+/// is told after each call how many there were; it is never called twice at a time. The first exception ends the work
+/// and is thrown here.
+template <class State, class Work, class Done>
+void parallel_for(std::size_t n, std::span<State> states, Work&& work, Done&& done) {
   std::atomic<std::size_t> next{0};
   std::size_t finished = 0;
   std::mutex guard;
   std::exception_ptr failure;
-  const auto run = [&] {
+  const auto run = [&](State& state) {
     try {
-      auto state = make();
       for (std::size_t i = next++; i < n; i = next++) {
         work(state, i);
         const std::lock_guard lock(guard);
@@ -37,12 +41,12 @@ void parallel_for(std::size_t n, unsigned threads, Make&& make, Work&& work, Don
     }
   };
   std::vector<std::thread> others;
-  for (unsigned t = 1; t < threads; ++t) try {
-      others.emplace_back(run);
+  for (std::size_t t = 1; t < std::min(states.size(), n); ++t) try {
+      others.emplace_back(run, std::ref(states[t]));
     } catch (...) {
       break;  // no more threads are to be had: the others do it all
     }
-  run();
+  run(states.front());
   for (auto& t : others) t.join();
   if (failure) std::rethrow_exception(failure);
 }

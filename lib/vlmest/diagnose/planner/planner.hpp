@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -78,23 +80,56 @@ inline std::optional<Outcome> tried(const Settings& s, const PlanRequest& q, Est
   }
 }
 
-inline Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e) {
+/// What a combination takes at the size that was asked for and at a larger one.
+struct Probe {
+  std::optional<Outcome> small, large;
+  std::int64_t at_small = 0, at_large = 0;
+};
+inline Probe probe(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, Found& f) {
+  Probe p{.at_small = d.asked, .at_large = d.asked > d.most / 2 ? d.most : d.asked * 2};
+  Settings s = c.settings;
+  turn(s, q.goal, p.at_small);
+  p.small = tried(s, q, e, f);
+  if (p.small) f.as_is = planned(Candidate{s, c.changes}, *p.small, q, d.asked);
+  s = c.settings;
+  turn(s, q.goal, p.at_large);
+  p.large = tried(s, q, e, f);
+  return p;
+}
+
+/// What the search's guesses follow: each phase's peak. Of sequences' length the largest alone: a longer one makes no
+/// larger graph, so that tries far beyond the limit cost no more, and next to it, where fragmentation decides and one
+/// token more may fit again, every answer keeps the place that it always had.
+inline std::array<double, 3> guiding(const Outcome& o, Goal goal) {
+  std::array<double, 3> r{static_cast<double>(o.peak.value())};
+  if (goal != Goal::max_seq)
+    std::transform(o.peaks.begin(), o.peaks.end(), r.begin(), [](Bytes b) { return static_cast<double>(b.value()); });
+  return r;
+}
+
+/// The size that reaches furthest. What the probe has tried, where there was one, is not tried again.
+inline Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, const Probe* probed) {
   Found f;
   std::optional<Outcome> best;
   std::int64_t at = 0;
   Settings s = c.settings;
+  const auto outcome = [&](std::int64_t value) {
+    if (probed && value == probed->at_small) return probed->small;
+    if (probed && value == probed->at_large) return probed->large;
+    return tried(s, q, e, f);
+  };
   const auto limit = static_cast<double>(q.device.usable_bytes.value());
   const auto n = largest_that_fits(d.least, d.most, d.asked, limit, d.window, [&](std::int64_t value) {
     s = c.settings;
     turn(s, q.goal, value);
-    const auto o = tried(s, q, e, f);
+    const auto o = outcome(value);
     if (!o) return Fit{};
     if (value == d.asked) f.as_is = planned({s, c.changes}, *o, q, value);
     if (o->fits && value > at) {
       best = o;
       at = value;
     }
-    return Fit{o->fits, static_cast<double>(o->peak.value())};
+    return Fit{o->fits, guiding(*o, q.goal)};
   });
   if (!n) return f;
   s = c.settings;
@@ -103,20 +138,6 @@ inline Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Est
   return f;
 }
 
-/// What a combination takes at the size that was asked for and at a larger one.
-struct Probe {
-  std::optional<Outcome> small, large;
-};
-inline Probe probe(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, Found& f) {
-  Settings s = c.settings;
-  turn(s, q.goal, d.asked);
-  Probe p{tried(s, q, e, f), {}};
-  if (p.small) f.as_is = planned(Candidate{s, c.changes}, *p.small, q, d.asked);
-  s = c.settings;
-  turn(s, q.goal, d.asked > d.most / 2 ? d.most : d.asked * 2);
-  p.large = tried(s, q, e, f);
-  return p;
-}
 /// a needs no more than b at both sizes, grows no faster, and changes no more: b reaches no further.
 inline bool beats(const Candidate& a, const Probe& x, const Candidate& b, const Probe& y) {
   if (!x.small || !x.large || !y.small || !y.large) return false;
@@ -205,12 +226,14 @@ inline PlanAnswer plan(const PlanRequest& q) {
   const Dial d = dial(q.asked, q.goal);
   std::vector<Candidate> all = candidates(q.asked, q.device, q.mode);
   std::vector<planner::Found> found;
+  std::vector<planner::Probe> probes;  // of the combinations that there were first
   std::size_t before = 0;
   std::vector<bool> worth(all.size(), true);
+  // They keep their memory from one round to the next: the first estimate of each takes several times as long.
+  std::vector<Estimator> estimators(std::min(thread_count(q.threads), all.size()));
   const auto each = [&](auto&& work, auto&& done) {
     parallel_for(
-        all.size() - before, q.threads, [] { return Estimator{}; },
-        [&](Estimator& e, std::size_t i) { work(e, before + i); }, done);
+        all.size() - before, std::span(estimators), [&](Estimator& e, std::size_t i) { work(e, before + i); }, done);
   };
   const auto search = [&] {
     found.resize(all.size());
@@ -218,8 +241,9 @@ inline PlanAnswer plan(const PlanRequest& q) {
     each(
         [&](Estimator& e, std::size_t i) {
           if (!worth[i]) return;
-          planner::Found f =
-              q.goal == Goal::fastest ? planner::fastest(all[i], q, e) : planner::search(all[i], d, q, e);
+          planner::Found f = q.goal == Goal::fastest
+                                 ? planner::fastest(all[i], q, e)
+                                 : planner::search(all[i], d, q, e, i < probes.size() ? &probes[i] : nullptr);
           f.estimates += found[i].estimates;
           if (!f.as_is) f.as_is = found[i].as_is;
           found[i] = std::move(f);
@@ -231,14 +255,14 @@ inline PlanAnswer plan(const PlanRequest& q) {
   };
   PlanAnswer a;
   {
-    Estimator e;  // what cannot be run at all says why
+    Estimator& e = estimators.front();  // what cannot be run at all says why
     Settings smallest = q.asked;
     turn(smallest, q.goal, d.least);
     evaluate(smallest, q.device, q.mode, e);
     a.vision = action::vision_path(q.mode == Mode::training ? e.training_graph() : e.graph());
   }
   if (q.goal != Goal::fastest) {
-    std::vector<planner::Probe> probes(all.size());
+    probes.resize(all.size());
     found.resize(all.size());
     each([&](Estimator& e, std::size_t i) { probes[i] = planner::probe(all[i], d, q, e, found[i]); },
          [](std::size_t) {});
