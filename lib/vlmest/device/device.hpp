@@ -59,6 +59,7 @@ struct Device {
   /// where its engine calls what was recorded; likewise.
   Seconds forward_launch{30.7e-6}, backward_launch{23e-6};
   CheckpointCost checkpoint_forward{160e-6, 8e-6}, checkpoint_backward{190e-6, 6.5e-6};  ///< likewise
+  Seconds optimizer_parameter{16e-6};  ///< host time of an optimizer's Python for each parameter; likewise
   MeasuredCeilings measured{};
   Efficiency efficiency{};
   bool calibrated = false;  ///< the efficiencies were measured on such a device

@@ -53,11 +53,11 @@ inline Device read_device(const nlohmann::json& j, const std::string& file) {
   if (j.contains("measured")) {
     const Place at = top / "measured";
     const nlohmann::json& m = j.at("measured");
-    expect_keys(
-        m, at, {},
-        {"dram_copy_bytes_per_s", "l2_bytes_per_s", "bf16_flops_per_s", "host_link_bytes_per_s", "attention_plan_us",
-         "graph_gap_us", "forward_launch_us", "backward_launch_us", "checkpoint_forward_layer_us",
-         "checkpoint_forward_tensor_us", "checkpoint_backward_layer_us", "checkpoint_backward_tensor_us"});
+    expect_keys(m, at, {},
+                {"dram_copy_bytes_per_s", "l2_bytes_per_s", "bf16_flops_per_s", "host_link_bytes_per_s",
+                 "attention_plan_us", "graph_gap_us", "forward_launch_us", "backward_launch_us",
+                 "checkpoint_forward_layer_us", "checkpoint_forward_tensor_us", "checkpoint_backward_layer_us",
+                 "checkpoint_backward_tensor_us", "optimizer_parameter_us"});
     if (m.contains("dram_copy_bytes_per_s")) d.measured.dram_copy = Bandwidth{number(m, at, "dram_copy_bytes_per_s")};
     if (m.contains("l2_bytes_per_s")) d.measured.l2 = Bandwidth{number(m, at, "l2_bytes_per_s")};
     if (m.contains("bf16_flops_per_s")) d.measured.bf16 = FlopRate{number(m, at, "bf16_flops_per_s")};
@@ -66,13 +66,14 @@ inline Device read_device(const nlohmann::json& j, const std::string& file) {
     if (m.contains("graph_gap_us")) d.graph_gap = {number(m, at, "graph_gap_us") * 1e-6};
     if (m.contains("forward_launch_us")) d.forward_launch = {number(m, at, "forward_launch_us") * 1e-6};
     if (m.contains("backward_launch_us")) d.backward_launch = {number(m, at, "backward_launch_us") * 1e-6};
-    const auto checkpoint = [&](Seconds& t, const char* key) {
+    const auto host_time = [&](Seconds& t, const char* key) {
       if (m.contains(key)) t = {number(m, at, key) * 1e-6};
     };
-    checkpoint(d.checkpoint_forward.layer, "checkpoint_forward_layer_us");
-    checkpoint(d.checkpoint_forward.tensor, "checkpoint_forward_tensor_us");
-    checkpoint(d.checkpoint_backward.layer, "checkpoint_backward_layer_us");
-    checkpoint(d.checkpoint_backward.tensor, "checkpoint_backward_tensor_us");
+    host_time(d.checkpoint_forward.layer, "checkpoint_forward_layer_us");
+    host_time(d.checkpoint_forward.tensor, "checkpoint_forward_tensor_us");
+    host_time(d.checkpoint_backward.layer, "checkpoint_backward_layer_us");
+    host_time(d.checkpoint_backward.tensor, "checkpoint_backward_tensor_us");
+    host_time(d.optimizer_parameter, "optimizer_parameter_us");
   }
 
   d.calibrated = j.contains("efficiency");

@@ -43,8 +43,9 @@ struct InferenceEstimate {
 
 namespace inference_estimate {
 
-inline void time(PhaseEstimate& p, const Device& device, std::int64_t plans = 0) {
-  const RunTime t = run_time(p.work, plans, device);
+inline void time(PhaseEstimate& p, const Graph& g, const Phase& phase, std::span<const Work> of_ops,
+                 const Device& device, std::int64_t plans = 0) {
+  const RunTime t = run_time(g, phase, p.work, of_ops, plans, device);
   p.gpu = p.work.time;
   p.wall = t.wall;
   p.graph = t.graph;
@@ -84,7 +85,7 @@ inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<
     if (s.role == Role::input && s.born <= prefill.first) r.inputs += s.bytes;
   r.decode.kv_len = kv;
   r.decode.work = work(g, decode.first, decode.last, of_ops);
-  time(r.decode, device, new_attention_plans(g, decode, kv));
+  time(r.decode, g, decode, of_ops, device, new_attention_plans(g, decode, kv));
   for (const auto& f : fft_buffers(g)) r.fft = std::max(r.fft, f.bytes);
   r.decode_is_peak = r.decode.memory.peak > r.prefill.memory.peak;
   const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;
@@ -104,7 +105,7 @@ inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<
   } else {
     r.prefill.work = total_work(g, prefill.first, prefill.last, of_ops);
   }
-  time(r.prefill, device);
+  time(r.prefill, g, prefill, of_ops, device);
   return r;
 }
 

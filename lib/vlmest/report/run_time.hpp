@@ -18,39 +18,64 @@ struct RunTime {
   Bound bound = Bound::compute;
 };
 
-/// Work whose kernels the host launches in `host`.
-struct LaunchedWork {
+/// Host and device side by side, from a moment when both are idle. The host launches kernel after kernel without
+/// waiting, the device runs them in turn; where the host reads a result, it waits for all that was launched before.
+struct Pace {
+  Seconds host{};    ///< when the host has launched what was given so far
+  Seconds device{};  ///< when the device has run it
+  Seconds waited{};  ///< by how much the device's time grew where the host set the pace
   Work work;
-  Seconds host{};
+  Seconds graph{};  ///< the kernels one after the other
+
+  /// Kernels of one node, of which each takes the host `launch`. Those that wait for nothing but the one before follow
+  /// it no faster in a stream than in a graph.
+  void run(const Work& w, Seconds launch, const Device& d) {
+    const auto kernels = static_cast<double>(w.kernels);
+    const Seconds busy = w.time + d.graph_gap * kernels;
+    graph += busy;
+    host += launch * kernels;
+    // The last kernel runs once it is launched, and behind all others.
+    const Seconds in_turn = device + busy, launched = host + busy * (1 / kernels);
+    if (launched > in_turn) {
+      waited += Seconds{launched.value - device.value};
+      device = launched;
+    } else {
+      device = in_turn;
+    }
+  }
+  void synchronise() { host = std::max(host, device); }
+  /// As if all since `before` had run n times.
+  void repeat(const Pace& before, std::int64_t n) {
+    for (Seconds Pace::*t : {&Pace::host, &Pace::device, &Pace::waited, &Pace::graph})
+      this->*t += Seconds{(this->*t).value - (before.*t).value} * static_cast<double>(n - 1);
+  }
+  RunTime result() const {
+    const Seconds wall = std::max(host, device);
+    return {.wall = wall, .graph = graph, .bound = waited.value > wall.value / 2 ? Bound::launch : bound(work)};
+  }
 };
 
-/// Phases in turn, from a moment when the device is idle to the one when it is done. The host launches without waiting:
-/// up to some phase it sets the pace, from there on the device has kernels in store.
-inline RunTime run_time(std::span<const LaunchedWork> phases, const Device& d) {
-  // Kernels that wait for nothing but the one before follow it no faster in a stream than in a graph.
-  const auto on_device = [&d](const Work& w) { return w.time + d.graph_gap * static_cast<double>(w.kernels); };
-  Work all;
-  Seconds graph{};
-  for (const auto& p : phases) {
-    all += p.work;
-    graph += on_device(p.work);
+/// The nodes [first, last).
+inline void run(Pace& p, const Graph& g, NodeId first, NodeId last, std::span<const Work> of_ops, Seconds launch,
+                const Device& d) {
+  for (NodeId n = first; n < last; ++n) {
+    const Node& node = g.node(n);
+    const Work& w = of_ops[static_cast<std::size_t>(node.op)];
+    if (w.kernels > 0)
+      p.run(w, launch, d);
+    else if (std::holds_alternative<HostSync>(g.op(node)))
+      p.synchronise();
   }
-  Seconds wall = graph, paced{}, host{}, done{};
-  for (const auto& p : phases) {
-    host += p.host;
-    done += on_device(p.work);
-    const Seconds t{host.value + (graph.value - done.value)};
-    if (t > wall) wall = t, paced = host;
-  }
-  return {.wall = wall, .graph = graph, .bound = paced.value > wall.value / 2 ? Bound::launch : bound(all)};
 }
 
-/// `plans`: shapes of cuDNN's attention that the process has not run before. torch keeps a plan a shape
-/// (aten/src/ATen/native/cudnn/MHA.cpp, MHAGraphCache), and builds a new one on the host before it launches.
-inline RunTime run_time(const Work& w, std::int64_t plans, const Device& d) {
-  const Seconds host = d.launch * static_cast<double>(w.kernels) + d.attention_plan * static_cast<double>(plans);
-  const LaunchedWork phase{w, host};
-  return run_time(std::span(&phase, 1), d);
+/// A phase of inference. `plans`: shapes of cuDNN's attention that the process has not run before. torch keeps a plan a
+/// shape (aten/src/ATen/native/cudnn/MHA.cpp, MHAGraphCache), and builds a new one on the host before it launches.
+inline RunTime run_time(const Graph& g, const Phase& p, const Work& w, std::span<const Work> of_ops, std::int64_t plans,
+                        const Device& d) {
+  Pace pace{.work = w};
+  pace.host = d.attention_plan * static_cast<double>(plans);
+  run(pace, g, p.first, p.last, of_ops, d.launch, d);
+  return pace.result();
 }
 
 /// Shapes of cuDNN's attention in a decode step that no step before had: those over the cache, which holds `kv_len`
@@ -72,17 +97,15 @@ inline std::int64_t new_attention_plans(const Graph& g, const Phase& decode, std
 /// What the host has to do for checkpointed layers, in a forward and its backward.
 struct CheckpointedWork {
   std::int64_t layers = 0;
-  std::int64_t saved = 0;    ///< tensors that the layers save, each through hooks in Python
-  std::int64_t kernels = 0;  ///< of the second forwards
+  std::int64_t saved = 0;  ///< tensors that the layers save, each through hooks in Python
 };
 
-inline CheckpointedWork checkpointed_work(const Graph& g, const Phase& backward, std::span<const Work> of_ops) {
+inline CheckpointedWork checkpointed_work(const Graph& g, const Phase& backward) {
   CheckpointedWork r;
   for (const SecondForward& s : g.second_forwards) {
     if (s.first < backward.first || s.first >= backward.last) continue;
     ++r.layers;
     r.saved += s.saved;
-    for (NodeId n = s.first; n < s.last; ++n) r.kernels += of_ops[static_cast<std::size_t>(g.node(n).op)].kernels;
   }
   return r;
 }
@@ -91,13 +114,32 @@ inline Seconds host_time(const CheckpointedWork& c, const CheckpointCost& cost) 
   return cost.layer * static_cast<double>(c.layers) + cost.tensor * static_cast<double>(c.saved);
 }
 
-inline LaunchedWork launched_forward(const Work& w, const CheckpointedWork& c, const Device& d) {
-  return {w, d.forward_launch * static_cast<double>(w.kernels) + host_time(c, d.checkpoint_forward)};
+/// A forward with its work `w`, of whose layers `c` are checkpointed: their Python goes with their launches.
+inline void run_forward(Pace& p, const Graph& g, const Phase& phase, const Work& w, const CheckpointedWork& c,
+                        std::span<const Work> of_ops, const Device& d) {
+  const Seconds python = host_time(c, d.checkpoint_forward) * (1 / std::max(1.0, static_cast<double>(w.kernels)));
+  run(p, g, phase.first, phase.last, of_ops, d.forward_launch + python, d);
 }
-/// A second forward is the same Python as the first, and autograd records it too.
-inline LaunchedWork launched_backward(const Work& w, const CheckpointedWork& c, const Device& d) {
-  return {w, d.backward_launch * static_cast<double>(w.kernels - c.kernels) +
-                 d.forward_launch * static_cast<double>(c.kernels) + host_time(c, d.checkpoint_backward)};
+/// A backward. The second forward of a checkpointed layer is the same Python as the first, and autograd records it too.
+inline void run_backward(Pace& p, const Graph& g, const Phase& phase, std::span<const Work> of_ops, const Device& d) {
+  NodeId n = phase.first;
+  for (const SecondForward& s : g.second_forwards) {
+    if (s.first < phase.first || s.first >= phase.last) continue;
+    run(p, g, n, s.first, of_ops, d.backward_launch, d);
+    p.host += host_time({1, s.saved}, d.checkpoint_backward);
+    run(p, g, s.first, s.last, of_ops, d.forward_launch, d);
+    n = s.last;
+  }
+  run(p, g, n, phase.last, of_ops, d.backward_launch, d);
+}
+/// An optimizer's step over so many parameters. Half of its Python goes through them before the first launch
+/// (Optimizer._init_group, _group_tensors_by_device_and_dtype), the rest makes lists between the launches.
+inline void run_step(Pace& p, const Graph& g, const Phase& phase, const Work& w, std::int64_t parameters,
+                     std::span<const Work> of_ops, const Device& d) {
+  const Seconds half = d.optimizer_parameter * (static_cast<double>(parameters) / 2);
+  p.host += half;
+  const Seconds between = half * (1 / std::max(1.0, static_cast<double>(w.kernels)));
+  run(p, g, phase.first, phase.last, of_ops, d.launch + between, d);
 }
 
 }  // namespace vlmest

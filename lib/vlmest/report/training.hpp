@@ -28,6 +28,7 @@ struct TrainingEstimate {
   std::int64_t micro_batches = 1;                  ///< how often forward and backward run
   Work work;                                       ///< of the whole step, all micro-batches
   Seconds gpu{}, wall{}, graph{};
+  Seconds step_wall{};  ///< of the optimizer alone
   Bound bound = Bound::compute;
   Bytes peak{};
   Bytes reserved{};
@@ -100,6 +101,12 @@ inline void add_totals(TrainingEstimate& e, const Graph& g, const Timeline& time
   for (const auto& f : fft_buffers(g)) e.fft = std::max(e.fft, f.bytes);
 }
 
+/// Parameters that an optimizer goes through: those with a gradient.
+inline std::int64_t trained_tensors(const Timeline& t) {
+  return std::count_if(t.storages().begin(), t.storages().end(),
+                       [](const Storage& s) { return s.role == Role::gradient; });
+}
+
 /// All that the allocator does not decide: work, time, and the bytes of states and saved activations. `rows` receives
 /// the layers; without details there are none.
 inline void add_work(TrainingEstimate& e, const Graph& g, const Timeline& timeline, std::span<const Work> of_ops,
@@ -124,27 +131,38 @@ inline void add_work(TrainingEstimate& e, const Graph& g, const Timeline& timeli
   e.trainable = trainable_parameters(g, plan);
   // A graph of several micro-batches holds two: the first, and one that adds to the gradients as all further ones do.
   const bool further = g.phases.size() > 3;
-  const CheckpointedWork again = checkpointed_work(g, phases[1], of_ops);
+  const CheckpointedWork again = checkpointed_work(g, phases[1]);
   e.checkpointed_tensors = again.saved;
-  const LaunchedWork forward_run = launched_forward(e.forward_work, again, device);
-  const LaunchedWork backward_run = launched_backward(e.backward_work, again, device);
-  const LaunchedWork step_run{e.step_work, device.launch * static_cast<double>(e.step_work.kernels)};
-  std::vector<LaunchedWork> in_turn;
+  Pace pace;
   if (further) {
-    const CheckpointedWork of_first = checkpointed_work(g, g.phases[1], of_ops);
-    in_turn = {launched_forward(work(g, g.phases[0].first, g.phases[0].last, of_ops), of_first, device),
-               launched_backward(work(g, g.phases[1].first, g.phases[1].last, of_ops), of_first, device)};
+    const Phase &first = g.phases[0], &back = g.phases[1];
+    const Work first_forward = work(g, first.first, first.last, of_ops);
+    run_forward(pace, g, first, first_forward, checkpointed_work(g, back), of_ops, device);
+    run_backward(pace, g, back, of_ops, device);
+    e.work += first_forward;
+    e.work += work(g, back.first, back.last, of_ops);
     // Host and device keep their pace over all micro-batches between the first and the last.
     const auto between = e.micro_batches - 2;
-    LaunchedWork b{times(e.forward_work, between),
-                   (forward_run.host + backward_run.host) * static_cast<double>(between)};
-    b.work += times(e.backward_work, between);
-    in_turn.push_back(b);
+    const Pace before = pace;
+    if (between > 0) {
+      run_forward(pace, g, forward, e.forward_work, again, of_ops, device);
+      run_backward(pace, g, phases[1], of_ops, device);
+      pace.repeat(before, between);
+    }
+    e.work += times(e.forward_work, between);
+    e.work += times(e.backward_work, between);
   }
-  in_turn.insert(in_turn.end(), {forward_run, backward_run, step_run});
-  for (const auto& p : in_turn) e.work += p.work;
+  run_forward(pace, g, forward, e.forward_work, again, of_ops, device);
+  run_backward(pace, g, phases[1], of_ops, device);
+  const std::int64_t parameters = trained_tensors(timeline);
+  run_step(pace, g, step, e.step_work, parameters, of_ops, device);
+  Pace alone;
+  run_step(alone, g, step, e.step_work, parameters, of_ops, device);
+  e.step_wall = alone.result().wall;
+  for (const Work* w : {&e.forward_work, &e.backward_work, &e.step_work}) e.work += *w;
+  pace.work = e.work;
   e.gpu = e.work.time;
-  const RunTime t = run_time(in_turn, device);
+  const RunTime t = pace.result();
   e.wall = t.wall;
   e.graph = t.graph;
   e.bound = t.bound;

@@ -105,7 +105,7 @@ inline Outcome placed_training(const Settings& s, const Device& device, Estimato
   timeline.add(data_parallel_storages(g, p, trained_weight));
   training_estimate::add_memory(here, g, timeline, device, s.allocator, false);
   Outcome o = of(here, plan);
-  const Seconds step = run_time(whole.step_work, 0, device).wall;
+  const Seconds step = whole.step_wall;
   const Seconds passes{std::max(0.0, whole.wall.value - step.value)};
   Traffic t = collectives(p, plan.gradient_accumulation, weights, trained, peer_link(device));
   Seconds update = kept.optimizer > 1 ? step * (1.0 / static_cast<double>(kept.optimizer)) : step;
