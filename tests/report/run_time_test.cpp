@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a phase takes beside its kernels: launches, plans of cuDNN's attention, gaps of a CUDA graph.
+// What a phase takes beside its kernels: launches, reads of results, plans of cuDNN's attention, gaps of a CUDA graph.
 #include <gtest/gtest.h>
 
 #include <vlmest/graph/builder.hpp>
@@ -23,41 +23,6 @@ Work work(double milliseconds, std::int64_t kernels) {
   return w;
 }
 
-TEST(RunTime, IsTheLargerOfDeviceAndHost) {
-  const RunTime gpu = run_time(work(20, 1000), 0, device()), host = run_time(work(5, 1000), 0, device());
-  EXPECT_DOUBLE_EQ(gpu.wall.ms(), 20.5) << "with the gaps between kernels";
-  EXPECT_EQ(gpu.bound, Bound::compute);
-  EXPECT_DOUBLE_EQ(host.wall.ms(), 10);
-  EXPECT_EQ(host.bound, Bound::launch);
-}
-
-TEST(RunTime, TheDeviceCatchesUpWithTheHost) {
-  const LaunchedWork slow_host{work(5, 0), {20e-3}}, slow_device{work(30, 0), {10e-3}};
-  const auto ms = [](std::initializer_list<LaunchedWork> phases) {
-    return run_time(std::span(phases.begin(), phases.size()), device()).wall.ms();
-  };
-  EXPECT_DOUBLE_EQ(ms({slow_host, slow_device}), 50)
-      << "kernels of the second wait for the host's way through the first";
-  EXPECT_DOUBLE_EQ(ms({slow_device, slow_host}), 35) << "the host is at the end before the device";
-  EXPECT_DOUBLE_EQ(ms({slow_host, slow_host, slow_device}), 70);
-}
-
-TEST(RunTime, IsBoundByWhatSetsThePaceForLonger) {
-  const LaunchedWork slow_host{work(5, 0), {20e-3}}, slow_device{work(30, 0), {10e-3}};
-  const std::vector<LaunchedWork> device_longer{slow_host, slow_device}, host_longer{slow_host, slow_host, slow_device};
-  EXPECT_EQ(run_time(device_longer, device()).bound, Bound::compute);
-  EXPECT_EQ(run_time(host_longer, device()).bound, Bound::launch);
-}
-
-TEST(RunTime, NewShapesOfAttentionWaitForTheirPlans) {
-  EXPECT_DOUBLE_EQ(run_time(work(5, 1000), 2, device()).wall.ms(), 70);
-}
-
-TEST(RunTime, AGraphHasGapsInsteadOfLaunches) {
-  const RunTime t = run_time(work(5, 1000), 2, device());
-  EXPECT_DOUBLE_EQ(t.graph.ms(), 5.5);
-}
-
 /// A phase of attentions over so many keys.
 Graph decode(std::initializer_list<Attention> attentions) {
   Builder b;
@@ -67,6 +32,69 @@ Graph decode(std::initializer_list<Attention> attentions) {
   b.end_phase();
   return b.graph;
 }
+
+/// A thousand kernels, one after the other.
+Pace run(double milliseconds, double launch_us, Pace p = {}, int kernels = 1000) {
+  const Work one = work(milliseconds / kernels, 1);
+  for (int i = 0; i < kernels; ++i) p.run(one, {launch_us * 1e-6}, device());
+  p.work += work(milliseconds, kernels);
+  return p;
+}
+double wall(const Pace& p) { return p.result().wall.ms(); }
+
+TEST(Pace, IsThatOfTheSlowerOfDeviceAndHost) {
+  const Pace gpu = run(20, 10), host = run(5, 10);
+  EXPECT_NEAR(wall(gpu), 20.5 + 0.01, 1e-9) << "with the gaps between kernels, and the first launch";
+  EXPECT_EQ(gpu.result().bound, Bound::compute);
+  EXPECT_NEAR(wall(host), 10 + 0.0055, 1e-9) << "and the last kernel";
+  EXPECT_EQ(host.result().bound, Bound::launch);
+}
+
+TEST(Pace, TheDeviceCatchesUpWithTheHost) {
+  EXPECT_NEAR(wall(run(30, 10, run(5, 20))), 20 + 30.5, 0.01)
+      << "kernels of the second wait for the host's way through the first";
+  EXPECT_NEAR(wall(run(5, 20, run(30, 10))), 36, 0.02) << "the host is at the end before the device";
+  EXPECT_NEAR(wall(run(30, 10, run(5, 20, run(5, 20)))), 40 + 30.5, 0.01);
+}
+
+TEST(Pace, AHostThatReadsAResultHasNothingInStore) {
+  Pace read = run(30, 10), on = read;
+  read.synchronise();
+  EXPECT_NEAR(wall(run(5, 20, read)), 30.5 + 20, 0.05);
+  EXPECT_NEAR(wall(run(5, 20, on)), 36, 0.02);
+  Graph g;
+  g.ops = {HostSync{Bytes(8)}};
+  g.nodes = {Node{.op = 0}};
+  Pace synchronised = run(30, 10);
+  vlmest::run(synchronised, g, 0, 1, std::vector<Work>(1), {}, device());
+  EXPECT_EQ(synchronised.host, synchronised.device);
+}
+
+TEST(Pace, IsBoundByWhatSetsItForLonger) {
+  EXPECT_EQ(run(30, 10, run(5, 20)).result().bound, Bound::compute);
+  EXPECT_EQ(run(30, 10, run(5, 20, run(5, 20))).result().bound, Bound::launch);
+}
+
+TEST(Pace, RepeatsAsIfItRan) {
+  for (const double launch : {10.0, 40.0}) {
+    const Pace before = run(30, 10);
+    Pace once = run(20, launch, before);
+    const Pace thrice = run(20, launch, run(20, launch, once));
+    once.repeat(before, 3);
+    EXPECT_NEAR(wall(once), wall(thrice), 0.2) << "up to where the host stands before the device";
+    EXPECT_NEAR(once.graph.ms(), thrice.graph.ms(), 1e-9);
+  }
+}
+
+TEST(RunTime, NewShapesOfAttentionWaitForTheirPlans) {
+  const Graph g = decode({Attention{.heads = 8, .kv_heads = 8, .q_len = 1, .kv_len = 100}});
+  const std::vector<Work> works{work(0.1, 1)};
+  const auto time = [&](std::int64_t plans) { return run_time(g, g.phases.at(0), works[0], works, plans, device()); };
+  EXPECT_NEAR(time(2).wall.ms() - time(0).wall.ms(), 60, 1e-9);
+  EXPECT_EQ(time(2).graph, time(0).graph);
+}
+
+TEST(RunTime, AGraphHasGapsInsteadOfLaunches) { EXPECT_NEAR(run(5, 10).result().graph.ms(), 5.5, 1e-9); }
 
 TEST(NewAttentionPlans, CountsEachShapeOverTheGrownCacheOnce) {
   const auto over = [](std::int64_t keys) { return Attention{.heads = 8, .kv_heads = 8, .q_len = 1, .kv_len = keys}; };
