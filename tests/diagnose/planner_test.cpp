@@ -179,8 +179,8 @@ TEST(Planner, FailuresOfWorkersArrive) {
     if (i == 7) throw Error("worker", "failed");
   };
   std::array<int, 4> states{};
-  EXPECT_THROW(parallel_for(100, std::span(states), fail, [](std::size_t) {}), Error);
-  parallel_for(0, std::span(states), fail, [](std::size_t) {});
+  EXPECT_THROW(parallel_for(100, std::span<int>(states), fail, [](std::size_t) {}), Error);
+  parallel_for(0, std::span<int>(states), fail, [](std::size_t) {});
 }
 
 TEST(Planner, BudgetAddsUp) {
