@@ -2,6 +2,7 @@
 // Plans: what is said to fit fits, the next size up does not, and neither threads nor what is asked first change it.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 
 #include <gtest/gtest.h>
@@ -111,6 +112,43 @@ TEST(Planner, OtherGoals) {
     EXPECT_EQ(r.candidate.settings.plan.batch * r.candidate.settings.plan.gradient_accumulation, 6);
 }
 
+TEST(Planner, FastestIsThatOfAllCutsThatFit) {
+  Plan p;
+  p.batch = 6;
+  std::size_t short_of_memory = 0;
+  for (const double gib : {7.0, 9.0, 14.0, 60.0}) {
+    const PlanRequest q = request("llava-onevision-0.5b", gib, Mode::training, Goal::fastest, p);
+    const Candidate c{q.asked, {}};
+    Estimator e;
+    const planner::Found f = planner::fastest(c, q, e);
+    std::optional<Outcome> best;
+    std::int64_t reach = 0;
+    for (const std::int64_t micro : {1, 2, 3, 6}) {
+      Settings s = q.asked;
+      s.plan.batch = micro;
+      s.plan.gradient_accumulation = 6 / micro;
+      const Outcome o = evaluate(s, q.device, q.mode, e);
+      short_of_memory += !o.fits;
+      if (micro == 6) {
+        ASSERT_TRUE(f.as_is);
+        EXPECT_EQ(f.as_is->outcome.peak, o.peak);
+        EXPECT_EQ(f.as_is->outcome.fits, o.fits);
+      }
+      if (!o.fits || (best && o.per_sample() >= best->per_sample())) continue;
+      best = o;
+      reach = micro;
+    }
+    ASSERT_EQ(f.run.has_value(), best.has_value()) << gib;
+    if (!best) continue;
+    EXPECT_EQ(f.run->reach, reach) << gib;
+    EXPECT_EQ(f.run->outcome.peak, best->peak);
+    EXPECT_EQ(f.run->outcome.time.value, best->time.value);
+    EXPECT_TRUE(f.run->outcome.fits);
+  }
+  EXPECT_GT(short_of_memory, 0u);
+  EXPECT_LT(short_of_memory, 16u);
+}
+
 TEST(Planner, SaysWhereNothingFits) {
   const PlanAnswer a = plan(request("llava-1.5-7b", 4, Mode::training, Goal::max_batch));
   EXPECT_TRUE(a.best.empty());
@@ -179,8 +217,8 @@ TEST(Planner, FailuresOfWorkersArrive) {
     if (i == 7) throw Error("worker", "failed");
   };
   std::array<int, 4> states{};
-  EXPECT_THROW(parallel_for(100, std::span(states), fail, [](std::size_t) {}), Error);
-  parallel_for(0, std::span(states), fail, [](std::size_t) {});
+  EXPECT_THROW(parallel_for(100, std::span<int>(states), fail, [](std::size_t) {}), Error);
+  parallel_for(0, std::span<int>(states), fail, [](std::size_t) {});
 }
 
 TEST(Planner, BudgetAddsUp) {

@@ -91,54 +91,67 @@ inline Traffic collectives(const Placement& p, std::int64_t micro_batches, Bytes
   return {};
 }
 
-/// A training step whose states are sharded or on the host.
-inline Outcome placed_training(const Settings& s, const Device& device, Estimator& estimator) {
-  const Placement& p = s.placement;
-  const Shares kept = shares(p);
-  const TrainingEstimate whole = estimator.training_work(s.vlm, s.plan, device);
-  const Graph& g = estimator.training_graph();
-  const Plan& plan = s.plan;
-  const auto trained_weight = [&](const Tensor& t) { return trains(plan, g, t); };
-  const Bytes weights = weight_bytes(g).all, trained = weight_bytes(g, trained_weight).all;
-  TrainingEstimate here = whole;
-  Timeline timeline = keep(g, estimator.training_timeline(), kept, true);
-  timeline.add(data_parallel_storages(g, p, trained_weight));
-  training_estimate::add_memory(here, g, timeline, device, s.allocator, false);
-  Outcome o = of(here, plan);
+/// The time of a step whose states are sharded or on the host.
+inline Seconds placed_time(const Placement& p, const TrainingEstimate& whole, Bytes weights, Bytes gradients,
+                           const Device& device) {
   const Seconds step = whole.step_wall;
   const Seconds passes{std::max(0.0, whole.wall.value - step.value)};
-  Traffic t = collectives(p, plan.gradient_accumulation, weights, trained, peer_link(device));
-  Seconds update = kept.optimizer > 1 ? step * (1.0 / static_cast<double>(kept.optimizer)) : step;
+  Traffic t = collectives(p, whole.micro_batches, weights, gradients, peer_link(device));
+  const std::int64_t kept = shares(p).optimizer;
+  Seconds update = kept > 1 ? step * (1.0 / static_cast<double>(kept)) : step;
   if (p.offload != Offload::none) {
     // Gradients go to the host as they come, updated weights come back while others are updated; weights that live
     // there come once for the forward and once for the backward.
     const std::int64_t gpus = p.sharding == Sharding::none ? 1 : p.gpus;
     const auto share = [&](Bytes b) { return (b / host_link(device)) * (1.0 / static_cast<double>(gpus)); };
     const double adam = host_adam_seconds * static_cast<double>(whole.trainable.value()) / static_cast<double>(gpus);
-    t.beside = std::max(t.beside, share(trained));
+    t.beside = std::max(t.beside, share(gradients));
     if (p.offload == Offload::parameters)
-      t.beside = std::max(t.beside, share(weights) * (2.0 * static_cast<double>(plan.gradient_accumulation)));
-    update = p.offload == Offload::optimizer ? std::max(Seconds{adam}, share(trained)) : Seconds{adam};
+      t.beside = std::max(t.beside, share(weights) * (2.0 * static_cast<double>(whole.micro_batches)));
+    update = p.offload == Offload::optimizer ? std::max(Seconds{adam}, share(gradients)) : Seconds{adam};
   }
-  o.time = std::max(passes, t.beside) + update + t.after;
+  return std::max(passes, t.beside) + update + t.after;
+}
+
+/// A training step: its time, and its memory where `wanted(outcome)` of that alone is true.
+template <class Wanted>
+Outcome training(const Settings& s, const Device& device, Estimator& estimator, Wanted&& wanted) {
+  TrainingEstimate e = estimator.training_work(s.vlm, s.plan, device);
+  const Graph& g = estimator.training_graph();
+  const bool placed = s.placement != Placement{};
+  const auto trained = [&](const Tensor& t) { return trains(s.plan, g, t); };
+  Outcome timed = of(e, s.plan);
+  if (placed) timed.time = placed_time(s.placement, e, weight_bytes(g).all, weight_bytes(g, trained).all, device);
+  if (!wanted(timed)) return timed;
+  if (placed) {
+    Timeline timeline = keep(g, estimator.training_timeline(), shares(s.placement), true);
+    timeline.add(data_parallel_storages(g, s.placement, trained));
+    training_estimate::add_memory(e, g, timeline, device, s.allocator, false);
+  } else {
+    training_estimate::add_memory(e, g, estimator.training_timeline(), device, s.allocator, false);
+  }
+  Outcome o = of(e, s.plan);
+  o.time = timed.time;
   return o;
 }
 
 }  // namespace outcome
 
-/// What `s` takes on `device`. The estimator's allocator and details are changed. Throws Error where the settings ask
-/// for the impossible.
-inline Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& estimator) {
+/// What `s` takes on `device`. The estimator's allocator and details are changed. Of a training step whose time alone,
+/// in an outcome that does not fit, `wanted` refuses, no memory is estimated. Throws Error where the settings ask for
+/// the impossible.
+template <class Wanted>
+Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& estimator, Wanted&& wanted) {
   estimator.allocator = s.allocator;
   estimator.details = false;
   const Placement& p = s.placement;
   if (p.gpus < 1 || p.gpus > 1024) throw Error("--gpus", std::to_string(p.gpus) + " is out of range", "give 1 to 1024");
-  if (mode == Mode::inference) {
-    if (p.offload == Offload::parameters) return outcome::offloaded_inference(s, device, estimator);
-    return outcome::of(estimator(s.vlm, s.plan, device, Phases::inference).inference, s.plan);
-  }
-  if (p == Placement{}) return outcome::of(estimator(s.vlm, s.plan, device, Phases::train).training, s.plan);
-  return outcome::placed_training(s, device, estimator);
+  if (mode == Mode::training) return outcome::training(s, device, estimator, wanted);
+  if (p.offload == Offload::parameters) return outcome::offloaded_inference(s, device, estimator);
+  return outcome::of(estimator(s.vlm, s.plan, device, Phases::inference).inference, s.plan);
+}
+inline Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& estimator) {
+  return evaluate(s, device, mode, estimator, [](const Outcome&) { return true; });
 }
 
 }  // namespace vlmest::diagnose

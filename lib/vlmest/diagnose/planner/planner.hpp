@@ -2,41 +2,20 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
-#include <vlmest/diagnose/planner/candidates.hpp>
-#include <vlmest/diagnose/planner/goal.hpp>
-#include <vlmest/diagnose/planner/largest_that_fits.hpp>
 #include <vlmest/diagnose/planner/parallel.hpp>
 #include <vlmest/diagnose/planner/pareto.hpp>
+#include <vlmest/diagnose/planner/search.hpp>
 
 namespace vlmest::diagnose {
-
-struct PlanRequest {
-  Settings asked;
-  Device device;  ///< its usable_bytes is the limit: within_memory()
-  Mode mode = Mode::training;
-  Goal goal = Goal::max_batch;
-  std::size_t results = 10;
-  unsigned threads = 0;  ///< 0: one for each processor
-  /// Told how many of how many combinations are done, never twice at a time.
-  std::function<void(std::size_t done, std::size_t all)> progress;
-};
-
-/// Settings that were estimated.
-struct PlannedRun {
-  Candidate candidate;
-  Outcome outcome;
-  std::int64_t reach = 0;  ///< of the goal's dial
-  double cost = 0;         ///< seconds of a sequence, or of a token where plans differ in their sequences' length
-};
 
 struct PlanAnswer {
   std::optional<PlannedRun> asked;  ///< with nothing changed but what the goal turns; empty where that does not fit
@@ -49,132 +28,7 @@ struct PlanAnswer {
   std::string vision;  ///< path of the vision tower's module, which lines of code name
 };
 
-/// The device with no more memory for the framework's allocator than that. A GPU that has less stays as it is.
-inline Device within_memory(Device d, Bytes limit) {
-  d.usable_bytes = std::min(d.usable_bytes, limit);
-  return d;
-}
-
 namespace planner {
-
-/// What one combination leads to.
-struct Found {
-  std::optional<PlannedRun> run;    ///< that reaches furthest
-  std::optional<PlannedRun> as_is;  ///< at the size that was asked for
-  std::size_t estimates = 0;
-};
-
-inline PlannedRun planned(Candidate c, const Outcome& o, const PlanRequest& q, std::int64_t reach) {
-  double cost = o.per_sample().value;
-  if (q.goal == Goal::max_seq || q.goal == Goal::max_pixels)
-    cost /= static_cast<double>(make_sequences(c.settings.vlm, c.settings.plan).seq);
-  return {std::move(c), o, reach, cost};
-}
-
-inline std::optional<Outcome> tried(const Settings& s, const PlanRequest& q, Estimator& e, Found& f) {
-  ++f.estimates;
-  try {
-    return evaluate(s, q.device, q.mode, e);
-  } catch (const Error&) {
-    return std::nullopt;  // what cannot be estimated does not fit
-  }
-}
-
-/// What a combination takes at the size that was asked for and at a larger one.
-struct Probe {
-  std::optional<Outcome> small, large;
-  std::int64_t at_small = 0, at_large = 0;
-};
-inline Probe probe(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, Found& f) {
-  Probe p{.at_small = d.asked, .at_large = d.asked > d.most / 2 ? d.most : d.asked * 2};
-  Settings s = c.settings;
-  turn(s, q.goal, p.at_small);
-  p.small = tried(s, q, e, f);
-  if (p.small) f.as_is = planned(Candidate{s, c.changes}, *p.small, q, d.asked);
-  s = c.settings;
-  turn(s, q.goal, p.at_large);
-  p.large = tried(s, q, e, f);
-  return p;
-}
-
-/// What the search's guesses follow: each phase's peak. Of sequences' length the largest alone: a longer one makes no
-/// larger graph, so that tries far beyond the limit cost no more, and next to it, where fragmentation decides and one
-/// token more may fit again, every answer keeps the place that it always had.
-inline std::array<double, 3> guiding(const Outcome& o, Goal goal) {
-  std::array<double, 3> r{static_cast<double>(o.peak.value())};
-  if (goal != Goal::max_seq)
-    std::transform(o.peaks.begin(), o.peaks.end(), r.begin(), [](Bytes b) { return static_cast<double>(b.value()); });
-  return r;
-}
-
-/// The size that reaches furthest. What the probe has tried, where there was one, is not tried again.
-inline Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, const Probe* probed) {
-  Found f;
-  std::optional<Outcome> best;
-  std::int64_t at = 0;
-  Settings s = c.settings;
-  const auto outcome = [&](std::int64_t value) {
-    if (probed && value == probed->at_small) return probed->small;
-    if (probed && value == probed->at_large) return probed->large;
-    return tried(s, q, e, f);
-  };
-  const auto limit = static_cast<double>(q.device.usable_bytes.value());
-  const auto n = largest_that_fits(d.least, d.most, d.asked, limit, d.window, [&](std::int64_t value) {
-    s = c.settings;
-    turn(s, q.goal, value);
-    const auto o = outcome(value);
-    if (!o) return Fit{};
-    if (value == d.asked) f.as_is = planned({s, c.changes}, *o, q, value);
-    if (o->fits && value > at) {
-      best = o;
-      at = value;
-    }
-    return Fit{o->fits, guiding(*o, q.goal)};
-  });
-  if (!n) return f;
-  s = c.settings;
-  turn(s, q.goal, at);
-  f.run = planned({std::move(s), c.changes}, *best, q, at);
-  return f;
-}
-
-/// a needs no more than b at both sizes, grows no faster, and changes no more: b reaches no further.
-inline bool beats(const Candidate& a, const Probe& x, const Candidate& b, const Probe& y) {
-  if (!x.small || !x.large || !y.small || !y.large) return false;
-  const auto less = [](const Outcome& m, const Outcome& n) {
-    return m.peak <= n.peak && m.per_sample().value <= n.per_sample().value * 1.01;
-  };
-  return a.loses() <= b.loses() && a.changes.size() <= b.changes.size() && less(*x.small, *y.small) &&
-         less(*x.large, *y.large) && x.large->peak - x.small->peak <= y.large->peak - y.small->peak;
-}
-/// Which combinations are worth a search: those that none beats, the first of equals.
-inline std::vector<bool> worth_a_search(const std::vector<Candidate>& all, const std::vector<Probe>& probes) {
-  std::vector<bool> r(all.size(), true);
-  for (std::size_t b = 1; b < all.size(); ++b)
-    for (std::size_t a = 0; a < all.size() && r[b]; ++a)
-      if (a != b && r[a] && beats(all[a], probes[a], all[b], probes[b])) r[b] = false;
-  return r;
-}
-
-/// The fastest of the ways to cut the sequences of a step into micro-batches; a batch of prompts stays whole.
-inline Found fastest(const Candidate& c, const PlanRequest& q, Estimator& e) {
-  Found f;
-  const Plan& p = c.settings.plan;
-  const std::int64_t all = checked_mul(p.batch, p.gradient_accumulation);
-  for (std::int64_t micro = 1; micro <= all; ++micro) {
-    if (all % micro != 0 || (q.mode == Mode::inference && micro != p.batch)) continue;
-    Settings s = c.settings;
-    s.plan.batch = micro;
-    if (q.mode == Mode::training) s.plan.gradient_accumulation = all / micro;
-    const auto o = tried(s, q, e, f);
-    if (!o) continue;
-    const bool as_is = micro == p.batch;
-    PlannedRun r = planned({std::move(s), c.changes}, *o, q, micro);
-    if (as_is) f.as_is = r;
-    if (o->fits && (!f.run || r.cost < f.run->cost)) f.run = std::move(r);
-  }
-  return f;
-}
 
 /// What changes nothing that is computed comes first, then what reaches furthest, then the least time, then the fewest
 /// changes. Times within a percent of each other are one: no estimate is that sure.
