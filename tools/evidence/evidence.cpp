@@ -50,9 +50,18 @@ Evidence read(FileSource& source, const std::string& path, const std::string& wh
     case EvidenceKind::nsight_csv:
       throw Error(where, "a table of Nsight Compute, which knows single kernels and no run",
                   "give a trace of the profiler of PyTorch or of Nsight Systems; 'vlmest roofline' places kernels");
+    case EvidenceKind::packed: {
+      const diagnose::Packer packer = diagnose::packer_of(source.head());
+      throw Error(where, "is compressed with " + std::string(packer.name) + ", and only gzip is read",
+                  "unpack it first: " + std::string(packer.undo) + " FILE");
+    }
     case EvidenceKind::zip:
-      throw Error(where, "a zip archive, such as torch.save writes",
-                  "give a snapshot of torch.cuda.memory._dump_snapshot(), a log or a trace");
+      if (source.head().find("data.pkl") == std::string_view::npos)
+        throw Error(where, "is a zip archive", "unpack it and give the file inside");
+      [[fallthrough]];
+    case EvidenceKind::torch_save:
+      throw Error(where, "was written with torch.save, and only plain pickles are read",
+                  "if it is a snapshot: pickle.dump(torch.load(FILE), open('snapshot.pickle', 'wb'))");
     case EvidenceKind::nsys_report:
       throw Error(where, "a report of Nsight Systems", "export it: nsys export --type sqlite REPORT.nsys-rep");
     case EvidenceKind::unknown:

@@ -84,6 +84,8 @@ Evidence trace_evidence(const ProfileTrace& t, std::optional<Device> device) {
     e.lines.push_back(fmt::format("{} x {}: {}, the roofline allows {}, expected {} ({} bound)", d.calls,
                                   t.names[d.name], show(d.time()), show(d.roofline), show(d.expected), name(d.bound)));
   }
+  if (t.foreign > 0)
+    e.lines.push_back(fmt::format("{} events on an accelerator that is no GPU are not looked at", t.foreign));
   if (t.broken > 0) e.lines.push_back(fmt::format("{} events could not be read", t.broken));
   e.verdict = Verdict{.cause = r.verdict.cause, .confidence = r.verdict.confidence, .why = r.verdict.why};
   e.slow = std::move(r);

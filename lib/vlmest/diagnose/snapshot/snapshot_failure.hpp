@@ -36,8 +36,9 @@ constexpr RunPhase phase_of(Stage s) {
 
 /// A stack of a snapshot has no source lines, which name most sites; what kind of code it ends in is known still.
 /// A product that a model's outermost forward calls itself is its output head.
-inline AllocationSite site_of(CodePart part, const std::vector<Frame>& frames) {
-  switch (part) {
+inline AllocationSite site_of(const CodeSite& site, const std::vector<Frame>& frames) {
+  if (site.scores) return AllocationSite::score_matrix;
+  switch (site.part) {
     case CodePart::mask: return AllocationSite::attention_mask;
     case CodePart::loss: return AllocationSite::cross_entropy;
     case CodePart::norm: return AllocationSite::norm;
@@ -52,8 +53,8 @@ inline AllocationSite site_of(CodePart part, const std::vector<Frame>& frames) {
   }
 }
 
-/// The kind of tensor to blame for a group of live allocations.
-inline Cause cause_of(const RecordedSnapshot& s, const LiveGroup& g) {
+/// The kind of tensor to blame for a group of live allocations. `recorded`: there is a history.
+inline Cause cause_of(const RecordedSnapshot& s, const LiveGroup& g, bool recorded) {
   switch (g.role) {
     case MemoryRole::weight: return Cause::weights;
     case MemoryRole::gradient: return Cause::gradients;
@@ -61,9 +62,10 @@ inline Cause cause_of(const RecordedSnapshot& s, const LiveGroup& g) {
     case MemoryRole::kv_cache: return Cause::kv_cache;
     default: break;
   }
+  if (g.stack == 0 && !recorded) return Cause::unknown;
   const auto frames = frames_of(s.stacks, g.stack);
   AllocationSite site = allocation_site_of(frames);
-  if (site == AllocationSite::unknown) site = site_of(g.site.part, frames);
+  if (site == AllocationSite::unknown) site = site_of(g.site, frames);
   const RunPhase phase = run_phase(frames);
   const Cause c = stack_cause(site, g.site.vision ? RunPhase::vision_forward : phase);
   // Temporaries of a backward are what activations' gradients are.
@@ -83,7 +85,7 @@ inline std::string place(const StackTable& stacks, const CodeSite& s) {
 inline std::optional<SteadyGrowth> kept_outputs(const RecordedSnapshot& s, const SnapshotAnalysis& a) {
   for (const LiveGroup& g : a.groups) {
     if (g.count < 4 || g.site.part != CodePart::linear) continue;
-    if (site_of(g.site.part, frames_of(s.stacks, g.stack)) != AllocationSite::logits) continue;
+    if (site_of(g.site, frames_of(s.stacks, g.stack)) != AllocationSite::logits) continue;
     const auto count = static_cast<std::int64_t>(g.count);
     return SteadyGrowth{static_cast<double>(g.bytes.value()) / static_cast<double>(count), count, a.live - g.bytes,
                         a.live, place(s.stacks, g.site)};
@@ -114,7 +116,8 @@ inline Failure failure_of(const RecordedSnapshot& s, const SnapshotAnalysis& a) 
   f.unallocated = PrintedSize::exactly(a.reserved.reserved - a.reserved.active);
   f.largest_free = a.reserved.largest_usable;
   std::array<Bytes, causes.size()> sums{};
-  for (const LiveGroup& g : a.groups) sums[static_cast<std::size_t>(cause_of(s, g))] += g.bytes;
+  const bool recorded = a.timeline.active.size() > 2;
+  for (const LiveGroup& g : a.groups) sums[static_cast<std::size_t>(cause_of(s, g, recorded))] += g.bytes;
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] > Bytes{}) f.live.push_back({static_cast<Cause>(i), sums[i]});
   std::stable_sort(f.live.begin(), f.live.end(), [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
@@ -125,7 +128,7 @@ inline Failure failure_of(const RecordedSnapshot& s, const SnapshotAnalysis& a) 
   f.free = PrintedSize::exactly(a.oom->device_free);
   f.frames = frames_of(s.stacks, a.oom->stack);
   f.site = allocation_site_of(f.frames);
-  if (f.site == AllocationSite::unknown) f.site = site_of(a.oom_site.part, f.frames);
+  if (f.site == AllocationSite::unknown) f.site = site_of(a.oom_site, f.frames);
   f.phase = run_phase(f.frames);
   if (f.phase == RunPhase::unknown) f.phase = phase_of(a.oom_site.stage);
   if (f.phase == RunPhase::forward && a.oom_site.vision) f.phase = RunPhase::vision_forward;

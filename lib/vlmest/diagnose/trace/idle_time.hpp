@@ -16,7 +16,7 @@ enum class Idle : std::uint8_t {
   allocation,   ///< cudaMalloc, cudaFree: the caching allocator grows, or gives back and tries again
   profiler,     ///< the profiler's own work
   synchronise,  ///< the host had waited for the device (.item(), copies to the host), and begins to launch anew
-  host_work,    ///< the host did something long before it launched: it built a plan of cuDNN's, or ran Python
+  host_work,    ///< the host did something long, perhaps after it had waited: built a plan of cuDNN's, or ran Python
   launch,       ///< the host came with the next kernel only after the device had run dry
   queued,       ///< the next kernel was there already: the device's own time between two kernels
   unknown       ///< the call that brought the next kernel is not in the trace
@@ -66,7 +66,7 @@ inline std::vector<Arrival> arrivals(const ProfileTrace& t, const GpuTime& g) {
   std::unordered_map<std::int64_t, Ns> called;
   called.reserve(t.calls.size());
   for (const auto& c : t.calls)
-    if (c.correlation != 0) called.emplace(c.correlation, c.time.begin);
+    if (c.correlation != 0 && g.hosted(c.process)) called.emplace(c.correlation, c.time.begin);
   std::vector<Arrival> r;
   const auto add = [&](const auto& e) {
     if (e.device != g.device || e.time.begin < g.window.begin || e.time.begin >= g.window.end) return;
@@ -92,6 +92,13 @@ inline std::vector<const CpuOp*> long_ops(const ProfileTrace& t) {
   return r;
 }
 
+/// Whether the host, once it had waited, took a long gap's time and most of this gap until it launched again: not the
+/// wait, what it did then is to blame.
+inline bool late(Interval waited, Ns launched, Interval gap) {
+  const Ns after = launched - std::max(waited.end, gap.begin);
+  return after >= long_gap && 2 * after > gap.length();
+}
+
 /// The innermost of them that covers most of a gap.
 inline NameId around(const std::vector<const CpuOp*>& ops, Interval gap) {
   const Ns middle = gap.begin + gap.length() / 2;
@@ -103,8 +110,8 @@ inline NameId around(const std::vector<const CpuOp*>& ops, Interval gap) {
 
 }  // namespace idle_detail
 
-/// Divides the gaps of `g.busy`. Calls of threads that launch nothing (a communication library's watchdog) are not
-/// looked at.
+/// Divides the gaps of `g.busy`. Calls of threads that launch nothing (a communication library's watchdog), or of other
+/// devices' processes, are not looked at.
 inline IdleTime idle_time(const ProfileTrace& t, const GpuTime& g) {
   IdleTime r;
   std::unordered_set<std::int64_t> launching;
@@ -112,12 +119,12 @@ inline IdleTime idle_time(const ProfileTrace& t, const GpuTime& g) {
     return c.kind == HostCallKind::launch || c.kind == HostCallKind::graph_launch;
   };
   for (const auto& c : t.calls)
-    if (launches(c)) launching.insert(c.thread);
+    if (launches(c) && g.hosted(c.process)) launching.insert(c.thread);
   std::vector<Interval> loading, allocating, profiling, synchronising;
   std::unordered_map<std::int64_t, std::pair<Interval, std::int64_t>> threads;  // first and last launch, and how many
   const auto inside = [&](Interval i) { return i.end > g.window.begin && i.begin < g.window.end; };
   for (const auto& c : t.calls) {
-    if (!inside(c.time) || !launching.contains(c.thread)) continue;
+    if (!inside(c.time) || !g.hosted(c.process) || !launching.contains(c.thread)) continue;
     if (launches(c)) {
       (c.kind == HostCallKind::launch ? r.launches : r.graph_launches).add(c.time);
       auto [at, is_new] = threads.try_emplace(c.thread, Interval{c.time.begin, c.time.begin}, 0);
@@ -130,6 +137,7 @@ inline IdleTime idle_time(const ProfileTrace& t, const GpuTime& g) {
     if (c.kind == HostCallKind::free) r.frees.add(c.time), allocating.push_back(c.time);
   }
   for (const auto& a : t.annotations) {
+    if (!g.hosted(a.process)) continue;
     if (a.kind == AnnotationKind::data_loader) loading.push_back(a.time);
     if (a.kind == AnnotationKind::profiler) profiling.push_back(a.time);
   }
@@ -170,7 +178,8 @@ inline IdleTime idle_time(const ProfileTrace& t, const GpuTime& g) {
     if (known && next[a].launched < gap.begin)
       cause = Idle::queued;
     else if (s < synchronised.size() && synchronised[s].begin < (known ? next[a].launched : gap.end))
-      cause = Idle::synchronise;
+      cause = idle_detail::late(synchronised[s], known ? next[a].launched : gap.end, gap) ? Idle::launch
+                                                                                          : Idle::synchronise;
     else if (known || (a == next.size() && g.window.end == gap.end))
       cause = Idle::launch;
     if (cause == Idle::launch && left >= long_gap) {
