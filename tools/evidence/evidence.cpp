@@ -39,8 +39,13 @@ Evidence read(FileSource& source, const std::string& path, const std::string& wh
     case EvidenceKind::snapshot_pickle: return pickled_snapshot_evidence(source, where);
     case EvidenceKind::snapshot_json: return json_snapshot_evidence(whole(source, where), where);
     case EvidenceKind::snapshot_html: return page_snapshot_evidence(whole(source, where), where);
-    case EvidenceKind::trace_json:
-      return trace_evidence(json::read_kineto([&source] { return source(); }, where), device);
+    case EvidenceKind::trace_json: {
+      const diagnose::ProfileTrace trace = json::read_kineto([&source] { return source(); }, where);
+      if (trace.empty() && trace.memory.empty())
+        throw Error(where, "a trace without any kernel, operator or call of CUDA's",
+                    "give the file that torch.profiler's export_chrome_trace wrote");
+      return trace_evidence(trace, device);
+    }
     case EvidenceKind::nsys_sqlite:
       if (path == "-" || source.compressed())
         throw Error(where, "an export of Nsight Systems must be a plain file", "unpack it and give its path");

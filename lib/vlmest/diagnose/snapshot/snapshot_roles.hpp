@@ -134,7 +134,7 @@ inline std::vector<MemoryRole> memory_roles_of(std::span<const TraceEntry> trace
     return !a.older() && a.freed != never && stages.turn[a.born] == stages.turn[a.freed];
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (trace.size() <= 1 && all[i].stack == 0) continue;  // no history: what was there before says nothing
+    if (trace.size() <= 1 && traits.size() <= 1) continue;  // no history and no stacks: nothing tells
     Allocation a = all[i];
     if (a.freed != never && a.freed > end) a.freed = never;
     const auto& own = traits[a.stack];

@@ -225,11 +225,12 @@ inline SlowRunVerdict judge(const SlowRun& r, const NameTable& names) {
         v.why += ", as products usually are: their sizes or the GPU are not known";
       break;
     default:
-      v.why = limit
-                  ? clean + "; what limits its kernels does not show"
-                  : seen + ": " + percent(first.share) + " of the time it is idle, and the trace does not tell why (" +
-                        percent(g.share(r.idle.of(Idle::queued))) +
-                        " with the next kernel already called for, as where it waits for another stream or rank)";
+      v.why = limit ? clean + "; what limits its kernels does not show"
+                    : seen + ": " + percent(first.share) + " of the time it is idle, " +
+                          (2 * r.idle.of(Idle::queued) > unexplained(r)
+                               ? "mostly with the next kernel already called for, as where it waits for another stream "
+                                 "or rank"
+                               : "and the calls that ended it are not in the trace");
       break;
   }
   return v;
