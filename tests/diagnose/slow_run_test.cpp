@@ -318,6 +318,29 @@ TEST(SlowRun, IdleTimeThatNothingExplainsIsNotBlamedOnKernels) {
   EXPECT_NE(unknown.verdict.why.find("not in the trace"), std::string::npos) << unknown.verdict.why;
 }
 
+TEST(SlowRun, AFileThatWasCutIsNoIdleDevice) {
+  // As Kineto writes it: the host's calls, then the device's kernels, of which the last half is gone.
+  Written r;
+  for (int i = 0; i < 100; ++i) r.kernel(gemm, 1 * ms);
+  r.step(0, 200 * ms);
+  ProfileTrace cut = std::move(r.t);
+  cut.kernels.resize(50);
+  EXPECT_EQ(slow_run(cut).verdict.cause, Cause::host_bound) << "50 of 200 ms";
+  cut.truncated = true;
+  const SlowRun s = slow_run(cut);
+  EXPECT_EQ(s.verdict.cause, Cause::unknown);
+  EXPECT_EQ(s.verdict.confidence, 0);
+  EXPECT_NE(s.verdict.why.find("of 100 launches, 50 have no kernel"), std::string::npos) << s.verdict.why;
+  // As torch 1.8 did: each call with its kernel, in order of time. What is there is whole, up to its last kernel.
+  cut.calls.resize(50);
+  EXPECT_EQ(slow_run(cut).verdict.cause, Cause::compute_bound);
+  EXPECT_EQ(slow_run(cut).gpu.window.end, cut.kernels.back().time.end);
+  cut.kernels.clear();
+  EXPECT_NE(slow_run(cut).verdict.why.find("the file ends early"), std::string::npos);
+  cut.truncated = false;
+  EXPECT_NE(slow_run(cut).verdict.why.find("no kernel was recorded of 50 launches"), std::string::npos);
+}
+
 TEST(SlowRun, ASingleRowIsNoDecode) {
   // An image model's classifier multiplies one row; its other products do not.
   Written r;

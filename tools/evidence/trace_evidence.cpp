@@ -84,6 +84,7 @@ Evidence trace_evidence(const ProfileTrace& t, std::optional<Device> device) {
     e.lines.push_back(fmt::format("{} x {}: {}, the roofline allows {}, expected {} ({} bound)", d.calls,
                                   t.names[d.name], show(d.time()), show(d.roofline), show(d.expected), name(d.bound)));
   }
+  if (t.truncated) e.lines.push_back("the file ends in the middle: events are missing");
   if (t.foreign > 0)
     e.lines.push_back(fmt::format("{} events on an accelerator that is no GPU are not looked at", t.foreign));
   if (t.broken > 0) e.lines.push_back(fmt::format("{} events could not be read", t.broken));

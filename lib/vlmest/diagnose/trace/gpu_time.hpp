@@ -91,7 +91,8 @@ inline std::vector<std::int64_t> hosts(const ProfileTrace& t, std::int32_t devic
   return r;
 }
 
-/// Steps are what a run repeats; what the device does after the host has left the last one belongs to it.
+/// Steps are what a run repeats; what the device does after the host has left the last one belongs to it. A file that
+/// was cut knows the device up to some time only.
 inline Interval window(const ProfileTrace& t, const GpuTime& g) {
   Interval active{latest_time * 2 - 1, -latest_time * 2 + 1}, steps = active;
   const auto widen = [](Interval& w, Interval i) {
@@ -106,7 +107,7 @@ inline Interval window(const ProfileTrace& t, const GpuTime& g) {
     if (a.kind == AnnotationKind::step && g.hosted(a.process)) widen(steps, a.time);
   if (active.begin > active.end) return {};
   if (steps.begin > steps.end || active.end <= steps.begin) return active;
-  return {steps.begin, std::max(steps.end, active.end)};
+  return {steps.begin, t.truncated ? active.end : std::max(steps.end, active.end)};
 }
 
 inline Interval clipped(Interval i, Interval w) { return {std::max(i.begin, w.begin), std::min(i.end, w.end)}; }

@@ -180,7 +180,7 @@ inline IdleTime idle_time(const ProfileTrace& t, const GpuTime& g) {
     else if (s < synchronised.size() && synchronised[s].begin < (known ? next[a].launched : gap.end))
       cause = idle_detail::late(synchronised[s], known ? next[a].launched : gap.end, gap) ? Idle::launch
                                                                                           : Idle::synchronise;
-    else if (known || (a == next.size() && g.window.end == gap.end))
+    else if (known || (a == next.size() && g.window.end == gap.end && !launching.empty()))
       cause = Idle::launch;
     if (cause == Idle::launch && left >= long_gap) {
       cause = Idle::host_work;

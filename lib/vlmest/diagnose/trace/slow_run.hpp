@@ -2,14 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include <vlmest/diagnose/cause.hpp>
 #include <vlmest/diagnose/trace/idle_time.hpp>
 #include <vlmest/diagnose/trace/op_distance.hpp>
+#include <vlmest/diagnose/trace/slow_run_words.hpp>
 #include <vlmest/diagnose/trace/traced_phase.hpp>
 #include <vlmest/diagnose/trace/unprofiled.hpp>
 
@@ -52,6 +53,9 @@ struct SlowRun {
   BoundTimes bound;
   OpDistances ops;
   std::vector<StepTime> steps;
+  std::int64_t launched = 0;    ///< launches of kernels, on all devices
+  std::int64_t missing = 0;     ///< of them, those whose kernel is not in the trace
+  bool cut = false;             ///< the file ends early
   std::int64_t host_reads = 0;  ///< operators that wait for a value of the device: .item(), nonzero
   Seconds misaligned_time{};    ///< products whose rows begin at no multiple of 16 bytes
   Seconds padding_saves{};      ///< of it, what padded sizes would save; without sizes or a device unknown, 0
@@ -64,22 +68,6 @@ struct SlowRun {
 inline constexpr double loss_share = 1.0 / 3, padding_share = 0.1;
 
 namespace slow_run_detail {
-
-inline std::string percent(double share) { return std::to_string(std::lround(share * 100)) + " %"; }
-inline std::string milliseconds(double ns) {
-  const auto hundredths = std::llround(ns / 1e4);
-  const auto rest = std::to_string(hundredths % 100);
-  return std::to_string(hundredths / 100) + "." + std::string(2 - rest.size(), '0') + rest + " ms";
-}
-inline std::string microseconds(Ns ns) { return std::to_string((ns + 500) / 1000) + " us"; }
-
-/// A name out of a trace, as part of a line.
-inline std::string word(std::string_view name) {
-  std::string s(name.substr(0, 80));
-  for (char& c : s)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return s;
-}
 
 inline BoundTimes bounds(const ProfileTrace& t, const SlowRun& r, const std::vector<KernelTraits>& traits,
                          const Device* device) {
@@ -179,8 +167,26 @@ inline const Candidate& first_of(const std::array<Candidate, 7>& all) {
 
 inline SlowRunVerdict judge(const SlowRun& r, const NameTable& names) {
   const GpuTime& g = r.gpu;
-  if (g.span() <= 0 || g.all_kernels.count == 0)
-    return {Cause::unknown, 0, "nothing ran on a GPU while the trace was recorded", {}};
+  const std::string launches = std::to_string(r.launched) + " launches";
+  // Profilers write the host's events before the device's: what is left of a file that was cut shows a device that
+  // idles.
+  if (r.cut && r.missing * 20 > r.launched)
+    return {Cause::unknown,
+            0,
+            "the file ends early: of " + launches + ", " + std::to_string(r.missing) + " have no kernel in it",
+            {}};
+  if (g.span() <= 0 || g.all_kernels.count == 0) {
+    if (r.launched > 0)
+      return {Cause::unknown,
+              0,
+              "no kernel was recorded of " + launches + ": the profiler did not see the GPU, or a graph was captured",
+              {}};
+    return {
+        Cause::unknown,
+        0,
+        r.cut ? "the file ends early, before anything of a GPU" : "nothing ran on a GPU while the trace was recorded",
+        {}};
+  }
   const bool corrected = r.unprofiled.estimated && r.unprofiled.span > 0;
   const Ns span = corrected ? r.unprofiled.span : g.span();
   const auto all = candidates(r, corrected ? r.unprofiled.host() : r.idle.host(), span);
@@ -238,6 +244,21 @@ inline SlowRunVerdict judge(const SlowRun& r, const NameTable& names) {
 
 }  // namespace slow_run_detail
 
+namespace slow_run_detail {
+
+inline void count_launches(const ProfileTrace& t, SlowRun& r) {
+  std::unordered_set<std::int64_t> seen;
+  for (const auto& k : t.kernels) seen.insert(k.correlation);
+  for (const auto& c : t.calls) {
+    if (c.kind != HostCallKind::launch || c.correlation == 0) continue;
+    ++r.launched;
+    r.missing += seen.contains(c.correlation) ? 0 : 1;
+  }
+  r.cut = t.truncated;
+}
+
+}  // namespace slow_run_detail
+
 /// The diagnosis. `device` is what the trace was recorded on; without it ops are not compared with anything. Throws
 /// Overflow for a trace whose times add up to centuries.
 inline SlowRun slow_run(const ProfileTrace& t, const Device* device = nullptr) {
@@ -260,6 +281,7 @@ inline SlowRun slow_run(const ProfileTrace& t, const Device* device = nullptr) {
       r.padding_saves += d.padding_saves();
     }
   if (r.misaligned_time.value == 0) r.misaligned_time = {static_cast<double>(r.gpu.misaligned.time) * 1e-9};
+  slow_run_detail::count_launches(t, r);
   r.verdict = slow_run_detail::judge(r, t.names);
   return r;
 }
