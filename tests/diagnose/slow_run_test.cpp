@@ -299,6 +299,23 @@ TEST(SlowRun, OtherRanksOfARecordingAreNotLookedAt) {
   EXPECT_TRUE(s.steps.empty() || s.steps[0].busy == 100 * 500 * us);
 }
 
+TEST(SlowRun, AThreadOfAnotherDeviceIsNotLookedAt) {
+  // DataParallel: one process, a thread for each device. The second one waits for its own.
+  Written r;
+  for (int i = 0; i < 100; ++i) r.kernel(gemm, 100 * us), r.host += 195 * us;
+  for (std::int64_t i = 0; i < 100; ++i) {
+    const Ns at = i * 200 * us;
+    r.t.calls.push_back({{at, at + 5 * us}, 1000 + i, 2, 0, HostCallKind::launch});
+    r.t.calls.push_back({{at + 5 * us, at + 199 * us}, 0, 2, 0, HostCallKind::synchronise});
+    r.t.kernels.push_back({{at + 5 * us, at + 15 * us}, 1000 + i, 0, r.t.names.intern(gemm), 1, 7});
+  }
+  const SlowRun s = slow_run(r.t);
+  EXPECT_EQ(s.gpu.device, 0);
+  EXPECT_EQ(s.idle.launches.count, 99);
+  EXPECT_EQ(s.idle.synchronisations.count, 0);
+  EXPECT_EQ(s.idle.of(Idle::launch), 99 * 100 * us);
+}
+
 TEST(SlowRun, IdleTimeThatNothingExplainsIsNotBlamedOnKernels) {
   Written queued;
   for (int i = 0; i < 50; ++i) {

@@ -83,6 +83,23 @@ inline std::vector<Arrival> arrivals(const ProfileTrace& t, const GpuTime& g) {
 
 namespace idle_detail {
 
+/// Numbers of what ran on other devices alone: DataParallel launches on each from a thread of one process.
+inline std::unordered_set<std::int64_t> elsewhere(const ProfileTrace& t, const GpuTime& g) {
+  std::unordered_set<std::int64_t> r;
+  const auto each = [&](auto f) {
+    for (const auto& k : t.kernels) f(k.device, k.correlation);
+    for (const auto& c : t.copies) f(c.device, c.correlation);
+  };
+  each([&](std::int32_t device, std::int64_t n) {
+    if (device != g.device && n != 0) r.insert(n);
+  });
+  if (!r.empty())
+    each([&](std::int32_t device, std::int64_t n) {
+      if (device == g.device) r.erase(n);
+    });
+  return r;
+}
+
 /// Operators that last at least as long as a long gap, by their beginning.
 inline std::vector<const CpuOp*> long_ops(const ProfileTrace& t) {
   std::vector<const CpuOp*> r;
@@ -110,22 +127,23 @@ inline NameId around(const std::vector<const CpuOp*>& ops, Interval gap) {
 
 }  // namespace idle_detail
 
-/// Divides the gaps of `g.busy`. Calls of threads that launch nothing (a communication library's watchdog), or of other
-/// devices' processes, are not looked at.
+/// Divides the gaps of `g.busy`. Calls of threads that launch nothing on the device (a communication library's
+/// watchdog, another device's thread), or of other devices' processes, are not looked at.
 inline IdleTime idle_time(const ProfileTrace& t, const GpuTime& g) {
   IdleTime r;
   std::unordered_set<std::int64_t> launching;
   const auto launches = [](const HostCall& c) {
     return c.kind == HostCallKind::launch || c.kind == HostCallKind::graph_launch;
   };
+  const std::unordered_set<std::int64_t> elsewhere = idle_detail::elsewhere(t, g);
   for (const auto& c : t.calls)
-    if (launches(c) && g.hosted(c.process)) launching.insert(c.thread);
+    if (launches(c) && g.hosted(c.process) && !elsewhere.contains(c.correlation)) launching.insert(c.thread);
   std::vector<Interval> loading, allocating, profiling, synchronising;
   std::unordered_map<std::int64_t, std::pair<Interval, std::int64_t>> threads;  // first and last launch, and how many
   const auto inside = [&](Interval i) { return i.end > g.window.begin && i.begin < g.window.end; };
   for (const auto& c : t.calls) {
     if (!inside(c.time) || !g.hosted(c.process) || !launching.contains(c.thread)) continue;
-    if (launches(c)) {
+    if (launches(c) && !elsewhere.contains(c.correlation)) {
       (c.kind == HostCallKind::launch ? r.launches : r.graph_launches).add(c.time);
       auto [at, is_new] = threads.try_emplace(c.thread, Interval{c.time.begin, c.time.begin}, 0);
       auto& [range, n] = at->second;
