@@ -132,6 +132,17 @@ TEST(AllocationSite, TheInnermostWordDecides) {
   EXPECT_EQ(name(run_phase({})), "unknown");
 }
 
+TEST(AllocationSite, AFunctionOfTorchsNameIsSomebodysPython) {
+  const auto site = [](const std::string& function, const std::string& code) {
+    return allocation_site_of({{"/home/me/model.py", 12, function, code}});
+  };
+  EXPECT_EQ(site("scaled_dot_product_attention", ""), AllocationSite::score_matrix);
+  EXPECT_EQ(site("scaled_dot_product_attention", "scores = q @ k.transpose(-2, -1)"), AllocationSite::score_matrix);
+  EXPECT_EQ(site("scaled_dot_product_attention", "return F.scaled_dot_product_attention(q, k, v)"),
+            AllocationSite::sdpa);
+  EXPECT_EQ(site("forward", "y = torch.nn.functional.scaled_dot_product_attention(q, k, v)"), AllocationSite::sdpa);
+}
+
 TEST(EvidenceKind, ByContent) {
   using namespace std::string_literals;
   const auto kind = [](std::string_view head) {
@@ -144,6 +155,13 @@ TEST(EvidenceKind, ByContent) {
   EXPECT_EQ(kind("\x1f\x8b\x08"s), "gzip");
   EXPECT_EQ(kind("SQLite format 3\0abc"s), "nsys_sqlite");
   EXPECT_EQ(kind("PK\x03\x04"s), "zip");
+  for (const std::string& packed : {"\x28\xb5\x2f\xfd\x04"s, "\xfd\x37zXZ\0\0"s, "BZh91AY"s, "\x04\x22\x4d\x18\x64"s})
+    EXPECT_EQ(kind(packed), "packed");
+  EXPECT_EQ(packer_of("\x28\xb5\x2f\xfd\x04").undo, "zstd -d");
+  EXPECT_EQ(kind("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02"s), "torch_save");
+  EXPECT_EQ(kind("\n<!DOCTYPE html>\n<script type=\"module\">\nimport {add_local_files} from "
+                 "\"https://cdn.jsdelivr.net/gh/pytorch/pytorch@main/torch/utils/viz/MemoryViz.js\"\n"),
+            "snapshot_html");
   EXPECT_EQ(kind(" \n{\"schemaVersion\": 1, \"traceEvents\": ["), "trace_json");
   EXPECT_EQ(kind("[{\"ph\": \"X\", \"cat\": \"kernel\"}]"), "trace_json");
   EXPECT_EQ(kind("{\"segments\": [], \"device_traces\": []}"), "snapshot_json");

@@ -132,6 +132,32 @@ TEST(KernelTraits, FamiliesByName) {
   EXPECT_EQ(family("void vllm::act_and_mul_kernel<c10::BFloat16>"), KernelFamily::elementwise);
 }
 
+TEST(KernelTraits, OfAmdAndOfOlderLibraries) {
+  const auto family = [](std::string_view n) { return kernel_traits(n).family; };
+  EXPECT_EQ(family("Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x192x64_MI16x16x1_SN"), KernelFamily::matmul);
+  EXPECT_EQ(family("attn_fwd"), KernelFamily::attention);
+  EXPECT_EQ(family("igemm_wrw_gtcx2_nhwc_bf16_bx0_ex1_bt256x128x16"), KernelFamily::convolution);
+  EXPECT_EQ(family("MIOpenBatchNormFwdTrainSpatialMeanVariance"), KernelFamily::norm);
+  EXPECT_EQ(family("SubTensorOpWithCastTensor1d"), KernelFamily::elementwise);
+  EXPECT_EQ(family("void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512, true, 1>"), KernelFamily::norm);
+  EXPECT_EQ(family("volta_scudnn_128x64_relu_interior_nn_v1"), KernelFamily::convolution);
+  EXPECT_EQ(family("void cudnn::winograd_nonfused::winogradForwardOutput4x4<float, float>"), KernelFamily::convolution);
+  EXPECT_EQ(family("bmm_MxE4m3_MxE2m1MxE4m3_Fp32_t128x16x256u2_s3"), KernelFamily::matmul);
+  EXPECT_EQ(family("void at::native::(anonymous namespace)::max_pool_forward_nchw<float>"), KernelFamily::reduction);
+  EXPECT_EQ(
+      family("multi_tensor_apply_kernel<TensorListMetadata<2>, CopyFunctor<int, long, 2, 1, 1>, Copy<int, long> >"),
+      KernelFamily::copy)
+      << "torch._foreach_copy_ is no optimizer";
+  // Inductor's names hold operators that the kernel is only fused to.
+  EXPECT_EQ(family("triton_poi_fused__scaled_dot_product_flash_attention_addmm_gelu_view_15"),
+            KernelFamily::elementwise);
+  EXPECT_EQ(family("triton_red_fused_addmm_native_layer_norm_view_3"), KernelFamily::norm);
+  EXPECT_EQ(family("triton__0d1d2d3d"), KernelFamily::elementwise) << "torch 2.0";
+  EXPECT_EQ(family("triton_tem_fused_mm_5"), KernelFamily::matmul);
+  EXPECT_TRUE(kernel_traits("kernel_unified_attention_3d").decode);
+  EXPECT_FALSE(kernel_traits("kernel_unified_attention_2d").decode);
+}
+
 TEST(KernelTraits, AlignmentAndDecodeByName) {
   const auto misaligned = [](std::string_view n) { return kernel_traits(n).misaligned; };
   EXPECT_TRUE(misaligned("cutlass_80_tensorop_bf16_s16816gemm_bf16_128x256_64x3_tn_align2"));
@@ -192,7 +218,8 @@ TEST(SlowRun, LargeProductsAreLimitedByArithmetic) {
   for (int i = 0; i < 100; ++i) r.kernel(gemm, 900 * us), r.kernel(pointwise, 100 * us);
   const SlowRun s = slow_run(r.t);
   EXPECT_EQ(s.verdict.cause, Cause::compute_bound);
-  EXPECT_NEAR(s.verdict.confidence, 0.9, 1e-9);
+  EXPECT_NEAR(s.verdict.confidence, 0.45, 1e-9) << "the products' sizes are not known: what is presumed counts half";
+  EXPECT_NE(s.verdict.why.find("as products usually are"), std::string::npos) << s.verdict.why;
   EXPECT_EQ(s.idle.host(), 0);
 }
 
@@ -231,6 +258,136 @@ TEST(SlowRun, GapsAfterASynchronisation) {
   EXPECT_EQ(s.idle.of(Idle::synchronise), 199 * 208 * us);
   EXPECT_EQ(s.idle.of(Idle::launch), 0);
   EXPECT_EQ(s.idle.synchronisations.count, 200);
+}
+
+TEST(SlowRun, WhatTheHostDoesAfterItHasWaitedIsItsWork) {
+  Written r;
+  for (int i = 0; i < 10; ++i) {
+    r.kernel(gemm, 1 * ms);
+    r.synchronise();
+    r.host += 30 * ms;  // the images of the next batch
+  }
+  const SlowRun s = slow_run(r.t);
+  EXPECT_EQ(s.verdict.cause, Cause::host_bound);
+  EXPECT_EQ(s.idle.of(Idle::host_work), 9 * (30 * ms + 8 * us));
+  EXPECT_EQ(s.idle.of(Idle::synchronise), 0);
+}
+
+TEST(SlowRun, OtherRanksOfARecordingAreNotLookedAt) {
+  // Two processes, each with its device; the second one waits after every kernel of its own.
+  Written r;
+  for (int i = 0; i < 100; ++i) r.kernel(gemm, 500 * us);
+  for (auto& c : r.t.calls) c.process = 1;
+  const auto calls = r.t.calls.size();
+  for (std::size_t i = 0; i < calls; ++i) {
+    const Ns at = r.t.kernels[i].time.begin;
+    r.t.calls.push_back({{at, at + 5 * us}, 1000 + static_cast<std::int64_t>(i), 2, 0, HostCallKind::launch, 2});
+    r.t.calls.push_back({{at + 5 * us, at + 400 * us}, 0, 2, 0, HostCallKind::synchronise, 2});
+    KernelEvent k = r.t.kernels[i];
+    k.correlation = 1000 + static_cast<std::int64_t>(i);
+    k.device = 1;
+    k.time = {at + 10 * us, at + 30 * us};
+    r.t.kernels.push_back(k);
+  }
+  r.t.annotations.push_back({{-900 * ms, 900 * ms}, 2, r.t.names.intern("step 1"), AnnotationKind::step, 2});
+  const SlowRun s = slow_run(r.t);
+  EXPECT_EQ(s.gpu.device, 0);
+  EXPECT_EQ(s.gpu.hosts, std::vector<std::int64_t>{1});
+  EXPECT_EQ(s.gpu.span(), 100 * 500 * us) << "the other rank's step is none of it";
+  EXPECT_EQ(s.idle.launches.count, 99);
+  EXPECT_EQ(s.idle.synchronisations.count, 0);
+  EXPECT_TRUE(s.steps.empty() || s.steps[0].busy == 100 * 500 * us);
+}
+
+TEST(SlowRun, AThreadOfAnotherDeviceIsNotLookedAt) {
+  // DataParallel: one process, a thread for each device. The second one waits for its own.
+  Written r;
+  for (int i = 0; i < 100; ++i) r.kernel(gemm, 100 * us), r.host += 195 * us;
+  for (std::int64_t i = 0; i < 100; ++i) {
+    const Ns at = i * 200 * us;
+    r.t.calls.push_back({{at, at + 5 * us}, 1000 + i, 2, 0, HostCallKind::launch});
+    r.t.calls.push_back({{at + 5 * us, at + 199 * us}, 0, 2, 0, HostCallKind::synchronise});
+    r.t.kernels.push_back({{at + 5 * us, at + 15 * us}, 1000 + i, 0, r.t.names.intern(gemm), 1, 7});
+  }
+  const SlowRun s = slow_run(r.t);
+  EXPECT_EQ(s.gpu.device, 0);
+  EXPECT_EQ(s.idle.launches.count, 99);
+  EXPECT_EQ(s.idle.synchronisations.count, 0);
+  EXPECT_EQ(s.idle.of(Idle::launch), 99 * 100 * us);
+}
+
+TEST(SlowRun, IdleTimeThatNothingExplainsIsNotBlamedOnKernels) {
+  Written queued;
+  for (int i = 0; i < 50; ++i) {
+    queued.kernel(pointwise, 1 * ms);
+    queued.device += 2 * ms;  // another rank's data is not there yet
+  }
+  const SlowRun waiting = slow_run(queued.t);
+  EXPECT_EQ(waiting.idle.of(Idle::queued), 49 * 2 * ms);
+  EXPECT_EQ(waiting.verdict.cause, Cause::unknown);
+  EXPECT_EQ(waiting.verdict.confidence, 0);
+  EXPECT_NE(waiting.verdict.why.find("already called for"), std::string::npos) << waiting.verdict.why;
+
+  Written orphans = std::move(queued);
+  orphans.t.calls.clear();
+  const SlowRun unknown = slow_run(orphans.t);
+  EXPECT_EQ(unknown.verdict.cause, Cause::unknown);
+  EXPECT_NE(unknown.verdict.why.find("not in the trace"), std::string::npos) << unknown.verdict.why;
+}
+
+TEST(SlowRun, AFileThatWasCutIsNoIdleDevice) {
+  // As Kineto writes it: the host's calls, then the device's kernels, of which the last half is gone.
+  Written r;
+  for (int i = 0; i < 100; ++i) r.kernel(gemm, 1 * ms);
+  r.step(0, 200 * ms);
+  ProfileTrace cut = std::move(r.t);
+  cut.kernels.resize(50);
+  EXPECT_EQ(slow_run(cut).verdict.cause, Cause::host_bound) << "50 of 200 ms";
+  cut.truncated = true;
+  const SlowRun s = slow_run(cut);
+  EXPECT_EQ(s.verdict.cause, Cause::unknown);
+  EXPECT_EQ(s.verdict.confidence, 0);
+  EXPECT_NE(s.verdict.why.find("of 100 launches, 50 have no kernel"), std::string::npos) << s.verdict.why;
+  // As torch 1.8 did: each call with its kernel, in order of time. What is there is whole, up to its last kernel.
+  cut.calls.resize(50);
+  EXPECT_EQ(slow_run(cut).verdict.cause, Cause::compute_bound);
+  EXPECT_EQ(slow_run(cut).gpu.window.end, cut.kernels.back().time.end);
+  cut.kernels.clear();
+  EXPECT_NE(slow_run(cut).verdict.why.find("the file ends early"), std::string::npos);
+  cut.truncated = false;
+  EXPECT_NE(slow_run(cut).verdict.why.find("no kernel was recorded of 50 launches"), std::string::npos);
+}
+
+TEST(SlowRun, ASingleRowIsNoDecode) {
+  // An image model's classifier multiplies one row; its other products do not.
+  Written r;
+  for (int i = 0; i < 20; ++i) r.kernel(gemm, 1 * ms), r.kernel(pointwise, 100 * us);
+  r.kernel("void gemv2T_kernel_val<int, int, __nv_bfloat16>", 5 * us);
+  EXPECT_EQ(slow_run(r.t).phase.phase, TracedPhase::unknown);
+  EXPECT_EQ(slow_run(r.t).verdict.cause, Cause::compute_bound);
+  Written decode;
+  for (int i = 0; i < 20; ++i) {
+    for (int k = 0; k < 7; ++k) decode.kernel("void gemv2T_kernel_val<int, int, __nv_bfloat16>", 20 * us);
+    decode.kernel(gemm, 10 * us);
+  }
+  EXPECT_EQ(slow_run(decode.t).phase.phase, TracedPhase::decode);
+  EXPECT_EQ(slow_run(decode.t).verdict.cause, Cause::bandwidth_bound);
+}
+
+TEST(SlowRun, WithoutAnyLossAboveItsThresholdTheLargestShareCounts) {
+  // A quarter each of waiting, exposed communication, and kernels of two kinds; waiting is a little more.
+  Written r;
+  for (int i = 0; i < 50; ++i) {
+    r.kernel(pointwise, 100 * us);
+    r.kernel(gemm, 100 * us);
+    r.kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 100 * us);
+    r.synchronise();
+    r.host += 110 * us;
+  }
+  const SlowRun s = slow_run(r.t);
+  EXPECT_EQ(s.verdict.cause, Cause::host_bound);
+  EXPECT_LT(s.verdict.confidence, 0.5);
+  EXPECT_NE(s.verdict.why.find("the GPU computes 48 %"), std::string::npos) << s.verdict.why;
 }
 
 TEST(SlowRun, WaitingForADeviceThatIsBusyCostsNothing) {

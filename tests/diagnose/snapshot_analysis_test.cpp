@@ -6,6 +6,7 @@
 
 #include <vlmest/allocator/reproduce.hpp>
 #include <vlmest/diagnose/snapshot/snapshot_analysis.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
 
 #include "snapshots.hpp"
 
@@ -248,6 +249,144 @@ TEST(SnapshotRoles, FollowTheFrames) {
   EXPECT_EQ(r.role(state), MemoryRole::optimizer_state);
   EXPECT_EQ(r.role(sharded), MemoryRole::weight);
   EXPECT_EQ(r.role(other), MemoryRole::unknown);
+}
+
+TEST(SnapshotRoles, AClosureIsNoOptimizer) {
+  // Lightning's step: the optimizer calls a closure, which runs forward and backward.
+  Recorder r;
+  using Frames = std::vector<std::pair<std::string, std::string>>;
+  const auto in_step = [&](Frames inner) {
+    for (const auto& f : Frames{{site + "lightning/pytorch/loops/optimization/closure.py", "closure"},
+                                {site + "torch/optim/adamw.py", "step"},
+                                {site + "torch/optim/optimizer.py", "wrapper"},
+                                {"/home/me/train.py", "<module>"}})
+      inner.push_back(f);
+    return r.stack(inner);
+  };
+  const auto forward = in_step({{"/home/me/net.py", "forward"}, {site + "torch/nn/modules/module.py", "_call_impl"}});
+  const auto backward = in_step({{site + "torch/autograd/graph.py", "_engine_run_backward"}});
+  const auto state = r.stack({{site + "torch/optim/adamw.py", "_init_group"}, {site + "torch/optim/adamw.py", "step"}});
+  r.note(TraceAction::alloc, 1 << 20, 4096, forward);
+  r.note(TraceAction::alloc, 2 << 20, 4096, backward);
+  r.free(1 << 20, 4096, backward);
+  r.note(TraceAction::alloc, 3 << 20, 4096, state);
+  r.note(TraceAction::alloc, 4 << 20, 4096, forward);
+  EXPECT_EQ(r.role(1 << 20), MemoryRole::activation);
+  EXPECT_EQ(r.role(2 << 20), MemoryRole::gradient);
+  EXPECT_EQ(r.role(3 << 20), MemoryRole::optimizer_state);
+}
+
+TEST(SnapshotRoles, MomentsFromBeforeTheRecording) {
+  Recorder r;
+  const auto step = r.stack({{"/home/me/optimizer.py", "step"}});
+  r.note(TraceAction::alloc, 1 << 20, 4096, step);
+  r.free(2 << 20, 4096, step);  // the old moment that the new one takes the place of
+  r.free(3 << 20, 4096, r.stack({{"/home/me/train.py", "main"}}));
+  EXPECT_EQ(r.role(2 << 20), MemoryRole::optimizer_state);
+  EXPECT_EQ(r.role(3 << 20), MemoryRole::unknown);
+}
+
+TEST(SnapshotRoles, WithoutHistoryAndStacksNothingTells) {
+  Recorder r;
+  RecordedSegment g;
+  g.address = 1 << 20;
+  g.size = 2_MiB;
+  g.blocks = {{1 << 20, 2_MiB, 2_MiB, 0, allocator::BlockState::allocated}};
+  r.s.segments.push_back(g);
+  EXPECT_EQ(r.role(1 << 20), MemoryRole::unknown);
+  const Failure f = failure_of(r.s, analyse(r.s, 0));
+  ASSERT_EQ(f.live.size(), 1u);
+  EXPECT_EQ(f.live[0].cause, Cause::unknown);
+}
+
+TEST(SnapshotRoles, EventsWithoutAnyStackAreNoBackward) {
+  // context="state": the blocks have stacks, the events have none.
+  Recorder r;
+  const auto backward = r.stack({{site + "torch/autograd/graph.py", "_engine_run_backward"}});
+  RecordedSegment g;
+  g.address = 1 << 20;
+  g.size = 2_MiB;
+  g.blocks = {{1 << 20, 2_MiB, 2_MiB, backward, allocator::BlockState::allocated}};
+  r.s.segments.push_back(g);
+  r.note(TraceAction::alloc, 1 << 20, 2 << 20);
+  r.note(TraceAction::oom, 0, 1 << 30);
+  const auto a = analyse(r.s, 0);
+  EXPECT_FALSE(a.stages.training);
+  EXPECT_EQ(a.oom_site.stage, Stage::other);
+}
+
+TEST(SnapshotScores, ShowBySoftmax) {
+  // A module that writes its attention out in forward, as many repositories do: a product, a mask, softmax, dropout.
+  Recorder r;
+  const auto call = std::pair{site + "torch/nn/modules/module.py", std::string("_call_impl")};
+  const auto line = [&](std::int64_t n, std::vector<std::pair<std::string, std::string>> inner) {
+    std::vector<std::uint32_t> numbers;
+    for (const auto& [file, name] : inner)
+      numbers.push_back(r.s.stacks.add_frame({r.s.stacks.strings.add(file), r.s.stacks.strings.add(name), 9}));
+    numbers.push_back(
+        r.s.stacks.add_frame({r.s.stacks.strings.add("/home/me/model.py"), r.s.stacks.strings.add("forward"), n}));
+    numbers.push_back(
+        r.s.stacks.add_frame({r.s.stacks.strings.add(call.first), r.s.stacks.strings.add(call.second), 1}));
+    return r.s.stacks.add_stack(numbers);
+  };
+  const auto projection = line(50, {{site + "torch/nn/modules/linear.py", "forward"}});
+  const auto product = line(51, {}), mask = line(52, {}), output = line(54, {});
+  const auto softmax = line(53, {{site + "torch/nn/functional.py", "softmax"}});
+  constexpr std::int64_t scores = 48 << 20, hidden = 2 << 20;
+  std::uint64_t at = 0;
+  const auto alloc = [&](StackTable::Stack stack, std::int64_t size) {
+    r.note(TraceAction::alloc, at += 1 << 28, size, stack);
+  };
+  for (int layer = 0; layer < 3; ++layer) {
+    alloc(projection, scores);  // as large by chance
+    alloc(product, scores);
+    alloc(mask, scores);
+    alloc(softmax, 2 * scores);  // in fp32
+    alloc(output, hidden);
+  }
+  r.note(TraceAction::oom, 0, scores, product);
+  const auto a = analyse(r.s, 0);
+  const auto is_score = [&](StackTable::Stack stack) {
+    for (const auto& g : a.groups)
+      if (g.stack == stack) return g.site.scores;
+    return false;
+  };
+  EXPECT_TRUE(is_score(product));
+  EXPECT_TRUE(is_score(mask));
+  EXPECT_TRUE(is_score(softmax));
+  EXPECT_FALSE(is_score(projection));
+  EXPECT_FALSE(is_score(output));
+  const Failure f = failure_of(r.s, a);
+  EXPECT_EQ(f.site, AllocationSite::score_matrix);
+  EXPECT_EQ(f.live.front().cause, Cause::attention_scores);
+  EXPECT_EQ(f.live.front().bytes, Bytes(3 * 4 * scores));
+}
+
+TEST(SnapshotGrowth, LossesThatAreKeptKeepTheirGraphs) {
+  // Nothing marks the steps: no backward, no batch from a loader.
+  const auto run = [](bool between) {
+    Recorder r;
+    const auto call = std::pair{site + "torch/nn/modules/module.py", std::string("_call_impl")};
+    const auto hidden = r.stack({{"/home/me/model.py", "forward"}, call});
+    const auto loss =
+        r.stack({{site + "torch/nn/functional.py", "cross_entropy"}, {"/home/me/model.py", "forward"}, call});
+    std::uint64_t at = 0;
+    const auto layers = [&](int n) {
+      for (int i = 0; i < n; ++i) r.note(TraceAction::alloc, at += 1 << 28, 30 << 20, hidden);
+    };
+    if (!between) layers(24);  // one pass with six losses, as detectors have one for each layer
+    for (int step = 0; step < 6; ++step) {
+      if (between) layers(4);
+      r.note(TraceAction::alloc, at += 1 << 28, 512, loss);
+    }
+    r.note(TraceAction::oom, 0, 30 << 20, hidden);
+    return failure_of(r.s, analyse(r.s, 0));
+  };
+  const Failure kept = run(true), once = run(false);
+  ASSERT_TRUE(kept.growth.has_value());
+  EXPECT_EQ(kept.growth->steps, 6);
+  EXPECT_EQ(kept.growth->last - kept.growth->first, Bytes(6 * (4 * (30 << 20) + 512)));
+  EXPECT_FALSE(once.growth.has_value());
 }
 
 TEST(SnapshotRoles, AnOomInsideOfABackwardKeepsGradientsApart) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include <vlmest/diagnose/snapshot/read_snapshot.hpp>
-#include <vlmest/diagnose/snapshot/snapshot_analysis.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
 #include <vlmest/json/recorded_snapshot.hpp>
 
 #include "target.hpp"
@@ -34,6 +34,11 @@ void analysed(const RecordedSnapshot& s) {
   const auto& r = a.reserved;
   require(r.reserved == r.active + r.whole + r.split, "the parts of reserved memory");
   require(r.usable <= r.whole + r.split && r.largest_usable <= r.largest_free, "free pieces");
+  const Failure f = failure_of(s, a);
+  Bytes live{};
+  for (const auto& part : f.live) live += part.bytes;
+  require(live == a.live, "the kinds of what is alive");
+  require(!f.growth || f.growth->first <= f.growth->last, "growth");
   replayable(s, 0);
 }
 

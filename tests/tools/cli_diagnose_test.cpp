@@ -113,6 +113,63 @@ TEST(CliDiagnose, EveryFormat) {
   }
 }
 
+std::string base64(const std::string& bytes) {
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string r;
+  unsigned bits = 0;
+  int held = 0;
+  for (const char c : bytes) {
+    bits = (bits << 8 | static_cast<unsigned char>(c)) & 0xffff;
+    for (held += 8; held >= 6; held -= 6) r += letters[bits >> (held - 6) & 63];
+  }
+  return held > 0 ? r + letters[bits << (6 - held) & 63] : r;
+}
+
+/// The page of python -m torch.cuda._memory_viz trace_plot.
+TEST(CliDiagnose, APageHoldsItsSnapshot) {
+  const Folder folder;
+  const std::string page =
+      folder.write("memory.html",
+                   "\n<!DOCTYPE html>\n<html>\n<head>\n</head>\n<body>\n<script type=\"module\">\n"
+                   "import {add_local_files} from "
+                   "\"https://cdn.jsdelivr.net/gh/pytorch/pytorch@main/torch/utils/viz/MemoryViz.js\"\n"
+                   "const local_files = [{\"name\": \"snapshot.pickle\", \"base64\": \"" +
+                       base64(slurp(data + "snapshots/training_protocol4.pickle")) +
+                       "\"}]\nadd_local_files(local_files, 'Active Memory Timeline')\n</script>\n</body>\n");
+  const Json seen = Json::parse(good("diagnose " + page + " --json"));
+  const Json same = Json::parse(good("diagnose " + data + "snapshots/training_protocol4.pickle --json"));
+  EXPECT_EQ(seen["evidence"][0]["kind"], "snapshot");
+  EXPECT_EQ(seen["evidence"][0]["facts"], same["evidence"][0]["facts"]);
+  EXPECT_EQ(seen["verdict"], same["verdict"]);
+}
+
+/// Memory that grows is a leak before it has killed the run.
+TEST(CliDiagnose, GrowthWithoutAFailureIsALeak) {
+  const Json j = Json::parse(good("diagnose " + data + "snapshots/leak.pickle --json"));
+  EXPECT_EQ(j["evidence"][0]["facts"]["ooms"], 0);
+  EXPECT_EQ(j["verdict"]["cause"], "leak");
+  EXPECT_EQ(j["verdict"]["why"].get<std::string>().find("failed"), std::string::npos) << j["verdict"]["why"];
+}
+
+TEST(CliDiagnose, ARefusalSaysWhatToDo) {
+  using namespace std::string_literals;
+  const Folder folder;
+  for (const auto& [bytes, hint] : std::vector<std::pair<std::string, std::string>>{
+           {"\xfd\x37zXZ\0\0\4"s, "xz -d"},
+           {"\x28\xb5\x2f\xfd\4\0"s, "zstd -d"},
+           {"PK\x03\x04\x14\0\0\0snapshot/data.pkl\x80\2}"s, "pickle.dump(torch.load(FILE)"},
+           {"PK\x03\x04\x14\0\0\0snapshot.pickle"s, "unpack it"},
+           {"\x80\2\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19."s, "pickle.dump(torch.load(FILE)"},
+           {R"({"traceEvents": [{"ph": "X", "pid": 1, "tid": 2, "ts": 1.5, "dur": 2, "name": "fusion.12"}]})",
+            "export_chrome_trace"},
+           {R"({"schema": "1.1.1-chakra.0.0.4", "pid": 7, "nodes": []})", "export_chrome_trace"}}) {
+    const Called r = run("diagnose " + folder.write("file", bytes));
+    EXPECT_EQ(r.code, 3) << hint;
+    EXPECT_EQ(r.out, "");
+    EXPECT_NE(r.err.find(hint), std::string::npos) << r.err;
+  }
+}
+
 TEST(CliDiagnose, WhatIsNoEvidenceIsRefusedWithAHint) {
   for (const auto& [file, code] :
        std::vector<std::pair<std::string, int>>{{"/nonexistent", 3},

@@ -108,6 +108,35 @@ INSERT INTO NVTX_EVENTS VALUES (400, 7000, 59, NULL, 4242, 5), (450, NULL, 34, '
   EXPECT_EQ(r.idle.of(Idle::synchronise), 500);
 }
 
+TEST(NsysSqlite, RanksInOneReportAreKeptApart) {
+  // CUPTI counts from 1 in each process: both have a call 11. 24 bits of a process lie above 24 of a thread.
+  const auto sql = [](const char* second) {
+    return tables +
+           "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (2000, 5000, 0, 1, 7, 11, 7 << 24, 1, 2, 64), "
+           "(2000, 2500, 1, 1, 7, 11, " +
+           second +
+           ", 1, 2, 64);"
+           "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1950, 1990, 0, (7 << 24) + 1, 11, 3, 0), "
+           "(1000, 1100, 0, (8 << 24) + 2, 11, 3, 0), (1200, 4900, 0, (8 << 24) + 2, 12, 6, 0);";
+  };
+  const Database two(sql("8 << 24"));
+  const ProfileTrace t = read_nsys_sqlite(two.path());
+  ASSERT_EQ(t.kernels.size(), 2u);
+  EXPECT_NE(t.kernels[0].correlation, t.kernels[1].correlation);
+  EXPECT_EQ(t.kernels[0].correlation, t.calls[0].correlation);
+  EXPECT_EQ(t.kernels[1].correlation, t.calls[1].correlation);
+  EXPECT_EQ(t.calls[0].process, 7);
+  const SlowRun r = slow_run(t);
+  EXPECT_EQ(r.gpu.device, 0);
+  EXPECT_EQ(r.gpu.hosts, std::vector<std::int64_t>{7});
+  EXPECT_EQ(r.idle.synchronisations.count, 0);
+
+  const Database unknown(sql("NULL"));  // where a row does not tell its process, none is used
+  const ProfileTrace u = read_nsys_sqlite(unknown.path());
+  EXPECT_EQ(u.kernels[1].correlation, 11);
+  EXPECT_EQ(u.calls[0].process, 0);
+}
+
 TEST(NsysSqlite, TablesMayBeMissing) {
   const Database kernels_alone(R"(
 CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER);

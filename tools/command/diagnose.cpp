@@ -53,14 +53,18 @@ std::optional<Verdict> other_verdict(const std::vector<Evidence>& all) {
   return r;
 }
 
-/// Without a failed allocation there is no cause; what fills the memory at its peak can be said.
+/// Without a failed allocation there is no cause, unless memory grows; what fills the memory at its peak can be said.
 Verdict of_peak(const diagnose::Failure& f) {
+  if (auto grown = diagnose::oom_verdict::growing_memory(f)) {
+    grown->live = f.live;
+    return *std::move(grown);
+  }
   Verdict v{.live = f.live};
   v.why = "no allocation failed";
   if (f.allocated) v.why += "; at the peak " + diagnose::in_words(f.allocated->value) + " were allocated";
   if (!f.live.empty()) {
     v.cause = f.live.front().cause;
-    v.confidence = 0.5;
+    v.confidence = v.cause == diagnose::Cause::unknown ? 0 : 0.5;
     v.why += ": " + diagnose::oom_verdict::live_words(f.live);
   }
   v.why += ".";

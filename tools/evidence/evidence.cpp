@@ -39,8 +39,13 @@ Evidence read(FileSource& source, const std::string& path, const std::string& wh
     case EvidenceKind::snapshot_pickle: return pickled_snapshot_evidence(source, where);
     case EvidenceKind::snapshot_json: return json_snapshot_evidence(whole(source, where), where);
     case EvidenceKind::snapshot_html: return page_snapshot_evidence(whole(source, where), where);
-    case EvidenceKind::trace_json:
-      return trace_evidence(json::read_kineto([&source] { return source(); }, where), device);
+    case EvidenceKind::trace_json: {
+      const diagnose::ProfileTrace trace = json::read_kineto([&source] { return source(); }, where);
+      if (trace.empty() && trace.memory.empty())
+        throw Error(where, "a trace without any kernel, operator or call of CUDA's",
+                    "give the file that torch.profiler's export_chrome_trace wrote");
+      return trace_evidence(trace, device);
+    }
     case EvidenceKind::nsys_sqlite:
       if (path == "-" || source.compressed())
         throw Error(where, "an export of Nsight Systems must be a plain file", "unpack it and give its path");
@@ -50,9 +55,18 @@ Evidence read(FileSource& source, const std::string& path, const std::string& wh
     case EvidenceKind::nsight_csv:
       throw Error(where, "a table of Nsight Compute, which knows single kernels and no run",
                   "give a trace of the profiler of PyTorch or of Nsight Systems; 'vlmest roofline' places kernels");
+    case EvidenceKind::packed: {
+      const diagnose::Packer packer = diagnose::packer_of(source.head());
+      throw Error(where, "is compressed with " + std::string(packer.name) + ", and only gzip is read",
+                  "unpack it first: " + std::string(packer.undo) + " FILE");
+    }
     case EvidenceKind::zip:
-      throw Error(where, "a zip archive, such as torch.save writes",
-                  "give a snapshot of torch.cuda.memory._dump_snapshot(), a log or a trace");
+      if (source.head().find("data.pkl") == std::string_view::npos)
+        throw Error(where, "is a zip archive", "unpack it and give the file inside");
+      [[fallthrough]];
+    case EvidenceKind::torch_save:
+      throw Error(where, "was written with torch.save, and only plain pickles are read",
+                  "if it is a snapshot: pickle.dump(torch.load(FILE), open('snapshot.pickle', 'wb'))");
     case EvidenceKind::nsys_report:
       throw Error(where, "a report of Nsight Systems", "export it: nsys export --type sqlite REPORT.nsys-rep");
     case EvidenceKind::unknown:

@@ -19,6 +19,10 @@ std::int32_t small(std::int64_t n) {
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(n, INT32_MIN, INT32_MAX));
 }
 
+/// globalTid and globalPid: 8 bits of hardware, 8 of a virtual machine, 24 of a process, 24 of a thread (user guide of
+/// Nsight Systems, "SQLite schema reference"). 0 where it is not recorded.
+std::int64_t process_of(std::optional<std::int64_t> global) { return global ? *global >> 24 & 0xffffff : 0; }
+
 /// Texts of the table StringIds, by their numbers.
 using Strings = std::unordered_map<std::int64_t, NameId>;
 
@@ -34,6 +38,7 @@ class Reader {
     ranges();
     allocations();
     devices();
+    if (!processes_known_) forget_processes();
   }
 
  private:
@@ -60,25 +65,44 @@ class Reader {
     });
   }
 
+  /// CUPTI counts calls in each process anew: ranks in one report have the same numbers.
+  std::int64_t correlation(const SqliteRow& r, int column, std::optional<std::int64_t> global) {
+    processes_known_ = processes_known_ && global.has_value();
+    const auto n = r.integer(column).value_or(0);
+    return n <= 0 || n > UINT32_MAX ? n : process_of(global) << 32 | n;
+  }
+  /// Where rows do not tell their process, all are of one.
+  void forget_processes() {
+    const auto forget = [](auto& list) {
+      for (auto& e : list)
+        if (e.correlation > 0) e.correlation &= UINT32_MAX;
+    };
+    forget(t_.kernels);
+    forget(t_.copies);
+    forget(t_.calls);
+    for (auto& c : t_.calls) c.process = 0;
+    for (auto& a : t_.annotations) a.process = 0;
+  }
+
   void kernels() {
     file_.each("CUPTI_ACTIVITY_KIND_KERNEL",
-               {"start", "end", "deviceId", "streamId", "correlationId", "demangledName", "shortName"}, 2,
+               {"start", "end", "deviceId", "streamId", "correlationId", "demangledName", "shortName", "globalPid"}, 2,
                [&](const SqliteRow& r) {
                  const auto at = time(r);
                  if (!at) return;
                  const NameId full = named(integer(r, 5));
                  t_.kernels.push_back({.time = *at,
-                                       .correlation = integer(r, 4),
+                                       .correlation = correlation(r, 4, r.integer(7)),
                                        .name = full != 0 ? full : named(integer(r, 6)),
                                        .device = small(integer(r, 2)),
                                        .stream = small(integer(r, 3))});
                });
     // With --cuda-graph-trace=graph a replayed graph is one row, and its kernels have none.
-    file_.each("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", {"start", "end", "deviceId", "streamId", "correlationId"}, 2,
-               [&](const SqliteRow& r) {
+    file_.each("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+               {"start", "end", "deviceId", "streamId", "correlationId", "globalPid"}, 2, [&](const SqliteRow& r) {
                  if (const auto at = time(r))
                    t_.kernels.push_back({.time = *at,
-                                         .correlation = integer(r, 4),
+                                         .correlation = correlation(r, 4, r.integer(5)),
                                          .name = t_.names.intern("CUDA graph"),
                                          .device = small(integer(r, 2)),
                                          .stream = small(integer(r, 3))});
@@ -97,15 +121,16 @@ class Reader {
       return known != pageable.end() && known->second;
     };
     file_.each("CUPTI_ACTIVITY_KIND_MEMCPY",
-               {"start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind", "srcKind", "dstKind"}, 2,
-               [&](const SqliteRow& r) {
+               {"start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind", "srcKind", "dstKind",
+                "globalPid"},
+               2, [&](const SqliteRow& r) {
                  const auto at = time(r);
                  if (!at) return;
                  const auto kind = r.integer(6).value_or(0);  // CUpti_ActivityMemcpyKind
                  const bool host = is_pageable(r.integer(7).value_or(-1)) || is_pageable(r.integer(8).value_or(-1));
                  t_.copies.push_back({.time = *at,
                                       .bytes = Bytes(std::max<std::int64_t>(0, integer(r, 5))),
-                                      .correlation = integer(r, 4),
+                                      .correlation = correlation(r, 4, r.integer(9)),
                                       .device = small(integer(r, 2)),
                                       .stream = small(integer(r, 3)),
                                       .kind = kind == 1    ? CopyKind::host_to_device
@@ -115,12 +140,13 @@ class Reader {
                                                            : CopyKind::other,
                                       .pageable = host});
                });
-    file_.each("CUPTI_ACTIVITY_KIND_MEMSET", {"start", "end", "deviceId", "streamId", "correlationId", "bytes"}, 2,
+    file_.each("CUPTI_ACTIVITY_KIND_MEMSET",
+               {"start", "end", "deviceId", "streamId", "correlationId", "bytes", "globalPid"}, 2,
                [&](const SqliteRow& r) {
                  if (const auto at = time(r))
                    t_.copies.push_back({.time = *at,
                                         .bytes = Bytes(std::max<std::int64_t>(0, integer(r, 5))),
-                                        .correlation = integer(r, 4),
+                                        .correlation = correlation(r, 4, r.integer(6)),
                                         .device = small(integer(r, 2)),
                                         .stream = small(integer(r, 3)),
                                         .kind = CopyKind::fill});
@@ -133,11 +159,13 @@ class Reader {
                  const auto at = time(r);
                  if (!at) return;
                  const NameId name = named(integer(r, 4));
+                 const auto global = r.integer(2);
                  t_.calls.push_back({.time = *at,
-                                     .correlation = integer(r, 3),
-                                     .thread = integer(r, 2),
+                                     .correlation = correlation(r, 3, global),
+                                     .thread = global.value_or(0),
                                      .name = name,
-                                     .kind = host_call_kind(t_.names[name])});
+                                     .kind = host_call_kind(t_.names[name]),
+                                     .process = process_of(global)});
                });
   }
 
@@ -153,8 +181,11 @@ class Reader {
       if (!at) return;
       const auto text = r.text(4);
       const NameId name = text ? t_.names.intern(*text) : named(integer(r, 5));
-      t_.annotations.push_back(
-          {.time = *at, .thread = integer(r, 2), .name = name, .kind = annotation_kind(t_.names[name])});
+      t_.annotations.push_back({.time = *at,
+                                .thread = integer(r, 2),
+                                .name = name,
+                                .kind = annotation_kind(t_.names[name]),
+                                .process = process_of(r.integer(2))});
     });
   }
 
@@ -192,6 +223,7 @@ class Reader {
   SqliteFile& file_;
   ProfileTrace& t_;
   Strings strings_;
+  bool processes_known_ = true;  ///< of every kernel, copy and call
 };
 
 }  // namespace

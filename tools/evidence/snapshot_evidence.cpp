@@ -72,6 +72,8 @@ Evidence evidence_of(const RecordedSnapshot& s) {
     e.lines.push_back(fmt::format("no allocation failed; the peak is {} alive of {} reserved", in_words(a.live),
                                   in_words(a.timeline.peak_reserved)));
   }
+  if (trace_of(s, device).size() <= 1)
+    e.lines.push_back("there is no history: call torch.cuda.memory._record_memory_history() before what is to be seen");
   if (!a.growth.bytes.empty())
     e.facts["growth"] = {{"steps", a.growth.bytes.size()},
                          {"bytes_per_step", significant(a.growth.bytes_per_step)},

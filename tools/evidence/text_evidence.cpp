@@ -238,6 +238,9 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   }
   add_series(e, series);
   add_numerics(e, series, text);
+  if (e.facts.empty() && nlohmann::json::accept(text))
+    throw Error(where, "JSON that is no trace, no memory snapshot and no memory_stats()",
+                "give what export_chrome_trace() of torch.profiler or torch.cuda.memory._dump_snapshot() wrote");
   if (e.facts.empty())
     throw Error(where, "holds no out-of-memory message, no memory per step and no memory_summary()",
                 "give the whole log, with its last lines");

@@ -78,12 +78,16 @@ Evidence trace_evidence(const ProfileTrace& t, std::optional<Device> device) {
   e.lines.push_back(fmt::format("{:.1f} ms, of it the GPU was busy {:.1f} ms ({:.0f} %) with {} kernels",
                                 static_cast<double>(g.span()) / 1e6, static_cast<double>(g.busy_time()) / 1e6,
                                 100 * g.share(g.busy_time()), g.all_kernels.count));
-  if (!device) e.lines.push_back("the GPU is none that ships with vlmest: --device compares its operations");
+  if (!device && g.all_kernels.count > 0)
+    e.lines.push_back("the GPU is none that ships with vlmest: --device compares its operations");
   for (std::size_t i = 0; device && i < std::min<std::size_t>(r.ops.ops.size(), 5); ++i) {
     const OpDistance& d = r.ops.ops[i];
     e.lines.push_back(fmt::format("{} x {}: {}, the roofline allows {}, expected {} ({} bound)", d.calls,
                                   t.names[d.name], show(d.time()), show(d.roofline), show(d.expected), name(d.bound)));
   }
+  if (t.truncated) e.lines.push_back("the file ends in the middle: events are missing");
+  if (t.foreign > 0)
+    e.lines.push_back(fmt::format("{} events on an accelerator that is no GPU are not looked at", t.foreign));
   if (t.broken > 0) e.lines.push_back(fmt::format("{} events could not be read", t.broken));
   e.verdict = Verdict{.cause = r.verdict.cause, .confidence = r.verdict.confidence, .why = r.verdict.why};
   e.slow = std::move(r);

@@ -27,14 +27,16 @@ enum class EvidenceKind : std::uint8_t {
   memory_stats_json,
   training_log,
   nvidia_smi_csv,
-  gzip,        ///< inflate its head and ask again
-  zip,         ///< torch.save's container; not evidence
-  nsys_report  ///< .nsys-rep: to be exported first
+  gzip,         ///< inflate its head and ask again
+  packed,       ///< by another packer (packer_of); not read
+  zip,          ///< torch.save's container since torch 1.6, or any other; not read
+  torch_save,   ///< torch.save's form before that; not read
+  nsys_report,  ///< .nsys-rep: to be exported first
 };
-inline constexpr std::array<std::string_view, 16> evidence_kinds{
-    "unknown",        "text",        "oom_message", "snapshot_pickle", "snapshot_json",     "snapshot_html",
-    "trace_json",     "nsys_sqlite", "nsight_csv",  "memory_summary",  "memory_stats_json", "training_log",
-    "nvidia_smi_csv", "gzip",        "zip",         "nsys_report"};
+inline constexpr std::array<std::string_view, 18> evidence_kinds{
+    "unknown",     "text",       "oom_message",    "snapshot_pickle",   "snapshot_json", "snapshot_html",  "trace_json",
+    "nsys_sqlite", "nsight_csv", "memory_summary", "memory_stats_json", "training_log",  "nvidia_smi_csv", "gzip",
+    "packed",      "zip",        "torch_save",     "nsys_report"};
 constexpr std::string_view name(EvidenceKind k) { return evidence_kinds[static_cast<std::size_t>(k)]; }
 
 /// `evidence[].kind` of `vlmest diagnose`; empty where the file is none.
@@ -53,6 +55,19 @@ constexpr std::string_view evidence_word(EvidenceKind k) {
     case EvidenceKind::nvidia_smi_csv: return "training_log";
     default: return "";
   }
+}
+
+/// A packer whose files are not read, by their first bytes, and how to undo it; empty where it is none.
+struct Packer {
+  std::string_view name, undo;
+};
+constexpr Packer packer_of(std::string_view head) {
+  using namespace std::string_view_literals;
+  if (head.starts_with("\x28\xb5\x2f\xfd"sv)) return {"zstd", "zstd -d"};
+  if (head.starts_with("\xfd\x37zXZ\0"sv)) return {"xz", "xz -d"};
+  if (head.starts_with("BZh"sv)) return {"bzip2", "bunzip2"};
+  if (head.starts_with("\x04\x22\x4d\x18"sv)) return {"lz4", "lz4 -d"};
+  return {};
 }
 
 namespace evidence {
@@ -86,6 +101,9 @@ inline EvidenceKind evidence_kind(std::string_view head) {
   head = head.substr(0, 64 << 10);
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   if (head.size() >= 2 && head[0] == '\x1f' && head[1] == '\x8b') return EvidenceKind::gzip;
+  if (!packer_of(head).name.empty()) return EvidenceKind::packed;
+  // The number that torch.save begins with (torch/serialization.py, MAGIC_NUMBER), as a pickle of protocol 2.
+  if (head.starts_with("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19")) return EvidenceKind::torch_save;
   if (head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) return EvidenceKind::snapshot_pickle;
   if (head.starts_with("SQLite format 3")) return EvidenceKind::nsys_sqlite;
   if (head.starts_with("PK\x03\x04")) return EvidenceKind::zip;
@@ -100,7 +118,9 @@ inline EvidenceKind evidence_kind(std::string_view head) {
     const auto json = json_kind(head);
     if (json != EvidenceKind::text) return json;
   }
-  if (*begin == '<' && head.find("memory_viz") != std::string_view::npos) return EvidenceKind::snapshot_html;
+  // The page loads the viewer (torch/cuda/_memory_viz.py, _memory_viz_template); its data follows.
+  if (*begin == '<' && first_of(head, {"MemoryViz.js", "memory_viz"}) != std::string_view::npos)
+    return EvidenceKind::snapshot_html;
   if (head.find("\"Kernel Name\"") != std::string_view::npos && head.find("\"ID\"") != std::string_view::npos)
     return EvidenceKind::nsight_csv;
   return EvidenceKind::text;

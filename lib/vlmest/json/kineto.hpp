@@ -28,7 +28,9 @@ inline Category category(std::string_view c) {
   if (c == "cpu_op" || c == "Operator") return Category::op;
   if (c == "kernel" || c == "Kernel") return Category::kernel;
   if (c == "gpu_memcpy" || c == "gpu_memset" || c == "Memcpy" || c == "Memset") return Category::copy;
-  if (c == "cuda_runtime" || c == "cuda_driver" || c == "Runtime") return Category::call;
+  if (c == "cuda_runtime" || c == "cuda_driver" || c == "Runtime" || c == "xpu_runtime" || c == "xpu_driver" ||
+      c == "privateuse1_runtime" || c == "privateuse1_driver")
+    return Category::call;
   if (c == "user_annotation") return Category::annotation;
   if (c == "python_function") return Category::python;
   if (c == "overhead") return Category::overhead;
@@ -90,6 +92,7 @@ class TraceBuilder {
     if (e.phase == 'i' || e.phase == 'I') return instant(e);
     if (e.phase != 'X' || c == Category::other || !e.start) {
       ++t_.other_events;
+      t_.foreign += e.category == "mtia_ccp_events" || e.category == "hpu_op" ? 1 : 0;
       return;
     }
     if (c == Category::python && !e.name.starts_with("nn.Module: ")) {
@@ -112,11 +115,13 @@ class TraceBuilder {
                              small(e.device), small(e.stream), copy_kind(e),
                              e.name.find("Pageable") != std::string::npos});
         break;
-      case Category::call: t_.calls.push_back({time, e.correlation, e.thread, id(), host_call_kind(e.name)}); break;
+      case Category::call:
+        t_.calls.push_back({time, e.correlation, e.thread, id(), host_call_kind(e.name), e.process});
+        break;
       default: {
         const AnnotationKind kind = c == Category::overhead ? AnnotationKind::profiler : annotation_kind(e.name);
         if (c != Category::op || kind == AnnotationKind::step || kind == AnnotationKind::data_loader)
-          t_.annotations.push_back({time, e.thread, id(), kind});
+          t_.annotations.push_back({time, e.thread, id(), kind, e.process});
         else
           t_.ops.push_back({time, e.external_id, e.thread, id(), signature(e)});
       }

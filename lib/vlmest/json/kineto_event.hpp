@@ -26,7 +26,7 @@ struct KinetoEvent {
   std::string category, name;
   char phase = 0;
   std::optional<diagnose::Ns> start, duration;
-  std::int64_t thread = 0;
+  std::int64_t process = 0, thread = 0;
   std::int64_t external_id = 0, correlation = 0, device = 0, stream = 0, bytes = 0, address = 0, allocated = 0,
                reserved = 0, device_type = 0, device_id = -1;
   std::vector<KinetoInput> inputs;
@@ -65,6 +65,7 @@ enum class Field : std::uint8_t {
   name,
   start,
   duration,
+  process,
   thread,
   args,
   external_id,
@@ -89,6 +90,7 @@ inline Field top_field(std::string_view key) {
   if (key == "name") return Field::name;
   if (key == "ts") return Field::start;
   if (key == "dur") return Field::duration;
+  if (key == "pid") return Field::process;
   if (key == "tid") return Field::thread;
   return key == "args" ? Field::args : Field::none;
 }
@@ -210,6 +212,7 @@ class EventHandler {
     switch (field_) {
       case Field::start: e_.start = nanoseconds(n), e_.valid = e_.valid && e_.start.has_value(); break;
       case Field::duration: e_.duration = nanoseconds(n), e_.valid = e_.valid && e_.duration.has_value(); break;
+      case Field::process: e_.process = n; break;
       case Field::thread: e_.thread = n; break;
       case Field::external_id: e_.external_id = n; break;
       case Field::correlation: e_.correlation = n; break;

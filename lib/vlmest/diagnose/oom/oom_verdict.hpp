@@ -77,8 +77,8 @@ inline std::optional<Verdict> growing_memory(const Failure& f) {
                  .why = "memory in use at the same point of " + std::to_string(g.steps) + " steps grew from " +
                         in_words(g.first) + " to " + in_words(g.last) + ", " +
                         in_words(Bytes(static_cast<std::int64_t>(g.bytes_per_step))) + " a step" +
-                        (g.where.empty() ? "" : "; what piles up is made in " + g.where) + ", until " +
-                        request_words(f) + "."};
+                        (g.where.empty() ? "" : "; what piles up is made in " + g.where) +
+                        (f.requested ? ", until " + request_words(f) : "") + "."};
 }
 
 /// More is alive than the settings explain, though the tensors asked for are theirs.

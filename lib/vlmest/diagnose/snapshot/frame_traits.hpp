@@ -16,7 +16,7 @@ namespace vlmest::diagnose {
 /// Bits of a set of traits.
 namespace trait {
 enum Trait : std::uint32_t {
-  in_torch = 1u << 0,    ///< torch itself, Python's library, C++
+  in_torch = 1u << 0,    ///< torch itself, Python's library, C++, helpers such as einops
   in_library = 1u << 1,  ///< an installed package
   in_optimizer = 1u << 2,
   in_backward = 1u << 3,
@@ -68,13 +68,16 @@ inline Traits of_file(std::string_view file) {
   const bool python = name.ends_with(".py");
   const bool installed = has(file, {"site-packages/", "dist-packages/"});
   if (installed) t |= in_library;
-  if (!python || has(file, {"/torch/", "<frozen"}) || (!installed && has(file, {"lib/python"}))) {
+  // Helpers that a model's code calls as it calls torch, and the code that Inductor writes
+  // (torch/_inductor/codecache.py).
+  const bool helper = has(file, {"/einops/", "/opt_einsum/", "/jaxtyping/", "/beartype/", "/torchinductor_"});
+  if (!python || helper || has(file, {"/torch/", "<frozen"}) || (!installed && has(file, {"lib/python"}))) {
     // A notebook's cell is a file like /tmp/ipykernel_7/1.py or <ipython-input-3>: the user's.
     if (!has(file, {"<ipython", "<stdin>", "<string>"})) t |= in_torch | in_library;
   }
   if (has(file, {"/optim/", "/optimizers/", "deepspeed/ops/"}) || is(name, {"optimization.py", "optimizer.py"}))
     t |= in_optimizer;
-  if (name == "cache_utils.py") t |= in_cache;
+  if (name == "cache_utils.py" || has(name, {"kv_cache", "kvcache"})) t |= in_cache;
   if (has(file, {"torch/autograd/graph.py"})) t |= in_backward;
   if (has(file, {"torch/fft"})) t |= fft;
   if (has(file, {"torch/nn/modules/linear.py"})) t |= linear;
@@ -168,7 +171,11 @@ inline std::vector<StackTraits> stack_traits(const StackTable& stacks) {
   for (std::uint32_t s = 0; s < out.size(); ++s)
     for (const auto f : stacks.stack(s)) {
       auto& o = out[s];
-      o.all |= frames[f];
+      Traits t = frames[f];
+      // Some optimizers call the step's forward and backward themselves, as LBFGS and Lightning's all do: the
+      // innermost of the three is what runs.
+      if ((o.all & (trait::in_forward | trait::in_backward)) != 0) t &= ~Traits{trait::in_optimizer};
+      o.all |= t;
       if (o.program == StackTraits::no_frame) o.innermost |= frames[f];
       if (o.program == StackTraits::no_frame && (frames[f] & trait::in_torch) == 0) o.program = f;
       if (o.user == StackTraits::no_frame && (frames[f] & trait::in_library) == 0) o.user = f;

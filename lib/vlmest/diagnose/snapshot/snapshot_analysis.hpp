@@ -18,6 +18,7 @@
 #include <vlmest/diagnose/snapshot/snapshot_fragmentation.hpp>
 #include <vlmest/diagnose/snapshot/snapshot_growth.hpp>
 #include <vlmest/diagnose/snapshot/snapshot_roles.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_scores.hpp>
 #include <vlmest/diagnose/snapshot/snapshot_timeline.hpp>
 
 namespace vlmest::diagnose {
@@ -34,6 +35,7 @@ struct CodeSite {
   std::uint32_t user = StackTraits::no_frame;     ///< innermost frame outside of installed packages
   CodePart part = CodePart::other;
   bool vision = false;  ///< some frame is of an image encoder
+  bool scores = false;  ///< a line that makes attention scores (snapshot_scores.hpp)
   Stage stage = Stage::other;
 };
 
@@ -70,7 +72,7 @@ struct SnapshotAnalysis {
 };
 
 inline CodeSite code_site(const StackTraits& t, bool training, bool stackless) {
-  CodeSite s{t.program, t.user, CodePart::other, (t.all & trait::vision) != 0, stage_of(t, training, stackless)};
+  CodeSite s{t.program, t.user, CodePart::other, (t.all & trait::vision) != 0, false, stage_of(t, training, stackless)};
   const std::array<std::pair<Traits, CodePart>, 8> parts{{{trait::in_cache, CodePart::kv_cache},
                                                           {trait::loss, CodePart::loss},
                                                           {trait::fft, CodePart::fft},
@@ -124,6 +126,12 @@ inline SnapshotAnalysis analyse(const RecordedSnapshot& s, std::int64_t device) 
   a.timeline = timeline(s, device, config);
   a.stages = stages_of(s, trace, traits);
   a.roles = memory_roles_of(trace, a.timeline, a.stages, traits);
+  const ScoreLines scores(s.stacks, traits, a.timeline.allocations);
+  const auto site_of = [&](StackTable::Stack stack) {
+    CodeSite site = code_site(traits[stack], a.stages.training, stack == 0);
+    site.scores = scores.holds(stack, traits[stack]);
+    return site;
+  };
   a.moment = a.timeline.peak_at;
   for (std::size_t i = 0; i < trace.size(); ++i) {
     if (trace[i].action != allocator::TraceAction::oom) continue;
@@ -131,7 +139,7 @@ inline SnapshotAnalysis analyse(const RecordedSnapshot& s, std::int64_t device) 
     // What is free on a device never exceeds what a Count holds; a broken file may say otherwise.
     const auto free = static_cast<std::int64_t>(std::min<std::uint64_t>(e.address, allocator::max_request));
     a.oom = {i, e.size, segment_size(config, e.size), Bytes(free), e.stack, e.stream, e.time_us};
-    a.oom_site = code_site(traits[e.stack], a.stages.training, e.stack == 0);
+    a.oom_site = site_of(e.stack);
     a.moment = i;
     ++a.ooms;
   }
@@ -141,9 +149,7 @@ inline SnapshotAnalysis analyse(const RecordedSnapshot& s, std::int64_t device) 
     const auto& x = a.timeline.allocations[i];
     if (!x.active_at(a.moment)) continue;
     const auto [at, fresh] = known.try_emplace({x.stack, a.roles[i]}, a.groups.size());
-    if (fresh)
-      a.groups.push_back(
-          {x.stack, a.roles[i], code_site(traits[x.stack], a.stages.training, x.stack == 0), 0, {}, {}, {}});
+    if (fresh) a.groups.push_back({x.stack, a.roles[i], site_of(x.stack), 0, {}, {}, {}});
     auto& g = a.groups[at->second];
     ++g.count;
     g.bytes += x.size;

@@ -62,6 +62,8 @@ inline Stages stages_of(const RecordedSnapshot& s, std::span<const TraceEntry> t
   Stages out;
   for (const auto& t : traits)
     out.training |= (t.all & (trait::in_optimizer | trait::in_backward | trait::zeroes)) != 0;
+  // Without any stack in the trace (context=None, or "state") none tells of a backward.
+  out.training = out.training && std::any_of(trace.begin(), trace.end(), [](const auto& e) { return e.stack != 0; });
   out.at.reserve(trace.size());
   out.turn.reserve(trace.size());
   out.call.reserve(trace.size());
@@ -111,7 +113,8 @@ inline std::size_t usual_life(const std::vector<Allocation>& all, const Stages& 
 
 /// A role for each allocation of the timeline:
 /// - scratch by its C++ frames, or by cuBLAS's size where it is taken in the middle of a call and kept;
-/// - optimizer_state was made inside of the optimizer and outlives that step;
+/// - optimizer_state was made inside of the optimizer and outlives that step, or was there before the recording and is
+///   freed inside of it;
 /// - kv_cache and input by their frames;
 /// - weight was made while loading, or was there before the recording began and stays;
 /// - gradient was made in a backward and outlives it; at an OOM inside of that backward, is older than what it frees;
@@ -131,6 +134,7 @@ inline std::vector<MemoryRole> memory_roles_of(std::span<const TraceEntry> trace
     return !a.older() && a.freed != never && stages.turn[a.born] == stages.turn[a.freed];
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
+    if (trace.size() <= 1 && traits.size() <= 1) continue;  // no history and no stacks: nothing tells
     Allocation a = all[i];
     if (a.freed != never && a.freed > end) a.freed = never;
     const auto& own = traits[a.stack];
@@ -138,8 +142,11 @@ inline std::vector<MemoryRole> memory_roles_of(std::span<const TraceEntry> trace
     const bool zeroed =
         a.given_up != never && a.given_up < end && (traits[trace[a.given_up].stack].all & trait::zeroes) != 0;
     if (a.older() && a.stack == 0) {
+      // An optimizer that puts new moments in the place of the old ones frees these.
+      const bool stepped = a.given_up < end && (traits[trace[a.given_up].stack].all & trait::in_optimizer) != 0;
       role = a.freed == never                        ? MemoryRole::weight
              : zeroed                                ? MemoryRole::gradient
+             : stepped                               ? MemoryRole::optimizer_state
              : stages.at[a.freed] == Stage::backward ? MemoryRole::activation
                                                      : MemoryRole::unknown;
       continue;

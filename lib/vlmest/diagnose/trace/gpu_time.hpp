@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include <vlmest/diagnose/trace/intervals.hpp>
@@ -48,8 +49,13 @@ struct GpuTime {
   std::array<Totals, kernel_families.size()> families{};
   std::vector<NamedTotals> kernels;  ///< by name, the longest first
   Totals all_kernels;
-  Totals misaligned;  ///< by their names
+  Totals misaligned;                ///< by their names
+  std::vector<std::int64_t> hosts;  ///< the processes that gave the device its work, in order; none: not known
 
+  /// Whether a process of the host is one of them.
+  bool hosted(std::int64_t process) const {
+    return hosts.empty() || std::binary_search(hosts.begin(), hosts.end(), process);
+  }
   Ns span() const { return window.length(); }
   Ns busy_time() const { return length(busy); }
   Ns idle() const { return span() - busy_time(); }
@@ -67,22 +73,41 @@ inline std::int32_t busiest_device(const ProfileTrace& t) {
 
 namespace gpu_time_detail {
 
-/// Steps are what a run repeats; what the device does after the host has left the last one belongs to it.
-inline Interval window(const ProfileTrace& t, std::int32_t device) {
+/// Processes whose calls brought the device something: a recording of several ranks has the calls of all of them.
+inline std::vector<std::int64_t> hosts(const ProfileTrace& t, std::int32_t device) {
+  std::vector<std::int64_t> r;
+  const auto other = [&](const HostCall& c) { return c.process != t.calls.front().process; };
+  if (std::none_of(t.calls.begin(), t.calls.end(), other)) return r;
+  std::unordered_set<std::int64_t> brought;
+  const auto add = [&](const auto& e) {
+    if (e.device == device && e.correlation != 0) brought.insert(e.correlation);
+  };
+  for (const auto& k : t.kernels) add(k);
+  for (const auto& c : t.copies) add(c);
+  for (const auto& c : t.calls)
+    if ((r.empty() || r.back() != c.process) && brought.contains(c.correlation)) r.push_back(c.process);
+  std::sort(r.begin(), r.end());
+  r.erase(std::unique(r.begin(), r.end()), r.end());
+  return r;
+}
+
+/// Steps are what a run repeats; what the device does after the host has left the last one belongs to it. A file that
+/// was cut knows the device up to some time only.
+inline Interval window(const ProfileTrace& t, const GpuTime& g) {
   Interval active{latest_time * 2 - 1, -latest_time * 2 + 1}, steps = active;
   const auto widen = [](Interval& w, Interval i) {
     w.begin = std::min(w.begin, i.begin);
     w.end = std::max(w.end, i.end);
   };
   for (const auto& k : t.kernels)
-    if (k.device == device) widen(active, k.time);
+    if (k.device == g.device) widen(active, k.time);
   for (const auto& c : t.copies)
-    if (c.device == device) widen(active, c.time);
+    if (c.device == g.device) widen(active, c.time);
   for (const auto& a : t.annotations)
-    if (a.kind == AnnotationKind::step) widen(steps, a.time);
+    if (a.kind == AnnotationKind::step && g.hosted(a.process)) widen(steps, a.time);
   if (active.begin > active.end) return {};
   if (steps.begin > steps.end || active.end <= steps.begin) return active;
-  return {steps.begin, std::max(steps.end, active.end)};
+  return {steps.begin, t.truncated ? active.end : std::max(steps.end, active.end)};
 }
 
 inline Interval clipped(Interval i, Interval w) { return {std::max(i.begin, w.begin), std::min(i.end, w.end)}; }
@@ -104,7 +129,9 @@ inline std::vector<KernelTraits> traits_of_names(const ProfileTrace& t) {
 
 /// The time of one device. Kernels that begin outside the window are not counted.
 inline GpuTime gpu_time(const ProfileTrace& t, std::int32_t device, const std::vector<KernelTraits>& traits) {
-  GpuTime g{.device = device, .window = gpu_time_detail::window(t, device)};
+  GpuTime g{.device = device};
+  g.hosts = gpu_time_detail::hosts(t, device);
+  g.window = gpu_time_detail::window(t, g);
   std::vector<Interval> computing, communicating, copying, host_copies;
   std::vector<Totals> by_name(t.names.size());
   const auto inside = [&](Interval i) { return i.begin >= g.window.begin && i.begin < g.window.end; };

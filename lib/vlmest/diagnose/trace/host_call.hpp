@@ -21,6 +21,9 @@ inline HostCallKind host_call_kind(std::string_view name) {
   using words::has;
   using words::has_any;
   const auto begins = [&](std::string_view word) { return name.starts_with(word); };
+  // Intel's runtimes: Unified Runtime and Level Zero.
+  if (begins("ur") || begins("ze"))
+    return has_any(name, "KernelLaunch", "LaunchKernel") ? HostCallKind::launch : HostCallKind::other;
   if (!begins("cu") && !begins("hip")) return HostCallKind::other;
   if (has(name, "GraphLaunch")) return HostCallKind::graph_launch;
   if (has_any(name, "LaunchKernel", "LaunchCooperativeKernel", "LaunchGrid", "ModuleLaunch") ||

@@ -16,7 +16,7 @@ enum class Idle : std::uint8_t {
   allocation,   ///< cudaMalloc, cudaFree: the caching allocator grows, or gives back and tries again
   profiler,     ///< the profiler's own work
   synchronise,  ///< the host had waited for the device (.item(), copies to the host), and begins to launch anew
-  host_work,    ///< the host did something long before it launched: it built a plan of cuDNN's, or ran Python
+  host_work,    ///< the host did something long, perhaps after it had waited: built a plan of cuDNN's, or ran Python
   launch,       ///< the host came with the next kernel only after the device had run dry
   queued,       ///< the next kernel was there already: the device's own time between two kernels
   unknown       ///< the call that brought the next kernel is not in the trace
@@ -66,7 +66,7 @@ inline std::vector<Arrival> arrivals(const ProfileTrace& t, const GpuTime& g) {
   std::unordered_map<std::int64_t, Ns> called;
   called.reserve(t.calls.size());
   for (const auto& c : t.calls)
-    if (c.correlation != 0) called.emplace(c.correlation, c.time.begin);
+    if (c.correlation != 0 && g.hosted(c.process)) called.emplace(c.correlation, c.time.begin);
   std::vector<Arrival> r;
   const auto add = [&](const auto& e) {
     if (e.device != g.device || e.time.begin < g.window.begin || e.time.begin >= g.window.end) return;
@@ -83,6 +83,23 @@ inline std::vector<Arrival> arrivals(const ProfileTrace& t, const GpuTime& g) {
 
 namespace idle_detail {
 
+/// Numbers of what ran on other devices alone: DataParallel launches on each from a thread of one process.
+inline std::unordered_set<std::int64_t> elsewhere(const ProfileTrace& t, const GpuTime& g) {
+  std::unordered_set<std::int64_t> r;
+  const auto each = [&](auto f) {
+    for (const auto& k : t.kernels) f(k.device, k.correlation);
+    for (const auto& c : t.copies) f(c.device, c.correlation);
+  };
+  each([&](std::int32_t device, std::int64_t n) {
+    if (device != g.device && n != 0) r.insert(n);
+  });
+  if (!r.empty())
+    each([&](std::int32_t device, std::int64_t n) {
+      if (device == g.device) r.erase(n);
+    });
+  return r;
+}
+
 /// Operators that last at least as long as a long gap, by their beginning.
 inline std::vector<const CpuOp*> long_ops(const ProfileTrace& t) {
   std::vector<const CpuOp*> r;
@@ -90,6 +107,13 @@ inline std::vector<const CpuOp*> long_ops(const ProfileTrace& t) {
     if (o.time.length() >= long_gap / 2) r.push_back(&o);
   std::sort(r.begin(), r.end(), [](auto* a, auto* b) { return a->time.begin < b->time.begin; });
   return r;
+}
+
+/// Whether the host, once it had waited, took a long gap's time and most of this gap until it launched again: not the
+/// wait, what it did then is to blame.
+inline bool late(Interval waited, Ns launched, Interval gap) {
+  const Ns after = launched - std::max(waited.end, gap.begin);
+  return after >= long_gap && 2 * after > gap.length();
 }
 
 /// The innermost of them that covers most of a gap.
@@ -103,22 +127,23 @@ inline NameId around(const std::vector<const CpuOp*>& ops, Interval gap) {
 
 }  // namespace idle_detail
 
-/// Divides the gaps of `g.busy`. Calls of threads that launch nothing (a communication library's watchdog) are not
-/// looked at.
+/// Divides the gaps of `g.busy`. Calls of threads that launch nothing on the device (a communication library's
+/// watchdog, another device's thread), or of other devices' processes, are not looked at.
 inline IdleTime idle_time(const ProfileTrace& t, const GpuTime& g) {
   IdleTime r;
   std::unordered_set<std::int64_t> launching;
   const auto launches = [](const HostCall& c) {
     return c.kind == HostCallKind::launch || c.kind == HostCallKind::graph_launch;
   };
+  const std::unordered_set<std::int64_t> elsewhere = idle_detail::elsewhere(t, g);
   for (const auto& c : t.calls)
-    if (launches(c)) launching.insert(c.thread);
+    if (launches(c) && g.hosted(c.process) && !elsewhere.contains(c.correlation)) launching.insert(c.thread);
   std::vector<Interval> loading, allocating, profiling, synchronising;
   std::unordered_map<std::int64_t, std::pair<Interval, std::int64_t>> threads;  // first and last launch, and how many
   const auto inside = [&](Interval i) { return i.end > g.window.begin && i.begin < g.window.end; };
   for (const auto& c : t.calls) {
-    if (!inside(c.time) || !launching.contains(c.thread)) continue;
-    if (launches(c)) {
+    if (!inside(c.time) || !g.hosted(c.process) || !launching.contains(c.thread)) continue;
+    if (launches(c) && !elsewhere.contains(c.correlation)) {
       (c.kind == HostCallKind::launch ? r.launches : r.graph_launches).add(c.time);
       auto [at, is_new] = threads.try_emplace(c.thread, Interval{c.time.begin, c.time.begin}, 0);
       auto& [range, n] = at->second;
@@ -130,6 +155,7 @@ inline IdleTime idle_time(const ProfileTrace& t, const GpuTime& g) {
     if (c.kind == HostCallKind::free) r.frees.add(c.time), allocating.push_back(c.time);
   }
   for (const auto& a : t.annotations) {
+    if (!g.hosted(a.process)) continue;
     if (a.kind == AnnotationKind::data_loader) loading.push_back(a.time);
     if (a.kind == AnnotationKind::profiler) profiling.push_back(a.time);
   }
@@ -170,8 +196,9 @@ inline IdleTime idle_time(const ProfileTrace& t, const GpuTime& g) {
     if (known && next[a].launched < gap.begin)
       cause = Idle::queued;
     else if (s < synchronised.size() && synchronised[s].begin < (known ? next[a].launched : gap.end))
-      cause = Idle::synchronise;
-    else if (known || (a == next.size() && g.window.end == gap.end))
+      cause = idle_detail::late(synchronised[s], known ? next[a].launched : gap.end, gap) ? Idle::launch
+                                                                                          : Idle::synchronise;
+    else if (known || (a == next.size() && g.window.end == gap.end && !launching.empty()))
       cause = Idle::launch;
     if (cause == Idle::launch && left >= long_gap) {
       cause = Idle::host_work;

@@ -10,8 +10,10 @@
 #include <vlmest/diagnose/trace/host_call.hpp>
 
 /// What a kernel is, from its name alone. The words are those of the libraries: cuBLAS (nvjet_…, …gemm…, splitKreduce),
-/// CUTLASS (cutlass_80_…_align2), cuDNN (…sdpa…, …fprop…), FlashAttention (flash_fwd…), vLLM and FlashInfer
-/// (paged_attention…, BatchDecode…), NCCL, cuFFT, PyTorch's own (aten/src/ATen/native/cuda) and Inductor's (triton_…).
+/// CUTLASS (cutlass_80_…_align2), cuDNN (…sdpa…, …fprop…, …scudnn…, bn_fw…), FlashAttention (flash_fwd…), vLLM and
+/// FlashInfer (paged_attention…, BatchDecode…, bmm_…), NCCL, cuFFT, PyTorch's own (aten/src/ATen/native/cuda) and
+/// Inductor's (triton_…); on AMD Tensile's products (Cijk_…, rocBLAS and hipBLASLt), MIOpen (igemm_…gtcx…, …TensorOp…,
+/// MIOpenBatchNorm…) and AOTriton's attention (attn_fwd).
 namespace vlmest::diagnose {
 
 enum class KernelFamily : std::uint8_t {
@@ -59,30 +61,55 @@ inline std::string lower(std::string_view s) {
   return r;
 }
 
+/// Inductor's kernels have all operators that they were fused from in their names, be it the product that reads what
+/// they write; what they are is told by their beginning (torch/_inductor/codegen/triton.py): pointwise, a reduction, a
+/// persistent one, or several of them. Before torch 2.1 they had no more than the numbers of their arguments.
+inline bool fused_loop(std::string_view n) {
+  return n.starts_with("triton_poi_") || n.starts_with("triton_red_") || n.starts_with("triton_per_") ||
+         n.starts_with("triton_for_") || n.starts_with("triton__0d1d");
+}
+
+inline KernelFamily loop_family(std::string_view n) {
+  using words::has_any;
+  if (n.starts_with("triton_poi_") || n.starts_with("triton_for_") || n.starts_with("triton__"))
+    return KernelFamily::elementwise;
+  if (has_any(n, "layer_norm", "rms_norm", "rsqrt", "batch_norm", "group_norm")) return KernelFamily::norm;
+  return n.find("softmax") != n.npos ? KernelFamily::softmax : KernelFamily::reduction;
+}
+
 inline KernelFamily family(std::string_view n) {
   using words::has_any;
+  if (fused_loop(n)) return loop_family(n);
   if (has_any(n, "nccl", "rccl", "cross_device_reduce", "allreduce", "all_reduce", "allgather", "all_gather",
               "reducescatter", "reduce_scatter", "nvshmem", "deep_ep"))
     return KernelFamily::communication;
-  if (has_any(n, "multi_tensor_apply", "multitensorapply", "fused_adam", "adam_kernel")) return KernelFamily::optimizer;
+  // torch._foreach_copy_ runs in optimizers and elsewhere.
+  if (has_any(n, "multi_tensor_apply", "multitensorapply"))
+    return has_any(n, "::copy<", "copyfunctor") ? KernelFamily::copy : KernelFamily::optimizer;
+  if (has_any(n, "fused_adam", "adam_kernel")) return KernelFamily::optimizer;
   if (has_any(n, "sdpa", "flash", "fmha", "attention", "batchdecodewith", "batchprefillwith", "mmha", "dot_do_o",
-              "convert_dq_to"))
+              "convert_dq_to", "attn_fwd", "attn_bwd", "sage_fwd"))
     return KernelFamily::attention;
+  if (has_any(n, "batchnorm", "bn_fw", "bn_bw")) return KernelFamily::norm;
   if (has_any(n, "conv2d", "conv3d", "convolve", "fprop", "dgrad", "wgrad", "im2col", "col2im", "nchwtonhwc",
-              "nhwctonchw"))
+              "nhwctonchw", "winograd", "scudnn_", "hcudnn_", "84cudnn_", "88cudnn_", "gtcx", "depthwise"))
     return KernelFamily::convolution;
   if (has_any(n, "_fft", "fft_", "cufft", "fft<")) return KernelFamily::fft;
   if (has_any(n, "gemm", "gemv", "nvjet", "splitkreduce", "cublas", "marlin", "matmul", "triton_tem_", "dot_kernel",
-              "fused_moe"))
+              "fused_moe", "cijk_", "wvsplitk") ||
+      n.starts_with("bmm_"))
     return KernelFamily::matmul;
-  if (has_any(n, "layer_norm", "layernorm", "rms_norm", "rmsnorm", "batch_norm", "group_norm", "gammabeta"))
+  if (has_any(n, "layer_norm", "layernorm", "rms_norm", "rmsnorm", "batch_norm", "group_norm", "gammabeta",
+              "rowwisemoments", "computeinternalgradients", "computebackwardfusedparams"))
     return KernelFamily::norm;
   if (has_any(n, "softmax")) return KernelFamily::softmax;
-  if (has_any(n, "catarray", "memcpy", "direct_copy", "copy_kernel", "transpose", "reshape_and_cache"))
+  if (has_any(n, "catarray", "memcpy", "direct_copy", "copy_kernel", "transpose", "reshape_and_cache", "store_kvcache",
+              "permute"))
     return KernelFamily::copy;
-  if (has_any(n, "index", "gather", "scatter", "embedding", "sort", "topk")) return KernelFamily::index;
-  if (has_any(n, "reduce", "triton_red_", "triton_per_", "scan", "cumsum")) return KernelFamily::reduction;
-  if (has_any(n, "elementwise", "triton_poi_", "fill", "dropout", "arange", "act_and_mul", "rotary", "quant"))
+  if (has_any(n, "index", "gather", "scatter", "embedding", "sort", "topk", "routing")) return KernelFamily::index;
+  if (has_any(n, "reduce", "scan", "cumsum", "_pool_", "pooling")) return KernelFamily::reduction;
+  if (has_any(n, "elementwise", "fill", "dropout", "arange", "act_and_mul", "rotary", "quant", "tensorop",
+              "scalepackedtensor"))
     return KernelFamily::elementwise;
   return KernelFamily::other;
 }
@@ -107,8 +134,10 @@ inline KernelTraits kernel_traits(std::string_view kernel) {
   const std::string n = kernel_names::lower(kernel);
   KernelTraits t{.family = kernel_names::family(n)};
   const bool product = t.family == KernelFamily::matmul, attention = t.family == KernelFamily::attention;
-  t.decode = (product && has_any(n, "gemv", "dot_kernel")) ||
-             (attention && has_any(n, "splitkv", "paged_attention", "decode", "mmha", "single_query"));
+  // vLLM's unified_attention splits the keys (3d) of one query only; its wvSplitK multiplies by at most four rows.
+  t.decode =
+      (product && has_any(n, "gemv", "dot_kernel", "wvsplitk")) ||
+      (attention && has_any(n, "splitkv", "paged_attention", "decode", "mmha", "single_query", "unified_attention_3d"));
   t.misaligned = product && kernel_names::misaligned(n);
   t.backward = has_any(n, "bwd", "backward", "bprop", "dgrad", "wgrad");
   t.tf32 = has_any(n, "tf32", "s1688gemm");

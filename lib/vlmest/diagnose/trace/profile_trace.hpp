@@ -50,12 +50,13 @@ struct CopyEvent {
 
 enum class HostCallKind : std::uint8_t { launch, graph_launch, synchronise, copy, allocate, free, other };
 
-/// A call of the CUDA runtime or driver.
+/// A call of the CUDA runtime or driver. `process` tells the ranks apart that one recording holds.
 struct HostCall {
   Interval time;
   std::int64_t correlation = 0, thread = 0;
   NameId name = 0;
   HostCallKind kind = HostCallKind::other;
+  std::int64_t process = 0;
 };
 
 /// One argument of an operator: a tensor's sizes and strides in elements where it is one, a type as the profiler spells
@@ -83,6 +84,7 @@ struct Annotation {
   std::int64_t thread = 0;
   NameId name = 0;
   AnnotationKind kind = AnnotationKind::other;
+  std::int64_t process = 0;
 };
 
 /// A call of the framework's allocator, with its totals afterwards. `bytes` is negative where memory is given back. Of
@@ -120,6 +122,7 @@ struct ProfileTrace {
   bool with_shapes = false;       ///< operators have their arguments' sizes
   std::int64_t broken = 0;        ///< events that could not be read and were left out
   std::int64_t other_events = 0;  ///< events of kinds that nothing here is made of
+  std::int64_t foreign = 0;       ///< of them, those on accelerators that are not read (MTIA, Gaudi)
   bool truncated = false;         ///< the file ends in the middle: the run was killed while it was written
 
   bool empty() const {

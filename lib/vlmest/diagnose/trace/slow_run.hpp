@@ -2,14 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include <vlmest/diagnose/cause.hpp>
 #include <vlmest/diagnose/trace/idle_time.hpp>
 #include <vlmest/diagnose/trace/op_distance.hpp>
+#include <vlmest/diagnose/trace/slow_run_words.hpp>
 #include <vlmest/diagnose/trace/traced_phase.hpp>
 #include <vlmest/diagnose/trace/unprofiled.hpp>
 
@@ -23,9 +24,10 @@ struct StepTime {
   Ns busy = 0;  ///< of that, how long the device ran anything
 };
 
-/// Time of kernels by what limits them.
+/// Time of kernels by what limits them. Of `compute` a part is no more than presumed: products and attention whose
+/// sizes or device are not known, by their kernels' names.
 struct BoundTimes {
-  Ns compute = 0, memory = 0, unknown = 0;
+  Ns compute = 0, memory = 0, unknown = 0, presumed = 0;
 };
 
 /// A cause with the share of the time that it is to blame for, or, of what limits kernels, that they take.
@@ -36,7 +38,8 @@ struct CauseShare {
 
 struct SlowRunVerdict {
   Cause cause = Cause::unknown;
-  /// Of a loss, a half at the share from which it counts, 1 at twice that; of what limits kernels, its share of them.
+  /// Of a loss, a half at the share from which it counts, 1 at twice that; of what limits kernels, its share of the
+  /// time, of which what is presumed counts half.
   double confidence = 0;
   std::string why;                 ///< one line with the figures
   std::vector<CauseShare> others;  ///< the other causes with at least a twentieth of the time, the largest first
@@ -50,6 +53,9 @@ struct SlowRun {
   BoundTimes bound;
   OpDistances ops;
   std::vector<StepTime> steps;
+  std::int64_t launched = 0;    ///< launches of kernels, on all devices
+  std::int64_t missing = 0;     ///< of them, those whose kernel is not in the trace
+  bool cut = false;             ///< the file ends early
   std::int64_t host_reads = 0;  ///< operators that wait for a value of the device: .item(), nonzero
   Seconds misaligned_time{};    ///< products whose rows begin at no multiple of 16 bytes
   Seconds padding_saves{};      ///< of it, what padded sizes would save; without sizes or a device unknown, 0
@@ -62,22 +68,6 @@ struct SlowRun {
 inline constexpr double loss_share = 1.0 / 3, padding_share = 0.1;
 
 namespace slow_run_detail {
-
-inline std::string percent(double share) { return std::to_string(std::lround(share * 100)) + " %"; }
-inline std::string milliseconds(double ns) {
-  const auto hundredths = std::llround(ns / 1e4);
-  const auto rest = std::to_string(hundredths % 100);
-  return std::to_string(hundredths / 100) + "." + std::string(2 - rest.size(), '0') + rest + " ms";
-}
-inline std::string microseconds(Ns ns) { return std::to_string((ns + 500) / 1000) + " us"; }
-
-/// A name out of a trace, as part of a line.
-inline std::string word(std::string_view name) {
-  std::string s(name.substr(0, 80));
-  for (char& c : s)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return s;
-}
 
 inline BoundTimes bounds(const ProfileTrace& t, const SlowRun& r, const std::vector<KernelTraits>& traits,
                          const Device* device) {
@@ -96,6 +86,7 @@ inline BoundTimes bounds(const ProfileTrace& t, const SlowRun& r, const std::vec
       to = &b.memory;
     } else if (of_name.family != KernelFamily::other) {
       to = &b.compute;
+      b.presumed = checked_add(b.presumed, e.time.length());
     }
     *to = checked_add(*to, e.time.length());
   }
@@ -149,29 +140,53 @@ struct Candidate {
   bool loss() const { return threshold > 0 && share >= threshold; }
 };
 
+/// Time in which the device had work or nothing is known of what it waited for: another stream or another rank, or
+/// kernels and calls that are not in the trace.
+inline Ns unexplained(const SlowRun& r) { return r.idle.of(Idle::queued) + r.idle.of(Idle::unknown); }
+
 /// Every cause with its share of `span`, `host` of which the device waited for the host.
-inline std::array<Candidate, 6> candidates(const SlowRun& r, Ns host, Ns span) {
+inline std::array<Candidate, 7> candidates(const SlowRun& r, Ns host, Ns span) {
   const auto share = [&](Ns t) { return static_cast<double>(t) / static_cast<double>(span); };
   return {{{Cause::host_bound, share(host + r.gpu.exposed_copies), loss_share},
            {Cause::communication, share(r.gpu.exposed_communication), loss_share},
            {Cause::misaligned_gemm, r.padding_saves.value * 1e9 / static_cast<double>(span), padding_share},
+           {Cause::unknown, r.gpu.share(unexplained(r)), loss_share},
            {Cause::compute_bound, share(r.bound.compute), 0},
            {Cause::bandwidth_bound, share(r.bound.memory), 0},
            {Cause::unknown, share(r.bound.unknown), 0}}};
 }
 
-/// Losses before limits: time that need not pass at all, before what the kernels that must run are limited by.
-inline const Candidate& first_of(const std::array<Candidate, 6>& all) {
-  return *std::max_element(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
-    if (a.loss() != b.loss()) return b.loss();
-    return (a.threshold > 0 && !a.loss() ? 0 : a.share) < (b.threshold > 0 && !b.loss() ? 0 : b.share);
+/// Losses before limits: time that need not pass at all, before what the kernels that must run are limited by. Of the
+/// losses, first those with a cause; without any, the largest share, be it a loss too small to count as one.
+inline const Candidate& first_of(const std::array<Candidate, 7>& all) {
+  const auto rank = [](const Candidate& c) { return !c.loss() ? 0 : c.cause == Cause::unknown ? 1 : 2; };
+  return *std::max_element(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) {
+    return rank(a) != rank(b) ? rank(a) < rank(b) : a.share < b.share;
   });
 }
 
 inline SlowRunVerdict judge(const SlowRun& r, const NameTable& names) {
   const GpuTime& g = r.gpu;
-  if (g.span() <= 0 || g.all_kernels.count == 0)
-    return {Cause::unknown, 0, "nothing ran on a GPU while the trace was recorded", {}};
+  const std::string launches = std::to_string(r.launched) + " launches";
+  // Profilers write the host's events before the device's: what is left of a file that was cut shows a device that
+  // idles.
+  if (r.cut && r.missing * 20 > r.launched)
+    return {Cause::unknown,
+            0,
+            "the file ends early: of " + launches + ", " + std::to_string(r.missing) + " have no kernel in it",
+            {}};
+  if (g.span() <= 0 || g.all_kernels.count == 0) {
+    if (r.launched > 0)
+      return {Cause::unknown,
+              0,
+              "no kernel was recorded of " + launches + ": the profiler did not see the GPU, or a graph was captured",
+              {}};
+    return {
+        Cause::unknown,
+        0,
+        r.cut ? "the file ends early, before anything of a GPU" : "nothing ran on a GPU while the trace was recorded",
+        {}};
+  }
   const bool corrected = r.unprofiled.estimated && r.unprofiled.span > 0;
   const Ns span = corrected ? r.unprofiled.span : g.span();
   const auto all = candidates(r, corrected ? r.unprofiled.host() : r.idle.host(), span);
@@ -180,12 +195,13 @@ inline SlowRunVerdict judge(const SlowRun& r, const NameTable& names) {
   for (const Candidate& c : all)
     if (&c != &first && c.share >= 0.05 && c.cause != Cause::unknown) v.others.push_back({c.cause, c.share});
   std::stable_sort(v.others.begin(), v.others.end(), [](auto& a, auto& b) { return a.share > b.share; });
-  const double limits = all[3].share + all[4].share + all[5].share;
-  if (first.loss())
-    v.confidence = std::min(1.0, first.share / (2 * first.threshold));
-  else if (first.cause != Cause::unknown && limits > 0)
-    v.confidence = first.share / limits;
-  const Ns computing = g.busy_time() - g.exposed_copies;
+  const double presumed = static_cast<double>(r.bound.presumed) / static_cast<double>(span);
+  const bool limit = first.threshold == 0;
+  if (first.cause != Cause::unknown)
+    v.confidence = limit ? std::min(1.0, first.share - (first.cause == Cause::compute_bound ? presumed / 2 : 0))
+                         : std::min(1.0, first.share / (2 * first.threshold));
+  const double limits = all[4].share + all[5].share + all[6].share;
+  const Ns computing = g.busy_time() - g.exposed_copies - g.exposed_communication;
   const std::string seen =
       "the GPU computes " + percent(g.share(computing)) + " of " + milliseconds(static_cast<double>(g.span()));
   const double without = std::min(1.0, static_cast<double>(computing) / static_cast<double>(span));
@@ -211,10 +227,34 @@ inline SlowRunVerdict judge(const SlowRun& r, const NameTable& names) {
     case Cause::bandwidth_bound:
       v.why = clean + "; " + percent(first.share / limits) + " of the kernel time is limited by " +
               (v.cause == Cause::compute_bound ? "arithmetic" : "memory");
+      if (v.cause == Cause::compute_bound && 2 * presumed > first.share)
+        v.why += ", as products usually are: their sizes or the GPU are not known";
       break;
-    default: v.why = clean + "; what limits its kernels does not show"; break;
+    default:
+      v.why = limit ? clean + "; what limits its kernels does not show"
+                    : seen + ": " + percent(first.share) + " of the time it is idle, " +
+                          (2 * r.idle.of(Idle::queued) > unexplained(r)
+                               ? "mostly with the next kernel already called for, as where it waits for another stream "
+                                 "or rank"
+                               : "and the calls that ended it are not in the trace");
+      break;
   }
   return v;
+}
+
+}  // namespace slow_run_detail
+
+namespace slow_run_detail {
+
+inline void count_launches(const ProfileTrace& t, SlowRun& r) {
+  std::unordered_set<std::int64_t> seen;
+  for (const auto& k : t.kernels) seen.insert(k.correlation);
+  for (const auto& c : t.calls) {
+    if (c.kind != HostCallKind::launch || c.correlation == 0) continue;
+    ++r.launched;
+    r.missing += seen.contains(c.correlation) ? 0 : 1;
+  }
+  r.cut = t.truncated;
 }
 
 }  // namespace slow_run_detail
@@ -241,6 +281,7 @@ inline SlowRun slow_run(const ProfileTrace& t, const Device* device = nullptr) {
       r.padding_saves += d.padding_saves();
     }
   if (r.misaligned_time.value == 0) r.misaligned_time = {static_cast<double>(r.gpu.misaligned.time) * 1e-9};
+  slow_run_detail::count_launches(t, r);
   r.verdict = slow_run_detail::judge(r, t.names);
   return r;
 }

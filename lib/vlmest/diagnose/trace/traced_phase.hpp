@@ -24,9 +24,10 @@ struct PhaseTimes {
 };
 
 /// Tells decode from prefill by attention: one query a sequence, from the operator's sizes, or from the name of a
-/// kernel that is made for it. Kernels between two attentions belong to the former one's phase. Backward kernels and
-/// optimizers are training, whatever else there is. A run without recorded sizes is called prefill only where it had
-/// attention kernels that are not made for one query and none that are.
+/// kernel that is made for it; where none shows, as in attention written out, by products, if most of them are of a
+/// single row: one alone is a classifier's, or the last of a prefill. Kernels between two attentions belong to the
+/// former one's phase. Backward kernels and optimizers are training, whatever else there is. A run without recorded
+/// sizes is called prefill only where it had attention kernels that are not made for one query and none that are.
 inline PhaseTimes phase_times(const ProfileTrace& t, const GpuTime& g, const std::vector<KernelTraits>& traits,
                               const OpDistances& ops) {
   PhaseTimes r;
@@ -40,6 +41,7 @@ inline PhaseTimes phase_times(const ProfileTrace& t, const GpuTime& g, const std
                    [&](std::size_t a, std::size_t b) { return t.kernels[a].time.begin < t.kernels[b].time.begin; });
   enum class Seen { nothing, prefill, decode };
   bool training = false;
+  std::size_t products = 0, rows = 0;
   std::vector<Seen> seen(order.size(), Seen::nothing);
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto k = order[i];
@@ -49,13 +51,19 @@ inline PhaseTimes phase_times(const ProfileTrace& t, const GpuTime& g, const std
     const Attention* a = op < 0 ? nullptr : std::get_if<Attention>(&ops.ops[static_cast<std::size_t>(op)].op);
     if (a != nullptr)
       seen[i] = a->q_len == 1 ? Seen::decode : Seen::prefill;
-    else if (of_name.decode)
-      seen[i] = Seen::decode;
     else if (of_name.family == KernelFamily::attention)
-      seen[i] = Seen::prefill;
+      seen[i] = of_name.decode ? Seen::decode : Seen::prefill;
     if (seen[i] == Seen::decode) ++r.decode_attentions;
     if (seen[i] == Seen::prefill) ++r.prefill_attentions;
+    if (of_name.family != KernelFamily::matmul) continue;
+    ++products;
+    rows += of_name.decode ? 1 : 0;
   }
+  if (r.decode_attentions + r.prefill_attentions == 0 && 2 * rows > products)
+    for (std::size_t i = 0; i < order.size(); ++i)
+      if (const KernelTraits& k = traits[static_cast<std::size_t>(t.kernels[order[i]].name)];
+          k.family == KernelFamily::matmul)
+        seen[i] = k.decode ? Seen::decode : Seen::prefill;
   const auto first = std::find_if(seen.begin(), seen.end(), [](Seen s) { return s != Seen::nothing; });
   Seen now = first == seen.end() ? Seen::nothing : *first;
   for (std::size_t i = 0; i < order.size(); ++i) {

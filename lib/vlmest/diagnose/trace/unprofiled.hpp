@@ -90,7 +90,8 @@ inline std::vector<Step> steps(const ProfileTrace& t, const GpuTime& g, Ns& orph
   std::unordered_map<std::int64_t, Arrived> work = brought(t, g, orphans);
   std::vector<const HostCall*> calls;
   for (const auto& c : t.calls)
-    if (c.kind != HostCallKind::other && c.time.end > g.window.begin && c.time.begin < g.window.end)
+    if (c.kind != HostCallKind::other && g.hosted(c.process) && c.time.end > g.window.begin &&
+        c.time.begin < g.window.end)
       calls.push_back(&c);
   std::sort(calls.begin(), calls.end(), [](auto* a, auto* b) { return a->time < b->time; });
   std::vector<Ns> records;
@@ -101,6 +102,7 @@ inline std::vector<Step> steps(const ProfileTrace& t, const GpuTime& g, Ns& orph
   std::sort(records.begin(), records.end());
   std::vector<Interval> loading, profiling;
   for (const auto& a : t.annotations) {
+    if (!g.hosted(a.process)) continue;
     if (a.kind == AnnotationKind::data_loader) loading.push_back(a.time);
     if (a.kind == AnnotationKind::profiler) profiling.push_back(a.time);
   }
@@ -185,7 +187,7 @@ inline UnprofiledRun unprofiled_run(const ProfileTrace& t, const GpuTime& g, Sec
       if (Ns gap = host - device; gap > 0) {
         gap -= idle(Idle::data_loader, std::min(gap, loading));
         gap -= idle(Idle::allocation, std::min(gap, stalled));
-        idle(waited ? Idle::synchronise : gap >= long_gap ? Idle::host_work : Idle::launch, gap);
+        idle(gap >= long_gap ? Idle::host_work : waited ? Idle::synchronise : Idle::launch, gap);
       }
       device = std::max(device, host) + s.work;
       loading = stalled = 0;
