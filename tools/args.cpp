@@ -98,6 +98,9 @@ void EstimateArgs::add_run_to(CLI::App& app) {
       ->type_name("N");
   app.add_option("--image-size", image_size, "their size in pixels, before any resize [the model's own]")
       ->type_name("HxW");
+  app.add_option("--vision-chunk", plan.vision_chunk, "images or tiles that the vision tower sees at a time [all]")
+      ->check(CLI::Range(std::int64_t{1}, largest_count))
+      ->type_name("N");
   app.add_option("--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]")
       ->check(CLI::Range(std::int64_t{1}, largest_count))
       ->type_name("N");

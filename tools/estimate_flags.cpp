@@ -61,6 +61,7 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
     f += fmt::format(" --text {}", p.text);
   if (p.images != 1) f += fmt::format(" --images {}", p.images);
   if (p.image_height != 0) f += fmt::format(" --image-size {}x{}", p.image_height, p.image_width);
+  if (p.vision_chunk != 0) f += fmt::format(" --vision-chunk {}", p.vision_chunk);
   if (p.amp)
     f += " --amp";
   else if (p.dtype != DType::bf16)

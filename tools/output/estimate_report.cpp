@@ -194,6 +194,7 @@ std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
     line += fmt::format(" ({} text, {} from {} of {}x{}", grouped(s.text), grouped(s.image_tokens),
                         plural(plan.images, "image"), s.image.height, s.image.width);
     if (!s.images.empty() && s.images.front().tiles > 1) line += fmt::format(", {} tiles each", s.images.front().tiles);
+    if (plan.vision_chunk > 0) line += fmt::format(", {} at a time", plan.vision_chunk);
     line += ")";
   }
   return line + ", " + std::string(name(plan.dtype));

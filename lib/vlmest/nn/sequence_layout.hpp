@@ -20,6 +20,7 @@ inline void check_counts(const Plan& p) {
   constexpr std::int64_t most_tokens = std::int64_t{1} << 31;
   within("--batch", p.batch, 1, most_sequences);
   within("--images", p.images, 0, most_sequences / p.batch);
+  within("--vision-chunk", p.vision_chunk, 0, most_tokens);
   within("--seq", p.seq.value_or(1), 1, most_tokens);
   within("--text", p.text, 0, most_tokens);
   within("--new-tokens", p.new_tokens, 0, most_tokens);

@@ -80,6 +80,9 @@ struct Plan {
   std::int64_t images = 1;        ///< images in each sequence
   std::int64_t image_height = 0;  ///< pixels, before the model's own resize; 0: the model's native size
   std::int64_t image_width = 0;
+  /// Images that the vision tower sees at a time, tiles where the processor hands them over as images (InternVL, Aya
+  /// Vision, Idefics3, SmolVLM); 0: all at once, as transformers runs it.
+  std::int64_t vision_chunk = 0;
   std::optional<std::int64_t> seq;  ///< LLM tokens of a sequence, visual ones included
   std::int64_t text = 256;          ///< text tokens of a sequence, where seq is not given
   std::int64_t new_tokens = 128;    ///< tokens to decode after the prefill
