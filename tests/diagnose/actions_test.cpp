@@ -158,6 +158,74 @@ TEST(Actions, TakeTheLargestSizeThatFits) {
   EXPECT_EQ(micro->after.plan.gradient_accumulation * micro->after.plan.batch, 4);
 }
 
+TEST(Actions, TheTowerInChunksAsLargeAsFit) {
+  Plan p;
+  p.batch = 96;
+  p.text = 32;
+  p.new_tokens = 1;
+  const Settings now = settings("llava-onevision-0.5b", p);
+  Estimator e;
+  const Outcome whole = evaluate(now, device_of(80), Mode::inference, e);
+  const auto action = [&](double gib) {
+    const auto all = checked(now, device_of(gib), Mode::inference);
+    const Action* a = find(all, "vision-chunks");
+    return a ? std::optional(*a) : std::nullopt;
+  };
+  const auto peak = [&](std::int64_t chunk) {
+    Settings s = now;
+    s.plan.vision_chunk = chunk;
+    return evaluate(s, device_of(80), Mode::inference, e).peak;
+  };
+  // Room for half of what chunks can save.
+  const Bytes least = peak(1);
+  ASSERT_LT(least.value(), whole.peak.value() * 9 / 10) << "the tower is the peak of this run";
+  const double half = static_cast<double>((least + whole.peak).value() / 2) / (1 << 30);
+  const auto fitting = action(half);
+  ASSERT_TRUE(fitting && fitting->fits);
+  const std::int64_t n = fitting->after.plan.vision_chunk;
+  EXPECT_GT(n, 1);
+  // The next larger one is that of one call less.
+  const std::int64_t calls = (96 + n - 1) / n;
+  EXPECT_GT(static_cast<double>(peak((96 + calls - 2) / (calls - 1)).value()) / (1 << 30), half);
+  EXPECT_EQ(fitting->loses, Loses::nothing);
+  EXPECT_NE(fitting->how.find("pixel_values.split(" + std::to_string(n) + ")"), std::string::npos);
+  // Where nothing fits: the largest chunks that save as much as single images do.
+  const auto hopeless = action(0.5);
+  ASSERT_TRUE(hopeless && !hopeless->fits);
+  EXPECT_GT(hopeless->after.plan.vision_chunk, 1);
+  EXPECT_LE(hopeless->peak_after, least + Bytes(least.value() / 500));
+}
+
+TEST(Actions, EveryFamilyIsWrappedWhereItsCallerLooks) {
+  const auto how = [&](const char* model) {
+    Plan p;
+    p.batch = 8;
+    p.vision_chunk = 2;
+    return vision_chunk_line(settings(model, p));
+  };
+  EXPECT_EQ(how("internvl3-1b"),
+            "from transformers.modeling_outputs import BaseModelOutputWithPooling; model.model.get_image_features = "
+            "lambda pixel_values, f=model.model.get_image_features, **k: "
+            "BaseModelOutputWithPooling(pooler_output=torch.cat([f(pixel_values=p, **k).pooler_output for p in "
+            "pixel_values.split(2)]))");
+  EXPECT_NE(how("llava-1.5-7b").find("[y for p in pixel_values.split(2) for y in f("), std::string::npos);
+  for (const char* model : {"llava-next-7b", "pixtral-12b"})
+    EXPECT_NE(how(model).find("zip(pixel_values.split(2), image_sizes.split(2))"), std::string::npos) << model;
+  EXPECT_NE(how("qwen2.5-vl-3b").find("pixel_values.split([int(g.prod(-1).sum()) for g in grid.split(2)])"),
+            std::string::npos);
+  EXPECT_NE(how("idefics3-8b").find("t.flatten(0, 1).unsqueeze(0).split(2, 1)"), std::string::npos);
+  EXPECT_EQ(how("llama-3.2-11b-vision").find("model.model.vision_model.forward"),
+            how("llama-3.2-11b-vision").find("model.model."));
+  // What the counts mean: images, or tiles.
+  Plan p;
+  p.batch = 2;
+  p.image_height = p.image_width = 1344;
+  EXPECT_EQ(vision_rows(settings("internvl3-1b").vlm, p), 20);
+  EXPECT_EQ(vision_rows(settings("llava-next-7b").vlm, p), 2);
+  p.images = 0;
+  EXPECT_EQ(vision_rows(settings("llava-next-7b").vlm, p), 0);
+}
+
 /// Sequences of a given length keep their text where images lose tokens.
 TEST(Actions, ImagesShrinkWithTheirSequence) {
   Plan p;

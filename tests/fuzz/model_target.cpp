@@ -21,6 +21,7 @@ Plan plan(fuzz::Choices& choose) {
     p.image_height = 1 + static_cast<std::int64_t>(choose.of(1500));
     p.image_width = 1 + static_cast<std::int64_t>(choose.of(1500));
   }
+  if (choose.of(4) == 0) p.vision_chunk = 1 + static_cast<std::int64_t>(choose.of(8));
   p.text = static_cast<std::int64_t>(choose.of(300));
   p.new_tokens = static_cast<std::int64_t>(choose.of(300));
   if (choose.of(1024) == 0) p.batch = std::int64_t{1} << choose.of(40);
