@@ -226,6 +226,69 @@ TEST(Actions, EveryFamilyIsWrappedWhereItsCallerLooks) {
   EXPECT_EQ(vision_rows(settings("llava-next-7b").vlm, p), 0);
 }
 
+Plan mixed(std::int64_t batch, std::vector<PixelSize> sizes) {
+  Plan p;
+  p.batch = batch;
+  p.image_height = sizes.front().height;
+  p.image_width = sizes.front().width;
+  p.more_sizes.assign(sizes.begin() + 1, sizes.end());
+  return p;
+}
+
+TEST(Actions, BatchesOfOneSize) {
+  // Three of five sequences are small.
+  const Settings now = settings("qwen2-vl-2b", mixed(5, {{224, 224}, {896, 896}}));
+  const Device device = device_of(80);
+  Estimator e;
+  const auto alone = [&](std::int64_t side, Mode mode) {
+    Settings s = now;
+    s.plan.more_sizes.clear();
+    s.plan.image_height = s.plan.image_width = side;
+    return evaluate(s, device, mode, e);
+  };
+  for (const Mode mode : {Mode::inference, Mode::training}) {
+    Settings grouped = now;
+    grouped.grouped_by_size = true;
+    const Outcome o = evaluate(grouped, device, mode, e), small = alone(224, mode), large = alone(896, mode);
+    EXPECT_EQ(o.peak, std::max(small.peak, large.peak));
+    EXPECT_EQ(o.reserved, std::max(small.reserved, large.reserved));
+    EXPECT_NEAR(o.time.value, small.time.value * 0.6 + large.time.value * 0.4, 1e-12);
+    EXPECT_EQ(o.samples, 5);
+    // Five large images at once need no less than two of them among small ones: the action is offered for its time.
+    const Outcome before = evaluate(now, device, mode, e);
+    EXPECT_LT(o.per_sample().value, before.per_sample().value);
+    const auto all = actions(now, device, mode, e);
+    const Action* a = find(all, "group-by-size");
+    ASSERT_NE(a, nullptr);
+    EXPECT_EQ(a->peak_after, o.peak);
+    EXPECT_EQ(a->saves, std::max(Bytes{}, before.peak - o.peak));
+    EXPECT_LT(a->time_cost_pct, -1);
+    EXPECT_EQ(a->loses, Loses::nothing);
+    EXPECT_NE(a->how.find(mode == Mode::training ? "train_sampling_strategy=\"group_by_length\"" : ".sort(key="),
+              std::string::npos);
+    EXPECT_EQ(find(actions(grouped, device, mode, e), "group-by-size"), nullptr);
+  }
+  // A run that does not fit is not offered one that does not either, and needs more.
+  const auto tight = actions(now, device_of(20), Mode::training, e);
+  ASSERT_GT(alone(896, Mode::training).peak, evaluate(now, device, Mode::training, e).peak);
+  EXPECT_EQ(find(tight, "group-by-size"), nullptr);
+  EXPECT_EQ(find(actions(settings("qwen2-vl-2b", mixed(1, {{224, 224}})), device, Mode::training, e), "group-by-size"),
+            nullptr);
+}
+
+TEST(Actions, SmallerBatchesKeepEverySize) {
+  const Settings now = settings("qwen2-vl-2b", mixed(8, {{224, 224}, {448, 448}, {896, 896}}));
+  for (const Settings& s : action::micro_batches({.now = now, .device = device_of(1), .mode = Mode::training}))
+    EXPECT_GE(s.plan.batch, 3);
+  for (const Settings& s : action::smaller_batches({.now = now, .device = device_of(1), .mode = Mode::inference}))
+    EXPECT_GE(s.plan.batch, 3);
+  // Limits on pixels are those of the largest image, which loses tokens first.
+  const auto less = lower_images(now);
+  ASSERT_FALSE(less.empty());
+  EXPECT_LT(layout(less.front().vlm.tokens, {896, 896}).llm_tokens, layout(now.vlm.tokens, {896, 896}).llm_tokens);
+  EXPECT_EQ(layout(less.front().vlm.tokens, {224, 224}).llm_tokens, layout(now.vlm.tokens, {224, 224}).llm_tokens);
+}
+
 /// Sequences of a given length keep their text where images lose tokens.
 TEST(Actions, ImagesShrinkWithTheirSequence) {
   Plan p;

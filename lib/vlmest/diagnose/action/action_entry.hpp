@@ -34,6 +34,7 @@ struct ActionEntry {
   bool of_reserved = false;  ///< what counts is reserved memory
   /// The options save no more from some point on, where something else is the peak: the first of those is taken.
   bool levels_off = false;
+  bool for_time = false;  ///< offered where it saves time alone, too
 };
 
 /// The subject's settings with one change, or nothing where it does not apply.

@@ -138,9 +138,40 @@ inline Outcome placed_training(const Settings& s, const Device& device, Estimato
 
 }  // namespace outcome
 
+inline Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& estimator);
+
+namespace outcome {
+
+/// Batches with images of one size each.
+inline Outcome grouped(const Settings& s, const Device& device, Mode mode, Estimator& estimator) {
+  const auto sizes = static_cast<std::int64_t>(s.plan.more_sizes.size()) + 1;
+  Outcome r{.fits = true};
+  for (std::int64_t i = 0; i < sizes; ++i) {
+    Settings one = s;
+    one.grouped_by_size = false;
+    one.plan.more_sizes.clear();
+    if (i > 0) {
+      one.plan.image_height = s.plan.more_sizes[static_cast<std::size_t>(i - 1)].height;
+      one.plan.image_width = s.plan.more_sizes[static_cast<std::size_t>(i - 1)].width;
+    }
+    const Outcome o = evaluate(one, device, mode, estimator);
+    // Sequences i, i + sizes, … of the batch have this size.
+    const auto share = static_cast<double>((s.plan.batch - i + sizes - 1) / sizes) / static_cast<double>(s.plan.batch);
+    r.peak = std::max(r.peak, o.peak);
+    r.reserved = std::max(r.reserved, o.reserved);
+    r.time = r.time + o.time * share;
+    r.samples = o.samples;
+    r.fits = r.fits && o.fits;
+  }
+  return r;
+}
+
+}  // namespace outcome
+
 /// What `s` takes on `device`. The estimator's allocator and details are changed. Throws Error where the settings ask
 /// for the impossible.
 inline Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& estimator) {
+  if (s.grouped_by_size) return outcome::grouped(s, device, mode, estimator);
   estimator.allocator = s.allocator;
   estimator.details = false;
   const Placement& p = s.placement;

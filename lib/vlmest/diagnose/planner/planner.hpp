@@ -269,6 +269,7 @@ inline PlanAnswer plan(const PlanRequest& q) {
   for (const auto& r : planner::ranked(runs, q.goal, q.results)) {
     const Candidate c = planner::as_asked(r.candidate, d, q);
     if (auto more = with(c, "allocator-expandable", q.device, q.mode)) all.push_back(std::move(*more));
+    if (auto more = with(c, "group-by-size", q.device, q.mode)) all.push_back(std::move(*more));
     if (auto more = planner::in_chunks(r, q)) all.push_back(planner::as_asked(std::move(*more), d, q));
   }
   if (before < all.size()) search();
