@@ -44,9 +44,8 @@ inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   const std::vector<ImageSize> sizes = image_sizes(vlm, plan);
   const auto turns = static_cast<std::int64_t>(sizes.size());
   if (turns > plan.batch)
-    throw Error("--image-size",
-                std::to_string(turns) + " sizes, but " + std::to_string(plan.batch) + " sequences to deal them to",
-                "raise --batch, or give fewer sizes");
+    throw Error("--image-size", std::to_string(turns) + " sizes for a batch of " + std::to_string(plan.batch),
+                "raise --batch, so that each has a sequence, or give fewer sizes");
   Sequences s;
   s.batch = plan.batch;
   s.image = sizes.front();
