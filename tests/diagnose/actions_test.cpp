@@ -254,6 +254,7 @@ TEST(Actions, BatchesOfOneSize) {
     EXPECT_EQ(o.reserved, std::max(small.reserved, large.reserved));
     EXPECT_NEAR(o.time.value, small.time.value * 0.6 + large.time.value * 0.4, 1e-12);
     EXPECT_EQ(o.samples, 5);
+    EXPECT_EQ(largest_group(grouped, device, mode, e).plan.image_height, 896);
     // Five large images at once need no less than two of them among small ones: the action is offered for its time.
     const Outcome before = evaluate(now, device, mode, e);
     EXPECT_LT(o.per_sample().value, before.per_sample().value);

@@ -138,23 +138,31 @@ inline Outcome placed_training(const Settings& s, const Device& device, Estimato
 
 }  // namespace outcome
 
+/// The batches of settings that group images by size: one with images of each size, in the order of the sizes.
+inline std::vector<Settings> size_groups(const Settings& s) {
+  std::vector<Settings> r;
+  for (std::size_t i = 0; i <= s.plan.more_sizes.size(); ++i) {
+    Settings& one = r.emplace_back(s);
+    one.grouped_by_size = false;
+    one.plan.more_sizes.clear();
+    if (i == 0) continue;
+    one.plan.image_height = s.plan.more_sizes[i - 1].height;
+    one.plan.image_width = s.plan.more_sizes[i - 1].width;
+  }
+  return r;
+}
+
 inline Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& estimator);
 
 namespace outcome {
 
 /// Batches with images of one size each.
 inline Outcome grouped(const Settings& s, const Device& device, Mode mode, Estimator& estimator) {
-  const auto sizes = static_cast<std::int64_t>(s.plan.more_sizes.size()) + 1;
+  const std::vector<Settings> groups = size_groups(s);
+  const auto sizes = static_cast<std::int64_t>(groups.size());
   Outcome r{.fits = true};
   for (std::int64_t i = 0; i < sizes; ++i) {
-    Settings one = s;
-    one.grouped_by_size = false;
-    one.plan.more_sizes.clear();
-    if (i > 0) {
-      one.plan.image_height = s.plan.more_sizes[static_cast<std::size_t>(i - 1)].height;
-      one.plan.image_width = s.plan.more_sizes[static_cast<std::size_t>(i - 1)].width;
-    }
-    const Outcome o = evaluate(one, device, mode, estimator);
+    const Outcome o = evaluate(groups[static_cast<std::size_t>(i)], device, mode, estimator);
     // Sequences i, i + sizes, … of the batch have this size.
     const auto share = static_cast<double>((s.plan.batch - i + sizes - 1) / sizes) / static_cast<double>(s.plan.batch);
     r.peak = std::max(r.peak, o.peak);
@@ -182,6 +190,20 @@ inline Outcome evaluate(const Settings& s, const Device& device, Mode mode, Esti
   }
   if (p == Placement{}) return outcome::of(estimator(s.vlm, s.plan, device, Phases::train).training, s.plan);
   return outcome::placed_training(s, device, estimator);
+}
+
+/// Of settings that group images by size the batch that needs most memory; others as they are.
+inline Settings largest_group(const Settings& s, const Device& device, Mode mode, Estimator& estimator) {
+  if (!s.grouped_by_size) return s;
+  std::vector<Settings> groups = size_groups(s);
+  std::size_t most = 0;
+  Bytes peak{};
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (const Bytes n = evaluate(groups[i], device, mode, estimator).peak; n > peak) {
+      peak = n;
+      most = i;
+    }
+  return std::move(groups[most]);
 }
 
 }  // namespace vlmest::diagnose
