@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "args.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -30,6 +31,23 @@ std::string module_name(const std::string& target) {
   for (const char* shorthand : {"q", "k", "v", "o", "gate", "up", "down"})
     if (target == shorthand) return target + "_proj";
   return target;
+}
+
+/// "672x1008,336x336".
+std::vector<PixelSize> pixel_sizes(const std::string& text) {
+  std::vector<PixelSize> r;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find(',', from), text.size());
+    const std::string one = text.substr(from, to - from);
+    long h = 0, w = 0;
+    int used = 0;
+    if (std::sscanf(one.c_str(), "%9ldx%9ld%n", &h, &w, &used) != 2 || static_cast<std::size_t>(used) != one.size() ||
+        h < 1 || w < 1)
+      throw CLI::ValidationError("--image-size", "'" + one + "' is not HEIGHTxWIDTH, such as 672x1008");
+    r.push_back({h, w});
+    from = to + 1;
+  }
+  return r;
 }
 
 constexpr std::int64_t largest_count = std::int64_t{1} << 31;
@@ -96,8 +114,12 @@ void EstimateArgs::add_run_to(CLI::App& app) {
   app.add_option("--images", plan.images, "images per sequence [1]")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{4096}))
       ->type_name("N");
-  app.add_option("--image-size", image_size, "their size in pixels, before any resize [the model's own]")
-      ->type_name("HxW");
+  app.add_option("--image-size", image_size,
+                 "their size in pixels, before any resize; of several, sequences take turns [the model's own]")
+      ->type_name("HxW[,HxW]");
+  app.add_option("--vision-chunk", plan.vision_chunk, "images or tiles that the vision tower sees at a time [all]")
+      ->check(CLI::Range(std::int64_t{1}, largest_count))
+      ->type_name("N");
   app.add_option("--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]")
       ->check(CLI::Range(std::int64_t{1}, largest_count))
       ->type_name("N");
@@ -165,13 +187,10 @@ Plan EstimateArgs::make_plan() const {
   p.seq = seq;
   if (text) p.text = *text;
   if (!image_size.empty()) {
-    long h = 0, w = 0;
-    int used = 0;
-    if (std::sscanf(image_size.c_str(), "%9ldx%9ld%n", &h, &w, &used) != 2 ||
-        static_cast<std::size_t>(used) != image_size.size() || h < 1 || w < 1)
-      throw CLI::ValidationError("--image-size", "'" + image_size + "' is not HEIGHTxWIDTH, such as 672x1008");
-    p.image_height = h;
-    p.image_width = w;
+    p.more_sizes = pixel_sizes(image_size);
+    p.image_height = p.more_sizes.front().height;
+    p.image_width = p.more_sizes.front().width;
+    p.more_sizes.erase(p.more_sizes.begin());
   }
   p.dtype = choice<DType>("--dtype", dtype, {{"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp32", DType::fp32}});
   if (p.amp) p.dtype = DType::fp32;

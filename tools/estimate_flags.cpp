@@ -51,7 +51,7 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
   const bool training = mode == diagnose::Mode::training;
   const diagnose::Placement& where = s.placement;
   if (p.kv.kind != KvLayout::Kind::dense || where.sharding != diagnose::Sharding::none ||
-      where.offload != diagnose::Offload::none)
+      where.offload != diagnose::Offload::none || s.grouped_by_size)
     return std::nullopt;
   static constexpr std::array<const char*, 3> attention{"eager", "sdpa", "flash"};
   std::string f = fmt::format("--phase {} --batch {}", training ? "train" : "inference", p.batch);
@@ -61,6 +61,8 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
     f += fmt::format(" --text {}", p.text);
   if (p.images != 1) f += fmt::format(" --images {}", p.images);
   if (p.image_height != 0) f += fmt::format(" --image-size {}x{}", p.image_height, p.image_width);
+  for (const PixelSize& size : p.more_sizes) f += fmt::format(",{}x{}", size.height, size.width);
+  if (p.vision_chunk != 0) f += fmt::format(" --vision-chunk {}", p.vision_chunk);
   if (p.amp)
     f += " --amp";
   else if (p.dtype != DType::bf16)

@@ -158,6 +158,138 @@ TEST(Actions, TakeTheLargestSizeThatFits) {
   EXPECT_EQ(micro->after.plan.gradient_accumulation * micro->after.plan.batch, 4);
 }
 
+TEST(Actions, TheTowerInChunksAsLargeAsFit) {
+  Plan p;
+  p.batch = 96;
+  p.text = 32;
+  p.new_tokens = 1;
+  const Settings now = settings("llava-onevision-0.5b", p);
+  Estimator e;
+  const Outcome whole = evaluate(now, device_of(80), Mode::inference, e);
+  const auto action = [&](double gib) {
+    const auto all = checked(now, device_of(gib), Mode::inference);
+    const Action* a = find(all, "vision-chunks");
+    return a ? std::optional(*a) : std::nullopt;
+  };
+  const auto peak = [&](std::int64_t chunk) {
+    Settings s = now;
+    s.plan.vision_chunk = chunk;
+    return evaluate(s, device_of(80), Mode::inference, e).peak;
+  };
+  // Room for half of what chunks can save.
+  const Bytes least = peak(1);
+  ASSERT_LT(least.value(), whole.peak.value() * 9 / 10) << "the tower is the peak of this run";
+  const double half = static_cast<double>((least + whole.peak).value() / 2) / (1 << 30);
+  const auto fitting = action(half);
+  ASSERT_TRUE(fitting && fitting->fits);
+  const std::int64_t n = fitting->after.plan.vision_chunk;
+  EXPECT_GT(n, 1);
+  // The next larger one is that of one call less.
+  const std::int64_t calls = (96 + n - 1) / n;
+  EXPECT_GT(static_cast<double>(peak((96 + calls - 2) / (calls - 1)).value()) / (1 << 30), half);
+  EXPECT_EQ(fitting->loses, Loses::nothing);
+  EXPECT_NE(fitting->how.find("pixel_values.split(" + std::to_string(n) + ")"), std::string::npos);
+  // Where nothing fits: the largest chunks that save as much as single images do.
+  const auto hopeless = action(0.5);
+  ASSERT_TRUE(hopeless && !hopeless->fits);
+  EXPECT_GT(hopeless->after.plan.vision_chunk, 1);
+  EXPECT_LE(hopeless->peak_after, least + Bytes(least.value() / 500));
+}
+
+TEST(Actions, EveryFamilyIsWrappedWhereItsCallerLooks) {
+  const auto how = [&](const char* model) {
+    Plan p;
+    p.batch = 8;
+    p.vision_chunk = 2;
+    return vision_chunk_line(settings(model, p));
+  };
+  EXPECT_EQ(how("internvl3-1b"),
+            "from transformers.modeling_outputs import BaseModelOutputWithPooling; model.model.get_image_features = "
+            "lambda pixel_values, f=model.model.get_image_features, **k: "
+            "BaseModelOutputWithPooling(pooler_output=torch.cat([f(pixel_values=p, **k).pooler_output for p in "
+            "pixel_values.split(2)]))");
+  EXPECT_NE(how("llava-1.5-7b").find("[y for p in pixel_values.split(2) for y in f("), std::string::npos);
+  for (const char* model : {"llava-next-7b", "pixtral-12b"})
+    EXPECT_NE(how(model).find("zip(pixel_values.split(2), image_sizes.split(2))"), std::string::npos) << model;
+  EXPECT_NE(how("qwen2.5-vl-3b").find("pixel_values.split([int(g.prod(-1).sum()) for g in grid.split(2)])"),
+            std::string::npos);
+  EXPECT_NE(how("idefics3-8b").find("t.flatten(0, 1).unsqueeze(0).split(2, 1)"), std::string::npos);
+  EXPECT_EQ(how("llama-3.2-11b-vision").find("model.model.vision_model.forward"),
+            how("llama-3.2-11b-vision").find("model.model."));
+  // What the counts mean: images, or tiles.
+  Plan p;
+  p.batch = 2;
+  p.image_height = p.image_width = 1344;
+  EXPECT_EQ(vision_rows(settings("internvl3-1b").vlm, p), 20);
+  EXPECT_EQ(vision_rows(settings("llava-next-7b").vlm, p), 2);
+  p.images = 0;
+  EXPECT_EQ(vision_rows(settings("llava-next-7b").vlm, p), 0);
+}
+
+Plan mixed(std::int64_t batch, std::vector<PixelSize> sizes) {
+  Plan p;
+  p.batch = batch;
+  p.image_height = sizes.front().height;
+  p.image_width = sizes.front().width;
+  p.more_sizes.assign(sizes.begin() + 1, sizes.end());
+  return p;
+}
+
+TEST(Actions, BatchesOfOneSize) {
+  // Three of five sequences are small.
+  const Settings now = settings("qwen2-vl-2b", mixed(5, {{224, 224}, {896, 896}}));
+  const Device device = device_of(80);
+  Estimator e;
+  const auto alone = [&](std::int64_t side, Mode mode) {
+    Settings s = now;
+    s.plan.more_sizes.clear();
+    s.plan.image_height = s.plan.image_width = side;
+    return evaluate(s, device, mode, e);
+  };
+  for (const Mode mode : {Mode::inference, Mode::training}) {
+    Settings grouped = now;
+    grouped.grouped_by_size = true;
+    const Outcome o = evaluate(grouped, device, mode, e), small = alone(224, mode), large = alone(896, mode);
+    EXPECT_EQ(o.peak, std::max(small.peak, large.peak));
+    EXPECT_EQ(o.reserved, std::max(small.reserved, large.reserved));
+    EXPECT_NEAR(o.time.value, small.time.value * 0.6 + large.time.value * 0.4, 1e-12);
+    EXPECT_EQ(o.samples, 5);
+    EXPECT_EQ(largest_group(grouped, device, mode, e).plan.image_height, 896);
+    // Five large images at once need no less than two of them among small ones: the action is offered for its time.
+    const Outcome before = evaluate(now, device, mode, e);
+    EXPECT_LT(o.per_sample().value, before.per_sample().value);
+    const auto all = actions(now, device, mode, e);
+    const Action* a = find(all, "group-by-size");
+    ASSERT_NE(a, nullptr);
+    EXPECT_EQ(a->peak_after, o.peak);
+    EXPECT_EQ(a->saves, std::max(Bytes{}, before.peak - o.peak));
+    EXPECT_LT(a->time_cost_pct, -1);
+    EXPECT_EQ(a->loses, Loses::nothing);
+    EXPECT_NE(a->how.find(mode == Mode::training ? "train_sampling_strategy=\"group_by_length\"" : ".sort(key="),
+              std::string::npos);
+    EXPECT_EQ(find(actions(grouped, device, mode, e), "group-by-size"), nullptr);
+  }
+  // A run that does not fit is not offered one that does not either, and needs more.
+  const auto tight = actions(now, device_of(20), Mode::training, e);
+  ASSERT_GT(alone(896, Mode::training).peak, evaluate(now, device, Mode::training, e).peak);
+  EXPECT_EQ(find(tight, "group-by-size"), nullptr);
+  EXPECT_EQ(find(actions(settings("qwen2-vl-2b", mixed(1, {{224, 224}})), device, Mode::training, e), "group-by-size"),
+            nullptr);
+}
+
+TEST(Actions, SmallerBatchesKeepEverySize) {
+  const Settings now = settings("qwen2-vl-2b", mixed(8, {{224, 224}, {448, 448}, {896, 896}}));
+  for (const Settings& s : action::micro_batches({.now = now, .device = device_of(1), .mode = Mode::training}))
+    EXPECT_GE(s.plan.batch, 3);
+  for (const Settings& s : action::smaller_batches({.now = now, .device = device_of(1), .mode = Mode::inference}))
+    EXPECT_GE(s.plan.batch, 3);
+  // Limits on pixels are those of the largest image, which loses tokens first.
+  const auto less = lower_images(now);
+  ASSERT_FALSE(less.empty());
+  EXPECT_LT(layout(less.front().vlm.tokens, {896, 896}).llm_tokens, layout(now.vlm.tokens, {896, 896}).llm_tokens);
+  EXPECT_EQ(layout(less.front().vlm.tokens, {224, 224}).llm_tokens, layout(now.vlm.tokens, {224, 224}).llm_tokens);
+}
+
 /// Sequences of a given length keep their text where images lose tokens.
 TEST(Actions, ImagesShrinkWithTheirSequence) {
   Plan p;

@@ -21,6 +21,10 @@ Plan plan(fuzz::Choices& choose) {
     p.image_height = 1 + static_cast<std::int64_t>(choose.of(1500));
     p.image_width = 1 + static_cast<std::int64_t>(choose.of(1500));
   }
+  for (auto n = choose.of(8) == 0 ? choose.of(3) : 0; n > 0; --n)
+    p.more_sizes.push_back(
+        {1 + static_cast<std::int64_t>(choose.of(1500)), 1 + static_cast<std::int64_t>(choose.of(1500))});
+  if (choose.of(4) == 0) p.vision_chunk = 1 + static_cast<std::int64_t>(choose.of(8));
   p.text = static_cast<std::int64_t>(choose.of(300));
   p.new_tokens = static_cast<std::int64_t>(choose.of(300));
   if (choose.of(1024) == 0) p.batch = std::int64_t{1} << choose.of(40);

@@ -60,6 +60,7 @@ Plan random_plan(std::mt19937& random) {
     p.lora.dropout = one_in(2);
     p.lora.vision = one_in(3);
   }
+  if (!p.amp && one_in(3)) p.vision_chunk = 1 + static_cast<std::int64_t>(random() % 2);
   return p;
 }
 

@@ -73,17 +73,30 @@ TEST(EstimateJson, FollowsTheFlags) {
                               {"text_tokens", 256},
                               {"image_tokens", 2928},
                               {"images", 1},
-                              {"image_size", {672, 672}}}));
+                              {"image_size", {672, 672}},
+                              {"image_sizes", {{672, 672}}},
+                              {"padding_tokens", 0},
+                              {"vision_chunk", 0}}));
   EXPECT_EQ(inputs("--batch 8 --seq 4096"), Json({{"batch", 8},
                                                   {"seq", 4096},
                                                   {"text_tokens", 1168},
                                                   {"image_tokens", 2928},
                                                   {"images", 1},
-                                                  {"image_size", {672, 672}}}));
+                                                  {"image_size", {672, 672}},
+                                                  {"image_sizes", {{672, 672}}},
+                                                  {"padding_tokens", 0},
+                                                  {"vision_chunk", 0}}));
   EXPECT_EQ(inputs("--text 100 --images 2 --image-size 336x336")["image_tokens"],
             2 * inputs("--image-size 336x336")["image_tokens"].get<int>());
   EXPECT_EQ(inputs("--text 7 --images 0")["seq"], 7);
   EXPECT_EQ(inputs("--image-size 336x672")["image_size"], Json({336, 672}));
+  EXPECT_EQ(inputs("--vision-chunk 3")["vision_chunk"], 3);
+  const Json mixed = inputs("--batch 3 --image-size 336x336,672x672");
+  const int small = inputs("--image-size 336x336")["seq"], large = inputs("--image-size 672x672")["seq"];
+  EXPECT_EQ(mixed["seq"], large);
+  EXPECT_EQ(mixed["padding_tokens"], 2 * (large - small));
+  EXPECT_EQ(mixed["image_size"], Json({336, 336}));
+  EXPECT_EQ(mixed["image_sizes"], Json({{336, 336}, {672, 672}}));
   const Json base = Json::parse(good(model + "--json"));
   EXPECT_FALSE(base.contains("layers"));
   EXPECT_EQ(base["inference"]["decode"]["kv_len"], 3184 + 128);

@@ -58,6 +58,9 @@ TEST(Usage, WrongValues) {
                            "--kv fp7",
                            "--profile torch",
                            "--logits some",
+                           "--image-size 3x3,4",
+                           "--image-size 3x3,",
+                           "--vision-chunk 0",
                            "--seq 100 --text 3",
                            "--batch",
                            "--config",
@@ -89,6 +92,11 @@ TEST(Usage, NothingOrNoModel) {
 TEST(Usage, FlagsThatContradictTheModel) {
   refused(model + "--seq 10", 2, "--seq: 10 tokens, but the images alone need 2928",
           "raise --seq, or give fewer or smaller images");
+  refused(model + "--image-size 336x336,672x672", 2, "--image-size: 2 sizes for a batch of 1",
+          "raise --batch, so that each has a sequence, or give fewer sizes");
+  refused(model + "--batch 2 --image-size 336x336,672x672 --attention flash", 2,
+          "--attention: FlashAttention over sequences of several lengths, which unpads them, is not modelled",
+          "give --seq, to which text fills every sequence, or --attention sdpa");
   refused(model + "--images 0 --text 0", 2, "--seq: the sequence is empty", "give at least one text token or image");
 }
 

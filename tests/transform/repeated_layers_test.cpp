@@ -20,9 +20,11 @@ struct Case {
   bool amp = false;
   std::int64_t gradient_accumulation = 1;
   std::optional<std::int64_t> checkpointed_layers;
+  std::int64_t images = 1, vision_chunk = 0;
 };
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.config << " checkpointing " << static_cast<int>(c.checkpointing) << " lora " << c.lora;
+  *out << c.config << " checkpointing " << static_cast<int>(c.checkpointing) << " lora " << c.lora << " chunk "
+       << c.vision_chunk;
 }
 
 /// Five layers in each stack, so that most are copies.
@@ -55,6 +57,8 @@ std::vector<Rows> rows(const Vlm& vlm, const Case& c, bool copies) {
   plan.lora.rank = c.lora;
   plan.amp = c.amp;
   plan.gradient_accumulation = c.gradient_accumulation;
+  plan.images = c.images;
+  plan.vision_chunk = c.vision_chunk;
   Builder b;
   b.copy_layers = copies;
   Context context{b, plan};
@@ -145,6 +149,30 @@ const std::vector<Case> cases() {
   return r;
 }
 INSTANTIATE_TEST_SUITE_P(Families, RepeatedLayers, testing::ValuesIn(cases()));
+
+/// Three calls of the tower: the first, one between, and the last, which is shorter where a call sees three images of
+/// eight. Their layers' gradients are added up.
+const std::vector<Case> chunked_cases() {
+  std::vector<Case> r;
+  const auto add = [&](Case c, std::int64_t images, std::int64_t chunk) {
+    c.images = images;
+    c.vision_chunk = chunk;
+    r.push_back(c);
+  };
+  for (const char* config : {"llava-1.5-7b", "llava-next-mistral-7b", "qwen2.5-vl-3b", "qwen3-vl-4b", "internvl3-2b",
+                             "smolvlm-2.2b", "pixtral-12b", "glm-4.1v-9b", "llama-3.2-11b-vision"})
+    add({config}, 2, 1);
+  for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
+    add({"qwen2-vl-2b", how}, 4, 3);
+    add({"llava-1.5-7b", how, AttentionKind::sdpa, {}, 0, false, 3}, 4, 3);
+  }
+  add({"blip2-opt-2.7b", Checkpointing::full}, 1, 1);
+  add({"llava-1.5-7b", Checkpointing::full, AttentionKind::eager, {.vision = false}}, 2, 1);
+  add({"llava-1.5-7b", Checkpointing::full, AttentionKind::sdpa, {}, 8}, 2, 1);
+  add({"qwen2-vl-2b", Checkpointing::off, AttentionKind::sdpa, {}, 0, true}, 2, 1);
+  return r;
+}
+INSTANTIATE_TEST_SUITE_P(Chunked, RepeatedLayers, testing::ValuesIn(chunked_cases()));
 
 }  // namespace
 }  // namespace vlmest::repeated_layers_test

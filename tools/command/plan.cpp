@@ -54,7 +54,7 @@ int plan(const PlanOptions& o) {
   ReportedPlan r{q, a, o.args.config, o.args.device};
   if (q.mode == diagnose::Mode::inference && !a.best.empty()) {
     Estimator e;
-    r.budget = diagnose::budget(a.best.front().candidate.settings, q.device, e);
+    r.budget = diagnose::budget(largest_group(a.best.front().candidate.settings, q.device, q.mode, e), q.device, e);
   }
   switch (o.output.format) {
     case Format::json: o.output.write(json_document(plan_json(r))); break;

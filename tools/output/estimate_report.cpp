@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "estimate_report.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 #include <fmt/core.h>
 
 #include "peak_table.hpp"
@@ -193,7 +196,18 @@ std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
   if (plan.images > 0) {
     line += fmt::format(" ({} text, {} from {} of {}x{}", grouped(s.text), grouped(s.image_tokens),
                         plural(plan.images, "image"), s.image.height, s.image.width);
-    if (!s.images.empty() && s.images.front().tiles > 1) line += fmt::format(", {} tiles each", s.images.front().tiles);
+    for (const PixelSize& o : plan.more_sizes) line += fmt::format(", {}x{}", o.height, o.width);
+    if (!plan.more_sizes.empty()) line += " in turn";
+    const auto [fewest, most] = std::minmax_element(
+        s.images.begin(), s.images.end(), [](const ImageLayout& a, const ImageLayout& b) { return a.tiles < b.tiles; });
+    if (most != s.images.end() && most->tiles > 1)
+      line += fewest->tiles == most->tiles ? fmt::format(", {} tiles each", most->tiles)
+                                           : fmt::format(", {} to {} tiles each", fewest->tiles, most->tiles);
+    if (s.padded())
+      line += fmt::format(", {} of {} positions are padding",
+                          grouped(std::accumulate(s.padding.begin(), s.padding.end(), std::int64_t{0})),
+                          grouped(s.seq * s.batch));
+    if (plan.vision_chunk > 0) line += fmt::format(", {} at a time", plan.vision_chunk);
     line += ")";
   }
   return line + ", " + std::string(name(plan.dtype));

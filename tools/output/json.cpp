@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "json.hpp"
 
+#include <numeric>
+
 #include "slow_shapes.hpp"
 #include "units.hpp"
 
@@ -137,6 +139,13 @@ Json layers(const Estimate& e, const Graph& g, bool inference) {
 
 }  // namespace
 
+/// Height and width of each size that the sequences take turns with.
+Json image_sizes_json(const Vlm& vlm, const Plan& plan) {
+  Json list = Json::array();
+  for (const ImageSize s : image_sizes(vlm, plan)) list.push_back({s.height, s.width});
+  return list;
+}
+
 nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& options) {
   const Estimate& e = from.estimate;
   const Sequences& s = e.sequences;
@@ -156,7 +165,10 @@ nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& option
               {"text_tokens", s.text},
               {"image_tokens", s.image_tokens},
               {"images", from.plan.images},
-              {"image_size", {s.image.height, s.image.width}}}},
+              {"image_size", {s.image.height, s.image.width}},
+              {"image_sizes", image_sizes_json(from.vlm, from.plan)},
+              {"padding_tokens", std::accumulate(s.padding.begin(), s.padding.end(), std::int64_t{0})},
+              {"vision_chunk", from.plan.vision_chunk}}},
             {"device",
              {{"name", from.device.name},
               {"memory_bytes", from.device.memory_bytes.value()},

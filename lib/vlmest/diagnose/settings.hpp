@@ -36,6 +36,9 @@ struct Settings {
   Plan plan;
   allocator::AllocatorConfig allocator;  ///< capacity and total memory are the device's
   Placement placement;
+  /// Images of several sizes come in batches of one size each, instead of mixed: what is evaluated is the mean time of
+  /// these batches, each as often as its size, and the largest one's memory.
+  bool grouped_by_size = false;
 };
 
 /// What is estimated of a run: a training step, or a prefill with its decode steps.

@@ -23,6 +23,7 @@ class Builder {
   void clear() {
     autocast = {};
     gradients.by_tensor.clear();
+    shared = {};
     history.clear();
     saving = {};
     checkpointing = vision_checkpointing = Checkpoint::off;
@@ -266,6 +267,7 @@ class Builder {
   /// What autograd and autocast keep. Last, because what they hold counts in refs_.
   History history;
   ParameterGradients gradients;
+  SharedRuns shared;
   AutocastState autocast;
 };
 

@@ -25,6 +25,14 @@ class BackwardEngine {
   /// What calls saved is unpacked by a hook, as under checkpointing: it goes with the call, not with its results' final
   /// form.
   bool unpacked = false;
+  /// Gradients of parameters are part of sums over several runs, which go on elsewhere: they are left to take_sum().
+  bool partial = false;
+  /// of_one: what came before is the gradient of one run, made as the one is that comes now.
+  void begin_sum(TensorId parameter, Value sum, bool of_one) {
+    pending(parameter).sum = std::move(sum);
+    pending(parameter).of_one = of_one;
+  }
+  Value take_sum(TensorId parameter) { return std::move(pending(parameter).sum); }
 
   /// `owns(parameter)` tells whose gradients are collected here; those of other parameters go to `outer`.
   template <class Owns>
@@ -111,7 +119,10 @@ class BackwardEngine {
       if (!e) continue;
       if (e.parameter != none && owns(e.parameter)) {
         Pending& p = pending(e.parameter);
-        add_to(p.sum, g.out[i]);
+        if (p.of_one && g.out[i])
+          add_like(p, g.out[i]);
+        else
+          add_to(p.sum, g.out[i]);
         if (--p.waiting == 0) complete.push_back(e.parameter);
       } else if (e.call < first_) {
         add_to(outside(e), g.out[i]);
@@ -121,6 +132,7 @@ class BackwardEngine {
       }
     }
     g.out.clear();
+    if (partial) return;
     for (TensorId p : complete) accumulate(p, std::move(pending(p).sum));
   }
 
@@ -164,8 +176,16 @@ class BackwardEngine {
   /// A gradient of a parameter that is not complete yet.
   struct Pending {
     std::int32_t waiting = 0;
+    bool of_one = false;
     Value sum;
   };
+  /// add_to where what stands for the first gradient does not say whether that one was a view: this one does.
+  void add_like(Pending& p, Value& gradient) {
+    const bool view = gradient.tensor().alias_of != none || b_->observed;
+    Value first = std::move(p.sum);
+    p.sum = view ? eager::add(std::move(first), gradient) : eager::add_(std::move(first), gradient);
+    p.of_one = false;
+  }
   Pending& pending(TensorId parameter) {
     if (static_cast<std::size_t>(parameter) >= pending_.size())
       pending_.resize(static_cast<std::size_t>(parameter) + 1);

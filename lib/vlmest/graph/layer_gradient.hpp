@@ -111,7 +111,10 @@ inline void note_holds(const Builder& b, LayerBackward& r, const std::vector<std
     if (e.owner < begin.tensors) released[static_cast<std::size_t>(e.owner)] = e.at;
   std::vector<bool> is_passed(references_before.size());
   for (const TensorId t : passed) is_passed[static_cast<std::size_t>(t)] = true;
-  for (TensorId t = 0; t < begin.tensors; ++t) {
+  for (auto& p : r.parameters)
+    if (p.sum != none && b.references(p.sum) == 0)
+      p.sum_released = released[static_cast<std::size_t>(p.sum)] - begin.nodes;
+  for (TensorId t = 0; t <= r.seed; ++t) {
     const auto i = static_cast<std::size_t>(t);
     if (t == r.seed) {
       if (b.references(t) == 0) r.seed_released = released[i] - begin.nodes;
@@ -131,6 +134,7 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
   b.forget();
   const std::vector<TensorId> own = own_parameters(b, layer, f.calls);
   ParameterGradients earlier = std::exchange(b.gradients, {});
+  ParameterGradients sums = std::exchange(b.shared.sums, {});
   // The backward pass is outside of autocast; the second run of a function enters it anew.
   AutocastState outside = std::exchange(b.autocast, {});
 
@@ -139,10 +143,19 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
   r.seed = seed.id();
   r.seed_shape = seed.shape();
   r.seed_dtype = seed.dtype();
+  BackwardEngine engine;
+  engine.unpacked = f.checkpointed;
+  engine.partial = b.shared.before > 0;
   for (const TensorId p : own) {
     LayerBackward::Parameter& to = r.parameters.emplace_back();
     to.parameter = p;
-    if (!earlier.has(p)) continue;
+    to.partial = engine.partial;
+    if (b.shared.after > 0) {
+      Value sum = b.existing("gradient", Role::activation, g.tensor(p).dtype, g.tensor(p).shape);
+      to.sum = sum.id();
+      engine.begin_sum(p, std::move(sum), b.shared.after == 1);
+    }
+    if (to.partial || !earlier.has(p)) continue;
     b.gradients.of(p) = b.existing("gradient", Role::gradient, g.tensor(p).dtype, g.tensor(p).shape);
     to.earlier = b.gradients.of(p).id();
   }
@@ -168,24 +181,27 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
   for (std::size_t i = f.calls; i < b.history.calls.size(); ++i)
     for (const GradEdge& e : b.history.calls[i].inputs)
       if (e.call != none && static_cast<std::size_t>(e.call) < f.calls) used.push_back(e.call);
-  BackwardEngine engine;
-  engine.unpacked = f.checkpointed;
   engine.run(b, start, std::move(seed), static_cast<std::int32_t>(first),
              [&](TensorId p) { return std::find(own.begin(), own.end(), p) != own.end(); });
   b.note_releases(nullptr);
   b.forget();
 
+  ParameterGradients partial;
+  for (const TensorId p : own) partial.of(p) = engine.take_sum(p);
   r.run = record(g, begin);
   note_holds(b, r, references, releases, passed, second_run);
   for (const auto& o : engine.outer) r.outer.push_back({o.edge, o.gradient ? o.gradient.id() : none});
-  for (auto& p : r.parameters) p.gradient = b.gradients.has(p.parameter) ? b.gradients.of(p.parameter).id() : none;
+  ParameterGradients& made = engine.partial ? partial : b.gradients;
+  for (auto& p : r.parameters) p.gradient = made.has(p.parameter) ? made.of(p.parameter).id() : none;
   std::vector<TensorId*> results;
   for (auto& o : r.outer) results.push_back(&o.gradient);
   for (auto& p : r.parameters) results.push_back(&p.gradient);
   leave_out_views(r.run, results);
 
   engine.outer.clear();
+  partial = {};
   b.gradients = std::move(earlier);
+  b.shared.sums = std::move(sums);
   b.autocast = std::move(outside);
   b.history.detach(f.begin.tensors);
   b.history.truncate(static_cast<std::size_t>(before.tensors), f.calls);
@@ -200,9 +216,11 @@ inline void run(Builder& b, const LayerPlace& place, const LayerBackward& r, std
   const GraphMark at = b.mark();
   const TensorId tensors = at.tensors - r.run.from.tensors;
   std::vector<TensorId> earlier(static_cast<std::size_t>(r.run.from.tensors - r.seed), none);
-  for (const auto& p : r.parameters)
+  for (const auto& p : r.parameters) {
     if (p.earlier != none)
       earlier[static_cast<std::size_t>(p.earlier - r.seed)] = b.gradients.of(place(p.parameter)).id();
+    if (p.sum != none) earlier[static_cast<std::size_t>(p.sum - r.seed)] = b.shared.sums.of(place(p.parameter)).id();
+  }
   const TensorId seed = g.in[0].id();
   const auto map = [&](TensorId id) {
     if (id == r.seed) return seed;
@@ -215,8 +233,15 @@ inline void run(Builder& b, const LayerPlace& place, const LayerBackward& r, std
   const auto made = [&](TensorId id) { return Value(b, id >= r.run.from.tensors ? id + tensors : map(id)); };
   for (std::size_t i = 0; i < r.outer.size(); ++i)
     if (r.outer[i].gradient != none) g.out[i] = made(r.outer[i].gradient);
-  for (const auto& p : r.parameters)
-    if (p.gradient != none) b.gradients.of(place(p.parameter)) = made(p.gradient);
+  for (const auto& p : r.parameters) {
+    if (p.gradient == none) continue;
+    const TensorId parameter = place(p.parameter);
+    Value gradient = made(p.gradient), &sum = b.shared.sums.of(parameter);
+    if (p.sum_released != none) b.release_at(sum, at.nodes + p.sum_released);
+    sum.reset();
+    if (!p.partial && p.sum != none && p.earlier == none) b.label(gradient, "gradient", Role::gradient);
+    (p.partial ? b.shared.sums : b.gradients).of(parameter) = std::move(gradient);
+  }
   for (std::size_t i = 0; i < held.size(); ++i) b.release_at(held[i], at.nodes + r.held[i].released);
   if (r.seed_released != none) b.release_at(g.in[0], at.nodes + r.seed_released);
 }

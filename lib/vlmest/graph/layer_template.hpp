@@ -44,7 +44,10 @@ struct LayerBackward {
   struct Parameter {
     TensorId parameter = none;
     TensorId earlier = none;  ///< stands for the gradient that an earlier micro-batch left
+    TensorId sum = none;      ///< stands for what later runs of the layer gave (SharedRuns)
     TensorId gradient = none;
+    bool partial = false;        ///< `gradient` is that sum, with this run's in it: earlier runs add theirs
+    NodeId sum_released = none;  ///< none: it is handed on
   };
   std::vector<Parameter> parameters;
 };

@@ -56,6 +56,13 @@ struct ParameterGradients {
   }
 };
 
+/// Layers that run several times in one pass with the same parameters, one run after the other. Gradients are added up
+/// over the runs, the latest first (InputBuffer::add), before the parameter collects their sum.
+struct SharedRuns {
+  std::size_t before = 0, after = 0;  ///< runs before and after the one that is recorded
+  ParameterGradients sums;            ///< that are not complete yet
+};
+
 /// What becomes of the tensors that calls save: torch's saved_tensors_hooks, as torch.utils.checkpoint sets them for
 /// the first run of a function and for the second one, before its backward.
 struct Saving {

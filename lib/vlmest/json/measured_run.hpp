@@ -59,6 +59,7 @@ inline Plan plan(const Reader& r) {
   p.text = r.integer_required("text", 0);
   p.images = r.integer("images", 1, 0, 4096);
   if (r.given("hw")) std::tie(p.image_height, p.image_width) = pair_required(r, "hw", 1 << 20);
+  p.vision_chunk = r.integer("vision_chunk", 0, 0, most_sequences);
   try {
     p.dtype = parse_dtype(r.string("dtype", "bf16"));
   } catch (const Error& e) {

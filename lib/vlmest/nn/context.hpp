@@ -27,6 +27,7 @@ struct Context {
   const Value* labels = nullptr;              ///< token ids[B, S] that a training forward computes its loss against
   Adapters* adapters = nullptr;               ///< low-rank adapters that linears ask for (nn/lora.hpp)
   InputGradients* input_gradients = nullptr;  ///< where embeddings are to note their results
+  bool padded = false;                        ///< attention masks hold zeros: sequences of several lengths
 
   DType dtype() const { return plan.dtype; }
   bool fused() const { return plan.profile == Profile::fused; }

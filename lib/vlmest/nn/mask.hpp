@@ -32,8 +32,8 @@ inline void check_all_true(const Value& mask) {
   item(std::move(equal));
 }
 
-/// masking_utils.py, _ignore_causal_mask_sdpa, for a mask without padding: true where attention can be told is_causal
-/// instead. A padding mask that is longer than the keys of a sliding layer is first cut to them.
+/// masking_utils.py, _ignore_causal_mask_sdpa: true where attention can be told is_causal instead, which padding rules
+/// out. A padding mask that is longer than the keys of a sliding layer is first cut to them.
 inline bool causal_mask_is_ignored(Context& c, const MaskShape& m, const Value& padding) {
   using namespace eager;
   Value mask = padding, at;
@@ -47,16 +47,27 @@ inline bool causal_mask_is_ignored(Context& c, const MaskShape& m, const Value& 
   if (m.window && m.kv_len >= *m.window) return false;
   if (m.q_len != 1 && m.q_len != m.kv_len) return false;
   check_all_true(mask);
-  return true;
+  // Over an empty cache the queries' own part is asked for once more: a static cache's rest could be all there is.
+  if (c.padded && m.q_len == m.kv_len) check_all_true(mask);
+  return !c.padded;
 }
 
-/// masking_utils.py, create_causal_mask and create_sliding_window_causal_mask for a mask without padding: empty where
-/// attention can be told is_causal instead, else bool (sdpa) or additive (eager).
+/// FlashAttention over padding leaves it out of queries, keys and values first (modeling_flash_attention_utils.py,
+/// _upad_input).
+inline void refuse_unpadding(const Context& c) {
+  if (c.padded)
+    throw Error("--attention", "FlashAttention over sequences of several lengths, which unpads them, is not modelled",
+                "give --seq, to which text fills every sequence, or --attention sdpa");
+}
+
+/// masking_utils.py, create_causal_mask and create_sliding_window_causal_mask: empty where attention can be told
+/// is_causal instead, else bool (sdpa) or additive (eager).
 inline Value causal_mask(Context& c, const MaskShape& m, const Value& attention_mask) {
   if (c.fused()) return {};
   Value padding = eager::to(attention_mask, DType::boolean);
   if (c.plan.attention == AttentionKind::eager) return additive_mask(c, materialised_mask(c, m, padding));
   if (c.plan.attention == AttentionKind::flash) {
+    refuse_unpadding(c);
     Value kept = eager::slice(padding, 1, -m.kv_len, padding.size(1));
     eager::item(eager::reduce("all", DType::boolean, Shape{}, std::move(kept)));
     return {};

@@ -46,6 +46,7 @@ inline Value padded_blocks(const Value& blocks, const MaskShape& m) {
 template <class Build>
 Value implemented_mask(Context& c, const Value& padding, Build&& build) {
   if (c.plan.attention == AttentionKind::flash) {
+    refuse_unpadding(c);
     check_all_true(padding);
     return {};
   }

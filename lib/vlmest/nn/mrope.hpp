@@ -28,7 +28,7 @@ struct ModalityRun {
 inline std::vector<ModalityRun> modality_runs(const Sequences& s, std::int64_t b) {
   const std::size_t each = s.images.size() / static_cast<std::size_t>(s.batch),
                     first = each * static_cast<std::size_t>(b);
-  std::int64_t text = s.seq;
+  std::int64_t text = s.length(b);
   for (std::size_t i = 0; i < each; ++i) text -= s.images[first + i].llm_tokens;
   if (text < 0)
     throw Error("sequence", "its images need more than " + std::to_string(s.seq) + " tokens", "raise --seq");
@@ -71,12 +71,12 @@ inline Value grid_positions(Context& c, const Value& grid_row, Grid merged, cons
 /// deltas in `in`. The running position is a Python number until the first image and a tensor after it.
 inline Value rope_index(Context& c, const TextInputs& text, MropeInputs& in, const Sequences& s, std::int64_t merge) {
   using namespace eager;
-  const std::int64_t tokens = text.ids.size(1);
-  Value positions = fill(c.b, "zeros", {3, s.batch, tokens}, DType::int64);
+  Value positions = fill(c.b, "zeros", {3, s.batch, text.ids.size(1)}, DType::int64);
   std::vector<Value> deltas, parts;
   Value ids, types, image_positions, all, at;  // variables of the loop: each lives until it is bound again
   std::int64_t image = 0;
   for (std::int64_t b = 0; b < s.batch; ++b) {
+    const std::int64_t tokens = s.length(b);
     auto attended = [&] { return to(select(text.mask, 0, b), DType::boolean); };
     ids = select(text.ids, 0, b);
     types = select(in.token_types, 0, b);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include <vlmest/nn/sequence.hpp>
 #include <vlmest/nn/vlm.hpp>
 #include <vlmest/plan/plan.hpp>
@@ -20,26 +23,40 @@ inline void check_counts(const Plan& p) {
   constexpr std::int64_t most_tokens = std::int64_t{1} << 31;
   within("--batch", p.batch, 1, most_sequences);
   within("--images", p.images, 0, most_sequences / p.batch);
+  within("--vision-chunk", p.vision_chunk, 0, most_tokens);
   within("--seq", p.seq.value_or(1), 1, most_tokens);
   within("--text", p.text, 0, most_tokens);
   within("--new-tokens", p.new_tokens, 0, most_tokens);
 }
 
+/// The sizes of a plan's images, of which the sequences take turns.
+inline std::vector<ImageSize> image_sizes(const Vlm& vlm, const Plan& plan) {
+  std::vector<ImageSize> r{
+      plan.image_height != 0 || plan.image_width != 0 ? ImageSize{plan.image_height, plan.image_width} : vlm.native};
+  for (const PixelSize& s : plan.more_sizes) r.push_back({s.height, s.width});
+  return r;
+}
+
 /// The tokens of a plan's batch: `seq` counts everything, `text` what is not an image feature. Throws Error where the
-/// images alone need more than `seq`.
+/// images alone need more than `seq`, and where there are more sizes of images than sequences.
 inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   check_counts(plan);
+  const std::vector<ImageSize> sizes = image_sizes(vlm, plan);
+  const auto turns = static_cast<std::int64_t>(sizes.size());
+  if (turns > plan.batch)
+    throw Error("--image-size", std::to_string(turns) + " sizes for a batch of " + std::to_string(plan.batch),
+                "raise --batch, so that each has a sequence, or give fewer sizes");
   Sequences s;
   s.batch = plan.batch;
-  s.image =
-      plan.image_height != 0 || plan.image_width != 0 ? ImageSize{plan.image_height, plan.image_width} : vlm.native;
-  const std::vector<ImageSize> sizes(static_cast<std::size_t>(plan.images), s.image);
-  std::vector<ImageLayout> one = layouts(vlm.tokens, sizes);
-  std::int64_t overhead = 0;
-  for (const auto& i : one) {
-    s.image_tokens = checked_add(s.image_tokens, i.llm_tokens);
-    overhead = checked_add(overhead, i.text_overhead);
+  s.image = sizes.front();
+  std::vector<std::vector<ImageLayout>> each;  // the images of a sequence, by its turn
+  std::vector<std::int64_t> tokens;
+  for (const ImageSize size : sizes) {
+    each.push_back(layouts(vlm.tokens, std::vector<ImageSize>(static_cast<std::size_t>(plan.images), size)));
+    tokens.push_back(0);
+    for (const auto& i : each.back()) tokens.back() = checked_add(tokens.back(), i.llm_tokens);
   }
+  s.image_tokens = *std::max_element(tokens.begin(), tokens.end());
   if (plan.seq) {
     if (*plan.seq < s.image_tokens)
       throw Error("--seq",
@@ -52,8 +69,16 @@ inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
     s.seq = checked_add(s.text, s.image_tokens);
   }
   if (s.seq < 1) throw Error("--seq", "the sequence is empty", "give at least one text token or image");
-  s.images.reserve(one.size() * static_cast<std::size_t>(plan.batch));
-  for (std::int64_t b = 0; b < plan.batch; ++b) s.images.insert(s.images.end(), one.begin(), one.end());
+  s.images.reserve(each.front().size() * static_cast<std::size_t>(plan.batch));
+  for (std::int64_t b = 0; b < plan.batch; ++b) {
+    const auto& one = each[static_cast<std::size_t>(b % turns)];
+    s.images.insert(s.images.end(), one.begin(), one.end());
+  }
+  // With a length given, text fills every sequence up to it.
+  if (plan.seq || std::all_of(tokens.begin(), tokens.end(), [&](std::int64_t n) { return n == s.image_tokens; }))
+    return s;
+  for (std::int64_t b = 0; b < plan.batch; ++b)
+    s.padding.push_back(s.image_tokens - tokens[static_cast<std::size_t>(b % turns)]);
   return s;
 }
 

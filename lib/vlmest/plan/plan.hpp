@@ -74,12 +74,25 @@ struct Lora {
 /// second where the first is asked for.
 enum class Loss : std::uint8_t { unfused, fused, chunked };
 
+/// Pixels of an image, before the model's own resize.
+struct PixelSize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  constexpr bool operator==(const PixelSize&) const = default;
+};
+
 /// Every choice that is not the model's: how it is run.
 struct Plan {
   std::int64_t batch = 1;         ///< sequences
   std::int64_t images = 1;        ///< images in each sequence
   std::int64_t image_height = 0;  ///< pixels, before the model's own resize; 0: the model's native size
   std::int64_t image_width = 0;
+  /// Where images differ: the sequences of a batch take turns, the first one has images of the size above, the next
+  /// ones of these. Sequences of different lengths are padded to the longest.
+  std::vector<PixelSize> more_sizes;
+  /// Images that the vision tower sees at a time, tiles where the processor hands them over as images (InternVL, Aya
+  /// Vision, Idefics3, SmolVLM); 0: all at once, as transformers runs it.
+  std::int64_t vision_chunk = 0;
   std::optional<std::int64_t> seq;  ///< LLM tokens of a sequence, visual ones included
   std::int64_t text = 256;          ///< text tokens of a sequence, where seq is not given
   std::int64_t new_tokens = 128;    ///< tokens to decode after the prefill

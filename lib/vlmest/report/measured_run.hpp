@@ -32,6 +32,8 @@ inline std::string name(const MeasuredRun& run) {
   std::string s = run.model + " b" + std::to_string(p.batch) + " text " + std::to_string(p.text) + " images " +
                   std::to_string(p.images);
   if (p.image_height > 0) s += " " + std::to_string(p.image_height) + "x" + std::to_string(p.image_width);
+  for (const PixelSize& o : p.more_sizes) s += "," + std::to_string(o.height) + "x" + std::to_string(o.width);
+  if (p.vision_chunk > 0) s += " vision in chunks of " + std::to_string(p.vision_chunk);
   if (p.attention != AttentionKind::sdpa) s += p.attention == AttentionKind::eager ? " eager" : " flash";
   if (p.amp)
     s += " amp";

@@ -32,6 +32,9 @@ struct ActionEntry {
   /// The line of code or the flag that makes `after` of the subject's settings.
   std::string (*how)(const Subject&, const Settings& after) = nullptr;
   bool of_reserved = false;  ///< what counts is reserved memory
+  /// The options save no more from some point on, where something else is the peak: the first of those is taken.
+  bool levels_off = false;
+  bool for_time = false;  ///< offered where it saves time alone, too
 };
 
 /// The subject's settings with one change, or nothing where it does not apply.

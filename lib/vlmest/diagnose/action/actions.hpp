@@ -47,22 +47,45 @@ inline std::optional<Tried> attempt(const Settings& s, const Device& device, Mod
   }
 }
 
-/// The first option that fits, or the last one where none does. A run that fits already takes half of the way.
-inline std::optional<Tried> choose(const std::vector<Settings>& options, const Subject& s, Estimator& estimator) {
-  if (options.empty()) return std::nullopt;
-  const auto at = [&](std::size_t i) { return attempt(options[i], s.device, s.mode, estimator); };
-  if (options.size() == 1 || s.fits) return at(options.size() / 2);
-  std::size_t low = 0, high = options.size() - 1;  // the answer lies within
+/// The first of options[0 … last] that is enough, where those behind it are too; the last one where none is.
+template <class Enough>
+std::size_t first_enough(std::size_t last, Enough&& enough) {
+  std::size_t low = 0, high = last;  // the answer lies within
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
-    const auto t = at(middle);
-    if (t && t->outcome.fits)
+    if (enough(middle))
       high = middle;
     else
       low = middle + 1;
   }
-  return at(low);
+  return low;
 }
+
+/// The first option that fits, or the last one where none does, or, of an action that levels off, the first that saves
+/// as much. A run that fits already takes half of the way.
+inline std::optional<Tried> choose(const std::vector<Settings>& options, const Subject& s, Estimator& estimator,
+                                   bool levels_off = false) {
+  if (options.empty()) return std::nullopt;
+  const auto at = [&](std::size_t i) { return attempt(options[i], s.device, s.mode, estimator); };
+  std::size_t chosen = options.size() / 2;
+  if (options.size() > 1 && !s.fits)
+    chosen = first_enough(options.size() - 1, [&](std::size_t i) {
+      const auto t = at(i);
+      return t && t->outcome.fits;
+    });
+  const auto found = at(chosen);
+  if (!levels_off || !found || (found->outcome.fits && !s.fits)) return found;
+  // Less than a thousandth is the allocator's rounding.
+  const Bytes enough = found->outcome.peak + Bytes(found->outcome.peak.value() / 1000);
+  chosen = first_enough(chosen, [&](std::size_t i) {
+    const auto t = at(i);
+    return t && t->outcome.peak <= enough;
+  });
+  return at(chosen);
+}
+
+/// Times within a percent of each other are one: no estimate is that sure.
+inline constexpr double noticed_pct = 1;
 
 /// The time of one sequence, against what it was.
 inline double time_cost_pct(const Outcome& before, const Outcome& after) {
@@ -73,7 +96,8 @@ inline double time_cost_pct(const Outcome& before, const Outcome& after) {
 }  // namespace action
 
 /// The actions that save memory where `now` runs on `device`, each estimated with its own change alone. What is in
-/// force already, what the model or the device does not have, and what saves nothing is left out. An action with a
+/// force already, what the model or the device does not have, and what saves nothing (bytes, or, for an action that is
+/// meant to, time) is left out. An action with a
 /// size (pixels, images, tokens, the micro-batch) takes the largest that fits. Sorted: what then fits, and of that what
 /// computes the same before what does not, the least time first; what then does not fit, likewise; and last the actions
 /// that lose order. `estimator` works for it: its allocator's
@@ -87,18 +111,20 @@ inline std::vector<Action> actions(const Settings& now, const Device& device, Mo
   std::vector<Action> r;
   for (const ActionEntry& e : action_entries()) {
     const std::vector<Settings> options = e.options(s);
-    const auto tried = action::choose(options, s, estimator);
+    const auto tried = action::choose(options, s, estimator, e.levels_off);
     if (!tried) continue;
     const Outcome& after = tried->outcome;
     const Bytes saves = e.of_reserved ? before.reserved - after.reserved : before.peak - after.peak;
     // Less than a thousandth of the peak is the allocator's rounding.
     const Bytes least = (before.fits || !after.fits) ? Bytes(before.peak.value() / 1000) : Bytes{};
-    if (saves <= least) continue;
+    const double time = action::time_cost_pct(before, after);
+    const bool faster = e.for_time && after.fits && time < -action::noticed_pct;
+    if (saves <= least && !faster) continue;
     r.push_back({.id = std::string(e.id),
                  .title = std::string(e.title),
-                 .saves = saves,
+                 .saves = std::max(saves, Bytes{}),
                  .of_reserved = e.of_reserved,
-                 .time_cost_pct = action::time_cost_pct(before, after),
+                 .time_cost_pct = time,
                  .peak_after = after.peak,
                  .reserved_after = after.reserved,
                  .fits = after.fits,

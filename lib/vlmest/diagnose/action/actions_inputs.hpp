@@ -6,6 +6,7 @@
 #include <vlmest/diagnose/action/action_entry.hpp>
 #include <vlmest/diagnose/action/image_lever.hpp>
 #include <vlmest/diagnose/action/image_lever_how.hpp>
+#include <vlmest/diagnose/action/vision_chunk_line.hpp>
 
 /// Actions on what is fed to a model. Names of arguments: transformers 5.17 (training_args.py, processors), TRL
 /// (SFTConfig).
@@ -49,11 +50,21 @@ inline std::vector<Settings> fewer_new_tokens(const Subject& s) {
   return r;
 }
 
+/// Sequences that a batch must have: one for each size of images.
+inline std::int64_t least_batch(const Plan& p) { return static_cast<std::int64_t>(p.more_sizes.size()) + 1; }
+
+/// Whether images of several sizes share a batch.
+inline bool mixes_sizes(const Subject& s) {
+  const std::vector<ImageSize> sizes = image_sizes(s.now.vlm, s.plan());
+  return s.plan().images > 0 && !s.now.grouped_by_size &&
+         std::any_of(sizes.begin(), sizes.end(), [&](ImageSize i) { return !(i == sizes.front()); });
+}
+
 /// Divisors of the batch, so that a step sees the same sequences.
 inline std::vector<Settings> micro_batches(const Subject& s) {
   std::vector<Settings> r;
   if (!s.training()) return r;
-  for (std::int64_t n = s.plan().batch - 1; n > 0; --n)
+  for (std::int64_t n = s.plan().batch - 1; n >= least_batch(s.plan()); --n)
     if (s.plan().batch % n == 0) {
       Plan& p = r.emplace_back(s.now).plan;
       p.batch = n;
@@ -67,7 +78,8 @@ inline std::vector<Settings> smaller_batches(const Subject& s) {
   if (s.training()) return r;
   // Every batch of a small one, 64 steps of a large one.
   const std::int64_t batch = s.plan().batch, steps = std::min<std::int64_t>(batch, 64);
-  for (std::int64_t k = steps - 1; k > 0; --k) r.emplace_back(s.now).plan.batch = batch * k / steps;
+  for (std::int64_t k = steps - 1; k > 0; --k)
+    if (batch * k / steps >= least_batch(s.plan())) r.emplace_back(s.now).plan.batch = batch * k / steps;
   return r;
 }
 
@@ -77,6 +89,29 @@ inline constexpr std::array input_actions{
     ActionEntry{"smaller-images", "a lower limit on the pixels or tiles of an image", Loses::quality,
                 [](const Subject& s) { return lower_images(s.now); },
                 [](const Subject&, const Settings& after) { return image_limit_line(after.vlm.tokens); }},
+    ActionEntry{.id = "vision-chunks",
+                .title = "the vision tower on a few images at a time",
+                .options = [](const Subject& s) { return vision_chunks(s); },
+                .how = [](const Subject&, const Settings& after) { return vision_chunk_line(after); },
+                .levels_off = true},
+    ActionEntry{.id = "group-by-size",
+                .title = "batches of images of one size, without padding for the largest",
+                .options =
+                    [](const Subject& s) {
+                      return changed(s, action::mixes_sizes(s), [](Settings& n) { n.grouped_by_size = true; });
+                    },
+                // trainer.py takes the unused columns away before it makes the sampler, the lengths with them.
+                .how =
+                    [](const Subject& s, const Settings&) {
+                      return s.training() ? std::string(
+                                                "TrainingArguments(train_sampling_strategy=\"group_by_length\", "
+                                                "length_column_name=\"length\", remove_unused_columns=False)  # a "
+                                                "column with each sequence's tokens, those of its images included")
+                                          : std::string(
+                                                "prompts.sort(key=lambda p: len(processor(**p)[\"input_ids\"][0]))  # "
+                                                "then batches in this order");
+                    },
+                .for_time = true},
     ActionEntry{"fewer-images", "fewer images or frames in a sequence", Loses::quality, action::fewer_images,
                 [](const Subject&, const Settings& after) {
                   return "images = images[:" + std::to_string(after.plan.images) + "]  # in each sequence";

@@ -115,10 +115,8 @@ inline void lower(std::vector<TokenRule>&, const tokens::Blip2&, const ImageLayo
 
 }  // namespace lever
 
-/// The size of a run's pictures, before the processor.
-inline ImageSize image_size(const Vlm& vlm, const Plan& p) {
-  return p.image_height != 0 || p.image_width != 0 ? ImageSize{p.image_height, p.image_width} : vlm.native;
-}
+/// The size of a run's pictures, before the processor; of several the first.
+inline ImageSize image_size(const Vlm& vlm, const Plan& p) { return image_sizes(vlm, p).front(); }
 
 /// The settings with another rule or other images, and the same text: where the plan gives the whole length of a
 /// sequence, that changes by as many tokens as the images do. Throws Error as make_sequences().
@@ -135,13 +133,21 @@ inline void keep_text(const Settings& before, Settings& after) {
 inline std::vector<Settings> lower_images(const Settings& now) {
   std::vector<Settings> r;
   if (now.plan.images < 1) return r;
-  const ImageSize size = image_size(now.vlm, now.plan);
-  const auto tokens = [&](const TokenRule& rule) {
+  const std::vector<ImageSize> sizes = image_sizes(now.vlm, now.plan);
+  const auto of = [](const TokenRule& rule, ImageSize size) {
     const ImageLayout l = layout(rule, size);
     return l.tiles * l.tower_tokens + l.llm_tokens;
   };
+  const auto tokens = [&](const TokenRule& rule) {
+    std::int64_t n = 0;
+    for (const ImageSize s : sizes) n = checked_add(n, of(rule, s));
+    return n;
+  };
+  const ImageSize largest = *std::max_element(sizes.begin(), sizes.end(), [&](ImageSize a, ImageSize b) {
+    return of(now.vlm.tokens, a) < of(now.vlm.tokens, b);
+  });
   std::vector<TokenRule> rules;
-  std::visit([&](const auto& rule) { lever::lower(rules, rule, tokens::layout(rule, size)); }, now.vlm.tokens);
+  std::visit([&](const auto& rule) { lever::lower(rules, rule, tokens::layout(rule, largest)); }, now.vlm.tokens);
   std::int64_t least = tokens(now.vlm.tokens);
   for (const TokenRule& rule : rules) {
     const std::int64_t n = tokens(rule);

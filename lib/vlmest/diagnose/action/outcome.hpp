@@ -137,11 +137,51 @@ Outcome training(const Settings& s, const Device& device, Estimator& estimator, 
 
 }  // namespace outcome
 
+/// The batches of settings that group images by size: one with images of each size, in the order of the sizes.
+inline std::vector<Settings> size_groups(const Settings& s) {
+  std::vector<Settings> r;
+  for (std::size_t i = 0; i <= s.plan.more_sizes.size(); ++i) {
+    Settings& one = r.emplace_back(s);
+    one.grouped_by_size = false;
+    one.plan.more_sizes.clear();
+    if (i == 0) continue;
+    one.plan.image_height = s.plan.more_sizes[i - 1].height;
+    one.plan.image_width = s.plan.more_sizes[i - 1].width;
+  }
+  return r;
+}
+
+inline Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& estimator);
+
+namespace outcome {
+
+/// Batches with images of one size each.
+inline Outcome grouped(const Settings& s, const Device& device, Mode mode, Estimator& estimator) {
+  const std::vector<Settings> groups = size_groups(s);
+  const auto sizes = static_cast<std::int64_t>(groups.size());
+  Outcome r{.fits = true};
+  for (std::int64_t i = 0; i < sizes; ++i) {
+    const Outcome o = evaluate(groups[static_cast<std::size_t>(i)], device, mode, estimator);
+    // Sequences i, i + sizes, … of the batch have this size.
+    const auto share = static_cast<double>((s.plan.batch - i + sizes - 1) / sizes) / static_cast<double>(s.plan.batch);
+    r.peak = std::max(r.peak, o.peak);
+    for (std::size_t k = 0; k < r.peaks.size(); ++k) r.peaks[k] = std::max(r.peaks[k], o.peaks[k]);
+    r.reserved = std::max(r.reserved, o.reserved);
+    r.time = r.time + o.time * share;
+    r.samples = o.samples;
+    r.fits = r.fits && o.fits;
+  }
+  return r;
+}
+
+}  // namespace outcome
+
 /// What `s` takes on `device`. The estimator's allocator and details are changed. Of a training step whose time alone,
 /// in an outcome that does not fit, `wanted` refuses, no memory is estimated. Throws Error where the settings ask for
 /// the impossible.
 template <class Wanted>
 Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& estimator, Wanted&& wanted) {
+  if (s.grouped_by_size) return outcome::grouped(s, device, mode, estimator);
   estimator.allocator = s.allocator;
   estimator.details = false;
   const Placement& p = s.placement;
@@ -152,6 +192,20 @@ Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& 
 }
 inline Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& estimator) {
   return evaluate(s, device, mode, estimator, [](const Outcome&) { return true; });
+}
+
+/// Of settings that group images by size the batch that needs most memory; others as they are.
+inline Settings largest_group(const Settings& s, const Device& device, Mode mode, Estimator& estimator) {
+  if (!s.grouped_by_size) return s;
+  std::vector<Settings> groups = size_groups(s);
+  std::size_t most = 0;
+  Bytes peak{};
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (const Bytes n = evaluate(groups[i], device, mode, estimator).peak; n > peak) {
+      peak = n;
+      most = i;
+    }
+  return std::move(groups[most]);
 }
 
 }  // namespace vlmest::diagnose

@@ -128,6 +128,7 @@ inline Plan with(Plan p, Unknown u, std::int64_t v, ImageSize native) {
       break;
     case Unknown::image_side:
       p.seq.reset();
+      p.more_sizes.clear();
       p.image_height = v;
       p.image_width = std::max<std::int64_t>(1, v * native.width / std::max<std::int64_t>(native.height, 1));
       break;

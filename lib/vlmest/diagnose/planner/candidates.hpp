@@ -12,6 +12,7 @@ namespace vlmest::diagnose {
 struct Candidate {
   Settings settings;
   std::vector<const ActionEntry*> changes;
+  std::int64_t first = 0;  ///< where the search for its largest size begins; 0: with what was asked for
   /// The largest loss among the changes.
   Loses loses() const {
     Loses most = Loses::nothing;

@@ -53,7 +53,9 @@ inline Dial dial(const Settings& s, Goal goal) {
   const Sequences now = make_sequences(s.vlm, s.plan);
   switch (goal) {
     case Goal::max_batch:
-      return {.most = most_sequences / std::max<std::int64_t>(1, s.plan.images), .asked = s.plan.batch};
+      return {.least = static_cast<std::int64_t>(s.plan.more_sizes.size()) + 1,
+              .most = most_sequences / std::max<std::int64_t>(1, s.plan.images),
+              .asked = s.plan.batch};
     case Goal::max_seq:
       // Kernels work on whole groups of 8 rows: the values up to the next of them are tried.
       return {.least = now.image_tokens + 1,
@@ -61,6 +63,8 @@ inline Dial dial(const Settings& s, Goal goal) {
               .asked = now.seq,
               .window = 8};
     case Goal::max_pixels: {
+      if (!s.plan.more_sizes.empty())
+        throw Error("--goal", "max-pixels of images of several sizes", "give one --image-size");
       if (s.plan.images < 1) throw Error("--goal", "max-pixels of a run without images", "give --images 1 or more");
       const ImageSize asked = image_size(s.vlm, s.plan);
       const std::int64_t most = std::min(most_rows, most_rows * asked.height / asked.width);

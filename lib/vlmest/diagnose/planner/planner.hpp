@@ -69,13 +69,36 @@ inline std::vector<PlannedRun> front(const std::vector<Found>& found) {
   return r;
 }
 
+/// A run with its tower on an eighth of the images at a time, where that leaves memory to go further with: little time
+/// for most of what the tower's temporaries take.
+inline std::optional<Candidate> in_chunks(const PlannedRun& r, const PlanRequest& q, Estimator& e) {
+  const ActionEntry* chunks = action_entry("vision-chunks");
+  const std::vector<Settings> options =  // a half, a third, and so on
+      chunks->options({.now = r.candidate.settings, .device = q.device, .mode = q.mode});
+  if (options.empty()) return std::nullopt;
+  Candidate c{options[std::min<std::size_t>(6, options.size() - 1)], r.candidate.changes, r.reach};
+  c.changes.push_back(chunks);
+  Found f;
+  const auto o = tried(c.settings, q, e, f);
+  // Less than a thousandth is the allocator's rounding.
+  if (!o || o->peak.value() >= r.outcome.peak.value() / 1000 * 999) return std::nullopt;
+  return c;
+}
+/// A candidate at the size that was asked for.
+inline Candidate as_asked(Candidate c, const Dial& d, const PlanRequest& q) {
+  turn(c.settings, q.goal, d.asked);
+  if (q.goal == Goal::fastest) c.settings.plan.batch = q.asked.plan.batch;
+  if (q.goal == Goal::fastest) c.settings.plan.gradient_accumulation = q.asked.plan.gradient_accumulation;
+  return c;
+}
+
 }  // namespace planner
 
 /// The settings that fit, best first, out of every combination of the actions in plan_knobs with what was asked for;
-/// what reaches furthest is tried with expandable segments too. A combination that another one beats at two sizes in
-/// memory, in its growth, in time and in the number of changes is not searched for its largest size. The order of the
-/// answers does not depend on the number of threads. Throws Error where what was asked for cannot be estimated at any
-/// size, or has no such goal.
+/// what reaches furthest is tried with expandable segments, in batches of images of one size, and with its tower in
+/// chunks, too. A combination that another one beats at two sizes in memory, in its growth, in time and in the number
+/// of changes is not searched for its largest size. The order of the answers does not depend on the number of threads.
+/// Throws Error where what was asked for cannot be estimated at any size, or has no such goal.
 inline PlanAnswer plan(const PlanRequest& q) {
   const Dial d = dial(q.asked, q.goal);
   std::vector<Candidate> all = candidates(q.asked, q.device, q.mode);
@@ -126,12 +149,12 @@ inline PlanAnswer plan(const PlanRequest& q) {
   std::vector<PlannedRun> runs;
   for (const auto& f : found)
     if (f.run) runs.push_back(*f.run);
+  Estimator& e = estimators.front();
   for (const auto& r : planner::ranked(runs, q.goal, q.results)) {
-    Candidate c = r.candidate;
-    turn(c.settings, q.goal, d.asked);
-    if (q.goal == Goal::fastest) c.settings.plan.batch = q.asked.plan.batch;
-    if (q.goal == Goal::fastest) c.settings.plan.gradient_accumulation = q.asked.plan.gradient_accumulation;
+    const Candidate c = planner::as_asked(r.candidate, d, q);
     if (auto more = with(c, "allocator-expandable", q.device, q.mode)) all.push_back(std::move(*more));
+    if (auto more = with(c, "group-by-size", q.device, q.mode)) all.push_back(std::move(*more));
+    if (auto more = planner::in_chunks(r, q, e)) all.push_back(planner::as_asked(std::move(*more), d, q));
   }
   if (before < all.size()) search();
   runs.clear();

@@ -107,18 +107,19 @@ inline Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Est
     return tried(s, q, e, f);
   };
   const auto limit = static_cast<double>(q.device.usable_bytes.value());
-  const auto n = largest_that_fits(d.least, d.most, d.asked, limit, d.window, [&](std::int64_t value) {
-    s = c.settings;
-    turn(s, q.goal, value);
-    const auto o = outcome(value);
-    if (!o) return Fit{};
-    if (value == d.asked) f.as_is = planned({s, c.changes}, *o, q, value);
-    if (o->fits && value > at) {
-      best = o;
-      at = value;
-    }
-    return Fit{o->fits, guiding(*o, q.goal)};
-  });
+  const auto n =
+      largest_that_fits(d.least, d.most, c.first > 0 ? c.first : d.asked, limit, d.window, [&](std::int64_t value) {
+        s = c.settings;
+        turn(s, q.goal, value);
+        const auto o = outcome(value);
+        if (!o) return Fit{};
+        if (value == d.asked) f.as_is = planned({s, c.changes}, *o, q, value);
+        if (o->fits && value > at) {
+          best = o;
+          at = value;
+        }
+        return Fit{o->fits, guiding(*o, q.goal)};
+      });
   if (!n) return f;
   s = c.settings;
   turn(s, q.goal, at);

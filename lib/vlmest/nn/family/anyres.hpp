@@ -15,11 +15,13 @@ struct AnyresInputs {
   Value pixels;  ///< [images, tiles of the largest, channels, side, side]: shorter pictures are padded with empty tiles
   Value sizes;   ///< image_sizes, int64[images, 2]
   Value counts;  ///< batch_num_images, int64[B]; only where pictures of one prompt stay untiled because of it
+  std::int64_t each = 0;  ///< pictures of a prompt
 };
 
 inline AnyresInputs make_anyres_inputs(Context& c, const VisionConfig& vision, const Sequences& s) {
   AnyresInputs r;
   const auto images = static_cast<std::int64_t>(s.images.size());
+  r.each = images / s.batch;
   if (images > 0) {
     std::int64_t most = 0;
     bool untiled = false;
@@ -38,6 +40,11 @@ inline AnyresInputs make_anyres_inputs(Context& c, const VisionConfig& vision, c
   }
   r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
   return r;
+}
+
+/// Pictures with all their tiles.
+inline std::vector<VisionChunk<AnyresInputs>> vision_chunks(Context& c, const AnyresInputs& in, const Sequences& s) {
+  return cut_rows(c, in, s, s.images, &AnyresInputs::sizes);
 }
 
 /// The rows or columns that show the picture, in the middle of features[channels, rows, cols] (unpad_image).
@@ -77,11 +84,10 @@ inline Value pack_features(Value newline, const Value& features, const Value& si
 }
 
 /// Which pictures are tiled, asked of batch_num_images on the device: one count and one comparison per sequence and
-/// picture (modeling_llava_onevision.py, get_image_features, need_patching).
-inline std::vector<Value> tiled_flags(const Value& counts, std::int64_t images) {
+/// picture, `each` of them (modeling_llava_onevision.py, get_image_features, need_patching).
+inline std::vector<Value> tiled_flags(const Value& counts, std::int64_t each) {
   using namespace eager;
   std::vector<Value> flags;
-  const std::int64_t each = images / counts.size(0);
   for (const Value& n : unbind(counts, 0)) {
     item(n);
     for (std::int64_t i = 0; i < each; ++i) flags.push_back(compare_scalar("eq.Scalar", n));
@@ -97,7 +103,7 @@ std::vector<Value> image_features(Context& c, const Assembly<Family>& m, const A
   const Family& g = *m.config;
   const std::size_t n = s.images.size();
   std::vector<Value> flags;
-  if (in.counts) flags = tiled_flags(in.counts, static_cast<std::int64_t>(n));
+  if (in.counts) flags = tiled_flags(in.counts, in.each);
   const std::vector<Value> sizes = unbind(in.sizes, 0);
   std::vector<std::int64_t> tiles;
   std::vector<Value> cut;

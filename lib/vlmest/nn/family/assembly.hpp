@@ -3,6 +3,7 @@
 
 #include <vlmest/nn/decoder/decoder.hpp>
 #include <vlmest/nn/family/scatter.hpp>
+#include <vlmest/nn/family/vision_chunks.hpp>
 #include <vlmest/nn/loss.hpp>
 #include <vlmest/nn/vision/tower.hpp>
 
@@ -94,6 +95,12 @@ PixelInputs make_pixel_inputs(Context& c, const Vision& vision, const Sequences&
   return r;
 }
 
+/// Images with sizes of their own, or tiles.
+inline std::vector<VisionChunk<PixelInputs>> vision_chunks(Context& c, const PixelInputs& in, const Sequences& s) {
+  if (in.image_sizes) return cut_rows(c, in, s, s.images, &PixelInputs::image_sizes);
+  return cut_rows(c, in, s, single_tiles(s.images));
+}
+
 /// The features of all images in one row, out of those of each.
 inline Value joined(std::vector<Value> features) { return eager::cat(features, 0); }
 inline Value joined(Value features) { return features; }
@@ -109,7 +116,7 @@ Value prefill(Context& c, const Assembly<Family>& m, const Inputs& in, const Seq
     Value embeds = embed(c, m.language, in.text.ids);
     PlaceholderMasks masks;  // variables of the function: alive until it returns
     if (in.pixels) {
-      features = joined(image_features(c, m, in, s));
+      features = joined(batch_features(c, m, in, s));
       features = eager::to(features, embeds.dtype());
       masks = placeholder_masks(in.text.ids, Family::assembly.takes_videos);
       embeds = eager::masked_scatter(embeds, masks.image, features);

@@ -3,6 +3,7 @@
 
 #include <vlmest/nn/decoder/opt.hpp>
 #include <vlmest/nn/family/scatter.hpp>
+#include <vlmest/nn/family/vision_chunks.hpp>
 #include <vlmest/nn/loss.hpp>
 #include <vlmest/nn/qformer.hpp>
 #include <vlmest/nn/sequence.hpp>
@@ -112,6 +113,16 @@ inline Blip2Features image_features(Context& c, const Blip2Model& m, const Value
   return r;
 }
 
+/// The same in chunks, of which the features alone are kept.
+inline Blip2Features batch_features(Context& c, const Blip2Model& m, const Value& pixels) {
+  if (c.plan.vision_chunk == 0) return image_features(c, m, pixels);
+  const auto images = static_cast<std::size_t>(pixels.size(0));
+  const std::vector<Value> chunks = eager::split(pixels, chunk_lengths(images, c.plan.vision_chunk), 0);
+  Blip2Features r;
+  r.features = in_chunks(c, chunks, [&](const Value& v) { return image_features(c, m, v).features; });
+  return r;
+}
+
 /// modeling_opt.py, OPTForCausalLM.forward.
 inline Value forward(Context& c, const Blip2Model& m, Value embeds, const Value& mask, Logits logits, Cache& cache) {
   InScope in(c.b, m.language_scope);
@@ -123,7 +134,7 @@ inline Value forward(Context& c, const Blip2Model& m, Value embeds, const Value&
 inline Value prefill(Context& c, const Blip2Model& m, const Blip2Inputs& in, const Sequences&, Cache& cache) {
   using namespace eager;
   InScope scope(c.b, m.root);
-  Blip2Features image = image_features(c, m, in.pixels);
+  Blip2Features image = batch_features(c, m, in.pixels);
   Value embeds = embed(c, m.language, in.text.ids);
   Value mask = unsqueeze(compare_scalar("eq.Scalar", in.text.ids), -1);
   image.features = to(image.features, embeds.dtype());

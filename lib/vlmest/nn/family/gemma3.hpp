@@ -24,6 +24,12 @@ inline GemmaInputs make_inputs(Context& c, const Gemma3Family& g, const Sequence
   return make_gemma_inputs(c, g.vision, s);
 }
 
+/// modeling_gemma3.py, Gemma3Model.get_image_features.
+inline Value image_features(Context& c, const Gemma3Model& m, const GemmaInputs& in, const Sequences& s) {
+  const TowerOutput tower = forward(c, m.vision, {in.pixels, s.images});
+  return insert_after_projector(c, forward(c, m.projector, insert_after_tower(c, tower.last)));
+}
+
 /// modeling_gemma3.py, Gemma3Model.forward from the masks on; `blocks` is a variable of that function.
 inline Value gemma3_text(Context& c, const Gemma3Model& m, const Value& embeds, const Value& types,
                          const Value& attention_mask, Cache& cache) {
@@ -49,10 +55,7 @@ inline Value prefill(Context& c, const Gemma3Model& m, const GemmaInputs& in, co
     EmbeddedIds ids = embedded_ids(in.text.ids, m.config->placeholder_outside);
     Value embeds = embed(c, m.language, ids.ids);
     if (in.pixels) {
-      {
-        TowerOutput tower = forward(c, m.vision, {in.pixels, s.images});
-        features = insert_after_projector(c, forward(c, m.projector, insert_after_tower(c, tower.last)));
-      }
+      features = batch_features(c, m, in, s);
       ids.placeholders = placeholder_mask(in.text.ids);
       features = to(features, embeds.dtype());
       embeds = masked_scatter(embeds, ids.placeholders, features);

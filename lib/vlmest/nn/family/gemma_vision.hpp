@@ -21,6 +21,10 @@ inline GemmaInputs make_gemma_inputs(Context& c, const SiglipVision& vision, con
   return r;
 }
 
+inline std::vector<VisionChunk<GemmaInputs>> vision_chunks(Context& c, const GemmaInputs& in, const Sequences& s) {
+  return cut_rows(c, in, s, single_tiles(s.images));
+}
+
 /// The ids that are embedded: where the placeholder lies outside the vocabulary it is replaced by 0 in a copy.
 struct EmbeddedIds {
   Value ids;

@@ -50,6 +50,30 @@ inline Idefics3Inputs make_inputs(Context& c, const Idefics3Family& g, const Seq
   return r;
 }
 
+/// The tiles of all sequences in one, as pixel_values.flatten(0, 1).unsqueeze(0).split(n, 1) cuts them.
+inline std::vector<VisionChunk<Idefics3Inputs>> vision_chunks(Context& c, const Idefics3Inputs& in,
+                                                              const Sequences& s) {
+  using namespace eager;
+  const auto tiles = tiles_of(s);
+  if (std::any_of(tiles.begin(), tiles.end(), [&](std::int64_t n) { return n != tiles.front(); }))
+    throw Error("--vision-chunk",
+                "sequences with different numbers of tiles are padded with empty ones, which a call "
+                "of its own may hold alone",
+                "give images of one size");
+  Sequences one = s;
+  one.batch = 1;
+  const std::vector<ImageLayout> single = single_tiles(s.images);
+  const Value rows = unsqueeze(flatten(in.pixels, 0, 1), 0);
+  std::vector<Value> pixels = split(rows, chunk_lengths(single.size(), c.plan.vision_chunk), 1);
+  std::vector<VisionChunk<Idefics3Inputs>> r;
+  for (Sequences& part : chunk_sequences(one, single, c.plan.vision_chunk)) {
+    Value rows_of_part = std::move(pixels[r.size()]);
+    r.push_back({{}, std::move(part)});
+    r.back().inputs.pixels = std::move(rows_of_part);
+  }
+  return r;
+}
+
 /// Tiles that hold something: bool[B * tiles], true where not all values are zero.
 inline Value real_tiles(Context& c, const Idefics3Family& g, const Value& pixels) {
   using namespace eager;
@@ -67,13 +91,13 @@ inline Value real_tiles(Context& c, const Idefics3Family& g, const Value& pixels
 }
 
 /// Idefics3Model.get_image_features: pixels -> [tiles, tokens, width]. The tower's output is dropped with the function.
-inline Value image_features(Context& c, const Idefics3Model& m, const Value& input, const Sequences& s) {
+inline Value image_features(Context& c, const Idefics3Model& m, const Idefics3Inputs& in, const Sequences& s) {
   using namespace eager;
   const Idefics3Family& g = *m.config;
   const std::int64_t patch = g.vision.patch_size;
   std::int64_t count = 0;
   for (auto n : tiles_of(s)) count = checked_add(count, n);
-  Value pixels = flatten(input, 0, 1);
+  Value pixels = flatten(in.pixels, 0, 1);
   Value real = real_tiles(c, g, pixels);
   pixels = masked_index(pixels, real, count);
   // No pixel mask is given: every pixel counts.
@@ -101,7 +125,7 @@ inline Value prefill(Context& c, const Idefics3Model& m, const Idefics3Inputs& i
     InScope scope(c.b, m.model);
     Value embeds = embed(c, m.language, in.text.ids);
     if (in.pixels) {
-      features = image_features(c, m, in.pixels, s);
+      features = batch_features(c, m, in, s);
       embeds = merge(m, in.text.ids, embeds, features);
     }
     hidden = forward(c, m.language, embeds, in.text.mask, cache);

@@ -45,8 +45,7 @@ inline std::vector<Value> image_features(Context& c, const LlavaModel& m, const 
     selected = cat(pool, -1);
   }
   selected = insert_after_tower(c, std::move(selected));
-  const std::int64_t tokens = checked_mul(s.batch, s.image_tokens);
-  Value features = insert_after_projector(c, forward(c, m.projector, selected), tokens);
+  Value features = insert_after_projector(c, forward(c, m.projector, selected), feature_count(s.images));
   if (!inputs.image_sizes) return unbind(std::move(features), 0);
   return split_by_image(squeeze(std::move(features), 0), inputs.image_sizes, s.images);
 }

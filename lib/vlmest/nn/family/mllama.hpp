@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/decoder/mllama.hpp>
+#include <vlmest/nn/family/vision_chunks.hpp>
 #include <vlmest/nn/loss.hpp>
 #include <vlmest/nn/sequence.hpp>
 #include <vlmest/nn/vision/mllama_tiles.hpp>
@@ -112,6 +113,22 @@ inline void select_cross_rows(CrossInputs& cross, const Value& positions) {
   pick(cross.rows);
 }
 
+/// The tower's features of all pictures, or of a few at a time, each with all its tiles: then pictures count as
+/// sequences of their own, and the result is seen in the shape that one call gives.
+inline Value tower_features(Context& c, const MllamaVisionTower& t, const MllamaVisionInput& in) {
+  using namespace eager;
+  if (c.plan.vision_chunk == 0) return forward(c, t, in);
+  const std::int64_t batch = in.ids.size(0), media = in.ids.size(1);
+  const std::vector<std::int64_t> lengths =
+      chunk_lengths(static_cast<std::size_t>(checked_mul(batch, media)), c.plan.vision_chunk);
+  const auto cut = [&](const Value& v) { return split(unsqueeze(flatten(v, 0, 1), 1), lengths, 0); };
+  const std::vector<Value> pixels = cut(in.pixels), ids = cut(in.ids), masks = cut(in.tile_mask);
+  std::vector<MllamaVisionInput> chunks;
+  for (std::size_t i = 0; i < lengths.size(); ++i) chunks.push_back({pixels[i], ids[i], masks[i]});
+  Value all = in_chunks(c, chunks, [&](const MllamaVisionInput& chunk) { return forward(c, t, chunk); });
+  return view(std::move(all), {batch, media, all.size(2), all.size(3), all.size(4)});
+}
+
 /// modeling_mllama.py, MllamaModel.forward and the head.
 inline Value mllama_forward(Context& c, const MllamaModel& m, const TextInputs& text, const MllamaVisionInput& vision,
                             const Value& tile_mask, Logits logits, Cache& cache) {
@@ -122,7 +139,7 @@ inline Value mllama_forward(Context& c, const MllamaModel& m, const TextInputs& 
     CrossInputs cross;
     Value features, positions;  // variables of the function: alive until it returns
     if (vision.pixels) {
-      features = forward(c, m.vision, vision);
+      features = tower_features(c, m.vision, vision);
       cross.states = forward(c, m.projector, features);
       cross.states = view(cross.states, {-1, features.size(-2), m.config->language.base.hidden});
     }

@@ -44,6 +44,13 @@ inline Value paligemma_positions(Context& c, std::int64_t tokens) {
   return add_scalar(unsqueeze(p, 0));
 }
 
+/// modeling_paligemma.py, PaliGemmaModel.get_image_features.
+inline Value image_features(Context& c, const PaliGemmaModel& m, const GemmaInputs& in, const Sequences& s) {
+  const TowerOutput tower = forward(c, m.vision, {in.pixels, s.images});
+  const Value selected = insert_after_tower(c, tower.last);
+  return insert_after_projector(c, forward(c, m.projector, selected), feature_count(s.images));
+}
+
 /// modeling_paligemma.py, PaliGemmaForConditionalGeneration.forward over a fresh cache.
 inline Value prefill(Context& c, const PaliGemmaModel& m, const GemmaInputs& in, const Sequences& s, Cache& cache) {
   using namespace eager;
@@ -55,11 +62,7 @@ inline Value prefill(Context& c, const PaliGemmaModel& m, const GemmaInputs& in,
     Value embeds = embed(c, m.language, ids.ids);
     Value position_ids = paligemma_positions(c, s.seq);
     if (in.pixels) {
-      {
-        TowerOutput tower = forward(c, m.vision, {in.pixels, s.images});
-        Value selected = insert_after_tower(c, tower.last);
-        features = insert_after_projector(c, forward(c, m.projector, selected), checked_mul(s.batch, s.image_tokens));
-      }
+      features = batch_features(c, m, in, s);
       ids.placeholders = placeholder_mask(in.text.ids);
       features = to(features, embeds.dtype());
       embeds = masked_scatter(embeds, ids.placeholders, features);

@@ -50,6 +50,25 @@ inline std::vector<Value> split_by_grid(const Value& features, const Value& grid
   return split(features, feature_counts(images), 0);
 }
 
+/// The host asks the GPU for the patches of each chunk, then pixels and grid are cut.
+inline std::vector<VisionChunk<PackedImages>> vision_chunks(Context& c, const PackedImages& in, const Sequences& s) {
+  using namespace eager;
+  const std::vector<std::int64_t> images = chunk_lengths(s.images.size(), c.plan.vision_chunk);
+  std::vector<Sequences> parts = chunk_sequences(s, s.images, c.plan.vision_chunk);
+  std::vector<Value> grids = split(in.grid, images, 0);
+  std::vector<std::int64_t> patches;
+  for (std::size_t i = 0; i < grids.size(); ++i) {
+    Value counts = reduce("prod.dim_int", DType::int64, {images[i]}, grids[i]);
+    item(sum_all(std::move(counts)));
+    patches.push_back(total_patches(parts[i].images));
+  }
+  std::vector<Value> pixels = split(in.pixels, patches, 0);
+  std::vector<VisionChunk<PackedImages>> r;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    r.push_back({{std::move(pixels[i]), std::move(grids[i])}, std::move(parts[i])});
+  return r;
+}
+
 /// modeling_qwen2_vl.py, Qwen2VLModel.get_image_features.
 template <class Vision, class Text>
 std::vector<Value> image_features(Context& c, const QwenVlModel<Vision, Text>& m, const PackedImages& input,
@@ -70,7 +89,7 @@ Value prefill(Context& c, const QwenVlModel<Vision, Text>& m, QwenVlInputs& in, 
     Value features, positions;  // variables of the function: alive until it returns
     PlaceholderMasks masks;
     if (in.images.pixels) {
-      std::vector<Value> parts = image_features(c, m, in.images, s);
+      std::vector<Value> parts = batch_features(c, m, in.images, s);
       features = to(cat(parts, 0), embeds.dtype());
       masks = placeholder_masks(in.text.ids);
       embeds = masked_scatter(embeds, masks.image, features);

@@ -45,6 +45,13 @@ inline std::vector<std::int64_t> feature_counts(std::span<const ImageLayout> ima
   return r;
 }
 
+/// And of all of them.
+inline std::int64_t feature_count(std::span<const ImageLayout> images) {
+  std::int64_t n = 0;
+  for (const auto& i : images) n = checked_add(n, i.llm_tokens);
+  return n;
+}
+
 /// Features of all images in one row, cut into those of each: the host reads the counts, sizes // cell multiplied
 /// (transformers 5.17, modeling_llava.py and modeling_mistral3.py, get_image_features).
 inline std::vector<Value> split_by_image(Value features, const Value& image_sizes,
