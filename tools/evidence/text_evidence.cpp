@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include <vlmest/diagnose/leak.hpp>
+#include <vlmest/diagnose/oom/elsewhere.hpp>
 #include <vlmest/diagnose/oom/oom_reader.hpp>
 #include <vlmest/diagnose/text/memory_log.hpp>
 #include <vlmest/diagnose/text/numerics.hpp>
@@ -38,6 +39,7 @@ Json frames_json(const std::vector<Frame>& frames) {
 
 Json message_facts(const OomMessage& m) {
   Json j = {{"backend", name(m.backend)}, {"line", m.line}, {"times", m.times}};
+  if (m.reason != OomReason::none) j["reason"] = name(m.reason);
   if (m.gpu) j["gpu"] = *m.gpu;
   if (m.rank) j["rank"] = *m.rank;
   add(j, "requested_bytes", m.requested);
@@ -228,8 +230,9 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.kind = "oom_message";
     e.facts = message_facts(m);
     if (messages.size() > 1) e.facts["messages"] = messages.size();
-    e.failure = failure_of(m);
-    e.out_of_memory = true;
+    e.verdict = judge_elsewhere(m, series.facts);
+    e.out_of_memory = !e.verdict;
+    e.failure = e.verdict ? failure_elsewhere(m) : failure_of(m);
     e.lines.push_back(m.text);
   } else if (!tables.empty()) {
     e = summary_evidence(tables);

@@ -51,6 +51,7 @@ constexpr bool in_torch(MemoryBackend b) {
 inline MemoryBackend better(MemoryBackend a, MemoryBackend b) {
   if (a == MemoryBackend::unknown) return b;
   if (b == MemoryBackend::unknown || a == b) return a;
+  if (a == MemoryBackend::ggml && b == MemoryBackend::host) return b;  // its buffers in pinned memory
   return a == MemoryBackend::cuda || (a == MemoryBackend::cuda_driver && b == MemoryBackend::nccl) ? b : a;
 }
 
@@ -104,6 +105,7 @@ inline std::vector<OomGroup> group_oom_facts(const std::vector<OomFact>& facts) 
       begun = true;
       alone = alone || f.alone;
       g.message.backend = better(g.message.backend, f.backend);
+      if (g.message.reason == OomReason::none) g.message.reason = f.reason;
     } else if (f.field == OomField::gpu) {
       if (!g.message.gpu) g.message.gpu = f.number;
     } else if (f.field == OomField::process) {

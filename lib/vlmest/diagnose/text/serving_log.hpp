@@ -42,6 +42,8 @@ inline constexpr auto fact_words = std::to_array<FactWords>({
     {"available KV cache memory (", "kv_cache", FactWords::Kind::size},
     {"models's max seq len (", "max_model_len", FactWords::Kind::count},
     {"model's max seq len (", "max_model_len", FactWords::Kind::count},
+    {"stored in KV cache (", "kv_cache_tokens", FactWords::Kind::count},
+    {"estimated maximum model length is", "longest_model_len", FactWords::Kind::count},
     {"mem usage=", "weights", FactWords::Kind::size, "Load weight end"},
     {"mem usage=", "graphs", FactWords::Kind::size, "graph end"},
     {"avail mem=", "free", FactWords::Kind::size},

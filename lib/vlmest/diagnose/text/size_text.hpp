@@ -116,6 +116,13 @@ constexpr bool same_letters(std::string_view text, std::size_t at, std::string_v
   return true;
 }
 
+/// Where the number that begins at `at` ends, and the blanks behind it.
+constexpr std::size_t number_end(std::string_view text, std::size_t at) {
+  while (at < text.size() && in_number(text[at])) ++at;
+  while (at < text.size() && is_blank(text[at])) ++at;
+  return at;
+}
+
 }  // namespace size_text
 
 /// The size that begins at `at`, blanks before number and unit passed over. A name of one letter must not go on. With
