@@ -11,8 +11,10 @@
 #include <vlmest/diagnose/leak.hpp>
 #include <vlmest/diagnose/oom/elsewhere.hpp>
 #include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/text/gpu_processes.hpp>
 #include <vlmest/diagnose/text/memory_log.hpp>
 #include <vlmest/diagnose/text/numerics.hpp>
+#include <vlmest/diagnose/text/other_failures.hpp>
 #include <vlmest/diagnose/text/words.hpp>
 
 #include "units.hpp"
@@ -62,18 +64,24 @@ Json message_facts(const OomMessage& m) {
   return j;
 }
 
-/// Memory of the rows that says most of a leak: what tensors take, else what is reserved, else what the device shows.
-Points memory_points(const MemorySeries& s) {
-  Points best;
-  const auto consider = [&](auto get) {
+/// Which memory of the rows says most of a leak: what tensors take, else what is reserved, else what the device shows.
+struct ChosenMemory {
+  Points points;
+  const char* of = "";
+};
+
+ChosenMemory memory_points(const MemorySeries& s) {
+  ChosenMemory best;
+  const auto consider = [&](const char* of, auto get) {
     Points p = points(s, get);
-    if (p.size() > best.size() && (best.empty() || p.size() > 2 * best.size())) best = std::move(p);
+    if (p.size() > best.points.size() && (best.points.empty() || p.size() > 2 * best.points.size()))
+      best = {std::move(p), of};
   };
-  consider([](const MemoryRow& r) { return r.allocated; });
-  consider([](const MemoryRow& r) { return r.used; });
-  consider([](const MemoryRow& r) { return r.reserved; });
-  consider([](const MemoryRow& r) { return r.peak_allocated; });
-  consider([](const MemoryRow& r) { return r.peak_reserved; });
+  consider("allocated", [](const MemoryRow& r) { return r.allocated; });
+  consider("used", [](const MemoryRow& r) { return r.used; });
+  consider("reserved", [](const MemoryRow& r) { return r.reserved; });
+  consider("peak_allocated", [](const MemoryRow& r) { return r.peak_allocated; });
+  consider("peak_reserved", [](const MemoryRow& r) { return r.peak_reserved; });
   return best;
 }
 
@@ -82,6 +90,25 @@ Bytes capacity(const MemorySeries& s) {
   for (const MemoryRow& r : s.rows)
     if (r.total) most = std::max(most, *r.total);
   return most;
+}
+
+/// A series for each rank or GPU that the rows name, at most 64: lines of several are not one run's memory. Rows that
+/// name none are one more.
+std::vector<MemorySeries> by_rank(const MemorySeries& s) {
+  std::vector<std::pair<std::optional<std::int64_t>, MemorySeries>> of;
+  for (const MemoryRow& r : s.rows) {
+    if (!r.has_memory()) continue;
+    auto found = std::find_if(of.begin(), of.end(), [&](const auto& x) { return x.first == r.rank; });
+    if (found == of.end()) {
+      if (of.size() == 64) continue;
+      of.push_back({r.rank, {.style = s.style, .rows = {}, .facts = {}, .stride = s.stride}});
+      found = std::prev(of.end());
+    }
+    found->second.rows.push_back(r);
+  }
+  std::vector<MemorySeries> out;
+  for (auto& x : of) out.push_back(std::move(x.second));
+  return out;
 }
 
 Json number(double v) {
@@ -131,8 +158,7 @@ void add_numerics(Evidence& e, const MemorySeries& series, std::string_view text
                                  first.step ? fmt::format(" (step {})", *first.step) : "", advice(first.trouble))};
 }
 
-void add_series(Evidence& e, const MemorySeries& s) {
-  const Points p = memory_points(s);
+void add_facts(Evidence& e, const MemorySeries& s) {
   Json facts = Json::array();
   for (const LogFact& f : s.facts) {
     Json x = {{"name", f.name}, {"line", f.line}};
@@ -144,34 +170,98 @@ void add_series(Evidence& e, const MemorySeries& s) {
     if (f.size) e.lines.push_back(fmt::format("{}: {}", f.name, in_words(f.size->value)));
   }
   if (!facts.empty()) e.facts["serving"] = std::move(facts);
-  if (p.size() < 3) return;  // an out-of-memory message itself looks like a row
-  const LeakReport leak = find_leak(p, capacity(s));
-  Json growth = {{"rows", s.rows.size()},
-                 {"points", leak.points},
-                 {"growth", name(leak.growth)},
-                 {"bytes_per_step", number(leak.bytes_per_step)},
-                 {"last_step", number(leak.last_step)}};
-  if (leak.end_step) growth["end_step"] = number(*leak.end_step);
-  e.facts["memory"] = std::move(growth);
-  const auto bytes = [](double v) { return Bytes(static_cast<std::int64_t>(v)); };
-  e.lines.push_back(fmt::format("{} rows with memory, from {} to {}: {}", p.size(), in_words(bytes(p.front().second)),
-                                in_words(bytes(p.back().second)), name(leak.growth)));
+}
+
+Bytes whole_bytes(double v) { return Bytes(static_cast<std::int64_t>(v)); }
+
+Json growth_json(const MemorySeries& s, const ChosenMemory& m, const LeakReport& leak) {
+  Json j = {{"rows", s.rows.size()},
+            {"points", m.points.size()},
+            {"of", m.of},
+            {"first_bytes", whole_bytes(m.points.front().second).value()},
+            {"last_bytes", whole_bytes(m.points.back().second).value()},
+            {"growth", name(leak.growth)},
+            {"bytes_per_step", number(leak.bytes_per_step)},
+            {"last_step", number(leak.last_step)}};
+  if (const Bytes all = capacity(s); all > Bytes{}) j["total_bytes"] = all.value();
+  if (leak.end_step) j["end_step"] = number(*leak.end_step);
+  return j;
+}
+
+/// Memory over the rows, of the rank whose memory grows, else of the first.
+void add_series(Evidence& e, const MemorySeries& all) {
+  add_facts(e, all);
+  std::optional<std::pair<ChosenMemory, LeakReport>> chosen;
+  MemorySeries series;
+  const auto ranks = by_rank(all);
+  for (const MemorySeries& s : ranks) {
+    ChosenMemory m = memory_points(s);
+    // An out-of-memory message itself looks like a row.
+    if (m.points.empty() || (m.points.size() < 3 && e.kind != "training_log")) continue;
+    const LeakReport leak = find_leak(m.points, capacity(s));
+    const auto rank = s.rows.front().rank;
+    if (e.lines.size() < 16)
+      e.lines.push_back(fmt::format("{}{} rows with memory, from {} to {}: {}", rank ? fmt::format("{}: ", *rank) : "",
+                                    m.points.size(), in_words(whole_bytes(m.points.front().second)),
+                                    in_words(whole_bytes(m.points.back().second)), name(leak.growth)));
+    if (chosen && (chosen->second.is_leak() || !leak.is_leak())) continue;
+    chosen = {std::move(m), leak};
+    series = s;
+  }
+  if (!chosen) return;
+  const auto& [m, leak] = *chosen;
+  e.facts["memory"] = growth_json(series, m, leak);
+  if (series.rows.front().rank) e.facts["memory"]["rank"] = *series.rows.front().rank;
   if (!leak.is_leak()) return;
-  const SteadyGrowth grown{
-      leak.bytes_per_step, static_cast<std::int64_t>(leak.points), bytes(p.front().second), bytes(p.back().second), {}};
+  const SteadyGrowth grown{leak.bytes_per_step,
+                           static_cast<std::int64_t>(leak.points),
+                           whole_bytes(m.points.front().second),
+                           whole_bytes(m.points.back().second),
+                           {}};
   if (e.failure) {
     e.failure->growth = grown;
     return;
   }
-  e.verdict =
-      Verdict{.cause = Cause::leak,
-              .confidence = 0.9,
-              .why = fmt::format(
-                  "memory grows by {} a step and goes on growing, from {} to {} at step {:.0f}{}. What grows is "
-                  "kept from step to step: losses or outputs in a list with their graphs (use .item() or "
-                  ".detach()), a cache without a bound, metrics on the GPU.",
-                  in_words(bytes(leak.bytes_per_step)), in_words(grown.first), in_words(grown.last), leak.last_step,
-                  leak.end_step ? fmt::format("; the device is full at step {:.0f}", *leak.end_step) : "")};
+  if (e.verdict) return;
+  e.verdict = Verdict{
+      .cause = Cause::leak,
+      .confidence = 0.9,
+      .why = fmt::format("memory grows by {} a step and goes on growing, from {} to {} at step {:.0f}{}. What grows is "
+                         "kept from step to step: losses or outputs in a list with their graphs (use .item() or "
+                         ".detach()), a cache without a bound, metrics on the GPU.",
+                         in_words(whole_bytes(leak.bytes_per_step)), in_words(grown.first), in_words(grown.last),
+                         leak.last_step,
+                         leak.end_step ? fmt::format("; the device is full at step {:.0f}", *leak.end_step) : "")};
+}
+
+void add_processes(Evidence& e, std::string_view text) {
+  const auto processes = find_gpu_processes(text);
+  if (processes.empty()) return;
+  Json all = Json::array();
+  Bytes sum{};
+  for (const GpuProcess& p : processes) {
+    Json x = {{"pid", p.pid}, {"bytes", p.used.value()}};
+    if (p.gpu) x["gpu"] = *p.gpu;
+    all.push_back(std::move(x));
+    sum += p.used;
+  }
+  e.facts["gpu_processes"] = std::move(all);
+  e.lines.push_back(fmt::format("{} processes on GPUs hold {}", processes.size(), in_words(sum)));
+}
+
+/// A failure of another kind, which is said where nothing else is found.
+void add_other_failure(Evidence& e, const OtherFailure& f) {
+  e.facts["other_failure"] = {{"what", f.what}, {"line", f.line}};
+  e.lines.push_back(fmt::format("line {}: {}", f.line, f.what));
+  if (e.verdict || e.failure) return;
+  e.verdict = Verdict{
+      .why = fmt::format("{}{} at line {}; {}.", f.may_be_memory ? "" : "not memory but: ", f.what, f.line, f.hint)};
+}
+
+/// Where nothing failed, that is said.
+void add_nothing_found(Evidence& e) {
+  if (e.verdict || e.failure || e.lines.empty()) return;
+  e.verdict = Verdict{.why = "nothing failed here: " + e.lines.back() + "."};
 }
 
 Json summary_facts(const MemorySummary& m) {
@@ -195,6 +285,7 @@ std::optional<Failure> summary_failure(const MemorySummary& m) {
   // After an error the program has let go of much; the peak is what failed.
   f.allocated = m.ooms > 0 ? a.peak : a.current;
   f.unallocated = (m.ooms > 0 ? r.peak : r.current) - *f.allocated;
+  if (m.non_releasable.all) f.split = m.non_releasable.all->current;
   return f;
 }
 
@@ -241,6 +332,16 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   }
   add_series(e, series);
   add_numerics(e, series, text);
+  if (messages.empty()) {
+    add_processes(e, text);
+    if (const auto other = find_other_failure(text)) {
+      if (e.facts.empty() && !other->may_be_memory)
+        throw Error(where, fmt::format("no lack of memory: {}, at line {}", other->what, other->line),
+                    std::string(other->hint));
+      add_other_failure(e, *other);
+    }
+    add_nothing_found(e);
+  }
   if (e.facts.empty())
     throw Error(where, "holds no out-of-memory message, no memory per step and no memory_summary()",
                 "give the whole log, with its last lines");

@@ -33,14 +33,15 @@ struct Failure {
   std::optional<PrintedSize> requested;    ///< as the evidence gives it
   std::optional<PrintedSize> allocated;    ///< by this process's tensors
   std::optional<PrintedSize> unallocated;  ///< reserved by its allocator and not in use
-  std::optional<PrintedSize> free;         ///< on the device
-  std::optional<PrintedSize> total;        ///< of the device
-  std::optional<PrintedSize> allowed;      ///< to this process, where it is less
-  std::optional<PrintedSize> non_torch;    ///< of this process, beside its allocator: context, libraries
-  std::optional<PrintedSize> others;       ///< of other processes
-  bool others_deduced = false;        ///< from what is neither free nor torch's: a context of this one may be in it
-  bool outside = false;               ///< asked for by CUDA or a library of it, not by torch's allocator
-  std::optional<Bytes> largest_free;  ///< the largest cached block that is not in use
+  std::optional<PrintedSize> split;      ///< of these: in segments that tensors are in, so that they cannot be returned
+  std::optional<PrintedSize> free;       ///< on the device
+  std::optional<PrintedSize> total;      ///< of the device
+  std::optional<PrintedSize> allowed;    ///< to this process, where it is less
+  std::optional<PrintedSize> non_torch;  ///< of this process, beside its allocator: context, libraries
+  std::optional<PrintedSize> others;     ///< of other processes
+  bool others_deduced = false;           ///< from what is neither free nor torch's: a context of this one may be in it
+  bool outside = false;                  ///< asked for by CUDA or a library of it, not by torch's allocator
+  std::optional<Bytes> largest_free;     ///< the largest cached block that is not in use
   RunPhase phase = RunPhase::unknown;
   AllocationSite site = AllocationSite::unknown;
   std::vector<Frame> frames;           ///< outermost first

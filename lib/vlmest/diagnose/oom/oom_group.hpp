@@ -82,9 +82,10 @@ inline std::vector<OomGroup> group_oom_facts(const std::vector<OomFact>& facts) 
     if (open) {
       auto& m = groups.back().message;
       bool next = f.at > groups.back().end + reach;
-      // torch's words begin a message; those of the others stand before, between and behind the figures.
+      // torch's words begin a message; those of the others stand before, between and behind the figures, and the first
+      // words of a group take the figures before them.
       if (f.field == OomField::begin && figures)
-        next = next || (f.backend != MemoryBackend::ggml && (in_torch(f.backend) || f.backend != m.backend));
+        next = next || (f.backend != MemoryBackend::ggml && (in_torch(f.backend) || (begun && f.backend != m.backend)));
       if (auto* was = figure(m, f.field); was != nullptr && was->has_value() && f.size)
         next = next || !agree(**was, *f.size);
       if (f.field == OomField::gpu && m.gpu && *m.gpu != f.number) next = next || figures;

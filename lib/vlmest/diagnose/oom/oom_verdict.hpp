@@ -52,6 +52,14 @@ inline std::optional<Verdict> other_process(const Failure& f, std::optional<Byte
 /// there is fails with pieces or without. Where it is not, the pieces must be a fifth of what is reserved: some
 /// memory is in pieces in every process.
 inline std::optional<Verdict> fragmentation(const Failure& f, std::optional<Bytes> peak) {
+  // A table does not say what was asked for. Half of what is reserved beside tensors is more than rounding leaves.
+  if (!f.requested && f.split && f.allocated && f.unallocated &&
+      f.split->value.value() * 2 > (f.allocated->value + f.unallocated->value).value())
+    return Verdict{.cause = Cause::fragmentation,
+                   .confidence = 0.6,
+                   .why = in_words(f.split->value) + " of the " + in_words(f.allocated->value + f.unallocated->value) +
+                          " that are reserved are free pieces of segments that tensors are in: they serve no larger "
+                          "request and cannot be returned to the device."};
   if (!f.requested || !f.unallocated || f.unallocated->low < f.requested->high) return std::nullopt;
   const auto most = limit(f);
   if (peak && most && *peak > *most) return std::nullopt;
@@ -157,7 +165,7 @@ inline Verdict judge(const Failure& f) {
   if (f.phase != RunPhase::unknown) v.why += ", during " + std::string(name(f.phase));
   if (f.frames.empty() && f.live.empty()) v.why += "; there is no traceback";
   if (!f.live.empty()) v.why += ". Alive were " + live_words(f.live);
-  v.why += ". With --config the tensor can be named.";
+  v.why += f.tensor && f.telling ? ". With --config the tensor can be named." : ".";
   return v;
 }
 

@@ -120,8 +120,8 @@ inline constexpr auto beginnings = std::to_array<Beginning>({
     {"cudadrivererror:outofmemory", MemoryBackend::cuda_driver, Alone::as_sentence},
     {"cuda_error_out_of_memory", MemoryBackend::cuda_driver, Alone::always},
     {"cudaerrormemoryallocation", MemoryBackend::cuda_driver, Alone::always},
-    {"error:outofmemory", MemoryBackend::cuda_driver, Alone::as_sentence},  // TensorRT-LLM's check()
-    {"):outofmemory", MemoryBackend::cuda_driver, Alone::as_sentence},      // "in cudaMallocAsync(...): out of memory"
+    {"runtimeerrorinerror:outofmemory", MemoryBackend::cuda_driver, Alone::always},  // TensorRT-LLM's check()
+    {"):outofmemory", MemoryBackend::cuda_driver, Alone::always},           // "in cudaMallocAsync(...): out of memory"
     {"erroroutofmemoryatline", MemoryBackend::cuda_driver, Alone::always},  // bitsandbytes
     {"result_error_out_of_device_memory", MemoryBackend::xpu, Alone::always},  // Unified Runtime and Level Zero
     {"failedtoallocatememoryforrequestedbuffer", MemoryBackend::unknown, Alone::always},  // ONNX Runtime
