@@ -133,6 +133,7 @@ std::vector<OomFact> find_oom_facts(std::string_view s, LineBegins line_begins) 
         return;
       const bool alone =
           b.alone == Alone::always || (b.alone == Alone::as_sentence && is_sentence(s, at, end, line_begins));
+      if (b.words == "memoryerror" && !alone) return;  // the end of "OutOfMemoryError"
       facts.push_back({OomField::begin, at, end, std::nullopt, 0, b.backend, b.reason, alone});
     });
   for (const auto& a : anchors)

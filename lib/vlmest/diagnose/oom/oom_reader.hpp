@@ -54,10 +54,11 @@ struct Squeezed {
   }
 };
 
-/// A line without a prefix belongs to the one before it.
+/// A line without a prefix belongs to the one before it; so does one that lost the inner part of its prefix, as where
+/// "[default0]:[rank0]: ..." was broken before a launcher or the journal wrote its own.
 inline void inherit_writers(std::vector<LogLine>& lines) {
   for (std::size_t i = 1; i < lines.size(); ++i)
-    if (lines[i].writer.empty() && !lines[i].text.empty()) {
+    if ((lines[i].writer.empty() || lines[i - 1].writer.starts_with(lines[i].writer + ' ')) && !lines[i].text.empty()) {
       lines[i].writer = lines[i - 1].writer;
       lines[i].rank = lines[i - 1].rank;
     }

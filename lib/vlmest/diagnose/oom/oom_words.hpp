@@ -87,6 +87,13 @@ inline constexpr auto anchors = std::to_array<Anchor>({
     {"anon-rss:", OomField::own_process, Side::after},
     // ggml_cuda_host_malloc, and others
     {"failedtoallocate", OomField::requested, Side::after},
+    // CuPy, PaddlePaddle on hosts, TT-Metal, Habana's PT_DEVMEM, MPSNDArray
+    {"outofmemorytoallocate", OomField::requested, Side::after, true},
+    {"allocatedsofar:", OomField::allocated, Side::after, true},
+    {"failtoallocmemoryof", OomField::requested, Side::after, true},
+    {"notenoughspacetoallocate", OomField::requested, Side::after, true},
+    {"allocationfailedforsize::", OomField::requested, Side::after, true},
+    {"invalidbuffersize:", OomField::requested, Side::after},
     // vLLM: v1/core/kv_cache_utils.py
     {"kvcacheisneeded", OomField::requested, Side::before},
     {"availablekvcachememory(", OomField::free, Side::after},
@@ -120,6 +127,7 @@ inline constexpr auto beginnings = std::to_array<Beginning>({
     {"cudadrivererror:outofmemory", MemoryBackend::cuda_driver, Alone::as_sentence},
     {"cuda_error_out_of_memory", MemoryBackend::cuda_driver, Alone::always},
     {"cudaerrormemoryallocation", MemoryBackend::cuda_driver, Alone::always},
+    {"cudaruntimeerror:outofmemory", MemoryBackend::cuda_driver, Alone::always},     // LMDeploy's TurboMind
     {"runtimeerrorinerror:outofmemory", MemoryBackend::cuda_driver, Alone::always},  // TensorRT-LLM's check()
     {"):outofmemory", MemoryBackend::cuda_driver, Alone::always},           // "in cudaMallocAsync(...): out of memory"
     {"erroroutofmemoryatline", MemoryBackend::cuda_driver, Alone::always},  // bitsandbytes
@@ -135,6 +143,9 @@ inline constexpr auto beginnings = std::to_array<Beginning>({
     {"cudafailureoutofmemory", MemoryBackend::nccl, Alone::always},
     {"defaultcpuallocator:", MemoryBackend::host, Alone::always},
     {"memoryerror:unableto", MemoryBackend::host, Alone::never},
+    {"memoryerror", MemoryBackend::host, Alone::as_sentence},  // Python's own
+    {"failtoallocmemory", MemoryBackend::host, Alone::never},
+    {"invalidbuffersize:", MemoryBackend::mps, Alone::never},
     {"std::bad_alloc", MemoryBackend::host, Alone::always},
     {"outofmemory:killedprocess", MemoryBackend::host, Alone::always, OomReason::killed},
     {"oom_killevent", MemoryBackend::host, Alone::always, OomReason::killed},  // Slurm

@@ -16,6 +16,7 @@ namespace vlmest::diagnose::memory_log {
 
 /// "memory (MB) | allocated: 1550.4 | ..." gives the unit of the line's numbers.
 inline int unit_of_line(std::string_view line) {
+  if (line.find('(') == std::string_view::npos) return 0;
   for (const auto& [word, shift] :
        {std::pair<std::string_view, int>{"(MB)", 20}, {"(GB)", 30}, {"(MiB)", 20}, {"(GiB)", 30}, {"(bytes)", 0}})
     if (line.find(word) != std::string_view::npos) return shift;
@@ -104,13 +105,15 @@ inline std::optional<LogValue> behind_slash(const LogValue& v) {
 inline MemoryRow read_row(std::string_view line, bool& useful) {
   RowBuilder row(unit_of_line(line));
   // "free: 1.2 GB, total: 79 GB" are of a GPU where the line says so.
-  const bool of_gpu = line.find("GPU") != std::string_view::npos || line.find("gpu") != std::string_view::npos ||
-                      line.find("cuda") != std::string_view::npos || line.find("CUDA") != std::string_view::npos;
+  const auto of_gpu = [&] {
+    return line.find("GPU") != std::string_view::npos || line.find("gpu") != std::string_view::npos ||
+           line.find("cuda") != std::string_view::npos || line.find("CUDA") != std::string_view::npos;
+  };
   each_value(line, [&](const LogValue& v) {
     auto label = plain_label(v.label);
     if (label.empty() || label.size() > 60 || v.after.starts_with("%")) return;
     auto q = quantity(label, v.after);
-    if (q == Quantity::none && of_gpu && v.unit.size() > 1 && is(label, {"free", "total", "used"}))
+    if (q == Quantity::none && v.unit.size() > 1 && is(label, {"free", "total", "used"}) && of_gpu())
       q = quantity(label + " memory", v.after);
     if (q == Quantity::total && log_prefix::has(label, "used"))
       if (const auto total = behind_slash(v)) {

@@ -70,6 +70,9 @@ inline std::optional<LogTable> table_heading(std::string_view line) {
   const char separator = line.find('\t') != std::string_view::npos ? '\t' : ',';
   if (line.find(separator) == std::string_view::npos || line.find_first_of("={}'") != std::string_view::npos)
     return std::nullopt;
+  // Names of several words stand in quotes, or are parted by tabs; what else begins with several words is a sentence.
+  const auto first = line.substr(0, line.find(separator));
+  if (separator == ',' && first[0] != '"' && first.find(' ') != std::string_view::npos) return std::nullopt;
   LogTable t{separator, {}};
   bool telling = false;
   for (const auto cell : log_table::cells(line, separator)) {

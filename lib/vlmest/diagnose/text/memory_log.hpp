@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vlmest/diagnose/text/nvidia_smi.hpp>
 #include <vlmest/diagnose/text/serving_log.hpp>
 #include <vlmest/diagnose/text/traceback_reader.hpp>
+#include <vlmest/diagnose/text/word_starts.hpp>
 
 /// Training logs: memory, loss and gradient norm over steps, from any lines that name them. Known in particular: the
 /// dictionaries of the HF Trainer, torchtitan, Megatron, DeepSpeed's see_memory_usage, JSON lines, nvidia-smi.
@@ -24,18 +26,13 @@ namespace vlmest::diagnose {
 
 namespace memory_log {
 
-/// A word that a line must hold to be read: lines without any are passed over quickly.
+/// Beginnings of words of which a line must hold one to be read: lines without any are passed over quickly.
+inline constexpr std::array<std::string_view, 13> telling{"mem", "los", "nor", "all", "mib", "ma ", "ste",
+                                                          "ite", "res", "buf", "kv ", "par", "max"};
 inline bool may_tell(std::string_view line) {
-  for (std::size_t i = 0; i + 3 < line.size(); ++i) {
-    const char a = lower(line[i]), b = lower(line[i + 1]), c = lower(line[i + 2]);
-    if ((a == 'm' && b == 'e' && c == 'm') || (a == 'l' && b == 'o' && c == 's') ||
-        (a == 'n' && b == 'o' && c == 'r') || (a == 'a' && b == 'l' && c == 'l') ||
-        (a == 'm' && b == 'i' && c == 'b') || (a == 'm' && b == 'a' && c == ' ') ||
-        (a == 's' && b == 't' && c == 'e') || (a == 'i' && b == 't' && c == 'e') ||
-        (a == 'r' && b == 'e' && c == 's') || (a == 'b' && b == 'u' && c == 'f') ||
-        (a == 'k' && b == 'v' && c == ' ') || (a == 'p' && b == 'a' && c == 'r') || (a == 'm' && b == 'a' && c == 'x'))
-      return true;
-  }
+  static constexpr auto starts = WordStarts::make(telling, true);
+  for (std::size_t i = 0; i + 3 < line.size(); ++i)
+    if (starts(line, i) != 0) return true;
   return false;
 }
 

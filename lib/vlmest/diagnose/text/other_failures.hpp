@@ -42,6 +42,9 @@ inline constexpr auto failure_words = std::to_array<Words>({
     {"device-side assert triggered", "an assertion in a kernel, mostly an index or a label that is out of range",
      "compare token ids with the rows of the embedding, labels with the classes; CUDA_LAUNCH_BLOCKING=1 shows the "
      "call"},
+    {"CUBLAS_STATUS_EXECUTION_FAILED",
+     "a product of cuBLAS failed, mostly because of an earlier error or of libraries of two CUDA versions", blocking},
+    {"CUBLAS_STATUS_INVALID_VALUE", "cuBLAS was called with an invalid size or stride", blocking},
     {"misaligned address", "a kernel used a misaligned address", blocking},
     {"unspecified launch failure", "a kernel crashed (unspecified launch failure)", blocking},
     {"no kernel image is available", "the build has no kernels for this GPU",
@@ -59,6 +62,7 @@ inline constexpr auto failure_words = std::to_array<Words>({
     {"Signal 9 (SIGKILL)", killed, look, true},
     {"SIGKILL: 9", killed, look, true},
     {"(exitcode: -9)", killed, look, true},
+    {"exits with return code = -9", killed, look, true},
     {"exitcode  : -9", killed, look, true},
     {"exit code 137", killed, look, true},
     {"exited with code 137", killed, look, true},

@@ -51,6 +51,19 @@ constexpr std::size_t frame_begin(std::string_view s) {
   return file == std::string_view::npos ? file : file + 2;
 }
 
+/// A path that a notebook made a link, "[/a/b.py:12](http://host/...) in f", as "/a/b.py:12 in f"; "File " may stand
+/// before it. Empty where it is none.
+inline std::string unlinked(std::string_view s) {
+  const std::string_view file = s.starts_with("File [") ? "File " : "";
+  s.remove_prefix(file.size());
+  if (!s.starts_with('[')) return {};
+  const auto middle = s.substr(0, 300).find("](");
+  if (middle == std::string_view::npos) return {};
+  const auto end = s.substr(0, 900).find(')', middle);
+  if (end == std::string_view::npos) return {};
+  return std::string(file) + std::string(s.substr(1, middle - 1)) + std::string(s.substr(end + 1));
+}
+
 /// `File "x.py", line 12, in f`, with or without the quotes and the last comma (faulthandler: line 12 in f); also
 /// `/a/x.py", line 12, in f`, whose beginning is cut off.
 inline std::optional<Frame> python_frame(std::string_view s) {
@@ -58,6 +71,7 @@ inline std::optional<Frame> python_frame(std::string_view s) {
   std::string cut;
   if (begin != std::string_view::npos) {
     s = trim(s.substr(begin));
+    if (cut = unlinked(s); !cut.empty()) s = cut;
   } else if (const auto path = s.substr(0, 300).find(".py\", line "); path != std::string_view::npos) {
     const auto blank = s.substr(0, path).find_last_of(" \t\"");
     cut = "File \"" + std::string(s.substr(blank == std::string_view::npos ? 0 : blank + 1));
@@ -109,12 +123,15 @@ inline std::optional<Frame> python_frame(std::string_view s) {
 /// 7).
 inline std::optional<Frame> path_frame(std::string_view s) {
   s = trim(s);
+  const std::string plain = unlinked(s);
+  if (!plain.empty()) s = plain;
   const auto in = s.find(" in ");
   if (in == std::string_view::npos || in > 300) return std::nullopt;
   auto file = trim(s.substr(0, in));
   Frame f;
   f.function = function_name(s.substr(in + 1));
-  if (f.function.empty() || f.function.find(' ') != std::string::npos) return std::nullopt;
+  const bool cell = f.function.starts_with("<cell line");
+  if (f.function.empty() || (f.function.find(' ') != std::string::npos && !cell)) return std::nullopt;
   if (const auto colon = file.find(".py:"); colon != std::string_view::npos) {
     auto rest = file.substr(colon + 4);
     const auto n = take_number(rest);
@@ -184,7 +201,7 @@ inline std::vector<std::string> unwrapped(const std::vector<std::string_view>& l
     };
     for (int more = 0; more < 4 && i + 1 < lines.size(); ++more) {
       const bool broken = full > 1 && width >= 60 && lines[i].size() == width && may_continue(lines[i + 1]);
-      if (!broken && !(incomplete() && lines[i].size() > 40)) break;
+      if (!broken && !(incomplete() && lines[i].size() > 20)) break;
       // A break between words took the blank with it.
       if (line.ends_with(',') || line.ends_with(" line") || line.ends_with(" in")) line += ' ';
       line += trim(lines[i + 1]);
