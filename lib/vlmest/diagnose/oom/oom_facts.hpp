@@ -168,7 +168,10 @@ std::vector<OomFact> find_oom_facts(std::string_view s, LineBegins line_begins) 
         facts.push_back({OomField::gpu, at, end, std::nullopt, *n});
     });
   std::sort(facts.begin(), facts.end(), [](const OomFact& a, const OomFact& b) {
-    return a.at != b.at ? a.at < b.at : a.end != b.end ? a.end > b.end : a.field < b.field;
+    if (a.at != b.at) return a.at < b.at;
+    const bool begins = a.field == OomField::begin, other = b.field == OomField::begin;
+    if (begins != other) return begins;  // words that are a beginning and name a figure as well
+    return a.end != b.end ? a.end > b.end : a.field < b.field;
   });
   return facts;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include <vlmest/diagnose/text/log_text.hpp>
 #include <vlmest/diagnose/text/nvidia_smi.hpp>
 
 /// Who holds a GPU: the lower half of nvidia-smi's table, and
@@ -71,7 +73,7 @@ inline std::vector<GpuProcess> find_gpu_processes(std::string_view text) {
       if (cells.size() > static_cast<std::size_t>(std::max(pid, used))) {
         const auto n = nvidia_smi::mebibytes(cells[static_cast<std::size_t>(pid)], false);
         const auto m = nvidia_smi::mebibytes(cells[static_cast<std::size_t>(used)], false);
-        if (n && m) found.push_back({*n, std::nullopt, Bytes(*m << 20)});
+        if (n && m) found.push_back({.pid = *n, .used = Bytes(*m << 20)});
       }
     } else if (const auto p = gpu_processes::table_row(line)) {
       found.push_back(*p);

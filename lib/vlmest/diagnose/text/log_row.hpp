@@ -101,13 +101,13 @@ inline std::optional<LogValue> behind_slash(const LogValue& v) {
   return total;
 }
 
-/// The values of one line; `useful` where it says more than the step.
-inline MemoryRow read_row(std::string_view line, bool& useful) {
+/// The values of one line; `useful` where it says more than the step. `raw`: the line with its prefix.
+inline MemoryRow read_row(std::string_view line, std::string_view raw, bool& useful) {
   RowBuilder row(unit_of_line(line));
   // "free: 1.2 GB, total: 79 GB" are of a GPU where the line says so.
   const auto of_gpu = [&] {
-    return line.find("GPU") != std::string_view::npos || line.find("gpu") != std::string_view::npos ||
-           line.find("cuda") != std::string_view::npos || line.find("CUDA") != std::string_view::npos;
+    return raw.find("GPU") != std::string_view::npos || raw.find("gpu") != std::string_view::npos ||
+           raw.find("cuda") != std::string_view::npos || raw.find("CUDA") != std::string_view::npos;
   };
   each_value(line, [&](const LogValue& v) {
     auto label = plain_label(v.label);

@@ -70,16 +70,20 @@ inline std::optional<LogTable> table_heading(std::string_view line) {
   const char separator = line.find('\t') != std::string_view::npos ? '\t' : ',';
   if (line.find(separator) == std::string_view::npos || line.find_first_of("={}'") != std::string_view::npos)
     return std::nullopt;
-  // Names of several words stand in quotes, or are parted by tabs; what else begins with several words is a sentence.
-  const auto first = line.substr(0, line.find(separator));
-  if (separator == ',' && first[0] != '"' && first.find(' ') != std::string_view::npos) return std::nullopt;
   LogTable t{separator, {}};
   bool telling = false;
+  // Names of several words stand in quotes, or are parted by tabs; others make a sentence.
+  const auto sentence = [&](std::string_view cell) {
+    return separator == ',' && cell.find(' ') != std::string_view::npos &&
+           (cell.data() == line.data() || *(cell.data() - 1) != '"');
+  };
+  if (line[0] != '"' && sentence(line.substr(0, line.find(separator)))) return std::nullopt;
   for (const auto cell : log_table::cells(line, separator)) {
+    if (sentence(cell)) return std::nullopt;
     if (cell.size() > 120 || t.columns.size() >= log_table::most_columns) return std::nullopt;
     // A name: a letter first, no sentence and no "label: value".
     if (cell.empty() ? separator == '\t' : !is_letter(cell[0]) && cell[0] != '_') return std::nullopt;
-    if (cell.find(": ") != std::string_view::npos) return std::nullopt;
+    if (cell.find(": ") != std::string_view::npos || cell == "pid") return std::nullopt;  // a list of processes
     LogTable::Column c{plain_label(cell), Quantity::none};
     if (cell.find('%') == std::string_view::npos) c.quantity = memory_log::quantity(c.label, "");
     telling = telling || (c.quantity != Quantity::none && c.quantity != Quantity::step && c.quantity != Quantity::rank);

@@ -27,8 +27,8 @@ namespace vlmest::diagnose {
 namespace memory_log {
 
 /// Beginnings of words of which a line must hold one to be read: lines without any are passed over quickly.
-inline constexpr std::array<std::string_view, 13> telling{"mem", "los", "nor", "all", "mib", "ma ", "ste",
-                                                          "ite", "res", "buf", "kv ", "par", "max"};
+inline constexpr std::array<std::string_view, 14> telling{"gpu", "mem", "los", "nor", "all", "mib", "ma ",
+                                                          "ste", "ite", "res", "buf", "kv ", "par", "max"};
 inline bool may_tell(std::string_view line) {
   static constexpr auto starts = WordStarts::make(telling, true);
   for (std::size_t i = 0; i + 3 < line.size(); ++i)
@@ -84,7 +84,7 @@ class MemoryLogReader {
       add_facts(l.text, number_, series_.facts);
       if (l.text.find("CPU Virtual Memory") != std::string::npos) continue;
       bool useful = false;
-      auto row = memory_log::read_row(l.text, useful);
+      auto row = memory_log::read_row(l.text, raw, useful);
       const bool once = series_.facts.size() > facts && !row.step && !row.loss;
       if (row.step)
         step_ = row.step;
