@@ -70,11 +70,14 @@ inline std::size_t pass_over(std::string_view s, std::size_t at) {
 inline std::optional<PrintedSize> shape_size(std::string_view s, std::size_t at) {
   if (!s.substr(at).starts_with("withshape[")) return std::nullopt;
   Wide bytes = 1;
-  for (at += 10; at < s.size() && s[at - 1] != ']'; ++at) {
+  at += 10;
+  for (;;) {
     const auto n = digits_at(s, at);
     if (!n || bytes > (Wide(1) << 62)) return std::nullopt;
     bytes *= *n;
     while (at < s.size() && is_digit(s[at])) ++at;
+    if (at == s.size() || (s[at] != ',' && s[at] != ']')) return std::nullopt;
+    if (s[at++] == ']') break;
   }
   if (!s.substr(at).starts_with("andtype")) return std::nullopt;
   constexpr std::array<std::pair<std::string_view, int>, 9> types{{{"bfloat16", 2},

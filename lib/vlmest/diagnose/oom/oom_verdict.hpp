@@ -238,8 +238,10 @@ inline Verdict judge(const Failure& f, const Settings& settings, const Device& d
         if (assuming.empty() && m == modes.back() && !best) throw;
         continue;
       }
-      const bool wanted = !best || (assuming.empty() ? r->agreement() > best->agreement()
-                                                     : r->agreement() > enough || best->hypotheses.empty());
+      // Where nothing is found the settings as given are read, not the last of the others.
+      const bool wanted =
+          !best || (assuming.empty() ? r->agreement() > best->agreement()
+                                     : r->agreement() > enough || (best->hypotheses.empty() && !r->hypotheses.empty()));
       if (wanted) best = std::move(r);
     }
     return best->agreement() > enough;

@@ -79,6 +79,7 @@ inline std::optional<Frame> python_frame(std::string_view s) {
   } else {
     return std::nullopt;
   }
+  if (!s.starts_with("File ") && !s.starts_with("Cell In")) return std::nullopt;
   Frame f;
   if (s[0] == 'C') {  // Cell In[5], line 3, in f(x)
     const auto comma = s.find(", line ");
