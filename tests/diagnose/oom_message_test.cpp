@@ -167,6 +167,17 @@ TEST(OomMessage, RepeatedOnesAreCounted) {
   EXPECT_EQ(twice[0].times, 2);
 }
 
+TEST(OomMessage, NumbersThatACutLeftAreNone) {
+  EXPECT_TRUE(find_oom_messages("CUDA out of memory. Tried to allocate 1").empty() ||
+              !find_oom_messages("CUDA out of memory. Tried to allocate 1").at(0).requested);
+  const auto m =
+      find_oom_messages(".50 GiB already allocated; 386.21 MiB free; 58.12 GiB reserved in total by PyTorch)");
+  for (const auto& x : m) EXPECT_FALSE(x.allocated);
+  const auto whole = find_oom_messages("failed to allocate CUDA0 buffer of size 19327352832");
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].requested->value, Bytes(19327352832));
+}
+
 TEST(OomMessage, DifferentOnesInARowAreTwo) {
   const auto m = find_oom_messages(
       "CUDA out of memory. Tried to allocate 3.00 GiB (GPU 0; 8.00 GiB total capacity)\n"

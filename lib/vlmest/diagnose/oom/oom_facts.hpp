@@ -143,6 +143,9 @@ std::vector<OomFact> find_oom_facts(std::string_view s, LineBegins line_begins) 
     each(s, a.words, [&](std::size_t at) {
       auto found = a.side == Side::before ? size_before(s, at) : size_at(s, pass_over(s, at + a.words.size()), a.bare);
       if (!found) return;
+      // Where the text ends within a number: nothing fails for less than a MiB.
+      if (a.bare && found->at == s.size() && is_digit(s.back()) && found->size && found->size->value < Bytes(1 << 20))
+        return;
       const auto end = a.side == Side::before ? at + a.words.size() : found->at;
       facts.push_back({a.field, a.side == Side::before ? found->at : at, end, found->size, 0, MemoryBackend::unknown,
                        OomReason::none, false, a.async_only});

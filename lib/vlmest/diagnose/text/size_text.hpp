@@ -159,6 +159,7 @@ constexpr std::optional<FoundSize> size_before(std::string_view text, std::size_
     for (int n = 0; n < 8 && stop > 0 && is_blank(text[stop - 1]); ++n) --stop;
     auto begin = stop;
     while (begin > 0 && in_number(text[begin - 1]) && stop - begin < 40) --begin;
+    if (begin == 0 && begin < stop && !is_digit(text[0])) return std::nullopt;  // the number is cut off
     while (begin < stop && !is_digit(text[begin])) ++begin;
     if (begin == stop || !is_digit(text[stop - 1])) continue;
     const auto number = parse_number(text.substr(begin, stop - begin));
