@@ -2,6 +2,7 @@
 // The pieces that readers of text are made of: sizes, prefixes, escapes, stacks, and the kinds of files.
 #include <vlmest/diagnose/evidence_kind.hpp>
 #include <vlmest/diagnose/oom/allocation_site.hpp>
+#include <vlmest/diagnose/text/encoding.hpp>
 #include <vlmest/diagnose/text/log_text.hpp>
 #include <vlmest/diagnose/text/traceback_reader.hpp>
 
@@ -54,7 +55,16 @@ TEST(LogPrefix, LaunchersAndLoggers) {
   EXPECT_EQ(rest("(Worker_TP3_EP3 pid=99) boom"), "boom");
   EXPECT_EQ(rest("name-1  | boom"), "boom");
   EXPECT_EQ(rest("2025-09-25T10:53:36.123Z boom"), "boom");
-  EXPECT_EQ(rest("2025-09-25 10:53:36,123 - boom"), "- boom");
+  EXPECT_EQ(rest("2025-09-25 10:53:36,123 - boom"), "boom");
+  EXPECT_EQ(rest("2025-09-25 10:53:36,123 - ERROR - __main__ -   File \"x.py\""), "  File \"x.py\"");
+  EXPECT_EQ(rest("2025-09-25 10:53:36.123 | ERROR    | pkg.mod:run:12 - boom"), "boom");
+  EXPECT_EQ(rest("2025-09-25 10:53:36 | ERROR | stderr |   File"), "  File");
+  EXPECT_EQ(rest("2025-09-25T10:53:36.123456789Z stderr F [rank1]: boom"), "boom");
+  EXPECT_EQ(rest("Sep 25 10:53:36 node7 python3[4711]: boom"), "boom");
+  EXPECT_EQ(rest("> [09/17/2025-21:24:19] [TRT-LLM] [RANK 2] [E] boom"), "boom");
+  EXPECT_EQ(rest("2026-06-09 14:01:52.982 [Error] (Process) (EngineCore pid=7) ERROR 06-09 14:01:52 [c.py:1] boom"),
+            "boom");
+  EXPECT_EQ(rest("(raylet) boom"), "boom");
   EXPECT_EQ(rest("[2025-09-25 10:53:36,123] [INFO] [utils.py:1:f] boom"), "boom");
   EXPECT_EQ(rest("E0925 10:53:36.123456 140 file.cc:123] boom"), "boom");
   EXPECT_EQ(rest("[1,3]<stderr>: boom"), "boom");
@@ -63,6 +73,12 @@ TEST(LogPrefix, LaunchersAndLoggers) {
   EXPECT_EQ(rest("23.69 GiB total capacity"), "23.69 GiB total capacity");
   EXPECT_EQ(rest("[enforce fail at alloc_cpu.cpp:114] x"), "[enforce fail at alloc_cpu.cpp:114] x");
   EXPECT_EQ(rest("(GPU 0; 8 GiB)"), "(GPU 0; 8 GiB)");
+  EXPECT_EQ(rest("- a point of a list"), "- a point of a list");
+  EXPECT_EQ(rest("step:1 - loss:0.5 - memory:3"), "step:1 - loss:0.5 - memory:3");
+  EXPECT_EQ(rest("[rank0]: | Allocated memory | 1 |"), "| Allocated memory | 1 |");
+  EXPECT_EQ(rest("[deepspeed] OVERFLOW!"), "[deepspeed] OVERFLOW!");
+  EXPECT_EQ(read_prefix("[09/17/2025-21:24:19] [TRT-LLM] [RANK 2] [E] x").rank, 2);
+  EXPECT_EQ(read_prefix("Sep 25 10:53:36 node7 python3[4711]: x").writer, "python3[4711]");
   EXPECT_EQ(read_prefix("[rank3]: x").rank, 3);
   EXPECT_EQ(read_prefix("[rank3]: x").writer, "rank3");
   EXPECT_EQ(read_prefix("vllm-1  | [rank2]: x").rank, 2);
@@ -82,6 +98,19 @@ TEST(LogText, WhatTerminalsAndPagesAdd) {
   EXPECT_EQ(lines[1].text, "two");
   EXPECT_EQ(lines[2].text, " 50% three");
   EXPECT_EQ(lines[4].text, "four");
+}
+
+TEST(Encoding, MarksAndSurrogates) {
+  EXPECT_EQ(utf8_text("plain"), "plain");
+  EXPECT_EQ(utf8_text("\xef\xbb\xbfplain"), "plain");
+  const std::string little(
+      "\xff\xfe"
+      "A\0\xe4\0\x3d\xd8\x00\xde\n\0",
+      12);
+  EXPECT_EQ(utf8_text(little), "A\xc3\xa4\xf0\x9f\x98\x80\n");
+  const std::string big("\xfe\xff\0A\xac\x20\xd8\0\0", 9);  // half a pair, and half a unit
+  EXPECT_EQ(utf8_text(big), "A\xea\xb0\xa0\xef\xbf\xbd");
+  EXPECT_EQ(utf8_text("\xff\xfe"), "");
 }
 
 std::vector<Frame> frames(const std::string& text) {
@@ -104,6 +133,20 @@ TEST(Traceback, EveryStyle) {
   EXPECT_EQ(frames("Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nTraceback (most recent call "
                    "last):\n  File \"b.py\", line 2, in g\n"),
             (std::vector<Frame>{{"b.py", 2, "g", ""}}));
+  // Behind what a logger wrote, behind a broken line, behind the beginning of a JSON string.
+  EXPECT_EQ(frames("node run:   File \"/a/b.py\", line 12, in f\nnode run:     x = g(y)\n"),
+            (std::vector<Frame>{{"/a/b.py", 12, "f", "x = g(y)"}}));
+  EXPECT_EQ(frames("  File \"/a/quite/long/pa\nth/b.py\", line 12, in f\n    x = g(y)\n"),
+            (std::vector<Frame>{{"/a/quite/long/path/b.py", 12, "f", "x = g(y)"}}));
+  EXPECT_EQ(frames("  File \"/a/quite/long/path/b.py\", line 12, in\nf\n    x = g(y)\n"),
+            (std::vector<Frame>{{"/a/quite/long/path/b.py", 12, "f", "x = g(y)"}}));
+  EXPECT_EQ(frames("{\"msg\": \"  File \"/a/b.py\", line 12, in f\n"), (std::vector<Frame>{{"/a/b.py", 12, "f", ""}}));
+  EXPECT_EQ(frames("[<ipython-input-1-ab>](https://localhost/#) in <cell line: 29>()\n---> 29 b(x)\n"),
+            (std::vector<Frame>{{"<ipython-input-1-ab>", 29, "<cell line: 29>", "b(x)"}}));
+  // Equal lines are no terminal's width where the next one is indented.
+  const std::string same =
+      "  File \"/usr/lib/python3/dist-packages/torch/nn/modules/module.py\", line 1553, in _call\n";
+  EXPECT_EQ(frames(same + "    return f(x)\n" + same + "    return f(x)\n").size(), 2u);
   EXPECT_TRUE(frames("File not found in cache\nwords in lines\nFile \"a\", line x\n").empty());
 }
 
@@ -171,11 +214,15 @@ TEST(EvidenceKind, ByContent) {
   EXPECT_EQ(kind("a\0b"s), "unknown");
   EXPECT_EQ(kind(read_data("oom/json_string.txt")), "oom_message");
   EXPECT_EQ(kind(read_data("oom/v0_cached.txt")), "oom_message");
+  EXPECT_EQ(kind(read_data("logs/vllm.txt")), "oom_message");  // with a server's refusal in it
+  EXPECT_EQ(kind("\xff\xfe"
+                 "A\0"s),
+            "training_log");
   EXPECT_EQ(kind(read_data("summary/torch1.txt")), "memory_summary");
   EXPECT_EQ(kind(read_data("summary/torch2.txt")), "memory_summary");
   for (const char* csv : {"smi", "smi_noheader", "smi_nounits", "smi_bare", "smi_used_only"})
     EXPECT_EQ(kind(read_data("logs/"s + csv + ".csv")), "nvidia_smi_csv") << csv;
-  for (const char* log : {"hf_trainer", "torchtitan", "megatron", "deepspeed", "generic", "vllm", "smi_table"})
+  for (const char* log : {"hf_trainer", "torchtitan", "megatron", "deepspeed", "generic", "smi_table"})
     EXPECT_EQ(kind(read_data("logs/"s + log + ".txt")), "training_log") << log;
   for (std::size_t k = 0; k < evidence_kinds.size(); ++k) {
     const auto word = evidence_word(static_cast<EvidenceKind>(k));

@@ -2,6 +2,7 @@
 // Rows of logs, of nvidia-smi and of memory_summary().
 #include <cmath>
 
+#include <vlmest/diagnose/text/gpu_processes.hpp>
 #include <vlmest/diagnose/text/memory_log.hpp>
 #include <vlmest/diagnose/text/memory_summary.hpp>
 
@@ -89,6 +90,77 @@ TEST(MemoryLog, AnyWords) {
   EXPECT_EQ(p[4], (std::pair<double, double>(500, 1.0)));
 }
 
+/// "loss" counts, not a part of it before it (TableMASTER-mmocr issue 32); fairseq's lines begin with a bar.
+TEST(MemoryLog, TheLossItself) {
+  const auto m = series("mmocr.txt");
+  ASSERT_EQ(m.rows.size(), 2u);
+  EXPECT_EQ(m.rows[0].loss, 1.9091);
+  EXPECT_EQ(mib(m.rows[1].used), 7239);
+  const auto f = series("fairseq.txt");
+  ASSERT_FALSE(f.rows.empty());
+  EXPECT_EQ(f.rows[0].loss, 6.343);
+  EXPECT_EQ(f.rows[0].grad_norm, 0.39);
+  EXPECT_EQ(f.rows[0].loss_scale, 0.5);
+  const auto l = series("lightning_bar.txt");
+  ASSERT_EQ(l.rows.size(), 1u);
+  EXPECT_TRUE(std::isnan(*l.rows[0].loss));
+  EXPECT_FALSE(l.rows[0].step);
+}
+
+/// Objects over several lines, whose step stands behind what it belongs to (ms-swift issue 3617).
+TEST(MemoryLog, TrainerState) {
+  const auto s = series("trainer_state.json");
+  ASSERT_EQ(s.rows.size(), 2u);
+  EXPECT_EQ(s.rows[0].step, 3720);
+  EXPECT_NEAR(*s.rows[0].loss, 5.2819168, 1e-6);
+  EXPECT_EQ(s.rows[1].step, 3740);
+  EXPECT_TRUE(std::isnan(*s.rows[1].grad_norm));
+  EXPECT_TRUE(std::isnan(*s.rows[1].loss));
+}
+
+TEST(MemoryLog, TablesWithAHeading) {
+  const auto s = series("lightning.csv");
+  ASSERT_EQ(s.rows.size(), 3u);
+  EXPECT_EQ(s.rows[0].allocated, Bytes(1000000000));  // neither what was ever allocated nor the peak
+  EXPECT_EQ(s.rows[0].peak_allocated, Bytes(1500000000));
+  EXPECT_EQ(s.rows[1].step, 1);
+  EXPECT_FALSE(s.rows[1].loss);
+  EXPECT_TRUE(std::isnan(*s.rows[2].loss));
+  const auto t = read_memory_log("step\tloss\tgpu_mem_mb\n0\t2.5\t1000\n1\t2.4\t1010\nno row\n");
+  ASSERT_EQ(t.rows.size(), 2u);
+  EXPECT_EQ(mib(t.rows[1].used), 1010);
+  const auto q = read_memory_log("\"Step\",\"run 1 - train/loss\"\n\"3\",\"0.5\"\n");
+  ASSERT_EQ(q.rows.size(), 1u);
+  EXPECT_EQ(q.rows[0].step, 3);
+  EXPECT_EQ(q.rows[0].loss, 0.5);
+  // Sentences and percentages are none.
+  EXPECT_TRUE(read_memory_log("memory, loss and more\n1, 2\n").rows.empty());
+  EXPECT_TRUE(read_memory_log("Step,system/gpu.0.memoryAllocated\n1,93.2\n").rows.empty());
+}
+
+TEST(MemoryLog, MoreSpellings) {
+  const auto o = series("ort.txt");  // onnxruntime pull request 19620
+  ASSERT_EQ(o.rows.size(), 3u);
+  EXPECT_EQ(mib(o.rows[2].allocated), 8926);
+  EXPECT_EQ(mib(o.rows[2].peak_reserved), 9382);
+  const auto v = series("verl.txt");  // verl issue 3992
+  ASSERT_EQ(v.rows.size(), 3u);
+  EXPECT_NEAR(mib(v.rows[0].used), 10.25 * 1024, 1e-5);
+  EXPECT_NEAR(mib(v.rows[0].total), 60.96 * 1024, 1e-5);
+  EXPECT_NEAR(mib(v.rows[0].reserved), 52.16 * 1024, 1e-5);
+  const auto d = series("detectron2.txt");
+  ASSERT_EQ(d.rows.size(), 3u);
+  EXPECT_EQ(mib(d.rows[0].peak_allocated), 3782);
+  EXPECT_EQ(d.rows[0].step, 379);
+  // Where both are given, what is allocated counts (torchtune pull request 2406).
+  const auto t = series("torchtune_mps.txt");
+  ASSERT_EQ(t.rows.size(), 3u);
+  EXPECT_NEAR(mib(t.rows[0].peak_allocated), 52.0017 * 1024, 1e-2);
+  const auto g = read_memory_log("[GPU0] free: 1.23 GB, total: 79.15 GB, used: 77.92 GB\n");
+  ASSERT_EQ(g.rows.size(), 1u);
+  EXPECT_NEAR(mib(g.rows[0].free), 1.23 * 1024, 1e-5);
+}
+
 TEST(MemoryLog, Servers) {
   const auto v = series("vllm.txt");
   EXPECT_TRUE(v.rows.empty());
@@ -132,6 +204,26 @@ TEST(MemoryLog, NvidiaSmi) {
   ASSERT_EQ(t.rows.size(), 2u);
   EXPECT_EQ(mib(t.rows[0].used), 61234);
   EXPECT_EQ(t.rows[1].rank, 1);
+}
+
+TEST(MemoryLog, GpuProcesses) {
+  EXPECT_TRUE(series("compute_apps.csv").rows.empty());  // processes are no rows of a series
+  const auto apps = find_gpu_processes(read_data("logs/compute_apps.csv"));
+  ASSERT_EQ(apps.size(), 2u);
+  EXPECT_EQ(apps[1].pid, 40912);
+  EXPECT_EQ(apps[1].used, Bytes(std::int64_t{64201} << 20));
+  const auto old = find_gpu_processes(read_data("logs/smi_processes.txt"));  // mxnet issue 4242
+  ASSERT_EQ(old.size(), 3u);
+  EXPECT_EQ(old[0].pid, 31794);
+  EXPECT_EQ(old[2].gpu, 1);
+  EXPECT_EQ(old[2].used, Bytes(std::int64_t{1205} << 20));
+  const auto now = find_gpu_processes(read_data("logs/smi_table.txt"));
+  ASSERT_EQ(now.size(), 1u);
+  EXPECT_EQ(now[0].pid, 11873);
+  const auto g = series("gpustat.txt");
+  ASSERT_EQ(g.rows.size(), 1u);
+  EXPECT_EQ(mib(g.rows[0].used), 10151);
+  EXPECT_EQ(g.rows[0].rank, 6);
 }
 
 TEST(MemoryLog, LongLogsAreThinnedEvenly) {

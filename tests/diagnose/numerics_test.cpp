@@ -76,6 +76,16 @@ TEST(Numerics, WordsOfScalersAndChecks) {
   EXPECT_EQ(all.size(), 4u);
 }
 
+TEST(Numerics, WordsOfFairseqAndDetectron) {
+  const auto all = numeric_messages(
+      "| WARNING: overflow detected, setting loss scale to: 0.25\n"
+      "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.\n"
+      "FloatingPointError: Loss became infinite or NaN at iteration=437!\n");
+  EXPECT_EQ(found(all, NumericTrouble::skipped_step)->line, 1);
+  EXPECT_EQ(found(all, NumericTrouble::scale_at_minimum)->line, 2);
+  EXPECT_EQ(found(all, NumericTrouble::nan_loss)->line, 3);
+}
+
 TEST(Numerics, HeadroomOfTheFft) {
   // 24 x 24 points of values up to 100 can sum to 57600: fits; 64 x 64 points to 409600: does not.
   EXPECT_TRUE(fft_headroom(24 * 24, 100).safe());

@@ -42,7 +42,7 @@ OomMessage only_message(const std::string& file) {
 TEST(OomMessage, EveryEraAndBackend) {
   using B = MemoryBackend;
   const Expected all[] = {
-      {"v0_cached", B::cuda, 1.17 * gib, 11.91 * gib, 725.81, 9.04 * gib, 1.48 * gib, none, none, none, 0},
+      {"v0_cached", B::cuda, 1.17 * gib, 11.91 * gib, 725.81, 9.04 * gib, none, 1.48 * gib, none, none, 0},
       {"v1_reserved", B::cuda, 392, 15.9 * gib, 207.75, 14.45 * gib, 14.79 * gib, none, none, none, 3},
       {"v1b_allowed", B::cuda, 20, 7.79 * gib, 2.86 * gib, 3.71 * gib, 3.88 * gib, none, none, 3.9 * gib, 0},
       {"v2_hint", B::cuda, 4.5 * gib, 39.56 * gib, 3.06 * gib, 27.22 * gib, 34.41 * gib, none, none, none, 1},
@@ -88,6 +88,34 @@ TEST(OomMessage, EveryEraAndBackend) {
       {"windows_spill", B::cuda, 512, 12 * gib, 0, 12.12 * gib, none, 1.02 * gib, none, none, 0},
       {"inductor", B::cuda, 14, 22.3 * gib, 4.69, none, none, none, none, none, 0},
       {"more_than_exabyte", B::cuda},
+      // TensorRT-LLM issues 1060 and 3636, InternVL 538, bitsandbytes' csrc/pythonInterface.c, torch-xpu-ops 5432
+      {"tensorrt_llm", B::cuda_driver},
+      {"turbomind", B::cuda_driver},
+      {"bitsandbytes", B::cuda_driver},
+      {"xpu_driver", B::xpu},
+      {"cudnn_algorithm", B::cudnn},
+      {"cufft", B::cufft},
+      {"comfy_report", B::cuda_malloc_async},  // ComfyUI-TangoFlux issue 18
+      {"onnx", B::unknown},                    // onnxruntime issue 22702: more bytes than any machine has
+      {"tensorflow", B::jax, 500.0 * 17 * 17 * 4032 * 4 / (1 << 20)},  // tensorflow/models issue 7142
+      {"cupy", B::unknown, 25600000.0 / (1 << 20), none, none, 3635267072.0 / (1 << 20)},
+      {"paddle", B::unknown, 4, none, 3.3125, 3.630493 * gib, none, none, none, none, 0},
+      {"tenstorrent", B::unknown, 44493176832.0 / (1 << 20)},
+      {"habana", B::unknown, 384},
+      {"metal_buffer", B::mps, 20.25 * gib},
+      // llama.cpp issues 16725, 20431 and 9629
+      {"ggml_compute", B::ggml, 14822711296.0 / (1 << 20), none, none, none, none, none, none, none, 0},
+      {"ggml_weights", B::ggml, 151851674624.0 / (1 << 20), none, none, none, none, none, none, none, 0},
+      {"ggml_pinned", B::host, 1900},
+      {"unlisted_processes", B::hip, 3.31 * gib, 128 * gib, 780.24, 57.7 * gib, none, 75.82, none, none, 0},
+      {"unlisted_processes_old", B::unknown, 216, 7.92 * gib, 24.56, 69.17, 86, none, none, none, 0},
+      {"frame_cut", B::cuda, 124.68 * gib, 44.53 * gib, 19.05 * gib, 24.89 * gib, none, 73.93, 25.46 * gib, none, 0},
+      {"wrapped_stack", B::cuda, 1.94 * gib, 79.11 * gib, 1.41 * gib, 74.79 * gib, none, 1.57 * gib, 77.69 * gib, none,
+       5},
+      {"syslog", B::cuda, 20, 23.69 * gib, 11.69, 21.37 * gib, 21.97 * gib, none, none, none, 0},
+      {"logging_format", B::cuda, 7.95 * gib, 79.19 * gib, 6.22 * gib, 59.75 * gib, none, 11.6 * gib, 72.96 * gib, none,
+       0},
+      {"notebook_links", B::cuda, 3.13 * gib, 21.99 * gib, 1.2 * gib, 20.43 * gib, none, 61.02, 20.78 * gib, none, 0},
   };
   for (const auto& e : all) {
     SCOPED_TRACE(e.file);
@@ -137,6 +165,17 @@ TEST(OomMessage, RepeatedOnesAreCounted) {
   const auto twice = find_oom_messages(one + "step 1\n" + one);
   ASSERT_EQ(twice.size(), 1u);
   EXPECT_EQ(twice[0].times, 2);
+}
+
+TEST(OomMessage, NumbersThatACutLeftAreNone) {
+  EXPECT_TRUE(find_oom_messages("CUDA out of memory. Tried to allocate 1").empty() ||
+              !find_oom_messages("CUDA out of memory. Tried to allocate 1").at(0).requested);
+  const auto m =
+      find_oom_messages(".50 GiB already allocated; 386.21 MiB free; 58.12 GiB reserved in total by PyTorch)");
+  for (const auto& x : m) EXPECT_FALSE(x.allocated);
+  const auto whole = find_oom_messages("failed to allocate CUDA0 buffer of size 19327352832");
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].requested->value, Bytes(19327352832));
 }
 
 TEST(OomMessage, DifferentOnesInARowAreTwo) {
@@ -202,6 +241,37 @@ TEST(OomMessage, FragmentationByItsFigures) {
   ASSERT_TRUE(old);
   EXPECT_TRUE(old->fragmented);
   EXPECT_FALSE(fragmentation(only_message("driver")));
+}
+
+/// Several ranks wrote into one line without a break between them (Video-LLaVA issue 66).
+TEST(OomMessage, MessagesGluedTogether) {
+  const auto m = find_oom_messages(read_data("oom/glued_ranks.txt"));
+  ASSERT_EQ(m.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(m[i].gpu, std::vector<std::int64_t>({2, 1, 3})[i]);
+    expect_size(m[i].requested, 6.3 * gib, "requested");
+    expect_size(m[i].free, i == 2 ? 1.56 * gib : 1.49 * gib, "free");
+  }
+}
+
+TEST(OomMessage, StacksThatWereBrokenCutAndPrefixed) {
+  const auto wrapped = only_message("wrapped_stack");  // a terminal of 80 columns
+  ASSERT_EQ(wrapped.traceback.frames.size(), 3u);
+  EXPECT_EQ(wrapped.traceback.frames[0].line, 3318);
+  EXPECT_EQ(wrapped.traceback.frames[1].file,
+            "/usr/local/lib/python3.10/site-packages/deepspeed/runtime/zero/parameter_offload.py");
+  EXPECT_EQ(wrapped.traceback.frames[2].function, "all_gather_coalesced");
+  EXPECT_EQ(name(wrapped.phase), "module_gather");
+  const auto cut = only_message("frame_cut");  // VLMEvalKit issue 1021: the first frame begins within its path
+  EXPECT_EQ(name(cut.site), "score_matrix");
+  EXPECT_EQ(name(only_message("syslog").site), "optimizer_state");
+  EXPECT_EQ(name(only_message("logging_format").phase), "backward");
+  const auto linked = only_message("notebook_links");  // vLLM issue 9163
+  ASSERT_EQ(linked.traceback.frames.size(), 2u);
+  EXPECT_EQ(linked.traceback.frames[1].file,
+            "/opt/conda/lib/python3.12/site-packages/vllm/model_executor/models/mllama.py");
+  EXPECT_EQ(linked.traceback.frames[1].line, 529);
+  EXPECT_EQ(name(linked.phase), "vision_forward");
 }
 
 TEST(OomMessage, TracebacksOfPythonAndNotebooks) {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every reader of text: messages of memory running out, logs, summaries, kinds of files.
+// Every reader of text: encodings, messages of memory running out, logs, summaries, kinds of files.
 #include <cmath>
 
 #include <vlmest/diagnose/evidence_kind.hpp>
 #include <vlmest/diagnose/inversion/tensor_sizes.hpp>
 #include <vlmest/diagnose/leak.hpp>
+#include <vlmest/diagnose/oom/elsewhere.hpp>
 #include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/text/encoding.hpp>
+#include <vlmest/diagnose/text/gpu_processes.hpp>
 #include <vlmest/diagnose/text/memory_log.hpp>
 #include <vlmest/diagnose/text/memory_summary.hpp>
 #include <vlmest/diagnose/text/numerics.hpp>
+#include <vlmest/diagnose/text/other_failures.hpp>
 
 #include "target.hpp"
 
@@ -61,6 +65,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (rows->all) check(rows->all->current), check(rows->all->freed);
     }
     const auto s = read_memory_log(text);
+    for (const auto& m : find_oom_messages(text)) {
+      const auto elsewhere = judge_elsewhere(m, s.facts);
+      require(!elsewhere || !elsewhere->why.empty(), "a verdict without a reason");
+      if (const auto f = failure_elsewhere(m)) check(f->others);
+      const auto f = failure_of(m);
+      require(!f.others_deduced || (f.others && f.others->low > Bytes()), "others that are nobody");
+    }
+    if (const auto f = find_other_failure(text)) require(f->line >= 1 && f->line <= lines, "a failure beyond the text");
+    for (const auto& p : find_gpu_processes(text)) require(p.used >= Bytes(), "a process of less than nothing");
+    require(encoding_of(utf8_text(std::string(text))) != TextEncoding::utf8_mark || text.size() > 5,
+            "a mark that stays");
     require(s.stride >= 1, "a stride");
     for (const auto& f : s.facts) check(f.size);
     const auto growth = find_leak(points(s, [](const MemoryRow& r) { return r.used ? r.used : r.allocated; }),

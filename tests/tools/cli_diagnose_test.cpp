@@ -170,6 +170,64 @@ TEST(CliDiagnose, ARefusalSaysWhatToDo) {
   }
 }
 
+/// A server's refusal and the host's memory are no tensors, whatever model is named.
+TEST(CliDiagnose, MessagesOfNoTensor) {
+  const std::string model = " --config " + data + "configs/qwen2-vl-2b.json --json";
+  const Json kv = Json::parse(good("diagnose " + data + "oom/server_kv_cache.txt" + model));
+  EXPECT_EQ(kv["evidence"][0]["kind"], "oom_message");
+  EXPECT_EQ(kv["evidence"][0]["facts"]["reason"], "kv_cache_too_small");
+  EXPECT_EQ(kv["verdict"]["cause"], "kv_cache");
+  EXPECT_TRUE(kv["verdict"]["hypotheses"].empty());
+  const Json in_use = Json::parse(good("diagnose " + data + "oom/server_device_in_use.txt --json"));
+  EXPECT_EQ(in_use["verdict"]["cause"], "other_process");
+  EXPECT_EQ(in_use["actions"][0]["id"], "free-the-gpu");
+  const Json host = Json::parse(good("diagnose " + data + "oom/slurm.txt" + model));
+  EXPECT_EQ(host["verdict"]["cause"], "unknown");
+  EXPECT_NE(host["verdict"]["why"].get<std::string>().find("host's memory"), std::string::npos);
+}
+
+/// What Windows PowerShell's ">" writes.
+TEST(CliDiagnose, Utf16) {
+  const std::string path = testing::TempDir() + "/utf16.txt";
+  std::string text = slurp(data + "oom/v5_alloc_conf.txt"), wide = "\xff\xfe";
+  for (const char c : text) wide += std::string{c, '\0'};
+  std::ofstream(path, std::ios::binary) << wide;
+  const Json j = Json::parse(good("diagnose " + path + " --json"));
+  EXPECT_EQ(j["evidence"][0]["facts"],
+            Json::parse(good("diagnose " + data + "oom/v5_alloc_conf.txt --json"))["evidence"][0]["facts"]);
+}
+
+TEST(CliDiagnose, WhatIsShortOrFailedOtherwiseIsSaid) {
+  const Json table = Json::parse(good("diagnose " + data + "logs/smi_410.txt --json"));
+  EXPECT_EQ(table["evidence"][0]["facts"]["memory"]["last_bytes"], std::int64_t{12799} << 20);
+  EXPECT_EQ(table["evidence"][0]["facts"]["memory"]["total_bytes"], std::int64_t{16280} << 20);
+  EXPECT_FALSE(table["verdict"]["why"].get<std::string>().empty());
+  const Json apps = Json::parse(good("diagnose " + data + "logs/compute_apps.csv --json"));
+  EXPECT_EQ(apps["evidence"][0]["facts"]["gpu_processes"].size(), 2u);
+  const std::string path = testing::TempDir() + "/other.txt";
+  std::ofstream(path) << "x\nRuntimeError: CUDA error: an illegal memory access was encountered\n";
+  const Called r = run("diagnose " + path);
+  EXPECT_EQ(r.code, 3);
+  EXPECT_NE(r.err.find("no lack of memory"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("line 2"), std::string::npos) << r.err;
+  std::ofstream(path) << "Epoch 3\nKilled\n";
+  EXPECT_NE(Json::parse(good("diagnose " + path + " --json"))["verdict"]["why"].get<std::string>().find("signal 9"),
+            std::string::npos);
+}
+
+/// Ranks whose lines alternate are series of their own.
+TEST(CliDiagnose, ALeakOfOneRank) {
+  const std::string path = testing::TempDir() + "/ranks.txt";
+  std::ofstream out(path);
+  for (int i = 0; i < 40; ++i)
+    out << "[rank0]: step " << i << " memory allocated: 60.0 GiB\n[rank1]: step " << i
+        << " memory allocated: " << 10 + 0.5 * i << " GiB\n";
+  out.close();
+  const Json j = Json::parse(good("diagnose " + path + " --json"));
+  EXPECT_EQ(j["verdict"]["cause"], "leak");
+  EXPECT_EQ(j["evidence"][0]["facts"]["memory"]["rank"], 1);
+}
+
 TEST(CliDiagnose, WhatIsNoEvidenceIsRefusedWithAHint) {
   for (const auto& [file, code] :
        std::vector<std::pair<std::string, int>>{{"/nonexistent", 3},

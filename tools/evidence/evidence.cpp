@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <vlmest/diagnose/evidence_kind.hpp>
+#include <vlmest/diagnose/text/encoding.hpp>
 #include <vlmest/json/kineto.hpp>
 #include <vlmest/json/memory_stats.hpp>
 #include <vlmest/json/parse.hpp>
@@ -72,7 +73,7 @@ Evidence read(FileSource& source, const std::string& path, const std::string& wh
     case EvidenceKind::unknown:
       throw Error(where, source.head().empty() ? "the file is empty" : "none of the kinds of evidence",
                   "give an out-of-memory message or a log, a memory snapshot, memory_summary() text or a trace");
-    default: return text_evidence(whole(source, where), where);
+    default: return text_evidence(diagnose::utf8_text(whole(source, where)), where);
   }
 }
 

@@ -2,19 +2,20 @@
 #include "evidence/text_evidence.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/leak.hpp>
+#include <vlmest/diagnose/oom/elsewhere.hpp>
 #include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/text/gpu_processes.hpp>
 #include <vlmest/diagnose/text/memory_log.hpp>
 #include <vlmest/diagnose/text/numerics.hpp>
+#include <vlmest/diagnose/text/other_failures.hpp>
 #include <vlmest/diagnose/text/words.hpp>
 
-#include "units.hpp"
+#include "evidence/series_evidence.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -38,6 +39,7 @@ Json frames_json(const std::vector<Frame>& frames) {
 
 Json message_facts(const OomMessage& m) {
   Json j = {{"backend", name(m.backend)}, {"line", m.line}, {"times", m.times}};
+  if (m.reason != OomReason::none) j["reason"] = name(m.reason);
   if (m.gpu) j["gpu"] = *m.gpu;
   if (m.rank) j["rank"] = *m.rank;
   add(j, "requested_bytes", m.requested);
@@ -58,32 +60,6 @@ Json message_facts(const OomMessage& m) {
   j["site"] = name(m.site);
   if (!m.traceback.frames.empty()) j["traceback"] = frames_json(m.traceback.frames);
   return j;
-}
-
-/// Memory of the rows that says most of a leak: what tensors take, else what is reserved, else what the device shows.
-Points memory_points(const MemorySeries& s) {
-  Points best;
-  const auto consider = [&](auto get) {
-    Points p = points(s, get);
-    if (p.size() > best.size() && (best.empty() || p.size() > 2 * best.size())) best = std::move(p);
-  };
-  consider([](const MemoryRow& r) { return r.allocated; });
-  consider([](const MemoryRow& r) { return r.used; });
-  consider([](const MemoryRow& r) { return r.reserved; });
-  consider([](const MemoryRow& r) { return r.peak_allocated; });
-  consider([](const MemoryRow& r) { return r.peak_reserved; });
-  return best;
-}
-
-Bytes capacity(const MemorySeries& s) {
-  Bytes most{};
-  for (const MemoryRow& r : s.rows)
-    if (r.total) most = std::max(most, *r.total);
-  return most;
-}
-
-Json number(double v) {
-  return std::isfinite(v) ? Json(significant(v)) : Json(std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
 }
 
 const char* advice(NumericTrouble t) {
@@ -112,9 +88,9 @@ void add_numerics(Evidence& e, const MemorySeries& series, std::string_view text
   if (found.empty()) return;
   Json all = Json::array();
   for (const NumericFinding& f : found) {
-    Json x = {{"trouble", name(f.trouble)}, {"line", f.line}, {"times", f.times}, {"value", number(f.value)}};
+    Json x = {{"trouble", name(f.trouble)}, {"line", f.line}, {"times", f.times}, {"value", number_json(f.value)}};
     if (f.step) x["step"] = *f.step;
-    if (f.usual > 0) x["usual"] = number(f.usual);
+    if (f.usual > 0) x["usual"] = number_json(f.usual);
     if (!f.text.empty()) x["text"] = f.text;
     all.push_back(std::move(x));
     e.lines.push_back(fmt::format("{} at line {}{}: {}", name(f.trouble), f.line,
@@ -129,47 +105,34 @@ void add_numerics(Evidence& e, const MemorySeries& series, std::string_view text
                                  first.step ? fmt::format(" (step {})", *first.step) : "", advice(first.trouble))};
 }
 
-void add_series(Evidence& e, const MemorySeries& s) {
-  const Points p = memory_points(s);
-  Json facts = Json::array();
-  for (const LogFact& f : s.facts) {
-    Json x = {{"name", f.name}, {"line", f.line}};
-    if (f.size)
-      x["bytes"] = f.size->value.value();
-    else
-      x["number"] = number(f.number);
-    facts.push_back(std::move(x));
-    if (f.size) e.lines.push_back(fmt::format("{}: {}", f.name, in_words(f.size->value)));
+void add_processes(Evidence& e, std::string_view text) {
+  const auto processes = find_gpu_processes(text);
+  if (processes.empty()) return;
+  Json all = Json::array();
+  Bytes sum{};
+  for (const GpuProcess& p : processes) {
+    Json x = {{"pid", p.pid}, {"bytes", p.used.value()}};
+    if (p.gpu) x["gpu"] = *p.gpu;
+    all.push_back(std::move(x));
+    sum += p.used;
   }
-  if (!facts.empty()) e.facts["serving"] = std::move(facts);
-  if (p.size() < 3) return;  // an out-of-memory message itself looks like a row
-  const LeakReport leak = find_leak(p, capacity(s));
-  Json growth = {{"rows", s.rows.size()},
-                 {"points", leak.points},
-                 {"growth", name(leak.growth)},
-                 {"bytes_per_step", number(leak.bytes_per_step)},
-                 {"last_step", number(leak.last_step)}};
-  if (leak.end_step) growth["end_step"] = number(*leak.end_step);
-  e.facts["memory"] = std::move(growth);
-  const auto bytes = [](double v) { return Bytes(static_cast<std::int64_t>(v)); };
-  e.lines.push_back(fmt::format("{} rows with memory, from {} to {}: {}", p.size(), in_words(bytes(p.front().second)),
-                                in_words(bytes(p.back().second)), name(leak.growth)));
-  if (!leak.is_leak()) return;
-  const SteadyGrowth grown{
-      leak.bytes_per_step, static_cast<std::int64_t>(leak.points), bytes(p.front().second), bytes(p.back().second), {}};
-  if (e.failure) {
-    e.failure->growth = grown;
-    return;
-  }
-  e.verdict =
-      Verdict{.cause = Cause::leak,
-              .confidence = 0.9,
-              .why = fmt::format(
-                  "memory grows by {} a step and goes on growing, from {} to {} at step {:.0f}{}. What grows is "
-                  "kept from step to step: losses or outputs in a list with their graphs (use .item() or "
-                  ".detach()), a cache without a bound, metrics on the GPU.",
-                  in_words(bytes(leak.bytes_per_step)), in_words(grown.first), in_words(grown.last), leak.last_step,
-                  leak.end_step ? fmt::format("; the device is full at step {:.0f}", *leak.end_step) : "")};
+  e.facts["gpu_processes"] = std::move(all);
+  e.lines.push_back(fmt::format("{} processes on GPUs hold {}", processes.size(), in_words(sum)));
+}
+
+/// A failure of another kind, which is said where nothing else is found.
+void add_other_failure(Evidence& e, const OtherFailure& f) {
+  e.facts["other_failure"] = {{"what", f.what}, {"line", f.line}};
+  e.lines.push_back(fmt::format("line {}: {}", f.line, f.what));
+  if (e.verdict || e.failure) return;
+  e.verdict = Verdict{
+      .why = fmt::format("{}{} at line {}; {}.", f.may_be_memory ? "" : "not memory but: ", f.what, f.line, f.hint)};
+}
+
+/// Where nothing failed, that is said.
+void add_nothing_found(Evidence& e) {
+  if (e.verdict || e.failure || e.lines.empty()) return;
+  e.verdict = Verdict{.why = "nothing failed here: " + e.lines.back() + "."};
 }
 
 Json summary_facts(const MemorySummary& m) {
@@ -193,6 +156,7 @@ std::optional<Failure> summary_failure(const MemorySummary& m) {
   // After an error the program has let go of much; the peak is what failed.
   f.allocated = m.ooms > 0 ? a.peak : a.current;
   f.unallocated = (m.ooms > 0 ? r.peak : r.current) - *f.allocated;
+  if (m.non_releasable.all) f.split = m.non_releasable.all->current;
   return f;
 }
 
@@ -228,8 +192,9 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.kind = "oom_message";
     e.facts = message_facts(m);
     if (messages.size() > 1) e.facts["messages"] = messages.size();
-    e.failure = failure_of(m);
-    e.out_of_memory = true;
+    e.verdict = judge_elsewhere(m, series.facts);
+    e.out_of_memory = !e.verdict;
+    e.failure = e.verdict ? failure_elsewhere(m) : failure_of(m);
     e.lines.push_back(m.text);
   } else if (!tables.empty()) {
     e = summary_evidence(tables);
@@ -241,6 +206,16 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   if (e.facts.empty() && nlohmann::json::accept(text))
     throw Error(where, "JSON that is no trace, no memory snapshot and no memory_stats()",
                 "give what export_chrome_trace() of torch.profiler or torch.cuda.memory._dump_snapshot() wrote");
+  if (messages.empty()) {
+    add_processes(e, text);
+    if (const auto other = find_other_failure(text)) {
+      if (e.facts.empty() && !other->may_be_memory)
+        throw Error(where, fmt::format("no lack of memory: {}, at line {}", other->what, other->line),
+                    std::string(other->hint));
+      add_other_failure(e, *other);
+    }
+    add_nothing_found(e);
+  }
   if (e.facts.empty())
     throw Error(where, "holds no out-of-memory message, no memory per step and no memory_summary()",
                 "give the whole log, with its last lines");

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/text/encoding.hpp>
 #include <vlmest/diagnose/text/log_text.hpp>
 #include <vlmest/diagnose/text/nvidia_smi.hpp>
 
@@ -99,7 +100,9 @@ inline EvidenceKind json_kind(std::string_view head) {
 inline EvidenceKind evidence_kind(std::string_view head) {
   using namespace evidence;
   head = head.substr(0, 64 << 10);
-  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  const auto encoding = encoding_of(head);
+  if (encoding == TextEncoding::utf16_little || encoding == TextEncoding::utf16_big) return EvidenceKind::text;
+  if (encoding == TextEncoding::utf8_mark) head.remove_prefix(3);
   if (head.size() >= 2 && head[0] == '\x1f' && head[1] == '\x8b') return EvidenceKind::gzip;
   if (!packer_of(head).name.empty()) return EvidenceKind::packed;
   // The number that torch.save begins with (torch/serialization.py, MAGIC_NUMBER), as a pickle of protocol 2.
@@ -110,7 +113,7 @@ inline EvidenceKind evidence_kind(std::string_view head) {
   if (head.starts_with("NSIGHT") || head.starts_with("\xde\xad\xbe\xef")) return EvidenceKind::nsys_report;
   const auto begin = std::find_if(head.begin(), head.end(), [](char c) { return !is_blank(c) && c != '\n'; });
   if (begin == head.end()) return EvidenceKind::unknown;
-  // Bytes that no text has; UTF-16 is none of the kinds.
+  // Bytes that no text has, but for UTF-16, which must have its mark.
   if (std::any_of(head.begin(), head.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(head.size(), 512)),
                   [](char c) { return c == '\0'; }))
     return EvidenceKind::unknown;

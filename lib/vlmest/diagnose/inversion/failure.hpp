@@ -33,12 +33,15 @@ struct Failure {
   std::optional<PrintedSize> requested;    ///< as the evidence gives it
   std::optional<PrintedSize> allocated;    ///< by this process's tensors
   std::optional<PrintedSize> unallocated;  ///< reserved by its allocator and not in use
-  std::optional<PrintedSize> free;         ///< on the device
-  std::optional<PrintedSize> total;        ///< of the device
-  std::optional<PrintedSize> allowed;      ///< to this process, where it is less
-  std::optional<PrintedSize> non_torch;    ///< of this process, beside its allocator: context, libraries
-  std::optional<PrintedSize> others;       ///< of other processes
-  std::optional<Bytes> largest_free;       ///< the largest cached block that is not in use
+  std::optional<PrintedSize> split;      ///< of these: in segments that tensors are in, so that they cannot be returned
+  std::optional<PrintedSize> free;       ///< on the device
+  std::optional<PrintedSize> total;      ///< of the device
+  std::optional<PrintedSize> allowed;    ///< to this process, where it is less
+  std::optional<PrintedSize> non_torch;  ///< of this process, beside its allocator: context, libraries
+  std::optional<PrintedSize> others;     ///< of other processes
+  bool others_deduced = false;           ///< from what is neither free nor torch's: a context of this one may be in it
+  bool outside = false;                  ///< asked for by CUDA or a library of it, not by torch's allocator
+  std::optional<Bytes> largest_free;     ///< the largest cached block that is not in use
   RunPhase phase = RunPhase::unknown;
   AllocationSite site = AllocationSite::unknown;
   std::vector<Frame> frames;           ///< outermost first
@@ -58,7 +61,16 @@ inline Failure failure_of(const OomMessage& m) {
             .site = m.site,
             .frames = m.traceback.frames};
   // What the driver keeps for itself is in the difference of total and free; processes that are listed are not.
-  if (!m.processes.empty()) f.others = other_processes(m);
+  if (!m.processes.empty()) {
+    f.others = other_processes(m);
+  } else if (const auto rest = not_torch(m); rest && !m.own_process && !m.allowed) {
+    // Messages before 2.1, and those of HIP, list no process. What remains beyond any context is somebody else's.
+    if (rest->low > context_at_most) f.others = PrintedSize{rest->value, rest->low - context_at_most, rest->high};
+    f.others_deduced = f.others.has_value();
+  }
+  f.outside = m.backend == MemoryBackend::cuda_driver || m.backend == MemoryBackend::cublas ||
+              m.backend == MemoryBackend::cudnn || m.backend == MemoryBackend::cufft ||
+              m.backend == MemoryBackend::nccl;
   if (const auto t = tensor_sizes(m)) {
     f.tensor = PrintedSize{t->high, t->low, t->high};
     f.telling = t->telling();

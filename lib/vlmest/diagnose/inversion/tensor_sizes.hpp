@@ -45,7 +45,7 @@ inline bool prints_segments(const OomMessage& m) {
 
 /// Nothing where the message does not say what was asked for.
 inline std::optional<TensorSizes> tensor_sizes(const OomMessage& m) {
-  if (!m.requested) return std::nullopt;
+  if (!m.requested || m.backend == MemoryBackend::server) return std::nullopt;
   const auto& r = *m.requested;
   const auto below = [](Bytes b, std::int64_t n) { return Bytes(std::max<std::int64_t>(b.value() - n, 0)); };
   if (m.backend == MemoryBackend::mps) return TensorSizes{below(r.low, (16 << 10) - 1), r.high, SizeRule::page};

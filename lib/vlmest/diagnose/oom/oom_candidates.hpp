@@ -17,22 +17,28 @@ namespace vlmest::diagnose {
 namespace oom_candidates {
 
 /// Five letters of which every message has some unbroken, however it is wrapped.
-inline constexpr std::array<std::string_view, 5> stems{"memor", "alloc", "capac", "exhau", "cubla"};
+inline constexpr std::array<std::string_view, 8> stems{"memor", "alloc", "capac", "exhau",
+                                                       "cubla", "cudnn", "kille", "buffe"};
 /// What must stand around one of them, in lower case and without blanks.
 inline constexpr auto signs = std::to_array<std::string_view>(
-    {"outofmemory",        "out_of_memory",     "triedtoalloc",  "tryingtoalloc",    "unabletoalloc",
-     "attemptingtoalloc",  "failedtoalloc",     "cannotalloc",   "errormemoryalloc", "outofmemoryallocat",
-     "exceedallowedmemor", "totalcapac",        "alreadyalloc",  "allocatedbypy",    "status_alloc_f",
-     "cublas_status_not",  "resource_exhau",    "mpsallocated:", "currentlyalloc",   "bad_alloc",
-     "defaultcpualloc",    "buffer:allocating", "memoryinuse",   "allocationondev",  "metal::malloc"});
+    {"outofmemory",        "out_of_memory",     "triedtoalloc",        "tryingtoalloc",    "unabletoalloc",
+     "attemptingtoalloc",  "failedtoalloc",     "cannotalloc",         "errormemoryalloc", "outofmemoryallocat",
+     "exceedallowedmemor", "totalcapac",        "alreadyalloc",        "allocatedbypy",    "status_alloc_f",
+     "cublas_status_not",  "resource_exhau",    "mpsallocated:",       "currentlyalloc",   "bad_alloc",
+     "defaultcpualloc",    "buffer:allocating", "memoryinuse",         "allocationondev",  "metal::malloc",
+     "device_memor",       "fft_alloc_f",       "whenalloc",           "oomkilled",        "lowonmemory",
+     "tomemorypressure",   "sharedmemory",      "availablememory",     "notenoughmemory",  "enoughgpumemory",
+     "freememoryondev",    "alloc_req_slots",   "increasinggpu_memor", "validcudnn",       "memoryerror",
+     "failtoalloc",        "spacetoalloc",      "allocationfailedfor", "invalidbuffersize"});
 
 /// For each character a bit for each place in a stem where it may stand: bit 5 * stem + place.
-consteval std::array<std::uint32_t, 256> places() {
-  std::array<std::uint32_t, 256> in{};
+consteval std::array<std::uint64_t, 256> places() {
+  std::array<std::uint64_t, 256> in{};
+  static_assert(5 * stems.size() <= 64);
   for (std::size_t i = 0; i < 5 * stems.size(); ++i) {
     const char c = stems[i / 5][i % 5];
-    in[static_cast<unsigned char>(c)] |= 1u << i;
-    in[static_cast<unsigned char>(c - 'a' + 'A')] |= 1u << i;
+    in[static_cast<unsigned char>(c)] |= std::uint64_t{1} << i;
+    in[static_cast<unsigned char>(c - 'a' + 'A')] |= std::uint64_t{1} << i;
   }
   return in;
 }

@@ -7,31 +7,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <vlmest/diagnose/oom/oom_message.hpp>
+#include <vlmest/diagnose/oom/oom_words.hpp>
 #include <vlmest/diagnose/text/size_text.hpp>
 
 /// The figures of out-of-memory messages, found one by one: a message may be wrapped anywhere, cut short, or spelled a
 /// little differently, so each figure is known by the words next to it and by nothing else. The search runs on text in
 /// lower case without blanks, quotes, tags and anything beyond ASCII.
 namespace vlmest::diagnose {
-
-enum class OomField : std::uint8_t {
-  begin,  ///< the words that a message begins with: "CUDA out of memory"
-  requested,
-  total,
-  free,
-  allocated,
-  reserved,
-  reserved_unallocated,
-  private_pools,
-  allowed,
-  own_process,
-  other,
-  process,
-  gpu
-};
 
 struct OomFact {
   OomField field = OomField::begin;
@@ -40,116 +26,12 @@ struct OomFact {
   std::optional<PrintedSize> size;
   std::int64_t number = 0;  ///< process id, GPU
   MemoryBackend backend = MemoryBackend::unknown;
+  OomReason reason = OomReason::none;
   bool alone = false;  ///< of begin: a message even where no figure follows
   bool async_only = false;
 };
 
 namespace oom_facts {
-
-enum class Side : std::uint8_t { before, after };
-
-/// Words and the side on which their figure stands.
-struct Anchor {
-  std::string_view words;
-  OomField field;
-  Side side;
-  bool bare = false;        ///< a number without a unit is bytes
-  bool async_only = false;  ///< words of other texts as well: only within a message of cudaMallocAsync
-};
-
-inline constexpr std::array<Anchor, 37> anchors{{
-    // c10/cuda/CUDACachingAllocator.cpp (CUDA, HIP), its XPU and NPU siblings; also "tried to allocate N bytes" of
-    // c10/core/impl/alloc_cpu.cpp
-    {"triedtoallocate", OomField::requested, Side::after, true},
-    {"totalcapacityof", OomField::total, Side::after},
-    {"totalcapactyof", OomField::total, Side::after},  // 2.1
-    {"totalcapacity", OomField::total, Side::before},
-    {"total;", OomField::total, Side::before},
-    {"isfree", OomField::free, Side::before},
-    {"free;", OomField::free, Side::before},
-    {"free)", OomField::free, Side::before},
-    {"isallocatedbypytorch", OomField::allocated, Side::before},
-    {"allocatedbypytorch", OomField::allocated, Side::before},
-    {"alreadyallocated", OomField::allocated, Side::before},
-    {"reservedintotal", OomField::reserved, Side::before},
-    {"cached)", OomField::reserved, Side::before},
-    {"isreservedbypytorchbutunallocated", OomField::reserved_unallocated, Side::before},
-    {"reservedbypytorchbutunallocated", OomField::reserved_unallocated, Side::before},
-    {"allocatedinprivatepools", OomField::private_pools, Side::before},
-    {"allowed;", OomField::allowed, Side::before},
-    {"thisprocesshas", OomField::own_process, Side::after},
-    // c10/cuda/CUDAMallocAsyncAllocator.cpp
-    {"currentlyallocated:", OomField::allocated, Side::after},
-    {"requested:", OomField::requested, Side::after, false, true},
-    {"devicelimit:", OomField::total, Side::after, false, true},
-    {"free(accordingtocuda):", OomField::free, Side::after},
-    {"memoryfraction):", OomField::allowed, Side::after, false, true},
-    // aten/src/ATen/mps/MPSAllocator.mm
-    {"mpsallocated:", OomField::allocated, Side::after},
-    {"otherallocations:", OomField::other, Side::after},
-    {"maxallowed:", OomField::allowed, Side::after},
-    // XLA's BFC allocator, numpy, the allocators of PaddlePaddle and ONNX Runtime
-    {"tryingtoallocate", OomField::requested, Side::after, true},
-    {"outofmemoryallocating", OomField::requested, Side::after, true},
-    {"unabletoallocate", OomField::requested, Side::after, true},
-    {"cannotallocate", OomField::requested, Side::after, true},
-    {"memoryhasbeenallocated", OomField::allocated, Side::before},
-    {"availablememoryisonly", OomField::free, Side::after},
-    {"bufferofsize", OomField::requested, Side::after, true},
-    // MLX: mlx/backend/metal/allocator.cpp; the same words from XLA on TPUs
-    {"attemptingtoallocate", OomField::requested, Side::after, true},
-    {"maximumallowedbuffersizeof", OomField::allowed, Side::after, true},
-    // ggml/src/ggml-cuda/ggml-cuda.cu
-    {"buffer:allocating", OomField::requested, Side::after},
-    // the kernel's OOM killer
-    {"anon-rss:", OomField::own_process, Side::after},
-}};
-
-/// When the words of a beginning are a message without any figure.
-enum class Alone : std::uint8_t { never, as_sentence, always };
-
-struct Beginning {
-  std::string_view words;
-  MemoryBackend backend;
-  Alone alone;
-};
-
-inline constexpr std::array<Beginning, 34> beginnings{{
-    {"outofmemoryerror:", MemoryBackend::unknown, Alone::never},
-    {"outofmemory.tried", MemoryBackend::unknown, Alone::never},
-    {"outofmemory(", MemoryBackend::unknown, Alone::never},
-    {"cudaoutofmemory", MemoryBackend::cuda, Alone::as_sentence},
-    {"hipoutofmemory", MemoryBackend::hip, Alone::as_sentence},
-    {"xpuoutofmemory", MemoryBackend::xpu, Alone::as_sentence},
-    {"npuoutofmemory", MemoryBackend::npu, Alone::as_sentence},
-    {"mpsbackendoutofmemory", MemoryBackend::mps, Alone::as_sentence},
-    {"error:allocationondevice", MemoryBackend::cuda_malloc_async, Alone::always},
-    {"wouldexceedallowedmemory", MemoryBackend::cuda_malloc_async, Alone::as_sentence},
-    {"currentlyallocated:", MemoryBackend::cuda_malloc_async, Alone::never},
-    {"cudaerror:outofmemory", MemoryBackend::cuda_driver, Alone::as_sentence},
-    {"hiperror:outofmemory", MemoryBackend::hip, Alone::as_sentence},
-    {"cudadrivererror:outofmemory", MemoryBackend::cuda_driver, Alone::as_sentence},
-    {"cuda_error_out_of_memory", MemoryBackend::cuda_driver, Alone::always},
-    {"cudaerrormemoryallocation", MemoryBackend::cuda_driver, Alone::always},
-    {"cublas_status_alloc_failed", MemoryBackend::cublas, Alone::always},
-    {"cublas_status_not_initialized", MemoryBackend::cublas, Alone::always},
-    {"cudnn_status_alloc_failed", MemoryBackend::cudnn, Alone::always},
-    {"cudafailure2outofmemory", MemoryBackend::nccl, Alone::always},
-    {"cudafailureoutofmemory", MemoryBackend::nccl, Alone::always},
-    {"defaultcpuallocator:", MemoryBackend::host, Alone::always},
-    {"memoryerror:unableto", MemoryBackend::host, Alone::never},
-    {"std::bad_alloc", MemoryBackend::host, Alone::always},
-    {"outofmemory:killedprocess", MemoryBackend::host, Alone::always},
-    {"cannotallocatememory", MemoryBackend::host, Alone::always},
-    {"resource_exhausted", MemoryBackend::jax, Alone::always},
-    {"cudamallocfailed:outofmemory", MemoryBackend::ggml, Alone::always},
-    {"failedtoallocatecuda", MemoryBackend::ggml, Alone::never},
-    {"failedtoallocaterocm", MemoryBackend::ggml, Alone::never},
-    {"alloc_tensor_range", MemoryBackend::ggml, Alone::never},
-    {"ggml_", MemoryBackend::ggml, Alone::never},
-    {"metal::malloc", MemoryBackend::mlx, Alone::never},
-    {"malloc_or_wait", MemoryBackend::mlx, Alone::never},
-}};
 
 constexpr bool ends_with(std::string_view text, std::size_t at, std::string_view word) {
   return at >= word.size() && text.substr(at - word.size(), word.size()) == word;
@@ -184,6 +66,62 @@ inline std::size_t pass_over(std::string_view s, std::size_t at) {
   return at;
 }
 
+/// The bytes of "shape[500,17,17,4032]andtypefloat" (TensorFlow's ResourceExhaustedError) behind `at`.
+inline std::optional<PrintedSize> shape_size(std::string_view s, std::size_t at) {
+  if (!s.substr(at).starts_with("withshape[")) return std::nullopt;
+  Wide bytes = 1;
+  at += 10;
+  for (;;) {
+    const auto n = digits_at(s, at);
+    if (!n || bytes > (Wide(1) << 62)) return std::nullopt;
+    bytes *= *n;
+    while (at < s.size() && is_digit(s[at])) ++at;
+    if (at == s.size() || (s[at] != ',' && s[at] != ']')) return std::nullopt;
+    if (s[at++] == ']') break;
+  }
+  if (!s.substr(at).starts_with("andtype")) return std::nullopt;
+  constexpr std::array<std::pair<std::string_view, int>, 9> types{{{"bfloat16", 2},
+                                                                   {"float", 4},
+                                                                   {"half", 2},
+                                                                   {"double", 8},
+                                                                   {"int32", 4},
+                                                                   {"int64", 8},
+                                                                   {"uint8", 1},
+                                                                   {"int8", 1},
+                                                                   {"bool", 1}}};
+  for (const auto& [name, size] : types)
+    if (s.substr(at + 7).starts_with(name)) {
+      bytes *= size;
+      return bytes < (Wide(1) << 62) ? std::optional(PrintedSize::exactly(Bytes(narrow(bytes)))) : std::nullopt;
+    }
+  return std::nullopt;
+}
+
+/// vLLM's "Free memory on device cuda:0 (59.32/79.15 GiB) on startup is less than desired GPU memory utilization (0.9,
+/// 71.24 GiB)": what is free, what there is, and the share that it is to take.
+inline void find_device_share(std::string_view s, std::vector<OomFact>& facts) {
+  each(s, "freememoryondevice", [&](std::size_t at) {
+    const auto open = s.find('(', at), slash = s.find('/', at);
+    if (open == std::string_view::npos || open - at > 28 || slash == std::string_view::npos || slash - open > 20)
+      return;
+    const auto number = parse_number(s.substr(open + 1, slash - open - 1));
+    const auto total = size_at(s, slash + 1);
+    if (!number || !total) return;
+    const auto begin = size_text::number_end(s, slash + 1);
+    facts.push_back({OomField::total, slash, total->at, total->size});
+    for (const auto& [unit, shift] : size_units)
+      if (size_text::same_letters(s, begin, unit)) {
+        facts.push_back({OomField::free, open, slash, printed_size(*number, shift)});
+        break;
+      }
+    const auto share = s.substr(total->at, 80).find("utilization(");
+    const auto comma = s.find(',', total->at);
+    if (share == std::string_view::npos || comma == std::string_view::npos || comma - total->at > 100) return;
+    if (const auto wanted = size_at(s, comma + 1))
+      facts.push_back({OomField::requested, comma, wanted->at, wanted->size});
+  });
+}
+
 }  // namespace oom_facts
 
 /// Every fact of a squeezed text, in its order. `line_begins(at)` tells whether a line begins there.
@@ -198,16 +136,24 @@ std::vector<OomFact> find_oom_facts(std::string_view s, LineBegins line_begins) 
         return;
       const bool alone =
           b.alone == Alone::always || (b.alone == Alone::as_sentence && is_sentence(s, at, end, line_begins));
-      facts.push_back({OomField::begin, at, end, std::nullopt, 0, b.backend, alone});
+      if (b.words == "memoryerror" && !alone) return;  // the end of "OutOfMemoryError"
+      facts.push_back({OomField::begin, at, end, std::nullopt, 0, b.backend, b.reason, alone});
     });
   for (const auto& a : anchors)
     each(s, a.words, [&](std::size_t at) {
       auto found = a.side == Side::before ? size_before(s, at) : size_at(s, pass_over(s, at + a.words.size()), a.bare);
       if (!found) return;
+      // Where the text ends within a number: nothing fails for less than a MiB.
+      if (a.bare && found->at == s.size() && is_digit(s.back()) && found->size && found->size->value < Bytes(1 << 20))
+        return;
       const auto end = a.side == Side::before ? at + a.words.size() : found->at;
       facts.push_back({a.field, a.side == Side::before ? found->at : at, end, found->size, 0, MemoryBackend::unknown,
-                       false, a.async_only});
+                       OomReason::none, false, a.async_only});
     });
+  each(s, "oomwhenallocatingtensor", [&](std::size_t at) {
+    if (const auto size = shape_size(s, at + 23)) facts.push_back({OomField::requested, at + 23, at + 24, size});
+  });
+  find_device_share(s, facts);
   each(s, "process", [&](std::size_t at) {  // "Process 4711 has 3.20 GiB memory in use", "Killed process 4711"
     const auto pid = digits_at(s, at + 7);
     if (!pid) return;
@@ -228,7 +174,10 @@ std::vector<OomFact> find_oom_facts(std::string_view s, LineBegins line_begins) 
         facts.push_back({OomField::gpu, at, end, std::nullopt, *n});
     });
   std::sort(facts.begin(), facts.end(), [](const OomFact& a, const OomFact& b) {
-    return a.at != b.at ? a.at < b.at : a.end != b.end ? a.end > b.end : a.field < b.field;
+    if (a.at != b.at) return a.at < b.at;
+    const bool begins = a.field == OomField::begin, other = b.field == OomField::begin;
+    if (begins != other) return begins;  // words that are a beginning and name a figure as well
+    return a.end != b.end ? a.end > b.end : a.field < b.field;
   });
   return facts;
 }

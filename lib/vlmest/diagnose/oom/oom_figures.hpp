@@ -90,6 +90,9 @@ inline std::optional<FragmentationTest> fragmentation(const OomMessage& m) {
   return t;
 }
 
+/// A CUDA context, NCCL's buffers and the libraries of one process: hardly more than this, on the largest device.
+inline constexpr Bytes context_at_most(std::int64_t{4} << 30);
+
 /// In containers this process is listed as "Process N" like any other. It is taken for this one where the device could
 /// not hold another process of that size beside what torch has reserved here; or where it alone is larger than that
 /// reservation by what a CUDA context and its libraries take, 0.1 to 4 GiB. Then it moves to own_process.
@@ -99,7 +102,7 @@ inline void guess_own_process(OomMessage& m) {
   std::vector<std::size_t> alike;
   for (std::size_t i = 0; i < m.processes.size(); ++i) {
     const auto& p = m.processes[i].in_use;
-    if (p.high >= r->low + Bytes(100 << 20) && p.low <= r->high + Bytes(std::int64_t{4} << 30)) alike.push_back(i);
+    if (p.high >= r->low + Bytes(100 << 20) && p.low <= r->high + context_at_most) alike.push_back(i);
   }
   std::size_t own = m.processes.size();
   if (alike.size() == 1) own = alike.front();

@@ -51,6 +51,7 @@ constexpr bool in_torch(MemoryBackend b) {
 inline MemoryBackend better(MemoryBackend a, MemoryBackend b) {
   if (a == MemoryBackend::unknown) return b;
   if (b == MemoryBackend::unknown || a == b) return a;
+  if (a == MemoryBackend::ggml && b == MemoryBackend::host) return b;  // its buffers in pinned memory
   return a == MemoryBackend::cuda || (a == MemoryBackend::cuda_driver && b == MemoryBackend::nccl) ? b : a;
 }
 
@@ -81,9 +82,10 @@ inline std::vector<OomGroup> group_oom_facts(const std::vector<OomFact>& facts) 
     if (open) {
       auto& m = groups.back().message;
       bool next = f.at > groups.back().end + reach;
-      // torch's words begin a message; those of the others stand before, between and behind the figures.
+      // torch's words begin a message; those of the others stand before, between and behind the figures, and the first
+      // words of a group take the figures before them.
       if (f.field == OomField::begin && figures)
-        next = next || (f.backend != MemoryBackend::ggml && (in_torch(f.backend) || f.backend != m.backend));
+        next = next || (f.backend != MemoryBackend::ggml && (in_torch(f.backend) || (begun && f.backend != m.backend)));
       if (auto* was = figure(m, f.field); was != nullptr && was->has_value() && f.size)
         next = next || !agree(**was, *f.size);
       if (f.field == OomField::gpu && m.gpu && *m.gpu != f.number) next = next || figures;
@@ -104,6 +106,7 @@ inline std::vector<OomGroup> group_oom_facts(const std::vector<OomFact>& facts) 
       begun = true;
       alone = alone || f.alone;
       g.message.backend = better(g.message.backend, f.backend);
+      if (g.message.reason == OomReason::none) g.message.reason = f.reason;
     } else if (f.field == OomField::gpu) {
       if (!g.message.gpu) g.message.gpu = f.number;
     } else if (f.field == OomField::process) {

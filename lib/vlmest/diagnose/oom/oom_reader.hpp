@@ -54,19 +54,37 @@ struct Squeezed {
   }
 };
 
-/// A line without a prefix belongs to the one before it.
+/// A line without a prefix belongs to the one before it; so does one that lost the inner part of its prefix, as where
+/// "[default0]:[rank0]: ..." was broken before a launcher or the journal wrote its own.
 inline void inherit_writers(std::vector<LogLine>& lines) {
   for (std::size_t i = 1; i < lines.size(); ++i)
-    if (lines[i].writer.empty() && !lines[i].text.empty()) {
+    if ((lines[i].writer.empty() || lines[i - 1].writer.starts_with(lines[i].writer + ' ')) && !lines[i].text.empty()) {
       lines[i].writer = lines[i - 1].writer;
       lines[i].rank = lines[i - 1].rank;
     }
 }
 
 inline bool same_figures(const OomMessage& a, const OomMessage& b) {
-  return a.backend == b.backend && a.requested == b.requested && a.total == b.total && a.free == b.free &&
-         a.allocated == b.allocated && a.reserved == b.reserved && a.reserved_unallocated == b.reserved_unallocated &&
-         a.own_process == b.own_process && a.gpu == b.gpu && a.rank == b.rank && a.processes == b.processes;
+  return a.backend == b.backend && a.reason == b.reason && a.requested == b.requested && a.total == b.total &&
+         a.free == b.free && a.allocated == b.allocated && a.reserved == b.reserved &&
+         a.reserved_unallocated == b.reserved_unallocated && a.own_process == b.own_process && a.gpu == b.gpu &&
+         a.rank == b.rank && a.processes == b.processes;
+}
+
+/// Where no stack tells it, the words of a message may.
+inline void site_by_words(OomMessage& m) {
+  const auto set = [&](AllocationSite site, RunPhase phase) {
+    if (m.site == AllocationSite::unknown) m.site = site;
+    if (m.phase == RunPhase::unknown) m.phase = phase;
+  };
+  if (m.backend == MemoryBackend::cufft) set(AllocationSite::fft, RunPhase::unknown);
+  switch (m.reason) {
+    case OomReason::kv_cache_too_small:
+    case OomReason::kv_cache_full: m.site = AllocationSite::kv_cache; break;
+    case OomReason::compute_buffer: set(AllocationSite::unknown, RunPhase::forward); break;
+    case OomReason::model_buffer: set(AllocationSite::weights, RunPhase::load_weights); break;
+    default: break;
+  }
 }
 
 /// The last word before the message that names an exception: "torch.cuda.OutOfMemoryError", "RuntimeError".
@@ -175,6 +193,7 @@ inline std::vector<OomMessage> find_oom_messages(std::string_view text) {
         if (m.traceback.frames.empty()) m.traceback.frames = frames_after(lines, last + 1, writer);
         m.phase = run_phase(m.traceback.frames);
         m.site = allocation_site_of(m.traceback.frames);
+        site_by_words(m);
         here.emplace_back(first, std::move(m));
       }
     }

@@ -16,7 +16,9 @@ namespace oom_verdict {
 
 inline std::string request_words(const Failure& f) {
   std::string r = f.requested ? "an allocation of " + in_words(f.requested->value) : "an allocation";
-  r += " failed";
+  r += f.outside ? " failed that CUDA or one of its libraries made, outside of torch's allocator: the device was full, "
+                   "with tensors or with what torch keeps in its cache"
+                 : " failed";
   if (f.allocated) r += " over " + in_words(f.allocated->value) + " allocated";
   if (const auto most = limit(f)) r += ", where " + in_words(*most) + " may be used";
   return r;
@@ -28,17 +30,21 @@ inline std::optional<Verdict> other_process(const Failure& f, std::optional<Byte
   if (!f.others || !f.requested || !f.total || !f.free || f.free->value >= f.requested->value) return std::nullopt;
   if (f.allowed && f.allocated && f.allocated->value + f.requested->value > f.allowed->value) return std::nullopt;
   const Bytes others = f.others->value;
-  if (others + f.free->value < f.requested->value || others.value() * 10 < f.total->value.value()) return std::nullopt;
+  // Of what is deduced only the part beyond any context is known to be another's.
+  const Bytes known = f.others_deduced ? f.others->low : others;
+  if (others + f.free->value < f.requested->value || known.value() * 10 < f.total->value.value()) return std::nullopt;
   const Bytes own = f.total->value - std::min(others, f.total->value);
   const Bytes context = f.non_torch ? f.non_torch->value : Bytes{};
   if (peak && *peak + context > f.total->value) return std::nullopt;  // it would not fit alone either
   if (peak && *peak + context <= own) return std::nullopt;            // it fits beside them: something else grew
   return Verdict{.cause = Cause::other_process,
-                 .confidence = peak           ? 0.95
-                               : others > own ? 0.9
-                                              : 0.6,
-                 .why = "other processes hold " + in_words(others) + " of the " + in_words(f.total->value) + ", and " +
-                        in_words(f.free->value) + " are free; " + request_words(f) +
+                 .confidence = peak                                ? 0.95
+                               : others > own && !f.others_deduced ? 0.9
+                               : others > own                      ? 0.8
+                                                                   : 0.6,
+                 .why = (f.others_deduced ? "what is not this process's tensors holds " : "other processes hold ") +
+                        in_words(others) + " of the " + in_words(f.total->value) + ", and " + in_words(f.free->value) +
+                        " are free; " + request_words(f) +
                         (peak ? ". Alone on the device the run fits: its peak is " + in_words(*peak) : "") + "."};
 }
 
@@ -47,6 +53,14 @@ inline std::optional<Verdict> other_process(const Failure& f, std::optional<Byte
 /// memory is in pieces in every process. They must be half of it where the stack says what was being made, which then
 /// explains more, and where a small tensor wanted a segment of its own, which large pieces cannot serve.
 inline std::optional<Verdict> fragmentation(const Failure& f, std::optional<Bytes> peak) {
+  // A table does not say what was asked for. Half of what is reserved beside tensors is more than rounding leaves.
+  if (!f.requested && f.split && f.allocated && f.unallocated &&
+      f.split->value.value() * 2 > (f.allocated->value + f.unallocated->value).value())
+    return Verdict{.cause = Cause::fragmentation,
+                   .confidence = 0.6,
+                   .why = in_words(f.split->value) + " of the " + in_words(f.allocated->value + f.unallocated->value) +
+                          " that are reserved are free pieces of segments that tensors are in: they serve no larger "
+                          "request and cannot be returned to the device."};
   if (!f.requested || !f.unallocated || f.unallocated->low < f.requested->high) return std::nullopt;
   const auto most = limit(f);
   if (peak && most && *peak > *most) return std::nullopt;
@@ -163,13 +177,13 @@ inline Verdict judge(const Failure& f) {
     h.tensor.bytes = f.requested->value;
     v.cause = blamed(h, f.live, f.allocated->value);
   }
-  v.confidence = v.cause == Cause::unknown ? 0 : f.site != AllocationSite::unknown ? 0.7 : 0.4;
+  v.confidence = v.cause == Cause::unknown ? 0 : f.site != AllocationSite::unknown && !f.outside ? 0.7 : 0.4;
   v.why = request_words(f);
   if (f.site != AllocationSite::unknown) v.why += "; the stack was making: " + std::string(name(f.site));
   if (f.phase != RunPhase::unknown) v.why += ", during " + std::string(name(f.phase));
   if (f.frames.empty() && f.live.empty()) v.why += "; there is no traceback";
   if (!f.live.empty()) v.why += ". Alive were " + live_words(f.live);
-  v.why += ". With --config the tensor can be named.";
+  v.why += f.tensor && f.telling ? ". With --config the tensor can be named." : ".";
   return v;
 }
 
@@ -243,8 +257,10 @@ inline Verdict judge(const Failure& f, const Settings& settings, const Device& d
         if (assuming.empty() && m == modes.back() && !best) throw;
         continue;
       }
-      const bool wanted = !best || (assuming.empty() ? r->agreement() > best->agreement()
-                                                     : r->agreement() > enough || best->hypotheses.empty());
+      // Where nothing is found the settings as given are read, not the last of the others.
+      const bool wanted =
+          !best || (assuming.empty() ? r->agreement() > best->agreement()
+                                     : r->agreement() > enough || (best->hypotheses.empty() && !r->hypotheses.empty()));
       if (wanted) best = std::move(r);
     }
     return best->agreement() > enough;

@@ -13,7 +13,8 @@
 
 /// What launchers and loggers write before a line: torchrun's "[rank3]:" and "[default0]:", vLLM's
 /// "(EngineCore_DP0 pid=7) ERROR 09-25 10:53:36 [file.py:585]", Ray's "(func pid=7, ip=1.2.3.4)", docker compose's
-/// "name-1  | ", mpirun's "[1,3]<stderr>:", glog's "E0925 10:53:36.1 7 file.cc:12]", times, levels, "> " of quotes.
+/// "name-1  | ", Kubernetes' "TIME stderr F ", mpirun's "[1,3]<stderr>:", glog's "E0925 10:53:36.1 7 file.cc:12]",
+/// syslog's "Sep 25 10:53:36 host name[7]: ", times, levels and what logging formats put between these, "> " of quotes.
 namespace vlmest::diagnose {
 
 /// Where the text of a line begins, and who wrote it.
@@ -118,17 +119,63 @@ inline void note(LogPrefix& p, std::string_view tag) {
   if (!p.rank) p.rank = number_after(low, "default");
 }
 
-/// Length of one piece of a prefix at the beginning of s, 0 where there is none. What it says goes to p.
-inline std::size_t piece(std::string_view s, LogPrefix& p) {
+/// Length of "Sep 25 10:53:36 host name[7]:" or "... host name:" at the beginning (RFC 3164; journalctl).
+inline std::size_t syslog(std::string_view s, LogPrefix& p) {
+  constexpr std::string_view months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  if (s.size() < 20 || months.find(s.substr(0, 3)) % 3 != 0 || s[3] != ' ' || s[6] != ' ') return 0;
+  if (time(s.substr(7, 8)) != 8) return 0;
+  auto end = s.find(' ', 16);  // past the host
+  if (s[15] != ' ' || end == std::string_view::npos || end > 100) return 0;
+  const auto name = ++end;
+  while (end < s.size() && end - name < 80 && !is_blank(s[end]) && s[end] != ':') ++end;
+  if (end == name || end >= s.size() || s[end] != ':') return 0;
+  if (p.writer.empty()) p.writer = s.substr(name, end - name);
+  return end + 1;
+}
+
+/// Length of a name between separators, behind a time or a level: "- __main__ -", "| pkg.module:f:12 -". The separator
+/// behind it is left; a separator alone is a piece too.
+inline std::size_t separated(std::string_view s) {
+  if ((s[0] != '-' && s[0] != '|') || (s.size() > 1 && !is_blank(s[1]))) return 0;
+  std::size_t i = 1;
+  while (i < s.size() && is_blank(s[i])) ++i;
+  const auto name = i;
+  while (i < s.size() && i - name < 60 && (is_word(s[i]) || s[i] == ':' || s[i] == '<' || s[i] == '>')) ++i;
+  auto next = i;
+  while (next < s.size() && is_blank(s[next])) ++next;
+  const bool again =
+      i > name && next > i && next + 1 < s.size() && (s[next] == '-' || s[next] == '|') && is_blank(s[next + 1]);
+  return again ? i : 1;
+}
+
+/// A word alone, as in "[TRT-LLM]", "(Process)": letters, digits, '-', '_', '.'.
+inline bool is_name(std::string_view in) {
+  return !in.empty() && in.size() <= 24 && std::all_of(in.begin(), in.end(), is_word) &&
+         std::any_of(in.begin(), in.end(), is_letter);
+}
+
+/// Length of one piece of a prefix at the beginning of s, 0 where there is none. What it says goes to p. `stamped`: a
+/// time or a level came before.
+inline std::size_t piece(std::string_view s, LogPrefix& p, bool& stamped) {
   if (s.empty()) return 0;
   if (is_blank(s[0])) return 1;
-  if (const auto n = level(s)) return n;
-  if (const auto n = time(s)) return n;
+  for (const std::string_view stream : {"stderr F", "stdout F", "stderr P", "stdout P"})  // Kubernetes' CRI
+    if (stamped && s.starts_with(stream) && (s.size() == stream.size() || is_blank(s[stream.size()])))
+      return stream.size();
+  if (auto n = level(s); n != 0 || (n = time(s)) != 0 || (n = syslog(s, p)) != 0) {
+    stamped = true;
+    return n;
+  }
+  if (stamped)
+    if (const auto n = separated(s)) return n;
   if (s[0] == '>' && s.size() > 1) return s[1] == ' ' ? 1 : s.starts_with(">> ") ? 2 : 0;
   if (s[0] == '[') {
     const auto close = s.substr(0, 130).find(']');
-    if (close == std::string_view::npos || !is_tag(s.substr(1, close - 1))) return 0;
-    note(p, s.substr(1, close - 1));
+    if (close == std::string_view::npos) return 0;
+    const auto in = s.substr(1, close - 1);
+    if (!is_tag(in)) return stamped && is_name(in) ? close + 1 : 0;
+    stamped = stamped || time(in) != 0 || level(in) != 0;
+    note(p, in);
     auto n = close + 1;
     for (const std::string_view stream : {"<stderr>", "<stdout>"})
       if (s.substr(n).starts_with(stream)) {
@@ -142,8 +189,8 @@ inline std::size_t piece(std::string_view s, LogPrefix& p) {
     if (close == std::string_view::npos) return 0;
     const auto in = s.substr(1, close - 1);
     if (!has(in, "pid=") && !has(in, "pid ") && !in.starts_with("Worker") && !in.starts_with("Engine") &&
-        !in.starts_with("APIServer"))
-      return 0;
+        !in.starts_with("APIServer") && in != "raylet")
+      return stamped && is_name(in) ? close + 1 : 0;
     if (!p.writer.empty()) p.writer += ' ';
     p.writer += in;
     if (!p.rank) p.rank = number_after(lower_case(in), "rank");
@@ -183,10 +230,11 @@ inline std::size_t piece(std::string_view s, LogPrefix& p) {
 inline LogPrefix read_prefix(std::string_view line) {
   LogPrefix p;
   std::size_t at = 0;
+  bool stamped = false;
   for (int pieces = 0; pieces < 24; ++pieces) {
     auto next = at;
     while (next < line.size() && is_blank(line[next])) ++next;
-    const auto n = log_prefix::piece(line.substr(next), p);
+    const auto n = log_prefix::piece(line.substr(next), p, stamped);
     if (n == 0) break;
     at = p.length = next + n;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,11 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include <vlmest/diagnose/text/log_row.hpp>
+#include <vlmest/diagnose/text/log_table.hpp>
 #include <vlmest/diagnose/text/log_text.hpp>
 #include <vlmest/diagnose/text/log_values.hpp>
 #include <vlmest/diagnose/text/memory_series.hpp>
 #include <vlmest/diagnose/text/nvidia_smi.hpp>
 #include <vlmest/diagnose/text/serving_log.hpp>
+#include <vlmest/diagnose/text/traceback_reader.hpp>
+#include <vlmest/diagnose/text/word_starts.hpp>
 
 /// Training logs: memory, loss and gradient norm over steps, from any lines that name them. Known in particular: the
 /// dictionaries of the HF Trainer, torchtitan, Megatron, DeepSpeed's see_memory_usage, JSON lines, nvidia-smi.
@@ -21,132 +26,13 @@ namespace vlmest::diagnose {
 
 namespace memory_log {
 
-enum class Quantity : std::uint8_t {
-  none,
-  step,
-  rank,
-  loss,
-  grad_norm,
-  loss_scale,
-  allocated,
-  peak_allocated,
-  reserved,
-  peak_reserved,
-  used,
-  free,
-  total
-};
-
-inline bool is(std::string_view label, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), label) != names.end();
-}
-inline bool ends_word(std::string_view label, std::string_view word) {
-  return label == word ||
-         (label.size() > word.size() && label.ends_with(word) && label[label.size() - word.size() - 1] == ' ');
-}
-
-/// A quantity by its label (plain_label).
-inline Quantity quantity(std::string_view label, std::string_view after) {
-  using log_prefix::has;
-  const bool memory = has(label, "mem") || has(label, "alloc") || has(label, "reserved") || has(label, "cached") ||
-                      has(label, "vram") || is(label, {"ma", "max ma", "ca", "max ca"});
-  if (!memory) {
-    if (has(label, "per ") || has(label, "time") || has(label, "skipped") || has(label, "number of"))
-      return Quantity::none;
-    if (ends_word(label, "step") || ends_word(label, "iteration") || ends_word(label, "iter") ||
-        ends_word(label, "steps") || is(label, {"global step", "it"}))
-      return Quantity::step;
-    if (ends_word(label, "after") && (after.starts_with(" iteration") || after.starts_with(" step")))
-      return Quantity::step;
-    if (is(label, {"rank", "local rank", "global rank"})) return Quantity::rank;
-    if (has(label, "eval")) return Quantity::none;
-    if (ends_word(label, "loss scale") || ends_word(label, "grad scale") || ends_word(label, "loss scale to"))
-      return Quantity::loss_scale;
-    if (ends_word(label, "loss")) return Quantity::loss;
-    if (ends_word(label, "grad norm") || ends_word(label, "gradient norm") || ends_word(label, "gnorm") ||
-        ends_word(label, "grad norm total") || ends_word(label, "gradnorm"))
-      return Quantity::grad_norm;
-    return Quantity::none;
-  }
-  if (has(label, "cpu") || has(label, "host") || has(label, "delta") || has(label, "count") || has(label, "pct") ||
-      has(label, "percent") || has(label, "retries") || has(label, "theoretical") || has(label, "fraction"))
-    return Quantity::none;
-  const bool peak = has(label, "max") || has(label, "peak");
-  if (has(label, "reserved") || has(label, "cached") || ends_word(label, "ca") || has(label, "resv"))
-    return peak ? Quantity::peak_reserved : Quantity::reserved;
-  if (has(label, "alloc") || ends_word(label, "ma")) return peak ? Quantity::peak_allocated : Quantity::allocated;
-  if (has(label, "total")) return Quantity::total;
-  if (has(label, "free") || has(label, "avail")) return Quantity::free;
-  if (has(label, "used") || has(label, "usage") || has(label, "vram") || ends_word(label, "mem") ||
-      ends_word(label, "memory") || ends_word(label, "gib") || ends_word(label, "gb") || ends_word(label, "mb") ||
-      ends_word(label, "mib") || ends_word(label, "bytes"))
-    return peak ? Quantity::peak_allocated : Quantity::used;
-  return peak ? Quantity::peak_allocated : Quantity::none;
-}
-
-/// "memory (MB) | allocated: 1550.4 | ..." gives the unit of the line's numbers.
-inline int unit_of_line(std::string_view line) {
-  for (const auto& [word, shift] :
-       {std::pair<std::string_view, int>{"(MB)", 20}, {"(GB)", 30}, {"(MiB)", 20}, {"(GiB)", 30}, {"(bytes)", 0}})
-    if (line.find(word) != std::string_view::npos) return shift;
-  return 0;
-}
-
-inline std::optional<std::int64_t> whole(const LogValue& v) {
-  if (!(v.number >= 0 && v.number < 1e15) || v.text.find('.') != std::string_view::npos) return std::nullopt;
-  return static_cast<std::int64_t>(v.number);
-}
-
-/// The values of one line; `useful` where it says more than the step.
-inline MemoryRow read_row(std::string_view line, bool& useful) {
-  MemoryRow row;
-  useful = false;
-  const int unit = unit_of_line(line);
-  each_value(line, [&](const LogValue& v) {
-    const auto label = plain_label(v.label);
-    if (label.empty() || label.size() > 60 || v.after.starts_with("%")) return;
-    const auto q = quantity(label, v.after);
-    const auto set = [&](auto& member, auto value) {
-      if (!value || member) return;
-      member = value;
-      useful = true;
-    };
-    const auto size = [&] { return size_value(v, " " + label, unit); };
-    switch (q) {
-      case Quantity::step:
-        if (!row.step) row.step = whole(v);
-        break;
-      case Quantity::rank:
-        if (!row.rank) row.rank = whole(v);
-        break;
-      case Quantity::loss: set(row.loss, std::optional(v.number)); break;
-      case Quantity::grad_norm: set(row.grad_norm, std::optional(v.number)); break;
-      case Quantity::loss_scale: set(row.loss_scale, std::optional(v.number)); break;
-      case Quantity::allocated: set(row.allocated, size()); break;
-      case Quantity::peak_allocated: set(row.peak_allocated, size()); break;
-      case Quantity::reserved: set(row.reserved, size()); break;
-      case Quantity::peak_reserved: set(row.peak_reserved, size()); break;
-      case Quantity::used: set(row.used, size()); break;
-      case Quantity::free: set(row.free, size()); break;
-      case Quantity::total: set(row.total, size()); break;
-      case Quantity::none: break;
-    }
-  });
-  return row;
-}
-
-/// A word that a line must hold to be read: lines without any are passed over quickly.
+/// Beginnings of words of which a line must hold one to be read: lines without any are passed over quickly.
+inline constexpr std::array<std::string_view, 14> telling{"gpu", "mem", "los", "nor", "all", "mib", "ma ",
+                                                          "ste", "ite", "res", "buf", "kv ", "par", "max"};
 inline bool may_tell(std::string_view line) {
-  for (std::size_t i = 0; i + 3 < line.size(); ++i) {
-    const char a = lower(line[i]), b = lower(line[i + 1]), c = lower(line[i + 2]);
-    if ((a == 'm' && b == 'e' && c == 'm') || (a == 'l' && b == 'o' && c == 's') ||
-        (a == 'n' && b == 'o' && c == 'r') || (a == 'a' && b == 'l' && c == 'l') ||
-        (a == 'm' && b == 'i' && c == 'b') || (a == 'm' && b == 'a' && c == ' ') ||
-        (a == 's' && b == 't' && c == 'e') || (a == 'i' && b == 't' && c == 'e') ||
-        (a == 'r' && b == 'e' && c == 's') || (a == 'b' && b == 'u' && c == 'f') ||
-        (a == 'k' && b == 'v' && c == ' ') || (a == 'p' && b == 'a' && c == 'r') || (a == 'm' && b == 'a' && c == 'x'))
-      return true;
-  }
+  static constexpr auto starts = WordStarts::make(telling, true);
+  for (std::size_t i = 0; i + 3 < line.size(); ++i)
+    if (starts(line, i) != 0) return true;
   return false;
 }
 
@@ -173,8 +59,12 @@ class MemoryLogReader {
   void part(std::string_view raw) {
     if (raw.size() > 1 << 16) raw = raw.substr(0, 1 << 16);
     if (csv(raw)) return;
-    const bool box = raw.starts_with("|");
+    if (table(raw) || object(raw)) return;
+    const bool gpustat = raw.starts_with("[") && raw.find(" MB |") != std::string_view::npos;
+    // Rows of nvidia-smi's table end with the bar that they begin with; fairseq's lines only begin with one.
+    const bool box = (raw.starts_with("|") && traceback_reader::trim(raw).ends_with('|')) || gpustat;
     if (!box && !memory_log::may_tell(raw)) return;
+    if (gpustat) smi_gpu_ = log_prefix::number_after(raw, "[");
     if (auto row = raw.find('|') == std::string_view::npos ? std::nullopt : smi_table_row(raw)) {
       if (series_.rows.empty()) series_.style = LogStyle::nvidia_smi_table;
       row->rank = smi_gpu_;
@@ -182,7 +72,7 @@ class MemoryLogReader {
       add(std::move(*row));
       return;
     }
-    if (box) {
+    if (box && !gpustat) {
       if (const auto gpu = first_number(raw)) smi_gpu_ = gpu;
       return;
     }
@@ -194,7 +84,7 @@ class MemoryLogReader {
       add_facts(l.text, number_, series_.facts);
       if (l.text.find("CPU Virtual Memory") != std::string::npos) continue;
       bool useful = false;
-      auto row = memory_log::read_row(l.text, useful);
+      auto row = memory_log::read_row(l.text, raw, useful);
       const bool once = series_.facts.size() > facts && !row.step && !row.loss;
       if (row.step)
         step_ = row.step;
@@ -207,6 +97,43 @@ class MemoryLogReader {
     }
   }
 
+  /// A table whose heading names its columns.
+  bool table(std::string_view raw) {
+    if (auto heading = table_heading(raw)) {
+      table_ = std::move(heading);
+      return true;
+    }
+    if (!table_) return false;
+    auto row = table_row(raw, *table_);
+    if (!row) return false;
+    if (row->step)
+      step_ = row->step;
+    else
+      row->step = step_;
+    add(std::move(*row));
+    return true;
+  }
+  /// JSON that is written over several lines, a key each, as in trainer_state.json: its innermost object is one line.
+  bool object(std::string_view raw) {
+    const auto text = traceback_reader::trim(raw);
+    if (text.ends_with('{') && (text.size() == 1 || text.ends_with(": {"))) {
+      object_ = "{";
+      return false;
+    }
+    if (object_.empty()) return false;
+    const bool end = text == "}" || text == "},";
+    if (!end && (!text.starts_with('"') || object_.size() > 8192)) {
+      object_.clear();
+      return false;
+    }
+    if (!end) {
+      object_ += text;
+      return true;
+    }
+    const std::string whole = std::exchange(object_, {});
+    part(whole);
+    return true;
+  }
   bool csv(std::string_view raw) {
     if (auto heading = smi_heading(raw)) {
       columns_ = heading;
@@ -245,6 +172,8 @@ class MemoryLogReader {
   std::size_t most_;
   MemorySeries series_;
   std::optional<SmiColumns> columns_;
+  std::optional<LogTable> table_;
+  std::string object_;
   std::optional<std::int64_t> step_, smi_gpu_;
   std::vector<LogLine> lines_;
   std::int64_t number_ = 0, seen_ = 0;

@@ -50,7 +50,7 @@ struct Words {
   NumericTrouble trouble;
 };
 /// Sources: apex and torch.amp's scalers, DeepSpeed (runtime/fp16/loss_scaler.py), Megatron, torch's autograd and
-/// multinomial, Lightning.
+/// multinomial, Lightning, fairseq, detectron2.
 inline constexpr auto words = std::to_array<Words>({
     {"scale already at minimum", NumericTrouble::scale_at_minimum},
     {"minimum loss scale reached", NumericTrouble::scale_at_minimum},
@@ -58,6 +58,8 @@ inline constexpr auto words = std::to_array<Words>({
     {"gradient overflow", NumericTrouble::skipped_step},
     {"overflow! rank", NumericTrouble::skipped_step},
     {"overflow detected. skipping step", NumericTrouble::skipped_step},
+    {"overflow detected, setting loss scale", NumericTrouble::skipped_step},
+    {"became infinite or nan", NumericTrouble::nan_loss},
     {"skipping step, loss scaler", NumericTrouble::skipped_step},
     {"attempted loss scale", NumericTrouble::skipped_step},
     {"returned nan values in its", NumericTrouble::anomaly},

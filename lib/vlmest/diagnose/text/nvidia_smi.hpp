@@ -80,6 +80,8 @@ inline std::optional<SmiColumns> smi_columns_of(std::string_view line) {
   if (line.find(':') != std::string_view::npos && !log_time(cells[0]) && line.find("MiB") == std::string_view::npos)
     return std::nullopt;
   for (const bool units : {true, false}) {
+    // Where one cell has a unit, a number without one is a process or a GPU.
+    if (!units && line.find("MiB") != std::string_view::npos) break;
     std::vector<std::pair<std::int64_t, int>> found;
     for (std::size_t i = 0; i < cells.size(); ++i)
       if (const auto n = nvidia_smi::mebibytes(cells[i], units); n && (units || *n > 500))

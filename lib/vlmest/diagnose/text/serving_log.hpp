@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include <vlmest/diagnose/text/memory_series.hpp>
 #include <vlmest/diagnose/text/size_text.hpp>
+#include <vlmest/diagnose/text/word_starts.hpp>
 
 /// Figures that servers and trainers print once while they start.
 namespace vlmest::diagnose {
@@ -42,6 +44,8 @@ inline constexpr auto fact_words = std::to_array<FactWords>({
     {"available KV cache memory (", "kv_cache", FactWords::Kind::size},
     {"models's max seq len (", "max_model_len", FactWords::Kind::count},
     {"model's max seq len (", "max_model_len", FactWords::Kind::count},
+    {"stored in KV cache (", "kv_cache_tokens", FactWords::Kind::count},
+    {"estimated maximum model length is", "longest_model_len", FactWords::Kind::count},
     {"mem usage=", "weights", FactWords::Kind::size, "Load weight end"},
     {"mem usage=", "graphs", FactWords::Kind::size, "graph end"},
     {"avail mem=", "free", FactWords::Kind::size},
@@ -58,13 +62,31 @@ inline constexpr auto fact_words = std::to_array<FactWords>({
     {"Total persistent parameters:", "persistent_parameters", FactWords::Kind::count},
 });
 
-/// Adds the facts of a line; at most 4096 are kept.
+consteval WordStarts fact_starts() {
+  std::array<std::string_view, fact_words.size()> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = fact_words[i].words;
+  return WordStarts::make(words, false);
+}
+
+/// Which of fact_words a line holds, a bit each.
+inline std::uint64_t facts_in(std::string_view line) {
+  static constexpr auto starts = fact_starts();
+  std::uint64_t in = 0;
+  for (std::size_t at = 0; at + 3 <= line.size(); ++at)
+    for (auto may = starts(line, at) & ~in; may != 0; may &= may - 1)
+      if (const auto i = static_cast<std::size_t>(std::countr_zero(may));
+          line.substr(at).starts_with(fact_words[i].words))
+        in |= std::uint64_t{1} << i;
+  return in;
+}
+
+/// Adds the facts of a line, each where its words stand first; at most 4096 are kept.
 inline void add_facts(std::string_view line, std::int64_t number, std::vector<LogFact>& facts) {
   using Kind = FactWords::Kind;
   if (line.size() > 4096) line = line.substr(0, 4096);
-  for (const auto& f : fact_words) {
+  for (auto in = facts_in(line); in != 0 && facts.size() < 4096; in &= in - 1) {
+    const auto& f = fact_words[static_cast<std::size_t>(std::countr_zero(in))];
     const auto at = line.find(f.words);
-    if (at == std::string_view::npos || facts.size() >= 4096) continue;
     if (!f.also.empty() && line.find(f.also) == std::string_view::npos) continue;
     LogFact fact{std::string(f.name), std::nullopt, 0, number};
     auto begin = at + f.words.size();

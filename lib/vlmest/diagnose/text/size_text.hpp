@@ -116,6 +116,13 @@ constexpr bool same_letters(std::string_view text, std::size_t at, std::string_v
   return true;
 }
 
+/// Where the number that begins at `at` ends, and the blanks behind it.
+constexpr std::size_t number_end(std::string_view text, std::size_t at) {
+  while (at < text.size() && in_number(text[at])) ++at;
+  while (at < text.size() && is_blank(text[at])) ++at;
+  return at;
+}
+
 }  // namespace size_text
 
 /// The size that begins at `at`, blanks before number and unit passed over. A name of one letter must not go on. With
@@ -152,6 +159,7 @@ constexpr std::optional<FoundSize> size_before(std::string_view text, std::size_
     for (int n = 0; n < 8 && stop > 0 && is_blank(text[stop - 1]); ++n) --stop;
     auto begin = stop;
     while (begin > 0 && in_number(text[begin - 1]) && stop - begin < 40) --begin;
+    if (begin == 0 && begin < stop && !is_digit(text[0])) return std::nullopt;  // the number is cut off
     while (begin < stop && !is_digit(text[begin])) ++begin;
     if (begin == stop || !is_digit(text[stop - 1])) continue;
     const auto number = parse_number(text.substr(begin, stop - begin));

@@ -41,9 +41,44 @@ inline std::string function_name(std::string_view s) {
   return field(s.substr(0, s.find_first_of("(,")));
 }
 
-/// `File "x.py", line 12, in f`, with or without the quotes and the last comma (faulthandler: line 12 in f).
+/// Where a frame begins in a line: at its first letter, or at `File "` behind two blanks, whatever a logger wrote
+/// before. npos where there is none.
+constexpr std::size_t frame_begin(std::string_view s) {
+  const auto first = s.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return first;
+  if (s.substr(first).starts_with("File ") || s.substr(first).starts_with("Cell In")) return first;
+  const auto file = s.substr(0, 300).find("  File \"");
+  return file == std::string_view::npos ? file : file + 2;
+}
+
+/// A path that a notebook made a link, "[/a/b.py:12](http://host/...) in f", as "/a/b.py:12 in f"; "File " may stand
+/// before it. Empty where it is none.
+inline std::string unlinked(std::string_view s) {
+  const std::string_view file = s.starts_with("File [") ? "File " : "";
+  s.remove_prefix(file.size());
+  if (!s.starts_with('[')) return {};
+  const auto middle = s.substr(0, 300).find("](");
+  if (middle == std::string_view::npos) return {};
+  const auto end = s.substr(0, 900).find(')', middle);
+  if (end == std::string_view::npos) return {};
+  return std::string(file) + std::string(s.substr(1, middle - 1)) + std::string(s.substr(end + 1));
+}
+
+/// `File "x.py", line 12, in f`, with or without the quotes and the last comma (faulthandler: line 12 in f); also
+/// `/a/x.py", line 12, in f`, whose beginning is cut off.
 inline std::optional<Frame> python_frame(std::string_view s) {
-  s = trim(s);
+  const auto begin = frame_begin(s);
+  std::string cut;
+  if (begin != std::string_view::npos) {
+    s = trim(s.substr(begin));
+    if (cut = unlinked(s); !cut.empty()) s = cut;
+  } else if (const auto path = s.substr(0, 300).find(".py\", line "); path != std::string_view::npos) {
+    const auto blank = s.substr(0, path).find_last_of(" \t\"");
+    cut = "File \"" + std::string(s.substr(blank == std::string_view::npos ? 0 : blank + 1));
+    s = trim(cut);
+  } else {
+    return std::nullopt;
+  }
   if (!s.starts_with("File ") && !s.starts_with("Cell In")) return std::nullopt;
   Frame f;
   if (s[0] == 'C') {  // Cell In[5], line 3, in f(x)
@@ -89,12 +124,15 @@ inline std::optional<Frame> python_frame(std::string_view s) {
 /// 7).
 inline std::optional<Frame> path_frame(std::string_view s) {
   s = trim(s);
+  const std::string plain = unlinked(s);
+  if (!plain.empty()) s = plain;
   const auto in = s.find(" in ");
   if (in == std::string_view::npos || in > 300) return std::nullopt;
   auto file = trim(s.substr(0, in));
   Frame f;
   f.function = function_name(s.substr(in + 1));
-  if (f.function.empty() || f.function.find(' ') != std::string::npos) return std::nullopt;
+  const bool cell = f.function.starts_with("<cell line");
+  if (f.function.empty() || (f.function.find(' ') != std::string::npos && !cell)) return std::nullopt;
   if (const auto colon = file.find(".py:"); colon != std::string_view::npos) {
     auto rest = file.substr(colon + 4);
     const auto n = take_number(rest);
@@ -136,6 +174,45 @@ inline bool is_marker(std::string_view s) {
   return std::all_of(s.begin(), s.end(), [](char c) { return c == '^' || c == '~' || is_blank(c); });
 }
 
+/// Whether a line may be the rest of the one before it: the lines of a stack are indented, and what ends one names an
+/// exception.
+inline bool may_continue(std::string_view s) {
+  return !s.empty() && !is_blank(s[0]) && !s.starts_with("File ") && !s.starts_with("Traceback") &&
+         s.find("Error: ") == std::string_view::npos && s.find("Exception: ") == std::string_view::npos;
+}
+
+/// Lines that a terminal or a pager broke, put together again: `File "...` without its line number takes the next line,
+/// wherever the break is; other lines do where several are as long as the longest, which is the terminal's width.
+inline std::vector<std::string> unwrapped(const std::vector<std::string_view>& lines) {
+  std::size_t width = 0, full = 0;
+  for (const auto line : lines)
+    if (line.size() >= width) {
+      full = line.size() == width ? full + 1 : 1;
+      width = line.size();
+    }
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::string line(lines[i]);
+    const auto incomplete = [&] {
+      const auto begin = frame_begin(line);
+      if (begin == std::string::npos || line.compare(begin, 6, "File \"") != 0) return false;
+      const auto number = line.find(", line ", begin);
+      return number == std::string::npos || line.find_first_of("0123456789", number) == std::string::npos ||
+             line.ends_with(',') || line.ends_with(" in");
+    };
+    for (int more = 0; more < 4 && i + 1 < lines.size(); ++more) {
+      const bool broken = full > 1 && width >= 60 && lines[i].size() == width && may_continue(lines[i + 1]);
+      if (!broken && !(incomplete() && lines[i].size() > 20)) break;
+      // A break between words took the blank with it.
+      if (line.ends_with(',') || line.ends_with(" line") || line.ends_with(" in")) line += ' ';
+      line += trim(lines[i + 1]);
+      ++i;
+    }
+    out.push_back(std::move(line));
+  }
+  return out;
+}
+
 }  // namespace traceback_reader
 
 inline bool begins_traceback(std::string_view line) {
@@ -147,7 +224,9 @@ inline std::vector<Frame> read_frames(const std::vector<std::string_view>& lines
   using namespace traceback_reader;
   std::vector<Frame> frames;
   bool wants_code = false;
-  for (const auto line : lines) {
+  std::size_t indent = 0;  ///< of the last frame: what a logger wrote before it stands before its code too
+  for (const std::string& whole : unwrapped(lines)) {
+    std::string_view line = whole;
     if (begins_traceback(line)) {
       frames.clear();
       wants_code = false;
@@ -158,9 +237,12 @@ inline std::vector<Frame> read_frames(const std::vector<std::string_view>& lines
     if (!frame) frame = path_frame(line);
     if (frame) {
       if (frames.size() == most_frames) frames.erase(frames.begin(), frames.begin() + most_frames / 2);
+      const auto begin = frame_begin(line);
+      indent = python && begin != std::string_view::npos && line.find_first_not_of(" \t") != begin ? begin - 2 : 0;
       frames.push_back(std::move(*frame));
       wants_code = python;
     } else if (!frames.empty()) {
+      line.remove_prefix(std::min(indent, line.size()));
       if (marked_code(line, frames.back())) {
         wants_code = false;
       } else if (wants_code && !trim(line).empty()) {
