@@ -119,7 +119,8 @@ void add_series(Evidence& e, const MemorySeries& all) {
     const LeakReport leak = find_leak(m.points, capacity(s));
     const auto rank = s.rows.front().rank;
     if (e.lines.size() < 16)
-      e.lines.push_back(fmt::format("{}{} rows with memory, from {} to {}: {}", rank ? fmt::format("{}: ", *rank) : "",
+      e.lines.push_back(fmt::format("{}{} rows with memory, from {} to {}: {}",
+                                    rank && ranks.size() > 1 ? fmt::format("rank or GPU {}: ", *rank) : "",
                                     m.points.size(), in_words(whole_bytes(m.points.front().second)),
                                     in_words(whole_bytes(m.points.back().second)), name(leak.growth)));
     if (chosen && (chosen->second.is_leak() || !leak.is_leak())) continue;
