@@ -2,6 +2,7 @@
 // Settings changed one at a time on an H200, and batches around the largest that fits: tests/data/settings_runs. An
 // action's bytes are the difference of two estimates, so the estimates of both must be right.
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 
@@ -27,13 +28,13 @@ struct Asked {
   Settings settings;
   Mode mode = Mode::inference;
 };
-Asked asked(std::vector<std::string> flags) {
+Asked asked(std::vector<std::string> flags, const std::string& configs = "configs/") {
   tool::EstimateArgs args;
   CLI::App app;
   args.add_to(app);
   for (std::size_t i = 0; i + 1 < flags.size(); ++i)
     if (flags[i] == "--config")
-      flags[i + 1] = std::string(VLMEST_SOURCE_DIR) + "/tests/data/configs/" + flags[i + 1] + ".json";
+      flags[i + 1] = std::string(VLMEST_SOURCE_DIR) + "/tests/data/" + configs + flags[i + 1] + ".json";
   std::reverse(flags.begin(), flags.end());
   app.parse(flags);
   return {{.vlm = tool::find_model(args.config), .plan = args.make_plan(), .allocator = {}, .placement = {}},
@@ -45,31 +46,101 @@ const Device& device() {
   return d;
 }
 
-/// What each change saves is within 3 % of the peak; the largest error of the 29 is 0.14 %.
-TEST(SettingsRuns, SavedBytesAreThoseOfTheDevice) {
-  struct Pair {
-    double measured = 0, predicted = 0;
+/// A change of settings, as it ran and as it is estimated.
+struct Change {
+  std::string name;
+  bool base = false;
+  double measured = 0, predicted = 0;             ///< bytes of the peak
+  double saved = 0, predicted_saved = 0;          ///< of the measured peak before it
+  double time_cost = 0, predicted_time_cost = 0;  ///< percent
+};
+std::vector<Change> changes(const std::string& file, const std::string& configs) {
+  struct Run {
+    double bytes = 0, predicted = 0, ms = 0, predicted_ms = 0;
   };
-  std::map<std::string, Pair> bases;
+  std::map<std::string, Run> bases;
+  std::vector<Change> r;
   Estimator e;
-  int compared = 0;
-  for (const auto& r : recorded("changes.json")) {
-    const Asked a = asked(r.at("flags").get<std::vector<std::string>>());
-    Device large = device();
-    large.usable_bytes = large.memory_bytes = Bytes(std::int64_t{1} << 40);
-    const Outcome o = evaluate(a.settings, large, a.mode, e);
-    const Pair p{r.at("peak_bytes").get<double>(), static_cast<double>(o.peak.value())};
-    EXPECT_NEAR(p.predicted / p.measured, 1, 0.01) << r.at("base") << " " << r.at("change");
-    if (r.at("change") == "base") {
-      bases[r.at("base")] = p;
-      continue;
+  Device large = device();
+  large.usable_bytes = large.memory_bytes = Bytes(std::int64_t{1} << 40);
+  for (const auto& j : recorded(file)) {
+    const Asked a = asked(j.at("flags").get<std::vector<std::string>>(), configs);
+    const Estimate estimate =
+        e(a.settings.vlm, a.settings.plan, large, a.mode == Mode::training ? Phases::train : Phases::inference);
+    const bool training = a.mode == Mode::training;
+    const Bytes peak = training ? estimate.training.peak : estimate.inference.prefill.memory.peak;
+    const Run run{j.at("peak_bytes").get<double>(), static_cast<double>(peak.value()), j.at("ms").get<double>(),
+                  (training ? estimate.training.wall : estimate.inference.prefill.wall).ms()};
+    Change c{.name = j.at("base").get<std::string>() + " " + j.at("change").get<std::string>(),
+             .base = j.at("change") == "base",
+             .measured = run.bytes,
+             .predicted = run.predicted};
+    if (c.base) {
+      bases[j.at("base")] = run;
+    } else {
+      const Run& base = bases.at(j.at("base"));
+      c.saved = (base.bytes - run.bytes) / base.bytes;
+      c.predicted_saved = (base.predicted - run.predicted) / base.bytes;
+      c.time_cost = (run.ms / base.ms - 1) * 100;
+      c.predicted_time_cost = (run.predicted_ms / base.predicted_ms - 1) * 100;
     }
-    const Pair& base = bases.at(r.at("base"));
-    EXPECT_NEAR((base.predicted - p.predicted) / base.measured, (base.measured - p.measured) / base.measured, 0.01)
-        << r.at("base") << " " << r.at("change");
-    ++compared;
+    r.push_back(c);
   }
-  EXPECT_GE(compared, 25);
+  return r;
+}
+
+struct Recorded {
+  const char *file, *configs;
+  int pairs, within_ten_points;
+};
+class SettingsChanges : public testing::TestWithParam<Recorded> {};
+
+/// What each change saves is within 3 % of the peak; the largest error is 0.14 % of the 29 that came first, 0.59 % of
+/// the 42 of other models.
+TEST_P(SettingsChanges, SaveTheBytesOfTheDevice) {
+  int compared = 0;
+  for (const Change& c : changes(GetParam().file, GetParam().configs)) {
+    EXPECT_NEAR(c.predicted / c.measured, 1, 0.01) << c.name;
+    EXPECT_NEAR(c.predicted_saved, c.saved, 0.01) << c.name;
+    compared += c.base ? 0 : 1;
+  }
+  EXPECT_EQ(compared, GetParam().pairs);
+}
+
+/// Three changes in four cost what was said, within ten points. Most others set the pace on the host, which is itself
+/// that unsteady: the same step took 179 ms in one process and 211 in the next.
+TEST_P(SettingsChanges, CostTheTimeOfTheDevice) {
+  int within = 0;
+  for (const Change& c : changes(GetParam().file, GetParam().configs))
+    within += !c.base && std::abs(c.predicted_time_cost - c.time_cost) <= 10 ? 1 : 0;
+  EXPECT_GE(within, GetParam().within_ten_points);
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, SettingsChanges,
+                         testing::Values(Recorded{"changes.json", "configs/", 29, 23},
+                                         Recorded{"changes_held_out.json", "settings_runs/configs/", 42, 31}),
+                         [](const auto& p) { return p.index == 0 ? std::string("First") : std::string("HeldOut"); });
+
+/// Peaks of two GPUs that train together; the largest error is 1.3 %, of fully_shard.
+TEST(SettingsRuns, PeaksOfDataParallelGpus) {
+  const std::map<std::string, Placement> placements{
+      {"single", {}},
+      {"ddp", {.gpus = 2}},
+      {"ddp_views", {.gpus = 2, .bucket_views = true}},
+      {"zero1", {.gpus = 2, .sharding = Sharding::optimizer}},
+      {"fsdp2_keep", {.gpus = 2, .sharding = Sharding::gradients}},
+      {"fsdp2", {.gpus = 2, .sharding = Sharding::parameters}},
+      {"fsdp2_offload", {.gpus = 2, .sharding = Sharding::parameters, .offload = Offload::parameters}}};
+  Estimator e;
+  for (const auto& r : recorded("data_parallel.json")) {
+    const std::string side = std::to_string(r.at("side").get<int>());
+    Asked a = asked({"--config", r.at("model"), "--batch", std::to_string(r.at("batch").get<int>()), "--text",
+                     std::to_string(r.at("text").get<int>()), "--image-size", side + "x" + side, "--phase", "train"});
+    a.settings.placement = placements.at(r.at("mode"));
+    const Outcome o = evaluate(a.settings, device(), a.mode, e);
+    EXPECT_NEAR(static_cast<double>(o.peak.value()) / r.at("peak").get<double>(), 1, 0.02)
+        << r.at("model") << " " << r.at("mode");
+  }
 }
 
 /// The largest batch that the estimate lets through is the largest that ran, or one below. Two of the eight are further

@@ -37,6 +37,7 @@ class FreeList {
   std::int32_t first_at_least(const Blocks& blocks, std::int64_t size) const {
     const auto bin = bin_of(size);
     const auto row = bin / columns, column = bin % columns;
+    if (row >= rows) return none;  // asked for is more than any block has: max_split_size can be
     auto used = columns_[row] & (~std::uint64_t{0} << column);
     if ((used >> column) & 1) {
       for (auto i = head_[bin]; i != none; i = at(blocks, i).free_next)

@@ -56,8 +56,8 @@ struct Pace {
 };
 
 /// The nodes [first, last).
-inline void run(Pace& p, const Graph& g, NodeId first, NodeId last, std::span<const Work> of_ops, Seconds launch,
-                const Device& d) {
+inline void run_nodes(Pace& p, const Graph& g, NodeId first, NodeId last, std::span<const Work> of_ops, Seconds launch,
+                      const Device& d) {
   for (NodeId n = first; n < last; ++n) {
     const Node& node = g.node(n);
     const Work& w = of_ops[static_cast<std::size_t>(node.op)];
@@ -74,7 +74,7 @@ inline RunTime run_time(const Graph& g, const Phase& p, const Work& w, std::span
                         const Device& d) {
   Pace pace{.work = w};
   pace.host = d.attention_plan * static_cast<double>(plans);
-  run(pace, g, p.first, p.last, of_ops, d.launch, d);
+  run_nodes(pace, g, p.first, p.last, of_ops, d.launch, d);
   return pace.result();
 }
 
@@ -118,19 +118,19 @@ inline Seconds host_time(const CheckpointedWork& c, const CheckpointCost& cost) 
 inline void run_forward(Pace& p, const Graph& g, const Phase& phase, const Work& w, const CheckpointedWork& c,
                         std::span<const Work> of_ops, const Device& d) {
   const Seconds python = host_time(c, d.checkpoint_forward) * (1 / std::max(1.0, static_cast<double>(w.kernels)));
-  run(p, g, phase.first, phase.last, of_ops, d.forward_launch + python, d);
+  run_nodes(p, g, phase.first, phase.last, of_ops, d.forward_launch + python, d);
 }
 /// A backward. The second forward of a checkpointed layer is the same Python as the first, and autograd records it too.
 inline void run_backward(Pace& p, const Graph& g, const Phase& phase, std::span<const Work> of_ops, const Device& d) {
   NodeId n = phase.first;
   for (const SecondForward& s : g.second_forwards) {
     if (s.first < phase.first || s.first >= phase.last) continue;
-    run(p, g, n, s.first, of_ops, d.backward_launch, d);
+    run_nodes(p, g, n, s.first, of_ops, d.backward_launch, d);
     p.host += host_time({1, s.saved}, d.checkpoint_backward);
-    run(p, g, s.first, s.last, of_ops, d.forward_launch, d);
+    run_nodes(p, g, s.first, s.last, of_ops, d.forward_launch, d);
     n = s.last;
   }
-  run(p, g, n, phase.last, of_ops, d.backward_launch, d);
+  run_nodes(p, g, n, phase.last, of_ops, d.backward_launch, d);
 }
 /// An optimizer's step over so many parameters. Half of its Python goes through them before the first launch
 /// (Optimizer._init_group, _group_tensors_by_device_and_dtype), the rest makes lists between the launches.
@@ -139,7 +139,7 @@ inline void run_step(Pace& p, const Graph& g, const Phase& phase, const Work& w,
   const Seconds half = d.optimizer_parameter * (static_cast<double>(parameters) / 2);
   p.host += half;
   const Seconds between = half * (1 / std::max(1.0, static_cast<double>(w.kernels)));
-  run(p, g, phase.first, phase.last, of_ops, d.launch + between, d);
+  run_nodes(p, g, phase.first, phase.last, of_ops, d.launch + between, d);
 }
 
 }  // namespace vlmest
