@@ -15,10 +15,18 @@ struct Error : std::runtime_error {
   std::string hint;
 
   Error(std::string where_, std::string what_, std::string hint_ = {})
-      : std::runtime_error(where_ + ": " + what_),
-        where(std::move(where_)),
-        what_happened(std::move(what_)),
-        hint(std::move(hint_)) {}
+      : std::runtime_error(one_line(where_ + ": " + what_)),
+        where(one_line(std::move(where_))),
+        what_happened(one_line(std::move(what_))),
+        hint(one_line(std::move(hint_))) {}
+
+ private:
+  /// What is quoted of an input may hold anything.
+  static std::string one_line(std::string s) {
+    for (char& c : s)
+      if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = ' ';
+    return s;
+  }
 };
 
 /// A count that left the range of a signed 64-bit integer: the description asks for something no machine has.
