@@ -216,5 +216,11 @@ TEST(BadInput, PlansThatNoRunHas) {
   }
 }
 
+TEST(BadInput, AnErrorIsOneLineWhateverItQuotes) {
+  const Error e("a\nb", "c\x1b[31m", "d\r\te");
+  EXPECT_EQ(std::string(e.what()), "a b: c [31m");
+  EXPECT_EQ(e.where + e.what_happened + e.hint, "a bc [31md  e");
+}
+
 }  // namespace
 }  // namespace vlmest::bad_input_test
