@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <vlmest/analysis/timeline.hpp>
-#include <vlmest/diagnose/settings.hpp>
+#include <vlmest/diagnose/placement.hpp>
 #include <vlmest/graph/graph.hpp>
 
 /// What data parallelism itself allocates in a training step, as storages beside those of its graph, so that a replay
@@ -130,7 +130,7 @@ template <class Trains>
 std::vector<Storage> data_parallel_storages(const Graph& g, const Placement& p, Trains&& trains) {
   std::vector<Storage> r;
   const bool sharded = p.sharding >= Sharding::gradients || p.offload == Offload::parameters;
-  if (!sharded && p.gpus < 2) return r;
+  if (!sharded && !has_buckets(p)) return r;
   const auto is_weight = [](const Tensor& t) { return t.role == Role::weight; };
   gathered::Sizes s{units_of_scopes(g), {}, {}};
   s.weights = bytes_of_units(g, s.unit_of, is_weight);

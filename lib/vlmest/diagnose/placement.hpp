@@ -12,6 +12,11 @@
 /// one GPU, and what replays the graph sees what this GPU holds.
 namespace vlmest::diagnose {
 
+/// GPUs that each hold all weights and gradients, and add the gradients up in buckets (DistributedDataParallel).
+constexpr bool has_buckets(const Placement& p) {
+  return p.gpus > 1 && p.sharding <= Sharding::optimizer && p.offload != Offload::parameters;
+}
+
 /// What part of each kind of state a GPU keeps for itself: 1 / share, or nothing where share is 0.
 struct Shares {
   std::int64_t weights = 1, gradients = 1, optimizer = 1;
@@ -27,7 +32,7 @@ constexpr Shares shares(const Placement& p) {
   Shares s;
   if (p.sharding >= Sharding::optimizer) s.optimizer = n;
   if (p.sharding >= Sharding::gradients) s.gradients = s.weights = n;
-  if (p.bucket_views) s.gradients = 0;
+  if (p.bucket_views && has_buckets(p)) s.gradients = 0;
   if (p.offload >= Offload::optimizer) s.optimizer = 0;
   if (p.offload >= Offload::parameters) s.gradients = s.weights = 0;
   return s;

@@ -24,7 +24,8 @@ struct Placement {
   int gpus = 1;  ///< of one host, each with its own sequences
   Sharding sharding = Sharding::none;
   Offload offload = Offload::none;
-  /// DistributedDataParallel(gradient_as_bucket_view=True): gradients are views of the buckets that are reduced.
+  /// DistributedDataParallel(gradient_as_bucket_view=True): gradients are views of the buckets that are reduced,
+  /// where there are any.
   bool bucket_views = false;
   bool operator==(const Placement&) const = default;
 };

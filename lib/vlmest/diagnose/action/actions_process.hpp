@@ -6,6 +6,7 @@
 #include <variant>
 
 #include <vlmest/diagnose/action/action_entry.hpp>
+#include <vlmest/diagnose/placement.hpp>
 
 /// Actions on kernels, types, what a module holds, the allocator, and where states live. Names of arguments:
 /// transformers 5.17 (from_pretrained), torch 2.11 (PYTORCH_ALLOC_CONF, torch.distributed), accelerate, torchao
@@ -16,23 +17,17 @@ namespace action {
 
 inline std::vector<Settings> sharded(const Subject& s, Sharding to) {
   const Placement& p = s.now.placement;
-  return changed(s, s.training() && p.gpus > 1 && p.sharding < to && p.offload == Offload::none, [to](Settings& n) {
-    n.placement.sharding = to;
-    n.placement.bucket_views = n.placement.bucket_views && to == Sharding::optimizer;
-  });
+  return changed(s, s.training() && p.gpus > 1 && p.sharding < to && p.offload == Offload::none,
+                 [to](Settings& n) { n.placement.sharding = to; });
 }
 inline std::vector<Settings> bucket_views(const Subject& s) {
   const Placement& p = s.now.placement;
-  return changed(s,
-                 s.training() && p.gpus > 1 && p.sharding <= Sharding::optimizer && p.offload != Offload::parameters &&
-                     !p.bucket_views,
+  return changed(s, s.training() && has_buckets(p) && !p.bucket_views,
                  [](Settings& n) { n.placement.bucket_views = true; });
 }
 inline std::vector<Settings> offloaded(const Subject& s, Offload to) {
-  return changed(s, s.now.placement.offload < to && (s.training() || to == Offload::parameters), [to](Settings& n) {
-    n.placement.offload = to;
-    n.placement.bucket_views = n.placement.bucket_views && to != Offload::parameters;
-  });
+  return changed(s, s.now.placement.offload < to && (s.training() || to == Offload::parameters),
+                 [to](Settings& n) { n.placement.offload = to; });
 }
 inline std::vector<Settings> split_sizes(const Subject& s) {
   std::vector<Settings> r;
