@@ -120,7 +120,7 @@ TEST(CheckpointedWork, IsHiddenBehindTheGpu) {
     run_forward(p, g, g.phases.at(0), work(g, g.phases[0].first, g.phases[0].last, works),
                 checkpointed_work(g, g.phases.at(1)), works, d);
     run_backward(p, g, g.phases.at(1), works, d);
-    return p.result();
+    return p.result({});
   };
   const Seconds long_kernel{10e-3};
   EXPECT_EQ(time(slow, long_kernel).graph, time(fast, long_kernel).graph);

@@ -57,4 +57,7 @@ struct Outcome {
   Seconds per_sample() const { return time * (1.0 / static_cast<double>(samples)); }
 };
 
+/// Times within a percent of each other are one: no estimate is that sure.
+inline constexpr double same_time = 1.01;
+
 }  // namespace vlmest::diagnose

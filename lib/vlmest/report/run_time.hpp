@@ -24,8 +24,7 @@ struct Pace {
   Seconds host{};    ///< when the host has launched what was given so far
   Seconds device{};  ///< when the device has run it
   Seconds waited{};  ///< by how much the device's time grew where the host set the pace
-  Work work;
-  Seconds graph{};  ///< the kernels one after the other
+  Seconds graph{};   ///< the kernels one after the other
 
   /// Kernels of one node, of which each takes the host `launch`. Those that wait for nothing but the one before follow
   /// it no faster in a stream than in a graph.
@@ -49,9 +48,11 @@ struct Pace {
     for (Seconds Pace::*t : {&Pace::host, &Pace::device, &Pace::waited, &Pace::graph})
       this->*t += Seconds{(this->*t).value - (before.*t).value} * static_cast<double>(n - 1);
   }
-  RunTime result() const {
-    const Seconds wall = std::max(host, device);
-    return {.wall = wall, .graph = graph, .bound = waited.value > wall.value / 2 ? Bound::launch : bound(work)};
+  Seconds wall() const { return std::max(host, device); }
+  /// Of what was run, which is `all`.
+  RunTime result(const Work& all) const {
+    const bool launch = waited.value > wall().value / 2;
+    return {.wall = wall(), .graph = graph, .bound = launch ? Bound::launch : bound(all)};
   }
 };
 
@@ -72,10 +73,10 @@ inline void run_nodes(Pace& p, const Graph& g, NodeId first, NodeId last, std::s
 /// shape (aten/src/ATen/native/cudnn/MHA.cpp, MHAGraphCache), and builds a new one on the host before it launches.
 inline RunTime run_time(const Graph& g, const Phase& p, const Work& w, std::span<const Work> of_ops, std::int64_t plans,
                         const Device& d) {
-  Pace pace{.work = w};
+  Pace pace;
   pace.host = d.attention_plan * static_cast<double>(plans);
   run_nodes(pace, g, p.first, p.last, of_ops, d.launch, d);
-  return pace.result();
+  return pace.result(w);
 }
 
 /// Shapes of cuDNN's attention in a decode step that no step before had: those over the cache, which holds `kv_len`

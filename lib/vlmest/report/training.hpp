@@ -158,11 +158,10 @@ inline void add_work(TrainingEstimate& e, const Graph& g, const Timeline& timeli
   run_step(pace, g, step, e.step_work, parameters, of_ops, device);
   Pace alone;
   run_step(alone, g, step, e.step_work, parameters, of_ops, device);
-  e.step_wall = alone.result().wall;
+  e.step_wall = alone.wall();
   for (const Work* w : {&e.forward_work, &e.backward_work, &e.step_work}) e.work += *w;
-  pace.work = e.work;
   e.gpu = e.work.time;
-  const RunTime t = pace.result();
+  const RunTime t = pace.result(e.work);
   e.wall = t.wall;
   e.graph = t.graph;
   e.bound = t.bound;

@@ -84,9 +84,6 @@ inline std::optional<Tried> choose(const std::vector<Settings>& options, const S
   return at(chosen);
 }
 
-/// Times within a percent of each other are one: no estimate is that sure.
-inline constexpr double noticed_pct = 1;
-
 /// The time of one sequence, against what it was.
 inline double time_cost_pct(const Outcome& before, const Outcome& after) {
   const double was = before.per_sample().value;
@@ -97,10 +94,9 @@ inline double time_cost_pct(const Outcome& before, const Outcome& after) {
 
 /// The actions that save memory where `now` runs on `device`, each estimated with its own change alone. What is in
 /// force already, what the model or the device does not have, and what saves nothing (bytes, or, for an action that is
-/// meant to, time) is left out. An action with a
-/// size (pixels, images, tokens, the micro-batch) takes the largest that fits. Sorted: what then fits, and of that what
-/// computes the same before what does not, the least time first; what then does not fit, likewise; and last the actions
-/// that lose order. `estimator` works for it: its allocator's
+/// meant to, time) is left out. An action with a size (pixels, images, tokens, the micro-batch) takes the largest that
+/// fits. Sorted: what then fits, and of that what computes the same before what does not, the least time first; what
+/// then does not fit, likewise; and last the actions that lose order. `estimator` works for it: its allocator's
 /// settings and `details` are what they were, its graphs are not. Throws Error where `now` itself cannot be estimated.
 inline std::vector<Action> actions(const Settings& now, const Device& device, Mode mode, Estimator& estimator) {
   const allocator::AllocatorConfig settings = estimator.allocator;
@@ -117,14 +113,13 @@ inline std::vector<Action> actions(const Settings& now, const Device& device, Mo
     const Bytes saves = e.of_reserved ? before.reserved - after.reserved : before.peak - after.peak;
     // Less than a thousandth of the peak is the allocator's rounding.
     const Bytes least = (before.fits || !after.fits) ? Bytes(before.peak.value() / 1000) : Bytes{};
-    const double time = action::time_cost_pct(before, after);
-    const bool faster = e.for_time && after.fits && time < -action::noticed_pct;
+    const bool faster = e.for_time && after.fits && after.per_sample().value * same_time < before.per_sample().value;
     if (saves <= least && !faster) continue;
     r.push_back({.id = std::string(e.id),
                  .title = std::string(e.title),
                  .saves = std::max(saves, Bytes{}),
                  .of_reserved = e.of_reserved,
-                 .time_cost_pct = time,
+                 .time_cost_pct = action::time_cost_pct(before, after),
                  .peak_after = after.peak,
                  .reserved_after = after.reserved,
                  .fits = after.fits,

@@ -31,7 +31,7 @@ struct PlanAnswer {
 namespace planner {
 
 /// What changes nothing that is computed comes first, then what reaches furthest, then the least time, then the fewest
-/// changes. Times within a percent of each other are one: no estimate is that sure.
+/// changes. Times are ranked by the percent (same_time).
 inline auto rank(const PlannedRun& r, Goal goal) {
   const std::int64_t reach = goal == Goal::fastest ? 0 : r.reach;
   const auto percent = std::llround(std::log(std::max(r.cost, 1e-12)) * 100);
@@ -41,7 +41,7 @@ inline auto rank(const PlannedRun& r, Goal goal) {
 /// a is in nothing worse than b.
 inline bool covers(const PlannedRun& a, const PlannedRun& b, Goal goal) {
   return a.candidate.loses() <= b.candidate.loses() && (goal == Goal::fastest || a.reach >= b.reach) &&
-         a.cost <= b.cost * 1.01 && a.candidate.changes.size() <= b.candidate.changes.size();
+         a.cost <= b.cost * same_time && a.candidate.changes.size() <= b.candidate.changes.size();
 }
 
 inline std::vector<PlannedRun> ranked(std::vector<PlannedRun> all, Goal goal, std::size_t most) {

@@ -131,7 +131,7 @@ inline Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Est
 inline bool beats(const Candidate& a, const Probe& x, const Candidate& b, const Probe& y) {
   if (!x.small || !x.large || !y.small || !y.large) return false;
   const auto less = [](const Outcome& m, const Outcome& n) {
-    return m.peak <= n.peak && m.per_sample().value <= n.per_sample().value * 1.01;
+    return m.peak <= n.peak && m.per_sample().value <= n.per_sample().value * same_time;
   };
   return a.loses() <= b.loses() && a.changes.size() <= b.changes.size() && less(*x.small, *y.small) &&
          less(*x.large, *y.large) && x.large->peak - x.small->peak <= y.large->peak - y.small->peak;
