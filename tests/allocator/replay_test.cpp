@@ -83,5 +83,20 @@ TEST_P(Histories, TheirEndsLeadToTheirSegments) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Histories, testing::Range(1, 41));
+
+// A block would be in its free list twice, and a walk through the list never end.
+TEST(History, CompletesAFreeOnce) {
+  const std::int64_t size = 512, other = 1024;
+  Segment s{0, Bytes(2 * mib), Pool::small, 0, false, {}};
+  s.blocks = {{0, Bytes(size), Bytes(size), BlockState::awaiting},
+              {size, Bytes(size), Bytes(size), BlockState::allocated},
+              {other, Bytes(size), Bytes(size), BlockState::awaiting},
+              {other + size, Bytes(2 * mib - other - size), Bytes(-2), BlockState::cached}};
+  const TraceEvent first{TraceAction::free_completed, 0, Bytes(size), 0};
+  const TraceEvent second{TraceAction::free_completed, other, Bytes(size), 0};
+  const std::vector<TraceEvent> once{first, second}, twice{first, first};
+  EXPECT_EQ(replay(once, {}, {{s}, {}, {}}).active, Bytes(size));
+  EXPECT_THROW(replay(twice, {}, {{s}, {}, {}}), Error);
+}
 }  // namespace
 }  // namespace vlmest::replay_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -43,11 +44,15 @@ class RecordedDriver {
   void clear() {}
 
   std::vector<std::int32_t> synchronize(const Heap& h) {
-    std::vector<std::int32_t> order;
-    for (; next_is(TraceAction::free_completed); ++at_)
-      for (const auto i : h.awaiting)
-        if (h.at(i).address == history_[at_].address) order.push_back(i);
-    if (order.size() != h.awaiting.size())
+    std::vector<std::int32_t> order, waiting = h.awaiting;
+    for (; next_is(TraceAction::free_completed); ++at_) {
+      const auto completes = [&](std::int32_t i) { return h.at(i).address == history_[at_].address; };
+      const auto i = std::find_if(waiting.begin(), waiting.end(), completes);
+      if (i == waiting.end()) break;  // of a block that does not wait, or no longer
+      order.push_back(*i);
+      waiting.erase(i);
+    }
+    if (!waiting.empty())
       throw Error("event " + std::to_string(at_), "blocks that await their free are not completed",
                   "the allocator waits for all streams here");
     return order;
