@@ -132,7 +132,8 @@ void EstimateArgs::add_run_to(CLI::App& app) {
   app.add_option("--profile", profile, "transformers or fused [transformers]")->type_name("NAME");
   app.add_option("--logits", logits, "positions whose logits the prefill computes: last or all [last]")
       ->type_name("WHICH");
-  app.add_option("--optimizer", optimizer, "adamw, adamw-fused, adamw-8bit, sgd, sgd-momentum or adafactor [adamw]")
+  app.add_option("--optimizer", optimizer,
+                 "adamw, adamw-fused, adamw-8bit, adamw-bnb-8bit, sgd, sgd-momentum or adafactor [adamw]")
       ->type_name("NAME");
   app.add_option("--checkpointing", checkpointing,
                  "activations to compute again: none, full, selective, or vision alone [none]")
@@ -220,6 +221,7 @@ Plan EstimateArgs::make_plan() const {
                                   {{"adamw", Optimizer::adamw},
                                    {"adamw-fused", Optimizer::adamw_fused},
                                    {"adamw-8bit", Optimizer::adamw_8bit},
+                                   {"adamw-bnb-8bit", Optimizer::adamw_bnb_8bit},
                                    {"sgd", Optimizer::sgd},
                                    {"sgd-momentum", Optimizer::sgd_momentum},
                                    {"adafactor", Optimizer::adafactor}});

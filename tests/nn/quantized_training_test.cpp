@@ -10,6 +10,7 @@ namespace {
 Plan qlora(std::vector<std::string> targets = Lora{}.targets) {
   Plan p = lora_plan(std::move(targets));
   p.weights = DType::nf4;
+  p.compute_capability = 86;  // there a few rows alone are multiplied by stored weights
   return p;
 }
 /// What a module holds besides its weight, by name.
@@ -47,6 +48,31 @@ TEST(Qlora, InferenceWithoutAdaptersHasPlainScales) {
   EXPECT_EQ(found[0].substr(0, 16), "absmax fp32 1024");
 }
 
+TEST(Qlora, FewRowsAreMultipliedByTheStoredWeight) {
+  Plan p = qlora();
+  p.lora.rank = 0;
+  p.batch = 2;
+  const Graph g = inference(llava(), p);
+  constexpr int prefill = 0, decode = 1;
+  EXPECT_EQ(count(g, prefill, "dequantize"), 7 * 3);
+  EXPECT_EQ(count(g, decode, "gemm_4bit"), 6 * 3);
+  EXPECT_EQ(count(g, decode, "dequantize", "down_proj"), 3);  // its inputs are no whole blocks
+  // Of a weight[out, in], by the waves that its tiles fill.
+  const auto hopper = [](std::int64_t out, std::int64_t in) {
+    return rows_of_4bit_kernel(out, in, DType::bf16, 90, 132);
+  };
+  EXPECT_EQ(hopper(28672, 4096), 64);
+  EXPECT_EQ(hopper(16384, 2048), 32);
+  EXPECT_EQ(hopper(5120, 3584), 16);
+  EXPECT_EQ(hopper(4096, 14336), 7);
+  EXPECT_EQ(hopper(1024, 1024), 32);
+  EXPECT_EQ(hopper(2048, 512), 512);
+  EXPECT_EQ(hopper(4096, 512), 320);
+  EXPECT_EQ(hopper(4096, 1000), 0);
+  EXPECT_EQ(rows_of_4bit_kernel(28672, 4096, DType::fp32, 90, 132), 7);
+  EXPECT_EQ(rows_of_4bit_kernel(28672, 4096, DType::bf16, 86, 84), 7);
+}
+
 TEST(Qlora, WeightsAreDequantisedForEachProduct) {
   const Graph g = training(llava(), qlora({"q_proj"}));
   constexpr int forward = 0, backward = 1;
@@ -65,7 +91,7 @@ TEST(Qlora, KeepsNoDequantisedWeight) {
   for (const Tensor& t : g.tensors) {
     if (std::string_view(t.name) != "dequantized weight" && std::string_view(t.name) != "scales") continue;
     ASSERT_NE(t.dies, none);
-    EXPECT_LE(t.dies - t.born, 3) << path(g, t.scope);  // itself, the product, or the ops on scales between them
+    EXPECT_LE(t.dies - t.born, 4) << path(g, t.scope);  // itself, the product, or the ops on scales between them
   }
 }
 

@@ -26,9 +26,10 @@ TEST(Usage, WordsOfAListAreToldTheNearestOne) {
   refused(model + "--format jsno", 2, "--format: 'jsno' is not one of text, json, markdown, csv", "did you mean json?");
   refused(model + "--color alwys", 2, "--color: alwys not in {auto,always,never}", "did you mean always?");
   refused(model + "--fail-on ooom", 2, "--fail-on: ooom not in {oom}", "did you mean oom?");
-  refused(model + "--optimizer adamv", 2,
-          "--optimizer: 'adamv' is not one of adamw, adamw-fused, adamw-8bit, sgd, sgd-momentum, adafactor",
-          "did you mean adamw?");
+  refused(
+      model + "--optimizer adamv", 2,
+      "--optimizer: 'adamv' is not one of adamw, adamw-fused, adamw-8bit, adamw-bnb-8bit, sgd, sgd-momentum, adafactor",
+      "did you mean adamw?");
   refused(model + "--checkpointing ful", 2, "--checkpointing: 'ful' is not one of none, full, selective, vision",
           "did you mean full?");
   refused(model + "--loss chunk", 2, "--loss: 'chunk' is not one of unfused, fused, chunked", "did you mean chunked?");

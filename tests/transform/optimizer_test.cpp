@@ -40,7 +40,7 @@ Bytes alive(const Step& s, Role role) {
   return r;
 }
 
-const auto every = {Optimizer::adamw, Optimizer::adamw_fused,  Optimizer::adamw_8bit,
+const auto every = {Optimizer::adamw, Optimizer::adamw_fused,  Optimizer::adamw_8bit, Optimizer::adamw_bnb_8bit,
                     Optimizer::sgd,   Optimizer::sgd_momentum, Optimizer::adafactor};
 
 TEST(Optimizer, KeepsTheStatesThatTheBreakdownCounts) {
@@ -89,7 +89,16 @@ TEST(Optimizer, SgdReadsParametersAndGradients) {
 TEST(Optimizer, EightBitsFromFourThousandElements) {
   Step s;
   build(s, Optimizer::adamw_8bit, DType::bf16, {{4096}, {4095}});
-  EXPECT_EQ(names(s), (std::vector<std::string>{"optimizer_update_8bit_blockwise", "optimizer_update_32bit"}));
+  EXPECT_EQ(names(s), (std::vector<std::string>{"optimizer_update_8bit_blockwise", "synchronize",
+                                                "optimizer_update_32bit", "synchronize"}));
+}
+
+TEST(Optimizer, TrainerKeepsMomentsOfEmbeddingsInFp32) {
+  Step s;
+  s.b.graph.embeddings = {0};  // the first parameter
+  build(s, Optimizer::adamw_bnb_8bit, DType::bf16, {{64, 100}, {64, 100}});
+  EXPECT_EQ(names(s), (std::vector<std::string>{"optimizer_update_32bit", "synchronize",
+                                                "optimizer_update_8bit_blockwise", "synchronize"}));
 }
 
 TEST(Optimizer, AdafactorCastsOneParameterAtATime) {

@@ -74,6 +74,7 @@ struct Graph {
   std::vector<Bytes> scratch;
   std::vector<Scope> scopes = std::vector<Scope>(1);
   std::vector<Phase> phases;
+  std::vector<TensorId> embeddings;            ///< weights of embedding modules, which an optimizer may treat apart
   std::vector<SecondForward> second_forwards;  ///< of checkpointed layers, in order
 
   /// Empties it, but for the root scope; what it has allocated stays.
@@ -84,6 +85,7 @@ struct Graph {
     edges.clear();
     scratch.clear();
     phases.clear();
+    embeddings.clear();
     second_forwards.clear();
     scopes.resize(1);
   }

@@ -27,9 +27,10 @@ inline constexpr std::array<std::string_view, 4> attentions{"eager", "sdpa", "fl
 
 /// As torch and the recorder spell them, or as `--optimizer` takes them.
 inline Optimizer optimizer(const Reader& r) {
-  static constexpr std::array<std::pair<std::string_view, Optimizer>, 4> also{
+  static constexpr std::array<std::pair<std::string_view, Optimizer>, 5> also{
       {{"adamw_fused", Optimizer::adamw_fused},
        {"adamw_8bit", Optimizer::adamw_8bit},
+       {"adamw_bnb_8bit", Optimizer::adamw_bnb_8bit},
        {"sgdm", Optimizer::sgd_momentum},
        {"sgd_momentum", Optimizer::sgd_momentum}}};
   const std::string word = r.string("optim", "adamw");

@@ -13,7 +13,9 @@ struct Embedding {
 
 inline Embedding make_embedding(Context& c, const char* name, std::int64_t rows, std::int64_t width) {
   Module m(c, name);
-  return {.scope = m.scope, .weight = parameter(c, "weight", {rows, width})};
+  const TensorId weight = parameter(c, "weight", {rows, width});
+  c.b.graph.embeddings.push_back(weight);
+  return {.scope = m.scope, .weight = weight};
 }
 
 /// ids[...] -> [..., width].

@@ -68,34 +68,73 @@ inline FourBit four_bit(Context& c, const Value& weight, const QuantizedWeight& 
   return {weight, value(q.scales), value(q.mean), value(q.nested_scales), value(q.nested_table)};
 }
 
-/// fp32 scales: doubly quantised ones become a temporary (bitsandbytes/functional.py, dequantize_4bit).
-inline Value plain_scales(const FourBit& w) {
+/// Doubly quantised scales as fp32, without their mean: a temporary (bitsandbytes/functional.py, dequantize_blockwise).
+inline Value scales_without_mean(const FourBit& w) {
   using namespace eager;
-  if (!w.nested_scales) return w.scales;
   Builder& b = w.weight.builder();
   const TensorId r = b.result(DType::fp32, w.scales.shape(), "scales");
   const Bytes wide = size_of(numel(w.scales.shape()), DType::fp32);
   const MemoryOp op{.read = data_bytes(w.scales) + data_bytes(w.nested_scales), .written = wide, .dtype = DType::fp32};
   Value in = w.scales, blocks = w.nested_scales, table = w.nested_table;
-  Value scales = emit1(b, "dequantize_blockwise", op, r, {}, in, table, blocks);
-  return add_(std::move(scales), w.mean);
+  return emit1(b, "dequantize_blockwise", op, r, {}, in, table, blocks);
 }
 
-/// The weight as a temporary of type t.
-inline Value dequantized(const FourBit& w, DType t) {
+/// The weight as a temporary of type t, given fp32 scales.
+inline Value dequantized(const FourBit& w, const Value& scales, DType t) {
   using namespace eager;
   Builder& b = w.weight.builder();
-  Value scales = plain_scales(w);
   const Shape shape = w.weight.shape();
   const TensorId r = b.result(t, shape, "dequantized weight");
   const MemoryOp op{.read = data_bytes(w.weight) + data_bytes(scales), .written = size_of(numel(shape), t), .dtype = t};
-  Value in = w.weight;
-  return emit1(b, "dequantize", op, r, {}, in, scales);
+  Value in = w.weight, by = scales;
+  return emit1(b, "dequantize", op, r, {}, in, by);
 }
 
-/// bitsandbytes/autograd/_functions.py, MatMul4Bit: the weight is dequantised for the product and again for the
-/// gradient of x; nothing but the stored weight is kept for that. (0.50 multiplies few rows without a temporary.)
-inline Value matmul_4bit(Value arg, FourBit w, Value bias) {
+/// Rows of activations of type t up to which bitsandbytes' own kernel multiplies by the stored weight[out, in], instead
+/// of dequantising it for a product: 4 at least, 7 for nearly every weight but on Blackwell; on Hopper more, where the
+/// weight is small or tiles of 64 outputs fill the multiprocessors (bitsandbytes 0.50.1, backends/cuda/ops.py,
+/// _gemm_4bit_use_custom_cuda, measured by its authors). Larger numbers that it has for other architectures are not
+/// followed.
+constexpr std::int64_t rows_of_4bit_kernel(std::int64_t out, std::int64_t in, DType t, int compute_capability,
+                                           int multiprocessors) {
+  if (in % 64 != 0) return 0;  // not whole blocks
+  if (compute_capability / 10 == 10) return 4;
+  if (compute_capability / 10 != 9 || !is_half(t)) return 7;
+  const std::int64_t tiles = (out + 63) / 64, wave = multiprocessors;
+  if (out < (std::int64_t{4} << 20) / in) {
+    if (in < out / 2) return tiles * 3 < wave ? 512 : 320;
+    return tiles * 4 <= wave ? 32 : tiles * 2 <= wave ? 16 : 4;
+  }
+  if (tiles >= wave * 3) return 64;
+  if (tiles >= wave * 2) return 48;
+  if (tiles >= wave) return 32;
+  const bool deep = in >= out && tiles * 4 < wave * 3;
+  return tiles >= wave / 2 && !deep ? 16 : 7;
+}
+
+/// bitsandbytes::gemm_4bit, which reads the weight as it is stored.
+inline Value gemm_4bit(const Value& arg, const FourBit& w, const Value& bias) {
+  using namespace eager;
+  Value x = contiguous(arg);
+  Builder& b = x.builder();
+  const std::int64_t out = w.weight.size(0);
+  Shape shape = x.shape();
+  shape[shape.rank() - 1] = out;
+  const TensorId r = b.result(x.dtype(), shape, "gemm_4bit");
+  Bytes read = data_bytes(w.weight) + data_bytes(w.scales) + data_bytes(x);
+  if (w.nested_scales) read += data_bytes(w.nested_scales);
+  const MemoryOp op{.read = read, .written = size_of(numel(shape), x.dtype()), .dtype = x.dtype()};
+  Value weight = w.weight, scales = w.scales;
+  if (!bias) return emit1(b, "gemm_4bit", op, r, {}, x, weight, scales);
+  Value added = bias;
+  return emit1(b, "gemm_4bit", op, r, {}, x, weight, scales, added);
+}
+
+/// bitsandbytes/autograd/_functions.py, MatMul4Bit: the weight is dequantised for the product, unless x has few rows,
+/// and again for the gradient of x; nothing but the stored weight is kept for that. The forward holds both forms of
+/// doubly quantised scales until its product is done (backends/cuda/ops.py, _dequant_linear_fallback), the backward
+/// adds their mean in place (functional.py, dequantize_4bit).
+inline Value matmul_4bit(Value arg, FourBit w, Value bias, bool few_rows) {
   using namespace eager;
   const Value x = std::move(arg);
   Builder& b = x.builder();
@@ -104,16 +143,26 @@ inline Value matmul_4bit(Value arg, FourBit w, Value bias) {
   Value y;
   {
     NoGrad off(b);
-    y = linear(x, dequantized(w, t), std::move(bias), true);
+    if (few_rows) {
+      y = gemm_4bit(x, w, bias);
+    } else {
+      const Value raw = w.nested_scales ? scales_without_mean(w) : Value();
+      const Value scales = raw ? add(raw, w.mean) : w.scales;
+      y = linear(x, dequantized(w, scales, t), std::move(bias), true);
+    }
   }
-  differentiable(y, "MatMul4Bit", {e},
-                 [w = std::move(w), t](Gradients& g) { g.out[0] = stack_matmul(g.in[0], dequantized(w, t), true); });
+  differentiable(y, "MatMul4Bit", {e}, [w = std::move(w), t](Gradients& g) {
+    Value scales = w.nested_scales ? add_(scales_without_mean(w), w.mean) : w.scales;
+    Value weight = dequantized(w, scales, t);
+    scales = Value();
+    g.out[0] = stack_matmul(g.in[0], std::move(weight), true);
+  });
   return y;
 }
 
 /// x[..., in] times a stored weight, plus a bias where there is one: 4-bit weights are dequantised to a temporary of
-/// the activations' type (a single row that needs no gradient multiplies them directly), 8-bit ones multiply quantised
-/// rows of x, other types are cast. What is not stored so (embeddings, norms, the head) has the plan's type; peft's
+/// the activations' type, or multiplied as they are where x has few rows, 8-bit ones multiply quantised rows of x,
+/// other types are cast. What is not stored so (embeddings, norms, the head) has the plan's type; peft's
 /// prepare_model_for_kbit_training casts it to fp32: that is Plan::amp, or fp32 without autocast.
 inline Value quantized_linear(Context& c, Value x, const Value& weight, const QuantizedWeight& q, Value bias) {
   using namespace eager;
@@ -149,19 +198,12 @@ inline Value quantized_linear(Context& c, Value x, const Value& weight, const Qu
                         products, row_scales, scales));
   }
   FourBit w = four_bit(c, weight, q);
-  if (rows == 1 && !needs_grad(x) && (storage == DType::nf4 || storage == DType::int4)) {
-    Value scales = plain_scales(w);
-    const TensorId r = c.b.result(t, {rows, out}, "gemv_4bit");
-    Value flat = reshape(std::move(x), {rows, in});
-    const MemoryOp op{.read = data_bytes(weight) + data_bytes(scales) + data_bytes(flat),
-                      .written = size_of(Elements(out), t),
-                      .dtype = t};
-    return finish(emit1(c.b, "gemv_4bit", op, r, {}, flat, scales));
-  }
   // Under autocast the module itself computes in the lower type and casts back (bitsandbytes/nn/modules.py,
   // Linear4bit.forward).
   if (c.b.autocast.enabled) x = to(std::move(x), c.b.autocast.lower);
-  Value y = matmul_4bit(std::move(x), std::move(w), std::move(bias));
+  const Plan& p = c.plan;
+  const bool few_rows = rows <= rows_of_4bit_kernel(out, in, x.dtype(), p.compute_capability, p.multiprocessors);
+  Value y = matmul_4bit(std::move(x), std::move(w), std::move(bias), few_rows);
   return to(std::move(y), t);
 }
 

@@ -23,11 +23,17 @@ enum class AttentionKind : std::uint8_t { eager, sdpa, flash };
 /// Positions whose logits a prefill computes (transformers: logits_to_keep = 1, or 0 for all).
 enum class Logits : std::uint8_t { last, all };
 
-enum class Optimizer : std::uint8_t { adamw, adamw_fused, adamw_8bit, sgd, sgd_momentum, adafactor };
+/// adamw_8bit: bitsandbytes' AdamW8bit; adamw_bnb_8bit: as transformers' Trainer runs it under that name.
+enum class Optimizer : std::uint8_t { adamw, adamw_fused, adamw_8bit, adamw_bnb_8bit, sgd, sgd_momentum, adafactor };
+
+/// Whether an 8-bit optimizer keeps the moments of a parameter in fp32.
+constexpr bool keeps_fp32_moments(Optimizer o, std::int64_t elements, bool embedding) {
+  return elements < 4096 || (embedding && o == Optimizer::adamw_bnb_8bit);
+}
 
 /// As `--optimizer` takes them.
-inline constexpr std::array<std::string_view, 6> optimizer_names{"adamw", "adamw-fused",  "adamw-8bit",
-                                                                 "sgd",   "sgd-momentum", "adafactor"};
+inline constexpr std::array<std::string_view, 7> optimizer_names{
+    "adamw", "adamw-fused", "adamw-8bit", "adamw-bnb-8bit", "sgd", "sgd-momentum", "adafactor"};
 constexpr std::string_view name(Optimizer o) { return optimizer_names[static_cast<std::size_t>(o)]; }
 
 /// How the LLM's keys and values are kept between steps.

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/plan/plan.hpp>
 #include <vlmest/transform/adafactor.hpp>
 #include <vlmest/transform/foreach.hpp>
 
 namespace vlmest {
+
+inline bool is_embedding(const Graph& g, TensorId parameter) {
+  return std::find(g.embeddings.begin(), g.embeddings.end(), parameter) != g.embeddings.end();
+}
 
 /// The states that the first step makes for a parameter, in the order in which the optimizer allocates them; sizes as
 /// analysis/optimizer_states.hpp says.
@@ -20,8 +26,10 @@ inline OptimizerStates make_states(Builder& b, Optimizer o, TensorId parameter) 
     case Optimizer::adamw: return {state("exp_avg", t, shape), state("exp_avg_sq", t, shape)};
     case Optimizer::adamw_fused:
       return {state("step", DType::fp32, Shape{}), state("exp_avg", t, shape), state("exp_avg_sq", t, shape)};
-    case Optimizer::adamw_8bit: {
-      if (n < Elements(4096)) return {state("state1", DType::fp32, shape), state("state2", DType::fp32, shape)};
+    case Optimizer::adamw_8bit:
+    case Optimizer::adamw_bnb_8bit: {
+      if (keeps_fp32_moments(o, n.value(), is_embedding(b.graph, parameter)))
+        return {state("state1", DType::fp32, shape), state("state2", DType::fp32, shape)};
       const Shape blocks{(n.value() + 255) / 256};
       return {state("state1", DType::uint8, shape), state("state2", DType::uint8, shape),
               state("absmax1", DType::fp32, blocks), state("absmax2", DType::fp32, blocks)};
@@ -87,7 +95,7 @@ inline void adamw_fused_step(Builder& b, std::span<const TrainedParameter> param
 }
 
 /// bitsandbytes, optim/optimizer.py, Optimizer2State.update_step: one kernel for each parameter, in blocks of 256
-/// elements with a scale of their own, or in fp32 for small ones.
+/// elements with a scale of their own, or in fp32 for small ones. The host waits for each (Optimizer8bit.step).
 inline void adamw_8bit_step(Builder& b, std::span<const TrainedParameter> parameters) {
   for (const auto& p : parameters) {
     const Bytes weight = requested_bytes(b.graph.tensor(p.weight));
@@ -101,6 +109,7 @@ inline void adamw_8bit_step(Builder& b, std::span<const TrainedParameter> parame
     const std::array<TensorId, 1> out{p.weight};
     b.emit(blocks ? "optimizer_update_8bit_blockwise" : "optimizer_update_32bit",
            MemoryOp{.read = weight * 2 + states, .written = weight + states}, in, out);
+    b.emit("synchronize", HostSync{}, {}, {});
   }
 }
 
@@ -133,7 +142,8 @@ inline void optimizer_step(Builder& b, Optimizer o, std::span<const TrainedParam
   switch (o) {
     case Optimizer::adamw: return adamw_step(b, parameters);
     case Optimizer::adamw_fused: return adamw_fused_step(b, parameters);
-    case Optimizer::adamw_8bit: return adamw_8bit_step(b, parameters);
+    case Optimizer::adamw_8bit:
+    case Optimizer::adamw_bnb_8bit: return adamw_8bit_step(b, parameters);
     case Optimizer::sgd: return sgd_step(b, parameters, false);
     case Optimizer::sgd_momentum: return sgd_step(b, parameters, true);
     case Optimizer::adafactor: return adafactor_step(b, parameters, gradients);

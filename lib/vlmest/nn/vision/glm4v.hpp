@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/vision/packed_block.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>
 
@@ -76,8 +77,7 @@ inline Glm4vTower make_tower(Context& c, const Glm4vVision& g) {
   {
     Module e(c, "embeddings");
     t.embeddings_scope = e.scope;
-    Module p(c, "position_embedding");
-    t.position_weight = parameter(c, "weight", {checked_mul(side, side), g.hidden});
+    t.position_weight = make_embedding(c, "position_embedding", checked_mul(side, side), g.hidden).weight;
   }
   t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, true);
   t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
