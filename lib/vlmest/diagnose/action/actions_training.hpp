@@ -41,6 +41,14 @@ inline std::vector<Settings> checkpointed_layers(const Subject& s) {
 inline std::vector<Settings> optimizer(const Subject& s, Optimizer o, bool applies = true) {
   return changed(s, s.training() && applies && s.plan().optimizer != o, [o](Settings& n) { n.plan.optimizer = o; });
 }
+/// Labels as the losses of Liger Kernel take them, without a copy of the logits. Its patches of whole models
+/// (use_liger_kernel) are no way to the loss alone: they leave out some of the models, and swap MLPs and norms of
+/// others whatever is asked for (liger_kernel/transformers/monkey_patch.py of 0.8.2).
+inline constexpr const char* next_tokens = "torch.nn.functional.pad(labels, (0, 1), value=-100)[:, 1:].flatten()";
+
+/// Whether the model has its decoder and its head apart.
+inline bool splits_head(const Subject& s) { return !std::holds_alternative<Blip2Family>(s.now.vlm.family); }
+
 inline bool keeps_moments(Optimizer o) { return o == Optimizer::adamw || o == Optimizer::adamw_fused; }
 
 }  // namespace action
@@ -99,25 +107,26 @@ inline constexpr std::array training_actions{
     ActionEntry{"loss-chunked", "head and loss over slices of the tokens, so that logits never exist whole",
                 Loses::nothing,
                 [](const Subject& s) {
-                  return changed(s, s.training() && s.plan().loss != Loss::chunked,
+                  return changed(s, s.training() && s.plan().loss != Loss::chunked && action::splits_head(s),
                                  [](Settings& n) { n.plan.loss = Loss::chunked; });
                 },
                 [](const Subject&, const Settings&) {
                   return std::string(
-                      "TrainingArguments(use_liger_kernel=True, liger_kernel_config={\"fused_linear_cross_entropy\": "
-                      "True, \"cross_entropy\": False, \"rope\": False, \"rms_norm\": False, \"swiglu\": False})");
+                             "h = model.model(**inputs).last_hidden_state.flatten(0, 1); loss = "
+                             "liger_kernel.transformers.LigerFusedLinearCrossEntropyLoss()(model.lm_head.weight, h, ") +
+                         action::next_tokens + ")";
                 }},
-    ActionEntry{
-        "loss-fused", "one kernel for the loss, which writes the gradient over the logits", Loses::nothing,
-        [](const Subject& s) {
-          return changed(s, s.training() && s.plan().loss == Loss::unfused,
-                         [](Settings& n) { n.plan.loss = Loss::fused; });
-        },
-        [](const Subject&, const Settings&) {
-          return std::string(
-              "TrainingArguments(use_liger_kernel=True, liger_kernel_config={\"cross_entropy\": True, "
-              "\"fused_linear_cross_entropy\": False, \"rope\": False, \"rms_norm\": False, \"swiglu\": False})");
-        }},
+    ActionEntry{"loss-fused", "one kernel for the loss, which writes the gradient over the logits", Loses::nothing,
+                [](const Subject& s) {
+                  return changed(s, s.training() && s.plan().loss == Loss::unfused,
+                                 [](Settings& n) { n.plan.loss = Loss::fused; });
+                },
+                [](const Subject&, const Settings&) {
+                  return std::string(
+                             "logits = model(**inputs).logits.flatten(0, 1); loss = "
+                             "liger_kernel.transformers.LigerCrossEntropyLoss()(logits, ") +
+                         action::next_tokens + ")";
+                }},
     ActionEntry{"optimizer-fused", "one kernel for the optimizer, without temporaries", Loses::nothing,
                 [](const Subject& s) {
                   return action::optimizer(s, Optimizer::adamw_fused, s.plan().optimizer == Optimizer::adamw);
@@ -132,7 +141,8 @@ inline constexpr std::array training_actions{
                 },
                 [](const Subject&, const Settings&) {
                   return std::string(
-                      "TrainingArguments(optim=\"adamw_bnb_8bit\")  # or bitsandbytes.optim.AdamW8bit(...)");
+                      "optimizer = bitsandbytes.optim.AdamW8bit(model.parameters(), lr)  # Trainer's "
+                      "adamw_bnb_8bit keeps moments of embeddings in fp32: --optimizer adamw-bnb-8bit");
                 }},
     ActionEntry{"optimizer-adafactor", "factored second moments, no first ones", Loses::quality,
                 [](const Subject& s) { return action::optimizer(s, Optimizer::adafactor); },
