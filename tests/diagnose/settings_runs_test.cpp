@@ -24,6 +24,11 @@ nlohmann::json recorded(const std::string& name) {
   return nlohmann::json::parse(in).at("runs");
 }
 
+/// Where the config of a model lies below tests/data.
+std::string folder_of(const std::string& model) {
+  return model == "qwen3-vl-2b" ? "settings_runs/configs/" : "configs/";
+}
+
 struct Asked {
   Settings settings;
   Mode mode = Mode::inference;
@@ -117,12 +122,53 @@ TEST_P(SettingsChanges, CostTheTimeOfTheDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recorded, SettingsChanges,
-                         testing::Values(Recorded{"changes.json", "configs/", 29, 23},
-                                         Recorded{"changes_held_out.json", "settings_runs/configs/", 42, 31}),
+                         testing::Values(Recorded{"changes.json", "configs/", 29, 22},
+                                         Recorded{"changes_held_out.json", "settings_runs/configs/", 42, 33}),
                          [](const auto& p) { return p.index == 0 ? std::string("First") : std::string("HeldOut"); });
 
-/// Peaks of two GPUs that train together; the largest error is 1.3 %, of fully_shard.
-TEST(SettingsRuns, PeaksOfDataParallelGpus) {
+/// What loops reserve that never empty the cache: within half a percent in most of the held-out runs, though a single
+/// block that lands elsewhere can cost a tenth. Nothing in the replay was chosen by them.
+TEST(SettingsRuns, LoopsReserve) {
+  Estimator e;
+  int runs = 0, close = 0;
+  for (const auto& r : recorded("changes_held_out.json")) {
+    const Asked a = asked(r.at("flags").get<std::vector<std::string>>(), "settings_runs/configs/");
+    if (a.mode != Mode::training) continue;
+    const TrainingEstimate t = e(a.settings.vlm, a.settings.plan, device(), Phases::train).training;
+    const double off = static_cast<double>(t.reserved_in_loop.value()) / r.at("reserved_bytes").get<double>() - 1;
+    ++runs;
+    close += std::abs(off) < 0.005 ? 1 : 0;
+  }
+  EXPECT_GE(close * 10, runs * 7) << close << " of " << runs;
+}
+
+/// Peaks with what other libraries do: FlashAttention, bitsandbytes' optimizer and weights, Liger Kernel's losses,
+/// peft; and batches with images of two sizes. The largest error is 0.7 %, of weights that were quantised in place 2.1
+/// %.
+TEST(SettingsRuns, PeaksWithOtherLibraries) {
+  Estimator e;
+  int runs = 0;
+  for (const auto& r : recorded("libraries.json")) {
+    const auto flags = r.at("flags").get<std::vector<std::string>>();
+    const std::string name = r.at("case");
+    const Asked a = asked(flags, folder_of(flags[1]));
+    const bool training = a.mode == Mode::training, quantised = a.settings.plan.weights.has_value();
+    const Estimate estimate =
+        e(a.settings.vlm, a.settings.plan, device(), training ? Phases::train : Phases::inference);
+    const Bytes peak = training ? estimate.training.peak : estimate.inference.peak;
+    EXPECT_NEAR(static_cast<double>(peak.value()) / r.at("peak_bytes").get<double>(), 1, quantised ? 0.025 : 0.01)
+        << name;
+    ++runs;
+    if (!training) continue;
+    EXPECT_EQ(estimate.training.optimizer.value(), r.at("optimizer_bytes").get<std::int64_t>()) << name;
+    EXPECT_EQ(estimate.training.trainable.value(), r.at("trainable").get<std::int64_t>()) << name;
+  }
+  EXPECT_EQ(runs, 58);
+}
+
+/// Two GPUs that train together. The largest error of a peak is 1.1 %, of fully_shard; of what is reserved 11 %, with
+/// states on the host. Times are of the host, which differs by a fifth from one day to the next.
+TEST(SettingsRuns, DataParallelGpus) {
   const std::map<std::string, Placement> placements{
       {"single", {}},
       {"ddp", {.gpus = 2}},
@@ -135,11 +181,16 @@ TEST(SettingsRuns, PeaksOfDataParallelGpus) {
   for (const auto& r : recorded("data_parallel.json")) {
     const std::string side = std::to_string(r.at("side").get<int>());
     Asked a = asked({"--config", r.at("model"), "--batch", std::to_string(r.at("batch").get<int>()), "--text",
-                     std::to_string(r.at("text").get<int>()), "--image-size", side + "x" + side, "--phase", "train"});
+                     std::to_string(r.at("text").get<int>()), "--image-size", side + "x" + side, "--phase", "train"},
+                    folder_of(r.at("model")));
     a.settings.placement = placements.at(r.at("mode"));
     const Outcome o = evaluate(a.settings, device(), a.mode, e);
-    EXPECT_NEAR(static_cast<double>(o.peak.value()) / r.at("peak").get<double>(), 1, 0.02)
-        << r.at("model") << " " << r.at("mode");
+    const std::string name = r.at("model").get<std::string>() + " " + r.at("mode").get<std::string>();
+    EXPECT_NEAR(static_cast<double>(o.peak.value()) / r.at("peak").get<double>(), 1, 0.02) << name;
+    EXPECT_NEAR(static_cast<double>(o.reserved.value()) / r.at("reserved").get<double>(), 1, 0.12) << name;
+    if (r.at("quiet").get<bool>()) {
+      EXPECT_NEAR(o.time.ms() / r.at("ms").get<double>(), 1, 0.25) << name;
+    }
   }
 }
 

@@ -19,7 +19,8 @@ TEST(TrainingJson, HasWhatOthersRead) {
       "/checkpointed_tensors:int "
       "/fft_bytes:int /forward/peak_bytes:int /forward/end_bytes:int /backward/peak_bytes:int /step/peak_bytes:int "
       "/peak_bytes:int "
-      "/reserved_bytes:int /flops:int /gpu_ms:number /wall_ms:number /kernels:int /bound:string /peak/phase:string "
+      "/reserved_bytes:int /reserved_in_loop_bytes:int /flops:int /gpu_ms:number /wall_ms:number /kernels:int "
+      "/bound:string /peak/phase:string "
       "/peak/bytes:int /peak/tensors:array /fits:boolean");
   for (const auto& t : e["training"]["peak"]["tensors"])
     has(t, "/name:string /scope:string /role:string /shape:array /dtype:string /bytes:int");

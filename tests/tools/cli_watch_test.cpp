@@ -85,7 +85,7 @@ TEST(Watch, PredictsThePeakOfAModel) {
   const Json e = Json::parse(good(flags + "--json --top 0"));
   const Json all = Json::parse(good("watch --once --json " + flags + leak));
   EXPECT_EQ(all["predicted_peak_bytes"], e["training"]["peak_bytes"]);
-  EXPECT_EQ(all["predicted_reserved_bytes"], e["training"]["reserved_bytes"]);
+  EXPECT_EQ(all["predicted_reserved_bytes"], e["training"]["reserved_in_loop_bytes"]);
   EXPECT_FALSE(all.contains("total_bytes"));  // the estimate's device need not be the one that runs
   const Json inference = Json::parse(good("watch --once --json --phase inference --device l4 " + flags + leak));
   const Json on_l4 = Json::parse(good(flags + "--json --top 0 --phase inference --device l4"));

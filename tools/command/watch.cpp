@@ -29,7 +29,6 @@ diagnose::MemoryExpectation predict(const WatchFlags& o, const Device& device) {
   const Vlm vlm = find_model(o.args.config);
   const Phases phases = o.args.phases();
   Estimator estimator;
-  estimator.details = false;
   estimator.allocator = allocator_settings(o.args.alloc_conf, {.total_memory = device.memory_bytes});
   Estimate e;
   Bytes peak{}, reserved{};
@@ -41,7 +40,7 @@ diagnose::MemoryExpectation predict(const WatchFlags& o, const Device& device) {
   if (has_training(phases)) try {
       estimator.train(e, vlm, plan, device, has_inference(phases));
       peak = std::max(peak, e.training.peak);
-      reserved = std::max(reserved, e.training.reserved);
+      reserved = std::max(reserved, e.training.reserved_in_loop);
     } catch (const Error& why) {
       // As estimate does: who asks for everything still gets inference.
       if (!has_inference(phases)) throw;

@@ -224,7 +224,7 @@ std::string text_report(const Reported& r, const ReportOptions& o) {
   if (o.training) {
     const MemoryCurve curve = step_curve(r);
     out += "\n" + text(training_phases(r)) + "\n" + text(training_peaks(r, curve)) + "\n" + text(training_states(r)) +
-           "\n" + curve_text(curve, o.unicode) + "\n" + reserved_text(e.highest().at_peak) + "\n";
+           "\n" + curve_text(curve, o.unicode) + "\n" + reserved_text(e) + "\n";
   }
   if (const Table slow = slow_shapes_table(r, o); !slow.rows.empty()) out += "\n" + text(slow);
   out += "\n" + text(layers(r, o, !o.per_layer));
@@ -246,8 +246,8 @@ std::string markdown_report(const Reported& r, const ReportOptions& o) {
   if (o.training) {
     const MemoryCurve curve = step_curve(r);
     out += "\n## Training\n\n" + markdown(training_phases(r)) + "\n" + markdown(training_peaks(r, curve)) + "\n" +
-           markdown(training_states(r)) + "\n```text\n" + curve_text(curve, o.unicode) + "```\n\n" +
-           reserved_text(e.highest().at_peak) + "\n";
+           markdown(training_states(r)) + "\n```text\n" + curve_text(curve, o.unicode) + "```\n\n" + reserved_text(e) +
+           "\n";
   }
   if (const Table slow = slow_shapes_table(r, o); !slow.rows.empty()) out += "\n## Slow shapes\n\n" + markdown(slow);
   out += "\n## Layers\n\n" + markdown(layers(r, o, !o.per_layer));

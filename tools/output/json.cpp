@@ -92,6 +92,7 @@ Json training(const TrainingEstimate& e, const Graph& g, std::size_t top) {
           {"step", phase(e.step, e.step_work)},
           {"peak_bytes", e.peak.value()},
           {"reserved_bytes", e.reserved.value()},
+          {"reserved_in_loop_bytes", e.reserved_in_loop.value()},
           {"flops", e.work.flops.value()},
           {"flops_causal", e.work.flops_causal.value()},
           {"gpu_ms", significant(e.gpu.ms())},

@@ -84,10 +84,13 @@ Table training_peaks(const Reported& r, const MemoryCurve& curve) {
   return t;
 }
 
-std::string reserved_text(const allocator::Fragmentation& f) {
+std::string reserved_text(const TrainingEstimate& e) {
+  const allocator::Fragmentation& f = e.highest().at_peak;
   return fmt::format(
-      "reserved at the peak: {}, of it {} in gaps between live blocks and {} cached; largest free block {}",
-      show(f.reserved), show(f.split), show(f.releasable), show(f.largest_free));
+      "reserved at the peak: {}, of it {} in gaps between live blocks and {} cached; largest free block {}; in a loop "
+      "that "
+      "never empties the cache up to {}",
+      show(f.reserved), show(f.split), show(f.releasable), show(f.largest_free), show(e.reserved_in_loop));
 }
 
 std::string curve_text(const MemoryCurve& curve, bool unicode) {

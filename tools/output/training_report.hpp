@@ -23,7 +23,7 @@ Table training_states(const Reported& r);
 Table training_peaks(const Reported& r, const MemoryCurve& curve);
 
 /// How the allocator's segments are used at the peak.
-std::string reserved_text(const allocator::Fragmentation& f);
+std::string reserved_text(const TrainingEstimate& e);
 
 /// Allocated bytes over the step as a line of text, with its scale.
 std::string curve_text(const MemoryCurve& curve, bool unicode);

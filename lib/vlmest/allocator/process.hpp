@@ -140,7 +140,8 @@ class Process {
   }
   void allocate(std::size_t i) {
     if (blocks_[i].index != none) return;  // an optimizer state of an earlier step
-    blocks_[i] = allocator_.alloc(timeline_.storages()[i].bytes);
+    const Storage& s = timeline_.storages()[i];
+    blocks_[i] = allocator_.alloc(s.bytes, s.stream);
     sizes_[i] = allocator_.block_size(blocks_[i]);
   }
   /// Does nothing where the storage is not held.

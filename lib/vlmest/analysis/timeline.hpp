@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Storage {
   ScopeId scope = 0;
   Bytes bytes{};  ///< as requested from the allocator
   Role role = Role::activation;
+  std::uint8_t stream = 0;  ///< CUDA stream, each of which has memory of its own; 0: the one that runs the graph
 };
 
 /// When storages are allocated and freed. Storages are born in the order of their index, which is that of their owners'
@@ -47,8 +49,11 @@ class Timeline {
   }
 
   std::span<const Storage> storages() const { return storages_; }
-  /// The same life with another size.
-  void resize(std::size_t i, Bytes bytes) { storages_[i].bytes = bytes; }
+  /// The same life with another size, maybe on another stream.
+  void resize(std::size_t i, Bytes bytes, std::uint8_t stream = 0) {
+    storages_[i].bytes = bytes;
+    storages_[i].stream = stream;
+  }
   const Storage& storage(std::int32_t i) const { return storages_[static_cast<std::size_t>(i)]; }
   /// Indices of the storages that die at node n (before it allocates), in order.
   std::span<const std::int32_t> frees(NodeId n) const {

@@ -35,6 +35,12 @@ struct CheckpointCost {
   Seconds tensor{};  ///< hooks for each tensor that the layer saves
 };
 
+/// Host time of data parallelism's Python and bookkeeping in a forward and its backward, for each trained parameter of
+/// DistributedDataParallel, or for each module that fully_shard gathers.
+struct DataParallelCost {
+  Seconds forward{}, backward{};
+};
+
 /// One GPU. Values only; nothing here depends on a model.
 struct Device {
   std::string name;     ///< the short name that users type
@@ -58,8 +64,11 @@ struct Device {
   /// As `launch` in a training step, where autograd takes part: in the forward, which records, and in the backward,
   /// where its engine calls what was recorded; likewise.
   Seconds forward_launch{30.7e-6}, backward_launch{23e-6};
-  CheckpointCost checkpoint_forward{160e-6, 8e-6}, checkpoint_backward{190e-6, 6.5e-6};  ///< likewise
-  Seconds optimizer_parameter{16e-6};  ///< host time of an optimizer's Python for each parameter; likewise
+  CheckpointCost checkpoint_forward{250e-6, 12e-6}, checkpoint_backward{300e-6, 10e-6};  ///< likewise
+  DataParallelCost ddp_parameter{22e-6, 59e-6}, fsdp_module{1.5e-3, 2.4e-3};             ///< likewise
+  /// Host time of an optimizer's Python for each parameter, and what it takes more where the parameter is a shard
+  /// (DTensor); likewise.
+  Seconds optimizer_parameter{16e-6}, optimizer_shard{30e-6};
   MeasuredCeilings measured{};
   Efficiency efficiency{};
   bool calibrated = false;  ///< the efficiencies were measured on such a device

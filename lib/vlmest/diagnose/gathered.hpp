@@ -46,8 +46,12 @@ std::vector<Bytes> bytes_of_units(const Graph& g, const std::vector<ScopeId>& un
 namespace gathered {
 
 /// Adds an allocation that lives from node `born` up to node `dies`.
-inline void add(std::vector<Storage>& to, Bytes bytes, NodeId born, NodeId dies) {
-  if (bytes > Bytes{} && born < dies) to.push_back({none, born, dies, 0, bytes, Role::workspace});
+inline void add(std::vector<Storage>& to, Bytes bytes, NodeId born, NodeId dies, std::uint8_t stream = 0) {
+  if (bytes > Bytes{} && born < dies) to.push_back({none, born, dies, 0, bytes, Role::workspace, stream});
+}
+/// A flat buffer into which weights are gathered.
+inline void add_flat(std::vector<Storage>& to, Bytes bytes, NodeId born, NodeId dies) {
+  add(to, bytes, born, dies, gathering_stream);
 }
 
 /// The nodes of a phase that run a unit: from the first up to, but not including, `end`.
@@ -87,17 +91,17 @@ inline void add_weights(std::vector<Storage>& to, const Graph& g, const Sizes& s
   std::vector<NodeId> ends(g.scopes.size(), backward.last);  // of the backward of each unit
   for (const Run& r : back) ends[static_cast<std::size_t>(r.unit)] = r.end;
   add(to, s.of_weights(0), forward.first, backward.last);
-  add(to, s.of_weights(0), forward.first, there.empty() ? forward.last : there.front().first);
+  add_flat(to, s.of_weights(0), forward.first, there.empty() ? forward.last : there.front().first);
   for (std::size_t i = 0; i < there.size(); ++i) {
     const Run& r = there[i];
     add(to, s.of_weights(r.unit), r.first, stay ? ends[static_cast<std::size_t>(r.unit)] : r.end);
-    add(to, s.of_weights(r.unit), r.first, i + 1 < there.size() ? there[i + 1].first : r.end);
+    add_flat(to, s.of_weights(r.unit), r.first, i + 1 < there.size() ? there[i + 1].first : r.end);
   }
   if (stay) return;
   for (std::size_t i = 0; i < back.size(); ++i) {
     const Run& r = back[i];
     add(to, s.of_weights(r.unit), r.first, r.end);
-    if (i > 0) add(to, s.of_weights(r.unit), back[i - 1].first, r.first);
+    if (i > 0) add_flat(to, s.of_weights(r.unit), back[i - 1].first, r.first);
   }
 }
 

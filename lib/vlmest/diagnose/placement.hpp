@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include <vlmest/analysis/timeline.hpp>
@@ -61,8 +62,13 @@ inline WeightBytes weight_bytes(const Graph& g) {
   return weight_bytes(g, [](const Tensor&) { return true; });
 }
 
+/// Streams beside the one that runs the graph, on which fully_shard gathers weights and reduces gradients
+/// (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, all_gather_copy_in_stream and reduce_scatter_stream).
+/// What is allocated there is never used again for anything else.
+inline constexpr std::uint8_t gathering_stream = 1, reducing_stream = 2;
+
 /// The timeline of a graph whose states have the sizes that this GPU keeps. The optimizer's temporaries are those of
-/// its share.
+/// its share; shards of gradients are what reductions gave.
 inline Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training) {
   const NodeId step = training ? g.phases.back().first : static_cast<NodeId>(g.nodes.size());
   const auto share = [&](const Storage& x) -> std::int64_t {
@@ -78,7 +84,8 @@ inline Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training)
     if (parts == 1) continue;
     const Tensor& tensor = g.tensor(x.tensor);
     const std::int64_t n = tensor.storage.value();
-    t.resize(i, size_of(Elements(parts == 0 ? 0 : (n + parts - 1) / parts), tensor.dtype));
+    const std::uint8_t stream = x.role == Role::gradient && s.weights != 1 ? reducing_stream : std::uint8_t{0};
+    t.resize(i, size_of(Elements(parts == 0 ? 0 : (n + parts - 1) / parts), tensor.dtype), stream);
   }
   return t;
 }

@@ -57,7 +57,8 @@ inline Device read_device(const nlohmann::json& j, const std::string& file) {
                 {"dram_copy_bytes_per_s", "l2_bytes_per_s", "bf16_flops_per_s", "host_link_bytes_per_s",
                  "attention_plan_us", "graph_gap_us", "forward_launch_us", "backward_launch_us",
                  "checkpoint_forward_layer_us", "checkpoint_forward_tensor_us", "checkpoint_backward_layer_us",
-                 "checkpoint_backward_tensor_us", "optimizer_parameter_us"});
+                 "checkpoint_backward_tensor_us", "ddp_forward_parameter_us", "ddp_backward_parameter_us",
+                 "fsdp_forward_module_us", "fsdp_backward_module_us", "optimizer_parameter_us", "optimizer_shard_us"});
     if (m.contains("dram_copy_bytes_per_s")) d.measured.dram_copy = Bandwidth{number(m, at, "dram_copy_bytes_per_s")};
     if (m.contains("l2_bytes_per_s")) d.measured.l2 = Bandwidth{number(m, at, "l2_bytes_per_s")};
     if (m.contains("bf16_flops_per_s")) d.measured.bf16 = FlopRate{number(m, at, "bf16_flops_per_s")};
@@ -73,7 +74,12 @@ inline Device read_device(const nlohmann::json& j, const std::string& file) {
     host_time(d.checkpoint_forward.tensor, "checkpoint_forward_tensor_us");
     host_time(d.checkpoint_backward.layer, "checkpoint_backward_layer_us");
     host_time(d.checkpoint_backward.tensor, "checkpoint_backward_tensor_us");
+    host_time(d.ddp_parameter.forward, "ddp_forward_parameter_us");
+    host_time(d.ddp_parameter.backward, "ddp_backward_parameter_us");
+    host_time(d.fsdp_module.forward, "fsdp_forward_module_us");
+    host_time(d.fsdp_module.backward, "fsdp_backward_module_us");
     host_time(d.optimizer_parameter, "optimizer_parameter_us");
+    host_time(d.optimizer_shard, "optimizer_shard_us");
   }
 
   d.calibrated = j.contains("efficiency");

@@ -28,10 +28,13 @@ struct TrainingEstimate {
   std::int64_t micro_batches = 1;                  ///< how often forward and backward run
   Work work;                                       ///< of the whole step, all micro-batches
   Seconds gpu{}, wall{}, graph{};
-  Seconds step_wall{};  ///< of the optimizer alone
+  Seconds passes_host{};  ///< until the host has launched all forwards and backwards
+  Seconds step_wall{};    ///< of the optimizer alone
   Bound bound = Bound::compute;
   Bytes peak{};
   Bytes reserved{};
+  /// Reserved in a loop that never empties the cache, as far as the device has it; 0 without details.
+  Bytes reserved_in_loop{};
   const char* peak_phase = "";
   std::vector<LiveTensor> tensors;  ///< at the highest of the three peaks, by bytes; they add up to `peak`
   bool fits = false;
@@ -154,6 +157,7 @@ inline void add_work(TrainingEstimate& e, const Graph& g, const Timeline& timeli
   }
   run_forward(pace, g, forward, e.forward_work, again, of_ops, device);
   run_backward(pace, g, phases[1], of_ops, device);
+  e.passes_host = pace.host;
   const std::int64_t parameters = trained_tensors(timeline);
   run_step(pace, g, step, e.step_work, parameters, of_ops, device);
   Pace alone;
@@ -167,8 +171,8 @@ inline void add_work(TrainingEstimate& e, const Graph& g, const Timeline& timeli
   e.bound = t.bound;
 }
 
-/// What a replay on the allocator tells; without details not the tensors of the peak. A graph may hold more than this
-/// GPU keeps: the bytes are those of `timeline`.
+/// What a replay on the allocator tells; without details not the tensors of the peak, nor what a loop reserves. A graph
+/// may hold more than this GPU keeps: the bytes are those of `timeline`.
 inline void add_memory(TrainingEstimate& e, const Graph& g, const Timeline& timeline, const Device& device,
                        const allocator::AllocatorConfig& settings, bool details) {
   allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
@@ -182,7 +186,12 @@ inline void add_memory(TrainingEstimate& e, const Graph& g, const Timeline& time
   e.peak_phase = &top == &memory.forward ? "forward" : &top == &memory.backward ? "backward" : "step";
   e.peak = top.peak;
   e.reserved = memory.step.reserved;
-  if (details) e.tensors = live_tensors(timeline, process, top);
+  if (details) {
+    e.tensors = live_tensors(timeline, process, top);
+    allocator::Process loop(g, timeline, device.sm, without_limit(device, settings));
+    // At the limit the allocator gives its cache back before it fails.
+    e.reserved_in_loop = std::min(replay_loop(g, loop), device.usable_bytes);
+  }
   e.fits = fits(e, g, timeline, device, settings);
 }
 

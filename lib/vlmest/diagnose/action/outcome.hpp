@@ -4,15 +4,12 @@
 #include <algorithm>
 
 #include <vlmest/diagnose/action/link.hpp>
+#include <vlmest/diagnose/action/placed_time.hpp>
 #include <vlmest/diagnose/gathered.hpp>
 #include <vlmest/diagnose/placement.hpp>
 #include <vlmest/report/estimate.hpp>
 
 namespace vlmest::diagnose {
-
-/// Time of Adam on a host's processors: 0.22 s for a thousand million parameters, 2.57 s for ten (Ren et al.,
-/// ZeRO-Offload, arXiv:2101.06840, table 4).
-inline constexpr double host_adam_seconds = 0.25e-9;
 
 namespace outcome {
 
@@ -67,52 +64,6 @@ inline Outcome offloaded_inference(const Settings& s, const Device& device, Esti
   return o;
 }
 
-/// What crosses a link in one step, by when it can do so.
-struct Traffic {
-  Seconds beside;  ///< forward and backward, which hide it
-  Seconds after;   ///< the backward
-};
-
-/// Collectives over n GPUs move (n - 1) / n of the data in each direction, an all-reduce twice that (Patarasuk, Yuan:
-/// Bandwidth optimal all-reduce algorithms, JPDC 69(2), 2009). Gradients are reduced once a step, but in shards after
-/// every micro-batch; weights are gathered after the step, or, where they are sharded, before every forward, and before
-/// every backward too where they do not stay.
-inline Traffic collectives(const Placement& p, std::int64_t micro_batches, Bytes weights, Bytes gradients,
-                           Bandwidth link) {
-  if (p.gpus < 2) return {};
-  const double ring = static_cast<double>(p.gpus - 1) / p.gpus, passes = static_cast<double>(micro_batches);
-  const Seconds w = (weights / link) * ring, g = (gradients / link) * ring;
-  switch (p.sharding) {
-    case Sharding::none: return {g * 2, {}};
-    case Sharding::optimizer: return {g * 2, g};
-    case Sharding::gradients: return {(w + g) * passes, {}};
-    case Sharding::parameters: return {(w * 2 + g) * passes, {}};
-  }
-  return {};
-}
-
-/// The time of a step whose states are sharded or on the host.
-inline Seconds placed_time(const Placement& p, const TrainingEstimate& whole, Bytes weights, Bytes gradients,
-                           const Device& device) {
-  const Seconds step = whole.step_wall;
-  const Seconds passes{std::max(0.0, whole.wall.value - step.value)};
-  Traffic t = collectives(p, whole.micro_batches, weights, gradients, peer_link(device));
-  const std::int64_t kept = shares(p).optimizer;
-  Seconds update = kept > 1 ? step * (1.0 / static_cast<double>(kept)) : step;
-  if (p.offload != Offload::none) {
-    // Gradients go to the host as they come, updated weights come back while others are updated; weights that live
-    // there come once for the forward and once for the backward.
-    const std::int64_t gpus = p.sharding == Sharding::none ? 1 : p.gpus;
-    const auto share = [&](Bytes b) { return (b / host_link(device)) * (1.0 / static_cast<double>(gpus)); };
-    const double adam = host_adam_seconds * static_cast<double>(whole.trainable.value()) / static_cast<double>(gpus);
-    t.beside = std::max(t.beside, share(gradients));
-    if (p.offload == Offload::parameters)
-      t.beside = std::max(t.beside, share(weights) * (2.0 * static_cast<double>(whole.micro_batches)));
-    update = p.offload == Offload::optimizer ? std::max(Seconds{adam}, share(gradients)) : Seconds{adam};
-  }
-  return std::max(passes, t.beside) + update + t.after;
-}
-
 /// A training step: its time, and its memory where `wanted(outcome)` of that alone is true.
 template <class Wanted>
 Outcome training(const Settings& s, const Device& device, Estimator& estimator, Wanted&& wanted) {
@@ -121,7 +72,7 @@ Outcome training(const Settings& s, const Device& device, Estimator& estimator, 
   const bool placed = s.placement != Placement{};
   const auto trained = [&](const Tensor& t) { return trains(s.plan, g, t); };
   Outcome timed = of(e, s.plan);
-  if (placed) timed.time = placed_time(s.placement, e, weight_bytes(g).all, weight_bytes(g, trained).all, device);
+  if (placed) timed.time = placed_time(s.placement, e, g, trained, device);
   if (!wanted(timed)) return timed;
   if (placed) {
     Timeline timeline = keep(g, estimator.training_timeline(), shares(s.placement), true);
