@@ -138,13 +138,14 @@ TEST(SettingsRuns, LoopsReserve) {
     const double off = static_cast<double>(t.reserved_in_loop.value()) / r.at("reserved_bytes").get<double>() - 1;
     ++runs;
     close += std::abs(off) < 0.005 ? 1 : 0;
+    EXPECT_LT(std::abs(off), 0.11) << r.at("base") << " " << r.at("change");
   }
-  EXPECT_GE(close * 10, runs * 7) << close << " of " << runs;
+  EXPECT_EQ(runs, 44);
+  EXPECT_GE(close, 34);
 }
 
 /// Peaks with what other libraries do: FlashAttention, bitsandbytes' optimizer and weights, Liger Kernel's losses,
-/// peft; and batches with images of two sizes. The largest error is 0.7 %, of weights that were quantised in place 2.1
-/// %.
+/// peft; and batches with images of two sizes. The largest error is 0.7 %; 2.1 % where weights were quantised in place.
 TEST(SettingsRuns, PeaksWithOtherLibraries) {
   Estimator e;
   int runs = 0;
@@ -167,7 +168,8 @@ TEST(SettingsRuns, PeaksWithOtherLibraries) {
 }
 
 /// Two GPUs that train together. The largest error of a peak is 1.1 %, of fully_shard; of what is reserved 11 %, with
-/// states on the host. Times are of the host, which differs by a fifth from one day to the next.
+/// states on the host. Times are the host's, which differ by a third from one day to the next; from those of the last
+/// eleven rows its parameters were taken.
 TEST(SettingsRuns, DataParallelGpus) {
   const std::map<std::string, Placement> placements{
       {"single", {}},

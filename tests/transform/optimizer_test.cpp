@@ -49,7 +49,7 @@ TEST(Optimizer, KeepsTheStatesThatTheBreakdownCounts) {
       Step s;
       build(s, o, t, {{64, 100}, {4095}, {3, 4, 5, 6}, {1}});
       Bytes expected{};
-      for (const auto& p : s.parameters) expected += optimizer_bytes(o, s.b.graph.tensor(p.weight));
+      for (const auto& p : s.parameters) expected += optimizer_bytes(o, s.b.graph.tensor(p.weight), false);
       EXPECT_EQ(alive(s, Role::optimizer_state), expected) << static_cast<int>(o);
     }
 }
@@ -99,6 +99,12 @@ TEST(Optimizer, TrainerKeepsMomentsOfEmbeddingsInFp32) {
   build(s, Optimizer::adamw_bnb_8bit, DType::bf16, {{64, 100}, {64, 100}});
   EXPECT_EQ(names(s), (std::vector<std::string>{"optimizer_update_32bit", "synchronize",
                                                 "optimizer_update_8bit_blockwise", "synchronize"}));
+  const auto bytes = [&](std::size_t i, bool embedding) {
+    return optimizer_bytes(Optimizer::adamw_bnb_8bit, s.b.graph.tensor(s.parameters[i].weight), embedding);
+  };
+  EXPECT_EQ(bytes(0, true), Bytes(6400 * 8));
+  EXPECT_EQ(bytes(1, false), Bytes(6400 * 2 + 25 * 8));
+  EXPECT_EQ(alive(s, Role::optimizer_state), bytes(0, true) + bytes(1, false));
 }
 
 TEST(Optimizer, AdafactorCastsOneParameterAtATime) {

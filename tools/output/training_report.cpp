@@ -87,9 +87,8 @@ Table training_peaks(const Reported& r, const MemoryCurve& curve) {
 std::string reserved_text(const TrainingEstimate& e) {
   const allocator::Fragmentation& f = e.highest().at_peak;
   return fmt::format(
-      "reserved at the peak: {}, of it {} in gaps between live blocks and {} cached; largest free block {}; in a loop "
-      "that "
-      "never empties the cache up to {}",
+      "reserved at the peak: {}, of it {} in gaps between live blocks and {} cached; largest free block {}; reserved "
+      "in a loop that never empties the cache: {}",
       show(f.reserved), show(f.split), show(f.releasable), show(f.largest_free), show(e.reserved_in_loop));
 }
 

@@ -7,7 +7,7 @@
 namespace vlmest {
 
 /// Bytes of state that an optimizer keeps on the GPU for one parameter, in the parameter's type where not said
-/// otherwise.
+/// otherwise. `embedding`: whether it is the weight of an embedding module.
 /// - adamw: two moments; the step count lives on the host (torch/optim/adamw.py, _init_group).
 /// - adamw_fused: two moments and an fp32 step count.
 /// - adamw_8bit: two moments of one byte an element with an fp32 scale for every 256 of them; parameters of fewer than
@@ -17,7 +17,7 @@ namespace vlmest {
 /// - sgd: nothing; sgd_momentum: one buffer.
 /// - adafactor: a row and a column of the last two dimensions, or one vector, and the root mean square, in fp32
 ///   (transformers/optimization.py, Adafactor.step).
-inline Bytes optimizer_bytes(Optimizer o, const Tensor& p, bool embedding = false) {
+inline Bytes optimizer_bytes(Optimizer o, const Tensor& p, bool embedding) {
   const Elements n = p.storage;
   const Bytes own = size_of(n, p.dtype);
   switch (o) {

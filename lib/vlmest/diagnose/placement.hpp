@@ -68,7 +68,7 @@ inline WeightBytes weight_bytes(const Graph& g) {
 inline constexpr std::uint8_t gathering_stream = 1, reducing_stream = 2;
 
 /// The timeline of a graph whose states have the sizes that this GPU keeps. The optimizer's temporaries are those of
-/// its share; shards of gradients are what reductions gave.
+/// its share; shards of gradients lie where they were reduced.
 inline Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training) {
   const NodeId step = training ? g.phases.back().first : static_cast<NodeId>(g.nodes.size());
   const auto share = [&](const Storage& x) -> std::int64_t {

@@ -91,15 +91,16 @@ inline Value dequantized(const FourBit& w, const Value& scales, DType t) {
 }
 
 /// Rows of activations of type t up to which bitsandbytes' own kernel multiplies by the stored weight[out, in], instead
-/// of dequantising it for a product: 4 at least, 7 for nearly every weight but on Blackwell; on Hopper more, where the
-/// weight is small or tiles of 64 outputs fill the multiprocessors (bitsandbytes 0.50.1, backends/cuda/ops.py,
-/// _gemm_4bit_use_custom_cuda, measured by its authors). Larger numbers that it has for other architectures are not
-/// followed.
+/// of dequantising it for a product (bitsandbytes 0.50.1, backends/cuda/ops.py, _gemm_4bit_use_custom_cuda, as its
+/// authors measured): 7 for nearly every weight, 4 where the compute capability is 10.x; on Hopper more where the
+/// weight is small or tiles of 64 outputs fill the multiprocessors. Followed are Hopper's numbers; other architectures
+/// have larger ones for some weights, and 4 for some small ones.
 constexpr std::int64_t rows_of_4bit_kernel(std::int64_t out, std::int64_t in, DType t, int compute_capability,
                                            int multiprocessors) {
   if (in % 64 != 0) return 0;  // not whole blocks
+  if (!is_half(t)) return 7;
   if (compute_capability / 10 == 10) return 4;
-  if (compute_capability / 10 != 9 || !is_half(t)) return 7;
+  if (compute_capability / 10 != 9) return 7;
   const std::int64_t tiles = (out + 63) / 64, wave = multiprocessors;
   if (out < (std::int64_t{4} << 20) / in) {
     if (in < out / 2) return tiles * 3 < wave ? 512 : 320;
@@ -112,7 +113,8 @@ constexpr std::int64_t rows_of_4bit_kernel(std::int64_t out, std::int64_t in, DT
   return tiles >= wave / 2 && !deep ? 16 : 7;
 }
 
-/// bitsandbytes::gemm_4bit, which reads the weight as it is stored.
+/// bitsandbytes::gemm_4bit, which reads the weight as it is stored. It counts by its bytes; FlopCounterMode does not
+/// know it either.
 inline Value gemm_4bit(const Value& arg, const FourBit& w, const Value& bias) {
   using namespace eager;
   Value x = contiguous(arg);
@@ -202,7 +204,10 @@ inline Value quantized_linear(Context& c, Value x, const Value& weight, const Qu
   // Linear4bit.forward).
   if (c.b.autocast.enabled) x = to(std::move(x), c.b.autocast.lower);
   const Plan& p = c.plan;
-  const bool few_rows = rows <= rows_of_4bit_kernel(out, in, x.dtype(), p.compute_capability, p.multiprocessors);
+  // Kernels for 4-bit checkpoints of other kinds multiply a single row as it is stored.
+  const bool few_rows = storage == DType::nf4
+                            ? rows <= rows_of_4bit_kernel(out, in, x.dtype(), p.compute_capability, p.multiprocessors)
+                            : storage == DType::int4 && rows == 1 && !needs_grad(x);
   Value y = matmul_4bit(std::move(x), std::move(w), std::move(bias), few_rows);
   return to(std::move(y), t);
 }

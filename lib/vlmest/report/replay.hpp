@@ -20,6 +20,10 @@ inline allocator::AllocatorConfig within(const Device& device, allocator::Alloca
   if (c.total_memory == Bytes{}) c.total_memory = device.memory_bytes;
   return c;
 }
+/// The most that the allocator can reserve.
+inline Bytes reservable(const Device& device, const allocator::AllocatorConfig& c) {
+  return std::min(device.usable_bytes, Bytes(allocator::allowed_memory(within(device, c))));
+}
 /// The same settings where memory is no limit.
 inline allocator::AllocatorConfig without_limit(const Device& device, allocator::AllocatorConfig c) {
   c = within(device, c);

@@ -33,7 +33,8 @@ struct TrainingEstimate {
   Bound bound = Bound::compute;
   Bytes peak{};
   Bytes reserved{};
-  /// Reserved in a loop that never empties the cache, as far as the device has it; 0 without details.
+  /// Reserved in a loop that never empties the cache; at most what the device allows where the step fits. 0 without
+  /// details.
   Bytes reserved_in_loop{};
   const char* peak_phase = "";
   std::vector<LiveTensor> tensors;  ///< at the highest of the three peaks, by bytes; they add up to `peak`
@@ -186,13 +187,13 @@ inline void add_memory(TrainingEstimate& e, const Graph& g, const Timeline& time
   e.peak_phase = &top == &memory.forward ? "forward" : &top == &memory.backward ? "backward" : "step";
   e.peak = top.peak;
   e.reserved = memory.step.reserved;
-  if (details) {
-    e.tensors = live_tensors(timeline, process, top);
-    allocator::Process loop(g, timeline, device.sm, without_limit(device, settings));
-    // At the limit the allocator gives its cache back before it fails.
-    e.reserved_in_loop = std::min(replay_loop(g, loop), device.usable_bytes);
-  }
   e.fits = fits(e, g, timeline, device, settings);
+  if (!details) return;
+  e.tensors = live_tensors(timeline, process, top);
+  allocator::Process loop(g, timeline, device.sm, without_limit(device, settings));
+  e.reserved_in_loop = replay_loop(g, loop);
+  // At the limit the allocator gives its cache back before it fails.
+  if (e.fits) e.reserved_in_loop = std::min(e.reserved_in_loop, reservable(device, settings));
 }
 
 /// The estimate of a built training graph; `rows` receives its layers. Without details there are no rows, and no

@@ -41,15 +41,17 @@ inline std::vector<Settings> checkpointed_layers(const Subject& s) {
 inline std::vector<Settings> optimizer(const Subject& s, Optimizer o, bool applies = true) {
   return changed(s, s.training() && applies && s.plan().optimizer != o, [o](Settings& n) { n.plan.optimizer = o; });
 }
-/// Labels as the losses of Liger Kernel take them, without a copy of the logits. Its patches of whole models
-/// (use_liger_kernel) are no way to the loss alone: they leave out some of the models, and swap MLPs and norms of
-/// others whatever is asked for (liger_kernel/transformers/monkey_patch.py of 0.8.2).
+/// Labels as the losses of Liger Kernel take them, which are called by the lines below. Its patches of whole models
+/// (use_liger_kernel) leave out some of them, and swap MLPs and norms of others whatever is asked for
+/// (liger_kernel/transformers/monkey_patch.py of 0.8.2).
 inline constexpr const char* next_tokens = "torch.nn.functional.pad(labels, (0, 1), value=-100)[:, 1:].flatten()";
 
 /// Whether the model has its decoder and its head apart.
 inline bool splits_head(const Subject& s) { return !std::holds_alternative<Blip2Family>(s.now.vlm.family); }
 
-inline bool keeps_moments(Optimizer o) { return o == Optimizer::adamw || o == Optimizer::adamw_fused; }
+inline bool keeps_moments(Optimizer o) {
+  return o == Optimizer::adamw || o == Optimizer::adamw_fused || o == Optimizer::adamw_bnb_8bit;
+}
 
 }  // namespace action
 

@@ -89,7 +89,7 @@ Seconds placed_time(const Placement& p, const TrainingEstimate& whole, const Gra
     t.beside = std::max(t.beside, share(gradients));
     if (p.offload == Offload::parameters)
       t.beside = std::max(t.beside, share(weights) * (2.0 * static_cast<double>(whole.micro_batches)));
-    update = p.offload == Offload::optimizer ? std::max(Seconds{adam}, share(gradients)) : Seconds{adam};
+    update = (p.offload == Offload::optimizer ? std::max(Seconds{adam}, share(gradients)) : Seconds{adam}) + host.step;
   }
   return std::max(passes, t.beside) + update + t.after;
 }
