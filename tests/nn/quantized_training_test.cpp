@@ -73,6 +73,21 @@ TEST(Qlora, FewRowsAreMultipliedByTheStoredWeight) {
   EXPECT_EQ(rows_of_4bit_kernel(28672, 4096, DType::bf16, 86, 84), 7);
 }
 
+TEST(StoredWeights, OfOtherKindsAreNotBitsandbytes) {
+  Plan p = qlora();
+  p.lora.rank = 0;
+  constexpr int decode = 1;
+  const auto counts = [&](DType t, std::int64_t batch) {
+    p.weights = t;
+    p.batch = batch;
+    const Graph g = inference(llava(), p);
+    return std::pair(count(g, decode, "gemm_4bit"), count(g, decode, "dequantize"));
+  };
+  EXPECT_EQ(counts(DType::int4, 1), std::pair(7 * 3, 0));
+  EXPECT_EQ(counts(DType::int4, 2), std::pair(0, 7 * 3));
+  EXPECT_EQ(counts(DType::fp16, 1), std::pair(0, 7 * 3));
+}
+
 TEST(Qlora, WeightsAreDequantisedForEachProduct) {
   const Graph g = training(llava(), qlora({"q_proj"}));
   constexpr int forward = 0, backward = 1;
