@@ -64,7 +64,7 @@ struct Device {
   /// As `launch` in a training step, where autograd takes part: in the forward, which records, and in the backward,
   /// where its engine calls what was recorded; likewise.
   Seconds forward_launch{30.7e-6}, backward_launch{23e-6};
-  CheckpointCost checkpoint_forward{250e-6, 12e-6}, checkpoint_backward{300e-6, 10e-6};  ///< likewise
+  CheckpointCost checkpoint_forward{160e-6, 8e-6}, checkpoint_backward{190e-6, 6.5e-6};  ///< likewise
   DataParallelCost ddp_parameter{22e-6, 59e-6}, fsdp_module{1.5e-3, 2.4e-3};             ///< likewise
   /// Host time of an optimizer's Python for each parameter, and what it takes more where the parameter is a shard
   /// (DTensor); likewise.
