@@ -6,9 +6,11 @@
 namespace vlmest::reduction_config_test {
 namespace {
 
+constexpr Multiprocessors h200 = multiprocessors_of(90, 132);
+
 Bytes total(std::int64_t outputs, std::int64_t inputs, int element_size) {
   const eager::ReductionScratch s =
-      eager::reduction_scratch(eager::Reduction{.outputs = outputs, .inputs = inputs}, element_size);
+      eager::reduction_scratch(eager::Reduction{.outputs = outputs, .inputs = inputs}, element_size, h200);
   return s.partial + s.semaphores;
 }
 
@@ -41,7 +43,7 @@ Bytes total(const Shape& shape, const Shape& strides, std::initializer_list<int>
   std::array<bool, Shape::max_rank> reduced{};
   for (int d : dims) reduced[static_cast<std::size_t>(d)] = true;
   const eager::ReductionScratch s =
-      eager::reduction_scratch(Tensor{.shape = shape, .strides = strides, .dtype = DType::fp32}, reduced, 4);
+      eager::reduction_scratch(Tensor{.shape = shape, .strides = strides, .dtype = DType::fp32}, reduced, 4, h200);
   return s.partial + s.semaphores;
 }
 Bytes total(const Shape& shape, std::initializer_list<int> dims) {
@@ -70,7 +72,8 @@ TEST(Reduction, NeighbouringDimensionsAreOne) {
 
 TEST(Reduction, FewerMultiprocessorsSplitLess) {
   const eager::Reduction r{.outputs = 34, .inputs = 3 * 364 * 364};
-  EXPECT_LT(eager::reduction_scratch(r, 8, 40).partial, eager::reduction_scratch(r, 8).partial);
+  EXPECT_LT(eager::reduction_scratch(r, 8, multiprocessors_of(75, 40)).partial,
+            eager::reduction_scratch(r, 8, h200).partial);
 }
 
 }  // namespace

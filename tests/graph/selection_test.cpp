@@ -14,10 +14,11 @@ TEST(Nonzero, SelectingByTiles) {
   EXPECT_EQ(eager::nonzero_selecting(1000000), Bytes(2819));
   EXPECT_EQ(eager::nonzero_selecting(5000000), Bytes(10243));
 }
+constexpr Multiprocessors h200 = multiprocessors_of(90, 132);
 TEST(Nonzero, CountingByBlocks) {
-  EXPECT_EQ(eager::nonzero_counting(5000), Bytes(21507));
-  EXPECT_EQ(eager::nonzero_counting(5000000), Bytes(21507));
-  EXPECT_LT(eager::nonzero_counting(4096), eager::nonzero_selecting(4096));
+  EXPECT_EQ(eager::nonzero_counting(5000, h200), Bytes(21507));
+  EXPECT_EQ(eager::nonzero_counting(5000000, h200), Bytes(21507));
+  EXPECT_LT(eager::nonzero_counting(4096, h200), eager::nonzero_selecting(4096));
 }
 
 // What an indexed read allocates beside its result: the positions, or what finding them takes beyond the result.

@@ -8,6 +8,7 @@
 #include <vlmest/analysis/memory_time.hpp>
 #include <vlmest/op/cufft_passes.hpp>
 #include <vlmest/op/fft_cost.hpp>
+#include <vlmest/op/multiprocessor.hpp>
 
 /// The time of cuFFT's transforms: passes over the data, each a kernel that reads all points and writes them
 /// (cufft_passes.hpp).
@@ -20,9 +21,6 @@ inline constexpr std::int64_t last_butterfly = 31, last_matrix = 127;
 inline constexpr std::int64_t last_short_row = 128;
 /// Real powers of two beyond this keep up with the memory.
 inline constexpr std::int64_t last_short_real = 512;
-/// Of a multiprocessor, for its blocks (CUDA C++ Programming Guide, "Technical Specifications", compute
-/// capability 9.0).
-inline constexpr std::int64_t shared_memory = 227 * 1024;
 
 /// What the prime factors of a length ask of each point: the sum of those from `first` to `last`.
 constexpr std::int64_t prime_steps(std::int64_t n, std::int64_t first, std::int64_t last) {
@@ -117,7 +115,7 @@ inline Seconds point(const FftEfficiency& e, const cufft::Pass& p) {
 /// the memory of a multiprocessor takes several.
 inline Seconds blocks(std::int64_t n, std::int64_t transforms, DType type, const Device& d) {
   const Bytes one = size_of(Elements(std::max<std::int64_t>(1, n)), complex_of(type));
-  const double fit = static_cast<double>(shared_memory) / static_cast<double>(one.value());
+  const double fit = static_cast<double>(block_shared_memory(d.sm)) / static_cast<double>(one.value());
   const double together = d.multiprocessors * (fit >= 1 ? std::floor(fit) : fit);
   return d.efficiency.fft.block * (std::ceil(static_cast<double>(transforms) / together) * static_cast<double>(n));
 }

@@ -49,18 +49,20 @@ inline Roofline roofline(const Cost& c, const Device& device) {
   return roofline(counted, c.read, c.written, c.dtype, c.engine == Engine::tensor_core, device, c.kernels);
 }
 
-/// One op on a device.
+/// One op on a device. Arithmetic limits it only where it does some that is counted: where the threads of a kernel that
+/// moves bytes convert them, or compute where each lies, and the memory waits for them, more FLOPs would not help.
 inline Work work(const Op& op, const Device& device, Operands operands = Operands::from_cache) {
   const Cost c = cost(op);
   Work w{.flops = c.flops, .flops_causal = c.flops_causal, .read = c.read, .written = c.written, .kernels = c.kernels};
   if (c.kernels == 0) return w;
   const TiledTime t = op_time(op, device, operands);
   w.time = t.time;
-  w.roofline = roofline(c, device).time();
+  const Roofline limits = roofline(c, device);
+  w.roofline = limits.time();
   if (t.start >= std::max(t.compute, t.memory))
     w.launch_bound = t.time;
   else
-    (t.compute >= t.memory ? w.compute_bound : w.memory_bound) = t.time;
+    (limits.compute > Seconds{} && t.compute >= t.memory ? w.compute_bound : w.memory_bound) = t.time;
   return w;
 }
 

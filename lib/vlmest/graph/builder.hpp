@@ -11,6 +11,7 @@
 
 #include <vlmest/graph/autocast.hpp>
 #include <vlmest/graph/tape.hpp>
+#include <vlmest/op/multiprocessor.hpp>
 
 namespace vlmest {
 
@@ -19,6 +20,8 @@ namespace vlmest {
 class Builder {
  public:
   Graph graph;
+  /// Of the device that runs the graph; clear() keeps them. An H200's, until a build sets those of its plan.
+  Multiprocessors multiprocessors = multiprocessors_of(90, 132);
 
   void clear() {
     autocast = {};

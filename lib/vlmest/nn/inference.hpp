@@ -82,6 +82,7 @@ inline InferenceCaches build_inference(Context& caller, const Vlm& vlm, const Se
   if (plan.amp) plan.dtype = DType::fp32;
   check_kv_type(plan.kv.dtype.value_or(plan.dtype));
   Context c{caller.b, plan};
+  c.b.multiprocessors = multiprocessors_of(plan.compute_capability, plan.multiprocessors);
   c.padded = s.padded();
   Blocks blocks;
   std::visit(

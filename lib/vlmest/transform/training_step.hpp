@@ -42,6 +42,7 @@ void build_training(Context& asked, const Family& family, const Sequences& s,
   plan.dropout = true;  // model.train()
   if (plan.amp) plan.dtype = DType::fp32;
   Context c{asked.b, plan, asked.blocks};
+  c.b.multiprocessors = multiprocessors_of(plan.compute_capability, plan.multiprocessors);
   c.padded = s.padded();
   Adapters adapters;
   InputGradients input_gradients;

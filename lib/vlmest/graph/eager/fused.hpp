@@ -21,7 +21,7 @@ inline Value over(const Value& v, bool in_place, const char* name) {
 /// The gradient of a parameter of this shape out of partial sums in fp32, one for each multiprocessor (rms_norm.py,
 /// rms_norm_backward: _dW.sum(dim=0).to(W.dtype)).
 inline Value from_partial_sums(Value partial, Shape shape, DType t) {
-  const ReductionScratch split = reduction_scratch(partial.tensor(), 0, 4);
+  const ReductionScratch split = reduction_scratch(partial.tensor(), 0, 4, partial.builder().multiprocessors);
   Shape one = partial.shape();
   one.erase(0);
   return to(view(reduce("sum.dim_IntList", DType::fp32, one, std::move(partial), {}, 1, split), shape), t);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <vlmest/graph/eager/view.hpp>
+#include <vlmest/op/multiprocessor.hpp>
 
 /// How torch spreads a reduction over threads, as far as it decides what is allocated
 /// (aten/src/ATen/native/cuda/Reduce.cuh, setReduceConfig; recorded peaks of sums and means agree to the byte).
@@ -31,11 +32,10 @@ constexpr std::int64_t last_pow2(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
 }
 
-/// Scratch of one reduction with accumulators of `element` bytes; 132 multiprocessors of 2048 threads are an H100's and
-/// an H200's, and matter only where the split is limited by the blocks that fit.
-constexpr ReductionScratch reduction_scratch(const Reduction& r, std::int64_t element,
-                                             std::int64_t multiprocessors = 132) {
-  constexpr std::int64_t warp = 32, max_threads = 512, most_values = 256, least_values = 16, threads_per_sm = 2048;
+/// Scratch of one reduction with accumulators of `element` bytes. The device matters where the split is limited by the
+/// blocks that it runs at a time.
+constexpr ReductionScratch reduction_scratch(const Reduction& r, std::int64_t element, const Multiprocessors& device) {
+  constexpr std::int64_t warp = 32, max_threads = 512, most_values = 256, least_values = 16;
   if (r.outputs == 0 || r.inputs == 0) return {};
   const auto div_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t limit = max_threads / r.output_vec;
@@ -54,7 +54,7 @@ constexpr ReductionScratch reduction_scratch(const Reduction& r, std::int64_t el
   (across_warps ? step_input : step_output) *= height;
   values = div_up(r.inputs, step_input);
 
-  const std::int64_t target = multiprocessors * (threads_per_sm / (width * height));
+  const std::int64_t target = device.blocks(width * height);
   const std::int64_t grid = div_up(r.outputs / r.output_vec, step_output);
   if (!across_warps || values < most_values || grid > target) return {};
   const std::int64_t blocks =
@@ -123,7 +123,7 @@ inline ReductionDims reduction_dims(const Tensor& t, const std::array<bool, Shap
 
 /// Reducing the marked dimensions of t.
 inline ReductionScratch reduction_scratch(const Tensor& t, const std::array<bool, Shape::max_rank>& reduced,
-                                          std::int64_t element) {
+                                          std::int64_t element, const Multiprocessors& device) {
   const ReductionDims d = reduction_dims(t, reduced);
   Reduction r;
   int gone = 0;  // the innermost dimensions
@@ -133,9 +133,9 @@ inline ReductionScratch reduction_scratch(const Tensor& t, const std::array<bool
     (x.out == 0 ? r.inputs : r.outputs) = checked_mul(x.out == 0 ? r.inputs : r.outputs, x.size);
   }
   const auto at = [&](int i) -> const ReductionDims::Dim& { return d.dims[static_cast<std::size_t>(i)]; };
-  if (gone == d.count || at(0).in < at(gone).in) return reduction_scratch(r, element);
+  if (gone == d.count || at(0).in < at(gone).in) return reduction_scratch(r, element, device);
   r.fastest = false;
-  if (at(gone).in != 1) return reduction_scratch(r, element);
+  if (at(gone).in != 1) return reduction_scratch(r, element, device);
   r.output_vec = 4;
   const auto fits = [&](std::int64_t n) {
     while (n % r.output_vec != 0) r.output_vec /= 2;
@@ -143,18 +143,19 @@ inline ReductionScratch reduction_scratch(const Tensor& t, const std::array<bool
   fits(at(gone).size);
   for (int i = 0; i < d.count; ++i)
     if (i != gone) fits(at(i).in);
-  return reduction_scratch(r, element);
+  return reduction_scratch(r, element, device);
 }
 /// Reducing one dimension.
-inline ReductionScratch reduction_scratch(const Tensor& t, int dim, std::int64_t element) {
+inline ReductionScratch reduction_scratch(const Tensor& t, int dim, std::int64_t element,
+                                          const Multiprocessors& device) {
   std::array<bool, Shape::max_rank> reduced{};
   reduced[static_cast<std::size_t>(wrap(dim, t.shape.rank()))] = true;
-  return reduction_scratch(t, reduced, element);
+  return reduction_scratch(t, reduced, element, device);
 }
 
 /// Reducing everything to one value.
-constexpr ReductionScratch full_reduction_scratch(std::int64_t n, std::int64_t element) {
-  return reduction_scratch(Reduction{.inputs = n}, element);
+constexpr ReductionScratch full_reduction_scratch(std::int64_t n, std::int64_t element, const Multiprocessors& device) {
+  return reduction_scratch(Reduction{.inputs = n}, element, device);
 }
 
 }  // namespace vlmest::eager

@@ -19,11 +19,12 @@ inline void to_host(Value a) {
 
 /// What torch.nonzero takes besides its result, an int32 count and CUB temporaries
 /// (aten/src/ATen/native/cuda/Nonzero.cu, nonzero_cuda_out_impl). Counting comes before the result is allocated: where
-/// one block of 4096 elements does not do, one partial sum for each of five waves of four blocks on every
-/// multiprocessor. Selecting comes after: two words for each tile of 4224 elements and 32 of padding, and the streaming
-/// state. Recorded from 1 to 5,000,000 elements on sm_90.
-constexpr Bytes nonzero_counting(std::int64_t n, int multiprocessors = 132) {
-  return n <= 4096 ? Bytes(4) : Bytes(4 + 255 + round_up(std::int64_t{multiprocessors} * 5 * 4 * 8, 256));
+/// one block of 4096 elements does not do, an int32 partial sum for each of five waves of blocks of 256 threads
+/// (cub/device/dispatch/dispatch_reduce.cuh, subscription factor; tuning_reduce.cuh, from sm_60 on). Selecting comes
+/// after: two words for each tile of 4224 elements and 32 of padding, and the streaming state. Recorded from 1 to
+/// 5,000,000 elements on sm_90.
+constexpr Bytes nonzero_counting(std::int64_t n, const Multiprocessors& device) {
+  return n <= 4096 ? Bytes(4) : Bytes(4 + 255 + round_up(device.blocks(256) * 5 * 4, 256));
 }
 constexpr Bytes nonzero_selecting(std::int64_t n) {
   const std::int64_t tiles = (n + 4223) / 4224;
@@ -31,8 +32,8 @@ constexpr Bytes nonzero_selecting(std::int64_t n) {
 }
 /// By how much finding the positions (`found` bytes) in a mask of n elements exceeds what an op holds when it has found
 /// them and made its result of `moved` bytes.
-constexpr Bytes nonzero_excess(std::int64_t n, Bytes found, Bytes moved) {
-  const Bytes selecting = found + nonzero_selecting(n), counting = nonzero_counting(n);
+constexpr Bytes nonzero_excess(std::int64_t n, Bytes found, Bytes moved, const Multiprocessors& device) {
+  const Bytes selecting = found + nonzero_selecting(n), counting = nonzero_counting(n, device);
   const Bytes most = selecting > counting ? selecting : counting;
   return most > found + moved ? most - found - moved : Bytes{};
 }
@@ -52,7 +53,7 @@ inline Value masked_index(Value self, Value mask, std::int64_t selected) {
   for (int i = dims; i < self.shape().rank(); ++i) s.push_back(self.size(i));
   const std::int64_t n = numel(mask.shape()).value();
   const Bytes found = size_of(Elements(checked_mul(selected, dims)), DType::int64), moved = size_of(numel(s), t);
-  const Bytes search = nonzero_excess(n, found, moved);
+  const Bytes search = nonzero_excess(n, found, moved, b.multiprocessors);
   const TensorId r = b.result(t, s, "index");
   const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved,
                     .written = found + moved,
@@ -77,7 +78,7 @@ inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_
   const std::int64_t n = numel(mask.shape()).value();
   const Bytes found = size_of(Elements(checked_mul(selected, mask.shape().rank())), DType::int64),
               moved = data_bytes(values);
-  const Bytes search = nonzero_excess(n, found, Bytes{});
+  const Bytes search = nonzero_excess(n, found, Bytes{}, b.multiprocessors);
   const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved,
                     .written = found + moved,
                     .workspace = found + search,
