@@ -41,6 +41,19 @@ struct DataParallelCost {
   Seconds forward{}, backward{};
 };
 
+/// The lowest and the highest value that was found of a figure, in parts of the one that stands for it.
+struct Spread {
+  double low = 1, high = 1;
+};
+
+/// How far times differ from host to host, from model to model and from day to day; and kernels from their estimates.
+/// Where a device does not say it, what was found with an H200 and its hosts (models/device/h200-sxm.json).
+struct TimeSpread {
+  Spread kernels{0.94, 1.14};  ///< of a whole phase, against their estimate
+  Spread launch{0.97, 1.56}, forward_launch{0.59, 1.37}, backward_launch{0.57, 1.22};
+  Spread attention_plan{0.92, 1.28}, checkpoint{0.5, 2}, optimizer_parameter{0.56, 2.5};
+};
+
 /// One GPU. Values only; nothing here depends on a model.
 struct Device {
   std::string name;     ///< the short name that users type
@@ -69,10 +82,27 @@ struct Device {
   /// Host time of an optimizer's Python for each parameter, and what it takes more where the parameter is a shard
   /// (DTensor); likewise.
   Seconds optimizer_parameter{16e-6}, optimizer_shard{30e-6};
+  TimeSpread spread{};
   MeasuredCeilings measured{};
   Efficiency efficiency{};
   bool calibrated = false;  ///< the efficiencies were measured on such a device
 };
+
+/// The same GPU behind a host whose times all lie at one end of their spread.
+inline Device with_host_at(Device d, double Spread::*end) {
+  const TimeSpread& s = d.spread;
+  const auto scale = [end](Seconds& t, const Spread& by) { t = t * (by.*end); };
+  scale(d.launch, s.launch);
+  scale(d.forward_launch, s.forward_launch);
+  scale(d.backward_launch, s.backward_launch);
+  scale(d.attention_plan, s.attention_plan);
+  for (CheckpointCost* c : {&d.checkpoint_forward, &d.checkpoint_backward}) {
+    scale(c->layer, s.checkpoint);
+    scale(c->tensor, s.checkpoint);
+  }
+  scale(d.optimizer_parameter, s.optimizer_parameter);
+  return d;
+}
 
 /// Products of this type run on tensor cores of the device.
 constexpr bool has_tensor_cores(const Peaks& p, DType t) {

@@ -115,6 +115,11 @@ class RunComparison {
   void add(std::string_view quantity, double predicted) { add(quantity, predicted, run_.figure(quantity)); }
   void add(std::string_view quantity, std::int64_t predicted) { add(quantity, static_cast<double>(predicted)); }
   void add(std::string_view quantity, Bytes predicted) { add(quantity, predicted.value()); }
+  void wall(std::string_view quantity, Seconds predicted, const WallRange& range) {
+    const std::size_t before = out_.size();
+    add(quantity, predicted.ms(), run_.figure(quantity));
+    if (out_.size() > before) out_.back().range = Range{range.low.ms(), range.high.ms()};
+  }
   /// A figure of all that the process held.
   void held(std::string_view quantity, Bytes predicted) {
     add(quantity, static_cast<double>(predicted.value()), own(quantity));
@@ -146,8 +151,8 @@ class RunComparison {
     add("prefill_gpu_ms", r.prefill.gpu.ms());
     add("decode_gpu_ms", r.decode.gpu.ms());
     add("decode_graph_ms", r.decode.graph.ms());
-    add("prefill_ms", r.prefill.wall.ms());
-    add("decode_ms", r.decode.wall.ms());
+    wall("prefill_ms", r.prefill.wall, r.prefill.wall_range);
+    wall("decode_ms", r.decode.wall, r.decode.wall_range);
     if (run_.figure("prefill_full_logits_peak") && run_.plan.logits == Logits::last) {
       Plan plan = run_.plan;
       plan.logits = Logits::all;
@@ -178,7 +183,7 @@ class RunComparison {
     add("forward_gpu_ms", e.forward_work.time.ms() * static_cast<double>(e.micro_batches));
     add("backward_gpu_ms", e.backward_work.time.ms() * static_cast<double>(e.micro_batches));
     add("optimizer_gpu_ms", e.step_work.time.ms());
-    add("step_ms", e.wall.ms());
+    wall("step_ms", e.wall, e.wall_range);
   }
 
   const MeasuredRun& run_;

@@ -6,9 +6,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace vlmest {
@@ -21,6 +24,26 @@ constexpr std::string_view name(Unit u) {
   return names[static_cast<std::size_t>(u)];
 }
 
+/// Whether anything that predicts a figure was fitted to its measurement: a parameter's value, or a rule that was
+/// chosen with it in sight. `unknown` where the rows do not say.
+enum class Fitted : std::uint8_t { unknown, no, partly, yes };
+
+constexpr std::string_view name(Fitted f) {
+  constexpr std::array<std::string_view, 4> names{"-", "no", "partly", "yes"};
+  return names[static_cast<std::size_t>(f)];
+}
+
+/// Of several rows together: what all are, else partly. Rows that do not say leave it open.
+constexpr Fitted together(Fitted a, Fitted b) {
+  if (a == b) return a;
+  return a == Fitted::unknown || b == Fitted::unknown ? Fitted::unknown : Fitted::partly;
+}
+
+/// Between which values a figure is predicted to lie.
+struct Range {
+  double low = 0, high = 0;
+};
+
 /// One figure of one measured row beside what the library says of it.
 struct Comparison {
   std::string row;  ///< what tells it apart: a run's scenario, a benchmark's name
@@ -28,49 +51,84 @@ struct Comparison {
   Unit unit = Unit::count;
   double predicted = 0, measured = 0;
   std::string where{};  ///< file and place of the row, filled in by who read it
+  std::optional<Range> range{};
+  Fitted fitted = Fitted::unknown;  ///< likewise
 
   /// Signed, in percent of the measured value. Something predicted where nothing was measured is 100 % off.
   double error() const {
     if (measured == 0) return predicted == 0 ? 0 : 100;
     return 100 * (predicted / measured - 1);
   }
+  bool in_range() const { return range && range->low <= measured && measured <= range->high; }
 };
 
 /// Absolute errors of one quantity, in percent.
 struct ErrorSummary {
   std::string quantity;
   Unit unit = Unit::count;
-  std::size_t rows = 0;
+  std::size_t rows = 0;  ///< measured once or several times
   double median = 0, mean = 0, worst = 0;
+  std::size_t measurements = 0;  ///< repeated ones counted each
+  std::size_t ranged = 0;        ///< of them predicted with a range
+  std::size_t in_range = 0;
+  Fitted fitted = Fitted::unknown;
+
+  /// The percentage of measurements that lie in the range that was predicted.
+  double coverage() const {
+    return ranged == 0 ? 0 : 100 * static_cast<double>(in_range) / static_cast<double>(ranged);
+  }
 };
 
-/// The errors of one quantity, summed up; no rows where nothing of that name was compared.
+/// The absolute errors of each row of a quantity. What was measured several times, the same row with the same
+/// prediction, is one.
+inline std::vector<std::vector<double>> errors_by_row(std::span<const Comparison> all, std::string_view quantity) {
+  std::map<std::pair<std::string_view, double>, std::size_t> places;
+  std::vector<std::vector<double>> r;
+  for (const Comparison& c : all) {
+    if (c.quantity != quantity) continue;
+    const auto [at, is_new] = places.try_emplace({c.row, c.predicted}, r.size());
+    if (is_new) r.emplace_back();
+    r[at->second].push_back(std::abs(c.error()));
+  }
+  return r;
+}
+
+/// The errors of one quantity, summed up; no rows where nothing of that name was compared. A row that was measured
+/// several times counts once, with the mean of its errors; the worst error is that of any measurement.
 inline ErrorSummary summary(std::span<const Comparison> all, std::string_view quantity) {
   ErrorSummary s{.quantity = std::string(quantity)};
-  std::vector<double> errors;
   for (const Comparison& c : all) {
     if (c.quantity != quantity) continue;
     s.unit = c.unit;
-    errors.push_back(std::abs(c.error()));
+    s.fitted = s.measurements == 0 ? c.fitted : together(s.fitted, c.fitted);
+    ++s.measurements;
+    if (c.range) ++s.ranged;
+    if (c.in_range()) ++s.in_range;
+  }
+  std::vector<double> errors;
+  for (const auto& row : errors_by_row(all, quantity)) {
+    double sum = 0;
+    for (const double e : row) {
+      sum += e;
+      s.worst = std::max(s.worst, e);
+    }
+    errors.push_back(sum / static_cast<double>(row.size()));
   }
   s.rows = errors.size();
   if (errors.empty()) return s;
   std::sort(errors.begin(), errors.end());
   s.median = (errors[errors.size() / 2] + errors[(errors.size() - 1) / 2]) / 2;
   for (const double e : errors) s.mean += e / static_cast<double>(errors.size());
-  s.worst = errors.back();
   return s;
 }
 
-/// The percentage of a quantity's rows whose error is `percent` or less.
+/// The percentage of a quantity's rows whose errors are all `percent` or less.
 inline double share_within(std::span<const Comparison> all, std::string_view quantity, double percent) {
-  std::size_t rows = 0, within = 0;
-  for (const Comparison& c : all) {
-    if (c.quantity != quantity) continue;
-    ++rows;
-    if (std::abs(c.error()) <= percent) ++within;
-  }
-  return rows == 0 ? 0 : 100 * static_cast<double>(within) / static_cast<double>(rows);
+  const auto rows = errors_by_row(all, quantity);
+  const auto within = std::count_if(rows.begin(), rows.end(), [&](const std::vector<double>& row) {
+    return std::all_of(row.begin(), row.end(), [&](double e) { return e <= percent; });
+  });
+  return rows.empty() ? 0 : 100 * static_cast<double>(within) / static_cast<double>(rows.size());
 }
 
 /// What is said of all rows of a quantity together.

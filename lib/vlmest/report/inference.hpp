@@ -17,9 +17,10 @@ struct PhaseEstimate {
   allocator::PhaseMemory memory;
   Work work;
   std::int64_t kv_len = 0;
-  Seconds gpu{};    ///< sum of kernel times
-  Seconds wall{};   ///< the larger of that with its gaps and the host's launches, one after the other
-  Seconds graph{};  ///< the phase replayed as a CUDA graph
+  Seconds gpu{};         ///< sum of kernel times
+  Seconds wall{};        ///< the larger of that with its gaps and the host's launches, one after the other
+  WallRange wall_range;  ///< between which times it lies, as hosts and kernels differ; none without details
+  Seconds graph{};       ///< the phase replayed as a CUDA graph
   Bound bound = Bound::compute;
 };
 
@@ -44,8 +45,11 @@ struct InferenceEstimate {
 namespace inference_estimate {
 
 inline void time(PhaseEstimate& p, const Graph& g, const Phase& phase, std::span<const Work> of_ops,
-                 const Device& device, std::int64_t plans = 0) {
+                 const Device& device, bool details, std::int64_t plans = 0) {
   const RunTime t = run_time(g, phase, p.work, of_ops, plans, device);
+  if (details)
+    p.wall_range =
+        wall_range(device, [&](Pace& pace, const Device& d) { run_phase(pace, g, phase, of_ops, plans, d); });
   p.gpu = p.work.time;
   p.wall = t.wall;
   p.graph = t.graph;
@@ -85,7 +89,7 @@ inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<
     if (s.role == Role::input && s.born <= prefill.first) r.inputs += s.bytes;
   r.decode.kv_len = kv;
   r.decode.work = work(g, decode.first, decode.last, of_ops);
-  time(r.decode, g, decode, of_ops, device, new_attention_plans(g, decode, kv));
+  time(r.decode, g, decode, of_ops, device, details, new_attention_plans(g, decode, kv));
   for (const auto& f : fft_buffers(g)) r.fft = std::max(r.fft, f.bytes);
   r.decode_is_peak = r.decode.memory.peak > r.prefill.memory.peak;
   const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;
@@ -105,7 +109,7 @@ inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<
   } else {
     r.prefill.work = total_work(g, prefill.first, prefill.last, of_ops);
   }
-  time(r.prefill, g, prefill, of_ops, device);
+  time(r.prefill, g, prefill, of_ops, device, details);
   return r;
 }
 

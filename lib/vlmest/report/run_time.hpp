@@ -21,20 +21,21 @@ struct RunTime {
 /// Host and device side by side, from a moment when both are idle. The host launches kernel after kernel without
 /// waiting, the device runs them in turn; where the host reads a result, it waits for all that was launched before.
 struct Pace {
-  Seconds host{};    ///< when the host has launched what was given so far
-  Seconds device{};  ///< when the device has run it
-  Seconds waited{};  ///< by how much the device's time grew where the host set the pace
-  Seconds graph{};   ///< the kernels one after the other
+  Seconds host{};      ///< when the host has launched what was given so far
+  Seconds device{};    ///< when the device has run it
+  Seconds waited{};    ///< by how much the device's time grew where the host set the pace
+  Seconds graph{};     ///< the kernels one after the other
+  double kernels = 1;  ///< how long they take, in parts of their estimate
 
   /// Kernels of one node, of which each takes the host `launch`. Those that wait for nothing but the one before follow
   /// it no faster in a stream than in a graph.
   void run(const Work& w, Seconds launch, const Device& d) {
-    const auto kernels = static_cast<double>(w.kernels);
-    const Seconds busy = w.time + d.graph_gap * kernels;
+    const auto count = static_cast<double>(w.kernels);
+    const Seconds busy = w.time * kernels + d.graph_gap * count;
     graph += busy;
-    host += launch * kernels;
+    host += launch * count;
     // The last kernel runs once it is launched, and behind all others.
-    const Seconds in_turn = device + busy, launched = host + busy * (1 / kernels);
+    const Seconds in_turn = device + busy, launched = host + busy * (1 / count);
     if (launched > in_turn) {
       waited += Seconds{launched.value - device.value};
       device = launched;
@@ -56,6 +57,23 @@ struct Pace {
   }
 };
 
+/// Between which times an eager run ends, as hosts and kernels differ (TimeSpread).
+struct WallRange {
+  Seconds low{}, high{};
+};
+
+/// `run(pace, device)` is what is run on an idle host and device.
+template <class Run>
+WallRange wall_range(const Device& d, const Run& run) {
+  const auto at = [&](double Spread::*end) {
+    Pace p;
+    p.kernels = d.spread.kernels.*end;
+    run(p, with_host_at(d, end));
+    return p.wall();
+  };
+  return {at(&Spread::low), at(&Spread::high)};
+}
+
 /// The nodes [first, last).
 inline void run_nodes(Pace& p, const Graph& g, NodeId first, NodeId last, std::span<const Work> of_ops, Seconds launch,
                       const Device& d) {
@@ -71,11 +89,15 @@ inline void run_nodes(Pace& p, const Graph& g, NodeId first, NodeId last, std::s
 
 /// A phase of inference. `plans`: shapes of cuDNN's attention that the process has not run before. torch keeps a plan a
 /// shape (aten/src/ATen/native/cudnn/MHA.cpp, MHAGraphCache), and builds a new one on the host before it launches.
+inline void run_phase(Pace& pace, const Graph& g, const Phase& p, std::span<const Work> of_ops, std::int64_t plans,
+                      const Device& d) {
+  pace.host += d.attention_plan * static_cast<double>(plans);
+  run_nodes(pace, g, p.first, p.last, of_ops, d.launch, d);
+}
 inline RunTime run_time(const Graph& g, const Phase& p, const Work& w, std::span<const Work> of_ops, std::int64_t plans,
                         const Device& d) {
   Pace pace;
-  pace.host = d.attention_plan * static_cast<double>(plans);
-  run_nodes(pace, g, p.first, p.last, of_ops, d.launch, d);
+  run_phase(pace, g, p, of_ops, plans, d);
   return pace.result(w);
 }
 

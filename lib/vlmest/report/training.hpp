@@ -28,6 +28,7 @@ struct TrainingEstimate {
   std::int64_t micro_batches = 1;                  ///< how often forward and backward run
   Work work;                                       ///< of the whole step, all micro-batches
   Seconds gpu{}, wall{}, graph{};
+  WallRange wall_range;   ///< between which times `wall` lies, as hosts and kernels differ; none without details
   Seconds passes_host{};  ///< until the host has launched all forwards and backwards
   Seconds step_wall{};    ///< of the optimizer alone
   Bound bound = Bound::compute;
@@ -137,30 +138,42 @@ inline void add_work(TrainingEstimate& e, const Graph& g, const Timeline& timeli
   const bool further = g.phases.size() > 3;
   const CheckpointedWork again = checkpointed_work(g, phases[1]);
   e.checkpointed_tensors = again.saved;
-  Pace pace;
+  const auto between = e.micro_batches - 2;
+  Work first_forward;
   if (further) {
     const Phase &first = g.phases[0], &back = g.phases[1];
-    const Work first_forward = work(g, first.first, first.last, of_ops);
-    run_forward(pace, g, first, first_forward, checkpointed_work(g, back), of_ops, device);
-    run_backward(pace, g, back, of_ops, device);
+    first_forward = work(g, first.first, first.last, of_ops);
     e.work += first_forward;
     e.work += work(g, back.first, back.last, of_ops);
-    // Host and device keep their pace over all micro-batches between the first and the last.
-    const auto between = e.micro_batches - 2;
-    const Pace before = pace;
-    if (between > 0) {
-      run_forward(pace, g, forward, e.forward_work, again, of_ops, device);
-      run_backward(pace, g, phases[1], of_ops, device);
-      pace.repeat(before, between);
-    }
     e.work += times(e.forward_work, between);
     e.work += times(e.backward_work, between);
   }
-  run_forward(pace, g, forward, e.forward_work, again, of_ops, device);
-  run_backward(pace, g, phases[1], of_ops, device);
+  const auto passes = [&](Pace& pace, const Device& d) {
+    if (further) {
+      const Phase &first = g.phases[0], &back = g.phases[1];
+      run_forward(pace, g, first, first_forward, checkpointed_work(g, back), of_ops, d);
+      run_backward(pace, g, back, of_ops, d);
+      // Host and device keep their pace over all micro-batches between the first and the last.
+      const Pace before = pace;
+      if (between > 0) {
+        run_forward(pace, g, forward, e.forward_work, again, of_ops, d);
+        run_backward(pace, g, phases[1], of_ops, d);
+        pace.repeat(before, between);
+      }
+    }
+    run_forward(pace, g, forward, e.forward_work, again, of_ops, d);
+    run_backward(pace, g, phases[1], of_ops, d);
+  };
+  Pace pace;
+  passes(pace, device);
   e.passes_host = pace.host;
   const std::int64_t parameters = trained_tensors(timeline);
   run_step(pace, g, step, e.step_work, parameters, of_ops, device);
+  if (details)
+    e.wall_range = wall_range(device, [&](Pace& p, const Device& d) {
+      passes(p, d);
+      run_step(p, g, step, e.step_work, parameters, of_ops, d);
+    });
   Pace alone;
   run_step(alone, g, step, e.step_work, parameters, of_ops, device);
   e.step_wall = alone.wall();
