@@ -12,6 +12,7 @@
 namespace {
 
 std::string text(const nlohmann::ordered_json& v) {
+  if (v.is_object()) return "as in the file";
   if (v.is_number_integer()) return reference::grouped(v.get<std::int64_t>());
   char number[32];
   std::snprintf(number, sizeof number, "%.6g", v.get<double>());

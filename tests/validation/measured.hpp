@@ -57,13 +57,16 @@ inline std::vector<vlmest::Comparison> compare(const std::string& root, std::ini
   vlmest::Estimator estimator;
   Models models(root);
   const vlmest::Device on = device(root);
-  const auto add = [&](std::vector<vlmest::Comparison> some) {
-    for (auto& c : some) all.push_back(std::move(c));
+  const auto add = [&](const vlmest::json::MeasuredFile& f, vlmest::Fitted own, std::vector<vlmest::Comparison> some) {
+    for (auto& c : some) {
+      c.fitted = f.fitted_to(c.quantity, own);
+      all.push_back(std::move(c));
+    }
   };
   for (const char* file : files) {
     const vlmest::json::MeasuredFile f = rows(root, file);
-    for (const auto& [where, run] : f.runs) add(vlmest::compare(run, models[run.model], on, estimator));
-    for (const auto& [where, op] : f.ops) add(vlmest::compare(op, on));
+    for (const auto& [where, run, own] : f.runs) add(f, own, vlmest::compare(run, models[run.model], on, estimator));
+    for (const auto& [where, op, own] : f.ops) add(f, own, vlmest::compare(op, on));
   }
   return all;
 }

@@ -116,14 +116,15 @@ class Validation {
     }
     ValidatedFile r{.name = where, .kind = f.kind, .device = f.device, .rows = f.rows, .throttled = f.throttled};
     for (const auto& e : f.problems) problems_.push_back(e);
-    for (const auto& [at, run] : f.runs) try {
-        r.compared += add(at, compare(run, models_.find(run, file), device_, estimator_));
+    r.fitted = f.fitted;
+    for (const auto& [at, run, own] : f.runs) try {
+        r.compared += add(f, own, at, compare(run, models_.find(run, file), device_, estimator_));
       } catch (const Error& e) {
         // The model may be named by its key or by a file of its own; the row's place leads to both.
         problems_.emplace_back(at + ": " + e.where, e.what_happened, e.hint);
       }
-    for (const auto& [at, op] : f.ops) try {
-        r.compared += add(at, compare(op, device_));
+    for (const auto& [at, op, own] : f.ops) try {
+        r.compared += add(f, own, at, compare(op, device_));
       } catch (const Error& e) {
         problems_.emplace_back(at + ": " + e.where, e.what_happened, e.hint);
       }
@@ -167,9 +168,10 @@ class Validation {
   }
 
  private:
-  std::size_t add(const std::string& at, std::vector<Comparison> some) {
+  std::size_t add(const json::MeasuredFile& f, Fitted own, const std::string& at, std::vector<Comparison> some) {
     for (auto& c : some) {
       c.where = at;
+      c.fitted = f.fitted_to(c.quantity, own);
       all_.push_back(std::move(c));
     }
     return 1;

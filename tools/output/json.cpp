@@ -26,20 +26,16 @@ Json tensors(const Graph& g, const std::vector<LiveTensor>& all, std::size_t top
   return list;
 }
 
+Json range(const WallRange& r) { return Json::array({significant(r.low.ms()), significant(r.high.ms())}); }
+
 Json phase(const PhaseEstimate& p) {
-  return {{"peak_bytes", p.memory.peak.value()},
-          {"reserved_bytes", p.memory.reserved.value()},
-          {"flops", p.work.flops.value()},
-          {"flops_causal", p.work.flops_causal.value()},
-          {"gpu_ms", significant(p.gpu.ms())},
-          {"roofline_ms", significant(p.work.roofline.ms())},
-          {"graph_ms", significant(p.graph.ms())},
-          {"wall_ms", significant(p.wall.ms())},
-          {"kernels", p.work.kernels},
-          {"bytes_read", p.work.read.value()},
-          {"bytes_written", p.work.written.value()},
-          {"intensity", intensity(p.work)},
-          {"bound", std::string(name(p.bound))}};
+  return {{"peak_bytes", p.memory.peak.value()},   {"reserved_bytes", p.memory.reserved.value()},
+          {"flops", p.work.flops.value()},         {"flops_causal", p.work.flops_causal.value()},
+          {"gpu_ms", significant(p.gpu.ms())},     {"roofline_ms", significant(p.work.roofline.ms())},
+          {"graph_ms", significant(p.graph.ms())}, {"wall_ms", significant(p.wall.ms())},
+          {"wall_ms_range", range(p.wall_range)},  {"kernels", p.work.kernels},
+          {"bytes_read", p.work.read.value()},     {"bytes_written", p.work.written.value()},
+          {"intensity", intensity(p.work)},        {"bound", std::string(name(p.bound))}};
 }
 
 Json fragmentation(const allocator::Fragmentation& f) {
@@ -99,6 +95,7 @@ Json training(const TrainingEstimate& e, const Graph& g, std::size_t top) {
           {"roofline_ms", significant(e.work.roofline.ms())},
           {"graph_ms", significant(e.graph.ms())},
           {"wall_ms", significant(e.wall.ms())},
+          {"wall_ms_range", range(e.wall_range)},
           {"kernels", e.work.kernels},
           {"bytes_read", e.work.read.value()},
           {"bytes_written", e.work.written.value()},

@@ -36,6 +36,9 @@ std::string figure(const Comparison& c, double v) {
              : s + (is_time(c.unit) ? " " + std::string(name(c.unit)) : " B");
 }
 
+/// As files of rows say it.
+Json fitted_value(Fitted f) { return f == Fitted::partly ? Json("partly") : Json(f == Fitted::yes); }
+
 /// The limits of a quantity: "3", "median 1, worst 3".
 std::vector<ErrorLimit> limits_of(const Validated& v, const std::string& quantity) {
   std::vector<ErrorLimit> r;
@@ -56,13 +59,39 @@ const ErrorLimit* row_limit(const std::vector<ErrorLimit>& limits) {
   return limits.empty() ? nullptr : found == limits.end() ? &limits.front() : &*found;
 }
 
+/// Whether any file says of a quantity that is shown what was fitted to it.
+bool says_fitted(const Validated& v) {
+  return std::any_of(v.quantities.begin(), v.quantities.end(),
+                     [&](const std::string& q) { return summary(v.all, q).fitted != Fitted::unknown; });
+}
+bool has_ranges(const Validated& v) {
+  return std::any_of(v.quantities.begin(), v.quantities.end(),
+                     [&](const std::string& q) { return summary(v.all, q).ranged > 0; });
+}
+
+/// The quantities that are shown and that a file's mark speaks of.
+std::string marked(const Validated& v, const ValidatedFile& f, const json::FittedMark& m) {
+  std::string r;
+  for (const auto& q : v.quantities) {
+    const bool there = std::any_of(v.all.begin(), v.all.end(),
+                                   [&](const Comparison& c) { return c.quantity == q && c.where.starts_with(f.name); });
+    if (there && json::mark_of(f.fitted, q) == &m) r += (r.empty() ? "" : ", ") + q;
+  }
+  return r;
+}
+
 Table quantities(const Validated& v) {
   Table t{.head = {"quantity", "rows", "median %", "mean %", "worst %"}, .rows = {}};
+  const bool marked = says_fitted(v), ranged = has_ranges(v);
+  if (ranged) t.head.emplace_back("in range %");
+  if (marked) t.head.emplace_back("fitted");
   if (!v.limits.empty()) t.head.insert(t.head.end(), {"limit %", "rows within it %"});
   for (const auto& q : v.quantities) {
     const ErrorSummary s = summary(v.all, q);
     t.rows.push_back(
         {q, grouped(static_cast<std::int64_t>(s.rows)), percent(s.median), percent(s.mean), percent(s.worst)});
+    if (ranged) t.rows.back().push_back(s.ranged == 0 ? "-" : fmt::format("{:.0f}", s.coverage()));
+    if (marked) t.rows.back().emplace_back(name(s.fitted));
     if (v.limits.empty()) continue;
     const auto limits = limits_of(v, q);
     const ErrorLimit* l = row_limit(limits);
@@ -147,7 +176,14 @@ std::vector<std::string> notes(const Validated& v) {
   std::string walls;
   for (const auto& q : v.quantities)
     if (is_wall_time(q)) walls += (walls.empty() ? "" : ", ") + q;
-  if (!walls.empty()) r.push_back(walls + ": wall time of eager runs, the host's noise included");
+  if (!walls.empty())
+    r.push_back(walls + ": wall time of eager runs, the host's noise included; in range: as hosts and kernels differ");
+  for (const auto& f : v.files)
+    for (const auto& m : f.fitted)
+      if (m.fitted != Fitted::no)
+        if (const std::string which = marked(v, f, m); !which.empty())
+          r.push_back(fmt::format("{}: {} fitted{}: {}", f.name, which, m.fitted == Fitted::partly ? " in part" : "",
+                                  m.reason));
   for (const auto& f : v.files) {
     if (f.throttled > 0)
       r.push_back(
@@ -233,6 +269,11 @@ nlohmann::ordered_json validation_json(const Validated& v) {
                      {"compared", f.compared},
                      {"throttled", f.throttled},
                      {"skipped", std::move(skipped)}});
+    if (f.fitted.empty()) continue;
+    Json marks = Json::array();
+    for (const auto& m : f.fitted)
+      marks.push_back({{"quantities", m.quantities}, {"fitted", fitted_value(m.fitted)}, {"reason", m.reason}});
+    files.back()["fitted"] = std::move(marks);
   }
   for (const auto& q : v.quantities) {
     const ErrorSummary s = summary(v.all, q);
@@ -242,6 +283,9 @@ nlohmann::ordered_json validation_json(const Validated& v) {
                    {"median_pct", significant(s.median)},
                    {"mean_pct", significant(s.mean)},
                    {"worst_pct", significant(s.worst)}});
+    all.back()["measurements"] = s.measurements;
+    if (s.ranged > 0) all.back()["in_range_pct"] = significant(s.coverage());
+    if (s.fitted != Fitted::unknown) all.back()["fitted"] = fitted_value(s.fitted);
     const auto of_it = limits_of(v, q);
     if (const ErrorLimit* l = row_limit(of_it))
       all.back()["within_limit_pct"] = significant(share_within(v.all, q, l->percent));
@@ -259,13 +303,16 @@ nlohmann::ordered_json validation_json(const Validated& v) {
     return is_time(c.unit) ? Json(significant(n)) : Json(static_cast<std::int64_t>(std::llround(n)));
   };
   for (const auto& c : v.all)
-    if (std::find(v.quantities.begin(), v.quantities.end(), c.quantity) != v.quantities.end())
+    if (std::find(v.quantities.begin(), v.quantities.end(), c.quantity) != v.quantities.end()) {
       list.push_back({{"where", c.where},
                       {"row", c.row},
                       {"quantity", c.quantity},
                       {"predicted", number(c, c.predicted)},
                       {"measured", number(c, c.measured)},
                       {"error_pct", significant(c.error())}});
+      if (c.range) list.back()["predicted_range"] = {significant(c.range->low), significant(c.range->high)};
+      if (c.fitted != Fitted::unknown) list.back()["fitted"] = fitted_value(c.fitted);
+    }
   return {{"schema_version", 1},       {"device", v.device.name},      {"holds", broken_limits(v).empty()},
           {"files", std::move(files)}, {"quantities", std::move(all)}, {"limits", std::move(limits)},
           {"rows", std::move(list)}};

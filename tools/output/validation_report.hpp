@@ -20,6 +20,7 @@ struct ValidatedFile {
   std::string device;
   std::size_t rows = 0, compared = 0, throttled = 0;
   std::vector<json::SkippedRow> skipped;
+  std::vector<json::FittedMark> fitted;
 };
 
 /// Everything that a validation's report speaks of.

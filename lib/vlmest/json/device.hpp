@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +18,34 @@
 #include <vlmest/json/efficiency.hpp>
 
 namespace vlmest {
+
+namespace device_json {
+
+/// {"launch": [0.97, 1.56], …}: the lowest and the highest part of each value that was found.
+inline TimeSpread read_spread(const nlohmann::json& o, const Place& at) {
+  TimeSpread r;
+  const std::array<std::pair<const char*, Spread*>, 7> all{{{"kernels", &r.kernels},
+                                                            {"launch", &r.launch},
+                                                            {"forward_launch", &r.forward_launch},
+                                                            {"backward_launch", &r.backward_launch},
+                                                            {"attention_plan", &r.attention_plan},
+                                                            {"checkpoint", &r.checkpoint},
+                                                            {"optimizer_parameter", &r.optimizer_parameter}}};
+  std::vector<std::string> known;
+  for (const auto& [key, s] : all) known.emplace_back(key);
+  expect_among(o, at, known);
+  for (const auto& [key, s] : all) {
+    if (!o.contains(key)) continue;
+    const nlohmann::json& ends = o.at(key);
+    const bool pair = ends.is_array() && ends.size() == 2 && ends[0].is_number() && ends[1].is_number();
+    if (pair) *s = {ends[0].get<double>(), ends[1].get<double>()};
+    if (!pair || !(s->low > 0 && s->low <= 1 && s->high >= 1 && std::isfinite(s->high)))
+      fail(at / key, "is no range around 1", "give the lowest and the highest part, as [0.9, 1.2]");
+  }
+  return r;
+}
+
+}  // namespace device_json
 
 /// A device from its JSON (docs/reference/device.schema.json). `file` names it in messages. Every value comes with its
 /// source. Throws Error, naming file and key, for a missing or unknown key, a wrong type, and a value that no device
@@ -53,12 +85,13 @@ inline Device read_device(const nlohmann::json& j, const std::string& file) {
   if (j.contains("measured")) {
     const Place at = top / "measured";
     const nlohmann::json& m = j.at("measured");
-    expect_keys(m, at, {},
-                {"dram_copy_bytes_per_s", "l2_bytes_per_s", "bf16_flops_per_s", "host_link_bytes_per_s",
-                 "attention_plan_us", "graph_gap_us", "forward_launch_us", "backward_launch_us",
-                 "checkpoint_forward_layer_us", "checkpoint_forward_tensor_us", "checkpoint_backward_layer_us",
-                 "checkpoint_backward_tensor_us", "ddp_forward_parameter_us", "ddp_backward_parameter_us",
-                 "fsdp_forward_module_us", "fsdp_backward_module_us", "optimizer_parameter_us", "optimizer_shard_us"});
+    expect_keys(
+        m, at, {},
+        {"dram_copy_bytes_per_s", "l2_bytes_per_s", "bf16_flops_per_s", "host_link_bytes_per_s", "attention_plan_us",
+         "graph_gap_us", "forward_launch_us", "backward_launch_us", "checkpoint_forward_layer_us",
+         "checkpoint_forward_tensor_us", "checkpoint_backward_layer_us", "checkpoint_backward_tensor_us",
+         "ddp_forward_parameter_us", "ddp_backward_parameter_us", "fsdp_forward_module_us", "fsdp_backward_module_us",
+         "optimizer_parameter_us", "optimizer_shard_us", "spread"});
     if (m.contains("dram_copy_bytes_per_s")) d.measured.dram_copy = Bandwidth{number(m, at, "dram_copy_bytes_per_s")};
     if (m.contains("l2_bytes_per_s")) d.measured.l2 = Bandwidth{number(m, at, "l2_bytes_per_s")};
     if (m.contains("bf16_flops_per_s")) d.measured.bf16 = FlopRate{number(m, at, "bf16_flops_per_s")};
@@ -80,6 +113,7 @@ inline Device read_device(const nlohmann::json& j, const std::string& file) {
     host_time(d.fsdp_module.backward, "fsdp_backward_module_us");
     host_time(d.optimizer_parameter, "optimizer_parameter_us");
     host_time(d.optimizer_shard, "optimizer_shard_us");
+    if (m.contains("spread")) d.spread = read_spread(m.at("spread"), at / "spread");
   }
 
   d.calibrated = j.contains("efficiency");

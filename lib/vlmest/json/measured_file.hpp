@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <vlmest/json/benchmark.hpp>
+#include <vlmest/json/fitted_marks.hpp>
 #include <vlmest/json/measured_run.hpp>
 #include <vlmest/json/parse.hpp>
 
@@ -21,6 +22,7 @@ template <class Row>
 struct Placed {
   std::string where;
   Row row;
+  Fitted fitted = Fitted::unknown;  ///< as the row itself says; else its file's marks count
 };
 
 /// A row that holds nothing to compare, and why.
@@ -39,6 +41,14 @@ struct MeasuredFile {
   std::vector<Placed<MeasuredOp>> ops;
   std::vector<SkippedRow> skipped;
   std::vector<Error> problems;
+  std::vector<FittedMark> fitted;
+
+  /// Whether anything was fitted to a quantity of a row that says `own` of itself.
+  Fitted fitted_to(std::string_view quantity, Fitted own) const {
+    if (own != Fitted::unknown) return own;
+    const FittedMark* m = mark_of(fitted, quantity);
+    return m ? m->fitted : Fitted::unknown;
+  }
 };
 
 namespace measured_file {
@@ -49,6 +59,10 @@ inline std::string text_or_nothing(const nlohmann::json& o, const char* key) {
 /// Of a message its first line.
 inline std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+inline Fitted own_mark(const nlohmann::json& row, const std::string& where) {
+  return row.is_object() && row.contains("fitted") ? read_fitted(row["fitted"], where + ".fitted") : Fitted::unknown;
+}
+
 inline void add_run(MeasuredFile& f, const nlohmann::json& row, const std::string& where, const RunHeader& header) {
   ++f.rows;
   if (f.device.empty()) f.device = text_or_nothing(row, "device");
@@ -57,7 +71,7 @@ inline void add_run(MeasuredFile& f, const nlohmann::json& row, const std::strin
     return;
   }
   try {
-    f.runs.push_back({where, read_measured_run(row, where, header)});
+    f.runs.push_back({where, read_measured_run(row, where, header), own_mark(row, where)});
   } catch (const Error& e) {
     f.problems.push_back(e);
   }
@@ -92,7 +106,7 @@ inline void add_benchmarks(MeasuredFile& f, const nlohmann::json& document, cons
         f.skipped.push_back({first_line(text_or_nothing(e, "name")), first_line(*why)});
         continue;
       }
-      f.ops.push_back({at, read_benchmark(e, at, sm)});
+      f.ops.push_back({at, read_benchmark(e, at, sm), own_mark(e, at)});
       if (e.contains("throttled") && e["throttled"].is_number() && e["throttled"] != 0) ++f.throttled;
     } catch (const Error& error) {
       f.problems.push_back(error);
@@ -103,6 +117,7 @@ inline void add_benchmarks(MeasuredFile& f, const nlohmann::json& document, cons
 /// A document, or a row. Throws Error where it is neither.
 inline void add(MeasuredFile& f, const nlohmann::json& document, const std::string& where, int sm) {
   if (document.is_array()) return add_runs(f, document, where, {});
+  if (!document.is_object() || !document.contains("model")) f.fitted = read_fitted_marks(document, where);
   if (document.is_object() && document.contains("benchmarks") && document["benchmarks"].is_array())
     return add_benchmarks(f, document, where, sm);
   if (document.is_object() && document.contains("rows") && document["rows"].is_array()) {
