@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The estimates against measured runs of whole models. `vlmest validate tests/validation/rows/*.json --models
-// tests/data/configs` lists what is held here.
+// The estimates against measured runs of whole models and against single operations. `vlmest validate
+// tests/validation/rows/*.json --models tests/data/configs` lists what is held here.
 #include <cmath>
 #include <cstdio>
+#include <sstream>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -11,60 +13,51 @@
 namespace vlmest::validation_test {
 namespace {
 
-const std::vector<Comparison>& comparisons() {
+const std::vector<Comparison>& runs() {
   static const std::vector<Comparison> all = validation::compare(
       VLMEST_SOURCE_DIR, {"h200-inference-fresh.json", "h200-inference.json", "h200-training.json", "h200-times.json"});
   return all;
 }
-
-struct Bar {
-  const char* quantity;
-  double median, worst;  ///< percent; 0 is exact
-  std::size_t rows;      ///< at least so many must be there
-};
-
-void PrintTo(const Bar& b, std::ostream* out) { *out << b.quantity; }
-
-class Validation : public testing::TestWithParam<Bar> {};
-
-TEST_P(Validation, IsWithinItsBar) {
-  const Bar bar = GetParam();
-  for (const auto& c : comparisons())
-    if (c.quantity == bar.quantity)
-      std::printf("  %-72s %16.0f %16.0f %+9.3f %%\n", c.row.c_str(), c.predicted, c.measured, c.error());
-  const ErrorSummary s = summary(comparisons(), bar.quantity);
-  std::printf("%s: %zu rows, median %.4f %%, worst %.4f %%\n", bar.quantity, s.rows, s.median, s.worst);
-  EXPECT_GE(s.rows, bar.rows);
-  EXPECT_LE(s.median, bar.median);
-  EXPECT_LE(s.worst, bar.worst);
-}
-
-/// Single operations: random shapes that no efficiency was fitted to, and large ones with DRAM counters.
 const std::vector<Comparison>& operations() {
   static const std::vector<Comparison> all =
       validation::compare(VLMEST_SOURCE_DIR, {"h200-ops.json", "h200-products.json", "h200-traffic.json"});
   return all;
 }
 
-struct OpBar {
+struct Bar {
   const char* quantity;
-  double mean, median;  ///< percent
-  std::size_t rows;
+  double median, mean, worst;  ///< percent; 0 is exact
+  std::size_t rows;            ///< at least so many must be there
 };
 
-void PrintTo(const OpBar& b, std::ostream* out) { *out << b.quantity; }
+void PrintTo(const Bar& b, std::ostream* out) { *out << b.quantity; }
 
-class OpValidation : public testing::TestWithParam<OpBar> {};
-
-TEST_P(OpValidation, IsWithinItsBar) {
-  const OpBar bar = GetParam();
-  const ErrorSummary s = summary(operations(), bar.quantity);
-  std::printf("%s: %zu operations, mean %.2f %%, median %.2f %%, worst %.1f %%\n", bar.quantity, s.rows, s.mean,
-              s.median, s.worst);
+/// A bar holds, and is no looser than twice what is reached: an estimate that got better takes its bar along.
+void expect_within(const Bar& bar, const std::vector<Comparison>& all) {
+  const ErrorSummary s = summary(all, bar.quantity);
+  std::printf("%s: %zu rows, median %.6g %%, mean %.6g %%, worst %.6g %%\n", bar.quantity, s.rows, s.median, s.mean,
+              s.worst);
   EXPECT_GE(s.rows, bar.rows);
-  EXPECT_LE(s.mean, bar.mean);
-  EXPECT_LE(s.median, bar.median);
+  for (const auto& [what, reached, limit] :
+       {std::tuple("median", s.median, bar.median), {"mean", s.mean, bar.mean}, {"worst", s.worst, bar.worst}}) {
+    EXPECT_LE(reached, limit) << what;
+    EXPECT_LE(limit, 2 * reached) << what << ": tighten the bar";
+  }
 }
+
+class Validation : public testing::TestWithParam<Bar> {};
+
+TEST_P(Validation, IsWithinItsBar) {
+  const Bar bar = GetParam();
+  for (const auto& c : runs())
+    if (c.quantity == bar.quantity)
+      std::printf("  %-72s %16.0f %16.0f %+9.3f %%\n", c.row.c_str(), c.predicted, c.measured, c.error());
+  expect_within(bar, runs());
+}
+
+class OpValidation : public testing::TestWithParam<Bar> {};
+
+TEST_P(OpValidation, IsWithinItsBar) { expect_within(GetParam(), operations()); }
 
 const auto quantity_name = [](const auto& i) { return std::string(i.param.quantity); };
 
@@ -73,55 +66,116 @@ const auto quantity_name = [](const auto& i) { return std::string(i.param.quanti
 // lacks 4 bytes that every fresh process holds (one block of 512), and 1 MiB in fp32; their sources are unknown. What
 // remains of the allocated peak is the allocator's history: which freed block of the calls before the measured one a
 // tensor falls into. The growth of one decode step is small and of that kind where keys and values take a little more
-// than 1 MiB a layer (GLM-4.1V); the peak itself is not.
-INSTANTIATE_TEST_SUITE_P(H200, Validation,
-                         testing::Values(Bar{"params", 0, 0, 80}, Bar{"image_tokens", 0, 0, 80}, Bar{"seq", 0, 0, 80},
-                                         Bar{"input_bytes", 0, 0, 53}, Bar{"kv_bytes", 0, 0, 53},
-                                         Bar{"alloc_weights", 0.0001, 0.01, 27}, Bar{"prefill_flops", 0, 0, 47},
-                                         Bar{"decode_flops", 0.00001, 0.00001, 23},
-                                         Bar{"alloc_before_prefill", 0.0001, 0.01, 27},
-                                         Bar{"prefill_requested_peak", 0.000001, 0.005, 24},
-                                         Bar{"prefill_peak", 0.01, 0.1, 53}, Bar{"prefill_above_weights", 0.1, 2, 53},
-                                         Bar{"prefill_full_logits_peak", 0.01, 0.1, 43},
-                                         Bar{"prefill_reserved", 0.5, 5, 27}, Bar{"prefill_kernels", 0, 1.5, 24},
-                                         Bar{"decode_peak", 0.01, 0.2, 24}, Bar{"decode_peak_delta", 1.5, 100, 48}),
-                         quantity_name);
+// than 1 MiB a layer (GLM-4.1V); the peak itself is not. Kernels of a decode step are those of a profile of an eager
+// step, of which up to a tenth is not in the estimate.
+INSTANTIATE_TEST_SUITE_P(
+    H200, Validation,
+    testing::Values(Bar{"params", 0, 0, 0, 102}, Bar{"image_tokens", 0, 0, 0, 102}, Bar{"seq", 0, 0, 0, 102},
+                    Bar{"input_bytes", 0, 0, 0, 67}, Bar{"kv_bytes", 0, 0, 0, 67},
+                    Bar{"alloc_weights", 0.0000048, 0.00023, 0.0051, 46}, Bar{"prefill_flops", 0, 0, 0, 65},
+                    Bar{"decode_flops", 0, 3.8e-07, 0.0000042, 51},
+                    Bar{"alloc_before_prefill", 0.0000061, 0.00044, 0.005, 46},
+                    Bar{"prefill_peak", 0.0013, 0.0053, 0.065, 67}, Bar{"prefill_above_weights", 0, 0.1, 1.6, 67},
+                    Bar{"prefill_requested_peak", 3.4e-08, 0.00022, 0.0047, 43},
+                    Bar{"prefill_full_logits_peak", 0.0018, 0.0059, 0.063, 57},
+                    Bar{"prefill_reserved", 0, 0.39, 5.3, 46}, Bar{"decode_peak", 0.00011, 0.0064, 0.14, 51},
+                    Bar{"decode_peak_delta", 0.26, 7.2, 120, 74}, Bar{"prefill_kernels", 0, 0.072, 1.5, 43},
+                    Bar{"decode_kernels", 11, 8.1, 15, 28}),
+    quantity_name);
 
 // The second step of full fine-tuning, frozen towers, adapters, checkpointing, autocast and five optimizers. Counts are
 // exact. What remains of the bytes is history: the measured steps ran after other models, whose segments they reuse.
 // One of the steps ran out of memory. One (PaliGemma with a frozen tower) reserved 12 % more than the replay; why is
 // not known.
-INSTANTIATE_TEST_SUITE_P(H200Training, Validation,
-                         testing::Values(Bar{"trainable", 0, 0, 27}, Bar{"optimizer_bytes", 0, 0, 26},
-                                         Bar{"train_flops", 0, 0, 26}, Bar{"alloc_start", 0.05, 0.3, 26},
-                                         Bar{"forward_peak", 0.05, 0.3, 26}, Bar{"alloc_after_forward", 0.05, 0.3, 26},
-                                         Bar{"backward_peak", 0.05, 0.3, 26}, Bar{"step_peak", 0.05, 0.35, 26},
-                                         Bar{"reserved_peak", 0.5, 13, 43}, Bar{"fits", 0, 0, 80}),
-                         quantity_name);
+INSTANTIATE_TEST_SUITE_P(
+    H200Training, Validation,
+    testing::Values(Bar{"fits", 0, 0, 0, 102}, Bar{"trainable", 0, 0, 0, 35}, Bar{"optimizer_bytes", 0, 0, 0, 34},
+                    Bar{"train_flops", 0, 0, 0, 34}, Bar{"alloc_start", 0.012, 0.034, 0.29, 34},
+                    Bar{"forward_peak", 0.026, 0.056, 0.27, 34}, Bar{"alloc_after_forward", 0.026, 0.059, 0.28, 34},
+                    Bar{"backward_peak", 0.024, 0.053, 0.24, 34}, Bar{"step_peak", 0.017, 0.039, 0.4, 34},
+                    Bar{"reserved_peak", 0.41, 1.3, 17, 34}, Bar{"step_kernels", 1.3, 3.4, 11, 17}),
+    quantity_name);
 
-// Times on the device. No row is one that an efficiency was fitted to: those come from single kernels and ops. What a
-// host takes varies from machine to machine and is held by its median.
+// Times on the device come from parameters of single kernels and ops; wall times from those of a host, medians over
+// steps among these. What a host takes varies from machine to machine: the range is held below.
 INSTANTIATE_TEST_SUITE_P(H200Times, Validation,
-                         testing::Values(Bar{"prefill_gpu_ms", 5, 15, 28}, Bar{"decode_gpu_ms", 6, 20, 28},
-                                         Bar{"step_gpu_ms", 5, 15, 17}, Bar{"forward_gpu_ms", 5, 15, 17},
-                                         Bar{"backward_gpu_ms", 8, 15, 17}, Bar{"decode_graph_ms", 12, 35, 26},
-                                         Bar{"decode_ms", 10, 50, 28}),
+                         testing::Values(Bar{"prefill_gpu_ms", 2.3, 3.2, 16, 28},
+                                         Bar{"decode_gpu_ms", 3.7, 4.8, 16, 28},
+                                         Bar{"decode_graph_ms", 8.7, 15, 45, 26}, Bar{"prefill_ms", 9.9, 11, 51, 52},
+                                         Bar{"decode_ms", 5.6, 9.8, 45, 28}, Bar{"step_gpu_ms", 3.1, 4.7, 17, 17},
+                                         Bar{"forward_gpu_ms", 3.5, 3.9, 11, 17},
+                                         Bar{"backward_gpu_ms", 5.8, 7, 14, 17},
+                                         Bar{"optimizer_gpu_ms", 9.2, 28, 70, 17}, Bar{"step_ms", 27, 33, 110, 34}),
                          quantity_name);
 
-// What the library reaches, with little room.
-INSTANTIATE_TEST_SUITE_P(H200Ops, OpValidation,
-                         testing::Values(OpBar{"linear_time", 5.3, 3.2, 2380}, OpBar{"sdpa_time", 4, 4, 138},
-                                         OpBar{"decode_time", 6.5, 4.5, 69}, OpBar{"fft_time", 10.5, 8, 200},
-                                         OpBar{"memory_time", 5, 2, 136}, OpBar{"memory_time_small", 7, 5.5, 75},
-                                         OpBar{"linear_dram_bytes", 9, 5.5, 380},
-                                         OpBar{"linear_kernel_dram_bytes", 3, 1, 380},
-                                         OpBar{"sdpa_dram_bytes", 1, 1, 4}, OpBar{"decode_dram_bytes", 1, 1, 3},
-                                         OpBar{"fft_dram_bytes", 1, 1, 6}, OpBar{"memory_dram_bytes", 1, 1, 11}),
-                         quantity_name);
+// Single operations: random shapes, and large ones with DRAM counters. The rows say what was fitted to which.
+INSTANTIATE_TEST_SUITE_P(
+    H200Ops, OpValidation,
+    testing::Values(Bar{"linear_time", 3.7, 6.4, 93, 2389}, Bar{"linear_dram_bytes", 6.3, 12, 68, 390},
+                    Bar{"linear_device_bytes", 0.0078, 4.5, 120, 2389}, Bar{"sdpa_time", 4.4, 4.7, 17, 138},
+                    Bar{"sdpa_dram_bytes", 0.085, 0.09, 0.13, 4}, Bar{"sdpa_device_bytes", 0.00054, 0.0024, 0.044, 138},
+                    Bar{"decode_time", 5, 7.8, 46, 69}, Bar{"decode_dram_bytes", 0.11, 0.092, 0.12, 3},
+                    Bar{"decode_device_bytes", 0, 0.47, 6.2, 69}, Bar{"fft_time", 9.9, 13, 63, 206},
+                    Bar{"fft_dram_bytes", 0.037, 0.041, 0.07, 6}, Bar{"fft_device_bytes", 0.00057, 0.0026, 0.027, 206},
+                    Bar{"memory_time", 2, 5.8, 53, 136}, Bar{"memory_time_small", 6.1, 8.4, 32, 75},
+                    Bar{"memory_dram_bytes", 0.044, 0.056, 0.17, 11}, Bar{"memory_device_bytes", 0.037, 1.3, 54, 211},
+                    Bar{"linear_kernel_dram_bytes", 0.86, 3.8, 67, 389}),
+    quantity_name);
+
+/// A range of wall times, and how many of the measured ones must lie in it, in percent.
+struct Coverage {
+  const char* file;
+  const char* quantity;
+  double least;
+};
+
+void PrintTo(const Coverage& c, std::ostream* out) { *out << c.quantity << " of " << c.file; }
+
+class WallRanges : public testing::TestWithParam<Coverage> {};
+
+TEST_P(WallRanges, HoldTheMeasuredTimes) {
+  const Coverage c = GetParam();
+  const ErrorSummary s = summary(validation::compare(VLMEST_SOURCE_DIR, {c.file}), c.quantity);
+  std::printf("%s: %zu of %zu\n", c.quantity, s.in_range, s.ranged);
+  ASSERT_GT(s.ranged, 0u);
+  EXPECT_GE(s.coverage(), c.least);
+}
+
+// The first two files took no part in the spread of the host's times; the others' steps did.
+INSTANTIATE_TEST_SUITE_P(H200, WallRanges,
+                         testing::Values(Coverage{"h200-training.json", "step_ms", 88},
+                                         Coverage{"h200-inference.json", "prefill_ms", 93},
+                                         Coverage{"h200-times.json", "prefill_ms", 92},
+                                         Coverage{"h200-times.json", "decode_ms", 92},
+                                         Coverage{"h200-times.json", "step_ms", 82}));
+
+TEST(ValidationRows, EachSaysWhatWasFitted) {
+  for (const auto* all : {&runs(), &operations()})
+    for (const auto& c : *all)
+      if (!c.quantity.ends_with("_device_bytes")) {
+        EXPECT_NE(c.fitted, Fitted::unknown) << c.quantity << ' ' << c.row;
+      }
+}
+
+// Every quantity of the README's table has a bar.
+TEST(ValidationRows, EachShownQuantityHasABar) {
+  const std::string readme = validation::read_text(VLMEST_SOURCE_DIR "/README.md"),
+                    own = validation::read_text(VLMEST_SOURCE_DIR "/tests/validation/validation_test.cpp");
+  const std::string flag = "--format markdown --top 0 --quantity ";
+  const auto at = readme.find(flag);
+  ASSERT_NE(at, std::string::npos);
+  std::istringstream list(readme.substr(at + flag.size(), readme.find(' ', at + flag.size()) - at - flag.size()));
+  int shown = 0;
+  for (std::string quantity; std::getline(list, quantity, ',');) {
+    ++shown;
+    EXPECT_NE(own.find("Bar{\"" + quantity + "\","), std::string::npos) << quantity;
+  }
+  EXPECT_GT(shown, 25);
+}
 
 TEST(TrainingValidation, OneStepRanOutOfMemory) {
   int seen = 0;
-  for (const auto& c : comparisons()) seen += c.quantity == "fits" && c.measured == 0;
+  for (const auto& c : runs()) seen += c.quantity == "fits" && c.measured == 0;
   EXPECT_EQ(seen, 1);
 }
 
