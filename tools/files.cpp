@@ -8,6 +8,7 @@
 
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
+#include <vlmest/json/processor.hpp>
 #include <vlmest/unit/nearest.hpp>
 
 #include "shipped.hpp"
@@ -24,6 +25,48 @@ std::string did_you_mean(const std::string& word, const std::string& kind, const
   const std::string near = nearest(word, shipped(kind));
   return near.empty() ? "see '" + list + "' for the shipped ones"
                       : "did you mean " + near + "? '" + list + "' shows all";
+}
+
+/// No processor's file is near this.
+constexpr std::uintmax_t largest_processor_file = 1u << 20;
+
+/// A file beside a checkpoint's config.json.
+nlohmann::json processor_document(const fs::path& path) {
+  const char* const hint = "compare with the checkpoint's published file, or remove the file to use the family's own";
+  std::error_code failed;
+  if (const auto size = fs::file_size(path, failed); !failed && size > largest_processor_file)
+    throw Error(path.string(), "larger than 1 MiB", hint);
+  const std::string text = read_file(path.string());
+  try {
+    return json::parse(text, path.string());
+  } catch (const Error& e) {
+    throw Error(e.where, e.what_happened, hint);
+  }
+}
+
+/// The image processor as the files in a checkpoint's folder set it; says on stderr which were read, and what of them
+/// was not used.
+void read_processor_files(const fs::path& folder, Vlm& vlm) {
+  std::error_code ignored;
+  const fs::path image = folder / "preprocessor_config.json", outer = folder / "processor_config.json";
+  const bool has_image = fs::exists(image, ignored), has_outer = fs::exists(outer, ignored);
+  std::vector<std::string> lines;
+  const auto read = [&](const nlohmann::json& document, const fs::path& path, json::ProcessorFile file) {
+    lines.push_back("image processor as " + path.string() + " sets it");
+    for (auto& line : json::read_processor(document, path.string(), file, vlm)) lines.push_back(std::move(line));
+  };
+  bool nested = false;
+  if (has_outer) {
+    const nlohmann::json document = processor_document(outer);
+    nested = json::holds_image_processor(document);
+    read(document, outer, json::ProcessorFile::processor);
+    if (nested && has_image)
+      lines.push_back(image.string() + " was not read: processor_config.json holds the image processor");
+  }
+  if (has_image && !nested) read(processor_document(image), image, json::ProcessorFile::preprocessor);
+  if (fs::exists(folder / "video_preprocessor_config.json", ignored))
+    lines.push_back((folder / "video_preprocessor_config.json").string() + " was not read: inputs are images");
+  for (const auto& line : lines) std::cerr << "note: " << line << '\n';
 }
 
 }  // namespace
@@ -75,7 +118,11 @@ Vlm find_model(const std::string& config) {
   const std::string where = config == "-"                      ? "standard input"
                             : path.filename() == "config.json" ? path.string()
                                                                : path.filename().string();
-  Vlm vlm = json::parse_model(read_file(path.string()), where);
+  const nlohmann::json document = json::parse(read_file(path.string()), where);
+  Vlm vlm = json::read_model(document, where);
+  // A description says itself what its processor is set to.
+  if (config != "-" && path.filename() == "config.json" && !document.contains("model"))
+    read_processor_files(path.parent_path(), vlm);
   if (vlm.name.empty()) {
     const bool anonymous = path.filename() == "config.json" && path.has_parent_path();
     vlm.name = config == "-" ? "model"

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include <vlmest/json/image_processor.hpp>
+
 #include "files.hpp"
 
 namespace vlmest::tool {
@@ -35,11 +37,12 @@ std::string RowModels::path_of(const MeasuredRun& run, const std::string& rows_f
 }
 
 const Vlm& RowModels::find(const MeasuredRun& run, const std::string& rows_file) {
-  const auto [at, is_new] =
-      found_.try_emplace(fs::path(rows_file).parent_path().string() + "\n" + run.config + "\n" + run.model);
+  const auto [at, is_new] = found_.try_emplace(fs::path(rows_file).parent_path().string() + "\n" + run.config + "\n" +
+                                               run.model + "\n" + run.image);
   Found& f = at->second;
   if (is_new) try {
       f.vlm = find_model(path_of(run, rows_file));
+      json::set_image(run.image, run.model, *f.vlm);
     } catch (const Error& e) {
       f.error = e;
     }

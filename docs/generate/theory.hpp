@@ -100,7 +100,7 @@ inline Comparison compare(const std::string& root) {
   for (const auto& placed : rows.runs) {
     const MeasuredRun& run = placed.row;
     if (run.out_of_memory) continue;
-    const Vlm& vlm = models[run.model];
+    const Vlm& vlm = models[run];
     const Stacks s = stacks(root, run, vlm, estimate, device);
     const Estimate estimated = estimate(vlm, run.plan, device, Phases::train);
     const TrainingEstimate& own = estimated.training;

@@ -52,6 +52,7 @@ std::vector<Case> cases() {
     k.checkpointing = e.value("checkpointing", "none") == "full";
     k.lora_rank = e.value("lora", 0);
     k.tile_several = e.value("tile_several", true);
+    k.whole_images = e.value("tiling", "automatic") == "never";
     k.sequences.clear();
     auto sizes = [](const nlohmann::json& list) {
       std::vector<vlmest::ImageSize> s;

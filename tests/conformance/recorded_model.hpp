@@ -24,8 +24,9 @@ struct Recording {
   bool eager = false;
   bool all_logits = false;
   bool dropout = false;  ///< recorded in training mode (the recorder left it on), which shows where a model has dropout
-  bool tile_several = true;  ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
-  bool training = false;     ///< a training step instead of a prefill and a decode step
+  bool tile_several = true;   ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
+  bool whole_images = false;  ///< Idefics3, SmolVLM: no image is cut into tiles
+  bool training = false;      ///< a training step instead of a prefill and a decode step
   vlmest::Optimizer optimizer = vlmest::Optimizer::adamw;
   bool vision_frozen = false;
   bool checkpointing = false;     ///< full
@@ -73,6 +74,8 @@ inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
 inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
   vlmest::TokenRule rule = vlm.tokens;
   if (auto* ov = std::get_if<vlmest::tokens::LlavaOnevision>(&rule)) ov->tile_several = r.tile_several;
+  if (auto* split = std::get_if<vlmest::tokens::Idefics3>(&rule); split != nullptr && r.whole_images)
+    split->tiling = vlmest::tokens::Tiling::never;
   vlmest::Sequences s{.batch = r.batch, .text = r.text};
   for (std::int64_t b = 0; b < r.batch; ++b) {
     const auto& images = r.sequences[static_cast<std::size_t>(b) % r.sequences.size()];

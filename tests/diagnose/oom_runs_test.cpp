@@ -38,6 +38,7 @@ struct Run {
   std::vector<std::string> flags;
   std::string folder = data + "oom_runs/", configs = data + "configs/";
   std::map<std::string, std::string> says;  ///< by evidence, where it is not the cause
+  nlohmann::json entry = {};                ///< of the index: "image" is what the image processor was set to
   std::string path() const { return folder + name; }
   std::string verdict(const std::string& evidence) const {
     const auto other = says.find(evidence);
@@ -49,7 +50,7 @@ std::vector<Run> runs() {
   std::vector<Run> r;
   const auto index = nlohmann::json::parse(read(data + "oom_runs/index.json"));
   for (const auto& j : index.at("runs"))
-    r.push_back({j.at("case"), j.at("cause"), j.at("flags").get<std::vector<std::string>>()});
+    r.push_back({.name = j.at("case"), .cause = j.at("cause"), .flags = j.at("flags"), .says = {}, .entry = j});
   return r;
 }
 std::vector<Run> held_out() {
@@ -58,7 +59,7 @@ std::vector<Run> held_out() {
   const auto index = nlohmann::json::parse(read(folder + "index.json"));
   for (const auto& j : index.at("runs"))
     r.push_back({j.at("case"), j.at("cause"), j.at("flags").get<std::vector<std::string>>(), folder,
-                 folder + "configs/", j.value("says", std::map<std::string, std::string>())});
+                 folder + "configs/", j.value("says", std::map<std::string, std::string>()), j});
   return r;
 }
 
@@ -73,7 +74,10 @@ std::optional<Settings> settings(const Run& run, std::optional<Mode>& mode) {
   std::reverse(flags.begin(), flags.end());
   app.parse(flags);
   mode = args.phase == "train" ? Mode::training : Mode::inference;
-  return Settings{.vlm = tool::find_model(args.config), .plan = args.make_plan(), .allocator = {}, .placement = {}};
+  Settings s{.vlm = tool::find_model(args.config), .plan = args.make_plan(), .allocator = {}, .placement = {}};
+  s.plan.markers = false;  // the ids that ran had none
+  json::read_image(json::Reader(run.entry, run.name), s.vlm);
+  return s;
 }
 
 Failure from_message(const Run& run) {

@@ -12,6 +12,7 @@
 
 #include <vlmest/diagnose/action/outcome.hpp>
 #include <vlmest/diagnose/planner/planner.hpp>
+#include <vlmest/json/image_processor.hpp>
 
 #include "args.hpp"
 #include "files.hpp"
@@ -33,6 +34,7 @@ struct Asked {
   Settings settings;
   Mode mode = Mode::inference;
 };
+/// What was run had ids without the processor's markers.
 Asked asked(std::vector<std::string> flags, const std::string& configs = "configs/") {
   tool::EstimateArgs args;
   CLI::App app;
@@ -42,8 +44,16 @@ Asked asked(std::vector<std::string> flags, const std::string& configs = "config
       flags[i + 1] = std::string(VLMEST_SOURCE_DIR) + "/tests/data/" + configs + flags[i + 1] + ".json";
   std::reverse(flags.begin(), flags.end());
   app.parse(flags);
-  return {{.vlm = tool::find_model(args.config), .plan = args.make_plan(), .allocator = {}, .placement = {}},
+  Asked a{{.vlm = tool::find_model(args.config), .plan = args.make_plan(), .allocator = {}, .placement = {}},
           args.phase == "train" ? Mode::training : Mode::inference};
+  a.settings.plan.markers = false;
+  return a;
+}
+/// The flags of a recorded run, and what its image processor was set to.
+Asked asked_as(const nlohmann::json& run, const std::string& configs = "configs/") {
+  Asked a = asked(run.at("flags").get<std::vector<std::string>>(), configs);
+  json::read_image(json::Reader(run, "run"), a.settings.vlm);
+  return a;
 }
 
 const Device& device() {
@@ -69,7 +79,7 @@ std::vector<Change> changes(const std::string& file, const std::string& configs)
   Device large = device();
   large.usable_bytes = large.memory_bytes = Bytes(std::int64_t{1} << 40);
   for (const auto& j : recorded(file)) {
-    const Asked a = asked(j.at("flags").get<std::vector<std::string>>(), configs);
+    const Asked a = asked_as(j, configs);
     const Estimate estimate =
         e(a.settings.vlm, a.settings.plan, large, a.mode == Mode::training ? Phases::train : Phases::inference);
     const bool training = a.mode == Mode::training;
@@ -132,7 +142,7 @@ TEST(SettingsRuns, LoopsReserve) {
   Estimator e;
   int runs = 0, close = 0;
   for (const auto& r : recorded("changes_held_out.json")) {
-    const Asked a = asked(r.at("flags").get<std::vector<std::string>>(), "settings_runs/configs/");
+    const Asked a = asked_as(r, "settings_runs/configs/");
     if (a.mode != Mode::training) continue;
     const TrainingEstimate t = e(a.settings.vlm, a.settings.plan, device(), Phases::train).training;
     const double off = static_cast<double>(t.reserved_in_loop.value()) / r.at("reserved_bytes").get<double>() - 1;
@@ -152,7 +162,7 @@ TEST(SettingsRuns, PeaksWithOtherLibraries) {
   for (const auto& r : recorded("libraries.json")) {
     const auto flags = r.at("flags").get<std::vector<std::string>>();
     const std::string name = r.at("case");
-    const Asked a = asked(flags, folder_of(flags[1]));
+    const Asked a = asked_as(r, folder_of(flags[1]));
     const bool training = a.mode == Mode::training, quantised = a.settings.plan.weights.has_value();
     const Estimate estimate =
         e(a.settings.vlm, a.settings.plan, device(), training ? Phases::train : Phases::inference);
@@ -213,7 +223,7 @@ TEST(SettingsRuns, LargestBatches) {
   int right = 0;
   Estimator e;
   for (const auto& [name, r] : any) {
-    Asked a = asked(r.at("flags").get<std::vector<std::string>>());
+    Asked a = asked_as(r);
     const Device limited = within_memory(device(), Bytes(r.at("limit_bytes").get<std::int64_t>()));
     const auto fits = [&](std::int64_t batch) {
       a.settings.plan.batch = batch;

@@ -53,7 +53,7 @@ class Shapes(unittest.TestCase):
     def test_tiles_and_thumbnail(self):
         self.assertEqual(shapes(images("internvl3-2b", 448, 896, count=2))["pixel_values"], (2 * 3, 3, 448, 448))
         self.assertEqual(shapes(images("internvl3-2b", 448, 448))["pixel_values"], (1, 3, 448, 448))
-        self.assertEqual(shapes(images("idefics3-8b", 336, 336, count=2))["pixel_values"], (1, 2, 3, 364, 364))
+        self.assertEqual(shapes(images("idefics3-8b", 336, 336, count=2))["pixel_values"], (1, 34, 3, 364, 364))
 
     def test_cross_attention_sees_every_tile(self):
         i = images("llama-3.2-11b-vision", 560, 1120, count=2)

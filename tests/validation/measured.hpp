@@ -35,14 +35,17 @@ inline vlmest::Device device(const std::string& root) {
   return vlmest::load_device(root + "/models/device/h200-sxm.json");
 }
 
-/// The configs that they were measured with, each read once.
+/// The configs that they were measured with, each read once for each setting of the image processor.
 class Models {
  public:
   explicit Models(std::string root) : root_(std::move(root)) {}
-  const vlmest::Vlm& operator[](const std::string& name) {
-    const auto [at, is_new] = models_.try_emplace(name);
-    if (is_new)
-      at->second = vlmest::json::parse_model(read_text(root_ + "/tests/data/configs/" + name + ".json"), name);
+  const vlmest::Vlm& operator[](const vlmest::MeasuredRun& run) {
+    const auto [at, is_new] = models_.try_emplace(run.model + run.image);
+    if (is_new) {
+      const std::string path = root_ + "/tests/data/configs/" + run.model + ".json";
+      at->second = vlmest::json::parse_model(read_text(path), run.model);
+      vlmest::json::set_image(run.image, run.model, at->second);
+    }
     return at->second;
   }
 
@@ -65,7 +68,7 @@ inline std::vector<vlmest::Comparison> compare(const std::string& root, std::ini
   };
   for (const char* file : files) {
     const vlmest::json::MeasuredFile f = rows(root, file);
-    for (const auto& [where, run, own] : f.runs) add(f, own, vlmest::compare(run, models[run.model], on, estimator));
+    for (const auto& [where, run, own] : f.runs) add(f, own, vlmest::compare(run, models[run], on, estimator));
     for (const auto& [where, op, own] : f.ops) add(f, own, vlmest::compare(op, on));
   }
   return all;

@@ -194,7 +194,8 @@ const char* inference_peak(const Reported& r) { return r.estimate.inference.deco
 std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
   std::string line = fmt::format("{}: {} of {} tokens", vlm.name, plural(s.batch, "sequence"), grouped(s.seq));
   if (plan.images > 0) {
-    line += fmt::format(" ({} text, {} from {} of {}x{}", grouped(s.text), grouped(s.image_tokens),
+    line += fmt::format(" ({} text, {}{} from {} of {}x{}", grouped(s.text),
+                        s.markers > 0 ? plural(s.markers, "marker") + ", " : "", grouped(s.image_tokens),
                         plural(plan.images, "image"), s.image.height, s.image.width);
     for (const PixelSize& o : plan.more_sizes) line += fmt::format(", {}x{}", o.height, o.width);
     if (!plan.more_sizes.empty()) line += " in turn";

@@ -162,6 +162,7 @@ nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& option
               {"seq", s.seq},
               {"text_tokens", s.text},
               {"image_tokens", s.image_tokens},
+              {"marker_tokens", s.markers},
               {"images", from.plan.images},
               {"image_size", {s.image.height, s.image.width}},
               {"image_sizes", image_sizes_json(from.vlm, from.plan)},

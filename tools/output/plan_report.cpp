@@ -53,6 +53,7 @@ Json run(const ReportedPlan& p, const PlannedRun& r) {
             {"seq", q.seq},
             {"text_tokens", q.text},
             {"image_tokens", q.image_tokens},
+            {"marker_tokens", q.markers},
             {"images", s.plan.images},
             {"image_size", {q.image.height, q.image.width}},
             {"peak_bytes", r.outcome.peak.value()},

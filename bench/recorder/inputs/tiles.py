@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Families that cut an image into the tower's squares.
 
-An image that fits into one tile is one tile. transformers 5.17: image_processing_idefics3.py and
+transformers 5.17: image_processing_idefics3.py and
 image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL, Aya Vision: get_optimal_tiled_canvas),
 image_processing_mllama.py.
 """
@@ -22,8 +22,6 @@ def _longest_edge(height: int, width: int, edge: int, even: bool) -> tuple[int, 
 
 
 def _idefics3_tiles(r: Request, tile: int) -> int:
-    if max(r.height, r.width) <= tile:
-        return 1
     height, width = _longest_edge(r.height, r.width, 4 * tile, even=True)
     if max(height, width) > LARGEST_SIDE:
         height, width = _longest_edge(height, width, LARGEST_SIDE, even=False)

@@ -64,4 +64,11 @@ inline void read_image(const Reader& document, Vlm& vlm) {
   layout(vlm.tokens, vlm.native);  // throws for parameters that the processor refuses
 }
 
+/// The same, of the text of an "image" alone, as measured rows carry it; nothing where it is empty.
+inline void set_image(const std::string& image, const std::string& where, Vlm& vlm) {
+  if (image.empty()) return;
+  const nlohmann::json document = {{"image", nlohmann::json::parse(image)}};
+  read_image(Reader(document, where), vlm);
+}
+
 }  // namespace vlmest::json

@@ -58,6 +58,7 @@ inline Plan plan(const Reader& r) {
   Plan p;
   p.batch = r.integer_required("batch");
   p.text = r.integer_required("text", 0);
+  p.markers = false;  // a row's text is every token that is no image feature
   p.images = r.integer("images", 1, 0, 4096);
   if (r.given("hw")) std::tie(p.image_height, p.image_width) = pair_required(r, "hw", 1 << 20);
   p.vision_chunk = r.integer("vision_chunk", 0, 0, most_sequences);
@@ -115,6 +116,7 @@ inline MeasuredRun read_measured_run(const nlohmann::json& row, const std::strin
   if (m.model.empty() || m.model.size() > 256 || !printable)
     r.fail("model", m.model.empty() ? "missing" : "is no name", "give a shipped model's name, or a config's");
   m.config = r.string("config", "");
+  if (r.given("image")) m.image = r.object("image").value().dump();
   m.training = measured_run::training(r);
   m.out_of_memory = r.given("oom") && row["oom"] != false;
   m.figures = measured_run::figures(r);

@@ -11,10 +11,11 @@ namespace vlmest {
 /// What one batch is made of, after the processor's rules.
 struct Sequences {
   std::int64_t batch = 1;
-  std::int64_t text = 0;          ///< text tokens of a sequence, those that the processor writes around images included
-  std::int64_t image_tokens = 0;  ///< positions of a sequence that receive image features; of the longest
-  std::int64_t seq = 0;           ///< LLM tokens of a sequence; of the longest, to which the others are padded
-  ImageSize image;                ///< pixels of each image, before any resize
+  std::int64_t text = 0;              ///< text tokens of a sequence
+  std::int64_t markers = 0;           ///< those that the processor writes around images; of the longest
+  std::int64_t image_tokens = 0;      ///< positions of a sequence that receive image features; of the longest
+  std::int64_t seq = 0;               ///< LLM tokens of a sequence; of the longest, to which the others are padded
+  ImageSize image;                    ///< pixels of each image, before any resize
   std::vector<ImageLayout> images;    ///< of the whole batch, sequence by sequence
   std::vector<std::int64_t> padding;  ///< positions of each sequence that hold nothing; empty where none does
 

@@ -37,8 +37,8 @@ inline std::vector<ImageSize> image_sizes(const Vlm& vlm, const Plan& plan) {
   return r;
 }
 
-/// The tokens of a plan's batch: `seq` counts everything, `text` what is not an image feature. Throws Error where the
-/// images alone need more than `seq`, and where there are more sizes of images than sequences.
+/// The tokens of a plan's batch: `seq` counts everything, `text` what the images do not bring with them. Throws Error
+/// where the images alone need more than `seq`, and where there are more sizes of images than sequences.
 inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   check_counts(plan);
   const std::vector<ImageSize> sizes = image_sizes(vlm, plan);
@@ -50,23 +50,27 @@ inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   s.batch = plan.batch;
   s.image = sizes.front();
   std::vector<std::vector<ImageLayout>> each;  // the images of a sequence, by its turn
-  std::vector<std::int64_t> tokens;
+  std::vector<std::int64_t> tokens;            // of its images, markers included
+  std::int64_t longest = -1;
   for (const ImageSize size : sizes) {
     each.push_back(layouts(vlm.tokens, std::vector<ImageSize>(static_cast<std::size_t>(plan.images), size)));
-    tokens.push_back(0);
-    for (const auto& i : each.back()) tokens.back() = checked_add(tokens.back(), i.llm_tokens);
+    const PromptTokens all = sum(each.back());
+    const std::int64_t markers = plan.markers ? all.text_overhead : 0;
+    tokens.push_back(checked_add(all.llm_tokens, markers));
+    if (tokens.back() <= longest) continue;
+    longest = tokens.back();
+    s.image_tokens = all.llm_tokens;
+    s.markers = markers;
   }
-  s.image_tokens = *std::max_element(tokens.begin(), tokens.end());
   if (plan.seq) {
-    if (*plan.seq < s.image_tokens)
-      throw Error("--seq",
-                  std::to_string(*plan.seq) + " tokens, but the images alone need " + std::to_string(s.image_tokens),
+    if (*plan.seq < longest)
+      throw Error("--seq", std::to_string(*plan.seq) + " tokens, but the images alone need " + std::to_string(longest),
                   "raise --seq, or give fewer or smaller images");
     s.seq = *plan.seq;
-    s.text = s.seq - s.image_tokens;
+    s.text = s.seq - longest;
   } else {
     s.text = plan.text;
-    s.seq = checked_add(s.text, s.image_tokens);
+    s.seq = checked_add(s.text, longest);
   }
   if (s.seq < 1) throw Error("--seq", "the sequence is empty", "give at least one text token or image");
   s.images.reserve(each.front().size() * static_cast<std::size_t>(plan.batch));
@@ -75,10 +79,9 @@ inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
     s.images.insert(s.images.end(), one.begin(), one.end());
   }
   // With a length given, text fills every sequence up to it.
-  if (plan.seq || std::all_of(tokens.begin(), tokens.end(), [&](std::int64_t n) { return n == s.image_tokens; }))
-    return s;
+  if (plan.seq || std::all_of(tokens.begin(), tokens.end(), [&](std::int64_t n) { return n == longest; })) return s;
   for (std::int64_t b = 0; b < plan.batch; ++b)
-    s.padding.push_back(s.image_tokens - tokens[static_cast<std::size_t>(b % turns)]);
+    s.padding.push_back(longest - tokens[static_cast<std::size_t>(b % turns)]);
   return s;
 }
 

@@ -101,6 +101,7 @@ struct Plan {
   std::int64_t vision_chunk = 0;
   std::optional<std::int64_t> seq;  ///< LLM tokens of a sequence, visual ones included
   std::int64_t text = 256;          ///< text tokens of a sequence, where seq is not given
+  bool markers = true;              ///< tokens that the processor writes around images; off: inputs made without it
   std::int64_t new_tokens = 128;    ///< tokens to decode after the prefill
   DType dtype = DType::bf16;        ///< weights and activations
   std::optional<DType> weights;     ///< storage of the language model's linear weights

@@ -15,6 +15,7 @@ namespace vlmest {
 struct MeasuredRun {
   std::string model;   ///< as the row names it
   std::string config;  ///< path of its config.json where the row gives one
+  std::string image;   ///< "image" as a description has it, in JSON: what the image processor was set to; or empty
   Plan plan;
   bool training = false;
   bool out_of_memory = false;

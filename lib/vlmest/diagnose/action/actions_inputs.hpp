@@ -36,7 +36,7 @@ inline std::vector<Settings> shorter(const Subject& s) {
     last = text;
     Plan& p = r.emplace_back(s.now).plan;
     p.text = text;
-    if (p.seq) p.seq = now.image_tokens + text;
+    if (p.seq) p.seq = now.image_tokens + now.markers + text;
   }
   return r;
 }

@@ -58,8 +58,8 @@ inline Dial dial(const Settings& s, Goal goal) {
               .asked = s.plan.batch};
     case Goal::max_seq:
       // Kernels work on whole groups of 8 rows: the values up to the next of them are tried.
-      return {.least = now.image_tokens + 1,
-              .most = std::max(now.image_tokens + 1, std::int64_t{1} << 24),
+      return {.least = now.image_tokens + now.markers + 1,
+              .most = std::max(now.image_tokens + now.markers + 1, std::int64_t{1} << 24),
               .asked = now.seq,
               .window = 8};
     case Goal::max_pixels: {

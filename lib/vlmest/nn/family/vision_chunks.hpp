@@ -46,7 +46,12 @@ inline std::vector<ImageLayout> single_tiles(std::span<const ImageLayout> images
 
 /// The sequences of each chunk of `images`.
 inline std::vector<Sequences> chunk_sequences(const Sequences& s, std::span<const ImageLayout> images, std::int64_t n) {
-  Sequences rest{.batch = s.batch, .text = s.text, .image_tokens = s.image_tokens, .seq = s.seq, .image = s.image};
+  Sequences rest{.batch = s.batch,
+                 .text = s.text,
+                 .markers = s.markers,
+                 .image_tokens = s.image_tokens,
+                 .seq = s.seq,
+                 .image = s.image};
   std::vector<Sequences> r;
   for (const std::int64_t count : chunk_lengths(images.size(), n)) {
     r.push_back(rest);

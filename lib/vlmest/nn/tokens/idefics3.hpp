@@ -9,8 +9,7 @@
 namespace vlmest::tokens {
 
 /// Idefics3 and SmolVLM. The processor scales every picture to longest_edge (four tiles as released), small ones too,
-/// and splits it, so that a thumbnail can cost 17 tiles. `automatic` leaves a picture that fits into one tile whole, as
-/// do_image_splitting=False does, and splits the others; `always` is the processor's default.
+/// and splits it, so that a thumbnail can cost 17 tiles; `never` is do_image_splitting=False.
 struct Idefics3 {
   std::int64_t tile_size = 364;  ///< max_image_size.longest_edge: the tower's image_size
   std::int64_t patch_size = 14;
@@ -53,8 +52,7 @@ constexpr ImageLayout layout(const Idefics3& r, ImageSize image) {
   l.tower_tokens = l.patches.count();
   l.resized = {r.tile_size, r.tile_size};
   l.text_overhead = 3;
-  const bool fits = image.height <= r.tile_size && image.width <= r.tile_size;
-  if (r.tiling == Tiling::always || (r.tiling == Tiling::automatic && !fits)) {
+  if (r.tiling != Tiling::never) {
     l.resized = split_canvas(r, image);
     l.tile_grid = {l.resized.height / r.tile_size, l.resized.width / r.tile_size};
     if (const auto n = check("tiles", l.tile_grid.count(), 1, max_tile_count); n > 1) {

@@ -51,11 +51,11 @@ inline constexpr std::int64_t max_side = std::int64_t{1} << 20;
 /// More tiles than any released processor makes; bounds the searches over tile grids.
 inline constexpr std::int64_t max_tile_count = 1024;
 
-/// When a picture is cut into tiles.
+/// When a picture is cut into tiles. `automatic` and `always` both are the processor's rule.
 enum class Tiling {
-  automatic,  ///< as the family's header says
-  always,     ///< the processor's rule for every picture
-  never,      ///< one tile
+  automatic,
+  always,
+  never,  ///< one tile
 };
 
 /// Which of the tower's tokens go on to the projector (`vision_feature_select_strategy`).

@@ -31,8 +31,7 @@ inline Grid nearest_aspect_grid(ImageSize image, std::int64_t tile, std::int64_t
 }
 
 /// A picture stretched over that grid of square tiles, plus a thumbnail when there is more than one. Tower and LLM
-/// tokens stay open. `never` makes one tile (crop_to_patches=False); `automatic` and `always` both are the rule itself,
-/// which gives one tile to a picture of the tile's own size.
+/// tokens stay open. `never` makes one tile (crop_to_patches=False).
 inline ImageLayout tiled_canvas(ImageSize image, std::int64_t tile, std::int64_t patch_size, std::int64_t min_tiles,
                                 std::int64_t max_tiles, Tiling tiling) {
   check(image);

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <vlmest/json/processor/anyres.hpp>
+#include <vlmest/json/processor/gemma3.hpp>
+#include <vlmest/json/processor/idefics3.hpp>
+#include <vlmest/json/processor/pixel_budget.hpp>
+#include <vlmest/json/processor/pixtral.hpp>
+#include <vlmest/json/processor/square.hpp>
+#include <vlmest/json/processor/tiles.hpp>
+#include <vlmest/nn/vlm.hpp>
+
+/// The files beside a checkpoint's config.json that set its processor. What `from_pretrained` makes of them decides:
+/// keys that a file leaves out are the defaults of the class, not those of the released checkpoints.
+namespace vlmest::json {
+
+/// Which of the two files: preprocessor_config.json holds the image processor's keys; processor_config.json the
+/// processor's own, and since transformers 5 the image processor's below "image_processor".
+enum class ProcessorFile { preprocessor, processor };
+
+namespace processor_files {
+
+/// Copies of a still picture that fill the tower's temporal patch.
+template <class Family>
+std::int64_t frames(const Family& f) {
+  if constexpr (requires { f.vision.frames; })
+    return f.vision.frames;
+  else
+    return 2;
+}
+
+inline void read_image_part(ProcessorKeys& k, Vlm& vlm) {
+  ignore_pixel_keys(k);
+  const std::int64_t f = std::visit([](const auto& family) { return frames(family); }, vlm.family);
+  std::visit(
+      [&](auto& rule) {
+        if constexpr (requires { read_image_keys(k, rule); })
+          read_image_keys(k, rule);
+        else
+          read_qwen_keys(k, rule, f);
+      },
+      vlm.tokens);
+}
+
+}  // namespace processor_files
+
+/// Whether a processor_config.json holds the image processor too: then a preprocessor_config.json beside it is not read
+/// (transformers 5.17 image_processing_base.py, get_image_processor_dict).
+inline bool holds_image_processor(const nlohmann::json& document) {
+  return document.is_object() && document.contains("image_processor") && document["image_processor"].is_object();
+}
+
+/// Sets the model's rule for images as the file does, and returns what has to be said about it, a line each. Throws
+/// Error naming the key where the file contradicts config.json, or asks for what no rule here does.
+inline std::vector<std::string> read_processor(const nlohmann::json& document, const std::string& where,
+                                               ProcessorFile file, Vlm& vlm) {
+  std::vector<std::string> notes;
+  const auto finish = [&](ProcessorKeys& k) {
+    for (auto& line : k.notes()) notes.push_back(k.where() + ": " + line);
+  };
+  if (file == ProcessorFile::preprocessor) {
+    ProcessorKeys k(document, where);
+    processor_files::read_image_part(k, vlm);
+    finish(k);
+  } else {
+    ProcessorKeys outer(document, where);
+    outer.ignore({"image_processor", "video_processor", "feature_extractor", "audio_processor", "auto_map", "tokenizer",
+                  "_processor_class"});
+    std::visit(
+        [&](auto& rule) {
+          if constexpr (requires { read_outer_keys(outer, rule); }) read_outer_keys(outer, rule);
+        },
+        vlm.tokens);
+    finish(outer);
+    if (holds_image_processor(document)) {
+      ProcessorKeys k(document["image_processor"], where + ".image_processor");
+      processor_files::read_image_part(k, vlm);
+      finish(k);
+    }
+  }
+  layout(vlm.tokens, vlm.native);  // throws for parameters that the processor refuses
+  return notes;
+}
+
+}  // namespace vlmest::json

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/json/processor/keys.hpp>
+#include <vlmest/nn/tokens/glm4v.hpp>
+#include <vlmest/nn/tokens/qwen2_5_vl.hpp>
+#include <vlmest/nn/tokens/qwen2_vl.hpp>
+#include <vlmest/nn/tokens/qwen3_vl.hpp>
+
+/// The Qwen line and GLM-4V: pixel counts between which a picture is scaled.
+namespace vlmest::json {
+
+/// `size` is {shortest_edge, longest_edge}, both pixel counts; min_pixels and max_pixels beside it come first. What the
+/// file leaves out is `absent`, the class's own. transformers 5.17 image_processing_qwen2_vl.py, __init__; the class of
+/// GLM-4V knows `size` alone.
+inline void read_budget(ProcessorKeys& k, tokens::PixelBudget& budget, tokens::PixelBudget absent, bool old_names) {
+  constexpr std::int64_t most = tokens::max_side * tokens::max_side;
+  const ProcessorSize s = k.size("size", most);
+  if (s.height || s.width) k.fail("size", "has no shortest_edge and longest_edge", "give both, as counts of pixels");
+  const bool names_below = k.given("size") && k.value("size").is_object() &&
+                           (k.value("size").contains("min_pixels") || k.value("size").contains("max_pixels"));
+  budget = {s.shortest_edge.value_or(absent.min_pixels), s.longest_edge.value_or(absent.max_pixels)};
+  if (old_names) {
+    budget.min_pixels = k.integer("min_pixels", budget.min_pixels, 1, most);
+    budget.max_pixels = k.integer("max_pixels", budget.max_pixels, 1, most);
+  }
+  const bool low = s.shortest_edge || (old_names && k.given("min_pixels"));
+  const bool high = s.longest_edge || (old_names && k.given("max_pixels"));
+  if (k.given("size") && (!low || !high))
+    k.fail("size",
+           names_below ? "has min_pixels and max_pixels, which transformers 5 refuses there"
+                       : "lacks shortest_edge or longest_edge",
+           "give both, as counts of pixels");
+  if (budget.min_pixels > budget.max_pixels)
+    k.fail(old_names && k.given("min_pixels") ? "min_pixels" : "size",
+           "at least " + std::to_string(budget.min_pixels) + " and at most " + std::to_string(budget.max_pixels) +
+               " pixels",
+           "exchange the limits");
+}
+
+template <class Rule>
+void read_qwen_keys(ProcessorKeys& k, Rule& rule, std::int64_t frames) {
+  k.must_be("do_resize", true);
+  k.same("patch_size", rule.patch_size, "vision_config.patch_size");
+  k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
+  k.same("temporal_patch_size", frames, "vision_config.temporal_patch_size");
+  // Of the class, whatever the checkpoint: image_processing_qwen2_vl.py.
+  read_budget(k, rule.budget, {56 * 56, 28 * 28 * 1280}, true);
+}
+inline void read_image_keys(ProcessorKeys& k, tokens::Glm4v& rule) {
+  k.must_be("do_resize", true);
+  k.same("patch_size", rule.patch_size, "vision_config.patch_size");
+  k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
+  k.same("temporal_patch_size", rule.temporal_patch_size, "vision_config.temporal_patch_size");
+  read_budget(k, rule.budget, {112 * 112, 28 * 28 * 15000}, false);
+}
+
+}  // namespace vlmest::json
