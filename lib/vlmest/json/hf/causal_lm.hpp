@@ -12,7 +12,7 @@
 /// Language models alone: the config.json of a …ForCausalLM of transformers 5.17.
 namespace vlmest::json::hf {
 
-/// What a class adds to its decoder.
+/// What a class adds to its decoder. A decoder that is run alone is one line.
 struct CausalLmEntry {
   std::string_view type;       ///< also in `decoders`
   bool tied = false;           ///< what an absent tie_word_embeddings means (configuration_<type>.py)
@@ -85,6 +85,16 @@ inline Vlm read_mllama_text_lm(const Reader& r) {
            "set it to false");
   return text_only("mllama_text_model", std::move(f));
 }
+
+/// Language models whose decoder is called in a way of its own.
+struct OtherCausalLmEntry {
+  std::string_view type;
+  Vlm (*read)(const Reader&);
+};
+inline constexpr std::array other_causal_lms{
+    OtherCausalLmEntry{"opt", read_opt_lm},
+    OtherCausalLmEntry{"mllama_text_model", read_mllama_text_lm},
+};
 
 /// Text parts that transformers has no …ForCausalLM for (models/auto/modeling_auto.py,
 /// MODEL_FOR_CAUSAL_LM_MAPPING_NAMES), and the models that they are parts of.

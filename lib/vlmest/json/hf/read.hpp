@@ -27,7 +27,8 @@
 
 namespace vlmest::json::hf {
 
-/// One model_type and the function that reads its config.json. A new family is one line.
+/// One model_type and the function that reads its config.json. A new family is one line; language models alone:
+/// json/hf/causal_lm.hpp.
 struct Entry {
   std::string_view type;
   Vlm (*read)(const Reader&);
@@ -52,15 +53,14 @@ inline constexpr std::array families{
     Entry{"mllama", read_mllama},
     Entry{"paligemma", read_paligemma},
     Entry{"gemma3", read_gemma3},
-    Entry{"opt", read_opt_lm},
-    Entry{"mllama_text_model", read_mllama_text_lm},
 };
 
-/// Every model_type that is read: the families, then language models that are a decoder and a head.
+/// Every model_type that is read: the families, then language models alone.
 inline std::vector<std::string_view> known_types() {
   std::vector<std::string_view> r;
   for (const auto& e : families) r.push_back(e.type);
   for (const auto& e : causal_lms) r.push_back(e.type);
+  for (const auto& e : other_causal_lms) r.push_back(e.type);
   return r;
 }
 
@@ -72,6 +72,8 @@ inline Vlm read(const nlohmann::json& document, const std::string& path) {
     if (e.type == type) return e.read(r);
   for (const auto& e : causal_lms)
     if (e.type == type) return read_causal_lm(r, e);
+  for (const auto& e : other_causal_lms)
+    if (e.type == type) return e.read(r);
   for (const auto& [part, whole] : text_parts)
     if (part == type)
       r.fail("model_type", "transformers has no class that runs '" + type + "' alone",
