@@ -111,7 +111,7 @@ void EstimateArgs::add_run_to(CLI::App& app) {
   app.add_option("--text", text, "text tokens per sequence, instead of --seq [256]")
       ->check(CLI::Range(std::int64_t{0}, largest_count))
       ->type_name("N");
-  app.add_option("--images", plan.images, "images per sequence [1]")
+  app.add_option("--images", images, "images per sequence [1]")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{4096}))
       ->type_name("N");
   app.add_option("--image-size", image_size,
@@ -187,6 +187,7 @@ Plan EstimateArgs::make_plan() const {
   if (seq && text) throw CLI::ValidationError("--seq", "cannot be given together with --text");
   p.seq = seq;
   if (text) p.text = *text;
+  if (images) p.images = *images;
   if (!image_size.empty()) {
     p.more_sizes = pixel_sizes(image_size);
     p.image_height = p.more_sizes.front().height;

@@ -37,7 +37,7 @@ struct EstimateArgs {
   std::string phase = "all";
   std::string image_size;
   std::vector<std::string> freeze;
-  std::optional<std::int64_t> seq, text, checkpoint_layers;
+  std::optional<std::int64_t> seq, text, images, checkpoint_layers;
   std::string dtype = "bf16", weights, kv, attention = "sdpa", profile = "transformers", logits = "last",
               optimizer = "adamw", checkpointing = "none", loss = "unfused", input_gradients = "auto";
   std::vector<std::string> lora_targets;
@@ -56,6 +56,9 @@ struct EstimateArgs {
   void add_to(CLI::App& app);
   /// The plan that the flags ask for. Throws Error for values that contradict each other.
   Plan make_plan() const;
+  /// That plan for a model: a plain language model has no images. Throws Error for flags that mean a part that the
+  /// model lacks.
+  Plan for_model(Plan asked, const Vlm& vlm) const;
   Phases phases() const;
 };
 

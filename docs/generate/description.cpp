@@ -161,8 +161,9 @@ void print(const Json& root) {
   const std::set<std::string> towers = alternatives(root, "tower"), decoders = alternatives(root, "decoder");
   std::set<std::string> sections = towers;
   sections.insert(decoders.begin(), decoders.end());
-  std::set<std::string> families;
-  for (const auto& f : root["properties"]["model"]["properties"]["model_type"]["enum"]) families.insert(f);
+  std::vector<std::string> families;  // without decoders alone, which stand among the language models
+  for (const auto& f : root["properties"]["model"]["properties"]["model_type"]["enum"])
+    if (!decoders.contains(f.get<std::string>())) families.push_back(f);
 
   std::printf("%s| key | needed | meaning |\n|---|---|---|\n", intro);
   std::set<std::string> needed;
@@ -176,18 +177,18 @@ void print(const Json& root) {
                     v["description"].get<std::string>().c_str());
   }
   std::printf("\n%s## Families\n\n| `model_type` | shipped |\n|---|---|\n", more);
-  for (const auto& f : root["properties"]["model"]["properties"]["model_type"]["enum"]) {
-    const std::string name = f;
+  for (const auto& name : families)
     std::printf("| [%s](#%s) | %s |\n", name.c_str(), name.c_str(), shipped[name].c_str());
-  }
   std::printf("\n");
-  for (const auto& f : root["properties"]["model"]["properties"]["model_type"]["enum"]) {
-    std::printf("### %s\n\n", f.get<std::string>().c_str());
-    table(root, root["$defs"][f.get<std::string>()], sections);
+  for (const auto& name : families) {
+    std::printf("### %s\n\n", name.c_str());
+    table(root, root["$defs"][name], sections);
   }
   for (const auto& [title, parts] : {std::pair{"Vision towers", towers}, std::pair{"Language models", decoders}}) {
     std::printf("## %s\n\nThe heading is the `model_type` of the part%s.\n\n", title,
-                std::string(title) == "Vision towers" ? " (`pixtral` for pixtral_vision)" : "");
+                std::string(title) == "Vision towers"
+                    ? " (`pixtral` for pixtral_vision)"
+                    : ", or, under `model` itself, of a language model alone, which takes no images");
     for (const auto& [name, def] : root["$defs"].items()) {
       if (!parts.contains(name)) continue;
       std::printf("### %s\n\n", name.c_str());

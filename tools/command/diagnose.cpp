@@ -87,6 +87,7 @@ int diagnose_files(const DiagnoseOptions& o) {
                                   .plan = o.run.make_plan(),
                                   .allocator = allocator_settings(o.run.alloc_conf, {}),
                                   .placement = {.gpus = o.gpus}};
+  if (settings) settings->plan = o.run.for_model(settings->plan, settings->vlm);
   std::optional<Mode> mode;
   if (o.run.phase != "all") mode = o.run.phase == "train" ? Mode::training : Mode::inference;
   Estimator estimator;

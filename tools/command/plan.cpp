@@ -41,6 +41,7 @@ int plan(const PlanOptions& o) {
   diagnose::PlanRequest q;
   q.asked.plan = o.args.make_plan();
   q.asked.vlm = find_model(o.args.config);
+  q.asked.plan = o.args.for_model(q.asked.plan, q.asked.vlm);
   q.asked.placement.gpus = o.gpus;
   const Device device = find_device(o.args.device);
   q.asked.allocator = allocator_settings(o.alloc_conf, {.total_memory = device.memory_bytes});

@@ -219,6 +219,9 @@ std::string text_report(const Reported& r, const ReportOptions& o) {
   std::string out;
   for (const auto& v : verdicts(r, o)) out += painted(v.text, v.good, o.color) + "\n";
   out += inputs_line(r.vlm, r.plan, r.estimate.sequences) + "\n";
+  if (const Parameters& p = r.estimate.params; p.idle > Elements{})
+    out += fmt::format("experts: {} of {} parameters are active for a token\n", show_count(p.active().value()),
+                       show_count(p.total().value()));
   if (o.training) out += training_inputs(r) + "\n";
   out += "\n" + text(components(r, o));
   if (o.inference) out += "\n" + text(phases(r));

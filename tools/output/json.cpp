@@ -153,6 +153,7 @@ nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& option
               {"family", from.vlm.type},
               {"params",
                {{"total", e.params.total().value()},
+                {"active", e.params.active().value()},
                 {"vision", e.params.vision.value()},
                 {"projector", e.params.projector.value()},
                 {"language", e.params.language.value()}}},

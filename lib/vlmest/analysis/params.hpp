@@ -9,7 +9,10 @@ namespace vlmest {
 /// the model as a whole (LLaVA's image_newline) counts with the projector.
 struct Parameters {
   Elements vision{}, projector{}, language{};
+  Elements idle{};  ///< of the experts that a token is not sent to
   Elements total() const { return vision + projector + language; }
+  /// Parameters that a token goes through: top_k of each layer's routed experts, and everything else.
+  Elements active() const { return total() - idle; }
 };
 
 inline Parameters parameters(const Graph& g) {
@@ -21,6 +24,10 @@ inline Parameters parameters(const Graph& g) {
       case Part::language: p.language += t.storage; break;
       default: p.projector += t.storage; break;
     }
+  }
+  for (const RoutedWeight& r : g.routed) {
+    const Elements all = g.tensor(r.weight).storage;
+    p.idle += Elements(all.value() / r.experts * (r.experts - r.top_k));
   }
   return p;
 }

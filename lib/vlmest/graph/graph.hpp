@@ -65,6 +65,12 @@ struct SecondForward {
   std::int64_t saved = 0;  ///< tensors that it saves for its backward, as the first forward did
 };
 
+/// A weight that holds all experts of a layer, of which every token goes through `top_k`.
+struct RoutedWeight {
+  TensorId weight = none;
+  std::int64_t experts = 1, top_k = 1;
+};
+
 /// Everything that runs, in order, and every tensor it touches. Analyses are functions of this and store nothing here.
 struct Graph {
   std::vector<Tensor> tensors;
@@ -75,6 +81,7 @@ struct Graph {
   std::vector<Scope> scopes = std::vector<Scope>(1);
   std::vector<Phase> phases;
   std::vector<TensorId> embeddings;            ///< weights of embedding modules, which an optimizer may treat apart
+  std::vector<RoutedWeight> routed;            ///< weights of experts
   std::vector<SecondForward> second_forwards;  ///< of checkpointed layers, in order
 
   /// Empties it, but for the root scope; what it has allocated stays.
@@ -86,6 +93,7 @@ struct Graph {
     scratch.clear();
     phases.clear();
     embeddings.clear();
+    routed.clear();
     second_forwards.clear();
     scopes.resize(1);
   }

@@ -135,6 +135,8 @@ inline void resample_tokens(Vlm& vlm, const std::string& where) {
 inline void read_blocks(const Reader& document, Vlm& vlm) {
   if (!document.given("blocks")) return;
   const auto& list = document.value()["blocks"];
+  if (!takes_images(vlm))
+    document.fail("blocks", "a plain language model has no tower to put them in", "leave them out");
   if (!list.is_array() || list.size() > 256) document.fail("blocks", "expected a list of at most 256 blocks");
   for (std::size_t i = 0; i < list.size(); ++i)
     vlm.blocks.push_back(read_block(Reader(list[i], document.path() + ".blocks[" + std::to_string(i) + "]")));

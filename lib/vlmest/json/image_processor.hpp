@@ -56,6 +56,7 @@ void read_image(const Reader& r, Rule& rule) {
 inline void read_image(const Reader& document, Vlm& vlm) {
   if (!document.given("image")) return;
   const Reader r = document.object("image");
+  if (!takes_images(vlm)) document.fail("image", "a plain language model takes no images", "leave it out");
   std::visit([&](auto& rule) { read_image(r, rule); }, vlm.tokens);
   if (r.given("native_size")) {
     const auto [height, width] = pair_required(r, "native_size", tokens::max_side);

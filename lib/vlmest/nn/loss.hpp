@@ -66,9 +66,11 @@ inline Value causal_lm_loss(Context& c, const Value& logits, const Value& labels
 }
 
 /// What a model returns: the logits of the positions that are asked for, or, with labels, the loss over all of them.
-inline Value head_output(Context& c, const Linear& head, const Value& hidden) {
+/// `finish` is what a class runs on its logits; the chunked loss, which has no logits, does not call it.
+template <class Finish>
+Value head_output(Context& c, const Linear& head, const Value& hidden, Finish&& finish) {
   using namespace eager;
-  if (!c.labels) return forward(c, head, kept_positions(hidden, c.plan.logits));
+  if (!c.labels) return finish(forward(c, head, kept_positions(hidden, c.plan.logits)));
   if (loss_kind(c.plan) == Loss::chunked) {
     const Value padded = pad_last(*c.labels, 0, 1);
     Value shifted = next_tokens(padded);
@@ -76,8 +78,11 @@ inline Value head_output(Context& c, const Linear& head, const Value& hidden) {
     shifted = view(std::move(shifted), {-1});
     return chunked_cross_entropy(c, x, head, shifted);
   }
-  Value logits = forward(c, head, kept_positions(hidden, Logits::all));
+  Value logits = finish(forward(c, head, kept_positions(hidden, Logits::all)));
   return causal_lm_loss(c, logits, *c.labels);
+}
+inline Value head_output(Context& c, const Linear& head, const Value& hidden) {
+  return head_output(c, head, hidden, [](Value logits) { return logits; });
 }
 
 }  // namespace vlmest

@@ -16,6 +16,9 @@ struct MoeConfig {
   std::int64_t experts = 60;
   std::int64_t top_k = 4;
   Activation activation = Activation::silu;
+  bool normalised = true;  ///< norm_topk_prob: the weights of a token's experts sum up to 1
+  std::int64_t shared =
+      0;  ///< shared_expert_intermediate_size: an expert that sees every token, behind a gate of its own
 };
 
 struct Moe {
@@ -24,22 +27,44 @@ struct Moe {
   TensorId gate_up = none;  ///< [experts, 2 * inner, hidden]
   TensorId down = none;     ///< [experts, hidden, inner]
   TensorId router = none;   ///< [experts, hidden]
+  GatedMlp shared;          ///< only where config->shared > 0
+  Linear shared_gate;
 };
 
-/// transformers 5.17 modeling_qwen3_vl_moe.py, Qwen3VLMoeTextSparseMoeBlock.__init__: the experts before the router.
-inline Moe make_moe(Context& c, const char* name, const MoeConfig& g) {
-  Module m(c, name);
-  Moe r{.config = &g, .scope = m.scope};
-  {
-    Module e(c, "experts");
-    r.experts_scope = e.scope;
-    r.gate_up = parameter(c, "gate_up_proj", {g.experts, checked_mul(g.inner, 2), g.hidden});
-    r.down = parameter(c, "down_proj", {g.experts, g.hidden, g.inner});
-    r.activation_scope = c.b.child("act_fn");
-  }
+/// A weight that holds all experts, of which a token goes through top_k.
+inline TensorId expert_parameter(Context& c, const char* name, const MoeConfig& g, const Shape& shape) {
+  const TensorId t = parameter(c, name, shape);
+  c.b.graph.routed.push_back({t, g.experts, g.top_k});
+  return t;
+}
+
+inline void make_experts(Context& c, const MoeConfig& g, Moe& r) {
+  Module e(c, "experts");
+  r.experts_scope = e.scope;
+  r.gate_up = expert_parameter(c, "gate_up_proj", g, {g.experts, checked_mul(g.inner, 2), g.hidden});
+  r.down = expert_parameter(c, "down_proj", g, {g.experts, g.hidden, g.inner});
+  r.activation_scope = c.b.child("act_fn");
+}
+inline void make_router(Context& c, const MoeConfig& g, Moe& r) {
   Module gate(c, "gate");
   r.router_scope = gate.scope;
   r.router = parameter(c, "weight", {g.experts, g.hidden});
+}
+
+/// transformers 5.17 modeling_qwen3_vl_moe.py, Qwen3VLMoeTextSparseMoeBlock.__init__, and modeling_qwen3_moe.py: the
+/// experts before the router. modeling_qwen2_moe.py, Qwen2MoeSparseMoeBlock.__init__: router, experts, shared expert.
+inline Moe make_moe(Context& c, const char* name, const MoeConfig& g) {
+  Module m(c, name);
+  Moe r{.config = &g, .scope = m.scope};
+  if (g.shared == 0) {
+    make_experts(c, g, r);
+    make_router(c, g, r);
+    return r;
+  }
+  make_router(c, g, r);
+  make_experts(c, g, r);
+  r.shared = make_gated_mlp(c, "shared_expert", g.hidden, g.shared, false, g.activation);
+  r.shared_gate = make_linear(c, "shared_expert_gate", g.hidden, 1, false);
   return r;
 }
 
@@ -53,11 +78,12 @@ inline std::int64_t active_experts(const MoeConfig& g, std::int64_t tokens) {
 /// What the router decides; the logits stay alive with it (the caller unpacks all three).
 struct Routing {
   Value logits;   ///< [tokens, experts]
-  Value weights;  ///< [tokens, top_k], of sum 1
+  Value weights;  ///< [tokens, top_k]
   Value experts;  ///< int64[tokens, top_k]
 };
 
-/// Qwen3VLMoeTextTopKRouter.forward: softmax in fp32 over all experts, the top k of it normalised.
+/// Qwen3VLMoeTextTopKRouter.forward, and Qwen2MoeTopKRouter.forward, which asks norm_topk_prob: softmax in fp32 over
+/// all experts, the top k of it normalised or not.
 inline Routing route(Context& c, const Moe& m, const Value& x) {
   using namespace eager;
   InScope in(c.b, m.router_scope);
@@ -65,8 +91,10 @@ inline Routing route(Context& c, const Moe& m, const Value& x) {
   r.logits = linear(x, Value(c.b, m.router), {});
   Value probabilities = softmax(r.logits, DType::fp32);
   Ranked top = topk(probabilities, m.config->top_k);
-  Value total = sum(top.values, -1, true);
-  top.values = div_(std::move(top.values), std::move(total));
+  if (m.config->normalised) {
+    Value total = sum(top.values, -1, true);
+    top.values = div_(std::move(top.values), std::move(total));
+  }
   r.weights = to(top.values, r.logits.dtype());
   r.experts = std::move(top.indices);
   return r;
@@ -128,16 +156,32 @@ inline Value fused_moe(Context& c, const Moe& m, const Value& x) {
   return fused_experts(x, Value(c.b, m.gate_up), Value(c.b, m.down), routed, active_experts(g, x.size(0)), device);
 }
 
-/// Qwen3VLMoeTextSparseMoeBlock.forward: x[batch, tokens, hidden].
+/// Qwen2MoeSparseMoeBlock.forward: sigmoid(gate(x)) * shared expert(x), behind the experts' result.
+inline Value add_shared(Context& c, const Moe& m, const Value& flat, Value shared, Value y) {
+  using namespace eager;
+  Value gate = unary("sigmoid", forward(c, m.shared_gate, flat));
+  shared = mul(std::move(gate), shared);
+  return add(std::move(y), shared);
+}
+
+/// Qwen3VLMoeTextSparseMoeBlock.forward: x[batch, tokens, hidden]; Qwen2MoeSparseMoeBlock.forward, whose shared expert
+/// runs first.
 inline Value forward(Context& c, const Moe& m, Value arg) {
   using namespace eager;
   Value x = std::move(arg);
   InScope in(c.b, m.scope);
   const Shape s = x.shape();
   Value flat = view(x, {-1, m.config->hidden});
-  if (c.fused()) return view(fused_moe(c, m, flat), s);
+  Value shared;
+  if (m.config->shared > 0) shared = forward(c, m.shared, flat);
+  if (c.fused()) {
+    Value y = fused_moe(c, m, flat);
+    if (shared) y = add_shared(c, m, flat, std::move(shared), std::move(y));
+    return view(std::move(y), s);
+  }
   const Routing r = route(c, m, flat);
   Value y = experts(c, m, flat, r);
+  if (shared) y = add_shared(c, m, flat, std::move(shared), std::move(y));
   return view(std::move(y), s);
 }
 

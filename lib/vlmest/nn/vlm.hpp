@@ -9,6 +9,7 @@
 #include <vlmest/nn/block_config.hpp>
 #include <vlmest/nn/family/aya_vision.hpp>
 #include <vlmest/nn/family/blip2.hpp>
+#include <vlmest/nn/family/causal_lm.hpp>
 #include <vlmest/nn/family/gemma3.hpp>
 #include <vlmest/nn/family/glm4v.hpp>
 #include <vlmest/nn/family/idefics3.hpp>
@@ -21,6 +22,7 @@
 #include <vlmest/nn/family/paligemma.hpp>
 #include <vlmest/nn/family/qwen3_vl.hpp>
 #include <vlmest/nn/family/qwen_vl.hpp>
+#include <vlmest/nn/family/vipllava.hpp>
 #include <vlmest/nn/tokens/tokens.hpp>
 
 namespace vlmest {
@@ -29,9 +31,11 @@ namespace vlmest {
 /// make_model, make_inputs, image_features, prefill or decode; and one word here.
 using Family = std::variant<LlavaFamily, LlavaNextFamily, LlavaOnevisionFamily, Qwen2VlFamily, Qwen2_5VlFamily,
                             Qwen3VlFamily, InternVlFamily, MllamaFamily, PaliGemmaFamily, Gemma3Family, Mistral3Family,
-                            Idefics3Family, AyaVisionFamily, Glm4vFamily, Blip2Family>;
+                            Idefics3Family, AyaVisionFamily, Glm4vFamily, Blip2Family, VipLlavaFamily, CausalLmFamily,
+                            OptLmFamily, MllamaTextFamily>;
 
-/// A vision-language model: what it is called, how it is put together, how it turns pixels into tokens.
+/// A vision-language model, or a language model alone: what it is called, how it is put together, how it turns pixels
+/// into tokens.
 struct Vlm {
   std::string name;
   std::string type;  ///< the model_type of its config.json
@@ -41,5 +45,14 @@ struct Vlm {
   std::vector<BlockConfig> blocks;  ///< what a description adds (nn/block.hpp)
   std::optional<KvLayout> kv;       ///< how a description keeps keys and values
 };
+
+/// Whether a model has a vision tower; a plain language model takes no images.
+inline bool takes_images(const Vlm& v) {
+  return std::visit(
+      [](const auto& f) {
+        return requires { f.vision; };
+      },
+      v.family);
+}
 
 }  // namespace vlmest

@@ -17,7 +17,7 @@ struct Subject {
   const Device& device;
   Mode mode;
   bool fits = false;                    ///< as it is
-  std::string vision = "vision_tower";  ///< path of the vision tower's module below the model
+  std::string vision = "vision_tower";  ///< path of the vision tower's module; empty: none
   const Plan& plan() const { return now.plan; }
   bool training() const { return mode == Mode::training; }
 };
@@ -36,6 +36,12 @@ struct ActionEntry {
   bool levels_off = false;
   bool for_time = false;  ///< offered where it saves time alone, too
 };
+
+/// What bitsandbytes is to leave alone: the vision tower's module, where there is one, and the head.
+inline std::string skipped_modules(const Subject& s) {
+  const std::string tower = s.vision.empty() ? "" : "\"" + s.vision.substr(s.vision.rfind('.') + 1) + "\", ";
+  return "llm_int8_skip_modules=[" + tower + "\"lm_head\"]";
+}
 
 /// The subject's settings with one change, or nothing where it does not apply.
 template <class Change>

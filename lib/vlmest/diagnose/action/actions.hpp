@@ -27,11 +27,11 @@ inline std::vector<ActionEntry> action_entries() {
 
 namespace action {
 
-/// "model.visual": the module path of the vision tower.
+/// "model.visual": the module path of the vision tower; empty where there is none.
 inline std::string vision_path(const Graph& g) {
   for (std::size_t i = 1; i < g.scopes.size(); ++i)
     if (g.scopes[i].part == Part::vision) return path(g, static_cast<ScopeId>(i));
-  return "vision_tower";
+  return {};
 }
 
 /// An option with what it takes; nothing where it cannot be estimated.

@@ -76,18 +76,16 @@ inline constexpr std::array inference_actions{
     ActionEntry{"weights-int8", "the language model's weights in 8 bits", Loses::quality,
                 [](const Subject& s) { return action::weights_in(s, DType::int8); },
                 [](const Subject& s, const Settings&) {
-                  return "from_pretrained(MODEL, quantization_config=BitsAndBytesConfig(load_in_8bit=True, "
-                         "llm_int8_skip_modules=[\"" +
-                         s.vision.substr(s.vision.rfind('.') + 1) + "\", \"lm_head\"]))";
+                  return "from_pretrained(MODEL, quantization_config=BitsAndBytesConfig(load_in_8bit=True, " +
+                         skipped_modules(s) + "))";
                 }},
-    ActionEntry{
-        "weights-nf4", "the language model's weights in 4 bits", Loses::quality,
-        [](const Subject& s) { return action::weights_in(s, DType::nf4); },
-        [](const Subject& s, const Settings&) {
-          return "from_pretrained(MODEL, quantization_config=BitsAndBytesConfig(load_in_4bit=True, "
-                 "bnb_4bit_quant_type=\"nf4\", bnb_4bit_compute_dtype=torch.bfloat16, llm_int8_skip_modules=[\"" +
-                 s.vision.substr(s.vision.rfind('.') + 1) + "\", \"lm_head\"]))";
-        }},
+    ActionEntry{"weights-nf4", "the language model's weights in 4 bits", Loses::quality,
+                [](const Subject& s) { return action::weights_in(s, DType::nf4); },
+                [](const Subject& s, const Settings&) {
+                  return "from_pretrained(MODEL, quantization_config=BitsAndBytesConfig(load_in_4bit=True, "
+                         "bnb_4bit_quant_type=\"nf4\", bnb_4bit_compute_dtype=torch.bfloat16, " +
+                         skipped_modules(s) + "))";
+                }},
 };
 
 }  // namespace vlmest::diagnose

@@ -11,11 +11,12 @@ namespace vlmest::diagnose {
 
 namespace action {
 
-/// peft's target_modules as a pattern: adapters on the language model alone, as the plan has them.
-inline std::string lora_line(const Lora& l) {
+/// peft's target_modules as a pattern: adapters on the language model alone, as the plan has them. `whole`: there is
+/// nothing beside it.
+inline std::string lora_line(const Lora& l, bool whole) {
   std::string names;
   for (const auto& t : l.targets) names += (names.empty() ? "" : "|") + t;
-  const std::string where = l.vision ? ".*\\.(" : ".*language_model.*\\.(";
+  const std::string where = l.vision || whole ? ".*\\.(" : ".*language_model.*\\.(";
   return "model = get_peft_model(model, LoraConfig(r=" + std::to_string(l.rank) + ", target_modules=r\"" + where +
          names + ")\"))";
 }
@@ -46,8 +47,11 @@ inline std::vector<Settings> optimizer(const Subject& s, Optimizer o, bool appli
 /// (liger_kernel/transformers/monkey_patch.py of 0.8.2).
 inline constexpr const char* next_tokens = "torch.nn.functional.pad(labels, (0, 1), value=-100)[:, 1:].flatten()";
 
-/// Whether the model has its decoder and its head apart.
-inline bool splits_head(const Subject& s) { return !std::holds_alternative<Blip2Family>(s.now.vlm.family); }
+/// Whether the model has its decoder and its head apart, and nothing behind the head.
+inline bool splits_head(const Subject& s) {
+  const auto* lm = std::get_if<CausalLmFamily>(&s.now.vlm.family);
+  return !std::holds_alternative<Blip2Family>(s.now.vlm.family) && (!lm || lm->logits == LogitStep::as_is);
+}
 
 inline bool keeps_moments(Optimizer o) {
   return o == Optimizer::adamw || o == Optimizer::adamw_fused || o == Optimizer::adamw_bnb_8bit;
@@ -161,16 +165,18 @@ inline constexpr std::array training_actions{
                 [](const Subject&, const Settings&) { return std::string("TrainingArguments(optim=\"sgd\")"); }},
     ActionEntry{"freeze-vision", "the vision tower is not trained", Loses::quality,
                 [](const Subject& s) {
-                  return changed(s, s.training() && s.plan().trainable.vision && s.plan().lora.rank == 0,
-                                 [](Settings& n) { n.plan.trainable.vision = false; });
+                  return changed(
+                      s,
+                      s.training() && takes_images(s.now.vlm) && s.plan().trainable.vision && s.plan().lora.rank == 0,
+                      [](Settings& n) { n.plan.trainable.vision = false; });
                 },
                 [](const Subject& s, const Settings&) { return "model." + s.vision + ".requires_grad_(False)"; }},
-    ActionEntry{"lora-16", "adapters of rank 16 are trained, nothing else", Loses::quality,
-                [](const Subject& s) {
-                  return changed(s, s.training() && s.plan().lora.rank == 0,
-                                 [](Settings& n) { n.plan.lora.rank = 16; });
-                },
-                [](const Subject&, const Settings& after) { return action::lora_line(after.plan.lora); }},
+    ActionEntry{
+        "lora-16", "adapters of rank 16 are trained, nothing else", Loses::quality,
+        [](const Subject& s) {
+          return changed(s, s.training() && s.plan().lora.rank == 0, [](Settings& n) { n.plan.lora.rank = 16; });
+        },
+        [](const Subject& s, const Settings& after) { return action::lora_line(after.plan.lora, s.vision.empty()); }},
     ActionEntry{"qlora", "adapters over the language model's weights in 4 bits", Loses::quality,
                 [](const Subject& s) {
                   return changed(s, s.training() && s.plan().weights != DType::nf4, [](Settings& n) {
@@ -179,11 +185,9 @@ inline constexpr std::array training_actions{
                   });
                 },
                 [](const Subject& s, const Settings& after) {
-                  const std::string name = s.vision.substr(s.vision.rfind('.') + 1);
                   return "BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", "
-                         "bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16, "
-                         "llm_int8_skip_modules=[\"" +
-                         name + "\", \"lm_head\"]); " + action::lora_line(after.plan.lora);
+                         "bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16, " +
+                         skipped_modules(s) + "); " + action::lora_line(after.plan.lora, s.vision.empty());
                 }},
 };
 

@@ -112,6 +112,7 @@ inline void lower(std::vector<TokenRule>& to, const tokens::Gemma3& r, const Ima
 inline void lower(std::vector<TokenRule>&, const tokens::Llava&, const ImageLayout&) {}
 inline void lower(std::vector<TokenRule>&, const tokens::PaliGemma&, const ImageLayout&) {}
 inline void lower(std::vector<TokenRule>&, const tokens::Blip2&, const ImageLayout&) {}
+inline void lower(std::vector<TokenRule>&, const tokens::TextOnly&, const ImageLayout&) {}
 
 }  // namespace lever
 

@@ -47,6 +47,7 @@ inline std::string how(const tokens::Gemma3& r) {
 inline std::string how(const tokens::Llava&) { return {}; }
 inline std::string how(const tokens::PaliGemma&) { return {}; }
 inline std::string how(const tokens::Blip2&) { return {}; }
+inline std::string how(const tokens::TextOnly&) { return {}; }
 
 }  // namespace lever
 

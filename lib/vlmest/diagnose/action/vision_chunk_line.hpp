@@ -34,7 +34,7 @@ inline std::string image_features(const std::string& arguments, const std::strin
 }
 
 /// The caller takes pooler_output as one tensor: forward() of modeling_internvl.py, modeling_aya_vision.py,
-/// modeling_gemma3.py and modeling_paligemma.py.
+/// modeling_vipllava.py, modeling_gemma3.py and modeling_paligemma.py.
 inline std::string tensor_line(std::int64_t n) {
   return image_features("pixel_values",
                         "torch.cat([f(pixel_values=p, **k).pooler_output for p in " + split("pixel_values", n) + "])");
@@ -106,6 +106,7 @@ inline std::string line(const LlavaOnevisionFamily&, const std::string&, std::in
 inline std::string line(const Mistral3Family&, const std::string&, std::int64_t n) { return sizes_line(n); }
 inline std::string line(const InternVlFamily&, const std::string&, std::int64_t n) { return tensor_line(n); }
 inline std::string line(const AyaVisionFamily&, const std::string&, std::int64_t n) { return tensor_line(n); }
+inline std::string line(const VipLlavaFamily&, const std::string&, std::int64_t n) { return tensor_line(n); }
 inline std::string line(const Gemma3Family&, const std::string&, std::int64_t n) { return tensor_line(n); }
 inline std::string line(const PaliGemmaFamily&, const std::string&, std::int64_t n) { return tensor_line(n); }
 inline std::string line(const Qwen2VlFamily&, const std::string&, std::int64_t n) { return packed_line(n); }
@@ -117,6 +118,10 @@ inline std::string line(const Qwen3VlFamily&, const std::string& type, std::int6
 inline std::string line(const Idefics3Family&, const std::string&, std::int64_t n) { return tiles_line(n); }
 inline std::string line(const MllamaFamily&, const std::string&, std::int64_t n) { return mllama_line(n); }
 inline std::string line(const Blip2Family&, const std::string&, std::int64_t n) { return blip2_line(n); }
+template <class Text>
+std::string line(const CausalLm<Text>&, const std::string&, std::int64_t) {
+  return {};
+}
 
 /// Whether the processor hands tiles over as rows of pixel_values.
 template <class F>

@@ -65,6 +65,9 @@ inline Dial dial(const Settings& s, Goal goal) {
     case Goal::max_pixels: {
       if (!s.plan.more_sizes.empty())
         throw Error("--goal", "max-pixels of images of several sizes", "give one --image-size");
+      if (!takes_images(s.vlm))
+        throw Error("--goal", "max-pixels of a plain language model",
+                    "give another goal: max-batch, max-seq or fastest");
       if (s.plan.images < 1) throw Error("--goal", "max-pixels of a run without images", "give --images 1 or more");
       const ImageSize asked = image_size(s.vlm, s.plan);
       const std::int64_t most = std::min(most_rows, most_rows * asked.height / asked.width);

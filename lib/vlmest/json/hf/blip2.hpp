@@ -39,7 +39,7 @@ inline QFormerConfig read_qformer(const Reader& r, std::int64_t encoder_hidden) 
   return d;
 }
 
-/// OPTConfig. Throws Error where embeddings are narrower than the layers: projected queries would not fit into them.
+/// OPTConfig.
 inline OptConfig read_opt(const Reader& r) {
   OptConfig d;
   d.vocab = r.integer("vocab_size", d.vocab);
@@ -56,8 +56,7 @@ inline OptConfig read_opt(const Reader& r) {
   d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
   d.activation = parse_activation(r.string("activation_function", "relu"));
   divides(r, "num_attention_heads", d.hidden, d.heads);
-  if (r.integer("word_embed_proj_dim", d.hidden, 1, 1 << 20) != d.hidden)
-    r.fail("word_embed_proj_dim", "must be hidden_size: image features of that width go among the embeddings");
+  d.embedding = r.integer("word_embed_proj_dim", d.hidden, 1, 1 << 20);
   return d;
 }
 
@@ -70,6 +69,8 @@ inline Vlm read_blip2(const Reader& r) {
   f.vision = read_blip2_tower(r.object("vision_config"));
   f.qformer = read_qformer(r.object("qformer_config"), f.vision.hidden);
   f.language = read_opt(t);
+  if (projects(f.language))
+    t.fail("word_embed_proj_dim", "must be hidden_size: image features of that width go among the embeddings");
   f.query_tokens = r.integer("num_query_tokens", f.query_tokens, 1, 1 << 16);
   f.tied = t.boolean("tie_word_embeddings", true);
   Vlm m{.type = "blip-2"};

@@ -6,6 +6,8 @@
 
 #include <vlmest/json/hf/cohere.hpp>
 #include <vlmest/json/hf/gemma_text.hpp>
+#include <vlmest/json/hf/glm_text.hpp>
+#include <vlmest/json/hf/qwen_moe.hpp>
 #include <vlmest/json/hf/text.hpp>
 
 namespace vlmest::json::hf {
@@ -21,10 +23,14 @@ inline constexpr std::array decoders{
     DecoderEntry{"gemma3_text", read_gemma3_text},
     DecoderEntry{"cohere", read_cohere},
     DecoderEntry{"cohere2", read_cohere2},
+    DecoderEntry{"glm", read_glm},
+    DecoderEntry{"glm4", read_glm4},
     DecoderEntry{"llama", read_llama},
     DecoderEntry{"mistral", read_mistral},
     DecoderEntry{"qwen2", read_qwen2},
+    DecoderEntry{"qwen2_moe", read_qwen2_moe},
     DecoderEntry{"qwen3", read_qwen3},
+    DecoderEntry{"qwen3_moe", read_qwen3_moe},
 };
 
 /// The text_config `r` of model_type `type`; throws Error naming the known ones.

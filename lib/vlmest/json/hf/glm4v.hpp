@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/json/hf/glm_text.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
 #include <vlmest/nn/decoder/glm4v_text.hpp>
 #include <vlmest/nn/vision/glm4v.hpp>
@@ -19,26 +20,12 @@ inline Glm4vVision read_glm4v_tower(const Reader& v) {
   return d;
 }
 
-/// Channels of a head that rotate: partial_rotary_factor of the rope parameters, or beside them, of head_dim
-/// (Glm4vTextRotaryEmbedding.compute_default_rope_parameters).
-inline std::int64_t read_rotary_dim(const Reader& t, std::int64_t head_dim) {
-  const Reader rope = t.object(t.given("rope_scaling") ? "rope_scaling" : "rope_parameters");
-  const Reader& at = rope.given("partial_rotary_factor") ? rope : t;
-  const double factor = at.number("partial_rotary_factor", 1.0);
-  const auto dim =
-      factor > 0.0 && factor <= 1.0 ? static_cast<std::int64_t>(static_cast<double>(head_dim) * factor) : 0;
-  if (dim < 2 || dim % 2 != 0)
-    at.fail("partial_rotary_factor",
-            "must leave an even number of the " + std::to_string(head_dim) + " channels of a head");
-  return dim;
-}
-
 /// Glm4vTextConfig. The attention's heads fill hidden_size, whatever head_dim says.
 inline Glm4vTextConfig read_glm4v_text(const Reader& t) {
   const Glm4vTextConfig defaults;
   Glm4vTextConfig d = text_model(t, defaults, defaults.kv_heads, std::nullopt);
   check_heads_fill(t, d.hidden, d.heads, d.head_dim);
-  d.rotary_dim = read_rotary_dim(t, d.head_dim);
+  d.rotary_dim = read_rotary_dim(t, d.head_dim, 1.0);
   d.sections = fit_sections(mrope_sections(t, {8, 12, 12}), d.rotary_dim / 2);
   return d;
 }

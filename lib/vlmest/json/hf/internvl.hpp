@@ -20,6 +20,15 @@ inline std::int64_t read_merge(const Reader& r, const char* key, double absent) 
   return static_cast<std::int64_t>(merge);
 }
 
+/// Throws Error where squares of `merge` patches do not fill a tile.
+inline void check_merge(const Reader& r, const InternVlFamily& f) {
+  if (f.vision.image_size / f.vision.patch_size % f.merge != 0)
+    r.fail("downsample_ratio",
+           std::to_string(f.vision.image_size / f.vision.patch_size) + " patches a side cannot be folded by " +
+               std::to_string(f.merge),
+           "choose image_size / patch_size as a multiple of 1 / downsample_ratio");
+}
+
 /// model_type "internvl": transformers 5.17, models/internvl/configuration_internvl.py. Without a vision_config the
 /// tower is InternViT-300M's shape, without a text_config the language model is Qwen2.
 inline Vlm read_internvl(const Reader& r) {
@@ -34,11 +43,7 @@ inline Vlm read_internvl(const Reader& r) {
     r.fail("vision_feature_select_strategy", "expected \"default\"",
            "the class token must go: the features form a square");
   f.tied = r.boolean("tie_word_embeddings", true);
-  if (f.vision.image_size / f.vision.patch_size % f.merge != 0)
-    r.fail("downsample_ratio",
-           std::to_string(f.vision.image_size / f.vision.patch_size) + " patches a side cannot be folded by " +
-               std::to_string(f.merge),
-           "choose image_size / patch_size as a multiple of 1 / downsample_ratio");
+  check_merge(r, f);
   Vlm m{.type = "internvl"};
   m.tokens = tokens::InternVl{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .merge = f.merge};
   m.native = {f.vision.image_size, f.vision.image_size};

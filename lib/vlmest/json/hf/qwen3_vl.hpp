@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-
+#include <vlmest/json/hf/qwen_moe.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
 
 /// Qwen3-VL, dense and with experts: transformers 5.17, models/qwen3_vl/configuration_qwen3_vl.py and
@@ -43,7 +42,7 @@ inline Qwen3VlTextConfig read_qwen3_vl_text(const Reader& t) {
   return d;
 }
 
-/// Qwen3VLMoeTextConfig: every decoder_sparse_step-th layer has experts but for those in mlp_only_layers.
+/// Qwen3VLMoeTextConfig.
 inline Qwen3VlTextConfig read_qwen3_vl_moe_text(const Reader& t) {
   Qwen3VlTextConfig d;
   d.layers = {.vocab = 151936,
@@ -57,23 +56,8 @@ inline Qwen3VlTextConfig read_qwen3_vl_moe_text(const Reader& t) {
   d.layers = text_model(t, d.layers, 16, std::nullopt);
   read_qwen3_attention(t, d.layers);
   d.sections = three_sections(t, d.sections);
-  const char* count = t.given("num_experts") ? "num_experts" : "num_local_experts";
-  d.moe = {.hidden = d.layers.hidden,
-           .inner = t.integer("moe_intermediate_size", 1408, 1, 1 << 24),
-           .experts = t.integer(count, 60, 0, 1023),
-           .top_k = t.integer("num_experts_per_tok", 4, 1, 1023),
-           .activation = d.layers.activation};
-  if (d.moe.experts == 0) return d;
-  if (d.moe.top_k > d.moe.experts)
-    t.fail("num_experts_per_tok", std::to_string(d.moe.top_k) + " of " + std::to_string(d.moe.experts) + " experts",
-           "give at most num_experts");
-  const std::int64_t step = t.integer("decoder_sparse_step", 1, 1, 1024);
-  const std::vector<std::int64_t> dense = t.integers("mlp_only_layers", {});
-  for (auto layer : dense)
-    if (layer < 0 || layer >= d.layers.layers)
-      t.fail("mlp_only_layers", "layer " + std::to_string(layer) + " does not exist");
-  for (std::int64_t i = 0; i < d.layers.layers; ++i)
-    d.sparse.push_back((i + 1) % step == 0 && std::find(dense.begin(), dense.end(), i) == dense.end());
+  d.moe = read_experts(t, {.hidden = d.layers.hidden, .activation = d.layers.activation}, 1408, 60, 4);
+  d.sparse = sparse_layers(t, d.layers.layers, d.moe);
   return d;
 }
 

@@ -4,13 +4,16 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <vlmest/json/hf/aya_vision.hpp>
 #include <vlmest/json/hf/blip2.hpp>
+#include <vlmest/json/hf/causal_lm.hpp>
 #include <vlmest/json/hf/gemma3.hpp>
 #include <vlmest/json/hf/glm4v.hpp>
 #include <vlmest/json/hf/idefics3.hpp>
 #include <vlmest/json/hf/internvl.hpp>
+#include <vlmest/json/hf/internvl_chat.hpp>
 #include <vlmest/json/hf/llava.hpp>
 #include <vlmest/json/hf/llava_next.hpp>
 #include <vlmest/json/hf/llava_onevision.hpp>
@@ -19,10 +22,13 @@
 #include <vlmest/json/hf/paligemma.hpp>
 #include <vlmest/json/hf/qwen3_vl.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
+#include <vlmest/json/hf/vipllava.hpp>
+#include <vlmest/json/known_keys.hpp>
 
 namespace vlmest::json::hf {
 
-/// One model_type and the function that reads its config.json. A new family is one line.
+/// One model_type and the function that reads its config.json. A new family is one line; language models alone:
+/// json/hf/causal_lm.hpp.
 struct Entry {
   std::string_view type;
   Vlm (*read)(const Reader&);
@@ -34,6 +40,7 @@ inline constexpr std::array families{
     Entry{"llava", read_llava},
     Entry{"llava_next", read_llava_next},
     Entry{"llava_onevision", read_llava_onevision},
+    Entry{"vipllava", read_vipllava},
     Entry{"mistral3", read_mistral3},
     Entry{"qwen2_vl", read_qwen2_vl},
     Entry{"qwen2_5_vl", read_qwen2_5_vl},
@@ -42,27 +49,39 @@ inline constexpr std::array families{
     Entry{"glm4v", read_glm4v},
     Entry{"blip-2", read_blip2},
     Entry{"internvl", read_internvl},
+    Entry{"internvl_chat", read_internvl_chat},
     Entry{"mllama", read_mllama},
     Entry{"paligemma", read_paligemma},
     Entry{"gemma3", read_gemma3},
 };
 
-/// "llava, llava_next, …".
-inline std::string known_types() {
-  std::string s;
-  for (const auto& e : families) s += (s.empty() ? "" : ", ") + std::string(e.type);
-  return s;
+/// Every model_type that is read: the families, then language models alone.
+inline std::vector<std::string_view> known_types() {
+  std::vector<std::string_view> r;
+  for (const auto& e : families) r.push_back(e.type);
+  for (const auto& e : causal_lms) r.push_back(e.type);
+  for (const auto& e : other_causal_lms) r.push_back(e.type);
+  return r;
 }
 
-/// A model out of a parsed config.json. Throws Error for an unknown model_type, naming the known ones.
+/// A model out of a parsed config.json. Throws Error for an unknown model_type, naming the known ones and the nearest.
 inline Vlm read(const nlohmann::json& document, const std::string& path) {
   const Reader r(document, path);
   const std::string type = r.string("model_type", "");
   for (const auto& e : families)
     if (e.type == type) return e.read(r);
-  if (type.empty()) r.fail("model_type", "missing", "a config.json names one of: " + known_types());
+  for (const auto& e : causal_lms)
+    if (e.type == type) return read_causal_lm(r, e);
+  for (const auto& e : other_causal_lms)
+    if (e.type == type) return e.read(r);
+  for (const auto& [part, whole] : text_parts)
+    if (part == type)
+      r.fail("model_type", "transformers has no class that runs '" + type + "' alone",
+             "give the config of the whole model, " + std::string(whole) + ", with --images 0");
+  const std::string known = known_words(type, known_types());
+  if (type.empty()) r.fail("model_type", "missing", "a config.json names one: " + known);
   r.fail("model_type", "unknown type '" + type + "'",
-         "known: " + known_types() + "; other models can be written in the description format (docs/reference)");
+         known + "; other models can be written in the description format (docs/reference)");
 }
 
 }  // namespace vlmest::json::hf

@@ -14,9 +14,9 @@ inline void divides(const Reader& r, const char* key, std::int64_t whole, std::i
 }
 
 /// vision_feature_layer names one of the hidden states: the input and the result of each layer.
-inline void check_feature_layer(const Reader& r, std::int64_t layer, std::int64_t layers) {
-  if (layer > layers || layer < -(layers + 1))
-    r.fail("vision_feature_layer", "the tower has " + std::to_string(layers) + " layers");
+inline void check_feature_layer(const Reader& r, std::int64_t layer, std::int64_t layers,
+                                const char* key = "vision_feature_layer") {
+  if (layer > layers || layer < -(layers + 1)) r.fail(key, "the tower has " + std::to_string(layers) + " layers");
 }
 
 /// Sizes, heads and activation, which all towers of ViT shape name alike; `d` holds the class's defaults.

@@ -51,6 +51,16 @@ struct Glm4vText {
 
 inline Cache make_cache(const Glm4vTextConfig& g) { return empty_cache(g.layers); }
 
+/// In the order of Glm4vTextMLP.__init__.
+inline Glm4vTextMlp make_glm_mlp(Context& c, std::int64_t hidden, std::int64_t intermediate) {
+  Module m(c, "mlp");
+  Glm4vTextMlp r{.scope = m.scope};
+  r.gate_up = make_linear(c, "gate_up_proj", hidden, checked_mul(intermediate, 2), false);
+  r.down = make_linear(c, "down_proj", intermediate, hidden, false);
+  r.activation_scope = c.b.child("activation_fn");
+  return r;
+}
+
 /// In the order of Glm4vTextDecoderLayer.__init__.
 inline Glm4vTextLayer make_glm4v_text_layer(Context& c, const Glm4vTextConfig& g, std::int32_t index) {
   Module m(c, "layers", index);
@@ -59,13 +69,7 @@ inline Glm4vTextLayer make_glm4v_text_layer(Context& c, const Glm4vTextConfig& g
     Module a(c, "self_attn");
     l.attention = make_projections(c, grouped_query(g, true, false));
   }
-  {
-    Module p(c, "mlp");
-    l.mlp.scope = p.scope;
-    l.mlp.gate_up = make_linear(c, "gate_up_proj", g.hidden, checked_mul(g.intermediate, 2), false);
-    l.mlp.down = make_linear(c, "down_proj", g.intermediate, g.hidden, false);
-    l.mlp.activation_scope = c.b.child("activation_fn");
-  }
+  l.mlp = make_glm_mlp(c, g.hidden, g.intermediate);
   l.input_norm = make_rms_norm(c, "input_layernorm", g.hidden);
   l.post_attention_norm = make_rms_norm(c, "post_attention_layernorm", g.hidden);
   l.post_self_attn_norm = make_rms_norm(c, "post_self_attn_layernorm", g.hidden);

@@ -18,6 +18,7 @@ struct OptConfig {
   std::int64_t layers = 12;
   std::int64_t heads = 12;
   std::int64_t positions = 2048;  ///< max_position_embeddings
+  std::int64_t embedding = 0;     ///< word_embed_proj_dim, the width of embeddings and head; 0: hidden
   bool norm_before = true;        ///< do_layer_norm_before
   bool final_norm = true;         ///< a norm behind the last layer, where norms stand before
   bool bias = true;               ///< enable_bias
@@ -38,11 +39,14 @@ struct OptDecoder {
   const OptConfig* config = nullptr;
   ScopeId scope = 0;
   Embedding embed_tokens, embed_positions;
+  Linear project_out, project_in;  ///< only where embeddings have a width of their own
   LayerNorm final_norm;
   std::vector<OptLayer> layers;
 };
 
 inline Cache make_cache(const OptConfig& g) { return empty_cache(g.layers); }
+inline std::int64_t width(const OptConfig& g) { return g.embedding > 0 ? g.embedding : g.hidden; }
+inline bool projects(const OptConfig& g) { return width(g) != g.hidden; }
 
 inline LayerNorm make_opt_norm(Context& c, const OptConfig& g, const char* name) {
   if (g.affine) return make_layer_norm(c, name, g.hidden);
@@ -74,8 +78,12 @@ inline OptLayer make_opt_layer(Context& c, const OptConfig& g, std::int32_t inde
 /// In the order of OPTDecoder.__init__; the table of positions has two entries ahead (OPTLearnedPositionalEmbedding).
 inline OptDecoder make_decoder(Context& c, const OptConfig& g) {
   OptDecoder d{.config = &g, .scope = c.b.scope()};
-  d.embed_tokens = make_embedding(c, "embed_tokens", g.vocab, g.hidden);
+  d.embed_tokens = make_embedding(c, "embed_tokens", g.vocab, width(g));
   d.embed_positions = make_embedding(c, "embed_positions", checked_add(g.positions, 2), g.hidden);
+  if (projects(g)) {
+    d.project_out = make_linear(c, "project_out", g.hidden, width(g), false);
+    d.project_in = make_linear(c, "project_in", width(g), g.hidden, false);
+  }
   if (g.norm_before && g.final_norm) d.final_norm = make_opt_norm(c, g, "final_layer_norm");
   d.layers = make_layers(g.layers, [&](std::int32_t i) { return make_opt_layer(c, g, i); });
   return d;
@@ -144,6 +152,7 @@ inline Value forward(Context& c, const OptDecoder& d, Value arg, const Value& at
     Value shifted = add_scalar(position_ids);
     positions = forward(c, d.embed_positions, std::move(shifted));
   }
+  if (projects(g)) embeds = forward(c, d.project_in, embeds);
   Value x = add(embeds, positions);
   DecoderStack stack(c, position_ids);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
@@ -152,7 +161,8 @@ inline Value forward(Context& c, const OptDecoder& d, Value arg, const Value& at
     x = stack({0, l.scope, l.attention.first()}, x, entry,
               [&](const Value& h) { return forward(c, g, l, h, mask, entry); });
   }
-  return g.norm_before && g.final_norm ? opt_norm(c, d.final_norm, x) : x;
+  if (g.norm_before && g.final_norm) x = opt_norm(c, d.final_norm, x);
+  return projects(g) ? forward(c, d.project_out, x) : x;
 }
 
 }  // namespace vlmest

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/decoder/llama.hpp>
-#include <vlmest/nn/moe.hpp>
+#include <vlmest/nn/decoder/moe_layer.hpp>
 #include <vlmest/nn/mrope.hpp>
 
 namespace vlmest {
@@ -24,17 +23,11 @@ struct Qwen3VlTextConfig {
   std::vector<bool> sparse;  ///< per layer: experts instead of the MLP; empty: none
 };
 
-struct Qwen3VlLayer {
-  LlamaLayer base;
-  bool sparse = false;
-  Moe moe;
-};
-
 struct Qwen3VlText {
   const Qwen3VlTextConfig* config = nullptr;
   ScopeId scope = 0;
   Embedding embed_tokens;
-  std::vector<Qwen3VlLayer> layers;
+  std::vector<MoeLayer> layers;
   RmsNorm norm;
   Rope rope;
 };
@@ -43,27 +36,12 @@ inline std::int64_t vocabulary(const Qwen3VlTextConfig& g) { return g.layers.voc
 inline std::int64_t width(const Qwen3VlTextConfig& g) { return g.layers.hidden; }
 inline Cache make_cache(const Qwen3VlTextConfig& g) { return make_cache(g.layers); }
 
-/// In the order of Qwen3VLMoeTextDecoderLayer.__init__.
-inline Qwen3VlLayer make_qwen3_vl_layer(Context& c, const Qwen3VlTextConfig& g, std::int32_t index) {
-  Qwen3VlLayer l;
-  l.sparse = !g.sparse.empty() && g.sparse[static_cast<std::size_t>(index)];
-  if (!l.sparse) {
-    l.base = make_llama_layer(c, g.layers, index);
-    return l;
-  }
-  Module m(c, "layers", index);
-  l.base.scope = m.scope;
-  make_llama_attention(c, g.layers, l.base);
-  l.moe = make_moe(c, "mlp", g.moe);
-  make_llama_norms(c, g.layers, l.base);
-  return l;
-}
-
 /// In the order of Qwen3VLTextModel.__init__.
 inline Qwen3VlText make_decoder(Context& c, const Qwen3VlTextConfig& g) {
   Qwen3VlText d{.config = &g, .scope = c.b.scope()};
   d.embed_tokens = make_embedding(c, "embed_tokens", g.layers.vocab, g.layers.hidden);
-  d.layers = make_layers(g.layers.layers, [&](std::int32_t i) { return make_qwen3_vl_layer(c, g, i); });
+  d.layers =
+      make_layers(g.layers.layers, [&](std::int32_t i) { return make_moe_layer(c, g.layers, g.moe, g.sparse, i); });
   d.norm = make_rms_norm(c, "norm", g.layers.hidden);
   d.rope = make_rope(c, "rotary_emb", g.layers.head_dim);
   return d;
@@ -116,11 +94,7 @@ inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position
   const CosSin positions = mrope(c, d.rope, position_ids, deal);
   DecoderStack stack(c, {});
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
-    const Qwen3VlLayer& l = d.layers[i];
-    CacheLayer& entry = cache.layers[i];
-    auto feed_forward = [&](const Value& h) { return l.sparse ? forward(c, l.moe, h) : forward(c, l.base.mlp, h); };
-    output = stack({l.sparse ? 1 : 0, l.base.scope, l.base.attention.first()}, x, entry,
-                   [&](const Value& h) { return llama_layer(c, g, l.base, h, mask, positions, entry, feed_forward); });
+    output = forward(c, stack, g, d.layers[i], x, mask, positions, cache.layers[i]);
     x = output;
     if (i < deepstack.features.size()) x = add_features(x, deepstack, deepstack.features[i]);
   }

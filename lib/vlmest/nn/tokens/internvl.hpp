@@ -13,11 +13,14 @@ struct InternVl {
   std::int64_t min_tiles = 1;
   std::int64_t max_tiles = 12;
   Tiling tiling = Tiling::automatic;
+  bool thumbnail = true;  ///< use_thumbnail of the checkpoints' own code; transformers' port always adds one
 };
 
-/// transformers 5.17 processing_internvl.py, replace_image_token; the tower adds a class token that is dropped again.
+/// transformers 5.17 processing_internvl.py, replace_image_token, and modeling_internvl_chat.py of the checkpoints,
+/// chat(); the tower adds a class token that is dropped again.
 inline ImageLayout layout(const InternVl& r, ImageSize image) {
   auto l = tiled_canvas(image, r.image_size, r.patch_size, r.min_tiles, r.max_tiles, r.tiling);
+  if (!r.thumbnail) l.tiles = l.tile_grid.count();
   l.tower_tokens = l.patches.count() + 1;
   l.llm_tokens = l.tiles * merged(l.patches, r.merge).count();
   l.text_overhead = 2;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/tokens/image.hpp>
+
+namespace vlmest::tokens {
+
+/// A language model without a vision tower: there is no picture that it takes.
+struct TextOnly {};
+
+[[noreturn]] inline ImageLayout layout(const TextOnly&, ImageSize) {
+  throw Error("--images", "a plain language model takes no images", "give 0, or a vision-language model");
+}
+
+}  // namespace vlmest::tokens
