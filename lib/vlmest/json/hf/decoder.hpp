@@ -6,6 +6,9 @@
 
 #include <vlmest/json/hf/cohere.hpp>
 #include <vlmest/json/hf/gemma_text.hpp>
+#include <vlmest/json/hf/gpt_oss.hpp>
+#include <vlmest/json/hf/internlm2.hpp>
+#include <vlmest/json/hf/mistral4.hpp>
 #include <vlmest/json/hf/text.hpp>
 
 namespace vlmest::json::hf {
@@ -21,8 +24,14 @@ inline constexpr std::array decoders{
     DecoderEntry{"gemma3_text", read_gemma3_text},
     DecoderEntry{"cohere", read_cohere},
     DecoderEntry{"cohere2", read_cohere2},
+    DecoderEntry{"gpt_oss", read_gpt_oss},
+    DecoderEntry{"granite", read_granite},
+    DecoderEntry{"internlm2", read_internlm2},
     DecoderEntry{"llama", read_llama},
+    DecoderEntry{"ministral3", read_ministral3},
     DecoderEntry{"mistral", read_mistral},
+    DecoderEntry{"mistral4", read_mistral4},
+    DecoderEntry{"phi3", read_phi3},
     DecoderEntry{"qwen2", read_qwen2},
     DecoderEntry{"qwen3", read_qwen3},
 };
