@@ -7,6 +7,7 @@
 #include <vlmest/graph/eager/concatenation.hpp>
 #include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/data.hpp>
+#include <vlmest/graph/eager/extremes.hpp>
 #include <vlmest/graph/eager/flash_attention.hpp>
 #include <vlmest/graph/eager/fused.hpp>
 #include <vlmest/graph/eager/fused_moe.hpp>

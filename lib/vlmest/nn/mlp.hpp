@@ -42,8 +42,8 @@ inline Value forward(Context& c, const Mlp& m, Value arg) {
 struct GatedMlp {
   ScopeId scope = 0;
   ScopeId activation_scope = 0;
-  Linear gate;
-  Linear up;
+  Linear gate;  ///< or gate and up in one, twice as wide
+  Linear up;    ///< none where `gate` holds both
   Linear down;
   Activation activation = Activation::silu;
 };
@@ -59,10 +59,40 @@ inline GatedMlp make_gated_mlp(Context& c, const char* name, std::int64_t width,
   return r;
 }
 
+/// modeling_phi3.py, Phi3MLP.__init__: one linear gives the gate and what it multiplies.
+inline GatedMlp make_packed_mlp(Context& c, const char* name, std::int64_t width, std::int64_t inner,
+                                Activation activation) {
+  Module m(c, name);
+  GatedMlp r{.scope = m.scope, .activation = activation};
+  r.gate = make_linear(c, "gate_up_proj", width, checked_mul(inner, 2), false);
+  r.down = make_linear(c, "down_proj", inner, width, false);
+  r.activation_scope = c.b.child("activation_fn");
+  return r;
+}
+
+/// modeling_phi3.py, Phi3MLP.forward: the gate, a view of both halves, is a variable to the end.
+inline Value packed_forward(Context& c, const GatedMlp& m, const Value& x) {
+  using namespace eager;
+  Value up = forward(c, m.gate, x);
+  if (c.fused()) return forward(c, m.down, fused_gate(std::move(up)));
+  const std::int64_t inner = up.size(-1) / 2;
+  std::vector<Value> halves = split(std::move(up), std::array{inner, inner}, -1);
+  const Value gate = std::move(halves[0]);
+  up = std::move(halves[1]);
+  Value activated;
+  {
+    InScope a(c.b, m.activation_scope);
+    activated = activate(c, m.activation, gate);
+  }
+  up = mul(up, std::move(activated));
+  return forward(c, m.down, up);
+}
+
 /// modeling_llama.py, LlamaMLP.forward, one expression.
 inline Value forward(Context& c, const GatedMlp& m, Value arg) {
   Value x = std::move(arg);
   InScope in(c.b, m.scope);
+  if (m.up.weight == none) return packed_forward(c, m, x);
   Value gate = forward(c, m.gate, x);
   if (!c.fused()) {
     InScope a(c.b, m.activation_scope);

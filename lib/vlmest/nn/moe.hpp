@@ -17,18 +17,22 @@ struct MoeConfig {
   std::int64_t top_k = 4;
   Activation activation = Activation::silu;
   bool normalised = true;  ///< norm_topk_prob: the weights of a token's experts sum up to 1
-  std::int64_t shared =
-      0;  ///< shared_expert_intermediate_size: an expert that sees every token, behind a gate of its own
+  /// shared_expert_intermediate_size: an expert that sees every token, behind a gate of its own; 0: none.
+  std::int64_t shared = 0;
+  /// GPT-OSS: matrices lie as [in, out], products and router have biases, gates stand between what they multiply, and
+  /// both are clamped.
+  bool clamped = false;
 };
 
 struct Moe {
   const MoeConfig* config = nullptr;
   ScopeId scope = 0, experts_scope = 0, activation_scope = 0, router_scope = 0;
-  TensorId gate_up = none;  ///< [experts, 2 * inner, hidden]
-  TensorId down = none;     ///< [experts, hidden, inner]
+  TensorId gate_up = none;  ///< [experts, 2 * inner, hidden]; clamped: [experts, hidden, 2 * inner]
+  TensorId down = none;     ///< [experts, hidden, inner]; clamped: [experts, inner, hidden]
   TensorId router = none;   ///< [experts, hidden]
   GatedMlp shared;          ///< only where config->shared > 0
   Linear shared_gate;
+  TensorId gate_up_bias = none, down_bias = none, router_bias = none;
 };
 
 /// A weight that holds all experts, of which a token goes through top_k.
@@ -100,8 +104,21 @@ inline Routing route(Context& c, const Moe& m, const Value& x) {
   return r;
 }
 
+/// modeling_gpt_oss.py, GptOssExperts._apply_gate: (up + 1) gate sigmoid(alpha gate) over every other channel.
+inline Value clamped_gate(const Value& gate_up) {
+  using namespace eager;
+  const std::int64_t channels = gate_up.size(-1);
+  Value gate = slice(gate_up, -1, 0, channels, 2), up = slice(gate_up, -1, 1, channels, 2);
+  gate = clamp(gate, false);
+  up = clamp(up, true);
+  Value share = unary("sigmoid", mul_scalar(gate));
+  const Value glu = mul(gate, std::move(share));
+  return mul(add_scalar(up), glu);
+}
+
 /// act(gate) * up over the halves of the last dimension (integrations/moe.py, _default_apply_gate).
 inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
+  if (m.config->clamped) return clamped_gate(gate_up);
   const std::int64_t inner = m.config->inner;
   std::vector<Value> halves = eager::split(gate_up, std::array{inner, inner}, -1);
   Value gate = std::move(halves[0]), up = std::move(halves[1]);
@@ -115,7 +132,8 @@ inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
 
 /// transformers 5.17 integrations/moe.py, grouped_mm_experts_forward, the implementation that is chosen by default
 /// where torch has grouped_mm: rows are sorted by expert, go through two grouped products and back to their places.
-/// The masks for rows of experts on other ranks are made and applied on one rank too.
+/// The masks for rows of experts on other ranks are made and applied on one rank too. Biases are gathered for each row
+/// and added in place (_grouped_linear).
 inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r) {
   using namespace eager;
   const MoeConfig& g = *m.config;
@@ -132,11 +150,20 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r)
   Value offsets = cumsum(counts, DType::int32);
   Value elsewhere = unsqueeze(compare_scalar("ge.Scalar", sorted.values), -1);
   sorted.values = pointwise_("clamp_", std::move(sorted.values));
+  Value bias;
+  const auto product = [&](const Value& of, TensorId weight) {
+    Value matrices(c.b, weight);
+    if (!g.clamped) matrices = transpose(std::move(matrices), 1, 2);
+    Value p = grouped_mm(of, std::move(matrices), offsets, active, device);
+    return bias ? add_(std::move(p), bias) : p;
+  };
+  if (g.clamped) bias = take_rows(Value(c.b, m.gate_up_bias), sorted.values);
   selected = masked_fill_(std::move(selected), elsewhere);
-  Value y = grouped_mm(selected, transpose(Value(c.b, m.gate_up), 1, 2), offsets, active, device);
+  Value y = product(selected, m.gate_up);
   y = masked_fill(y, elsewhere);
   y = apply_gate(c, m, y);
-  y = grouped_mm(y, transpose(Value(c.b, m.down), 1, 2), offsets, active, device);
+  if (g.clamped) bias = take_rows(Value(c.b, m.down_bias), sorted.values);
+  y = product(y, m.down);
   y = masked_fill(y, elsewhere);
   Value weighted = mul(y, unsqueeze(weights, -1));
   Value places = empty_like(sorted.indices);
@@ -151,9 +178,16 @@ inline Value fused_moe(Context& c, const Moe& m, const Value& x) {
   using namespace eager;
   const MoeConfig& g = *m.config;
   const GroupedDevice device{c.plan.compute_capability, c.plan.multiprocessors};
-  Value logits = linear(x, Value(c.b, m.router), {});
+  const auto optional = [&](TensorId t) { return t == none ? Value() : Value(c.b, t); };
+  Value logits = linear(x, Value(c.b, m.router), optional(m.router_bias));
   const FusedRoute routed = fused_route(std::move(logits), g.top_k);
-  return fused_experts(x, Value(c.b, m.gate_up), Value(c.b, m.down), routed, active_experts(g, x.size(0)), device);
+  Value gate_up(c.b, m.gate_up), down(c.b, m.down);
+  if (g.clamped) {
+    gate_up = transpose(std::move(gate_up), 1, 2);
+    down = transpose(std::move(down), 1, 2);
+  }
+  const ExpertBiases biases{optional(m.gate_up_bias), optional(m.down_bias)};
+  return fused_experts(x, std::move(gate_up), std::move(down), routed, active_experts(g, x.size(0)), device, biases);
 }
 
 /// Qwen2MoeSparseMoeBlock.forward: sigmoid(gate(x)) * shared expert(x), behind the experts' result.

@@ -26,7 +26,9 @@ inline Value forward(Context& c, const LayerNorm& n, Value arg) {
 struct RmsNorm {
   /// llama: the result is cast back, then multiplied by the weight (modeling_llama.py, LlamaRMSNorm.forward).
   /// gemma: multiplied in fp32 by 1 + weight, then cast back (modeling_gemma.py, GemmaRMSNorm.forward).
-  enum class Kind : std::uint8_t { llama, gemma } kind = Kind::llama;
+  /// gpt_oss: multiplied in fp32 by the weight, then cast back (modeling_gpt_oss.py, GptOssRMSNorm.forward). A model
+  /// in fp16 keeps these weights in fp32 (GptOssPreTrainedModel, _keep_in_fp32_modules).
+  enum class Kind : std::uint8_t { llama, gemma, gpt_oss } kind = Kind::llama;
   ScopeId scope = 0;
   TensorId weight = none;
 };
@@ -34,7 +36,8 @@ struct RmsNorm {
 inline RmsNorm make_rms_norm(Context& c, const char* name, std::int64_t width,
                              RmsNorm::Kind kind = RmsNorm::Kind::llama) {
   Module m(c, name);
-  return {.kind = kind, .scope = m.scope, .weight = parameter(c, "weight", {width})};
+  const DType t = kind == RmsNorm::Kind::gpt_oss && c.dtype() == DType::fp16 ? DType::fp32 : c.dtype();
+  return {.kind = kind, .scope = m.scope, .weight = c.b.persistent("weight", Role::weight, t, {width})};
 }
 
 /// modeling_llama.py, LlamaRMSNorm.forward: the argument is rebound to its fp32 copy while the caller still holds the
@@ -56,6 +59,7 @@ inline Value forward(Context& c, const RmsNorm& n, Value arg) {
   Value variance = mean(pow_scalar(x), -1, true);
   Value scale = rsqrt(add_scalar(variance));
   x = mul(x, std::move(scale));
+  if (n.kind == RmsNorm::Kind::gpt_oss) return to(mul(std::move(weight), x), t);
   return mul(std::move(weight), to(x, t));
 }
 

@@ -35,7 +35,12 @@ struct Projections {
   Linear q, k, v, out;
 
   /// The parameter that was declared first.
-  TensorId first() const { return k.weight == none ? q.weight : std::min(q.weight, k.weight); }
+  TensorId first() const {
+    TensorId r = q.weight;
+    for (const TensorId w : {k.weight, out.weight})
+      if (w != none) r = std::min(r, w);
+    return r;
+  }
 };
 
 /// In the current scope, the attention module's.

@@ -25,6 +25,7 @@ inline Rope make_rope(Context& c, const char* name, std::int64_t dim) {
 struct CosSin {
   Value cos;
   Value sin;
+  Value ids;  ///< the positions themselves, where attention reads them too
 };
 
 /// Positions that text models count where the caller gives none: int64[1, S].
@@ -55,6 +56,31 @@ CosSin forward(Context& c, const Rope& r, const Value& positions, Spread&& sprea
 /// All frequencies, then all again.
 inline CosSin forward(Context& c, const Rope& r, const Value& positions) {
   return forward(c, r, positions, [](const Value& freqs) { return eager::cat(freqs, freqs, -1); });
+}
+
+/// transformers 5.17 modeling_rope_utils.py, longrope_frequency_update: which of two lists of frequencies is used, the
+/// host decides from the largest position before they are.
+inline void choose_frequencies(Context& c, const Rope& r, const Value& positions) {
+  using namespace eager;
+  InScope in(c.b, r.scope);
+  const Value length = add_scalar(reduce("max", DType::int64, Shape{}, positions));
+  item(compare_scalar("gt.Scalar", length));
+}
+
+/// modeling_ministral3.py, get_llama_4_attn_scale: 1 + beta log(1 + floor(position / original length)) for each query,
+/// fp32[1, 1, S, 1].
+inline Value query_scale(const Value& positions) {
+  using namespace eager;
+  Value x = pointwise("div.Tensor", DType::fp32, positions);
+  x = unary("floor", std::move(x));
+  x = unary("log", add_scalar(std::move(x)));
+  x = add_scalar(mul_scalar(std::move(x)));
+  return unsqueeze(unsqueeze(std::move(x), 1), 3);
+}
+/// query_states * get_llama_4_attn_scale(…).to(query_states.dtype).
+inline Value scaled_query(const Value& q, const Value& positions) {
+  Value scale = eager::to(query_scale(positions), q.dtype());
+  return eager::mul(q, std::move(scale));
 }
 
 /// repeat_interleave(2, -1): each entry of [B, S, n] twice in a row, [B, S, 2 n].
@@ -92,6 +118,21 @@ inline void apply_rope(Context& c, Value& q, Value& k, const CosSin& e, int head
   Value cos = eager::unsqueeze(e.cos, heads_dim), sin = eager::unsqueeze(e.sin, heads_dim);
   Value rotated_q = rotate(q, cos, sin);
   Value rotated_k = rotate(k, cos, sin);
+  q = std::move(rotated_q);
+  k = std::move(rotated_k);
+}
+
+/// modeling_phi3.py, apply_rotary_pos_emb: the first channels of each head turn, the others are joined to them again,
+/// where all turn those that do not are none.
+inline void apply_partial_rope(Context& c, Value& q, Value& k, const CosSin& e) {
+  using namespace eager;
+  if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
+  Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
+  const std::int64_t turned = cos.size(-1), all = q.size(-1);
+  const Value q_turn = slice(q, -1, 0, turned), q_pass = slice(q, -1, turned, all);
+  const Value k_turn = slice(k, -1, 0, turned), k_pass = slice(k, -1, turned, all);
+  Value rotated_q = cat(rotate(q_turn, cos, sin), q_pass, -1);
+  Value rotated_k = cat(rotate(k_turn, cos, sin), k_pass, -1);
   q = std::move(rotated_q);
   k = std::move(rotated_k);
 }

@@ -117,12 +117,20 @@ inline Value masked_scatter(Value self, Value mask, Value source) {
   });
   return out;
 }
-/// tensor.repeat: a copy.
+/// tensor.repeat: a copy. Backward: the copies stand as dimensions of their own and are summed up (FunctionsManual.cpp,
+/// repeat_backward).
 inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
-  Shape s = a.shape();
+  const Shape from = a.shape();
+  Shape s = from, copies, one;
   while (s.rank() < static_cast<int>(times.size())) s.insert(0, 1);
   int i = 0;
   for (auto k : times) {
+    if (k != 1) {
+      copies.push_back(k);
+      one.push_back(1);
+    }
+    copies.push_back(s[i]);
+    one.push_back(s[i]);
     s[i] = checked_mul(s[i], k);
     ++i;
   }
@@ -131,8 +139,13 @@ inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
   const Bytes w = size_of(numel(s), t);
   const int kernels = numel(s) == numel(a.shape()) ? copy_kernels(a) : 1;
   const TensorId r = b.result(t, s, "repeat");
-  return emit1(b, "repeat",
-               MemoryOp{.read = w, .written = w, .dtype = t, .kernels = kernels, .access = Access::strided}, r, {}, a);
+  const GradEdge e = edge(a);
+  const MemoryOp op{.read = w, .written = w, .dtype = t, .kernels = kernels, .access = Access::strided};
+  Value out = emit1(b, "repeat", op, r, {}, a);
+  differentiable(out, "RepeatBackward0", {e}, [from, copies, one](Gradients& g) {
+    g.out[0] = view(sum_to(reshape(std::move(g.in[0]), copies), one), from);
+  });
+  return out;
 }
 Value col2im(Value columns, const Shape& image);  // gradient.hpp
 

@@ -54,6 +54,22 @@ struct FusedExpertsSaved {
   GroupedDevice device;
 };
 
+/// Biases of experts, added where their product is written; empty where they have none.
+struct ExpertBiases {
+  Value up;    ///< [experts, 2 inner]
+  Value down;  ///< [experts, hidden]
+};
+
+/// The gradient of one of them: the rows that went through each expert, added up.
+inline Value bias_gradient(const Value& rows, const Value& order, const Shape& s) {
+  Builder& b = rows.builder();
+  const DType t = rows.dtype();
+  const std::array<TensorId, 2> ins{rows.id(), order.id()};
+  const std::array<TensorId, 1> outs{b.result(t, s, "bias gradient")};
+  b.emit("experts_bias", MemoryOp{.read = data_bytes(rows), .written = size_of(numel(s), t), .dtype = t}, ins, outs);
+  return Value(b, outs[0]);
+}
+
 /// One grouped product of the backward, without its derivative. Matrices of experts that got no row are zeros.
 inline Value experts_product(const char* name, GroupedMatmul op, const Shape& result, const Value& a, const Value& c,
                              const Value& order) {
@@ -102,18 +118,21 @@ inline void fused_experts_backward(Gradients& g, const FusedExpertsSaved& s) {
   if (g.wants(1)) g.out[1] = std::move(d_gate_up);
   if (g.wants(2)) g.out[2] = std::move(d_down);
   if (g.wants(3)) g.out[3] = std::move(d_shares);
+  if (g.wants(4)) g.out[4] = bias_gradient(d_inner, s.order, {experts, 2 * inner});
+  if (g.wants(5)) g.out[5] = bias_gradient(g.in[0], s.order, {experts, hidden});
 }
 
 /// x[tokens, hidden] through the experts that the route names, gate_up[experts, 2 inner, hidden] and
 /// down[experts, hidden, inner]: rows are gathered, go through two grouped products with the gate between them, and are
 /// added up by their shares.
 inline Value fused_experts(Value x, Value gate_up, Value down, const FusedRoute& route, std::int64_t active,
-                           GroupedDevice device) {
+                           GroupedDevice device, const ExpertBiases& biases = {}) {
   Builder& b = x.builder();
   const DType t = x.dtype();
   const std::int64_t tokens = x.size(0), hidden = x.size(1), rows = route.order.size(0);
   const GradEdge ex = edge(x), eu = edge(gate_up), ed = edge(down), es = edge(route.shares);
-  const bool trains = ex || eu || ed || es;
+  const GradEdge eub = edge(biases.up), edb = edge(biases.down);
+  const bool trains = ex || eu || ed || es || eub || edb;
   Value y;
   FusedExpertsSaved s;
   Value share = detached(route.shares), order = route.order;
@@ -132,7 +151,7 @@ inline Value fused_experts(Value x, Value gate_up, Value down, const FusedRoute&
   const MemoryOp combine{
       .read = data_bytes(y) + data_bytes(share) + data_bytes(order), .written = data_bytes(x), .dtype = t};
   Value out = emit1(b, "combine", combine, r, {}, y, share, order);
-  differentiable(out, "LigerFusedMoEFunctionBackward", {ex, eu, ed, es},
+  differentiable(out, "LigerFusedMoEFunctionBackward", {ex, eu, ed, es, eub, edb},
                  [s = std::move(s)](Gradients& g) { fused_experts_backward(g, s); });
   return out;
 }

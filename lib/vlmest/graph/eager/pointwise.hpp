@@ -166,6 +166,17 @@ inline Value add(Value a, Value b) {
   });
   return r;
 }
+/// torch.add(a, b, alpha=number).
+inline Value add_scaled(Value a, Value b) {
+  const DType t = promote(a, b);
+  const GradEdge ea = edge(a), eb = edge(b);
+  Value r = pointwise("add.Tensor", t, std::move(a), std::move(b));
+  differentiable(r, "AddBackward0", {ea, eb}, [t](Gradients& g) {
+    if (g.wants(1)) g.out[1] = pointwise("mul.Tensor", t, g.in[0]);
+    if (g.wants(0)) g.out[0] = g.in[0];
+  });
+  return r;
+}
 inline Value add_scalar(Value a) {
   const DType t = a.dtype();
   const GradEdge e = edge(a);
@@ -237,11 +248,14 @@ inline Value div_scalar(Value a) {
   differentiable(r, "DivBackward0", {e}, [t](Gradients& g) { g.out[0] = pointwise("div.Tensor", t, g.in[0]); });
   return r;
 }
-/// a += b, where b needs no gradient.
+/// a += b.
 inline Value add_(Value a, Value b) {
-  const GradEdge e = edge(a);
+  const GradEdge ea = edge(a), eb = edge(b);
   Value r = pointwise_("add_.Tensor", std::move(a), std::move(b));
-  differentiable(r, "AddBackward0", {e}, [](Gradients& g) { g.out[0] = std::move(g.in[0]); });
+  differentiable(r, "AddBackward0", {ea, eb}, [](Gradients& g) {
+    if (g.wants(1)) g.out[1] = g.in[0];
+    if (g.wants(0)) g.out[0] = std::move(g.in[0]);
+  });
   return r;
 }
 inline Value mul_(Value self, Value b) { return pointwise_("mul_.Tensor", std::move(self), std::move(b)); }

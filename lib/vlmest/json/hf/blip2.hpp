@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/json/hf/text.hpp>
 #include <vlmest/json/hf/vision.hpp>
 #include <vlmest/nn/vlm.hpp>
 
@@ -13,13 +14,6 @@ inline Blip2Vision read_blip2_tower(const Reader& r) {
   d.channels = 3;
   d.qkv_bias = r.boolean("qkv_bias", d.qkv_bias);
   return d;
-}
-
-/// A probability of dropping; true above zero.
-inline bool read_dropout(const Reader& r, const char* key, double absent) {
-  const double p = r.number(key, absent);
-  if (!(p >= 0.0 && p <= 1.0)) r.fail(key, "must lie between 0 and 1");
-  return p > 0.0;
 }
 
 /// Blip2QFormerConfig; encoder_hidden_size is the tower's width whatever the config says (Blip2Config.__post_init__).

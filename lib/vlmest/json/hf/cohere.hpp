@@ -25,10 +25,7 @@ inline DecoderConfig read_cohere2(const Reader& r) {
   CohereConfig d = read_cohere_config(r);
   if (r.is_null("sliding_window")) r.fail("sliding_window", "null, but the model cannot run without a window");
   d.window = r.integer("sliding_window", 4096);
-  if (r.given("layer_types"))
-    for (const auto& e : r.value()["layer_types"])
-      if (!e.is_string() || (e != "sliding_attention" && e != "full_attention"))
-        r.fail("layer_types", "expected \"sliding_attention\" or \"full_attention\"");
+  check_layer_types(r);
   d.sliding = sliding_layers(r, d.layers, r.given("layer_types") ? 1 : r.integer("sliding_window_pattern", 4, 1, 1024));
   return d;
 }

@@ -7,6 +7,9 @@
 #include <vlmest/json/hf/cohere.hpp>
 #include <vlmest/json/hf/gemma_text.hpp>
 #include <vlmest/json/hf/glm_text.hpp>
+#include <vlmest/json/hf/gpt_oss.hpp>
+#include <vlmest/json/hf/internlm2.hpp>
+#include <vlmest/json/hf/mistral4.hpp>
 #include <vlmest/json/hf/qwen_moe.hpp>
 #include <vlmest/json/hf/text.hpp>
 
@@ -25,8 +28,14 @@ inline constexpr std::array decoders{
     DecoderEntry{"cohere2", read_cohere2},
     DecoderEntry{"glm", read_glm},
     DecoderEntry{"glm4", read_glm4},
+    DecoderEntry{"gpt_oss", read_gpt_oss},
+    DecoderEntry{"granite", read_granite},
+    DecoderEntry{"internlm2", read_internlm2},
     DecoderEntry{"llama", read_llama},
+    DecoderEntry{"ministral3", read_ministral3},
     DecoderEntry{"mistral", read_mistral},
+    DecoderEntry{"mistral4", read_mistral4},
+    DecoderEntry{"phi3", read_phi3},
     DecoderEntry{"qwen2", read_qwen2},
     DecoderEntry{"qwen2_moe", read_qwen2_moe},
     DecoderEntry{"qwen3", read_qwen3},

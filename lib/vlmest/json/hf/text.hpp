@@ -77,6 +77,14 @@ inline std::vector<bool> sliding_layers(const Reader& r, std::int64_t layers, st
   return sliding_layers(r, layers, [&](std::int64_t i) { return (i + 1) % pattern != 0; });
 }
 
+/// Throws Error where layer_types has other words than those of full and of sliding layers.
+inline void check_layer_types(const Reader& r) {
+  if (!r.given("layer_types")) return;
+  for (const auto& e : r.value()["layer_types"])
+    if (!e.is_string() || (e != "sliding_attention" && e != "full_attention"))
+      r.fail("layer_types", "expected \"sliding_attention\" or \"full_attention\"");
+}
+
 /// models/llama/configuration_llama.py.
 inline DecoderConfig read_llama(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{}, std::nullopt, std::nullopt);
@@ -90,6 +98,71 @@ inline DecoderConfig read_mistral(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{.intermediate = 14336}, 8, std::nullopt);
   d.window = r.has("sliding_window") ? r.optional_integer("sliding_window") : std::optional<std::int64_t>(4096);
   if (d.window) d.sliding.assign(static_cast<std::size_t>(d.layers), true);
+  return d;
+}
+
+/// A probability of dropping; true above zero.
+inline bool read_dropout(const Reader& r, const char* key, double absent) {
+  const double p = r.number(key, absent);
+  if (!(p >= 0.0 && p <= 1.0)) r.fail(key, "must lie between 0 and 1");
+  return p > 0.0;
+}
+
+/// rope_parameters, or as older files call it rope_scaling.
+inline Reader rope_parameters(const Reader& r) {
+  return r.object(r.given("rope_parameters") ? "rope_parameters" : "rope_scaling");
+}
+
+/// rope_parameters of models whose queries are scaled by their position: the class's own defaults have what that needs,
+/// a given object must have it too.
+inline void check_query_scale(const Reader& r) {
+  if (!r.given("rope_parameters") && !r.given("rope_scaling")) return;
+  const Reader rope = rope_parameters(r);
+  for (const char* key : {"llama_4_scaling_beta", "original_max_position_embeddings"}) {
+    if (!rope.given(key)) rope.fail(key, "missing", "the model scales its queries by it and cannot run without");
+    rope.number(key, 0.0);
+  }
+}
+
+/// models/ministral3/configuration_ministral3.py: Mistral's with heads of 128 channels, no window by default, and
+/// queries that are scaled by their position.
+inline DecoderConfig read_ministral3(const Reader& r) {
+  LlamaConfig d =
+      text_model(r, LlamaConfig{.vocab = 131072, .intermediate = 14336, .layers = 34, .query_scale = true}, 8, 128);
+  d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
+  d.window = r.optional_integer("sliding_window");
+  if (d.window) d.sliding.assign(static_cast<std::size_t>(d.layers), true);
+  check_query_scale(r);
+  return d;
+}
+
+/// models/granite/configuration_granite.py. The multipliers' values change no byte, logits_scaling acts in
+/// GraniteForCausalLM alone, which no vision-language model contains.
+inline DecoderConfig read_granite(const Reader& r) {
+  LlamaConfig d = text_model(r, LlamaConfig{.multipliers = true}, std::nullopt, std::nullopt);
+  d.qkv_bias = d.o_bias = r.boolean("attention_bias", false);
+  d.mlp_bias = r.boolean("mlp_bias", false);
+  d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
+  return d;
+}
+
+/// models/phi3/configuration_phi3.py: "su" and "yarn" are older names of longrope; partial_rotary_factor stands among
+/// the rope parameters or beside them.
+inline DecoderConfig read_phi3(const Reader& r) {
+  LlamaConfig d = text_model(r, LlamaConfig{.vocab = 32064, .hidden = 3072, .intermediate = 8192, .packed = true},
+                             std::nullopt, std::nullopt);
+  d.residual_dropout = read_dropout(r, "resid_pdrop", 0.0);
+  d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
+  d.window = r.optional_integer("sliding_window");
+  if (d.window) d.sliding.assign(static_cast<std::size_t>(d.layers), true);
+  const Reader rope = rope_parameters(r);
+  const std::string type = rope.string("rope_type", rope.string("type", "default"));
+  d.longrope = type == "longrope" || type == "su" || type == "yarn";
+  if (!d.longrope && type != "default") rope.fail("rope_type", "unknown '" + type + "'", "known: default, longrope");
+  const double part = rope.number("partial_rotary_factor", r.number("partial_rotary_factor", 1.0));
+  d.rotary_dim = static_cast<std::int64_t>(static_cast<double>(d.head_dim) * part);
+  if (!(part > 0.0 && part <= 1.0) || d.rotary_dim < 2 || d.rotary_dim % 2 != 0)
+    r.fail("partial_rotary_factor", "must leave an even number of each head's channels to turn");
   return d;
 }
 

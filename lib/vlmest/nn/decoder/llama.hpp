@@ -15,8 +15,9 @@
 
 namespace vlmest {
 
-/// The pre-norm decoder of Llama and those built like it: Mistral, Qwen2 (q, k, v biases), Qwen3 (per-head norms of q
-/// and k). transformers models/llama, mistral, qwen2, qwen3.
+/// The pre-norm decoder of Llama and those built like it: Mistral, Ministral 3 (queries scaled by their position),
+/// Qwen2 (q, k, v biases), Qwen3 (per-head norms of q and k), Granite (embeddings and sums scaled), Phi-3 (q, k, v in
+/// one linear, gate and up in another). transformers models/llama, mistral, ministral3, qwen2, qwen3, granite, phi3.
 struct LlamaConfig {
   std::int64_t vocab = 32000;
   std::int64_t hidden = 4096;
@@ -30,7 +31,14 @@ struct LlamaConfig {
   bool mlp_bias = false;
   bool qk_norm = false;
   bool project_first =
-      false;  ///< all projections run before heads are split (Qwen2-VL); the backward's order follows it
+      false;                 ///< all projections run before heads are split (Qwen2-VL); the backward's order follows it
+  bool query_scale = false;  ///< Ministral 3: queries grow with their position, as Llama 4's
+  bool multipliers = false;  ///< Granite: embeddings and what goes into a sum are scaled
+  bool packed = false;       ///< Phi-3: one linear for q, k and v, one for gate and up
+  bool longrope = false;     ///< Phi-3: the length decides which frequencies turn
+  std::int64_t rotary_dim = 0;     ///< channels of a head that turn; 0: all
+  bool residual_dropout = false;   ///< Phi-3: in training mode, before each sum
+  bool attention_dropout = false;  ///< in training mode, of eager attention's weights
   Activation activation = Activation::silu;
   std::optional<std::int64_t> window;     ///< sliding window of the layers named in `sliding`
   std::vector<bool> sliding;              ///< per layer; empty: none
@@ -58,6 +66,13 @@ struct LlamaDecoder {
 /// The parts of a layer in the order of LlamaDecoderLayer.__init__: attention, feed-forward, norms.
 inline void make_llama_attention(Context& c, const LlamaConfig& g, LlamaLayer& l) {
   Module a(c, "self_attn");
+  if (g.packed) {  // Phi3Attention.__init__
+    const std::int64_t queries = checked_mul(g.heads, g.head_dim), keys = checked_mul(g.kv_heads, g.head_dim);
+    l.attention.scope = a.scope;
+    l.attention.out = make_linear(c, "o_proj", queries, g.hidden, false);
+    l.attention.q = make_linear(c, "qkv_proj", g.hidden, checked_add(queries, checked_mul(keys, 2)), false);
+    return;
+  }
   if (g.latent) {
     l.attention.scope = a.scope;
     l.attention.q =
@@ -81,7 +96,8 @@ inline LlamaLayer make_llama_layer(Context& c, const LlamaConfig& g, std::int32_
   Module m(c, "layers", index);
   LlamaLayer l{.scope = m.scope};
   make_llama_attention(c, g, l);
-  l.mlp = make_gated_mlp(c, "mlp", g.hidden, g.intermediate, g.mlp_bias, g.activation);
+  l.mlp = g.packed ? make_packed_mlp(c, "mlp", g.hidden, g.intermediate, g.activation)
+                   : make_gated_mlp(c, "mlp", g.hidden, g.intermediate, g.mlp_bias, g.activation);
   make_llama_norms(c, g, l);
   return l;
 }
@@ -92,13 +108,24 @@ inline LlamaDecoder make_decoder(Context& c, const LlamaConfig& g) {
   d.embed_tokens = make_embedding(c, "embed_tokens", g.vocab, g.hidden);
   d.layers = make_layers(g.layers, [&](std::int32_t i) { return make_llama_layer(c, g, i); });
   d.norm = make_rms_norm(c, "norm", g.hidden);
-  d.rope = make_rope(c, "rotary_emb", g.latent ? g.latent->rope_dim : g.head_dim);
+  d.rope = make_rope(c, "rotary_emb", g.latent ? g.latent->rope_dim : g.rotary_dim > 0 ? g.rotary_dim : g.head_dim);
   return d;
 }
 
 inline Cache make_cache(const LlamaConfig& g) { return empty_cache(g.layers, g.sliding, g.window); }
 
-/// modeling_llama.py, LlamaAttention.forward (and Qwen3Attention with its norms before the transpose).
+/// modeling_phi3.py, Phi3Attention.forward: parts of the one linear's result, which is a variable of the caller.
+inline Qkv take_apart(const LlamaConfig& g, const Value& qkv) {
+  using namespace eager;
+  const std::int64_t queries = checked_mul(g.heads, g.head_dim), keys = checked_mul(g.kv_heads, g.head_dim);
+  Qkv y{slice(qkv, -1, 0, queries), slice(qkv, -1, queries, queries + keys),
+        slice(qkv, -1, queries + keys, qkv.size(-1))};
+  split_heads(y, g.head_dim);
+  return y;
+}
+
+/// modeling_llama.py, LlamaAttention.forward (and Qwen3Attention with its norms before the transpose,
+/// Ministral3Attention with its scale behind the rotation).
 inline Attended self_attention(Context& c, const LlamaConfig& g, const LlamaLayer& l, const Value& x, const Value& mask,
                                const CosSin& positions, CacheLayer& cache) {
   using namespace eager;
@@ -110,9 +137,15 @@ inline Attended self_attention(Context& c, const LlamaConfig& g, const LlamaLaye
     if (norm) y = forward(c, *norm, std::move(y));
     return transpose(std::move(y), 1, 2);
   };
-  Value q, k, v;
+  Value qkv, q, k, v;
   Attended a;
-  if (g.project_first) {
+  if (g.packed) {
+    qkv = forward(c, l.attention.q, x);
+    Qkv y = take_apart(g, qkv);
+    q = std::move(y.q);
+    k = std::move(y.k);
+    v = std::move(y.v);
+  } else if (g.project_first) {
     Qkv y = project(c, l.attention, x);
     split_heads(y, channels);
     q = std::move(y.q);
@@ -124,13 +157,14 @@ inline Attended self_attention(Context& c, const LlamaConfig& g, const LlamaLaye
   if (g.latent) {
     a = latent_attention(c, *g.latent, l.latent, std::move(q), x, mask, positions, cache);
   } else {
-    if (!g.project_first) {
+    if (!g.project_first && !g.packed) {
       k = heads(l.attention.k, g.qk_norm ? &l.k_norm : nullptr);
       v = heads(l.attention.v, nullptr);
     }
-    apply_rope(c, q, k, positions);
+    g.packed ? apply_partial_rope(c, q, k, positions) : apply_rope(c, q, k, positions);
+    if (g.query_scale && !c.fused()) q = scaled_query(q, positions.ids);
     update(c, cache, k, v);
-    a = attend(c, {q, k, v, mask, true});
+    a = attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true, .dropout = g.attention_dropout});
   }
   project_out(c, l.attention.out, a);
   return a;
@@ -141,7 +175,14 @@ template <class FeedForward>
 Value llama_layer(Context& c, const LlamaConfig& g, const LlamaLayer& l, Value arg, const Value& mask,
                   const CosSin& positions, CacheLayer& cache, FeedForward&& feed_forward) {
   const auto attention = [&](const Value& x) { return self_attention(c, g, l, x, mask, positions, cache); };
-  return pre_norm_layer(c, l.scope, std::move(arg), l.input_norm, attention, l.post_attention_norm, feed_forward);
+  const auto sum = [&](const Value& residual, const Value& x) {
+    if (g.multipliers && c.fused()) return eager::add_scaled(residual, x);
+    if (g.multipliers) return eager::add(residual, eager::mul_scalar(x));  // GraniteDecoderLayer.forward
+    if (g.residual_dropout) return eager::add(residual, dropout(c, x));    // Phi3DecoderLayer.forward
+    return eager::add(residual, x);
+  };
+  return pre_norm_layer(c, l.scope, std::move(arg), l.input_norm, attention, l.post_attention_norm, feed_forward,
+                        NoStep{}, NoStep{}, sum);
 }
 
 inline Value forward(Context& c, const LlamaConfig& g, const LlamaLayer& l, Value arg, const Value& mask,
@@ -172,13 +213,16 @@ inline Value forward(Context& c, const LlamaDecoder& d, Value arg, const Value& 
   Value embeds = std::move(arg);
   InScope in(c.b, d.scope);
   const std::int64_t tokens = embeds.size(1);
+  if (g.multipliers) embeds = mul_scalar(embeds);
   const Value position_ids = text_positions(c, tokens);
   const bool any_full = std::count(g.sliding.begin(), g.sliding.end(), true) < g.layers;
   Value full, sliding;
   if (any_full) full = causal_mask(c, mask_shape(cache, embeds.size(0), tokens), attention_mask);
   if (g.window && !g.sliding.empty())
     sliding = causal_mask(c, mask_shape(cache, embeds.size(0), tokens, g.window), attention_mask);
-  const CosSin positions = forward(c, d.rope, position_ids);
+  if (g.longrope) choose_frequencies(c, d.rope, position_ids);
+  CosSin positions = forward(c, d.rope, position_ids);
+  if (g.query_scale) positions.ids = position_ids;
   const Value x = llama_layers(c, g, d.layers, embeds, full, sliding, position_ids, positions, cache);
   return forward(c, d.norm, x);
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/eager/routing.hpp>
+
+/// Ops that hand a gradient to some of their operand's elements alone: clamp, max, gather.
+namespace vlmest::eager {
+
+/// tensor.clamp(max=number), or with `both` tensor.clamp(min=number, max=number). Backward: zero where the bound held
+/// (FunctionsManual.cpp, clamp_backward).
+inline Value clamp(Value a, bool both) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  const Value s = saved(a, static_cast<bool>(e));
+  Value r = pointwise("clamp", t, std::move(a));
+  differentiable(r, "ClampBackward1", {e}, [s, both](Gradients& g) {
+    Value zero = fill(s.builder(), "scalar_tensor", Shape{}, g.in[0].dtype());
+    Value inside = compare_scalar(both ? "ge.Scalar" : "le.Scalar", s);
+    if (both) inside = pointwise_("logical_and_", std::move(inside), compare_scalar("le.Scalar", s));
+    g.out[0] = where(std::move(inside), g.in[0], std::move(zero));
+  });
+  return r;
+}
+
+/// tensor.max(dim=-1, keepdim=True).values: the places are a result too, which is dropped but for a backward.
+inline Value max_values(Value a) {
+  Builder& b = a.builder();
+  const DType t = a.dtype();
+  const Shape s = reduced(a.shape(), -1, true);
+  const ReductionScratch split = reduction_scratch(a.tensor(), -1, 16, b.multiprocessors);
+  const std::array<TensorId, 2> outs{b.result(t, s, "max"), b.result(DType::int64, s, "max_indices")};
+  const std::array<TensorId, 1> ins{a.id()};
+  const MemoryOp op{.read = data_bytes(a),
+                    .written = size_of(numel(s), t) + size_of(numel(s), DType::int64),
+                    .workspace = split.partial + split.semaphores,
+                    .dtype = t,
+                    .access = Access::reduction,
+                    .elements = numel(a.shape())};
+  b.emit("max.dim", op, ins, outs, {split.partial, split.semaphores});
+  Value values(b, outs[0]);
+  const Value places(b, outs[1]);
+  const GradEdge e = edge(a);
+  differentiable(values, "MaxBackward0", {e},
+                 [at = saved(places, static_cast<bool>(e)), whole = e.shape](Gradients& g) {
+                   g.out[0] = scatter_backward(g.in[0], at, whole);
+                 });
+  return values;
+}
+
+/// self.gather(1, index) of [rows, n] by int64[rows, k].
+inline Value gather_columns(Value self, Value index) {
+  Builder& b = self.builder();
+  const DType t = self.dtype();
+  const Shape s = index.shape();
+  const Bytes moved = size_of(numel(s), t);
+  const GradEdge e = edge(self);
+  const Value at = saved(index, static_cast<bool>(e));
+  const TensorId r = b.result(t, s, "gather");
+  Value out =
+      emit1(b, "gather", MemoryOp{.read = moved + data_bytes(index), .written = moved, .dtype = t}, r, {}, self, index);
+  differentiable(out, "GatherBackward0", {e},
+                 [at, whole = e.shape](Gradients& g) { g.out[0] = scatter_backward(g.in[0], at, whole); });
+  return out;
+}
+
+/// base[..., begin:end].copy_(source), base being a tensor of its own. Backward: torch's CopySlices
+/// (torch/csrc/autograd/functions/tensor.cpp): the gradient is copied whole, the part copied once more goes to the
+/// source, and zeros take its place where the base has a history.
+inline Value copy_into(Value base, std::int64_t begin, std::int64_t end, Value source) {
+  const GradEdge eb = edge(base), es = edge(source);
+  Builder& b = base.builder();
+  {
+    NoGrad view(b);
+    pointwise_("copy_", slice(base, -1, begin, end), std::move(source));
+  }
+  if (!eb && !es) return base;
+  Value r = b.view(base, base.shape(), base.tensor().strides);
+  differentiable(r, "CopySlices", {eb, es}, [begin, end](Gradients& g) {
+    Builder& at = g.in[0].builder();
+    Value whole = empty(at, "new_empty_strided", g.in[0].shape(), g.in[0].dtype());
+    copy_(whole, g.in[0]);
+    const Value part = slice(whole, -1, begin, end);
+    Value fresh = clone(part);
+    if (g.wants(0)) {
+      Value zeros = fill(at, "zeros_like", fresh.shape(), fresh.dtype());
+      if (g.wants(1)) g.out[1] = std::move(fresh);
+      copy_(part, std::move(zeros));
+      g.out[0] = std::move(whole);
+    } else if (g.wants(1)) {
+      g.out[1] = std::move(fresh);
+    }
+  });
+  return r;
+}
+
+}  // namespace vlmest::eager
