@@ -38,7 +38,7 @@ struct EstimateArgs {
   std::string image_size;
   std::vector<std::string> freeze;
   std::optional<std::int64_t> seq, text, checkpoint_layers;
-  std::string dtype = "bf16", weights, kv, attention = "sdpa", profile = "transformers", logits = "last",
+  std::string dtype, weights, kv, attention = "sdpa", profile = "transformers", logits = "last",
               optimizer = "adamw", checkpointing = "none", loss = "unfused", input_gradients = "auto";
   std::vector<std::string> lora_targets;
   double lora_dropout = 0;
@@ -56,6 +56,9 @@ struct EstimateArgs {
   void add_to(CLI::App& app);
   /// The plan that the flags ask for. Throws Error for values that contradict each other.
   Plan make_plan() const;
+  /// The same for this model: without --dtype in the type that its config.json names. Says on standard error what its
+  /// quantization_config holds that has no effect.
+  Plan make_plan(const Vlm& vlm) const;
   Phases phases() const;
 };
 

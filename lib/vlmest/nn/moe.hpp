@@ -6,6 +6,7 @@
 #include <vlmest/graph/eager/fused_moe.hpp>
 #include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/mlp.hpp>
+#include <vlmest/nn/quantization/experts.hpp>
 
 namespace vlmest {
 
@@ -21,9 +22,10 @@ struct MoeConfig {
 struct Moe {
   const MoeConfig* config = nullptr;
   ScopeId scope = 0, experts_scope = 0, activation_scope = 0, router_scope = 0;
-  TensorId gate_up = none;  ///< [experts, 2 * inner, hidden]
-  TensorId down = none;     ///< [experts, hidden, inner]
-  TensorId router = none;   ///< [experts, hidden]
+  TensorId gate_up = none;                      ///< [experts, 2 * inner, hidden]
+  TensorId down = none;                         ///< [experts, hidden, inner]
+  TensorId router = none;                       ///< [experts, hidden]
+  QuantizedWeight gate_up_stored, down_stored;  ///< where the checkpoint stores them in a way of its own
 };
 
 /// transformers 5.17 modeling_qwen3_vl_moe.py, Qwen3VLMoeTextSparseMoeBlock.__init__: the experts before the router.
@@ -33,8 +35,13 @@ inline Moe make_moe(Context& c, const char* name, const MoeConfig& g) {
   {
     Module e(c, "experts");
     r.experts_scope = e.scope;
-    r.gate_up = parameter(c, "gate_up_proj", {g.experts, checked_mul(g.inner, 2), g.hidden});
-    r.down = parameter(c, "down_proj", {g.experts, g.hidden, g.inner});
+    const std::int64_t both = checked_mul(g.inner, 2);
+    const ExpertWeights w = make_expert_weights(c, {.in = g.hidden, .out = both, .experts = g.experts},
+                                                {.in = g.inner, .out = g.hidden, .experts = g.experts});
+    r.gate_up = w.gate_up.weight;
+    r.down = w.down.weight;
+    r.gate_up_stored = w.gate_up.quantized;
+    r.down_stored = w.down.quantized;
     r.activation_scope = c.b.child("act_fn");
   }
   Module gate(c, "gate");
@@ -105,10 +112,10 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r)
   Value elsewhere = unsqueeze(compare_scalar("ge.Scalar", sorted.values), -1);
   sorted.values = pointwise_("clamp_", std::move(sorted.values));
   selected = masked_fill_(std::move(selected), elsewhere);
-  Value y = grouped_mm(selected, transpose(Value(c.b, m.gate_up), 1, 2), offsets, active, device);
+  Value y = expert_matmul(c, selected, m.gate_up, m.gate_up_stored, offsets, active, device);
   y = masked_fill(y, elsewhere);
   y = apply_gate(c, m, y);
-  y = grouped_mm(y, transpose(Value(c.b, m.down), 1, 2), offsets, active, device);
+  y = expert_matmul(c, y, m.down, m.down_stored, offsets, active, device);
   y = masked_fill(y, elsewhere);
   Value weighted = mul(y, unsqueeze(weights, -1));
   Value places = empty_like(sorted.indices);
@@ -118,6 +125,22 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r)
   return sum(view(weighted, {tokens, g.top_k, g.hidden}), 1, false);
 }
 
+/// The fused profile's experts of stored weights: gathered rows through two grouped products and the gate.
+inline Value stored_experts(Context& c, const Moe& m, const Value& x, const eager::FusedRoute& route,
+                            eager::GroupedDevice device) {
+  using namespace eager;
+  const std::int64_t rows = route.order.size(0), active = active_experts(*m.config, x.size(0));
+  Value order = route.order, share = route.shares;
+  Value y = gather_rows("gather", x, order, Shape{rows, m.config->hidden});
+  y = expert_matmul(c, y, m.gate_up, m.gate_up_stored, route.offsets, active, device);
+  y = fused_gate(y);
+  y = expert_matmul(c, y, m.down, m.down_stored, route.offsets, active, device);
+  const TensorId r = c.b.result(x.dtype(), x.shape(), "combine");
+  const MemoryOp combine{
+      .read = data_bytes(y) + data_bytes(share) + data_bytes(order), .written = data_bytes(x), .dtype = x.dtype()};
+  return emit1(c.b, "combine", combine, r, {}, y, share, order);
+}
+
 /// The same with one kernel each for routing, gathering, the gate and the weighted sum, for the fused profile.
 inline Value fused_moe(Context& c, const Moe& m, const Value& x) {
   using namespace eager;
@@ -125,6 +148,7 @@ inline Value fused_moe(Context& c, const Moe& m, const Value& x) {
   const GroupedDevice device{c.plan.compute_capability, c.plan.multiprocessors};
   Value logits = linear(x, Value(c.b, m.router), {});
   const FusedRoute routed = fused_route(std::move(logits), g.top_k);
+  if (m.gate_up_stored.how) return stored_experts(c, m, x, routed, device);
   return fused_experts(x, Value(c.b, m.gate_up), Value(c.b, m.down), routed, active_experts(g, x.size(0)), device);
 }
 

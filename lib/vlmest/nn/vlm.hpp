@@ -37,9 +37,18 @@ struct Vlm {
   std::string type;  ///< the model_type of its config.json
   Family family;
   TokenRule tokens;
-  ImageSize native;                 ///< the image size that is meant where none is given
-  std::vector<BlockConfig> blocks;  ///< what a description adds (nn/block.hpp)
-  std::optional<KvLayout> kv;       ///< how a description keeps keys and values
+  ImageSize native;                          ///< the image size that is meant where none is given
+  std::vector<BlockConfig> blocks;           ///< what a description adds (nn/block.hpp)
+  std::optional<KvLayout> kv;                ///< how a description keeps keys and values
+  std::optional<DType> dtype;                ///< of its config.json: the default type of weights and activations
+  std::optional<Quantization> quantization;  ///< of its config.json: how it stores its weights
 };
+
+/// The storage that a run keeps: the checkpoint's, unless the plan names another. Throws Error where it is not known.
+inline const Quantization* quantization_of(const Vlm& vlm, const Plan& plan) {
+  if (!vlm.quantization || plan.weights) return nullptr;
+  if (vlm.quantization->refused) throw *vlm.quantization->refused;
+  return &*vlm.quantization;
+}
 
 }  // namespace vlmest

@@ -17,6 +17,7 @@
 #include <vlmest/json/hf/mistral3.hpp>
 #include <vlmest/json/hf/mllama.hpp>
 #include <vlmest/json/hf/paligemma.hpp>
+#include <vlmest/json/hf/quantization.hpp>
 #include <vlmest/json/hf/qwen3_vl.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
 
@@ -59,7 +60,12 @@ inline Vlm read(const nlohmann::json& document, const std::string& path) {
   const Reader r(document, path);
   const std::string type = r.string("model_type", "");
   for (const auto& e : families)
-    if (e.type == type) return e.read(r);
+    if (e.type == type) {
+      Vlm vlm = e.read(r);
+      vlm.dtype = read_dtype(r);
+      vlm.quantization = read_quantization(r);
+      return vlm;
+    }
   if (type.empty()) r.fail("model_type", "missing", "a config.json names one of: " + known_types());
   r.fail("model_type", "unknown type '" + type + "'",
          "known: " + known_types() + "; other models can be written in the description format (docs/reference)");
