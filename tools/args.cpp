@@ -123,9 +123,11 @@ void EstimateArgs::add_run_to(CLI::App& app) {
   app.add_option("--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]")
       ->check(CLI::Range(std::int64_t{1}, largest_count))
       ->type_name("N");
-  app.add_option("--dtype", dtype, "weights and activations: bf16, fp16 or fp32 [bf16]")->type_name("TYPE");
+  app.add_option("--dtype", dtype, "weights and activations: bf16, fp16 or fp32 [config.json's, or bf16]")
+      ->type_name("TYPE");
   app.add_flag("--amp", plan.amp, "fp32 weights under bf16 autocast");
-  app.add_option("--weights", weights, "storage of the language model's weights: int8, int4, nf4, fp8")
+  app.add_option("--weights", weights,
+                 "storage of the language model's weights, instead of config.json's: bf16, fp16, int8, int4, nf4, fp8")
       ->type_name("TYPE");
   app.add_option("--kv", kv, "storage of the KV cache: bf16, fp16, fp8, int8")->type_name("TYPE");
   app.add_option("--attention", attention, "eager, sdpa or flash [sdpa]")->type_name("KIND");
@@ -194,7 +196,8 @@ Plan EstimateArgs::make_plan() const {
     p.image_width = p.more_sizes.front().width;
     p.more_sizes.erase(p.more_sizes.begin());
   }
-  p.dtype = choice<DType>("--dtype", dtype, {{"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp32", DType::fp32}});
+  if (!dtype.empty())
+    p.dtype = choice<DType>("--dtype", dtype, {{"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp32", DType::fp32}});
   if (p.amp) p.dtype = DType::fp32;
   if (!weights.empty())
     p.weights = choice<DType>("--weights", weights,

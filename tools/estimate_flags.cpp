@@ -65,7 +65,7 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
   if (p.vision_chunk != 0) f += fmt::format(" --vision-chunk {}", p.vision_chunk);
   if (p.amp)
     f += " --amp";
-  else if (p.dtype != DType::bf16)
+  else if (p.dtype != s.vlm.dtype.value_or(DType::bf16))
     f += fmt::format(" --dtype {}", name(p.dtype));
   if (p.weights) f += fmt::format(" --weights {}", name(*p.weights));
   if (p.attention != AttentionKind::sdpa)

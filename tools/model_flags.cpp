@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "args.hpp"
 
+#include <fmt/core.h>
+
 namespace vlmest::tool {
 namespace {
 
@@ -8,19 +10,30 @@ namespace {
   throw Error(flag, vlm.type + " is a plain language model: " + what, std::string("leave ") + flag + " out");
 }
 
+/// A plain language model takes no images.
+void for_language_model(const EstimateArgs& a, const Vlm& vlm, Plan& p) {
+  if (a.images && *a.images > 0) refuse("--images", "it takes no images", vlm);
+  if (!a.image_size.empty()) refuse("--image-size", "it takes no images", vlm);
+  if (p.vision_chunk > 0) refuse("--vision-chunk", "it has no vision tower", vlm);
+  for (const auto& part : a.freeze)
+    if (part != "language") refuse("--freeze", "it has no " + part, vlm);
+  if (p.lora.vision) refuse("--lora-vision", "it has no vision tower", vlm);
+  if (!p.checkpointed.language) refuse("--checkpointing", "it has no vision tower", vlm);
+  p.images = 0;
+}
+
 }  // namespace
 
-Plan EstimateArgs::for_model(Plan asked, const Vlm& vlm) const {
-  if (takes_images(vlm)) return asked;
-  if (images && *images > 0) refuse("--images", "it takes no images", vlm);
-  if (!image_size.empty()) refuse("--image-size", "it takes no images", vlm);
-  if (asked.vision_chunk > 0) refuse("--vision-chunk", "it has no vision tower", vlm);
-  for (const auto& part : freeze)
-    if (part != "language") refuse("--freeze", "it has no " + part, vlm);
-  if (asked.lora.vision) refuse("--lora-vision", "it has no vision tower", vlm);
-  if (!asked.checkpointed.language) refuse("--checkpointing", "it has no vision tower", vlm);
-  asked.images = 0;
-  return asked;
+Plan EstimateArgs::make_plan(const Vlm& vlm) const {
+  Plan p = make_plan();
+  if (!takes_images(vlm)) for_language_model(*this, vlm, p);
+  if (dtype.empty() && !p.amp && vlm.dtype) {
+    p.dtype = *vlm.dtype;
+    p.own_dtype = true;
+  }
+  if (vlm.quantization && !p.weights)
+    for (const auto& note : vlm.quantization->notes) fmt::print(stderr, "note: {}\n", note);
+  return p;
 }
 
 }  // namespace vlmest::tool

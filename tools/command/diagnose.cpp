@@ -82,12 +82,14 @@ int diagnose_files(const DiagnoseOptions& o) {
   std::optional<diagnose::Failure> failure = failure_of(d.evidence);
   if (failure && o.device_named) failure = diagnose::on_device(*std::move(failure), device.memory_bytes);
   std::optional<diagnose::Settings> settings;
-  if (!o.run.config.empty())
-    settings = diagnose::Settings{.vlm = find_model(o.run.config),
-                                  .plan = o.run.make_plan(),
+  if (!o.run.config.empty()) {
+    Vlm vlm = find_model(o.run.config);
+    const Plan plan = o.run.make_plan(vlm);
+    settings = diagnose::Settings{.vlm = std::move(vlm),
+                                  .plan = plan,
                                   .allocator = allocator_settings(o.run.alloc_conf, {}),
                                   .placement = {.gpus = o.gpus}};
-  if (settings) settings->plan = o.run.for_model(settings->plan, settings->vlm);
+  }
   std::optional<Mode> mode;
   if (o.run.phase != "all") mode = o.run.phase == "train" ? Mode::training : Mode::inference;
   Estimator estimator;

@@ -49,9 +49,9 @@ void write_timeline(const std::string& file, Bytes least, const Estimator& estim
 }
 
 int estimate(const EstimateOptions& o) {
-  const Plan asked = o.args.make_plan();
+  o.args.make_plan();  // what contradicts itself is told before a file is opened
   const Vlm vlm = find_model(o.args.config);
-  const Plan plan = o.args.for_model(asked, vlm);
+  const Plan plan = o.args.make_plan(vlm);
   const Device device = find_device(o.args.device);
   const Phases phases = o.args.phases();
   const Bytes least = parse_size(o.args.timeline_min, "--timeline-min");

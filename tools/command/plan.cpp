@@ -39,9 +39,9 @@ void show_progress(std::size_t done, std::size_t all) {
 
 int plan(const PlanOptions& o) {
   diagnose::PlanRequest q;
-  q.asked.plan = o.args.make_plan();
+  o.args.make_plan();  // what contradicts itself is told before a file is opened
   q.asked.vlm = find_model(o.args.config);
-  q.asked.plan = o.args.for_model(q.asked.plan, q.asked.vlm);
+  q.asked.plan = o.args.make_plan(q.asked.vlm);
   q.asked.placement.gpus = o.gpus;
   const Device device = find_device(o.args.device);
   q.asked.allocator = allocator_settings(o.alloc_conf, {.total_memory = device.memory_bytes});

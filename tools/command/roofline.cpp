@@ -44,9 +44,9 @@ std::string format(const RooflineOptions& o) {
 }
 
 RooflineView view(const RooflineOptions& o) {
-  const Plan asked = o.args.make_plan();
+  o.args.make_plan();  // what contradicts itself is told before a file is opened
   const Vlm vlm = find_model(o.args.config);
-  const Plan plan = o.args.for_model(asked, vlm);
+  const Plan plan = o.args.make_plan(vlm);
   const Device device = find_device(o.args.device);
   Estimator estimator;
   estimator.details = false;

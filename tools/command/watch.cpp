@@ -25,9 +25,9 @@ struct WatchFlags {
 
 /// What the estimate says of the run that is watched: the phases' highest peak.
 diagnose::MemoryExpectation predict(const WatchFlags& o, const Device& device) {
-  const Plan asked = o.args.make_plan();
+  o.args.make_plan();  // what contradicts itself is told before a file is opened
   const Vlm vlm = find_model(o.args.config);
-  const Plan plan = o.args.for_model(asked, vlm);
+  const Plan plan = o.args.make_plan(vlm);
   const Phases phases = o.args.phases();
   Estimator estimator;
   estimator.allocator = allocator_settings(o.args.alloc_conf, {.total_memory = device.memory_bytes});

@@ -191,6 +191,25 @@ const char* inference_peak(const Reported& r) { return r.estimate.inference.deco
 
 }  // namespace
 
+namespace {
+
+/// "bf16, weights awq 4 bit in groups of 128 (config.json)"
+std::string stored_words(const Vlm& vlm, const Plan& plan) {
+  std::string s(name(plan.dtype));
+  if (plan.own_dtype) s += " (config.json)";
+  if (plan.weights) {
+    s += fmt::format(", weights {}", name(*plan.weights));
+    if (vlm.quantization) s += fmt::format(" (instead of config.json's {})", vlm.quantization->method);
+  } else if (vlm.quantization) {
+    s += fmt::format(", weights {} (config.json)", vlm.quantization->summary);
+    if (vlm.quantization->unpacked_by_transformers && plan.profile == Profile::transformers)
+      s += fmt::format(", unpacked to {} by the first forward", name(plan.dtype));
+  }
+  return s;
+}
+
+}  // namespace
+
 std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
   std::string line = fmt::format("{}: {} of {} tokens", vlm.name, plural(s.batch, "sequence"), grouped(s.seq));
   if (plan.images > 0) {
@@ -211,7 +230,7 @@ std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
     if (plan.vision_chunk > 0) line += fmt::format(", {} at a time", plan.vision_chunk);
     line += ")";
   }
-  return line + ", " + std::string(name(plan.dtype));
+  return line + ", " + stored_words(vlm, plan);
 }
 
 std::string text_report(const Reported& r, const ReportOptions& o) {

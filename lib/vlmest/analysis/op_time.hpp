@@ -25,8 +25,26 @@ inline TiledTime time(const MemoryOp& o, const Device& d, Operands operands) {
 }
 inline TiledTime time(const Matmul& o, const Device& d) { return matmul_time(o, d); }
 
+/// A product whose weight is read as it is stored: the larger of the time of the bytes and of the arithmetic at the
+/// rate that products of the activations' type reach.
+inline TiledTime stored_time(const Cost& c, Elements walked, Flops arithmetic, const Device& d) {
+  TiledTime t = memory_time(c.read, c.written, walked, c.kernels, d, d.efficiency.memory.contiguous);
+  const double rate = efficiency(d.efficiency, Matmul{.n = 64, .k = 64, .dtype = c.dtype}).rate;
+  t.compute = arithmetic / peak(d, c.dtype, c.engine == Engine::tensor_core) * (1 / rate);
+  t.time = std::max(t.time, t.start + t.compute);
+  return t;
+}
+inline TiledTime time(const StoredMatmul& o, const Device& d) {
+  const Cost c = cost(o);
+  return stored_time(c, elements_in(std::max(c.read, c.written), o.dtype), c.flops, d);
+}
+
 /// Each group is a product of its own; they fill the device together, so they count as one batch of equal groups.
 inline TiledTime time(const GroupedMatmul& o, const Device& d) {
+  if (o.stored > Bytes{}) {
+    const Cost c = cost(o);
+    return stored_time(c, elements_in(std::max(c.read, c.written), o.dtype), c.uncounted, d);
+  }
   const std::int64_t groups = std::max<std::int64_t>(1, o.active), rows = std::max<std::int64_t>(1, o.rows / groups);
   const Matmul one = o.per_group ? Matmul{.batch = groups, .m = o.k, .n = o.n, .k = rows, .dtype = o.dtype}
                                  : Matmul{.batch = groups, .m = rows, .n = o.n, .k = o.k, .dtype = o.dtype};

@@ -20,13 +20,13 @@ inline Parameters parameters(const Graph& g) {
   for (const auto& t : g.loaded()) {
     if (t.role != Role::weight) continue;
     switch (g.scopes[static_cast<std::size_t>(t.scope)].part) {
-      case Part::vision: p.vision += t.storage; break;
-      case Part::language: p.language += t.storage; break;
-      default: p.projector += t.storage; break;
+      case Part::vision: p.vision += parameter_count(t); break;
+      case Part::language: p.language += parameter_count(t); break;
+      default: p.projector += parameter_count(t); break;
     }
   }
   for (const RoutedWeight& r : g.routed) {
-    const Elements all = g.tensor(r.weight).storage;
+    const Elements all = parameter_count(g.tensor(r.weight));
     p.idle += Elements(all.value() / r.experts * (r.experts - r.top_k));
   }
   return p;

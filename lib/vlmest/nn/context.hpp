@@ -11,6 +11,7 @@ namespace vlmest {
 
 struct Blocks;
 struct Adapters;
+struct Quantization;
 
 /// Results of input embeddings that collect gradients though nothing before them is trained.
 struct InputGradients {
@@ -23,11 +24,13 @@ struct InputGradients {
 struct Context {
   Builder& b;
   const Plan& plan;
-  const Blocks* blocks = nullptr;             ///< what a description adds at certain points (nn/block.hpp)
-  const Value* labels = nullptr;              ///< token ids[B, S] that a training forward computes its loss against
-  Adapters* adapters = nullptr;               ///< low-rank adapters that linears ask for (nn/lora.hpp)
-  InputGradients* input_gradients = nullptr;  ///< where embeddings are to note their results
-  bool padded = false;                        ///< attention masks hold zeros: sequences of several lengths
+  const Blocks* blocks = nullptr;              ///< what a description adds at certain points (nn/block.hpp)
+  const Value* labels = nullptr;               ///< token ids[B, S] that a training forward computes its loss against
+  Adapters* adapters = nullptr;                ///< low-rank adapters that linears ask for (nn/lora.hpp)
+  InputGradients* input_gradients = nullptr;   ///< where embeddings are to note their results
+  const Quantization* quantization = nullptr;  ///< how the checkpoint stores its weights (nn/quantization)
+  bool loads = false;   ///< only what is loaded is wanted: weights as they lie before the first forward
+  bool padded = false;  ///< attention masks hold zeros: sequences of several lengths
 
   DType dtype() const { return plan.dtype; }
   bool fused() const { return plan.profile == Profile::fused; }

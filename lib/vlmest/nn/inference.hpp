@@ -57,6 +57,7 @@ inline std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
 
 /// Declares a model's parameters and buffers and nothing that runs.
 inline void declare_parameters(Context& c, const Vlm& vlm) {
+  c.quantization = quantization_of(vlm, c.plan);
   std::visit([&](const auto& family) { make_model(c, family); }, vlm.family);
   make_blocks(c, vlm.blocks);
 }
@@ -83,6 +84,7 @@ inline InferenceCaches build_inference(Context& caller, const Vlm& vlm, const Se
   check_kv_type(plan.kv.dtype.value_or(plan.dtype));
   Context c{caller.b, plan};
   c.b.multiprocessors = multiprocessors_of(plan.compute_capability, plan.multiprocessors);
+  c.quantization = quantization_of(vlm, plan);
   c.padded = s.padded();
   Blocks blocks;
   std::visit(

@@ -17,20 +17,30 @@ struct Linear {
   std::int32_t adapter = none;  ///< in Adapters::list
 };
 
+/// The linear module of the current scope.
+inline Linear declare_linear(Context& c, const char* name, std::int64_t in, std::int64_t out, bool bias,
+                             StoredModule kind = StoredModule::linear) {
+  const WeightStorage* how = checkpoint_storage(c, kind);
+  Linear l{.scope = c.b.scope(), .adapter = adapter_of(c, in, out)};
+  InScope own(c.b, base_scope(c, l.adapter, l.scope));
+  const StoredSize size{.in = in, .out = out};
+  l.stored = how ? !unpacks(c) : quantizes(c, name);
+  if (l.stored) {
+    const StoredWeight s = how ? declare_as(c, *how, size) : declare_in(c, *c.plan.weights, size);
+    l.weight = s.weight;
+    l.quantized = s.quantized;
+  } else {
+    l.weight = how ? declare_unpacked(c, *how, size) : parameter(c, "weight", {out, in});
+  }
+  if (bias) l.bias = parameter(c, "bias", {out});
+  return l;
+}
+
 /// A linear module called `name`, or `name.index`.
 inline Linear make_linear(Context& c, const char* name, std::int64_t in, std::int64_t out, bool bias,
                           std::int32_t index = none) {
   Module m(c, name, index);
-  Linear l{.scope = m.scope, .stored = quantizes(c, name), .adapter = adapter_of(c, in, out)};
-  InScope own(c.b, base_scope(c, l.adapter, m.scope));
-  if (l.stored) {
-    l.weight = c.b.persistent("weight", Role::weight, *c.plan.weights, {out, in});
-    l.quantized = make_quantized(c, *c.plan.weights, in, out);
-  } else {
-    l.weight = parameter(c, "weight", {out, in});
-  }
-  if (bias) l.bias = parameter(c, "bias", {out});
-  return l;
+  return declare_linear(c, name, in, out, bias);
 }
 
 /// The module without an adapter.

@@ -6,6 +6,7 @@
 #include <vlmest/graph/eager/fused_moe.hpp>
 #include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/mlp.hpp>
+#include <vlmest/nn/quantization/experts.hpp>
 
 namespace vlmest {
 
@@ -30,23 +31,33 @@ struct Moe {
   TensorId gate_up = none;  ///< [experts, 2 * inner, hidden]; clamped: [experts, hidden, 2 * inner]
   TensorId down = none;     ///< [experts, hidden, inner]; clamped: [experts, inner, hidden]
   TensorId router = none;   ///< [experts, hidden]
-  GatedMlp shared;          ///< only where config->shared > 0
-  Linear shared_gate;
   TensorId gate_up_bias = none, down_bias = none, router_bias = none;
+  GatedMlp shared;  ///< only where config->shared > 0
+  Linear shared_gate;
+  QuantizedWeight gate_up_stored, down_stored;  ///< where the checkpoint stores them in a way of its own
 };
 
-/// A weight that holds all experts, of which a token goes through top_k.
-inline TensorId expert_parameter(Context& c, const char* name, const MoeConfig& g, const Shape& shape) {
-  const TensorId t = parameter(c, name, shape);
+/// Notes that t holds something of every expert, of which a token goes through top_k.
+inline TensorId routed(Context& c, const MoeConfig& g, TensorId t) {
   c.b.graph.routed.push_back({t, g.experts, g.top_k});
   return t;
+}
+
+/// The experts' weights in the current scope.
+inline void make_expert_products(Context& c, const MoeConfig& g, Moe& r) {
+  const ExpertWeights w = make_expert_weights(
+      c, {.in = g.hidden, .out = checked_mul(g.inner, 2), .experts = g.experts, .inputs_first = g.clamped},
+      {.in = g.inner, .out = g.hidden, .experts = g.experts, .inputs_first = g.clamped});
+  r.gate_up = routed(c, g, w.gate_up.weight);
+  r.down = routed(c, g, w.down.weight);
+  r.gate_up_stored = w.gate_up.quantized;
+  r.down_stored = w.down.quantized;
 }
 
 inline void make_experts(Context& c, const MoeConfig& g, Moe& r) {
   Module e(c, "experts");
   r.experts_scope = e.scope;
-  r.gate_up = expert_parameter(c, "gate_up_proj", g, {g.experts, checked_mul(g.inner, 2), g.hidden});
-  r.down = expert_parameter(c, "down_proj", g, {g.experts, g.hidden, g.inner});
+  make_expert_products(c, g, r);
   r.activation_scope = c.b.child("act_fn");
 }
 inline void make_router(Context& c, const MoeConfig& g, Moe& r) {
@@ -151,19 +162,17 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r)
   Value elsewhere = unsqueeze(compare_scalar("ge.Scalar", sorted.values), -1);
   sorted.values = pointwise_("clamp_", std::move(sorted.values));
   Value bias;
-  const auto product = [&](const Value& of, TensorId weight) {
-    Value matrices(c.b, weight);
-    if (!g.clamped) matrices = transpose(std::move(matrices), 1, 2);
-    Value p = grouped_mm(of, std::move(matrices), offsets, active, device);
+  const auto product = [&](const Value& of, TensorId weight, const QuantizedWeight& stored) {
+    Value p = expert_matmul(c, of, weight, stored, offsets, active, device, g.clamped);
     return bias ? add_(std::move(p), bias) : p;
   };
   if (g.clamped) bias = take_rows(Value(c.b, m.gate_up_bias), sorted.values);
   selected = masked_fill_(std::move(selected), elsewhere);
-  Value y = product(selected, m.gate_up);
+  Value y = product(selected, m.gate_up, m.gate_up_stored);
   y = masked_fill(y, elsewhere);
   y = apply_gate(c, m, y);
   if (g.clamped) bias = take_rows(Value(c.b, m.down_bias), sorted.values);
-  y = product(y, m.down);
+  y = product(y, m.down, m.down_stored);
   y = masked_fill(y, elsewhere);
   Value weighted = mul(y, unsqueeze(weights, -1));
   Value places = empty_like(sorted.indices);
@@ -171,6 +180,22 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r)
   places = put_rows(std::move(places), sorted.indices, std::move(order));
   weighted = take_rows(weighted, places);
   return sum(view(weighted, {tokens, g.top_k, g.hidden}), 1, false);
+}
+
+/// The fused profile's experts of stored weights: gathered rows through two grouped products and the gate.
+inline Value stored_experts(Context& c, const Moe& m, const Value& x, const eager::FusedRoute& route,
+                            eager::GroupedDevice device) {
+  using namespace eager;
+  const std::int64_t rows = route.order.size(0), active = active_experts(*m.config, x.size(0));
+  Value order = route.order, share = route.shares;
+  Value y = gather_rows("gather", x, order, Shape{rows, m.config->hidden});
+  y = expert_matmul(c, y, m.gate_up, m.gate_up_stored, route.offsets, active, device);
+  y = fused_gate(y);
+  y = expert_matmul(c, y, m.down, m.down_stored, route.offsets, active, device);
+  const TensorId r = c.b.result(x.dtype(), x.shape(), "combine");
+  const MemoryOp combine{
+      .read = data_bytes(y) + data_bytes(share) + data_bytes(order), .written = data_bytes(x), .dtype = x.dtype()};
+  return emit1(c.b, "combine", combine, r, {}, y, share, order);
 }
 
 /// The same with one kernel each for routing, gathering, the gate and the weighted sum, for the fused profile.
@@ -181,6 +206,7 @@ inline Value fused_moe(Context& c, const Moe& m, const Value& x) {
   const auto optional = [&](TensorId t) { return t == none ? Value() : Value(c.b, t); };
   Value logits = linear(x, Value(c.b, m.router), optional(m.router_bias));
   const FusedRoute routed = fused_route(std::move(logits), g.top_k);
+  if (m.gate_up_stored.how) return stored_experts(c, m, x, routed, device);
   Value gate_up(c.b, m.gate_up), down(c.b, m.down);
   if (g.clamped) {
     gate_up = transpose(std::move(gate_up), 1, 2);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/nn/lora.hpp>
+#include <vlmest/nn/quantization/quantization.hpp>
 
 namespace vlmest {
 
@@ -16,8 +19,23 @@ inline bool trains(const Plan& plan, const Graph& g, const Tensor& t) {
   return trains(plan.trainable, g.scopes[static_cast<std::size_t>(t.scope)].part);
 }
 
+/// Throws Error for a checkpoint's stored weights that no gradient is known through, or that would be trained
+/// themselves. Of transformers' quantizers bitsandbytes' trains below adapters, and its 4-bit form is what
+/// nn/quantization/bitsandbytes.hpp has a backward of.
+inline void check_trains_through(const Plan& p, const Quantization& q) {
+  const bool known = std::all_of(q.groups.begin(), q.groups.end(), [](const StorageGroup& g) {
+    return !g.storage || std::holds_alternative<Bnb4Weight>(*g.storage);
+  });
+  if (!known)
+    throw Error("quantization_config", "training through " + q.method + " weights is not known",
+                "give --weights bf16 for a model that is loaded wide, or --weights nf4 with --lora RANK");
+  if (p.lora.rank == 0)
+    throw Error("quantization_config", "4-bit weights cannot be trained themselves", "add --lora RANK");
+}
+
 /// Throws Error for weights in a storage type that no gradient is known through, or that would be trained themselves.
-inline void check_stored_weights(const Plan& p) {
+inline void check_stored_weights(const Plan& p, const Quantization* q = nullptr) {
+  if (q) check_trains_through(p, *q);
   if (!p.weights || *p.weights == p.dtype) return;
   if (*p.weights != DType::nf4)
     throw Error("--weights", "training through " + std::string(name(*p.weights)) + " weights is not known",

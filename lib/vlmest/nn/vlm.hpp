@@ -41,9 +41,11 @@ struct Vlm {
   std::string type;  ///< the model_type of its config.json
   Family family;
   TokenRule tokens;
-  ImageSize native;                 ///< the image size that is meant where none is given
-  std::vector<BlockConfig> blocks;  ///< what a description adds (nn/block.hpp)
-  std::optional<KvLayout> kv;       ///< how a description keeps keys and values
+  ImageSize native;                          ///< the image size that is meant where none is given
+  std::vector<BlockConfig> blocks;           ///< what a description adds (nn/block.hpp)
+  std::optional<KvLayout> kv;                ///< how a description keeps keys and values
+  std::optional<DType> dtype;                ///< of its config.json: the default type of weights and activations
+  std::optional<Quantization> quantization;  ///< of its config.json: how it stores its weights
 };
 
 /// Whether a model has a vision tower; a plain language model takes no images.
@@ -53,6 +55,13 @@ inline bool takes_images(const Vlm& v) {
         return requires { f.vision; };
       },
       v.family);
+}
+
+/// The storage that a run keeps: the checkpoint's, unless the plan names another. Throws Error where it is not known.
+inline const Quantization* quantization_of(const Vlm& vlm, const Plan& plan) {
+  if (!vlm.quantization || plan.weights) return nullptr;
+  if (vlm.quantization->refused) throw *vlm.quantization->refused;
+  return &*vlm.quantization;
 }
 
 }  // namespace vlmest

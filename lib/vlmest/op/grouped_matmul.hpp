@@ -16,6 +16,7 @@ struct GroupedMatmul {
   std::int64_t active = 1;  ///< groups that have rows: only their matrices are read
   bool per_group = false;   ///< a matrix of every group is the result
   DType dtype = DType::bf16;
+  Bytes stored{};  ///< of one group's matrix with its scales, where it is stored in a type of its own
   Bytes workspace{};
   int kernels = 1;
 };
@@ -31,7 +32,8 @@ constexpr Cost cost(const GroupedMatmul& o) {
     return size_of(Elements(checked_mul(n, each)), o.dtype);
   };
   const std::int64_t matrix = checked_mul(o.n, o.k);
-  r.read = bytes(o.rows, o.k) + (o.per_group ? bytes(o.rows, o.n) : bytes(o.active, matrix));
+  const Bytes matrices = o.stored > Bytes{} ? o.stored * o.active : bytes(o.active, matrix);
+  r.read = bytes(o.rows, o.k) + (o.per_group ? bytes(o.rows, o.n) : matrices);
   r.written = o.per_group ? bytes(o.groups, matrix) : bytes(o.rows, o.n);
   r.workspace = o.workspace;
   r.engine = o.dtype == DType::fp32 || o.dtype == DType::fp64 ? Engine::cuda_core : Engine::tensor_core;

@@ -11,11 +11,12 @@
 #include <vlmest/op/memory.hpp>
 #include <vlmest/op/norm.hpp>
 #include <vlmest/op/softmax.hpp>
+#include <vlmest/op/stored_matmul.hpp>
 
 namespace vlmest {
 
 /// Every op that a graph can hold. A new op is a header with an aggregate and a `cost`, and one word here.
-using Op = std::variant<View, MemoryOp, Matmul, GroupedMatmul, Attention, AttentionBackward, Convolution, Norm, Softmax,
+using Op = std::variant<View, MemoryOp, Matmul, GroupedMatmul, StoredMatmul, Attention, AttentionBackward, Convolution, Norm, Softmax,
                         Fft, HostSync>;
 
 constexpr Cost cost(const Op& op) {

@@ -104,6 +104,7 @@ struct Plan {
   bool markers = true;              ///< tokens that the processor writes around images; off: inputs made without it
   std::int64_t new_tokens = 128;    ///< tokens to decode after the prefill
   DType dtype = DType::bf16;        ///< weights and activations
+  bool own_dtype = false;           ///< dtype is what the model's config.json names, not what was asked for
   std::optional<DType> weights;     ///< storage of the language model's linear weights
   KvLayout kv;
   AttentionKind attention = AttentionKind::sdpa;

@@ -68,12 +68,15 @@ struct LayerRows {
   }
   LayerRow& operator[](ScopeId s) { return rows[row_of[static_cast<std::size_t>(s)]]; }
 
-  /// What does not depend on the phase: parameters of the model itself, and buffers of spectral blocks.
+  /// What does not depend on the phase: parameters of the model itself with the scales that they are stored with, and
+  /// buffers of spectral blocks.
   void add_static(const Graph& g, const Timeline& timeline) {
     for (const auto& s : timeline.storages()) {
-      if (s.role != Role::weight || is_adapter(g, g.tensor(s.tensor))) continue;
+      const Tensor& t = g.tensor(s.tensor);
+      const bool scales = s.role == Role::buffer && t.of != none;
+      if ((s.role != Role::weight && !scales) || is_adapter(g, t)) continue;
       LayerRow& row = (*this)[s.scope];
-      row.params += g.tensor(s.tensor).storage;
+      if (!scales) row.params += parameter_count(t);
       row.weights += s.bytes;
     }
     for (const auto& [scope, bytes] : fft_buffers(g)) (*this)[scope].fft = std::max((*this)[scope].fft, bytes);

@@ -58,6 +58,8 @@ class Estimator {
         asked.lora.rank > 0 ? trainable_parameters(training_.builder, vlm, asked) : trainable_parameters(g, plan);
     e.inference =
         inference_estimate::of(g, built.timeline, built.of_ops, caches, kv, device, allocator, details, e.layers);
+    if (const Quantization* q = quantization_of(vlm, plan); q && q->unpacked_by_transformers)
+      e.inference.weights = inference_estimate::loaded_weights(vlm, plan, device, allocator);
   }
 
   /// Fills the estimate's training part; `further` says that inference's is there and stays.

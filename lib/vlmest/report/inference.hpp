@@ -25,7 +25,7 @@ struct PhaseEstimate {
 };
 
 struct InferenceEstimate {
-  Bytes weights{};  ///< parameters and buffers as the allocator holds them
+  Bytes weights{};  ///< parameters and buffers as the allocator holds them once they are loaded
   Bytes inputs{};
   Bytes kv_cache{};          ///< keys and values after the prefill
   Bytes kv_cache_decoded{};  ///< the same when new_tokens have been decoded
@@ -72,6 +72,20 @@ inline bool fits(InferenceEstimate& r, const Graph& g, const Timeline& timeline,
   r.prefill.memory.reserved = limited.prefill.reserved;
   r.decode.memory.reserved = limited.decode.reserved;
   return true;
+}
+
+/// What a checkpoint takes once it is loaded, before the first forward unpacks its weights.
+inline Bytes loaded_weights(const Vlm& vlm, const Plan& plan, const Device& device,
+                            const allocator::AllocatorConfig& settings) {
+  Builder b;
+  Context c{b, plan};
+  c.loads = true;
+  declare_parameters(c, vlm);
+  Timeline timeline;
+  timeline.assign(b.graph);
+  allocator::Process process(b.graph, timeline, device.sm, without_limit(device, settings));
+  process.load();
+  return process.weights();
 }
 
 /// The estimate of a built graph with these caches; `rows` receives its layers.

@@ -71,6 +71,8 @@ inline std::string shape(const Graph& g, const Node& n) {
   const Op& op = g.op(n);
   if (const auto* o = std::get_if<Matmul>(&op))
     return batched(o->batch) + number("m", o->m) + number(" n", o->n) + number(" k", o->k);
+  if (const auto* o = std::get_if<StoredMatmul>(&op))
+    return number("m", o->m) + number(" n", o->n) + number(" k", o->k);
   if (const auto* o = std::get_if<GroupedMatmul>(&op))
     return number("groups", o->groups) + number(" rows", o->rows) + number(" n", o->n) + number(" k", o->k);
   const auto* backward = std::get_if<AttentionBackward>(&op);

@@ -49,7 +49,7 @@ struct TrainingEstimate {
 inline Elements trainable_parameters(const Graph& g, const Plan& plan) {
   Elements n{};
   for (const auto& t : g.loaded())
-    if (trains(plan, g, t)) n += t.storage;
+    if (trains(plan, g, t)) n += parameter_count(t);
   return n;
 }
 
@@ -70,9 +70,9 @@ inline Parameters parameters_without_adapters(const Graph& g) {
   for (const auto& t : g.loaded()) {
     if (t.role != Role::weight || !is_adapter(g, t)) continue;
     switch (g.scopes[static_cast<std::size_t>(t.scope)].part) {
-      case Part::vision: p.vision -= t.storage; break;
-      case Part::language: p.language -= t.storage; break;
-      default: p.projector -= t.storage; break;
+      case Part::vision: p.vision -= parameter_count(t); break;
+      case Part::language: p.language -= parameter_count(t); break;
+      default: p.projector -= parameter_count(t); break;
     }
   }
   return p;

@@ -40,13 +40,17 @@ struct Tensor {
   Elements storage{};  ///< elements of the allocation, where it owns one
   const char* name = "";
   TensorId alias_of = none;
-  TensorId of = none;  ///< of a gradient or an optimizer's tensor: the parameter it belongs to
+  TensorId of = none;  ///< of a gradient, an optimizer's tensor or scales: the parameter it belongs to
   NodeId born = 0;
   NodeId dies = none;  ///< none: lives to the end
   ScopeId scope = 0;
   DType dtype = DType::bf16;
   Role role = Role::activation;
+  Elements stands_for{};  ///< parameters of the model that a packed weight holds; none: as many as it has elements
 };
+
+/// Parameters of the model that a weight holds, however it is stored.
+constexpr Elements parameter_count(const Tensor& t) { return t.stands_for > Elements{} ? t.stands_for : t.storage; }
 
 /// Bytes that the owner asks the allocator for; a view asks for none.
 constexpr Bytes requested_bytes(const Tensor& t) { return t.alias_of == none ? size_of(t.storage, t.dtype) : Bytes{}; }

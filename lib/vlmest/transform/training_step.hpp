@@ -43,12 +43,13 @@ void build_training(Context& asked, const Family& family, const Sequences& s,
   if (plan.amp) plan.dtype = DType::fp32;
   Context c{asked.b, plan, asked.blocks};
   c.b.multiprocessors = multiprocessors_of(plan.compute_capability, plan.multiprocessors);
+  c.quantization = asked.quantization;
   c.padded = s.padded();
   Adapters adapters;
   InputGradients input_gradients;
   if (plan.lora.rank > 0) c.adapters = &adapters;
   if (wants_input_gradients(plan)) c.input_gradients = &input_gradients;
-  check_stored_weights(plan);
+  check_stored_weights(plan, c.quantization);
   auto model = make_model(c, family);
   Blocks blocks;
   if (!added.empty()) {
@@ -104,6 +105,7 @@ void build_training(Context& asked, const Family& family, const Sequences& s,
   c.b.end_phase();
 }
 inline void build_training(Context& c, const Vlm& vlm, const Sequences& s) {
+  c.quantization = quantization_of(vlm, c.plan);
   std::visit([&](const auto& family) { build_training(c, family, s, vlm.blocks); }, vlm.family);
 }
 

@@ -20,6 +20,7 @@ inline std::vector<Settings> kv_in(const Subject& s, DType t) {
   return changed(s, !s.training() && narrower, [t](Settings& n) { n.plan.kv.dtype = t; });
 }
 inline std::vector<Settings> weights_in(const Subject& s, DType t) {
+  if (s.now.vlm.quantization && !s.plan().weights) return {};  // the checkpoint stores them in fewer bits already
   const DType now = s.plan().weights.value_or(s.plan().dtype);
   return changed(s, !s.training() && size_of(Elements(8), t) < size_of(Elements(8), now),
                  [t](Settings& n) { n.plan.weights = t; });

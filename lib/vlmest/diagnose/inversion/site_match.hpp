@@ -44,6 +44,7 @@ inline std::string_view op_of(const Graph& g, const PlannedAllocation& a) {
 }
 inline bool is_product(const Graph& g, const PlannedAllocation& a) {
   return a.node != none && (std::holds_alternative<Matmul>(g.op(g.node(a.node))) ||
+                            std::holds_alternative<StoredMatmul>(g.op(g.node(a.node))) ||
                             std::holds_alternative<GroupedMatmul>(g.op(g.node(a.node))));
 }
 

@@ -20,6 +20,7 @@
 #include <vlmest/json/hf/mistral3.hpp>
 #include <vlmest/json/hf/mllama.hpp>
 #include <vlmest/json/hf/paligemma.hpp>
+#include <vlmest/json/hf/quantization.hpp>
 #include <vlmest/json/hf/qwen3_vl.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
 #include <vlmest/json/hf/vipllava.hpp>
@@ -34,24 +35,15 @@ struct Entry {
   Vlm (*read)(const Reader&);
 };
 inline constexpr std::array families{
-    Entry{"idefics3", read_idefics3},
-    Entry{"smolvlm", read_smolvlm},
-    Entry{"aya_vision", read_aya_vision},
-    Entry{"llava", read_llava},
-    Entry{"llava_next", read_llava_next},
-    Entry{"llava_onevision", read_llava_onevision},
-    Entry{"vipllava", read_vipllava},
-    Entry{"mistral3", read_mistral3},
-    Entry{"qwen2_vl", read_qwen2_vl},
-    Entry{"qwen2_5_vl", read_qwen2_5_vl},
-    Entry{"qwen3_vl", read_qwen3_vl},
-    Entry{"qwen3_vl_moe", read_qwen3_vl_moe},
-    Entry{"glm4v", read_glm4v},
-    Entry{"blip-2", read_blip2},
-    Entry{"internvl", read_internvl},
-    Entry{"internvl_chat", read_internvl_chat},
-    Entry{"mllama", read_mllama},
-    Entry{"paligemma", read_paligemma},
+    Entry{"idefics3", read_idefics3},     Entry{"smolvlm", read_smolvlm},
+    Entry{"aya_vision", read_aya_vision}, Entry{"llava", read_llava},
+    Entry{"llava_next", read_llava_next}, Entry{"llava_onevision", read_llava_onevision},
+    Entry{"vipllava", read_vipllava},     Entry{"mistral3", read_mistral3},
+    Entry{"qwen2_vl", read_qwen2_vl},     Entry{"qwen2_5_vl", read_qwen2_5_vl},
+    Entry{"qwen3_vl", read_qwen3_vl},     Entry{"qwen3_vl_moe", read_qwen3_vl_moe},
+    Entry{"glm4v", read_glm4v},           Entry{"blip-2", read_blip2},
+    Entry{"internvl", read_internvl},     Entry{"internvl_chat", read_internvl_chat},
+    Entry{"mllama", read_mllama},         Entry{"paligemma", read_paligemma},
     Entry{"gemma3", read_gemma3},
 };
 
@@ -64,10 +56,8 @@ inline std::vector<std::string_view> known_types() {
   return r;
 }
 
-/// A model out of a parsed config.json. Throws Error for an unknown model_type, naming the known ones and the nearest.
-inline Vlm read(const nlohmann::json& document, const std::string& path) {
-  const Reader r(document, path);
-  const std::string type = r.string("model_type", "");
+/// The reader of `type`'s own keys. Throws Error for an unknown model_type, naming the known ones and the nearest.
+inline Vlm read_own(const Reader& r, std::string_view type) {
   for (const auto& e : families)
     if (e.type == type) return e.read(r);
   for (const auto& e : causal_lms)
@@ -76,12 +66,21 @@ inline Vlm read(const nlohmann::json& document, const std::string& path) {
     if (e.type == type) return e.read(r);
   for (const auto& [part, whole] : text_parts)
     if (part == type)
-      r.fail("model_type", "transformers has no class that runs '" + type + "' alone",
+      r.fail("model_type", "transformers has no class that runs '" + std::string(type) + "' alone",
              "give the config of the whole model, " + std::string(whole) + ", with --images 0");
   const std::string known = known_words(type, known_types());
   if (type.empty()) r.fail("model_type", "missing", "a config.json names one: " + known);
-  r.fail("model_type", "unknown type '" + type + "'",
+  r.fail("model_type", "unknown type '" + std::string(type) + "'",
          known + "; other models can be written in the description format (docs/reference)");
+}
+
+/// A model out of a parsed config.json, with the types that its weights have and are stored in.
+inline Vlm read(const nlohmann::json& document, const std::string& path) {
+  const Reader r(document, path);
+  Vlm vlm = read_own(r, r.string("model_type", ""));
+  vlm.dtype = read_dtype(r);
+  vlm.quantization = read_quantization(r);
+  return vlm;
 }
 
 }  // namespace vlmest::json::hf

@@ -61,10 +61,15 @@ inline Moe make_gpt_oss_moe(Context& c, const MoeConfig& g) {
   }
   Module e(c, "experts");
   r.experts_scope = r.activation_scope = e.scope;
-  r.gate_up = expert_parameter(c, "gate_up_proj", g, {g.experts, g.hidden, checked_mul(g.inner, 2)});
-  r.gate_up_bias = expert_parameter(c, "gate_up_proj_bias", g, {g.experts, checked_mul(g.inner, 2)});
-  r.down = expert_parameter(c, "down_proj", g, {g.experts, g.inner, g.hidden});
-  r.down_bias = expert_parameter(c, "down_proj_bias", g, {g.experts, g.hidden});
+  const auto wide = [&](const char* name, const Shape& shape) { return routed(c, g, parameter(c, name, shape)); };
+  const bool stored = checkpoint_storage(c, StoredModule::experts) != nullptr;
+  if (stored)
+    make_expert_products(c, g, r);
+  else
+    r.gate_up = wide("gate_up_proj", {g.experts, g.hidden, checked_mul(g.inner, 2)});
+  r.gate_up_bias = wide("gate_up_proj_bias", {g.experts, checked_mul(g.inner, 2)});
+  if (!stored) r.down = wide("down_proj", {g.experts, g.inner, g.hidden});
+  r.down_bias = wide("down_proj_bias", {g.experts, g.hidden});
   return r;
 }
 

@@ -31,10 +31,11 @@ inline TensorId embedding_weight(const Decoder& d) {
 /// allocates a weight; tying drops it once the model is built.
 inline Linear make_head(Context& c, std::int64_t hidden, std::int64_t vocab, bool tied, TensorId embedding) {
   Module m(c, "lm_head", Part::language);
+  if (!tied) return declare_linear(c, "lm_head", hidden, vocab, false, StoredModule::head);
   Linear l{.scope = m.scope, .adapter = adapter_of(c, hidden, vocab)};
   InScope own(c.b, base_scope(c, l.adapter, m.scope));
-  if (tied) c.b.existing("weight before tying", Role::buffer, c.dtype(), {vocab, hidden});
-  l.weight = tied ? embedding : parameter(c, "weight", {vocab, hidden});
+  c.b.existing("weight before tying", Role::buffer, c.dtype(), {vocab, hidden});
+  l.weight = embedding;
   return l;
 }
 

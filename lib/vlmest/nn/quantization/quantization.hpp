@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <vlmest/graph/graph.hpp>
+#include <vlmest/nn/quantization/pattern.hpp>
+#include <vlmest/nn/quantization/storage.hpp>
+
+/// Which modules of a checkpoint are stored how: its quantization_config as a value.
+namespace vlmest {
+
+/// Names modules: a name or a pattern.
+class ModuleRule {
+ public:
+  enum class Kind : std::uint8_t {
+    exact,    ///< the whole name (compressed-tensors)
+    name,     ///< the name, its beginning or its end, or dotted parts of it
+    pattern,  ///< from the beginning of the name
+  };
+  ModuleRule(std::string_view text, Kind kind, const std::string& where) : text_(text), kind_(kind) {
+    // transformers quantizers_utils.py, should_convert_module: names are patterns too.
+    const bool plain = text.find_first_of("*+?^$[](){}|\\") == std::string_view::npos;
+    if (kind == Kind::pattern || (kind == Kind::name && !plain)) {
+      kind_ = Kind::pattern;
+      pattern_.emplace(text, where);
+    }
+  }
+  bool names(std::string_view module) const {
+    if (kind_ == Kind::pattern) return pattern_->matches(module);
+    if (kind_ == Kind::exact) return module == text_;
+    if (text_.empty()) return false;
+    for (std::size_t at = module.find(text_); at != std::string_view::npos; at = module.find(text_, at + 1)) {
+      const std::size_t end = at + text_.size();
+      if ((at == 0 || module[at - 1] == '.') && (end == module.size() || module[end] == '.')) return true;
+    }
+    return false;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  Kind kind_;
+  std::optional<Pattern> pattern_;
+};
+
+/// One way to store weights, and the linears that it is for; no targets: all.
+struct StorageGroup {
+  std::optional<WeightStorage> storage;  ///< none: as the other weights
+  std::vector<ModuleRule> targets;
+};
+
+struct Quantization {
+  std::string method;                ///< quant_method
+  std::string summary;               ///< "awq 4 bit in groups of 128"
+  std::vector<StorageGroup> groups;  ///< the first that names a module counts
+  std::vector<ModuleRule> skipped;
+  std::vector<ModuleRule> only;  ///< where not empty, no other modules
+  bool linears = true;           ///< linear layers are stored so
+  bool experts = false;          ///< the fused weights of experts too
+  bool language_layers_only = false;
+  bool head = false;  ///< the output head too, unless it is skipped by name
+  /// transformers unpacks all weights at the first forward and computes with them (compressed-tensors).
+  bool unpacked_by_transformers = false;
+  std::vector<std::string> notes;  ///< what the config says besides and has no effect here, a line each
+  std::optional<Error> refused;    ///< why its storage is not known: thrown where it is asked for
+};
+
+/// The names that one module goes by: in transformers 5, and in checkpoints written before it renamed modules
+/// (conversion_mapping.py): without `model.` before the parts; a decoder's layers at the top, or below
+/// `language_model.model`; a tower below `vision_model`.
+inline std::vector<std::string> module_names(const Graph& g, ScopeId s) {
+  std::vector<std::string> r{path(g, s)};
+  const auto add = [&](std::string name) {
+    if (std::find(r.begin(), r.end(), name) == r.end()) r.push_back(std::move(name));
+  };
+  const Part part = g.scopes[static_cast<std::size_t>(s)].part;
+  const std::string full = r.front(), model = "model.";
+  if (!full.starts_with(model)) {
+    if (part == Part::language) add("language_model." + full);
+    return r;
+  }
+  const std::string below = full.substr(model.size());
+  add(below);
+  const std::size_t dot = below.find('.');
+  if (dot == std::string::npos) return r;
+  const std::string rest = below.substr(dot + 1);
+  if (part == Part::language) {
+    add(model + rest);
+    add("language_model." + model + rest);
+  }
+  if (part == Part::vision)
+    for (const char* tower : {"visual.", "vision_model.", "vision_tower.", "vision_tower.vision_model."})
+      add(tower + rest);
+  return r;
+}
+
+inline bool names_any(const std::vector<ModuleRule>& rules, const std::vector<std::string>& names) {
+  return std::any_of(rules.begin(), rules.end(), [&](const ModuleRule& r) {
+    return std::any_of(names.begin(), names.end(), [&](const std::string& n) { return r.names(n); });
+  });
+}
+
+/// What kind of module asks.
+enum class StoredModule : std::uint8_t { linear, head, experts };
+
+/// How the weight of module s is stored; null: as the others are.
+inline const WeightStorage* storage_of(const Quantization& q, const Graph& g, ScopeId s, StoredModule kind) {
+  const Part part = g.scopes[static_cast<std::size_t>(s)].part;
+  if (kind == StoredModule::experts ? !q.experts : !q.linears) return nullptr;
+  if (kind == StoredModule::head && !q.head) return nullptr;
+  if (kind == StoredModule::linear && q.language_layers_only && part != Part::language) return nullptr;
+  const std::vector<std::string> names = module_names(g, s);
+  if (names_any(q.skipped, names)) return nullptr;
+  if (!q.only.empty() && !names_any(q.only, names)) return nullptr;
+  for (const StorageGroup& group : q.groups)
+    if (group.targets.empty() || names_any(group.targets, names)) return group.storage ? &*group.storage : nullptr;
+  return nullptr;
+}
+
+}  // namespace vlmest

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The storage of released quantised checkpoints, against counts of their tensors that are written out here and against
+// sizes that others published.
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include <vlmest/json/device.hpp>
+#include <vlmest/report/estimate.hpp>
+
+#include "config_support.hpp"
+
+namespace vlmest::test::quantized_checkpoints_test {
+namespace {
+
+using nlohmann::json;
+using I = std::int64_t;
+
+json load(const std::string& path) {
+  std::ifstream in(std::string(VLMEST_SOURCE_DIR) + "/" + path);
+  return json::parse(in);
+}
+
+/// The checkpoint's config.json: its section inside the config that it stands in.
+json config_of(const std::string& name) {
+  const json q = load("tests/data/quantization/" + name + ".json");
+  json c = load("tests/data/configs/" + q["base"].get<std::string>() + ".json");
+  c["quantization_config"] = q["quantization_config"];
+  for (const char* part : {"text_config", "vision_config"})
+    if (q.contains(part)) c[part].update(q[part]);
+  if (q.contains("torch_dtype")) c["torch_dtype"] = q["torch_dtype"];
+  return c;
+}
+
+Graph loaded(const Vlm& vlm, Plan plan = {}) {
+  Builder b;
+  Context c{b, plan};
+  c.loads = true;
+  declare_parameters(c, vlm);
+  return std::move(b.graph);
+}
+
+/// Bytes of the tensors of modules that `within` is part of the path of; those of views and of what is dropped not.
+I bytes(const Graph& g, std::string_view within, bool biases = true) {
+  Bytes n{};
+  for (const Tensor& t : g.tensors)
+    if ((t.role == Role::weight || t.role == Role::buffer) && t.dies == none &&
+        path(g, t.scope).find(within) != std::string::npos && (biases || std::string_view(t.name) != "bias"))
+      n += requested_bytes(t);
+  return n.value();
+}
+I all_bytes(const Graph& g) { return bytes(g, ""); }
+
+struct Layer {
+  I in, out;
+};
+/// The linears of one decoder layer of a gated model: q, k, v, o, gate, up, down.
+std::vector<Layer> layer(I hidden, I kv, I inner, I q = 0) {
+  if (q == 0) q = hidden;
+  return {{hidden, q}, {hidden, kv}, {hidden, kv}, {q, hidden}, {hidden, inner}, {hidden, inner}, {inner, hidden}};
+}
+
+TEST(QuantizedCheckpoints, QwenAwqTensorByTensor) {
+  const Vlm vlm = read(config_of("qwen2.5-vl-7b-awq").dump());
+  const Graph g = loaded(vlm);
+  I expected = 0;
+  for (const auto& [in, out] : layer(3584, 512, 18944))
+    expected += in * out / 8 * 4 + in / 128 * out / 8 * 4 + in / 128 * out * 2 + 132 * 4;
+  const std::string first = "language_model.layers.0.";
+  EXPECT_EQ(bytes(g, first + "self_attn", false) + bytes(g, first + "mlp"), expected);
+  const Graph wide = loaded(read(load("tests/data/configs/qwen2.5-vl-7b.json").dump()));
+  EXPECT_EQ(bytes(g, "visual"), bytes(wide, "visual"));
+  EXPECT_EQ(bytes(g, "lm_head"), bytes(wide, "lm_head"));
+  const double gb = static_cast<double>(all_bytes(g)) / 1e9;
+  EXPECT_NEAR(gb, load("tests/data/quantization/qwen2.5-vl-7b-awq.json")["published"]["download_gb"].get<double>(),
+              0.05);  // as far as it is given
+  EXPECT_EQ(vlmest::parameters(g).total(), vlmest::parameters(wide).total());
+}
+
+/// What the allocator holds once a checkpoint is loaded, in GiB.
+double loaded_gib(const std::string& name) {
+  const Vlm vlm = read(config_of(name).dump());
+  Plan plan;
+  plan.dtype = vlm.dtype.value_or(DType::bf16);
+  plan.profile = Profile::fused;  // as an engine runs it
+  const Device device = parse_device(load("models/device/h200-sxm.json").dump(), "h200-sxm");
+  const Bytes b = inference_estimate::loaded_weights(vlm, plan, device, {.total_memory = device.memory_bytes});
+  return static_cast<double>(b.value()) / 1073741824.0;
+}
+
+TEST(QuantizedCheckpoints, AsServingEnginesLoadedThem) {
+  for (const char* name : {"llava-1.5-7b-awq", "qwen2.5-vl-72b-bnb-4bit"}) {
+    const double measured =
+        load(std::string("tests/data/quantization/") + name + ".json")["published"]["loaded_gib"].get<double>();
+    EXPECT_NEAR(loaded_gib(name) / measured, 1, 0.01) << name << " " << loaded_gib(name);
+  }
+}
+
+TEST(QuantizedCheckpoints, GptqLeavesTowerAndHead) {
+  const Graph g = loaded(read(config_of("qwen2-vl-2b-gptq-int4").dump()));
+  const Graph wide = loaded(read(load("tests/data/configs/qwen2-vl-2b.json").dump()));
+  I expected = 0;
+  for (const auto& [in, out] : layer(1536, 256, 8960))
+    expected += in / 8 * out * 4 + in / 128 * out * 2 + 132 * 4;  // Marlin keeps no zero points of symmetric weights
+  const std::string first = "language_model.layers.0.";
+  EXPECT_EQ(bytes(g, first + "self_attn", false) + bytes(g, first + "mlp"), expected);
+  EXPECT_EQ(bytes(g, "visual"), bytes(wide, "visual"));
+  EXPECT_EQ(vlmest::parameters(g).total(), vlmest::parameters(wide).total());
+}
+
+TEST(QuantizedCheckpoints, Fp8BlocksWithFp32Scales) {
+  const Graph g = loaded(read(config_of("qwen3-vl-8b-fp8").dump()));
+  I expected = 0;
+  for (const auto& [in, out] : layer(4096, 1024, 12288)) expected += in * out + in / 128 * (out / 128) * 4;
+  I found = 0;
+  for (const char* m : {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"})
+    found += bytes(g, std::string("language_model.layers.3.") + (m[1] == '_' ? "self_attn." : "mlp.") + m);
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(bytes(g, "lm_head"), I{151936} * 4096 * 2);
+}
+
+TEST(QuantizedCheckpoints, Fp8ExpertsAreStoredSoToo) {
+  const Graph g = loaded(read(config_of("qwen3-vl-30b-a3b-fp8").dump()));
+  const I hidden = 2048, inner = 768, experts = 128;
+  const I one = 3 * hidden * inner + (2 * inner / 128 * (hidden / 128) + hidden / 128 * (inner / 128)) * 4;
+  EXPECT_EQ(bytes(g, "language_model.layers.0.mlp.experts"), experts * one);
+  EXPECT_EQ(bytes(g, "language_model.layers.0.mlp.gate"), experts * hidden * 2);  // the router is no nn.Linear
+}
+
+TEST(QuantizedCheckpoints, BitsandbytesLeavesFusedExperts) {
+  json c = load("tests/data/configs/qwen3-vl-30b-a3b.json");
+  c["quantization_config"] = {{"load_in_4bit", true}, {"quant_method", "bitsandbytes"}};
+  const Graph g = loaded(read(c.dump()));
+  EXPECT_EQ(bytes(g, "language_model.layers.0.mlp.experts"), I{128} * 3 * 2048 * 768 * 2);
+  EXPECT_LT(bytes(g, "language_model.layers.0.self_attn.q_proj"), I{2048} * 4096);
+}
+
+TEST(QuantizedCheckpoints, Mxfp4ExpertsAlone) {
+  const Graph g = loaded(read(config_of("gpt-oss").dump()));
+  const Graph wide = loaded(read(load("tests/data/configs/qwen3-vl-30b-a3b.json").dump()));
+  EXPECT_EQ(bytes(g, "language_model.layers.0.mlp.experts"), I{128} * 3 * 2048 * 768 / 32 * 17);
+  EXPECT_EQ(bytes(g, "self_attn"), bytes(wide, "self_attn"));
+  for (const Tensor& t : g.tensors)
+    if (std::string_view(t.name) == "down_proj_blocks") {
+      EXPECT_EQ(to_string(t.shape), "128x2048x24x16");
+    }
+}
+
+TEST(QuantizedCheckpoints, PackedIntegersAndWhatUnpackingLeaves) {
+  const Vlm vlm = read(config_of("qwen2.5-vl-7b-w4a16").dump());
+  const Graph g = loaded(vlm);
+  I expected = 0, left = 0;
+  for (const auto& [in, out] : layer(3584, 512, 18944)) {
+    expected += in / 8 * out * 4 + in / 128 * out * 2 + 16;
+    left += in * out * 2 + in / 128 * out * 2 + 16;
+  }
+  const std::string first = "language_model.layers.0.";
+  EXPECT_EQ(bytes(g, first + "self_attn", false) + bytes(g, first + "mlp"), expected);
+  // transformers computes with what the first forward unpacked.
+  Builder b;
+  const Plan plan;
+  Context c{b, plan};
+  declare_parameters(c, vlm);
+  EXPECT_EQ(bytes(b.graph, first + "self_attn", false) + bytes(b.graph, first + "mlp"), left);
+  EXPECT_EQ(vlmest::parameters(g).total(), vlmest::parameters(b.graph).total());
+}
+
+TEST(QuantizedCheckpoints, Fp8WithAScaleForEachOutput) {
+  const Graph g = loaded(read(config_of("llama-3.2-11b-vision-fp8-dynamic").dump()));
+  const Graph wide = loaded(read(load("tests/data/configs/llama-3.2-11b-vision.json").dump()));
+  I expected = 0;
+  for (const auto& [in, out] : layer(4096, 1024, 14336)) expected += in * out + out * 2;
+  EXPECT_EQ(bytes(g, "language_model.layers.0.self_attn") + bytes(g, "language_model.layers.0.mlp"), expected);
+  EXPECT_EQ(bytes(g, "vision_model"), bytes(wide, "vision_model"));
+  EXPECT_EQ(bytes(g, "multi_modal_projector"), bytes(wide, "multi_modal_projector"));
+}
+
+TEST(QuantizedCheckpoints, Nvfp4OfModelopt) {
+  const Graph g = loaded(read(config_of("qwen2.5-vl-7b-nvfp4").dump()));
+  I expected = 0;
+  for (const auto& [in, out] : layer(3584, 512, 18944)) expected += in * out / 2 + in / 16 * out + 4 + 4;
+  const std::string first = "language_model.layers.0.";
+  EXPECT_EQ(bytes(g, first + "self_attn", false) + bytes(g, first + "mlp"), expected);
+  const Graph wide = loaded(read(load("tests/data/configs/qwen2.5-vl-7b.json").dump()));
+  EXPECT_EQ(bytes(g, "visual"), bytes(wide, "visual"));
+}
+
+TEST(QuantizedCheckpoints, EveryConfigRuns) {
+  const Device device = parse_device(load("models/device/h200-sxm.json").dump(), "h200-sxm");
+  for (const auto& e :
+       std::filesystem::directory_iterator(std::string(VLMEST_SOURCE_DIR) + "/tests/data/quantization")) {
+    if (e.path().extension() != ".json") continue;
+    const Vlm vlm = read(config_of(e.path().stem().string()).dump());
+    EXPECT_TRUE(vlm.quantization->notes.empty()) << e.path() << vlm.quantization->notes.front();
+    Vlm plain = vlm;
+    plain.quantization.reset();
+    for (const Profile profile : {Profile::transformers, Profile::fused}) {
+      Plan plan;
+      plan.profile = profile;
+      plan.text = 16;
+      plan.new_tokens = 1;
+      Estimator estimator;
+      estimator.allocator.total_memory = device.memory_bytes;
+      const Estimate stored = estimator(vlm, plan, device), wide = estimator(plain, plan, device);
+      EXPECT_EQ(stored.params.total(), wide.params.total()) << e.path();
+      EXPECT_EQ(stored.inference.decode.work.flops, wide.inference.decode.work.flops) << e.path();
+      EXPECT_LT(stored.inference.weights, wide.inference.weights) << e.path();
+      if (profile == Profile::fused) {
+        EXPECT_LT(stored.inference.decode.gpu, wide.inference.decode.gpu) << e.path();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vlmest::test::quantized_checkpoints_test
