@@ -7,6 +7,7 @@
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "output/answer_report.hpp"
 #include "output/estimate_report.hpp"
 #include "output/json.hpp"
 #include "output/json_document.hpp"
@@ -19,6 +20,7 @@ namespace {
 struct EstimateOptions {
   EstimateArgs args;
   Output output;
+  bool verbose = false, top_given = false, device_given = false;
 };
 
 /// The locale's characters are UTF-8 (POSIX: the first of these that is set and not empty decides).
@@ -57,8 +59,11 @@ int estimate(const EstimateOptions& o) {
   const Bytes least = parse_size(o.args.timeline_min, "--timeline-min");
   ReportOptions options{.inference = has_inference(phases),
                         .training = has_training(phases),
+                        .verbose = o.verbose,
                         .per_layer = o.args.per_layer,
                         .top = o.args.top,
+                        .tensors = o.top_given,
+                        .device_assumed = !o.device_given,
                         .color = o.output.colored(),
                         .unicode = utf8(),
                         .no_training = {}};
@@ -80,7 +85,9 @@ int estimate(const EstimateOptions& o) {
       case Format::json: o.output.write(json_document(to_json(r, options))); break;
       case Format::markdown: o.output.write(markdown_report(r, options)); break;
       case Format::csv: o.output.write(csv_report(r, options)); break;
-      case Format::text: o.output.write(text_report(r, options)); break;
+      case Format::text:
+        o.output.write(answer_text(r, options, find_answer(r, options)) + tables_text(r, options));
+        break;
     }
   if (!o.args.timeline.empty()) write_timeline(o.args.timeline, least, estimator, device, options);
   const bool shows_why = !to_stdout && (o.output.format == Format::text || o.output.format == Format::markdown);
@@ -96,8 +103,13 @@ void add_estimate(CLI::App& app, Action& action) {
   auto o = std::make_shared<EstimateOptions>();
   CLI::App* sub = app.add_subcommand("estimate", "memory, FLOPs and time of a model (the default command)");
   o->args.add_to(*sub);
+  sub->add_flag("--verbose", o->verbose, "every table of text: components, phases, layers, tensors of the peaks");
   o->output.add_to(*sub);
-  sub->callback([o, &action] { action = [o] { return estimate(*o); }; });
+  sub->callback([o, sub, &action] {
+    o->top_given = sub->get_option("--top")->count() > 0;
+    o->device_given = sub->get_option("--device")->count() > 0;
+    action = [o] { return estimate(*o); };
+  });
 }
 
 }  // namespace vlmest::tool

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "lines.hpp"
 #include "peak_table.hpp"
 #include "slow_shapes.hpp"
 #include "table.hpp"
@@ -17,40 +18,33 @@ namespace {
 
 std::string plural(std::int64_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
-/// "fits: peak 14.8 GiB in prefill, 124 GiB of 139 GiB left on h200-sxm"
-std::string verdict(const Device& device, const char* phase, Bytes peak, Bytes reserved, bool fits) {
-  const Bytes usable = device.usable_bytes;
-  const std::string where = fmt::format("peak {} in {}", show(peak), phase);
-  if (fits) return fmt::format("fits: {}, {} of {} left on {}", where, show(usable - peak), show(usable), device.name);
-  if (peak <= usable)
-    return fmt::format(
-        "does not fit: {} is within the {} of {}, but the allocator cannot place it: {} would be reserved, gaps "
-        "included",
-        where, show(usable), device.name, show(reserved));
-  return fmt::format("does not fit: {}, {} more than the {} of {}", where, show(peak - usable), show(usable),
-                     device.name);
-}
-std::string inference_verdict(const Reported& r) {
-  const InferenceEstimate& e = r.estimate.inference;
-  return verdict(r.device, e.decode_is_peak ? "decode" : "prefill", e.peak, e.decode.memory.reserved, e.fits);
-}
-std::string training_verdict(const Reported& r) {
-  const TrainingEstimate& e = r.estimate.training;
-  return verdict(r.device, e.peak_phase, e.peak, e.reserved, e.fits);
-}
-
-struct VerdictLine {
-  std::string text;
-  bool good = true;
+/// A run that was asked for: what it needs, and whether it gets it.
+struct Needs {
+  const char* run = "";
+  const char* phase = "";
+  Bytes peak{}, reserved{};
+  bool fits = false;
 };
 
-/// One line for each of inference and training, whichever were asked for.
-std::vector<VerdictLine> verdicts(const Reported& r, const ReportOptions& o) {
-  std::vector<VerdictLine> lines;
-  if (o.inference) lines.push_back({inference_verdict(r), r.estimate.inference.fits});
-  if (o.training) lines.push_back({(o.inference ? "training " : "") + training_verdict(r), r.estimate.training.fits});
-  if (!o.no_training.empty()) lines.push_back({"training is not estimated: " + o.no_training, false});
-  return lines;
+std::vector<Needs> needs(const Reported& r, const ReportOptions& o) {
+  std::vector<Needs> n;
+  const InferenceEstimate& i = r.estimate.inference;
+  const TrainingEstimate& t = r.estimate.training;
+  if (o.inference)
+    n.push_back({"inference", i.decode_is_peak ? "decode" : "prefill", i.peak, i.decode.memory.reserved, i.fits});
+  if (o.training) n.push_back({"training", t.peak_phase, t.peak, t.reserved, t.fits});
+  std::stable_sort(n.begin(), n.end(), [](const Needs& a, const Needs& b) { return a.fits < b.fits; });
+  return n;
+}
+
+/// "peak 17.7 GiB in prefill, 3.93 GiB more than the 13.8 GiB of t4"
+std::string need_words(const Needs& n, Bytes usable, const std::string& device) {
+  const std::string peak = fmt::format("peak {} in {}", show(n.peak), n.phase);
+  if (n.fits) return fmt::format("{}, {} of {} left on {}", peak, show(usable - n.peak), show(usable), device);
+  if (n.peak <= usable)
+    return fmt::format("{}, but with the allocator's gaps {} of {} on {}", peak, show(n.reserved), show(usable),
+                       device);
+  return fmt::format("{}, {} more than the {} of {}", peak, show(n.peak - usable), show(usable), device);
 }
 
 Table phases(const Reported& r) {
@@ -164,6 +158,8 @@ Table layers(const Reported& r, const ReportOptions& o, bool fold) {
   return t;
 }
 
+const char* inference_peak(const Reported& r) { return r.estimate.inference.decode_is_peak ? "decode" : "prefill"; }
+
 Table inference_tensors(const Reported& r, std::size_t top) {
   Table t{.head = {"tensor", "role", "shape", "dtype", "bytes"}, .rows = {}, .left = 4};
   for (const auto& x : largest(r.estimator.graph(), r.estimate.inference.tensors, top)) {
@@ -179,19 +175,20 @@ Table training_tensors(const Reported& r, std::size_t top) {
   return peak_table(r.estimator.training_graph(), e.tensors, e.peak, top);
 }
 
+/// The tensors of each peak.
+std::string tensors_text(const Reported& r, const ReportOptions& o) {
+  const TrainingEstimate& e = r.estimate.training;
+  std::string out;
+  if (o.inference) out += fmt::format("\npeak of {}\n", inference_peak(r)) + text(inference_tensors(r, o.top));
+  if (o.training)
+    out += fmt::format("\npeak of {}: {}\n", e.peak_phase, by_role(r.estimator.training_graph(), e.tensors, e.peak)) +
+           text(training_tensors(r, o.top));
+  return out;
+}
+
 MemoryCurve step_curve(const Reported& r) {
   return training_curve(r.estimator.training_graph(), r.estimator.training_timeline(), r.device, r.estimator.allocator);
 }
-
-std::string painted(const std::string& s, bool good, bool color) {
-  return color ? (good ? "\033[32m" : "\033[31m") + s + "\033[0m" : s;
-}
-
-const char* inference_peak(const Reported& r) { return r.estimate.inference.decode_is_peak ? "decode" : "prefill"; }
-
-}  // namespace
-
-namespace {
 
 /// "bf16, weights awq 4 bit in groups of 128 (config.json)"
 std::string stored_words(const Vlm& vlm, const Plan& plan) {
@@ -220,9 +217,11 @@ std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
     if (!plan.more_sizes.empty()) line += " in turn";
     const auto [fewest, most] = std::minmax_element(
         s.images.begin(), s.images.end(), [](const ImageLayout& a, const ImageLayout& b) { return a.tiles < b.tiles; });
-    if (most != s.images.end() && most->tiles > 1)
-      line += fewest->tiles == most->tiles ? fmt::format(", {} tiles each", most->tiles)
-                                           : fmt::format(", {} to {} tiles each", fewest->tiles, most->tiles);
+    if (most != s.images.end() && most->tiles > 1) {
+      line += fewest->tiles == most->tiles ? fmt::format(" in {} tiles", most->tiles)
+                                           : fmt::format(" in {} to {} tiles", fewest->tiles, most->tiles);
+      if (plan.images > 1) line += " each";
+    }
     if (s.padded())
       line += fmt::format(", {} of {} positions are padding",
                           grouped(std::accumulate(s.padding.begin(), s.padding.end(), std::int64_t{0})),
@@ -233,29 +232,49 @@ std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
   return line + ", " + stored_words(vlm, plan);
 }
 
-std::string text_report(const Reported& r, const ReportOptions& o) {
-  const TrainingEstimate& e = r.estimate.training;
-  std::string out;
-  for (const auto& v : verdicts(r, o)) out += painted(v.text, v.good, o.color) + "\n";
-  out += inputs_line(r.vlm, r.plan, r.estimate.sequences) + "\n";
+std::vector<VerdictLine> verdicts(const Reported& r, const ReportOptions& o) {
+  const Bytes usable = r.device.usable_bytes;
+  const std::string device = r.device.name + (o.device_assumed ? " (assumed)" : "");
+  const std::vector<Needs> n = needs(r, o);
+  std::vector<VerdictLine> lines;
+  if (n.size() == 2 && n[0].fits) {
+    const Bytes most = std::max(n[0].peak, n[1].peak);
+    lines.push_back({fmt::format("fits: peak {} in {}, {} in training; {} of {} left on {}", show(n[0].peak),
+                                 n[0].phase, show(n[1].peak), show(usable - most), show(usable), device)});
+  } else if (!n.empty()) {
+    const std::string whose = n.size() == 2 ? std::string(n[0].run) + ", " : "";
+    lines.push_back({(n[0].fits ? "fits: " : "does not fit: ") + whose + need_words(n[0], usable, device), n[0].fits});
+    if (n.size() == 2)
+      lines.push_back({fmt::format("{} {}: {}", n[1].run, n[1].fits ? "fits" : "does not fit either",
+                                   need_words(n[1], usable, r.device.name)),
+                       n[1].fits});
+  }
+  if (!o.no_training.empty()) lines.push_back({"training is not estimated: " + o.no_training, false});
+  return lines;
+}
+
+std::string header_lines(const Reported& r, const ReportOptions& o) {
+  std::string out = wrapped(inputs_line(r.vlm, r.plan, r.estimate.sequences)) + "\n";
   if (const Parameters& p = r.estimate.params; p.idle > Elements{})
     out += fmt::format("experts: {} of {} parameters are active for a token\n", show_count(p.active().value()),
                        show_count(p.total().value()));
-  if (o.training) out += training_inputs(r) + "\n";
-  out += "\n" + text(components(r, o));
+  if (o.training) out += wrapped(training_inputs(r)) + "\n";
+  return out;
+}
+
+std::string tables_text(const Reported& r, const ReportOptions& o) {
+  if (!o.verbose)
+    return (o.per_layer ? "\n" + text(without_empty_columns(layers(r, o, false))) : std::string()) +
+           (o.tensors ? tensors_text(r, o) : std::string());
+  std::string out = "\n" + text(components(r, o));
   if (o.inference) out += "\n" + text(phases(r));
   if (o.training) {
     const MemoryCurve curve = step_curve(r);
     out += "\n" + text(training_phases(r)) + "\n" + text(training_peaks(r, curve)) + "\n" + text(training_states(r)) +
-           "\n" + curve_text(curve, o.unicode) + "\n" + reserved_text(e) + "\n";
+           "\n" + curve_text(curve, o.unicode) + "\n" + reserved_text(r.estimate.training) + "\n";
   }
   if (const Table slow = slow_shapes_table(r, o); !slow.rows.empty()) out += "\n" + text(slow);
-  out += "\n" + text(layers(r, o, !o.per_layer));
-  if (o.inference) out += fmt::format("\npeak of {}\n", inference_peak(r)) + text(inference_tensors(r, o.top));
-  if (o.training)
-    out += fmt::format("\npeak of {}: {}\n", e.peak_phase, by_role(r.estimator.training_graph(), e.tensors, e.peak)) +
-           text(training_tensors(r, o.top));
-  return out;
+  return out + "\n" + text(layers(r, o, !o.per_layer)) + tensors_text(r, o);
 }
 
 std::string markdown_report(const Reported& r, const ReportOptions& o) {

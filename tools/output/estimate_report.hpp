@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <vlmest/report/estimate.hpp>
 
@@ -23,12 +24,23 @@ struct Reported {
   }
 };
 
-/// "llava-next-7b: 8 sequences of 4,096 tokens (1,168 text, 2,928 from 1 image of 672x672, 5 tiles each), bf16"
+/// "llava-next-7b: 8 sequences of 4,096 tokens (1,168 text, 2,928 from 1 image of 672x672 in 5 tiles), bf16"
 std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s);
 
-/// For a terminal: one line with the verdict, then inputs, phases, components, layers and the tensors of the peak.
-std::string text_report(const Reported& r, const ReportOptions& options);
-/// The same as headings and tables.
+/// Whether what was asked for fits, the worst first.
+struct VerdictLine {
+  std::string text;
+  bool good = true;
+};
+std::vector<VerdictLine> verdicts(const Reported& r, const ReportOptions& o);
+
+/// What was asked for: the model and its inputs, and what is trained, each within the width of a line.
+std::string header_lines(const Reported& r, const ReportOptions& o);
+
+/// For a terminal: the tables that were asked for, components, phases, layers and the tensors of the peaks. Nothing
+/// where none was.
+std::string tables_text(const Reported& r, const ReportOptions& options);
+/// The verdict, what was asked for, and all tables under headings.
 std::string markdown_report(const Reported& r, const ReportOptions& options);
 /// One line per layer or top-level module, in plain numbers.
 std::string csv_report(const Reported& r, const ReportOptions& options);

@@ -28,6 +28,15 @@ Table slow_shapes_table(const Reported& r, const ReportOptions& o) {
   return t;
 }
 
+Slowness slowness(const Reported& r, const ReportOptions& o) {
+  Slowness all;
+  for (const SlowShape& s : found(r, o)) {
+    ++all.shapes;
+    all.saves += s.saved();
+  }
+  return all;
+}
+
 nlohmann::ordered_json slow_shapes_json(const Reported& r, const ReportOptions& o) {
   auto list = nlohmann::ordered_json::array();
   for (const SlowShape& s : found(r, o))

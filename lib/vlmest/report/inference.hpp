@@ -7,6 +7,7 @@
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/report/breakdown.hpp>
 #include <vlmest/report/live_tensor.hpp>
+#include <vlmest/report/peak_parts.hpp>
 #include <vlmest/report/replay.hpp>
 #include <vlmest/report/run_time.hpp>
 
@@ -15,6 +16,7 @@ namespace vlmest {
 /// A phase of inference.
 struct PhaseEstimate {
   allocator::PhaseMemory memory;
+  PeakParts parts;  ///< of its peak; empty without details
   Work work;
   std::int64_t kv_len = 0;
   Seconds gpu{};         ///< sum of kernel times
@@ -108,7 +110,10 @@ inline InferenceEstimate of(const Graph& g, const Timeline& timeline, std::span<
   r.decode_is_peak = r.decode.memory.peak > r.prefill.memory.peak;
   const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;
   r.peak = top.memory.peak;
-  if (details) r.tensors = live_tensors(timeline, process, top.memory);
+  if (details) {
+    r.tensors = live_tensors(timeline, process, top.memory);
+    for (PhaseEstimate* p : {&r.prefill, &r.decode}) p->parts = peak_parts(timeline, process, p->memory);
+  }
   r.fits = fits(r, g, timeline, device, settings);
   std::vector<CacheBytes> kept;
   kept.reserve(caches.prefill.size());

@@ -7,6 +7,7 @@
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/report/breakdown.hpp>
 #include <vlmest/report/live_tensor.hpp>
+#include <vlmest/report/peak_parts.hpp>
 #include <vlmest/report/replay.hpp>
 #include <vlmest/report/run_time.hpp>
 #include <vlmest/transform/training_step.hpp>
@@ -39,6 +40,7 @@ struct TrainingEstimate {
   Bytes reserved_in_loop{};
   const char* peak_phase = "";
   std::vector<LiveTensor> tensors;  ///< at the highest of the three peaks, by bytes; they add up to `peak`
+  PeakParts parts;                  ///< of that peak; empty without details
   bool fits = false;
 
   /// The phase with the highest peak.
@@ -203,6 +205,7 @@ inline void add_memory(TrainingEstimate& e, const Graph& g, const Timeline& time
   e.fits = fits(e, g, timeline, device, settings);
   if (!details) return;
   e.tensors = live_tensors(timeline, process, top);
+  e.parts = peak_parts(timeline, process, top, &g.phases[g.phases.size() - 3]);
   allocator::Process loop(g, timeline, device.sm, without_limit(device, settings));
   e.reserved_in_loop = replay_loop(g, loop);
   // At the limit the allocator gives its cache back before it fails.
