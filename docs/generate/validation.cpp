@@ -77,10 +77,11 @@ void operations(const std::vector<Comparison>& all) {
     if (std::find(quantities.begin(), quantities.end(), c.quantity) == quantities.end())
       quantities.push_back(c.quantity);
   std::sort(quantities.begin(), quantities.end());
-  std::printf("\n| quantity | operations | median %% | mean %% | worst %% |\n|---|---:|---:|---:|---:|\n");
+  std::printf("\n| quantity | operations | median %% | mean %% | worst %% | fitted |\n|---|---:|---:|---:|---:|---|\n");
   for (const auto& q : quantities) {
     const vlmest::ErrorSummary s = vlmest::summary(all, q);
-    std::printf("| %s | %zu | %.2f | %.2f | %.1f |\n", q.c_str(), s.rows, s.median, s.mean, s.worst);
+    std::printf("| %s | %zu | %.2f | %.2f | %.1f | %s |\n", q.c_str(), s.rows, s.median, s.mean, s.worst,
+                std::string(name(s.fitted)).c_str());
   }
 }
 
@@ -116,9 +117,10 @@ int main() {
         "PyTorch runs other kernels where heads share\nkeys.\n");
     times(timed);
     std::printf(
-        "\n## Single operations\n\nRandom shapes that no efficiency was fitted to, from `vlmest bench --suite "
-        "heldout`, and large ones with CUPTI's counters.\nThe traffic of products is predicted from their sizes, and "
-        "(kernel) from the tiles of the kernel that ran; both\nmodels were settled on part of these rows.\n");
+        "\n## Single operations\n\nRandom shapes from `vlmest bench --suite heldout`, and large ones with CUPTI's "
+        "counters. The traffic of products is\npredicted from their sizes, and (kernel) from the tiles of the kernel "
+        "that "
+        "ran. [What was fitted to these rows](../explanation/time.md#how-far-off)\nthe last column says.\n");
     operations(validation::compare(".", {"h200-ops.json", "h200-products.json", "h200-traffic.json"}));
     return 0;
   } catch (const std::exception& e) {

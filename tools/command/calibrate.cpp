@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include <bench/fit/fit_ceilings.hpp>
 #include <bench/fit/fit_device.hpp>
+#include <bench/fit/fit_host.hpp>
 #include <fmt/core.h>
 
 #include <vlmest/json/benchmark.hpp>
 #include <vlmest/json/efficiency.hpp>
+#include <vlmest/json/measured_file.hpp>
 
 #include "args.hpp"
 #include "command.hpp"
@@ -18,7 +23,7 @@ namespace vlmest::tool {
 namespace {
 
 struct CalibrateOptions {
-  std::vector<std::string> files;
+  std::vector<std::string> files, hosts;
   std::string device = "h200-sxm", name, save;
   Output output;
 };
@@ -69,9 +74,91 @@ void describe(const MeasuredCeilings& c, nlohmann::ordered_json& description) {
   if (!before.starts_with(own)) source = own + (before.empty() ? "" : "; what it did not measure: " + before);
 }
 
+/// A host's times of runs that bench/recorder measured. Throws Error where they tell none.
+fit::HostTimes read_host(const std::vector<std::string>& files, const Device& device) {
+  std::vector<MeasuredRun> runs;
+  for (const std::string& file : files) {
+    const std::string where = file == "-" ? "standard input" : file;
+    const json::MeasuredFile f = json::read_measured(read_file(file), where, device.sm);
+    if (!f.problems.empty()) throw f.problems.front();
+    for (const auto& r : f.runs) runs.push_back(r.row);
+  }
+  const fit::HostTimes t = fit::host_times(runs);
+  if (!t.launch && !t.forward_launch && !t.backward_launch)
+    throw Error("--host", "none of the " + std::to_string(runs.size()) + " runs tells what a launch costs",
+                "record a small model with few tokens, so that the GPU waits for the host: decode steps with attn "
+                "eager, training steps without checkpointing");
+  return t;
+}
+
+struct HostKey {
+  const char *key, *spread;
+  std::optional<fit::HostTime> fit::HostTimes::*time;
+};
+constexpr std::array<HostKey, 4> host_keys{{{"launch_us", "launch", &fit::HostTimes::launch},
+                                            {"forward_launch_us", "forward_launch", &fit::HostTimes::forward_launch},
+                                            {"backward_launch_us", "backward_launch", &fit::HostTimes::backward_launch},
+                                            {"attention_plan_us", "attention_plan", &fit::HostTimes::attention_plan}}};
+
+/// Puts a host's times into a description; those that no run tells stay.
+void describe(const fit::HostTimes& t, nlohmann::ordered_json& description) {
+  auto& source = description["sources"]["measured"];
+  const std::string own = "times of this host by vlmest calibrate --host";
+  for (const HostKey& k : host_keys) {
+    const auto& time = t.*k.time;
+    if (!time) continue;
+    (std::string_view(k.key) == "launch_us" ? description : description["measured"])[k.key] =
+        significant(time->middle.us());
+    description["measured"]["spread"][k.spread] = {significant(time->spread.low), significant(time->spread.high)};
+  }
+  if (t.launch) description["sources"]["launch_us"] = own + ": eager decode steps in which the GPU waits";
+  const std::string before = source.is_string() ? source.get<std::string>() : "";
+  if (!before.starts_with(own)) source = own + (before.empty() ? "" : "; what it did not measure: " + before);
+}
+
+/// The table of a host's times, and where they go.
+int calibrate_host(const CalibrateOptions& o, const Device& device) {
+  const fit::HostTimes t = read_host(o.hosts, device);
+  Table table{.head = {"host time", "runs", "us", "lowest", "highest"}, .rows = {}};
+  auto list = nlohmann::ordered_json::array();
+  for (const HostKey& k : host_keys) {
+    const auto& time = t.*k.time;
+    if (!time) continue;
+    const double us = time->middle.us();
+    table.rows.push_back({k.key, std::to_string(time->runs), fmt::format("{:.3g}", us),
+                          fmt::format("{:.3g}", us * time->spread.low), fmt::format("{:.3g}", us * time->spread.high)});
+    list.push_back({{"key", k.key},
+                    {"runs", time->runs},
+                    {"us", significant(us)},
+                    {"spread", {significant(time->spread.low), significant(time->spread.high)}}});
+  }
+  if (!o.save.empty()) {
+    auto description = nlohmann::ordered_json::parse(read_file(device_file(o.device).string()));
+    if (!o.name.empty()) description["name"] = o.name;
+    describe(t, description);
+    Output{.file = o.save, .flag = "--save"}.write(description.dump(2) + "\n");
+  }
+  switch (o.output.format) {
+    case Format::text: o.output.write(text(table)); break;
+    case Format::markdown: o.output.write(markdown(table)); break;
+    case Format::csv: o.output.write(csv(table)); break;
+    case Format::json:
+      o.output.write(nlohmann::ordered_json{{"schema_version", 1}, {"device", device.name}, {"host", list}}.dump(2) +
+                     "\n");
+      break;
+  }
+  return Exit::done;
+}
+
 int calibrate(const CalibrateOptions& o) {
   if (o.device == "-") throw Error("--device", "is standard input", "give a shipped device or a file");
   const Device device = find_device(o.device);
+  if (!o.hosts.empty()) {
+    if (!o.files.empty())
+      throw CLI::ValidationError("--host", "stands alone: give the results of vlmest bench to a call of their own");
+    return calibrate_host(o, device);
+  }
+  if (o.files.empty()) throw CLI::RequiredError("files");
   std::vector<MeasuredOp> measured;
   for (const std::string& f : o.files) read(f, device, measured);
   const MeasuredCeilings ceilings = fit::ceilings(measured, device);
@@ -117,7 +204,10 @@ int calibrate(const CalibrateOptions& o) {
 void add_calibrate(CLI::App& app, Action& action) {
   auto o = std::make_shared<CalibrateOptions>();
   CLI::App* sub = app.add_subcommand("calibrate", "fit a device's time model to measured operations");
-  sub->add_option("files", o->files, "results of vlmest bench, or - for standard input")->type_name("FILE")->required();
+  sub->add_option("files", o->files, "results of vlmest bench, or - for standard input")->type_name("FILE");
+  sub->add_option("--host", o->hosts, "instead of these: runs of bench/recorder, of which the host's times are taken")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   sub->add_option("--device", o->device, "the device that they were measured on: a shipped one or a file [h200-sxm]")
       ->type_name("NAME|FILE");
   sub->add_option("--save", o->save, "write the device's description with the fitted efficiencies")->type_name("FILE");
