@@ -11,16 +11,16 @@ namespace vlmest::test_rules {
 using namespace tokens;
 
 inline const Qwen2Vl qwen2_vl_small{.budget = {3136, 28 * 28 * 1280}};
-inline const Idefics3 idefics3{.tiling = Tiling::always};
-inline const Idefics3 smolvlm_2b{.tile_size = 384, .merge = 3, .longest_edge = 4 * 384, .tiling = Tiling::always};
-inline const Idefics3 smolvlm_256m{
-    .tile_size = 512, .patch_size = 16, .merge = 4, .longest_edge = 4 * 512, .tiling = Tiling::always};
+inline const Idefics3 idefics3{};
+inline const Idefics3 idefics3_whole{.tiling = Tiling::never};
+inline const Idefics3 smolvlm_2b{.tile_size = 384, .merge = 3, .longest_edge = 4 * 384};
+inline const Idefics3 smolvlm_256m{.tile_size = 512, .patch_size = 16, .merge = 4, .longest_edge = 4 * 512};
 inline const Gemma3 gemma3_scan{.pan_and_scan = true};
 
 inline std::vector<TokenRule> all_rules() {
-  return {Llava{},    LlavaNext{}, LlavaOnevision{}, Pixtral{},   Mistral3{},  Qwen2Vl{}, Qwen2_5Vl{},
-          Qwen3Vl{},  Glm4v{},     InternVl{},       AyaVision{}, PaliGemma{}, Gemma3{},  gemma3_scan,
-          Idefics3{}, idefics3,    smolvlm_2b,       Mllama{},    Blip2{}};
+  return {Llava{},        LlavaNext{}, LlavaOnevision{}, Pixtral{},   Mistral3{},  Qwen2Vl{}, Qwen2_5Vl{},
+          Qwen3Vl{},      Glm4v{},     InternVl{},       AyaVision{}, PaliGemma{}, Gemma3{},  gemma3_scan,
+          idefics3_whole, idefics3,    smolvlm_2b,       Mllama{},    Blip2{}};
 }
 
 }  // namespace vlmest::test_rules

@@ -15,7 +15,15 @@ namespace {
 
 Vlm published(const std::string& name) {
   const std::string path = VLMEST_SOURCE_DIR "/tests/data/configs/" + name + ".json";
-  return json::hf::read(conformance::cut_layers(conformance::read_json(path), 2), path);
+  Vlm v = json::hf::read(conformance::cut_layers(conformance::read_json(path), 2), path);
+  if (auto* r = std::get_if<tokens::LlavaOnevision>(&v.tokens)) r->tile_several = true;
+  return v;
+}
+/// With every image one tile.
+Vlm untiled(const std::string& name) {
+  Vlm v = published(name);
+  if (auto* r = std::get_if<tokens::Idefics3>(&v.tokens)) r->tiling = tokens::Tiling::never;
+  return v;
 }
 
 Plan plan_of(std::int64_t batch, std::int64_t images, std::int64_t chunk) {
@@ -76,7 +84,7 @@ class VisionChunks : public testing::TestWithParam<Case> {};
 
 TEST_P(VisionChunks, OneCallForEachChunk) {
   const Case& at = GetParam();
-  const Vlm v = published(at.config);
+  const Vlm v = untiled(at.config);
   const Graph whole = test::inference(v, plan_of(at.batch, at.images, 0));
   const std::int64_t once = calls(whole);
   ASSERT_GT(once, 0);
@@ -89,7 +97,7 @@ TEST_P(VisionChunks, OneCallForEachChunk) {
 
 TEST_P(VisionChunks, AreAliveOneAtATime) {
   const Case& at = GetParam();
-  const Vlm v = published(at.config);
+  const Vlm v = untiled(at.config);
   const Graph whole = test::inference(v, plan_of(at.batch * 8, at.images, 0));
   const Graph ones = test::inference(v, plan_of(at.batch * 8, at.images, 1));
   // What stays of each are the features alone.
@@ -163,7 +171,7 @@ TEST(VisionChunks, WhatIsNotModelledSaysSo) {
   EXPECT_THROW(make_sequences(published("llava-1.5-7b"), p), Error);
   // Sequences with different numbers of tiles: one chunk could be all padding.
   const Vlm smol = published("smolvlm-2.2b");
-  Sequences s = test::prompts(smol.tokens, {{384, 384}});
+  Sequences s = test::prompts(untiled("smolvlm-2.2b").tokens, {{384, 384}});
   s.batch = 2;
   s.images.push_back(layout(smol.tokens, {800, 800}));
   const Plan one = plan_of(2, 1, 1);

@@ -53,7 +53,14 @@ def llava_next(r: Request) -> Images:
 
 
 def llava_onevision(r: Request) -> Images:
-    """The same, the canvas shrunk where it is larger than vision_aspect_ratio's "anyres_max_N" tiles."""
+    """The same, the canvas shrunk where it is larger than vision_aspect_ratio's "anyres_max_N" tiles. Several images of
+    a prompt are one tile each: so the processor leaves them that gets a list for each prompt."""
+    if r.images > 1:
+        tile, side = number(r.document, "vision_config.image_size"), patch_side(r.document)
+        tensors = pixels(r.count, 1, 3, tile, tile)
+        tensors["image_sizes"] = Tensor((r.count, 2), INT64, (r.height, r.width))
+        tensors["batch_num_images"] = Tensor((r.batch,), INT64, (r.images,))
+        return Images(side * side + 1, tensors)
     tensors, side, rows, cols = _canvas(r)
     most = int(str(r.document.get("vision_aspect_ratio", "anyres_max_9")).removeprefix("anyres_max_"))
     ratio = math.sqrt(rows * cols / (most * side * side))

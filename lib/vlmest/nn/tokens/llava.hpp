@@ -12,7 +12,7 @@ struct Llava {
   std::int64_t patch_size = 14;
   bool class_token = true;  ///< CLIP has one, SigLIP does not
   FeatureSelect select = FeatureSelect::drop_first;
-  Grid features;  ///< of one tile where a block resamples them
+  Grid features{};  ///< of one tile where a block resamples them
 };
 
 /// transformers 5.17 processing_llava.py, LlavaProcessor.replace_image_token.

@@ -13,7 +13,7 @@ struct LlavaNext {
   bool class_token = true;
   FeatureSelect select = FeatureSelect::drop_first;
   std::vector<ImageSize> pinpoints{{336, 672}, {672, 336}, {672, 672}, {1008, 336}, {336, 1008}};
-  Grid features;  ///< of one tile where a block resamples them
+  Grid features{};  ///< of one tile where a block resamples them
 };
 
 /// transformers 5.17 processing_llava_next.py, _get_number_of_features; modeling_llava_next.py, pack_image_features.

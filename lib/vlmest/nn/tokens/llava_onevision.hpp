@@ -23,11 +23,12 @@ struct LlavaOnevision {
   bool class_token = false;
   FeatureSelect select = FeatureSelect::full;
   std::int64_t max_tiles = 9;
-  /// A prompt with several pictures: transformers tiles each of them when the processor gets a flat list (the model's
-  /// `batch_num_images` is absent or ones) and none of them when it gets a list per prompt, like from chat templates.
-  bool tile_several = true;
+  /// A prompt with several pictures: transformers 5.17 tiles none of them when the processor gets a list for each
+  /// prompt, as apply_chat_template, pipelines and trainers give it, and each of them when it gets one flat list of all
+  /// (image_processing_llava_onevision.py, preprocess: batch_num_images; processing_utils.py, apply_chat_template).
+  bool tile_several = false;
   std::vector<ImageSize> pinpoints = square_pinpoints(384, 6);
-  Grid features;  ///< of one tile where a block resamples them
+  Grid features{};  ///< of one tile where a block resamples them
 };
 
 /// One tile and one newline feature: a picture among several in a prompt.

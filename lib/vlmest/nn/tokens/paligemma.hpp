@@ -10,7 +10,7 @@ namespace vlmest::tokens {
 struct PaliGemma {
   std::int64_t image_size = 224;
   std::int64_t patch_size = 14;
-  Grid features;  ///< where a block resamples them
+  Grid features{};  ///< where a block resamples them
 };
 
 /// transformers 5.17 processing_paligemma.py, replace_image_token.
