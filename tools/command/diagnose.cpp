@@ -71,6 +71,35 @@ Verdict of_peak(const diagnose::Failure& f) {
   return v;
 }
 
+/// What would change the memory of the run, by its settings: those given, or, where they do not explain what failed,
+/// the ones that do. Of a run of which nothing tells whether it trained, both ways.
+void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device device, Estimator& estimator) {
+  const Verdict& v = d.verdict;
+  if (v.changed) settings.plan = *v.changed;
+  // Whether an action helps is a question of the memory that there was, not of the device's name.
+  if (v.limit) device.usable_bytes = std::min(device.usable_bytes, *v.limit);
+  const bool known = v.changed || (v.explanation && v.explanation->holds);
+  std::vector<Mode> modes{Mode::training, Mode::inference};
+  if (v.mode) modes = {*v.mode};
+  const std::size_t of_evidence = d.actions.size();
+  for (const Mode mode : modes) {
+    std::vector<diagnose::Action> all;
+    try {
+      all = diagnose::actions(settings, device, mode, estimator);
+    } catch (const Error&) {
+      if (v.mode) throw;  // of two ways that are only possible, one may be none of this model's
+    }
+    for (diagnose::Action& a : all) {
+      const auto end = d.actions.begin() + static_cast<std::ptrdiff_t>(of_evidence);
+      if (std::any_of(d.actions.begin(), end, [&](const diagnose::Action& x) { return x.id == a.id; })) continue;
+      a.fits_known = known;
+      a.fits = a.fits && known;
+      if (!v.mode) a.of = mode;
+      d.actions.push_back(std::move(a));
+    }
+  }
+}
+
 int diagnose_files(const DiagnoseOptions& o) {
   const Device device = find_device(o.run.device);
   Diagnosis d;
@@ -105,19 +134,7 @@ int diagnose_files(const DiagnoseOptions& o) {
     if (e.slow)
       for (auto& a : diagnose::time_remedies(*e.slow)) d.actions.push_back(std::move(a));
   if (settings && failed && failure) {
-    // Whether an action helps is a question of the memory that there was, not of the device's name.
-    Device limited = device;
-    if (d.verdict.limit) limited.usable_bytes = std::min(limited.usable_bytes, *d.verdict.limit);
-    const bool training = !d.verdict.hypotheses.empty()
-                              ? d.verdict.hypotheses.front().moment == diagnose::Moment::first_step ||
-                                    d.verdict.hypotheses.front().moment == diagnose::Moment::later_step
-                              : mode == Mode::training;
-    const Mode of = mode.value_or(training ? Mode::training : Mode::inference);
-    for (auto& a : diagnose::actions(*settings, limited, of, estimator)) {
-      const bool known =
-          std::any_of(d.actions.begin(), d.actions.end(), [&](const diagnose::Action& x) { return x.id == a.id; });
-      if (!known) d.actions.push_back(std::move(a));
-    }
+    add_estimated_actions(d, *std::move(settings), device, estimator);
   }
   switch (o.output.format) {
     case Format::json: o.output.write(json_document(to_json(d, o.run.top))); break;

@@ -195,6 +195,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.verdict = judge_elsewhere(m, series.facts);
     e.out_of_memory = !e.verdict;
     e.failure = e.verdict ? failure_elsewhere(m) : failure_of(m);
+    if (e.failure && !e.failure->told) e.failure->told = told_mode(series);
     e.lines.push_back(m.text);
   } else if (!tables.empty()) {
     e = summary_evidence(tables);

@@ -40,6 +40,7 @@ Json solution_json(const Solution& s) {
   j["exact"] = s.exact;
   j["cause"] = name(s.cause);
   j["tensor"] = tensor_json(s.tensor);
+  if (!s.assuming.empty()) j["assuming"] = s.assuming;
   return j;
 }
 
@@ -49,6 +50,16 @@ Json verdict_json(const Verdict& v, std::size_t top) {
   if (!v.tensor) j["tensor"]["role"] = "";
   if (v.predicted_peak) j["predicted_peak_bytes"] = v.predicted_peak->value();
   if (v.limit) j["limit_bytes"] = v.limit->value();
+  if (v.mode) j["phase"] = {{"is", *v.mode == Mode::training ? "train" : "inference"}, {"by", v.mode_by}};
+  if (v.explanation) {
+    Json e = {{"by_settings", v.explanation->holds}};
+    if (v.explanation->estimated) e["estimated_bytes"] = v.explanation->estimated->value();
+    Json changes = Json::array();
+    for (const ExplainingChange& c : v.explanation->changes)
+      changes.push_back({{"flag", c.flag}, {"allocated_bytes", c.allocated.value()}});
+    if (!changes.empty()) e["changes"] = std::move(changes);
+    j["explained"] = std::move(e);
+  }
   Json live = Json::object(), hypotheses = Json::array(), solutions = Json::array();
   for (const MemoryPart& p : v.live) live[std::string(name(p.cause))] = p.bytes.value();
   if (!live.empty()) j["live_bytes"] = std::move(live);
@@ -69,23 +80,57 @@ Json action_json(const diagnose::Action& a) {
             {"peak_after_bytes", a.peak_after.value()},
             {"fits", a.fits},
             {"how", a.how}};
+  if (!a.fits_known) j["fits_known"] = false;
+  if (a.of) j["phase"] = *a.of == Mode::training ? "train" : "inference";
   if (a.of_reserved) j["of"] = "reserved";
   return j;
 }
 
+const char* fits_words(const diagnose::Action& a) { return !a.fits_known ? "unknown" : a.fits ? "yes" : "no"; }
+
 Table actions_table(std::span<const diagnose::Action> actions) {
+  const bool both = std::any_of(actions.begin(), actions.end(), [](const diagnose::Action& a) { return a.of; });
   Table t{.head = {"action", "fits", "saves", "peak after", "time"}, .rows = {}, .left = 2};
-  for (const diagnose::Action& a : actions)
-    t.rows.push_back({a.id, a.fits ? "yes" : "no", a.saves > Bytes{} ? in_words(a.saves) : "",
+  if (both) t.head.push_back("where it is");
+  for (const diagnose::Action& a : actions) {
+    t.rows.push_back({a.id, fits_words(a), a.saves > Bytes{} ? in_words(a.saves) : "",
                       a.peak_after > Bytes{} ? in_words(a.peak_after) : "", fmt::format("{:+.0f} %", a.time_cost_pct)});
+    if (both) t.rows.back().push_back(a.of ? std::string(name(*a.of)) : "either");
+  }
   return t;
+}
+
+/// What a reader must know of the phase and of the settings, a line each.
+std::vector<std::string> premises(const Diagnosis& d) {
+  const Verdict& v = d.verdict;
+  std::vector<std::string> r;
+  if (v.mode && !v.mode_by.empty() && v.mode_by != "--phase")
+    r.push_back(fmt::format("taken for {}, by {}", name(*v.mode), v.mode_by));
+  if (!v.mode && v.explanation)
+    r.push_back(
+        "whether it trained or answered prompts is not known: neither flags nor evidence tell, so both are "
+        "considered; --phase decides");
+  if (!v.explanation || v.explanation->holds) return r;
+  const auto& changes = v.explanation->changes;
+  if (changes.empty()) {
+    r.push_back(
+        "these settings do not explain what failed, nor does a change of one flag: whether an action is enough "
+        "is not known");
+  } else {
+    std::string others;
+    for (std::size_t i = 1; i < std::min<std::size_t>(changes.size(), 4); ++i) others += " or " + changes[i].flag;
+    r.push_back(fmt::format("these settings do not explain what failed, with {} they do{}: actions are of that run",
+                            changes.front().flag, others.empty() ? "" : " (so they do with" + others.substr(3) + ")"));
+  }
+  return r;
 }
 
 std::string solution_words(const Solution& s) {
   const std::string value =
       s.unknown == Unknown::image_side ? fmt::format("{}x{}", s.value, s.width) : grouped(s.value);
-  return fmt::format("{} {}{}: {} of {} would take {} ({} tokens a sequence, {} vision patches)",
-                     s.exact ? "with" : "at least with", name(s.unknown), " = " + value, s.tensor.name,
+  return fmt::format("{}{} {}{}: {} of {} would take {} ({} tokens a sequence, {} vision patches)",
+                     s.exact ? "with" : "at least with", s.assuming.empty() ? "" : " " + s.assuming + " and",
+                     name(s.unknown), " = " + value, s.tensor.name,
                      s.tensor.scope.empty() ? "the model" : s.tensor.scope, in_words(s.tensor.bytes), grouped(s.seq),
                      grouped(s.patches));
 }
@@ -112,6 +157,7 @@ std::string text(const Diagnosis& d, std::size_t top, std::size_t actions) {
   if (v.predicted_peak && v.limit)
     out += fmt::format("  these settings need {} at their peak; {} may be used\n", in_words(*v.predicted_peak),
                        in_words(*v.limit));
+  for (const std::string& line : premises(d)) out += "  " + line + "\n";
   for (const Evidence& e : d.evidence) {
     out += fmt::format("\n{}: {}\n", e.file, e.kind);
     for (const std::string& line : e.lines) out += "  " + line + "\n";
@@ -127,7 +173,8 @@ std::string text(const Diagnosis& d, std::size_t top, std::size_t actions) {
     out += "\n" + text(t);
   }
   if (!v.solutions.empty()) {
-    out += "\nno tensor of these settings has that size; it would be\n";
+    out += v.hypotheses.empty() ? "\nno tensor of these settings has that size; it would be\n"
+                                : "\nwith other inputs a tensor of that size would be\n";
     for (std::size_t i = 0; i < std::min(top, v.solutions.size()); ++i)
       out += "  " + solution_words(v.solutions[i]) + "\n";
   }
@@ -143,6 +190,7 @@ std::string text(const Diagnosis& d, std::size_t top, std::size_t actions) {
 std::string markdown(const Diagnosis& d, std::size_t top, std::size_t actions) {
   const Verdict& v = d.verdict;
   std::string out = fmt::format("**{}** (confidence {:.0f} %)\n\n{}\n", name(v.cause), 100 * v.confidence, v.why);
+  for (const std::string& line : premises(d)) out += "\n" + line + "\n";
   for (const Evidence& e : d.evidence) {
     out += fmt::format("\n`{}`: {}\n\n", e.file, e.kind);
     for (const std::string& line : e.lines) out += "- " + line + "\n";
@@ -162,7 +210,11 @@ std::string csv(const Diagnosis& d) {
   Table t{.head = {"id", "title", "saves_bytes", "time_cost_pct", "peak_after_bytes", "fits", "how"}, .rows = {}};
   for (const diagnose::Action& a : d.actions)
     t.rows.push_back({a.id, a.title, std::to_string(a.saves.value()), fmt::format("{}", significant(a.time_cost_pct)),
-                      std::to_string(a.peak_after.value()), a.fits ? "true" : "false", a.how});
+                      std::to_string(a.peak_after.value()),
+                      !a.fits_known ? "unknown"
+                      : a.fits      ? "true"
+                                    : "false",
+                      a.how});
   return csv(t);
 }
 

@@ -158,8 +158,14 @@ class Session {
   std::string where() const { return options_.file == "-" ? "standard input" : options_.file; }
 
   void take(std::string_view line) {
+    const LogContent before = readings_.content();
     for (const diagnose::MemoryReading& r : readings_.read(line)) monitor_.add(r);
     source_ = readings_.source();
+    if (readings_.content() == before) return;
+    if (readings_.content() == LogContent::binary)
+      throw Error(where(), "is binary, no log of memory",
+                  "give a training log with memory per step; 'vlmest diagnose' reads snapshots and traces");
+    fmt::print(stderr, "note: {} has lines that are no text, which are passed over\n", where());
   }
 
   std::string metrics() const { return metrics_text(monitor_.gpus(), source_, options_.expected); }

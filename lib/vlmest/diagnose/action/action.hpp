@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <vlmest/diagnose/settings.hpp>
@@ -28,7 +29,10 @@ struct Action {
   Bytes peak_after{};
   Bytes reserved_after{};
   bool fits = false;
-  std::string how;  ///< the line of code or the flag
+  /// False: whether it is enough cannot be said, because the settings do not explain what failed.
+  bool fits_known = true;
+  std::optional<Mode> of;  ///< where it is not known whether the run trained: of which it is
+  std::string how;         ///< the line of code or the flag
   Loses loses = Loses::nothing;
   Settings after;  ///< what was estimated
 };

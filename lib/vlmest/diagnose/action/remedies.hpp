@@ -8,6 +8,7 @@
 
 #include <vlmest/diagnose/action/action.hpp>
 #include <vlmest/diagnose/inversion/failure.hpp>
+#include <vlmest/diagnose/oom/oom_rules.hpp>
 #include <vlmest/diagnose/trace/slow_run.hpp>
 #include <vlmest/diagnose/verdict.hpp>
 
@@ -19,6 +20,7 @@ inline std::vector<Action> memory_remedies(const Verdict& v, const Failure& f) {
   std::vector<Action> r;
   const Bytes peak = v.predicted_peak.value_or(f.allocated ? f.allocated->value : Bytes{});
   const auto fits = [&](Bytes after) { return v.limit && after <= *v.limit; };
+  const bool known = !v.explanation || v.explanation->holds;
   if (v.cause == Cause::leak && f.allocated) {
     const Bytes kept = f.growth ? f.allocated->value - std::min(f.growth->first, f.allocated->value)
                                 : f.allocated->value - std::min(peak, f.allocated->value);
@@ -28,6 +30,7 @@ inline std::vector<Action> memory_remedies(const Verdict& v, const Failure& f) {
          .saves = kept,
          .peak_after = peak,
          .fits = fits(peak),
+         .fits_known = known || f.growth,
          .how = "losses.append(loss.item()); outputs.append(x.detach().cpu()); del output before the next step"});
   }
   if (v.cause == Cause::other_process && f.others)
@@ -38,14 +41,33 @@ inline std::vector<Action> memory_remedies(const Verdict& v, const Failure& f) {
          .peak_after = peak,
          .fits = f.total && peak <= f.total->value,
          .how = "nvidia-smi --query-compute-apps=pid,used_memory --format=csv; CUDA_VISIBLE_DEVICES=1 python ..."});
-  if (v.cause == Cause::fragmentation && f.unallocated)
-    r.push_back({.id = "allocator-expandable",
-                 .title = "let segments grow, so that what is free lies in one piece",
-                 .saves = f.unallocated->value,
-                 .of_reserved = true,
-                 .peak_after = peak,
-                 .fits = fits(peak),
-                 .how = "export PYTORCH_ALLOC_CONF=expandable_segments:True  # before 2.9 PYTORCH_CUDA_ALLOC_CONF"});
+  // Pieces are worth joining wherever they would have served the request, whatever else fills the memory. Settings and
+  // calls of torch (docs: notes/cuda, "Optimizing memory usage with PYTORCH_ALLOC_CONF"), the surest first: what they
+  // leave of the pieces depends on the order of the run's allocations, so that only growing segments are counted on.
+  if (const auto pieces = oom_verdict::in_pieces(f)) {
+    const bool cause = v.cause == Cause::fragmentation;
+    const auto add = [&](const char* id, const char* title, Bytes saves, bool fit, const char* how) {
+      r.push_back({.id = id,
+                   .title = title,
+                   .saves = saves,
+                   .of_reserved = true,
+                   .peak_after = peak,
+                   .fits = fit,
+                   .fits_known = known && cause,
+                   .how = how});
+    };
+    add("allocator-expandable", "let segments grow, so that what is free lies in one piece", *pieces,
+        cause && fits(peak),
+        "export PYTORCH_ALLOC_CONF=expandable_segments:True  # before 2.9 PYTORCH_CUDA_ALLOC_CONF");
+    if (cause) {
+      add("empty-cache", "give cached segments back before sizes change, as between evaluation and training", {}, false,
+          "torch.cuda.empty_cache()  # between phases, not in every step");
+      add("allocator-gc", "give old cached blocks back before memory is full", {}, false,
+          "export PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8");
+      add("allocator-max-split", "do not cut large blocks for smaller tensors", {}, false,
+          "export PYTORCH_ALLOC_CONF=max_split_size_mb:512");
+    }
+  }
   return r;
 }
 

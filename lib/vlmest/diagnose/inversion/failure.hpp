@@ -9,6 +9,7 @@
 #include <vlmest/diagnose/inversion/tensor_sizes.hpp>
 #include <vlmest/diagnose/oom/oom_figures.hpp>
 #include <vlmest/diagnose/oom/oom_message.hpp>
+#include <vlmest/diagnose/oom/run_mode.hpp>
 
 namespace vlmest::diagnose {
 
@@ -45,6 +46,7 @@ struct Failure {
   RunPhase phase = RunPhase::unknown;
   AllocationSite site = AllocationSite::unknown;
   std::vector<Frame> frames;           ///< outermost first
+  std::optional<ToldMode> told;        ///< whether it trained, as the stack, the log or what was alive tells
   std::vector<MemoryPart> live;        ///< what was alive, by a snapshot's stacks; the largest kind first
   std::optional<SteadyGrowth> growth;  ///< of the steps before
 };
@@ -59,7 +61,8 @@ inline Failure failure_of(const OomMessage& m) {
             .non_torch = non_torch(m),
             .phase = m.phase,
             .site = m.site,
-            .frames = m.traceback.frames};
+            .frames = m.traceback.frames,
+            .told = told_mode(m.traceback.frames, m.phase)};
   // What the driver keeps for itself is in the difference of total and free; processes that are listed are not.
   if (!m.processes.empty()) {
     f.others = other_processes(m);

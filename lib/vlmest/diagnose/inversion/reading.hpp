@@ -72,6 +72,9 @@ inline std::optional<Hypothesis> grown_cache(const Graph& g, const TensorKinds& 
   h.agreement = agrees(request.phase, g, *best) * agrees(request.site, g, kinds, *best);
   h.assuming = std::to_string(tokens) + " tokens in the cache";
   for (const PlannedAllocation& a : all) h.alike += &a != best && a.tensor.bytes == best->tensor.bytes ? 1 : 0;
+  // The caches of all layers have that length then.
+  const Bytes more(token * (tokens - length) * static_cast<std::int64_t>(h.alike));
+  h.before = std::max(Bytes{}, h.before + more);
   return h;
 }
 

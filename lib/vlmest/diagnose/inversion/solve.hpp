@@ -36,6 +36,7 @@ struct Solution {
   std::int64_t seq = 0;      ///< tokens of a sequence with that value
   std::int64_t patches = 0;  ///< of the vision tower, all images of a sequence
   bool exact = false;        ///< its size is one that the message allows; else it is the first that is larger
+  std::string assuming;      ///< a flag that has to change as well; empty: none
 };
 
 namespace solve {

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <vlmest/diagnose/oom/one_change.hpp>
+#include <vlmest/diagnose/oom/oom_confidence.hpp>
 #include <vlmest/diagnose/oom/oom_rules.hpp>
 #include <vlmest/diagnose/oom/stack_cause.hpp>
 #include <vlmest/diagnose/text/words.hpp>
@@ -19,6 +21,10 @@ inline Verdict judge(const Failure& f) {
   const auto finish = [&](Verdict v) {
     v.live = f.live;
     v.limit = limit(f);
+    if (f.told) {
+      v.mode = f.told->mode;
+      v.mode_by = f.told->by;
+    }
     return v;
   };
   if (auto v = other_process(f, std::nullopt)) return finish(*v);
@@ -37,122 +43,199 @@ inline Verdict judge(const Failure& f) {
   if (f.phase != RunPhase::unknown) v.why += ", during " + std::string(name(f.phase));
   if (f.frames.empty() && f.live.empty()) v.why += "; there is no traceback";
   if (!f.live.empty()) v.why += ". Alive were " + live_words(f.live);
-  v.why += f.tensor && f.telling ? ". With --config the tensor can be named." : ".";
+  v.why += ".";
+  if (v.cause != Cause::unknown) v.why += pieces_words(f);
   return v;
 }
 
-/// With the run's settings read in: `r` is the reading that agrees best; `asked` the peak of the settings as given.
-inline Verdict judge(const Failure& f, const Reading& r, Bytes asked) {
-  using namespace oom_verdict;
-  const auto finish = [&](Verdict v) {
-    v.hypotheses = r.hypotheses;
-    v.live = r.live;
-    v.predicted_peak = asked;
-    v.limit = limit(f);
-    if (!r.hypotheses.empty() && !v.tensor) v.tensor = r.hypotheses.front().tensor;
-    return v;
-  };
-  if (auto v = other_process(f, r.peak)) return finish(*v);
-  // Growth that the settings' own peak holds is no leak: a cache fills, a first step makes states.
-  if (f.allocated && f.allocated->low > r.peak)
-    if (auto v = growing_memory(f)) return finish(*v);
-  if (r.hypotheses.empty()) {
-    if (auto v = fragmentation(f, std::nullopt)) return finish(*v);
-    Verdict v = judge(f);
-    v.why = request_words(f) +
-            (f.tensor ? "; no tensor of these settings has that size." : "; its size is not known.") +
-            " The whole run needs " + in_words(r.peak) + ".";
-    v.confidence /= 2;
-    return finish(v);
-  }
-  const Hypothesis& h = r.hypotheses.front();
-  if (auto v = not_described(f, r)) return finish(*v);
-  if (const auto more = unexplained(f, r))
-    return finish({.cause = Cause::leak,
-                   .confidence = 0.7,
-                   .why = "these settings explain at most " + in_words(std::max(r.peak, h.before)) +
-                          " at their peak, but " + in_words(f.allocated->value) +
-                          " were allocated: " + in_words(*more) +
-                          " more are kept alive, by earlier steps or by something else in the process. Asked for was " +
-                          tensor_words(h) + "."});
-  if (auto v = fragmentation(f, r.peak)) return finish(*v);
-  Verdict v{.cause = blamed(h, r.live, limit(f)), .confidence = std::min(0.99, h.confidence)};
-  // Hypotheses of one kind agree on the verdict, whichever of them it was.
-  for (std::size_t i = 1; i < r.hypotheses.size(); ++i)
-    if (r.hypotheses[i].cause == h.cause) v.confidence = std::min(0.99, v.confidence + r.hypotheses[i].confidence);
-  v.why = "asked for was " + tensor_words(h) + "; " + request_words(f) + " (by the estimate " + in_words(h.before) +
-          (r.live.empty() ? "" : ": " + live_words(r.live)) + "). The whole run needs " + in_words(r.peak) + ".";
-  return finish(v);
+/// What a reading's best hypothesis stands on besides the size.
+inline Ground ground(const Failure& f) {
+  const bool phase = f.phase != RunPhase::unknown && f.phase != RunPhase::forward && f.phase != RunPhase::decode;
+  if (!f.telling) return Ground::any_small;
+  return stack_cause(f.site, RunPhase::unknown) != Cause::unknown || phase ? Ground::stack : Ground::size;
 }
 
-/// Reads a failure with the settings given and, where nothing of that size agrees, with the ones that people run
-/// without knowing: attention written out, activations not checkpointed, logits of every position, fp32.
+/// Whether a reading explains the failure: a tensor of the size is asked for over the memory that was allocated, or,
+/// where that is not known, in a run that needs more than there is.
+inline bool explains(const Failure& f, const Reading& r) {
+  if (r.hypotheses.empty()) return !f.tensor;
+  const auto most = limit(f);
+  switch (nearness(f.allocated, r.hypotheses.front().before)) {
+    case Nearness::within: return true;
+    case Nearness::unknown: return !most || r.peak > *most;
+    default: return false;
+  }
+}
+
+/// With the run's settings read in, which explain the failure.
+inline Verdict judge_explained(const Failure& f, const Reading& r) {
+  using namespace oom_verdict;
+  if (auto v = other_process(f, r.peak)) return *v;
+  // Growth that the settings' own peak holds is no leak: a cache fills, a first step makes states.
+  if (f.allocated && f.allocated->low > r.peak)
+    if (auto v = growing_memory(f)) return *v;
+  if (auto v = not_described(f, r)) return *v;
+  if (auto v = fragmentation(f, r.peak)) return *v;
+  const Hypothesis& h = r.hypotheses.front();
+  Verdict v;
+  v.cause = blamed(h, r.live, limit(f));
+  v.confidence = h.confidence;
+  // Hypotheses of one kind agree on the verdict, whichever of them it was.
+  for (std::size_t i = 1; i < r.hypotheses.size(); ++i)
+    if (r.hypotheses[i].cause == h.cause) v.confidence += r.hypotheses[i].confidence;
+  v.confidence = std::min(v.confidence, 1.0) * confidence(ground(f), nearness(f.allocated, h.before));
+  v.tensor = h.tensor;
+  v.why = "asked for was " + tensor_words(h) + "; " + request_words(f) + " (by the estimate " + in_words(h.before) +
+          (r.live.empty() ? "" : ": " + live_words(r.live)) + "). The whole run needs " + in_words(r.peak) + "." +
+          pieces_words(f);
+  return v;
+}
+
+/// With settings that do not explain the failure: the cause is what figures and stack say without them.
+inline Verdict judge_unexplained(const Failure& f, const Reading& r) {
+  using namespace oom_verdict;
+  if (auto v = other_process(f, std::nullopt)) return *v;
+  if (auto v = growing_memory(f)) return *v;
+  if (auto v = fragmentation(f, std::nullopt)) return *v;
+  const std::string needs = " The whole run needs " + in_words(r.peak) + " by these settings.";
+  if (r.hypotheses.empty()) {
+    Verdict v = judge(f);
+    v.why = request_words(f) +
+            (f.tensor ? "; no tensor of these settings has that size." : "; its size is not known.") + needs +
+            pieces_words(f);
+    return v;
+  }
+  const Hypothesis& h = r.hypotheses.front();
+  const std::string off = " These settings do not explain it: by them " + estimated_words(f, h) + ".";
+  if (auto v = not_described(f, r)) return *v;
+  if (const auto more = unexplained(f, r)) {
+    Verdict v;
+    v.cause = Cause::leak;
+    v.confidence = oom_confidence::kept.share();
+    v.why = "these settings explain at most " + in_words(std::max(r.peak, h.before)) + " at their peak, but " +
+            in_words(f.allocated->value) + " were allocated: " + in_words(*more) +
+            " more are kept alive, by earlier steps or by something else in the process, or the settings are not the "
+            "run's.";
+    return v;
+  }
+  const Nearness n = nearness(f.allocated, h.before);
+  Verdict v = judge(f);
+  if (ground(f) == Ground::stack && v.cause != Cause::unknown) {
+    v.confidence = confidence(Ground::stack, n);
+    v.why = request_words(f) +
+            "; the stack was making: " + std::string(f.site != AllocationSite::unknown ? name(f.site) : name(f.phase)) +
+            "." + off;
+    if (h.cause == v.cause) {
+      v.tensor = h.tensor;
+      v.why = "asked for was " + tensor_words(h) + ", by its size and the stack; " + request_words(f) + "." + off;
+    }
+  } else {
+    // Of the size alone; a kind that is more often wrong than right is not named.
+    double share = 0;
+    for (const Hypothesis& x : r.hypotheses) share += x.cause == h.cause ? x.confidence : 0;
+    v.cause = h.cause;
+    v.confidence = std::min(share, 1.0) * confidence(ground(f), n);
+    v.why = request_words(f) + ". A tensor of that size is " + tensor_words(h) + "." + off;
+    if (v.confidence < 0.5) {
+      v.cause = Cause::unknown;
+      v.confidence = 0;
+    }
+  }
+  v.why += needs + pieces_words(f);
+  return v;
+}
+
+/// Whether the run trained, as flag, evidence or, where neither tells, the reading that explains the failure has it.
+inline void set_mode(Verdict& v, const Failure& f, std::optional<Mode> asked, std::optional<Mode> read) {
+  if (asked) {
+    v.mode = asked;
+    v.mode_by = "--phase";
+    if (f.told && f.told->mode != *asked)
+      v.why += " --phase says " + std::string(name(*asked)) + ", but " + f.told->by + " tells of " +
+               std::string(name(f.told->mode)) + ".";
+  } else if (f.told) {
+    v.mode = f.told->mode;
+    v.mode_by = f.told->by;
+  } else {
+    v.mode = read;
+    v.mode_by = read ? "the tensor's size and the memory" : "";
+  }
+}
+
+/// Reads a failure with the settings given and, where they do not explain it, with those that differ by one flag. Both
+/// phases are read where neither `mode` nor the evidence decides.
 inline Verdict judge(const Failure& f, const Settings& settings, const Device& device, std::optional<Mode> mode,
                      Estimator& estimator) {
   std::vector<Mode> modes;
-  const auto seen = [&](RunPhase p) { return f.phase == p; };
   if (mode)
     modes = {*mode};
-  else if (seen(RunPhase::backward) || seen(RunPhase::optimizer_step) || seen(RunPhase::loss))
-    modes = {Mode::training};
-  else if (seen(RunPhase::decode) || seen(RunPhase::server_profile))
-    modes = {Mode::inference};
+  else if (f.told)
+    modes = {f.told->mode};
   else
     modes = {Mode::inference, Mode::training};
-  const double enough = 0.5 * agrees_at_most(f.phase) * agrees_at_most(f.site);
-  std::optional<Reading> best;
-  // Of the settings as given, and of others only where nothing of the size is found, or what is found agrees.
-  const auto consider = [&](const Plan& plan, const std::string& assuming) {
-    for (const Mode m : modes) {
-      std::optional<Reading> r;
-      try {
-        r = read_failure(settings.vlm, plan, device, m, f, estimator, assuming);
-      } catch (const Error&) {
-        if (assuming.empty() && m == modes.back() && !best) throw;
-        continue;
-      }
-      // Where nothing is found the settings as given are read, not the last of the others.
-      const bool wanted =
-          !best || (assuming.empty() ? r->agreement() > best->agreement()
-                                     : r->agreement() > enough || (best->hypotheses.empty() && !r->hypotheses.empty()));
-      if (wanted) best = std::move(r);
+  std::optional<Reading> given;
+  for (const Mode m : modes) {
+    try {
+      Reading r = read_failure(settings.vlm, settings.plan, device, m, f, estimator);
+      if (!given || (explains(f, r) && !explains(f, *given)) ||
+          (explains(f, r) == explains(f, *given) && r.agreement() > given->agreement()))
+        given = std::move(r);
+    } catch (const Error&) {
+      if (m == modes.back() && !given) throw;
     }
-    return best->agreement() > enough;
-  };
-  const Plan& p = settings.plan;
-  const bool found = consider(p, "");
-  const Bytes asked = best->peak;
-  if (!found && f.telling) {
-    std::vector<std::pair<Plan, std::string>> others;
-    const auto add = [&](bool possible, auto change, const char* words) {
-      if (!possible) return;
-      Plan q = p;
-      change(q);
-      others.emplace_back(q, words);
-    };
-    add(
-        p.attention != AttentionKind::eager, [](Plan& q) { q.attention = AttentionKind::eager; },
-        "attention written out, as eager attention or SDPA's math path do");
-    add(
-        p.checkpointing != Checkpointing::off, [](Plan& q) { q.checkpointing = Checkpointing::off; },
-        "checkpointing not in force");
-    add(
-        p.logits == Logits::last, [](Plan& q) { q.logits = Logits::all; }, "logits of every position");
-    add(
-        p.dtype != DType::fp32, [](Plan& q) { q.dtype = DType::fp32; }, "everything in fp32");
-    for (const auto& [plan, words] : others)
-      if (consider(plan, words)) break;
   }
-  Verdict v = judge(f, *best, asked);
-  if (f.tensor && f.telling && best->agreement() < enough && v.cause != Cause::other_process &&
-      v.cause != Cause::leak) {
+  Explanation e{.holds = explains(f, *given), .estimated = {}, .changes = {}};
+  if (!given->hypotheses.empty()) e.estimated = given->hypotheses.front().before;
+  std::vector<Solution> solutions;
+  std::vector<Explaining> others;
+  if (!e.holds && f.tensor) {
+    std::vector<OneChange> changes;
     for (const Mode m : modes) {
-      const auto more = solve_unknown(settings.vlm, p, device, m == Mode::training, *f.tensor, f.site);
-      v.solutions.insert(v.solutions.end(), more.begin(), more.end());
+      if (f.telling)
+        for (const auto& [attention, flag] :
+             {std::pair{settings.plan.attention, ""}, {AttentionKind::eager, "--attention eager"}}) {
+          if (flag[0] != '\0' && settings.plan.attention == AttentionKind::eager) continue;
+          Plan p = settings.plan;
+          p.attention = attention;
+          for (Solution& s : solve_unknown(settings.vlm, p, device, m == Mode::training, *f.tensor, f.site,
+                                           flag[0] != '\0' ? 1 : 4)) {
+            s.assuming = flag;
+            if (flag[0] != '\0' && s.cause != Cause::attention_scores) continue;
+            if (s.exact && flag[0] == '\0') changes.push_back(one_change::of(s, p, m));
+            solutions.push_back(std::move(s));
+          }
+        }
+      for (OneChange& c : one_changes(settings.plan, m)) changes.push_back(std::move(c));
     }
-    std::stable_sort(v.solutions.begin(), v.solutions.end(),
+    // A flag can be wrong where nothing in the evidence says so.
+    if (mode && *mode == Mode::inference) changes.push_back({"--phase train", settings.plan, Mode::training});
+    if (mode && *mode == Mode::training) changes.push_back({"--phase inference", settings.plan, Mode::inference});
+    // Without the memory that was allocated a size alone would be explained by anything.
+    if (f.allocated) others = explaining(settings.vlm, changes, device, f, estimator);
+    std::stable_sort(solutions.begin(), solutions.end(),
                      [](const Solution& a, const Solution& b) { return a.exact && !b.exact; });
   }
+  const Reading& read = others.empty() ? *given : others.front().reading;
+  Verdict v = others.empty() && !e.holds ? judge_unexplained(f, read)
+              : f.tensor                 ? judge_explained(f, read)
+                                         : judge_unexplained(f, read);
+  for (const Explaining& x : others) e.changes.push_back({x.change.flag, x.reading.hypotheses.front().before});
+  if (!others.empty()) {
+    v.changed = others.front().change.plan;
+    v.confidence = std::min(v.confidence, oom_confidence::changed.share());
+    v.why += " The settings as given do not explain it: by them " +
+             (given->hypotheses.empty() ? "no tensor has that size"
+                                        : oom_verdict::estimated_words(f, given->hypotheses.front())) +
+             "; with " + e.changes.front().flag + " it would be " + in_words(e.changes.front().allocated) + ".";
+  } else if (!e.holds) {
+    v.solutions = std::move(solutions);
+  }
+  v.hypotheses = read.hypotheses;
+  v.live = read.live;
+  v.predicted_peak = given->peak;
+  v.limit = limit(f);
+  set_mode(v, f, mode, e.holds || !others.empty() ? std::optional(read.mode) : std::nullopt);
+  v.explanation = std::move(e);
   return v;
 }
 

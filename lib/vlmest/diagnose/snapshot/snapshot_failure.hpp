@@ -175,6 +175,9 @@ inline Failure failure_of(const RecordedSnapshot& s, const SnapshotAnalysis& a) 
     if (sums[i] > Bytes{}) f.live.push_back({static_cast<Cause>(i), sums[i]});
   std::stable_sort(f.live.begin(), f.live.end(), [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
   f.growth = growth_of(s, a);
+  for (const MemoryPart& p : f.live)
+    if (p.cause == Cause::gradients || p.cause == Cause::optimizer_state)
+      f.told = ToldMode{Mode::training, std::string(name(p.cause)) + " that were alive"};
   if (!a.oom) return f;
   f.requested = PrintedSize::exactly(a.oom->size);
   f.tensor = PrintedSize{a.oom->size, a.oom->size - Bytes(511), a.oom->size};
@@ -185,6 +188,7 @@ inline Failure failure_of(const RecordedSnapshot& s, const SnapshotAnalysis& a) 
   f.phase = run_phase(f.frames);
   if (f.phase == RunPhase::unknown) f.phase = phase_of(a.oom_site.stage);
   if (f.phase == RunPhase::forward && a.oom_site.vision) f.phase = RunPhase::vision_forward;
+  if (auto told = told_mode(f.frames, f.phase)) f.told = std::move(told);
   return f;
 }
 
@@ -208,6 +212,7 @@ inline Failure merged(Failure snapshot, const Failure& message) {
   if (snapshot.site == AllocationSite::unknown) snapshot.site = message.site;
   if (snapshot.phase == RunPhase::unknown) snapshot.phase = message.phase;
   if (snapshot.frames.empty()) snapshot.frames = message.frames;
+  fill(snapshot.told, message.told);
   return snapshot;
 }
 

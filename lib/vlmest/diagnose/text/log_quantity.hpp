@@ -37,6 +37,21 @@ inline bool ends_word(std::string_view label, std::string_view word) {
          (label.size() > word.size() && label.ends_with(word) && label[label.size() - word.size() - 1] == ' ');
 }
 
+/// Words that tell of bytes that somebody wants or wanted, which nobody may have got: "Tried to allocate 2.00 GiB",
+/// "allocating 384 MiB", "requested memory: 30 GB". They are no memory in use.
+inline bool is_wish(std::string_view label) {
+  for (const std::string_view word :
+       {"allocate", "allocating", "alloc", "malloc", "tried", "trying", "attempting", "failed", "requested", "needed",
+        "required", "exceed", "exceeds", "available for"})
+    if (const auto at = label.find(word); at != std::string_view::npos) {
+      const auto end = at + word.size();
+      const bool whole = (at == 0 || label[at - 1] == ' ') && (end == label.size() || label[end] == ' ');
+      // "gpu mem alloc: 12 GB" is a figure of its own, "alloc failed" is not.
+      if (whole && (word != "alloc" || log_prefix::has(label, "fail"))) return true;
+    }
+  return false;
+}
+
 /// A quantity by its label (plain_label) and what stands behind its value.
 inline Quantity quantity(std::string_view label, std::string_view after) {
   using log_prefix::has;
@@ -63,6 +78,7 @@ inline Quantity quantity(std::string_view label, std::string_view after) {
       return Quantity::grad_norm;
     return Quantity::none;
   }
+  if (is_wish(label)) return Quantity::none;
   if (has(label, "cpu") || has(label, "host") || has(label, "delta") || has(label, "count") || has(label, "pct") ||
       has(label, "percent") || has(label, "retries") || has(label, "theoretical") || has(label, "fraction"))
     return Quantity::none;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <vlmest/diagnose/text/printed_size.hpp>
+#include <vlmest/unit/count.hpp>
+
+/// Whether settings explain the memory that a failed allocation found in use.
+namespace vlmest::diagnose {
+
+/// How far the memory that the estimate has allocated when a tensor of that size is asked for is from what was. The
+/// bounds are those at which verdicts become less often right (oom_confidence.hpp has the counts).
+enum class Nearness : std::uint8_t {
+  within,  ///< one percent: the estimate's own error, see tests/data/oom_runs
+  near,    ///< up to twice, or half
+  far,     ///< further
+  unknown  ///< the evidence does not tell how much was allocated
+};
+
+/// Larger over smaller, less one; 0 within the interval that prints so.
+inline std::optional<double> memory_distance(const std::optional<PrintedSize>& allocated, Bytes before) {
+  if (!allocated) return std::nullopt;
+  if (allocated->low <= before && before <= allocated->high) return 0;
+  const Bytes was = before < allocated->low ? allocated->low : allocated->high;
+  const auto a = static_cast<double>(std::max<std::int64_t>(was.value(), 1));
+  const auto b = static_cast<double>(std::max<std::int64_t>(before.value(), 1));
+  return std::max(a, b) / std::min(a, b) - 1;
+}
+inline Nearness nearness(const std::optional<PrintedSize>& allocated, Bytes before) {
+  const auto d = memory_distance(allocated, before);
+  return !d ? Nearness::unknown : *d <= 0.01 ? Nearness::within : *d <= 1 ? Nearness::near : Nearness::far;
+}
+
+/// A single change of the settings with which a tensor of that size is asked for over the memory that was allocated.
+struct ExplainingChange {
+  std::string flag;   ///< "--checkpointing full"
+  Bytes allocated{};  ///< with it, when the tensor is asked for
+};
+
+/// Whether the settings given explain the failure.
+struct Explanation {
+  bool holds = false;
+  std::optional<Bytes> estimated;         ///< allocated by the settings given, when a tensor of that size is asked for
+  std::vector<ExplainingChange> changes;  ///< where it does not hold; the verdict and the actions are of the first
+};
+
+}  // namespace vlmest::diagnose
