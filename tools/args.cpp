@@ -2,15 +2,18 @@
 #include "args.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <array>
 #include <cstdlib>
 #include <fstream>
-#include <map>
+#include <string_view>
 
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <vlmest/allocator/config_text.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
+
+#include "options.hpp"
+#include "streams.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -35,41 +38,84 @@ std::string module_name(const std::string& target) {
 
 /// "672x1008,336x336".
 std::vector<PixelSize> pixel_sizes(const std::string& text) {
+  constexpr std::int64_t most_pixels = std::int64_t{1} << 20;
   std::vector<PixelSize> r;
   for (std::size_t from = 0; from <= text.size();) {
     const std::size_t to = std::min(text.find(',', from), text.size());
     const std::string one = text.substr(from, to - from);
-    long h = 0, w = 0;
-    int used = 0;
-    if (std::sscanf(one.c_str(), "%9ldx%9ld%n", &h, &w, &used) != 2 || static_cast<std::size_t>(used) != one.size() ||
-        h < 1 || w < 1)
+    const std::size_t by = std::min(one.find('x'), one.size());
+    const auto height = whole_number(one.substr(0, by));
+    const auto width = whole_number(one.substr(std::min(by + 1, one.size())));
+    if (!height || !width)
       throw CLI::ValidationError("--image-size", "'" + one + "' is not HEIGHTxWIDTH, such as 672x1008");
-    r.push_back({h, w});
+    if (*height < 1 || *width < 1 || *height > most_pixels || *width > most_pixels)
+      throw CLI::ValidationError("--image-size", "'" + one + "': each side has 1 to 1048576 pixels");
+    r.push_back({*height, *width});
     from = to + 1;
   }
   return r;
 }
 
-constexpr std::int64_t largest_count = std::int64_t{1} << 31;
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> formats_of_names{{{".html", "html"},
+                                                                                         {".htm", "html"},
+                                                                                         {".svg", "svg"},
+                                                                                         {".json", "json"},
+                                                                                         {".md", "markdown"},
+                                                                                         {".csv", "csv"},
+                                                                                         {".txt", "text"}}};
 
 }  // namespace
 
+std::optional<std::string> format_of_name(const std::string& file) {
+  for (const auto& [ending, format] : formats_of_names)
+    if (file.ends_with(ending)) return std::string(format);
+  return std::nullopt;
+}
+
+std::string chosen_format(const CLI::App& app, const std::vector<std::string>& known, const std::string& fallback) {
+  const CLI::Option& format = *app.get_option("--format");
+  const CLI::Option& output = *app.get_option("--output");
+  std::string r = format.count() > 0 ? format.as<std::string>() : "";
+  std::string by = "--format " + r;
+  if (app.get_option("--json")->count() > 0) {
+    if (!r.empty() && r != "json")
+      throw UsageError("--json", "contradicts --format " + r, "give one of them: --json is --format json");
+    r = "json";
+    by = "--json";
+  }
+  const std::string file = output.count() > 0 ? output.as<std::string>() : "";
+  const auto named = format_of_name(file);
+  if (!named) return r.empty() ? fallback : r;
+  // Text is what a .txt holds, and any format is text.
+  if (*named == "text") return r.empty() ? "text" : r;
+  if (!r.empty() && r != *named)
+    throw UsageError("--output", "the name '" + file + "' asks for " + *named + ", and " + by + " for another format",
+                     "leave " + by + " out, or name the file otherwise");
+  if (std::find(known.begin(), known.end(), *named) == known.end())
+    throw UsageError("--output", "the name '" + file + "' asks for " + *named + ", which this command does not write",
+                     "name it otherwise, or write another format");
+  return *named;
+}
+
 void Output::add_to(CLI::App& app) {
-  app.add_option_function<std::string>(
-         "--format",
-         [this](const std::string& s) {
-           format = choice<Format>(
-               "--format", s,
-               {{"text", Format::text}, {"json", Format::json}, {"markdown", Format::markdown}, {"csv", Format::csv}});
-         },
-         "text, json, markdown or csv")
-      ->type_name("FORMAT");
-  app.add_flag_callback(
-      "--json", [this] { format = Format::json; }, "short for --format json");
-  app.add_option("--output", file, "write there instead of to standard output")->type_name("FILE");
-  app.add_option("--color", color, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->type_name("WHEN");
+  const auto flags = [&app](CLI::Option* o) { o->group("Output"); };
+  flags(add_choice(app, "--format", asked, "how it is written [as --output is named, or text]",
+                   {"text", "json", "markdown", "csv"}));
+  flags(app.add_flag_callback(
+      "--json", [] {}, "short for --format json"));
+  flags(app.add_option("--output", file,
+                       "write there instead of to standard output; .json, .md and .csv decide the format")
+            ->type_name("FILE"));
+  flags(add_choice(app, "--color", color, "colours of a text [auto: on a terminal]", {"auto", "always", "never"}));
+}
+
+void Output::resolve(const CLI::App& app) {
+  const std::string chosen = chosen_format(app, {"text", "json", "markdown", "csv"}, "text");
+  format = choice<Format>(
+      "--format", chosen,
+      {{"text", Format::text}, {"json", Format::json}, {"markdown", Format::markdown}, {"csv", Format::csv}});
+  if (color == "always" && format != Format::text)
+    throw UsageError("--color", "there are no colours in " + chosen, "leave it out, or write text");
 }
 
 bool Output::colored() const {
@@ -81,12 +127,13 @@ bool Output::colored() const {
 
 void Output::write(const std::string& text) const {
   if (file.empty()) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    write_answer(text);
     return;
   }
   std::ofstream out(file, std::ios::binary);
+  if (!out) throw Error(flag, "cannot write " + file, "check the folder and its permissions");
   out << text;
-  if (!out.flush()) throw Error(flag, "cannot write " + file, "check the folder and its permissions");
+  if (!out.flush()) throw WriteError(flag, "cannot write all of " + file, "check that there is space left");
 }
 
 allocator::AllocatorConfig allocator_settings(const std::string& text, const allocator::AllocatorConfig& base) {
@@ -97,87 +144,87 @@ allocator::AllocatorConfig allocator_settings(const std::string& text, const all
   }
 }
 
-void EstimateArgs::add_run_to(CLI::App& app) {
-  app.add_option("--config", config, "a description, a config.json, a folder with one, or a shipped model's name")
-      ->type_name("FILE")
-      ->required();
-  app.add_option("--device", device, "a shipped device or a file [h200-sxm]")->type_name("NAME|FILE");
-  app.add_option("--batch", plan.batch, "sequences per GPU [1]")
-      ->check(CLI::Range(std::int64_t{1}, largest_count))
-      ->type_name("N");
-  app.add_option("--seq", seq, "LLM tokens per sequence, visual ones included")
-      ->check(CLI::Range(std::int64_t{1}, largest_count))
-      ->type_name("N");
-  app.add_option("--text", text, "text tokens per sequence, instead of --seq [256]")
-      ->check(CLI::Range(std::int64_t{0}, largest_count))
-      ->type_name("N");
-  app.add_option("--images", images, "images per sequence [1]")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{4096}))
-      ->type_name("N");
-  app.add_option("--image-size", image_size,
-                 "their size in pixels, before any resize; of several, sequences take turns [the model's own]")
-      ->type_name("HxW[,HxW]");
-  app.add_option("--vision-chunk", plan.vision_chunk, "images or tiles that the vision tower sees at a time [all]")
-      ->check(CLI::Range(std::int64_t{1}, largest_count))
-      ->type_name("N");
-  app.add_option("--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]")
-      ->check(CLI::Range(std::int64_t{1}, largest_count))
-      ->type_name("N");
-  app.add_option("--dtype", dtype, "weights and activations: bf16, fp16 or fp32 [config.json's, or bf16]")
-      ->type_name("TYPE");
-  app.add_flag("--amp", plan.amp, "fp32 weights under bf16 autocast");
-  app.add_option("--weights", weights,
-                 "storage of the language model's weights, instead of config.json's: bf16, fp16, int8, int4, nf4, fp8")
-      ->type_name("TYPE");
-  app.add_option("--kv", kv, "storage of the KV cache: bf16, fp16, fp8, int8")->type_name("TYPE");
-  app.add_option("--attention", attention, "eager, sdpa or flash [sdpa]")->type_name("KIND");
-  app.add_option("--profile", profile, "transformers or fused [transformers]")->type_name("NAME");
-  app.add_option("--logits", logits, "positions whose logits the prefill computes: last or all [last]")
-      ->type_name("WHICH");
-  app.add_option("--optimizer", optimizer,
-                 "adamw, adamw-fused, adamw-8bit, adamw-bnb-8bit, sgd, sgd-momentum or adafactor [adamw]")
-      ->type_name("NAME");
-  app.add_option("--checkpointing", checkpointing,
-                 "activations to compute again: none, full, selective, or vision alone [none]")
-      ->type_name("WHICH");
-  app.add_option("--checkpoint-layers", checkpoint_layers, "so many of the language model's layers, the first [all]")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 10))
-      ->type_name("N");
-  app.add_option("--freeze", freeze, "vision, projector, language")->delimiter(',')->type_name("PART[,PART]");
-  app.add_option("--lora", plan.lora.rank, "rank of adapters on the language model; the rest is frozen")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
-      ->type_name("R");
-  app.add_option("--lora-targets", lora_targets, "linear modules with adapters [q,k,v,o]")
-      ->delimiter(',')
-      ->type_name("NAME[,NAME]");
-  app.add_flag("--lora-vision", plan.lora.vision, "adapters on the vision tower's modules of these names too");
-  app.add_option("--lora-dropout", lora_dropout, "their dropout probability [0]")
-      ->check(CLI::Range(0.0, 1.0))
-      ->type_name("P");
-  app.add_option("--input-gradients", input_gradients, "gradients of the embeddings' results: auto, on or off [auto]")
-      ->check(CLI::IsMember({"auto", "on", "off"}))
-      ->type_name("WHEN");
-  app.add_option("--loss", loss, "unfused, fused or chunked [unfused]")->type_name("KIND");
-  app.add_option("--gradient-accumulation", plan.gradient_accumulation, "micro-batches per step [1]")
-      ->check(CLI::Range(1, 1 << 20))
-      ->type_name("N");
+void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& phases, const std::string& phase_help) {
+  const auto in = [](const char* group, CLI::Option* o) { return o->group(group); };
+  const char* const model = "Model and inputs";
+  in(model, app.add_option("--config", config,
+                           "a description, a config.json, a folder with one, or a shipped model's name or Hugging "
+                           "Face id")
+                ->type_name("FILE|MODEL")
+                ->required());
+  in(model, add_whole(app, "--batch", plan.batch, "sequences per GPU [1]", 1, most_sequences));
+  in(model, add_whole(app, "--seq", seq, "LLM tokens per sequence, visual ones included", 1));
+  in(model, add_whole(app, "--text", text, "text tokens per sequence, instead of --seq [256]", 0));
+  in(model, add_whole(app, "--images", images, "images per sequence [1]", 0, most_sequences));
+  in(model,
+     app.add_option("--image-size", image_size,
+                    "their size in pixels, before any resize; of several, sequences take turns [the model's own]")
+         ->type_name("HxW[,HxW]"));
+  in(model, add_whole(app, "--vision-chunk", plan.vision_chunk,
+                      "images or tiles that the vision tower sees at a time [all]", 1, most_sequences));
+  const char* const run = "How it runs";
+  in(run, add_choice(app, "--phase", phase, phase_help, phases));
+  in(run,
+     add_choice(app, "--dtype", dtype, "weights and activations [config.json's, or bf16]", {"bf16", "fp16", "fp32"}));
+  in(run, app.add_flag("--amp", plan.amp, "fp32 weights under bf16 autocast"));
+  in(run,
+     add_choice(app, "--weights", weights, "storage of the language model's weights [config.json's, or as --dtype]",
+                {"bf16", "fp16", "fp8", "int8", "int4", "nf4"}));
+  in(run, add_choice(app, "--attention", attention, "implementation of attention [sdpa]", {"eager", "sdpa", "flash"}));
+  in(run,
+     add_choice(app, "--profile", profile, "whose kernels run: Hugging Face's or an idealised stack [transformers]",
+                {"transformers", "fused"}));
+  const char* const inference = "Inference";
+  in(inference, add_whole(app, "--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]", 1,
+                          std::int64_t{1} << 31));
+  in(inference, add_choice(app, "--kv", kv, "storage of the KV cache [as --dtype]",
+                           {"bf16", "fp16", "fp32", "fp8", "int8", "int4"}));
+  in(inference,
+     add_choice(app, "--logits", logits, "positions whose logits the prefill computes [last]", {"last", "all"}));
+  const char* const training = "Training";
+  in(training, add_choice(app, "--optimizer", optimizer, "the optimizer [adamw]",
+                          std::vector<std::string>(optimizer_names.begin(), optimizer_names.end())));
+  in(training,
+     add_choice(app, "--checkpointing", checkpointing,
+                "activations to compute again: of all layers, fewer of each, or the vision tower's alone [none]",
+                {"none", "full", "selective", "vision"}));
+  in(training, add_whole(app, "--checkpoint-layers", checkpoint_layers,
+                         "so many of the language model's layers, the first [all]", 1));
+  in(training, app.add_option("--freeze", freeze, "parts that are not trained: vision, projector, language")
+                   ->delimiter(',')
+                   ->type_name("PART[,PART]"));
+  in(training, add_whole(app, "--lora", plan.lora.rank, "rank of adapters on the language model; the rest is frozen", 1,
+                         std::int64_t{1} << 16, "R"));
+  in(training, app.add_option("--lora-targets", lora_targets, "linear modules with adapters [q,k,v,o]")
+                   ->delimiter(',')
+                   ->type_name("NAME[,NAME]"));
+  in(training,
+     app.add_flag("--lora-vision", plan.lora.vision, "adapters on the vision tower's modules of these names too"));
+  in(training, add_decimal(app, "--lora-dropout", lora_dropout, "their dropout probability [0]", 0, 1, "P"));
+  in(training, add_choice(app, "--input-gradients", input_gradients, "gradients of the embeddings' results [auto]",
+                          {"auto", "on", "off"}));
+  in(training, add_choice(app, "--loss", loss, "how the loss is computed [unfused]", {"unfused", "fused", "chunked"}));
+  in(training, add_whole(app, "--gradient-accumulation", plan.gradient_accumulation, "micro-batches per step [1]", 1));
+  in("Device", app.add_option("--device", device, "a shipped device or a file [h200-sxm]")->type_name("NAME|FILE"));
+}
+
+void EstimateArgs::add_alloc_conf_to(CLI::App& app) {
+  app.add_option("--alloc-conf", alloc_conf, "settings of PyTorch's allocator, as in PYTORCH_ALLOC_CONF")
+      ->type_name("KEY:VALUE,...")
+      ->group("Device");
 }
 
 void EstimateArgs::add_to(CLI::App& app) {
-  add_run_to(app);
-  app.add_option("--phase", phase, "inference, train or all [all]")
-      ->check(CLI::IsMember({"inference", "train", "all"}))
-      ->type_name("PHASE");
-  app.add_flag("--per-layer", per_layer, "the table per layer");
-  app.add_option("--top", top, "tensors of the peak to list [10]")->check(CLI::Range(0, 1 << 20))->type_name("N");
-  app.add_option("--fail-on", fail_on, "oom: exit with 1 when it does not fit")
-      ->check(CLI::IsMember({"oom"}))
-      ->type_name("WHAT");
-  app.add_option("--alloc-conf", alloc_conf, "settings of PyTorch's allocator, as in PYTORCH_ALLOC_CONF")
-      ->type_name("KEY:VALUE,...");
-  app.add_option("--timeline", timeline, "memory over time: a trace for Perfetto, or FILE.csv")->type_name("FILE");
-  app.add_option("--timeline-min", timeline_min, "smallest tensor with a slice of its own in a trace [1MiB]")
-      ->type_name("SIZE");
+  add_run_to(app, {"inference", "train", "all"}, "what to estimate [all]");
+  add_alloc_conf_to(app);
+  const auto report = [](CLI::Option* o) { o->group("Report"); };
+  report(app.add_flag("--per-layer", per_layer, "the table per layer"));
+  report(add_whole(app, "--top", top, "tensors of the peak to list [10]", 0));
+  report(add_choice(app, "--fail-on", fail_on, "exit with 1 when it does not fit", {"oom"}));
+  report(
+      app.add_option("--timeline", timeline, "memory over time: a trace for Perfetto, or FILE.csv")->type_name("FILE"));
+  report(app.add_option("--timeline-min", timeline_min, "smallest tensor with a slice of its own in a trace [1MiB]")
+             ->type_name("SIZE"));
 }
 
 Phases EstimateArgs::phases() const {

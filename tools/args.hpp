@@ -14,16 +14,27 @@ namespace vlmest::tool {
 
 enum class Format { text, json, markdown, csv };
 
+/// The format that the name of a file asks for: "markdown" of "x.md"; nothing where its ending says none.
+std::optional<std::string> format_of_name(const std::string& file);
+
+/// The format out of --format, --json and the name of --output, of which any may be missing: `fallback` where all are.
+/// Throws UsageError where two of them contradict each other, or where the name asks for what is not in `known`.
+std::string chosen_format(const CLI::App& app, const std::vector<std::string>& known, const std::string& fallback);
+
 /// Where a command writes and how.
 struct Output {
   Format format = Format::text;
   std::string file;  ///< empty: standard output
   std::string color = "auto";
   std::string flag = "--output";  ///< what named the file
+  std::string asked;              ///< as --format names it
 
   void add_to(CLI::App& app);
+  /// Decides the format, once the command line is read. Throws UsageError.
+  void resolve(const CLI::App& app);
   /// Colours are wanted: on a terminal, unless NO_COLOR is set or --color says otherwise.
   bool colored() const;
+  /// Throws Error where the file cannot be opened, WriteError where what is open cannot be written.
   void write(const std::string& text) const;
 };
 
@@ -50,10 +61,11 @@ struct EstimateArgs {
   std::string timeline;               ///< file; empty: none
   std::string timeline_min = "1MiB";  ///< size of the smallest tensor with a slice of its own
 
-  /// The model, the device, and everything that decides what runs.
-  void add_run_to(CLI::App& app);
-  /// The same, the phases, and what is reported of them.
+  /// The model, the device, and everything that decides what runs, with `phases` to choose from.
+  void add_run_to(CLI::App& app, const std::vector<std::string>& phases, const std::string& phase_help);
+  /// The same, and what is reported of it.
   void add_to(CLI::App& app);
+  void add_alloc_conf_to(CLI::App& app);
   /// The plan that the flags ask for. Throws Error for values that contradict each other.
   Plan make_plan() const;
   /// The same for a model: without --dtype in the type that its config.json names; a plain language model has no images.

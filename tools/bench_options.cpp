@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "options.hpp"
+
 namespace vlmest::tool {
 namespace {
 
@@ -22,22 +24,18 @@ void BenchOptions::add_to(CLI::App& app) {
   app.add_option("ops", ops, "ops, such as linear or sdpa/flash: OP or OP/VARIANT [all]")->type_name("OP");
   app.add_option("--points", points, "measure the ops of a list as 'vlmest op' reads it; - for standard input")
       ->type_name("FILE");
-  app.add_option("--suite", suite, "quick, ceilings, calibrate or heldout [quick]")
-      ->check(CLI::IsMember({"quick", "ceilings", "calibrate", "heldout"}))
-      ->type_name("SUITE")
+  add_choice(app, "--suite", suite, "which points are measured [quick]", {"quick", "ceilings", "calibrate", "heldout"})
       ->excludes("--points");
   app.add_option("--filter", filter, "only points whose name holds this regular expression")->type_name("REGEX");
   app.add_flag("--cold", cold, "operands from DRAM, whatever the suite says");
   app.add_flag("--hot", hot, "operands from the L2 cache as far as they fit, calls in a CUDA graph");
   app.add_flag("--counters", counters, "also DRAM bytes, L2 bytes and tensor operations, by CUPTI");
   app.add_flag("--kernel-times", kernel_times, "also the kernels' own durations, by CUPTI");
-  app.add_option("--warm-up", warm_up_ms, "milliseconds that each point runs before it is timed [0]")
-      ->check(CLI::Range(0.0, 1e5))
-      ->type_name("MS");
-  app.add_option("--budget", budget, "seconds after which the points that remain are skipped [none]")
-      ->check(CLI::Range(0.0, 1e5))
-      ->type_name("SECONDS");
-  app.add_option("--seed", seed, "of the random points of the suite heldout [2]")->type_name("N");
+  add_decimal(app, "--warm-up", warm_up_ms, "milliseconds that each point runs before it is timed [0]", 0, 100000,
+              "MS");
+  add_decimal(app, "--budget", budget, "seconds after which the points that remain are skipped [none]", 0, 100000,
+              "SECONDS");
+  add_whole(app, "--seed", seed, "of the random points of the suite heldout [2]", 0);
   app.add_flag("--list", list, "print the points' names instead of measuring");
   app.add_option("--device", device, "a shipped device or a file to predict with [the one that fits]")
       ->type_name("NAME|FILE");

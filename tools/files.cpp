@@ -1,30 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files.hpp"
 
-#include <algorithm>
-#include <fstream>
-#include <iostream>
-#include <iterator>
+#include <cerrno>
+#include <system_error>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/json/processor.hpp>
-#include <vlmest/unit/nearest.hpp>
 
+#include "catalogue.hpp"
 #include "shipped.hpp"
+#include "streams.hpp"
 
 namespace vlmest::tool {
 namespace fs = std::filesystem;
 
 namespace {
 
-/// No model description is larger; a larger file is something else.
-constexpr std::uintmax_t largest_file = 64u << 20;
+/// No description, list of operations or file of measured rows is larger; a larger file is something else.
+constexpr std::size_t largest_file = std::size_t{64} << 20;
 
-std::string did_you_mean(const std::string& word, const std::string& kind, const std::string& list) {
-  const std::string near = nearest(word, shipped(kind));
-  return near.empty() ? "see '" + list + "' for the shipped ones"
-                      : "did you mean " + near + "? '" + list + "' shows all";
+/// The bytes of an open file up to its end. Throws Error where reading fails, and beyond the largest size: a device or
+/// a pipe may have no end.
+std::string whole_file(int fd, const std::string& where) {
+  std::string text;
+  std::vector<char> piece(std::size_t{1} << 16);
+  for (;;) {
+    const ssize_t n = ::read(fd, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      const std::error_code why(errno, std::generic_category());
+      throw Error(where, "cannot be read: " + why.message(), "check what it is");
+    }
+    if (n == 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(n));
+    if (text.size() > largest_file)
+      throw Error(where, "larger than 64 MiB", "a model description is a small JSON file");
+  }
 }
 
 /// No processor's file is near this.
@@ -66,35 +82,22 @@ void read_processor_files(const fs::path& folder, Vlm& vlm) {
   if (has_image && !nested) read(processor_document(image), image, json::ProcessorFile::preprocessor);
   if (fs::exists(folder / "video_preprocessor_config.json", ignored))
     lines.push_back((folder / "video_preprocessor_config.json").string() + " was not read: inputs are images");
-  for (const auto& line : lines) std::cerr << "note: " << line << '\n';
+  for (const auto& line : lines) say("note: " + line);
 }
 
 }  // namespace
 
-std::string nearest(const std::string& word, const std::vector<std::string>& known) {
-  const std::vector<std::string_view> views(known.begin(), known.end());
-  return std::string(vlmest::nearest(word, views));
-}
-
-std::vector<std::string> shipped(const std::string& kind) {
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (const auto& e : fs::directory_iterator(shipped_models() / kind, ignored))
-    if (e.path().extension() == ".json") names.push_back(e.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::string read_file(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-  std::error_code failed;
-  if (fs::is_directory(path, failed)) throw Error(path, "is a folder, not a file", "name the file inside it");
-  const auto size = fs::file_size(path, failed);
-  if (!failed && size > largest_file)
-    throw Error(path, "larger than 64 MiB", "a model description is a small JSON file");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error(path, "cannot be read", "check the path and its permissions");
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (path == "-") return whole_file(STDIN_FILENO, "standard input");
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) throw Error(path, "is a folder, not a file", "name the file inside it");
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw Error(path, "cannot be read", "check the path and its permissions");
+  struct Closer {
+    int fd;
+    ~Closer() { ::close(fd); }
+  } const closer{fd};
+  return whole_file(fd, path);
 }
 
 Vlm find_model(const std::string& config) {
@@ -107,12 +110,9 @@ Vlm find_model(const std::string& config) {
         throw Error(config, "the folder holds no config.json", "name a file, or the folder of a checkpoint");
     }
     if (!fs::exists(path, ignored)) {
-      const bool bare = path.parent_path().empty();
-      const std::string stem = path.extension() == ".json" ? path.stem().string() : path.string();
-      const fs::path known = shipped_models() / "vlm" / (stem + ".json");
-      if (!bare || !fs::exists(known, ignored))
-        throw Error(config, "no such model or file", did_you_mean(stem, "vlm", "vlmest models"));
-      path = known;
+      const auto known = shipped_model(config);
+      if (!known) throw Error(config, "no such model or file", did_you_mean_model(config));
+      path = *known;
     }
   }
   const std::string where = config == "-"                      ? "standard input"
@@ -135,9 +135,9 @@ Vlm find_model(const std::string& config) {
 fs::path device_file(const std::string& device) {
   std::error_code ignored;
   if (const fs::path known = shipped_models() / "device" / (device + ".json"); fs::exists(known, ignored)) return known;
-  if (device != "-" && !fs::exists(device, ignored))
-    throw Error("--device", "unknown device '" + device + "'", did_you_mean(device, "device", "vlmest devices"));
-  return device;
+  if (device == "-" || (fs::exists(device, ignored) && !fs::is_directory(device, ignored))) return device;
+  if (const auto known = shipped_device(device)) return *known;
+  throw Error("--device", "unknown device '" + device + "'", did_you_mean_device(device));
 }
 
 Device find_device(const std::string& device) {

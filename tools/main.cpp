@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <exception>
 #include <sstream>
 #include <string>
@@ -9,21 +7,23 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <fmt/core.h>
 
 #include <vlmest/unit/error.hpp>
 
+#include "catalogue.hpp"
 #include "command/command.hpp"
-#include "files.hpp"
+#include "foreign_flags.hpp"
+#include "help.hpp"
 #include "shipped.hpp"
+#include "streams.hpp"
 
 namespace {
 
 using namespace vlmest::tool;
 
 int complain(int code, const std::string& what, const std::string& hint) {
-  fmt::print(stderr, "error: {}\n", what);
-  if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);
+  say("error: " + what);
+  if (!hint.empty()) say("hint: " + hint);
   return code;
 }
 
@@ -37,25 +37,17 @@ std::vector<std::string> known_words(const CLI::App& app, bool options) {
   return r;
 }
 
-/// The listed value that is written most like the refused one, where `what` says "'x' is not one of a, b" or "x not in
-/// {a,b}".
+/// The listed value that is written most like the refused one, where `what` says "--flag: 'x' is not one of a, b".
 std::string nearest_value(const std::string& what) {
-  static constexpr std::array<std::string_view, 2> marks{" is not one of ", " not in {"};
-  for (const std::string_view mark : marks) {
-    const auto at = what.find(mark);
-    if (at == std::string::npos) continue;
-    const auto from = what.rfind(' ', at - 1) + 1;  // behind "--flag: "
-    std::string word = what.substr(from, at - from);
-    std::erase(word, '\'');
-    std::string list = what.substr(at + mark.size());
-    std::replace_if(
-        list.begin(), list.end(), [](char c) { return c == ',' || c == '}'; }, ' ');
-    std::vector<std::string> known;
-    std::istringstream words(list);
-    for (std::string w; words >> w;) known.push_back(w);
-    return nearest(word, known);
-  }
-  return {};
+  static constexpr std::string_view mark = "' is not one of ";
+  const auto at = what.find(mark), from = what.find('\'') + 1;
+  if (at == std::string::npos || from > at) return {};
+  std::string list = what.substr(at + mark.size());
+  std::replace(list.begin(), list.end(), ',', ' ');
+  std::vector<std::string> known;
+  std::istringstream words(list);
+  for (std::string w; words >> w;) known.push_back(w);
+  return nearest(what.substr(from, at - from), known);
 }
 
 /// One line for a command line that cannot be understood, with what may have been meant.
@@ -64,8 +56,14 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e) {
   for (const CLI::App* s : app.get_subcommands()) at = s;
   std::string hint = "see 'vlmest " + (at == &app ? std::string() : at->get_name() + " ") + "--help'";
   if (const auto rest = app.remaining(true); !rest.empty()) {
-    const std::string near = nearest(rest.front(), known_words(*at, rest.front().starts_with("-")));
-    if (!near.empty()) hint = "did you mean " + near + "?";
+    const bool is_flag = rest.front().starts_with("-");
+    const std::string word = rest.front().substr(0, rest.front().find('='));
+    const std::vector<std::string> known = known_words(*at, is_flag);
+    const std::string near = nearest(word, known), ours = is_flag ? our_flag(word, known) : std::string();
+    if (!ours.empty())
+      hint = ours;
+    else if (!near.empty())
+      hint = "did you mean " + near + "?";
     return complain(Exit::usage, "arguments: unknown '" + rest.front() + "'", hint);
   }
   std::string what = e.what();
@@ -76,11 +74,32 @@ int usage_error(const CLI::App& app, const CLI::ParseError& e) {
                   hint);
 }
 
+/// What a flag is wrong with, or an input that it names.
+bool is_usage(const vlmest::Error& e) {
+  return e.where.starts_with("--") && e.where != "--device" && e.where != "--output" && e.where != "--timeline" &&
+         e.where != "--save";
+}
+
+int called_with(CLI::App& app, const Action& action, const std::vector<std::string>& args) try {
+  app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  if (const auto rest = app.remaining(true); !rest.empty()) throw CLI::ExtrasError(rest);
+  return action ? action() : Exit::usage;
+} catch (const CLI::Success& e) {
+  std::ostringstream out;
+  app.exit(e, out, out);
+  write_answer(out.str());
+  return Exit::done;
+} catch (const CLI::ParseError& e) {
+  return usage_error(app, e);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_streams();
   CLI::App app{"Memory, FLOPs and time of vision-language models, layer by layer"};
   app.name("vlmest");
+  app.formatter_fn([](const CLI::App* a, const std::string&, CLI::AppFormatMode) { return help_text(*a); });
   app.set_version_flag("--version", "vlmest " + std::string(version()));
   app.require_subcommand(1);
   app.allow_extras();
@@ -101,24 +120,21 @@ int main(int argc, char** argv) {
   for (CLI::App* s : app.get_subcommands([](CLI::App*) { return true; })) s->allow_extras();
 
   // Without a subcommand, the flags are estimate's.
-  std::vector<std::string> args(argv + 1, argv + argc);
+  std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   if (!args.empty() && args.front().starts_with("-") && args.front() != "--help" && args.front() != "-h" &&
       args.front() != "--version")
     args.insert(args.begin(), "estimate");
-  std::vector<std::string> reversed(args.rbegin(), args.rend());
   try {
-    app.parse(reversed);
-    if (const auto rest = app.remaining(true); !rest.empty()) throw CLI::ExtrasError(rest);
-    return action ? action() : Exit::usage;
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    return usage_error(app, e);
+    if (!args.empty()) return called_with(app, action, args);
+    write_answer(short_help());
+    return Exit::usage;
+  } catch (const UsageError& e) {
+    return complain(Exit::usage, e.where + ": " + e.what_happened, e.hint);
+  } catch (const WriteError& e) {
+    return complain(Exit::internal, e.where + ": " + e.what_happened, e.hint);
   } catch (const vlmest::Error& e) {
     // A flag that contradicts the model or another flag is wrong usage; a file that a flag names is an input.
-    const bool flag =
-        e.where.starts_with("--") && e.where != "--device" && e.where != "--output" && e.where != "--timeline";
-    return complain(flag ? Exit::usage : Exit::unreadable, e.where + ": " + e.what_happened, e.hint);
+    return complain(is_usage(e) ? Exit::usage : Exit::unreadable, e.where + ": " + e.what_happened, e.hint);
   } catch (const std::bad_alloc&) {
     return complain(Exit::unreadable, "memory: the description asks for more than this machine has",
                     "check layer counts and dimensions");

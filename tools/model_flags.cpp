@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "args.hpp"
-
-#include <fmt/core.h>
+#include "streams.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -32,7 +31,7 @@ Plan EstimateArgs::make_plan(const Vlm& vlm) const {
     p.own_dtype = true;
   }
   if (vlm.quantization && !p.weights)
-    for (const auto& note : vlm.quantization->notes) fmt::print(stderr, "note: {}\n", note);
+    for (const auto& note : vlm.quantization->notes) say("note: " + note);
   return p;
 }
 

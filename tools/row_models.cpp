@@ -5,6 +5,7 @@
 
 #include <vlmest/json/image_processor.hpp>
 
+#include "catalogue.hpp"
 #include "files.hpp"
 
 namespace vlmest::tool {
@@ -27,10 +28,8 @@ std::string RowModels::path_of(const MeasuredRun& run, const std::string& rows_f
   for (const auto& named : {run.config, run.model})
     for (const fs::path& p : {fs::path(named), fs::path(rows_file).parent_path() / named})
       if (!named.empty() && holds_model(p)) return p.string();
-  const auto known = shipped("vlm");
-  for (const auto& name : known)
-    if (run.model == name || run.model == name + ".json") return name;
-  const std::string near = nearest(run.model, known);
+  if (const auto known = shipped_model(run.model)) return known->string();
+  const std::string near = nearest(run.model, shipped("vlm"));
   throw Error("model", "no model '" + run.model + "'",
               (near.empty() ? "" : "did you mean " + near + "? ") +
                   std::string("--models DIR adds a folder with its config as NAME.json or NAME/config.json"));

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "units.hpp"
 
+#include <algorithm>
 #include <array>
-#include <charconv>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
 #include <fmt/core.h>
+
+#include "numbers.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -57,21 +60,28 @@ std::string grouped(std::int64_t n) {
 }
 
 Bytes parse_size(const std::string& text, const std::string& where) {
-  const Error wrong(where, "'" + text + "' is not a size", "write 80GiB, 80GB, 512MiB or a number of bytes");
-  double v = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), v);
-  if (failed != std::errc() || !(v >= 0)) throw wrong;
-  std::string unit(end, text.data() + text.size());
-  while (!unit.empty() && unit.front() == ' ') unit.erase(0, 1);
+  const auto at = std::min(text.find_first_not_of("0123456789.-"), text.size());
+  const auto number = decimal_number(text.substr(0, at));
+  std::string unit = text.substr(std::min(text.find_first_not_of(' ', at), text.size()));
+  const std::string as_written = text.substr(0, at);
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (number && *number >= 0 && (unit.empty() || unit == "K" || unit == "M" || unit == "G" || unit == "T")) {
+    const std::string prefix = unit.empty() ? "G" : unit;
+    throw Error(
+        where, "'" + text + "' has no unit",
+        "write " + as_written + prefix + "iB (powers of 1024) or " + as_written + prefix + "B (powers of 1000)");
+  }
   double scale = 0;
   static constexpr std::array<const char*, 5> prefixes{"", "K", "M", "G", "T"};
   for (std::size_t i = 0; i < prefixes.size(); ++i) {
     const std::string p = prefixes[i];
-    if (unit == p + "B" || (i == 0 && unit.empty())) scale = std::pow(1000.0, static_cast<double>(i));
-    if (i > 0 && unit == p + "iB") scale = std::pow(1024.0, static_cast<double>(i));
+    if (unit == p + "B") scale = std::pow(1000.0, static_cast<double>(i));
+    if (i > 0 && unit == p + "IB") scale = std::pow(1024.0, static_cast<double>(i));
   }
-  if (scale == 0 || v * scale > 9e18) throw wrong;
-  return Bytes(static_cast<std::int64_t>(v * scale));
+  const double bytes = number.value_or(-1) * scale;
+  if (scale == 0 || !(bytes >= 0) || bytes > 9e18 || (bytes > 0 && bytes < 1))
+    throw Error(where, "'" + text + "' is not a size", "write 80GiB, 80GB or 512MiB");
+  return Bytes(static_cast<std::int64_t>(bytes));
 }
 
 }  // namespace vlmest::tool

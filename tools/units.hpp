@@ -23,7 +23,8 @@ double significant(double x);
 /// "12,345"
 std::string grouped(std::int64_t n);
 
-/// "80GiB", "80GB", "512MiB" or plain bytes. Throws Error naming `where`.
+/// "80GiB" is 80 * 2^30 bytes, "80GB" 80 * 10^9; blanks before the unit and its case do not matter. Throws Error naming
+/// `where` for anything else, a number without a unit or with half of one ("24", "24G") among it.
 Bytes parse_size(const std::string& text, const std::string& where);
 
 }  // namespace vlmest::tool

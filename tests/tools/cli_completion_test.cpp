@@ -17,6 +17,11 @@ TEST(Completion, ScriptsNameCommandsFlagsAndModels) {
         << word;
   }
   EXPECT_EQ(zsh.rfind("#compdef vlmest\n", 0), 0u);
+  EXPECT_NE(zsh.find("--dtype=[weights and activations \\[bf16\\]]:dtype:(bf16 fp16 fp32)"), std::string::npos);
+  EXPECT_NE(zsh.find(":device:_vlmest_devices"), std::string::npos);
+  EXPECT_NE(fish.find(" -l dtype -d 'weights and activations [bf16]' -x -a 'bf16 fp16 fp32'\n"), std::string::npos);
+  EXPECT_NE(fish.find(" -l device -d "), std::string::npos);
+  EXPECT_NE(fish.find("(vlmest devices --format csv"), std::string::npos);
 }
 
 /// The script at work: what bash offers for a command line that is typed so far.
@@ -44,6 +49,14 @@ TEST(Completion, WorksInBash) {
   EXPECT_EQ(offers("vlmest estimate --image-", 2), std::set<std::string>{"--image-size"});
   EXPECT_EQ(offers("vlmest --config llava-next-7", 2).count("llava-next-7b"), 1u);
   EXPECT_EQ(offers("vlmest estimate --device h200", 3).count("h200-sxm"), 1u);
+  EXPECT_EQ(offers("vlmest --dtype b", 2), std::set<std::string>{"bf16"});
+  EXPECT_EQ(offers("vlmest plan --goal max-", 3), (std::set<std::string>{"max-batch", "max-seq", "max-pixels"}));
+  EXPECT_EQ(offers("vlmest roofline --phase ''", 3), (std::set<std::string>{"prefill", "decode", "train"}));
+  EXPECT_EQ(offers("vlmest roofline --format = s", 4), std::set<std::string>{"svg"});
+  EXPECT_EQ(offers("vlmest plan --gpu", 2), (std::set<std::string>{"--gpu-memory", "--gpus"}));
+  EXPECT_EQ(offers("vlmest completion z", 2), std::set<std::string>{"zsh"});
+  EXPECT_EQ(offers("vlmest --batc", 1), std::set<std::string>{"--batch"});
+  EXPECT_EQ(offers("vlmest --json --batc", 2), std::set<std::string>{"--batch"});
 }
 
 }  // namespace

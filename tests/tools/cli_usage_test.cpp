@@ -22,10 +22,10 @@ TEST(Usage, WordsOfAListAreToldTheNearestOne) {
           "did you mean sdpa?");
   refused(model + "--freeze visio", 2, "--freeze: 'visio' is not one of vision, projector, language",
           "did you mean vision?");
-  refused(model + "--phase inferense", 2, "--phase: inferense not in {inference,train,all}", "did you mean inference?");
+  refused(model + "--phase inferense", 2, "--phase: 'inferense' is not one of inference, train, all", "did you mean inference?");
   refused(model + "--format jsno", 2, "--format: 'jsno' is not one of text, json, markdown, csv", "did you mean json?");
-  refused(model + "--color alwys", 2, "--color: alwys not in {auto,always,never}", "did you mean always?");
-  refused(model + "--fail-on ooom", 2, "--fail-on: ooom not in {oom}", "did you mean oom?");
+  refused(model + "--color alwys", 2, "--color: 'alwys' is not one of auto, always, never", "did you mean always?");
+  refused(model + "--fail-on ooom", 2, "--fail-on: 'ooom' is not one of oom", "did you mean oom?");
   refused(
       model + "--optimizer adamv", 2,
       "--optimizer: 'adamv' is not one of adamw, adamw-fused, adamw-8bit, adamw-bnb-8bit, sgd, sgd-momentum, adafactor",

@@ -116,7 +116,7 @@ TEST(FileSource, StopsWhereDataInflatesWithoutEnd) {
   const std::string member = bytes_of(folder + "zeros.gz");
   std::string bomb;
   for (int i = 0; i < 1024; ++i) bomb += member;
-  EXPECT_EQ(refusal(Temporary(bomb).path()), "inflates to more than 250 times its size");
+  EXPECT_EQ(refusal(Temporary(bomb).path()), "inflates to more than 128 times its size");
 }
 
 TEST(RecordedTrace, APrefillIsLimitedByArithmetic) {

@@ -13,6 +13,7 @@
 
 #include "bench_options.hpp"
 #include "command.hpp"
+#include "flag_rules.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -68,7 +69,15 @@ void add_bench(CLI::App& app, Action& action) {
   CLI::App* sub = app.add_subcommand("bench", "measure single operations on this machine's GPU");
   o->add_to(*sub);
   // The options are read here so that wrong ones are told as everywhere; what they mean is that program's matter.
-  sub->callback([o, sub, &action] { action = [o, sub] { return bench(*sub); }; });
+  sub->callback([o, sub, &action] {
+    const GivenFlags given(*sub);
+    if (o->suite != "heldout")
+      given.no_effect({"--seed"}, "without --suite heldout", "leave it out, or give --suite heldout");
+    if (o->list)
+      given.no_effect({"--output", "--counters", "--kernel-times", "--warm-up", "--budget"},
+                      "with --list, which measures nothing", "leave one of them out");
+    action = [sub] { return bench(*sub); };
+  });
 }
 
 }  // namespace vlmest::tool

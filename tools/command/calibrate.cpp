@@ -16,6 +16,7 @@
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "flag_rules.hpp"
 #include "output/table.hpp"
 #include "units.hpp"
 
@@ -213,7 +214,11 @@ void add_calibrate(CLI::App& app, Action& action) {
   sub->add_option("--save", o->save, "write the device's description with the fitted efficiencies")->type_name("FILE");
   sub->add_option("--name", o->name, "its name in that description")->type_name("NAME");
   o->output.add_to(*sub);
-  sub->callback([o, &action] { action = [o] { return calibrate(*o); }; });
+  sub->callback([o, sub, &action] {
+    o->output.resolve(*sub);
+    if (o->save.empty()) GivenFlags(*sub).no_effect({"--name"}, "without --save", "leave it out, or give --save FILE");
+    action = [o] { return calibrate(*o); };
+  });
 }
 
 }  // namespace vlmest::tool

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <vlmest/device/flash_attention.hpp>
 #include <vlmest/diagnose/action/actions.hpp>
 #include <vlmest/diagnose/action/remedies.hpp>
 #include <vlmest/diagnose/oom/oom_verdict.hpp>
@@ -15,8 +16,11 @@
 #include "command/command.hpp"
 #include "evidence/evidence.hpp"
 #include "files.hpp"
+#include "flag_rules.hpp"
+#include "options.hpp"
 #include "output/diagnosis_report.hpp"
 #include "output/json_document.hpp"
+#include "streams.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -119,6 +123,7 @@ int diagnose_files(const DiagnoseOptions& o) {
                                   .allocator = allocator_settings(o.run.alloc_conf, {}),
                                   .placement = {.gpus = o.gpus}};
   }
+  if (settings) expect_runnable(settings->plan, device);
   std::optional<Mode> mode;
   if (o.run.phase != "all") mode = o.run.phase == "train" ? Mode::training : Mode::inference;
   Estimator estimator;
@@ -155,21 +160,25 @@ void add_diagnose(CLI::App& app, Action& action) {
          "out-of-memory messages or logs, memory snapshots, memory_summary() text, traces; - is standard input")
       ->type_name("FILE")
       ->required();
-  o->run.add_run_to(*sub);
+  o->run.add_run_to(*sub, {"inference", "train", "all"}, "what was run [all: as the evidence tells]");
   sub->get_option("--config")->required(false);
-  sub->add_option("--phase", o->run.phase, "what was run: inference, train or all [all: as the evidence tells]")
-      ->check(CLI::IsMember({"inference", "train", "all"}))
-      ->type_name("PHASE");
-  sub->add_option("--alloc-conf", o->run.alloc_conf, "settings of PyTorch's allocator, as in PYTORCH_ALLOC_CONF")
-      ->type_name("KEY:VALUE,...");
-  sub->add_option("--gpus", o->gpus, "GPUs that train together [1]")->check(CLI::Range(1, 1 << 16))->type_name("N");
-  sub->add_option("--top", o->run.top, "hypotheses to list [10]")->check(CLI::Range(0, 1 << 20))->type_name("N");
-  sub->add_option("--actions", o->actions, "actions to show; JSON and CSV hold all of them [8]")
-      ->check(CLI::Range(0, 1 << 20))
-      ->type_name("N");
+  o->run.add_alloc_conf_to(*sub);
+  add_whole(*sub, "--gpus", o->gpus, "GPUs that train together [1]", 1, 1 << 16)->group("Device");
+  add_whole(*sub, "--top", o->run.top, "hypotheses to list [10]", 0)->group("Report");
+  add_whole(*sub, "--actions", o->actions, "actions to show; JSON and CSV hold all of them [8]", 0)->group("Report");
   o->output.add_to(*sub);
   sub->callback([o, sub, &action] {
-    o->device_named = sub->get_option("--device")->count() > 0;
+    const GivenFlags given(*sub);
+    o->device_named = given.has("--device");
+    o->output.resolve(*sub);
+    check_run_is_named(given, {"--gpus"});
+    check_run_flags(given, o->run, asked_phases(o->run.phase));
+    if (o->run.phase == "inference" && o->gpus > 1)
+      throw UsageError("--gpus", "inference on several GPUs is not modelled", "leave it out");
+    if (o->output.format == Format::csv)
+      given.no_effect({"--top"}, "on CSV, which has no hypotheses", "leave it out, or write text, json or markdown");
+    if (o->output.format == Format::csv || o->output.format == Format::json)
+      given.no_effect({"--actions"}, "on JSON and CSV, which hold all actions", "leave it out");
     action = [o] { return diagnose_files(*o); };
   });
 }

@@ -2,16 +2,16 @@
 #include <cstdlib>
 #include <memory>
 
-#include <fmt/core.h>
-
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "flag_rules.hpp"
 #include "output/answer_report.hpp"
 #include "output/estimate_report.hpp"
 #include "output/json.hpp"
 #include "output/json_document.hpp"
 #include "output/timeline.hpp"
+#include "streams.hpp"
 #include "units.hpp"
 
 namespace vlmest::tool {
@@ -91,10 +91,23 @@ int estimate(const EstimateOptions& o) {
     }
   if (!o.args.timeline.empty()) write_timeline(o.args.timeline, least, estimator, device, options);
   const bool shows_why = !to_stdout && (o.output.format == Format::text || o.output.format == Format::markdown);
-  if (!options.no_training.empty() && !shows_why)
-    fmt::print(stderr, "note: training is not estimated: {}\n", options.no_training);
+  if (!options.no_training.empty() && !shows_why) say("note: training is not estimated: " + options.no_training);
   const bool fits = (!options.inference || e.inference.fits) && (!options.training || e.training.fits);
   return o.args.fail_on == "oom" && !fits ? Exit::no : Exit::done;
+}
+
+/// What the report does not show is not asked for.
+void check_report_flags(const GivenFlags& given, const EstimateOptions& o) {
+  const std::string& timeline = o.args.timeline;
+  if (timeline == "-" && o.output.file.empty())
+    given.no_effect({"--format", "--json", "--top", "--per-layer"}, "with --timeline -, which takes standard output",
+                    "leave it out, or give the report a file: --output FILE");
+  if (timeline.empty())
+    given.no_effect({"--timeline-min"}, "without --timeline", "leave it out, or give --timeline FILE");
+  if (timeline.ends_with(".csv"))
+    given.no_effect({"--timeline-min"}, "on a timeline in CSV, which has no slices", "leave it out");
+  if (o.output.format == Format::csv)
+    given.no_effect({"--top", "--per-layer"}, "on CSV, which has every layer and no tensors", "leave it out");
 }
 
 }  // namespace
@@ -108,6 +121,10 @@ void add_estimate(CLI::App& app, Action& action) {
   sub->callback([o, sub, &action] {
     o->top_given = sub->get_option("--top")->count() > 0;
     o->device_given = sub->get_option("--device")->count() > 0;
+    const GivenFlags given(*sub);
+    o->output.resolve(*sub);
+    check_run_flags(given, o->args, asked_phases(o->args.phase));
+    check_report_flags(given, *o);
     action = [o] { return estimate(*o); };
   });
 }

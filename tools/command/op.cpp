@@ -70,7 +70,10 @@ void add_op(CLI::App& app, Action& action) {
   sub->add_option("file", o->file, "the list, or - for standard input [-]")->type_name("FILE");
   sub->add_option("--device", o->device, "a shipped device or a file [h200-sxm]")->type_name("NAME|FILE");
   o->output.add_to(*sub);
-  sub->callback([o, &action] { action = [o] { return op(*o); }; });
+  sub->callback([o, sub, &action] {
+    o->output.resolve(*sub);
+    action = [o] { return op(*o); };
+  });
 }
 
 }  // namespace vlmest::tool

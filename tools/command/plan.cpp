@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
 #include <memory>
 
 #include <fmt/core.h>
@@ -8,8 +7,11 @@
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "flag_rules.hpp"
+#include "options.hpp"
 #include "output/json_document.hpp"
 #include "output/plan_report.hpp"
+#include "streams.hpp"
 #include "units.hpp"
 
 namespace vlmest::tool {
@@ -18,7 +20,7 @@ namespace {
 struct PlanOptions {
   EstimateArgs args;
   Output output;
-  std::string memory, goal = "max-batch", phase = "train", alloc_conf;
+  std::string memory, goal = "max-batch";
   int gpus = 1;
   std::size_t results = 10;
   unsigned threads = 0;
@@ -30,11 +32,18 @@ diagnose::Goal goal(const std::string& text) {
   throw Error("--goal", "'" + text + "' is not a goal", "one of max-batch, max-seq, max-pixels, fastest");
 }
 
+/// The device with that much of its memory.
+Device limited(const Device& device, Bytes memory) {
+  if (memory > device.usable_bytes)
+    throw UsageError("--gpu-memory",
+                     show(memory) + " are more than the " + show(device.usable_bytes) + " that " + device.name + " has",
+                     "leave it out for all of them, or name a larger --device");
+  return diagnose::within_memory(device, memory);
+}
+
 /// "plan: 37 of 103 combinations", rewritten in place on a terminal.
 void show_progress(std::size_t done, std::size_t all) {
-  fmt::print(stderr, "\rplan: {} of {} combinations\033[K", done, all);
-  if (done == all) fmt::print(stderr, "\r\033[K");
-  std::fflush(stderr);
+  say_part(done == all ? "\r\033[K" : fmt::format("\rplan: {} of {} combinations\033[K", done, all));
 }
 
 int plan(const PlanOptions& o) {
@@ -44,9 +53,9 @@ int plan(const PlanOptions& o) {
   q.asked.plan = o.args.make_plan(q.asked.vlm);
   q.asked.placement.gpus = o.gpus;
   const Device device = find_device(o.args.device);
-  q.asked.allocator = allocator_settings(o.alloc_conf, {.total_memory = device.memory_bytes});
-  q.device = o.memory.empty() ? device : diagnose::within_memory(device, parse_size(o.memory, "--gpu-memory"));
-  q.mode = o.phase == "train" ? diagnose::Mode::training : diagnose::Mode::inference;
+  q.asked.allocator = allocator_settings(o.args.alloc_conf, {.total_memory = device.memory_bytes});
+  q.device = o.memory.empty() ? device : limited(device, parse_size(o.memory, "--gpu-memory"));
+  q.mode = o.args.phase == "train" ? diagnose::Mode::training : diagnose::Mode::inference;
   q.goal = goal(o.goal);
   q.results = o.results;
   q.threads = o.threads;
@@ -71,26 +80,28 @@ int plan(const PlanOptions& o) {
 void add_plan(CLI::App& app, Action& action) {
   auto o = std::make_shared<PlanOptions>();
   CLI::App* sub = app.add_subcommand("plan", "the settings that fit a memory size, best first");
-  o->args.add_run_to(*sub);
+  o->args.phase = "train";
+  o->args.add_run_to(*sub, {"inference", "train"}, "what the plan is for [train]");
   sub->add_option("--gpu-memory", o->memory, "what the framework may reserve on each GPU, such as 24GiB [the device's]")
-      ->type_name("SIZE");
-  sub->add_option("--gpus", o->gpus, "GPUs of one host, which train together [1]")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("N");
-  sub->add_option("--goal", o->goal, "max-batch, max-seq, max-pixels or fastest [max-batch]")
-      ->check(CLI::IsMember({"max-batch", "max-seq", "max-pixels", "fastest"}))
-      ->type_name("GOAL");
-  sub->add_option("--phase", o->phase, "inference or train [train]")
-      ->check(CLI::IsMember({"inference", "train"}))
-      ->type_name("PHASE");
-  sub->add_option("--alloc-conf", o->alloc_conf, "settings of PyTorch's allocator, as in PYTORCH_ALLOC_CONF")
-      ->type_name("KEY:VALUE,...");
-  sub->add_option("--results", o->results, "plans to list [10]")->check(CLI::Range(1, 1000))->type_name("N");
-  sub->add_option("--threads", o->threads, "threads that search [one for each processor]")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("N");
+      ->type_name("SIZE")
+      ->group("Device");
+  add_whole(*sub, "--gpus", o->gpus, "GPUs of one host, which train together [1]", 1, 1024)->group("Device");
+  o->args.add_alloc_conf_to(*sub);
+  const auto search = [](CLI::Option* option) { option->group("Search"); };
+  search(add_choice(*sub, "--goal", o->goal, "what to reach within the memory [max-batch]",
+                    std::vector<std::string>(diagnose::goal_names.begin(), diagnose::goal_names.end())));
+  search(add_whole(*sub, "--results", o->results, "plans to list [10]", 1, 1000));
+  search(add_whole(*sub, "--threads", o->threads, "threads that search [one for each processor]", 1, 1024));
   o->output.add_to(*sub);
-  sub->callback([o, &action] { action = [o] { return plan(*o); }; });
+  sub->callback([o, sub, &action] {
+    const GivenFlags given(*sub);
+    o->output.resolve(*sub);
+    check_run_flags(given, o->args, asked_phases(o->args.phase));
+    if (o->args.phase == "inference" && o->gpus > 1)
+      throw UsageError("--gpus", "inference on several GPUs is not modelled",
+                       "leave it out for one GPU, or plan training: --phase train");
+    action = [o] { return plan(*o); };
+  });
 }
 
 }  // namespace vlmest::tool

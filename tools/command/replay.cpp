@@ -15,8 +15,10 @@
 #include "args.hpp"
 #include "command.hpp"
 #include "evidence/gzip_source.hpp"
+#include "options.hpp"
 #include "output/json_document.hpp"
 #include "output/table.hpp"
+#include "streams.hpp"
 #include "units.hpp"
 
 namespace vlmest::tool {
@@ -59,6 +61,7 @@ allocator::MemorySnapshot read(const std::string& file, std::int64_t device) {
     diagnose::ByteSource bytes([&source] { return source(); });
     return diagnose::replayable(diagnose::read_recorded_snapshot(bytes, where), device);
   }
+  source.limit({.bytes = std::uint64_t{512} << 20, .ratio = 64, .hint = "give the pickle that _dump_snapshot() wrote"});
   std::string text;
   for (std::string_view piece = source(); !piece.empty(); piece = source()) text.append(piece);
   try {
@@ -126,14 +129,18 @@ void add_replay(CLI::App& app, Action& action) {
   sub->add_option("file", o->file, "a snapshot of torch.cuda.memory._dump_snapshot(), or as JSON; - is standard input")
       ->type_name("FILE")
       ->required();
-  sub->add_option("--cuda-device", o->device, "the device's number in it [0]")
-      ->check(CLI::Range(0, 1 << 10))
-      ->type_name("N");
+  add_whole(*sub, "--cuda-device", o->device, "the device's number in it [0]", 0);
   sub->add_option("--alloc-conf", o->settings, "also with these settings of PYTORCH_ALLOC_CONF; may be repeated")
       ->type_name("KEY:VALUE,...")
       ->allow_extra_args(false);
   o->output.add_to(*sub);
-  sub->callback([o, &action] { action = [o] { return replay(*o); }; });
+  sub->callback([o, sub, &action] {
+    o->output.resolve(*sub);
+    if (o->output.format == Format::csv && o->settings.empty())
+      throw UsageError("--format", "CSV holds the peaks with other settings alone",
+                       "give --alloc-conf, or another format");
+    action = [o] { return replay(*o); };
+  });
 }
 
 }  // namespace vlmest::tool

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <memory>
 
 #include <vlmest/json/measured_file.hpp>
@@ -7,6 +6,8 @@
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "flag_rules.hpp"
+#include "options.hpp"
 #include "output/estimate_report.hpp"
 #include "output/json_document.hpp"
 #include "output/roofline/chart.hpp"
@@ -18,30 +19,11 @@ namespace {
 
 struct RooflineOptions {
   EstimateArgs args;
-  std::string phase = "prefill";
   std::vector<std::string> measured;
   std::size_t top = 20;
-  std::string format;  ///< empty: what the output's name says, or text
+  std::string format;  ///< as --format names it, then what is written
   Output output;
 };
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> extensions{{{".html", "html"},
-                                                                                   {".htm", "html"},
-                                                                                   {".svg", "svg"},
-                                                                                   {".json", "json"},
-                                                                                   {".md", "markdown"},
-                                                                                   {".csv", "csv"},
-                                                                                   {".txt", "text"}}};
-
-std::string format(const RooflineOptions& o) {
-  if (!o.format.empty()) return o.format;
-  if (o.output.file.empty()) return "text";
-  for (const auto& [extension, format] : extensions)
-    if (o.output.file.ends_with(extension)) return std::string(format);
-  throw CLI::ValidationError("--output", "the name '" + o.output.file +
-                                             "' does not say which format; end it in .html, .svg, .json, .md, .csv or "
-                                             ".txt, or give --format");
-}
 
 RooflineView view(const RooflineOptions& o) {
   o.args.make_plan();  // what contradicts itself is told before a file is opened
@@ -52,18 +34,18 @@ RooflineView view(const RooflineOptions& o) {
   estimator.details = false;
   Estimate e;
   std::vector<Repeated> stretches;
-  const bool training = o.phase == "train";
+  const bool training = o.args.phase == "train";
   if (training) {
     estimator.train(e, vlm, plan, device);
     stretches = training_stretches(estimator.training_graph(), plan.gradient_accumulation);
   } else {
     estimator.infer(e, vlm, plan, device);
     for (const Phase& p : estimator.graph().phases)
-      if (p.name == o.phase) stretches.push_back({p.first, p.last});
+      if (p.name == o.args.phase) stretches.push_back({p.first, p.last});
   }
   RooflineView v{
       .model = vlm.name,
-      .phase = training ? "training step" : o.phase,
+      .phase = training ? "training step" : o.args.phase,
       .device = device.name,
       .product = device.product,
       .inputs = inputs_line(vlm, plan, e.sequences),
@@ -83,7 +65,7 @@ RooflineView view(const RooflineOptions& o) {
 }
 
 int roofline(const RooflineOptions& o) {
-  const std::string as = format(o);
+  const std::string& as = o.format;
   const RooflineView v = view(o);
   if (as == "html")
     o.output.write(roofline_page(v));
@@ -105,23 +87,41 @@ int roofline(const RooflineOptions& o) {
 void add_roofline(CLI::App& app, Action& action) {
   auto o = std::make_shared<RooflineOptions>();
   CLI::App* sub = app.add_subcommand("roofline", "every op of a phase on the device's roofline, as a page to look at");
-  o->args.add_run_to(*sub);
-  sub->add_option("--phase", o->phase, "prefill, decode or train [prefill]")
-      ->check(CLI::IsMember({"prefill", "decode", "train"}))
-      ->type_name("PHASE");
+  o->args.phase = "prefill";
+  o->args.add_run_to(*sub, {"prefill", "decode", "train"}, "whose ops [prefill]");
   sub->add_option("--measured", o->measured, "results of vlmest bench to draw beside it; may be repeated")
       ->type_name("FILE")
-      ->allow_extra_args(false);
-  sub->add_option("--top", o->top, "ops in a table of text or markdown [20]")
-      ->check(CLI::Range(0, 1 << 20))
-      ->type_name("N");
-  sub->add_option("--format", o->format, "text, json, markdown, csv, html or svg [as --output is named, or text]")
-      ->check(CLI::IsMember({"text", "json", "markdown", "csv", "html", "svg"}))
-      ->type_name("FORMAT");
+      ->allow_extra_args(false)
+      ->group("Report");
+  add_whole(*sub, "--top", o->top, "ops in a table of text or markdown [20]", 0)->group("Report");
+  add_choice(*sub, "--format", o->format, "how it is written [as --output is named, or text]",
+             {"text", "json", "markdown", "csv", "html", "svg"})
+      ->group("Output");
   sub->add_flag_callback(
-      "--json", [o] { o->format = "json"; }, "short for --format json");
-  sub->add_option("--output", o->output.file, "write there instead of to standard output")->type_name("FILE");
-  sub->callback([o, &action] { action = [o] { return roofline(*o); }; });
+         "--json", [] {}, "short for --format json")
+      ->group("Output");
+  sub->add_option("--output", o->output.file,
+                  "write there instead of to standard output; .html, .svg, .json, .md, .csv and .txt decide the format")
+      ->type_name("FILE")
+      ->group("Output");
+  sub->callback([o, sub, &action] {
+    const GivenFlags given(*sub);
+    const bool named = o->output.file.empty() || format_of_name(o->output.file);
+    if (!named && !given.has("--format") && !given.has("--json"))
+      throw CLI::ValidationError("--output", "the name '" + o->output.file +
+                                                 "' does not say which format; end it in .html, .svg, .json, .md, "
+                                                 ".csv or .txt, or give --format");
+    o->format = chosen_format(*sub, {"text", "json", "markdown", "csv", "html", "svg"}, "text");
+    check_run_flags(given, o->args, asked_phases(o->args.phase));
+    if (o->args.phase == "prefill")
+      given.no_effect({"--new-tokens"}, "with --phase prefill", "leave it out, or give --phase decode");
+    if (o->args.phase == "decode")
+      given.no_effect({"--logits"}, "with --phase decode", "leave it out, or give --phase prefill");
+    if (o->format != "text" && o->format != "markdown")
+      given.no_effect({"--top"}, "on " + o->format + ", which holds every op",
+                      "leave it out, or write text or markdown");
+    action = [o] { return roofline(*o); };
+  });
 }
 
 }  // namespace vlmest::tool

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cctype>
-#include <charconv>
-#include <cmath>
-#include <cstdio>
 #include <memory>
 
 #include <fmt/core.h>
@@ -12,11 +9,15 @@
 #include <vlmest/report/compare_run.hpp>
 
 #include "args.hpp"
+#include "catalogue.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "flag_rules.hpp"
+#include "options.hpp"
 #include "output/json_document.hpp"
 #include "output/validation_report.hpp"
 #include "row_models.hpp"
+#include "streams.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -45,8 +46,9 @@ ErrorLimit parse_limit(const std::string& text) {
   }
   const char *first = text.data() + equals + 1, *last = text.data() + text.size();
   if (first != last && last[-1] == '%') --last;
-  const auto [end, failed] = std::from_chars(first, last, l.percent);
-  if (failed != std::errc() || end != last || !(l.percent >= 0) || !std::isfinite(l.percent)) throw wrong;
+  const auto percent = decimal_number({first, static_cast<std::size_t>(last - first)});
+  if (!percent || !(*percent >= 0)) throw wrong;
+  l.percent = *percent;
   return l;
 }
 
@@ -137,8 +139,8 @@ class Validation {
   void note_other_devices() const {
     for (const auto& f : files_)
       if (!f.device.empty() && !names_chip(f.device, device_.name))
-        fmt::print(stderr, "note: {} was measured on {}, the figures are predicted for {}: --device names another\n",
-                   f.name, f.device, device_.name);
+        say(fmt::format("note: {} was measured on {}, the figures are predicted for {}: --device names another", f.name,
+                        f.device, device_.name));
   }
 
   /// Each problem once, with the number of rows that have it.
@@ -153,11 +155,10 @@ class Validation {
       else
         ++same->second;
     }
-    std::fflush(stdout);  // in a log the errors stand below the report
     for (const auto& [e, more] : distinct) {
-      fmt::print(stderr, "error: {}: {}{}\n", e->where, e->what_happened,
-                 more == 0 ? "" : fmt::format(" (and {} more)", more));
-      if (!e->hint.empty()) fmt::print(stderr, "hint: {}\n", e->hint);
+      say(fmt::format("error: {}: {}{}", e->where, e->what_happened,
+                      more == 0 ? "" : fmt::format(" (and {} more)", more)));
+      if (!e->hint.empty()) say("hint: " + e->hint);
     }
   }
 
@@ -195,7 +196,7 @@ void write(const ValidateOptions& o, const Validated& v) {
     case Format::json: o.output.write(json_document(validation_json(v))); break;
   }
   if (o.output.file.empty() && (o.output.format == Format::text || o.output.format == Format::markdown)) return;
-  for (const auto& line : broken_limits(v)) fmt::print(stderr, "{}\n", line);
+  for (const auto& line : broken_limits(v)) say(line);
 }
 
 int validate(const ValidateOptions& o) {
@@ -244,11 +245,16 @@ void add_validate(CLI::App& app, Action& action) {
       ->type_name("NAME[,NAME]")
       ->allow_extra_args(false);
   sub->add_flag("--rows", o->rows, "list every row");
-  sub->add_option("--top", o->top, "worst rows of each quantity to list [1]")
-      ->check(CLI::Range(0, 1 << 20))
-      ->type_name("N");
+  add_whole(*sub, "--top", o->top, "worst rows of each quantity to list [1]", 0);
   o->output.add_to(*sub);
-  sub->callback([o, &action] { action = [o] { return validate(*o); }; });
+  sub->callback([o, sub, &action] {
+    const GivenFlags given(*sub);
+    o->output.resolve(*sub);
+    if (o->output.format == Format::json || o->output.format == Format::csv)
+      given.no_effect({"--rows", "--top"}, "on JSON and CSV, which hold every row", "leave it out");
+    if (o->rows) given.no_effect({"--top"}, "with --rows, which lists them all", "leave one of them out");
+    action = [o] { return validate(*o); };
+  });
 }
 
 }  // namespace vlmest::tool

@@ -3,11 +3,12 @@
 #include <cmath>
 #include <memory>
 
-#include <fmt/core.h>
-
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "flag_rules.hpp"
+#include "options.hpp"
+#include "streams.hpp"
 #include "units.hpp"
 #include "watch/session.hpp"
 
@@ -20,7 +21,7 @@ struct WatchFlags {
   bool nvml = false;
   double interval = 1;
   std::optional<std::uint16_t> port;
-  std::string gpu_memory;
+  std::string gpu_memory, format;
 };
 
 /// What the estimate says of the run that is watched: the phases' highest peak.
@@ -45,7 +46,7 @@ diagnose::MemoryExpectation predict(const WatchFlags& o, const Device& device) {
     } catch (const Error& why) {
       // As estimate does: who asks for everything still gets inference.
       if (!has_inference(phases)) throw;
-      fmt::print(stderr, "note: training is not estimated: {}: {}\n", why.where, why.what_happened);
+      say("note: training is not estimated: " + why.where + ": " + why.what_happened);
     }
   return {.peak = peak, .reserved = reserved, .total = {}, .limit = {}};
 }
@@ -77,42 +78,33 @@ void add_watch(CLI::App& app, Action& action) {
   sub->add_option("file", o->watch.file, "a training log or nvidia-smi's CSV that grows, or - for standard input")
       ->type_name("FILE");
   sub->add_flag("--nvml", o->nvml, "ask the driver of this machine's GPUs instead");
-  sub->add_option("--interval", o->interval, "seconds between two looks [1]")
-      ->check([](const std::string& text) {
-        double s = 0;
-        return CLI::detail::lexical_cast(text, s) && s >= 0.01 && s <= 86400 ? "" : "is not in 0.01 to 86400 seconds";
-      })
-      ->type_name("S");
+  add_decimal(*sub, "--interval", o->interval, "seconds between two looks [1]", 0.01, 86400, "S");
   sub->add_flag("--once", o->watch.once, "report what is there now, and end");
-  sub->add_option("--port", o->port, "serve http://127.0.0.1:N/metrics for Prometheus; 0: a free port")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("N");
-  sub->add_option_function<std::string>(
-         "--format",
-         [o](const std::string& s) {
-           o->watch.format = s == "json"         ? WatchFormat::json
-                             : s == "prometheus" ? WatchFormat::prometheus
-                                                 : WatchFormat::text;
-         },
-         "text, json (an object a line) or prometheus [text]")
-      ->check(CLI::IsMember({"text", "json", "prometheus"}))
-      ->type_name("FORMAT");
+  add_whole(*sub, "--port", o->port, "serve http://127.0.0.1:N/metrics for Prometheus; 0: a free port", 0, 65535);
+  add_choice(*sub, "--format", o->format, "how it is written; json: an object a line [text]",
+             {"text", "json", "prometheus"});
   sub->add_flag_callback(
-      "--json", [o] { o->watch.format = WatchFormat::json; }, "short for --format json");
-  sub->add_option("--output", o->watch.output, "write there instead of to standard output")->type_name("FILE");
+      "--json", [] {}, "short for --format json");
+  sub->add_option("--output", o->watch.output, "write there instead of to standard output; .json decides the format")
+      ->type_name("FILE");
   sub->add_option("--gpu-memory", o->gpu_memory, "where memory ends [what the readings or the device say]")
       ->type_name("SIZE");
-  o->args.add_run_to(*sub);
+  o->args.add_run_to(*sub, {"inference", "train", "all"}, "whose peak to predict [all]");
   CLI::Option* const config = sub->get_option("--config");
   config->required(false)->description(
       "predict the peak of this model: a description, a config.json, a folder, a name");
-  sub->add_option("--phase", o->args.phase, "whose peak to predict: inference, train or all [all]")
-      ->check(CLI::IsMember({"inference", "train", "all"}))
-      ->type_name("PHASE");
-  sub->add_option("--alloc-conf", o->args.alloc_conf, "settings of PyTorch's allocator, as in PYTORCH_ALLOC_CONF")
-      ->type_name("KEY:VALUE,...");
-  const CLI::Option* const device = sub->get_option("--device");
-  sub->callback([o, device, &action] { action = [o, device] { return run(*o, device->count() > 0); }; });
+  o->args.add_alloc_conf_to(*sub);
+  sub->callback([o, sub, &action] {
+    const GivenFlags given(*sub);
+    const std::string format = chosen_format(*sub, {"text", "json", "prometheus"}, "text");
+    o->watch.format = format == "json"         ? WatchFormat::json
+                      : format == "prometheus" ? WatchFormat::prometheus
+                                               : WatchFormat::text;
+    check_run_is_named(given, {});
+    check_run_flags(given, o->args, asked_phases(o->args.phase));
+    if (o->watch.once) given.no_effect({"--interval"}, "with --once", "leave one of them out");
+    action = [o, named = given.has("--device")] { return run(*o, named); };
+  });
 }
 
 }  // namespace vlmest::tool

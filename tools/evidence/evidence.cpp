@@ -20,26 +20,36 @@ namespace {
 
 using diagnose::EvidenceKind;
 
-/// Texts are kept whole; no log that a person sends is larger.
-constexpr std::size_t largest_text = std::size_t{4} << 30;
-
-std::string whole(FileSource& source, const std::string& path) {
-  std::string text;
-  for (std::string_view piece = source(); !piece.empty(); piece = source()) {
-    if (text.size() + piece.size() > largest_text)
-      throw Error(path, "larger than 4 GiB of text", "cut the log to the part around the error");
-    text.append(piece);
+/// What is kept whole is limited more than what is read piece by piece: logs and statistics by what a person sends,
+/// snapshots as JSON by the 3 bytes that each of theirs takes. Recorded ones of long runs have 1 GiB and more.
+SourceLimit limit_of(EvidenceKind kind) {
+  switch (kind) {
+    case EvidenceKind::snapshot_pickle: return {};
+    case EvidenceKind::snapshot_json:
+    case EvidenceKind::snapshot_html:
+      return {.bytes = std::uint64_t{4} << 30, .ratio = 128, .hint = "give the pickle that _dump_snapshot() wrote"};
+    case EvidenceKind::trace_json: return {.bytes = std::uint64_t{16} << 30, .ratio = 64, .hint = "record fewer steps"};
+    case EvidenceKind::memory_stats_json:
+      return {.bytes = std::uint64_t{16} << 20, .ratio = 64, .hint = "give what torch.cuda.memory_stats() returned"};
+    default:
+      return {.bytes = std::uint64_t{512} << 20, .ratio = 64, .hint = "cut the log to the part around the error"};
   }
+}
+
+std::string whole(FileSource& source) {
+  std::string text;
+  for (std::string_view piece = source(); !piece.empty(); piece = source()) text.append(piece);
   return text;
 }
 
 Evidence read(FileSource& source, const std::string& path, const std::string& where,
               const std::optional<Device>& device) {
   const EvidenceKind kind = diagnose::evidence_kind(source.head());
+  source.limit(limit_of(kind));
   switch (kind) {
     case EvidenceKind::snapshot_pickle: return pickled_snapshot_evidence(source, where);
-    case EvidenceKind::snapshot_json: return json_snapshot_evidence(whole(source, where), where);
-    case EvidenceKind::snapshot_html: return page_snapshot_evidence(whole(source, where), where);
+    case EvidenceKind::snapshot_json: return json_snapshot_evidence(whole(source), where);
+    case EvidenceKind::snapshot_html: return page_snapshot_evidence(whole(source), where);
     case EvidenceKind::trace_json: {
       const diagnose::ProfileTrace trace = json::read_kineto([&source] { return source(); }, where);
       if (trace.empty() && trace.memory.empty())
@@ -52,7 +62,7 @@ Evidence read(FileSource& source, const std::string& path, const std::string& wh
         throw Error(where, "an export of Nsight Systems must be a plain file", "unpack it and give its path");
       return trace_evidence(read_nsys_sqlite(path), device);
     case EvidenceKind::memory_stats_json:
-      return summary_evidence({json::read_memory_stats(json::parse(whole(source, where), where))});
+      return summary_evidence({json::read_memory_stats(json::parse(whole(source), where))});
     case EvidenceKind::nsight_csv:
       throw Error(where, "a table of Nsight Compute, which knows single kernels and no run",
                   "give a trace of the profiler of PyTorch or of Nsight Systems; 'vlmest roofline' places kernels");
@@ -73,7 +83,7 @@ Evidence read(FileSource& source, const std::string& path, const std::string& wh
     case EvidenceKind::unknown:
       throw Error(where, source.head().empty() ? "the file is empty" : "none of the kinds of evidence",
                   "give an out-of-memory message or a log, a memory snapshot, memory_summary() text or a trace");
-    default: return text_evidence(diagnose::utf8_text(whole(source, where)), where);
+    default: return text_evidence(diagnose::utf8_text(whole(source)), where);
   }
 }
 

@@ -3,8 +3,8 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,14 +12,16 @@
 
 #include <vlmest/unit/error.hpp>
 
+#include "units.hpp"
+
 namespace vlmest::tool {
 namespace {
 
 constexpr std::size_t piece_size = std::size_t{1} << 18, head_size = std::size_t{1} << 16;
 
-/// Traces and snapshots inflate to 5 to 40 times their size; deflate reaches 1032 with nothing but zeros. Below the
-/// first limit nothing is refused.
-constexpr std::uint64_t always_allowed = std::uint64_t{256} << 20, highest_ratio = 250;
+/// Traces and snapshots inflate to 5 to 40 times their size; deflate reaches 1032 with nothing but zeros. Below this
+/// no ratio is refused.
+constexpr std::uint64_t always_allowed = std::uint64_t{64} << 20;
 
 }  // namespace
 
@@ -36,7 +38,8 @@ struct FileSource::State {
   std::string head;
   bool head_taken = false, head_given = false;
   bool compressed = false, truncated = false, ended = false, between_members = false;
-  std::uint64_t bytes_in = 0, bytes_out = 0;
+  std::uint64_t bytes_in = 0, bytes_out = 0;  // of the file and of its content
+  SourceLimit limit;
   z_stream stream{};
 
   ~State() {
@@ -47,7 +50,8 @@ struct FileSource::State {
 
   std::size_t read() {
     const std::size_t n = std::fread(in.data(), 1, in.size(), file.get());
-    if (n == 0 && std::ferror(file.get()) != 0) fail("cannot be read on", "check the file");
+    if (n == 0 && std::ferror(file.get()) != 0)
+      fail("cannot be read: " + std::error_code(errno, std::generic_category()).message(), "check what it is");
     bytes_in += n;
     return n;
   }
@@ -69,6 +73,8 @@ struct FileSource::State {
     }
     const std::string_view piece(reinterpret_cast<const char*>(stream.next_in), stream.avail_in);
     stream.avail_in = 0;
+    bytes_out += piece.size();
+    check();
     return piece;
   }
 
@@ -103,10 +109,15 @@ struct FileSource::State {
     }
     const std::size_t n = out.size() - stream.avail_out;
     bytes_out += n;
-    if (bytes_out > always_allowed && bytes_out / highest_ratio > bytes_in)
-      fail("inflates to more than " + std::to_string(highest_ratio) + " times its size",
-           "no trace does; check the file");
+    check();
     return {reinterpret_cast<const char*>(out.data()), n};
+  }
+
+  void check() const {
+    if (bytes_out > limit.bytes) fail("larger than " + show(Bytes(static_cast<std::int64_t>(limit.bytes))), limit.hint);
+    if (compressed && bytes_out > always_allowed && bytes_out / limit.ratio > bytes_in)
+      fail("inflates to more than " + std::to_string(limit.ratio) + " times its size",
+           "no such file does; inflate it to see what it is: gzip -d");
   }
 
   std::string_view next() { return compressed ? inflated() : plain(); }
@@ -149,6 +160,10 @@ std::string_view FileSource::operator()() {
   return s.next();
 }
 
+void FileSource::limit(const SourceLimit& l) {
+  state_->limit = l;
+  state_->check();
+}
 bool FileSource::compressed() const { return state_->compressed; }
 bool FileSource::truncated() const { return state_->truncated; }
 std::uint64_t FileSource::bytes_read() const { return state_->bytes_in; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session.hpp"
 
-#include <cstdio>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -19,6 +19,7 @@
 #include "log_readings.hpp"
 #include "metrics_server.hpp"
 #include "nvml.hpp"
+#include "streams.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -35,8 +36,12 @@ class Updates {
 
   /// False: nobody reads standard output any more.
   bool write(const std::string& text) {
-    if (file_.empty())
-      return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    if (file_.empty()) {
+      if (put(text)) return true;
+      const std::error_code why(errno, std::generic_category());
+      if (why.value() != EPIPE) throw WriteError("standard output", "cannot be written: " + why.message());
+      return false;
+    }
     if (replaces_)
       replace(text);
     else
@@ -139,7 +144,7 @@ class Session {
     FollowedFile file(options_.file);
     const FollowSinks sinks{.line = [this](std::string_view line) { take(line); },
                             .restarted = [this] { readings_.restart(); },
-                            .noticed = [](const std::string& what) { fmt::print(stderr, "note: {}\n", what); }};
+                            .noticed = [](const std::string& what) { say("note: " + what); }};
     loop.repeat([&] {
       if (file.read(sinks)) return std::chrono::milliseconds(0);
       if (!report()) loop.stop();
@@ -151,7 +156,7 @@ class Session {
   std::unique_ptr<MetricsServer> serve(EventLoop& loop) {
     if (!options_.port) return nullptr;
     auto server = std::make_unique<MetricsServer>(loop, *options_.port, [this] { return metrics(); });
-    fmt::print(stderr, "note: serving http://127.0.0.1:{}/metrics\n", server->port());
+    say(fmt::format("note: serving http://127.0.0.1:{}/metrics", server->port()));
     return server;
   }
 
@@ -165,7 +170,7 @@ class Session {
     if (readings_.content() == LogContent::binary)
       throw Error(where(), "is binary, no log of memory",
                   "give a training log with memory per step; 'vlmest diagnose' reads snapshots and traces");
-    fmt::print(stderr, "note: {} has lines that are no text, which are passed over\n", where());
+    say(fmt::format("note: {} has lines that are no text, which are passed over", where()));
   }
 
   std::string metrics() const { return metrics_text(monitor_.gpus(), source_, options_.expected); }

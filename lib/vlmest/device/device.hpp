@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <vlmest/device/efficiency.hpp>
 #include <vlmest/tensor/dtype.hpp>
@@ -56,8 +57,9 @@ struct TimeSpread {
 
 /// One GPU. Values only; nothing here depends on a model.
 struct Device {
-  std::string name;     ///< the short name that users type
-  std::string product;  ///< the vendor's name for it
+  std::string name;                  ///< the short name that users type
+  std::vector<std::string> aliases;  ///< other names that users type
+  std::string product;               ///< the vendor's name for it
   std::string vendor;
   std::string architecture;
   int sm = 0;  ///< compute capability, 10 * major + minor

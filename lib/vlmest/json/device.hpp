@@ -57,9 +57,10 @@ inline Device read_device(const nlohmann::json& j, const std::string& file) {
               {"name", "product", "vendor", "architecture", "sm", "multiprocessors", "memory_bytes", "usable_bytes",
                "dram_bytes_per_s", "l2_bytes", "host_link_bytes_per_s", "peak_flops_per_s", "launch_us",
                "kernel_floor_us", "sources"},
-              {"measured", "efficiency"});
+              {"aliases", "measured", "efficiency"});
   Device d;
   d.name = text(j, top, "name");
+  if (j.contains("aliases")) d.aliases = texts(j, top, "aliases");
   d.product = text(j, top, "product");
   d.vendor = text(j, top, "vendor");
   d.architecture = text(j, top, "architecture");

@@ -71,6 +71,18 @@ inline std::string text(const json& o, const Place& at, std::string_view k) {
   return v.get<std::string>();
 }
 
+inline std::vector<std::string> texts(const json& o, const Place& at, std::string_view k) {
+  const json& v = o.at(std::string(k));
+  if (!v.is_array()) fail(at / k, std::string("is ") + v.type_name() + ", not a list", "write a list of names");
+  std::vector<std::string> r;
+  for (const json& name : v) {
+    if (!name.is_string() || name.get_ref<const std::string&>().empty())
+      fail(at / k, "holds " + name.dump() + ", which is no name", "write names in quotes");
+    r.push_back(name.get<std::string>());
+  }
+  return r;
+}
+
 inline std::int64_t integer(const json& o, const Place& at, std::string_view k, std::int64_t lowest,
                             std::int64_t highest = std::numeric_limits<std::int64_t>::max()) {
   const json& v = o.at(std::string(k));

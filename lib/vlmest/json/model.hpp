@@ -9,16 +9,26 @@
 
 namespace vlmest::json {
 
-/// A model out of a document: a description ("model" holds the assembly in config.json's keys, beside "name", "source"
-/// and "expect", and what a config.json cannot say: "image", "blocks" and "kv"), or a config.json as it is. Keys of a
-/// description: docs/reference/description.md. Throws Error for a key that a description does not have.
+/// "id" is the model's on Hugging Face, where it has one: ORGANISATION/NAME. Throws Error for anything else.
+inline void expect_hub_id(const Reader& r) {
+  if (!r.has("id")) return;
+  const std::string id = r.string("id", "");
+  const auto slash = id.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == id.size() || slash != id.rfind('/'))
+    r.fail("id", "'" + id + "' is not ORGANISATION/NAME", "give the model's id on Hugging Face, or leave it out");
+}
+
+/// A model out of a document: a description ("model" holds the assembly in config.json's keys, beside "name", "id",
+/// "source" and "expect", and what a config.json cannot say: "image", "blocks" and "kv"), or a config.json as it is.
+/// Keys of a description: docs/reference/description.md. Throws Error for a key that a description does not have.
 inline Vlm read_model(const nlohmann::json& document, const std::string& where) {
   const Reader r(document, where);
   if (!r.has("model")) return hf::read(document, where);
-  only_keys(r, {"$schema", "name", "source", "expect", "model", "image", "blocks", "kv"});
+  only_keys(r, {"$schema", "name", "id", "source", "expect", "model", "image", "blocks", "kv"});
   const Reader model = r.object("model");
   Vlm vlm = hf::read(model.value(), model.path());
   vlm.name = r.string("name", "");
+  expect_hub_id(r);
   read_image(r, vlm);
   read_blocks(r, vlm);
   read_kv(r, vlm);

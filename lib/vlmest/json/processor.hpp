@@ -39,7 +39,7 @@ inline void read_image_part(ProcessorKeys& k, Vlm& vlm) {
       [&](auto& rule) {
         if constexpr (requires { read_image_keys(k, rule); })
           read_image_keys(k, rule);
-        else
+        else if constexpr (requires { rule.budget; })
           read_qwen_keys(k, rule, f);
       },
       vlm.tokens);
@@ -58,6 +58,7 @@ inline bool holds_image_processor(const nlohmann::json& document) {
 inline std::vector<std::string> read_processor(const nlohmann::json& document, const std::string& where,
                                                ProcessorFile file, Vlm& vlm) {
   std::vector<std::string> notes;
+  if (!takes_images(vlm)) return {where + " has no effect: " + vlm.type + " takes no images"};
   const auto finish = [&](ProcessorKeys& k) {
     for (auto& line : k.notes()) notes.push_back(k.where() + ": " + line);
   };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <vlmest/analysis/params.hpp>
+#include <vlmest/device/flash_attention.hpp>
 #include <vlmest/report/inference.hpp>
 #include <vlmest/report/training.hpp>
 
@@ -118,6 +119,7 @@ class Estimator {
   }
 
   static Plan on(const Device& device, Plan plan) {
+    expect_runnable(plan, device);
     plan.compute_capability = device.sm;
     plan.multiprocessors = device.multiprocessors;
     return plan;

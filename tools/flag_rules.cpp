@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flag_rules.hpp"
+
+#include "streams.hpp"
+
+namespace vlmest::tool {
+namespace {
+
+const std::vector<std::string> of_inference{"--new-tokens", "--kv", "--logits"};
+const std::vector<std::string> of_training{"--optimizer",
+                                           "--checkpointing",
+                                           "--checkpoint-layers",
+                                           "--freeze",
+                                           "--lora",
+                                           "--lora-targets",
+                                           "--lora-vision",
+                                           "--lora-dropout",
+                                           "--input-gradients",
+                                           "--loss",
+                                           "--gradient-accumulation"};
+const std::vector<std::string> of_any_run{"--batch",        "--seq",     "--text",      "--images", "--image-size",
+                                          "--vision-chunk", "--phase",   "--dtype",     "--amp",    "--weights",
+                                          "--attention",    "--profile", "--alloc-conf"};
+
+}  // namespace
+
+bool GivenFlags::has(const std::string& flag) const {
+  const CLI::Option* o = app_->get_option_no_throw(flag);
+  return o != nullptr && o->count() > 0;
+}
+
+void GivenFlags::no_effect(const std::vector<std::string>& flags, const std::string& when,
+                           const std::string& hint) const {
+  for (const auto& f : flags)
+    if (has(f)) throw UsageError(f, "has no effect " + when, hint);
+}
+
+AskedPhases asked_phases(const std::string& phase) {
+  if (phase == "all") return {};
+  return {.inference = phase != "train",
+          .training = phase == "train",
+          .words = "with --phase " + phase,
+          .hint = "leave it out, or ask for another --phase"};
+}
+
+void check_run_flags(const GivenFlags& given, const EstimateArgs& args, const AskedPhases& phases) {
+  if (!phases.training) given.no_effect(of_training, phases.words, phases.hint);
+  if (!phases.inference) given.no_effect(of_inference, phases.words, phases.hint);
+  if (args.profile == "fused") {
+    if (given.has("--attention") && args.attention != "flash")
+      throw UsageError("--attention", args.attention + " is not what --profile fused runs: it has one fused kernel",
+                       "leave it out, or take --profile transformers");
+    if (given.has("--loss") && args.loss == "unfused")
+      throw UsageError("--loss", "--profile fused computes it in one kernel", "leave it out, or take --loss chunked");
+  }
+  if (args.plan.amp && args.dtype == "fp16")
+    throw UsageError("--amp", "autocast is modelled in bf16 alone, not with --dtype fp16",
+                     "leave --dtype out for bf16 autocast, or --amp out for weights in fp16");
+  if (args.plan.images == 0)
+    given.no_effect({"--image-size", "--vision-chunk"}, "with --images 0", "leave it out, or give images");
+  if (args.plan.lora.rank > 0 && args.plan.lora.vision)
+    for (const auto& part : args.freeze)
+      if (part == "vision")
+        throw UsageError("--freeze", "vision contradicts --lora-vision, which trains adapters there",
+                         "leave one of them out");
+}
+
+void check_run_is_named(const GivenFlags& given, const std::vector<std::string>& more) {
+  if (given.has("--config")) return;
+  for (const auto* flags : {&of_any_run, &of_inference, &of_training, &more})
+    given.no_effect(*flags, "without --config", "name the model that the run has: --config FILE");
+}
+
+}  // namespace vlmest::tool
