@@ -96,7 +96,8 @@ int main() {
         "[accuracy](../explanation/accuracy.md) says how the runs were\nmeasured, [measured rows](measured-rows.md) "
         "what "
         "the quantities are. Signed errors in percent of the measured value;\nempty where a run did not record it. A "
-        "name is `model b<batch> text <tokens> images <number> <height>x<width> options`.\n\n"
+        "name is `model b<batch> text <tokens> images <number> <height>x<width> options`. The rules of\n"
+        "memory were written with these runs [in sight](../explanation/accuracy.md#what-is-compared).\n\n"
         "## A process for each model\n");
     inference(validation::compare(".", {"h200-inference-fresh.json"}));
     inference(timed);
@@ -114,7 +115,9 @@ int main() {
         "\n## Times\n\nGPU time is the sum of the kernels' durations, a graph's that of one replayed decode step, the "
         "rest is wall time of\neager runs. The estimated wall time is the larger of GPU and host, so that a run that "
         "waits for both in turn takes\nlonger. A graph's step was captured without an attention mask, with which "
-        "PyTorch runs other kernels where heads share\nkeys.\n");
+        "PyTorch runs other kernels where heads share\nkeys. The host's times were taken from the decode steps and "
+        "training "
+        "steps of these runs ([what was fitted](../explanation/time.md#how-far-off)).\n");
     times(timed);
     std::printf(
         "\n## Single operations\n\nRandom shapes from `vlmest bench --suite heldout`, and large ones with CUPTI's "

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -69,15 +70,11 @@ bool has_ranges(const Validated& v) {
                      [&](const std::string& q) { return summary(v.all, q).ranged > 0; });
 }
 
-/// The quantities that are shown and that a file's mark speaks of.
-std::string marked(const Validated& v, const ValidatedFile& f, const json::FittedMark& m) {
-  std::string r;
-  for (const auto& q : v.quantities) {
-    const bool there = std::any_of(v.all.begin(), v.all.end(),
-                                   [&](const Comparison& c) { return c.quantity == q && c.where.starts_with(f.name); });
-    if (there && json::mark_of(f.fitted, q) == &m) r += (r.empty() ? "" : ", ") + q;
-  }
-  return r;
+/// Whether a file's mark speaks of a quantity that the file measured.
+bool speaks_of(const Validated& v, const ValidatedFile& f, const json::FittedMark& m, const std::string& quantity) {
+  return json::mark_of(f.fitted, quantity) == &m && std::any_of(v.all.begin(), v.all.end(), [&](const Comparison& c) {
+           return c.quantity == quantity && c.where.starts_with(f.name);
+         });
 }
 
 Table quantities(const Validated& v) {
@@ -170,6 +167,35 @@ std::vector<const Comparison*> beyond_limits(const Validated& v, const Validatio
   return r;
 }
 
+/// What was fitted to which quantities of which files, and why; files that say the same stand together.
+std::vector<std::string> fitted_notes(const Validated& v) {
+  using Said = std::pair<Fitted, std::string>;
+  std::vector<Said> reasons;
+  for (const auto& f : v.files)
+    for (const auto& m : f.fitted)
+      if (const Said said{m.fitted, m.reason};
+          m.fitted != Fitted::no && std::find(reasons.begin(), reasons.end(), said) == reasons.end())
+        reasons.push_back(said);
+  std::vector<std::string> r;
+  for (const Said& said : reasons) {
+    std::string files, of;
+    for (const auto& q : v.quantities) {
+      bool any = false;
+      for (const auto& f : v.files)
+        for (const auto& m : f.fitted) {
+          if (Said{m.fitted, m.reason} != said || !speaks_of(v, f, m, q)) continue;
+          any = true;
+          if (files.find(f.name) == std::string::npos) files += (files.empty() ? "" : ", ") + f.name;
+        }
+      if (any) of += (of.empty() ? "" : ", ") + q;
+    }
+    if (!of.empty())
+      r.push_back(
+          fmt::format("{}: {} fitted{}: {}", files, of, said.first == Fitted::partly ? " in part" : "", said.second));
+  }
+  return r;
+}
+
 /// What a reader of the figures must know besides.
 std::vector<std::string> notes(const Validated& v) {
   std::vector<std::string> r;
@@ -178,12 +204,7 @@ std::vector<std::string> notes(const Validated& v) {
     if (is_wall_time(q)) walls += (walls.empty() ? "" : ", ") + q;
   if (!walls.empty())
     r.push_back(walls + ": wall time of eager runs, the host's noise included; in range: as hosts and kernels differ");
-  for (const auto& f : v.files)
-    for (const auto& m : f.fitted)
-      if (m.fitted != Fitted::no)
-        if (const std::string which = marked(v, f, m); !which.empty())
-          r.push_back(fmt::format("{}: {} fitted{}: {}", f.name, which, m.fitted == Fitted::partly ? " in part" : "",
-                                  m.reason));
+  for (auto& line : fitted_notes(v)) r.push_back(std::move(line));
   for (const auto& f : v.files) {
     if (f.throttled > 0)
       r.push_back(
