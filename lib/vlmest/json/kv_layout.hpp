@@ -53,8 +53,10 @@ inline void read_kv(const Reader& document, Vlm& vlm) {
       g->window = l.window;
       g->sliding.assign(static_cast<std::size_t>(g->layers), true);
     } else {
-      if (g->qk_norm || g->qkv_bias)
-        r.fail("layout", "latent attention has no norms or biases of heads", "use a plain Llama decoder");
+      if (g->qk_norm || g->qkv_bias || g->query_scale || g->packed)
+        r.fail("layout",
+               "latent attention has no norms, biases or scales of heads, and no linear for q, k and v in one",
+               "use a plain Llama decoder");
       g->latent = LatentAttention{l.latent_dim, l.rope_dim};
     }
   }

@@ -161,6 +161,20 @@ inline KeysValues expand_latents(Context& c, const Mistral4Config& g, const Mist
   return {keys, part[1]};
 }
 
+/// Channels by which values are widened for a FlashAttention kernel, which takes them as wide as keys only: in the
+/// fused profile, as modeling_deepseek_v3.py does. Throws Error where the model does not (modeling_mistral4.py).
+inline std::int64_t padding_for_flash(const Context& c, const Mistral4Config& g) {
+  const std::int64_t missing = checked_add(g.qk_dim(), -g.v_dim);
+  const bool flash = c.fused() || c.plan.attention == AttentionKind::flash;
+  if (!flash || missing == 0) return 0;
+  if (!c.fused() || missing < 0)
+    throw Error("--attention",
+                "FlashAttention-2 takes values as wide as keys, not " + std::to_string(g.v_dim) + " channels beside " +
+                    std::to_string(g.qk_dim()),
+                "give --attention sdpa");
+  return missing;
+}
+
 /// modeling_mistral4.py, Mistral4Attention.forward: what is cached is compressed, and expanded whenever attention runs.
 inline Attended self_attention(Context& c, const Mistral4Config& g, const Mistral4Layer& l, const Value& x,
                                const Value& mask, const CosSin& positions, CacheLayer& cache) {
@@ -187,9 +201,12 @@ inline Attended self_attention(Context& c, const Mistral4Config& g, const Mistra
   update(c, cache, latents, k_turned);
   Value q = cat(queries[0], q_turned, -1);
   if (!c.fused()) q = scaled_query(q, positions.ids);
-  const KeysValues kv = expand_latents(c, g, l, latents, k_turned);
+  KeysValues kv = expand_latents(c, g, l, latents, k_turned);
+  const std::int64_t missing = padding_for_flash(c, g);
+  if (missing > 0) kv.values = pad_last(kv.values, 0, missing);
   Attended a =
       attend(c, {.q = q, .k = kv.keys, .v = kv.values, .mask = mask, .causal = true, .dropout = g.attention_dropout});
+  if (missing > 0) a.out = slice(a.out, -1, 0, g.v_dim);
   project_out(c, l.out, a);
   return a;
 }
