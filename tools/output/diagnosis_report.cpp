@@ -128,11 +128,11 @@ std::vector<std::string> premises(const Diagnosis& d) {
 std::string solution_words(const Solution& s) {
   const std::string value =
       s.unknown == Unknown::image_side ? fmt::format("{}x{}", s.value, s.width) : grouped(s.value);
-  return fmt::format("{}{} {}{}: {} of {} would take {} ({} tokens a sequence, {} vision patches)",
-                     s.exact ? "with" : "at least with", s.assuming.empty() ? "" : " " + s.assuming + " and",
-                     name(s.unknown), " = " + value, s.tensor.name,
+  const std::string patches = s.patches > 0 ? fmt::format(", {} vision patches", grouped(s.patches)) : "";
+  return fmt::format("{}{} {}{}: {} of {} would take {} ({} tokens a sequence{})", s.exact ? "with" : "at least with",
+                     s.assuming.empty() ? "" : " " + s.assuming + " and", name(s.unknown), " = " + value, s.tensor.name,
                      s.tensor.scope.empty() ? "the model" : s.tensor.scope, in_words(s.tensor.bytes), grouped(s.seq),
-                     grouped(s.patches));
+                     patches);
 }
 
 std::span<const diagnose::Action> first_of(const Diagnosis& d, std::size_t actions) {
