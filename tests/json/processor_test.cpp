@@ -2,11 +2,10 @@
 // The files beside a config.json that set a checkpoint's processor: what each key does to the tokens of a picture, what
 // contradicts config.json, what has to be said.
 #include <fstream>
-#include <iterator>
 
 #include <gtest/gtest.h>
 
-#include <vlmest/json/model.hpp>
+#include <vlmest/json/hf/read.hpp>
 #include <vlmest/json/processor.hpp>
 
 namespace vlmest::processor_test {
@@ -17,7 +16,7 @@ using json::ProcessorFile;
 
 Vlm published(const std::string& name) {
   std::ifstream in(VLMEST_SOURCE_DIR "/tests/data/configs/" + name + ".json");
-  return json::parse_model({std::istreambuf_iterator<char>(in), {}}, name);
+  return json::hf::read(Json::parse(in), name);
 }
 
 struct Read {

@@ -80,7 +80,7 @@ TEST(CliProcessor, SizesThatTheProcessorRefuses) {
 }
 
 TEST(CliProcessor, SeveralImagesOfOnevision) {
-  const std::string model = "--config llava-onevision-qwen2-0.5b --image-size 768x768 --images ";
+  const std::string model = "--config llava-onevision-0.5b --image-size 768x768 --images ";
   EXPECT_EQ(inputs(model + "1")["image_tokens"], 3699);
   EXPECT_EQ(inputs(model + "2")["image_tokens"], 2 * 730);
 }

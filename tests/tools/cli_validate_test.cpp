@@ -21,7 +21,7 @@ Json run_row(const std::string& name, double factor = 1) {
   return {{"model", name},
           {"mode", "infer"},
           {"batch", 2},
-          {"text", 64},
+          {"text", e["inputs"]["text_tokens"].get<int>() + e["inputs"]["marker_tokens"].get<int>()},
           {"images", 1},
           {"hw", e["inputs"]["image_size"]},
           {"dtype", "bfloat16"},
@@ -87,7 +87,7 @@ TEST(Validate, ALimitDecidesTheExitCode) {
   const Called failed = run("validate - --limit prefill_peak=1", two);
   EXPECT_EQ(failed.out.rfind("prefill_peak: worst 4.000 % is more than 1 %\n", 0), 0u) << failed.out;
   EXPECT_NE(failed.out.find("rows beyond a limit\n"), std::string::npos);
-  EXPECT_NE(failed.out.find("smolvlm-256m b2 text 64 images 1 "), std::string::npos);
+  EXPECT_NE(failed.out.find("smolvlm-256m b2 text 103 images 1 "), std::string::npos);
   EXPECT_EQ(failed.err, "");
   EXPECT_NE(run("validate - --limit step_peak=50", two).out.find("step_peak: no row has measured it\n"),
             std::string::npos);
