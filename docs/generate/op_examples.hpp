@@ -43,6 +43,15 @@ inline Example example(const Matmul& o) {
            {"size", bytes_of(o.dtype)}},
           cost(o)};
 }
+inline Example example(const StoredMatmul& o) {
+  return {call({{"m", o.m}, {"n", o.n}, {"k", o.k}, {"stored", o.stored.value()}}, std::string(name(o.dtype))),
+          {{"m", number(o.m)},
+           {"n", number(o.n)},
+           {"k", number(o.k)},
+           {"stored", number(o.stored.value())},
+           {"size", bytes_of(o.dtype)}},
+          cost(o)};
+}
 inline Example example(const GroupedMatmul& o) {
   return {call({{"rows", o.rows}, {"n", o.n}, {"k", o.k}, {"groups", o.groups}, {"active", o.active}},
                std::string(name(o.dtype))),

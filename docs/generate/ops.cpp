@@ -41,6 +41,14 @@ std::vector<Section> sections() {
        list(Matmul{.m = 4096, .n = 11008, .k = 4096}, Matmul{.m = 1, .n = 11008, .k = 4096},
             Matmul{.m = 577, .n = 4096, .k = 1024, .bias = true},
             Matmul{.batch = 32, .m = 577, .n = 64, .k = 577, .dtype = DType::fp32})},
+      {"StoredMatmul",
+       "stored_matmul.hpp",
+       "`stored` is the bytes of the weight and of what belongs to it. PyTorch's counter does not know these kernels: "
+       "a "
+       "counted run shows no FLOPs for them.",
+       {{"FLOPs", "2 * m * n * k"}, {"read", "stored + m * k * size"}, {"written", "m * n * size"}},
+       list(StoredMatmul{.m = 1, .n = 18944, .k = 3584, .stored = Bytes(35'273'728)},
+            StoredMatmul{.m = 512, .n = 18944, .k = 3584, .stored = Bytes(35'273'728)})},
       {"GroupedMatmul",
        "grouped_matmul.hpp",
        "PyTorch's counter has no formula for this op: its FLOPs take time but do not count.",

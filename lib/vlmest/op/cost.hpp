@@ -16,7 +16,8 @@ enum class Engine : std::uint8_t { idle, tensor_core, cuda_core };
 /// once, whatever caches hold.
 struct Cost {
   Flops flops{};         ///< as torch.utils.flop_counter.FlopCounterMode counts: products, convolutions, attention
-                         ///< (dense), transforms; 0 for everything else
+                         ///< (dense), transforms; 0 for everything else. Products with stored weights count too,
+                         ///< which it does not know (StoredMatmul)
   Flops flops_causal{};  ///< the same with only the visible half of a causal attention
   Flops uncounted{};     ///< arithmetic of products that FlopCounterMode has no formula for: it takes time all the same
   Bytes read{};

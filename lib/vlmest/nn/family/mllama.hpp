@@ -40,14 +40,10 @@ inline MllamaModel make_model(Context& c, const MllamaFamily& g) {
       r.language = make_decoder(c, g.language);
     }
     Module p(c, "multi_modal_projector", Part::projector);
-    r.projector = {.scope = p.scope};
-    r.projector.weight = parameter(c, "weight", {hidden, g.vision.output()});
-    r.projector.bias = parameter(c, "bias", {hidden});
+    r.projector = declare_linear(c, "multi_modal_projector", g.vision.output(), hidden, true);
   }
   Module h(c, "lm_head", Part::language);
-  r.head = {.scope = h.scope, .adapter = adapter_of(c, hidden, g.language.base.vocab)};
-  InScope own(c.b, base_scope(c, r.head.adapter, h.scope));
-  r.head.weight = parameter(c, "weight", {g.language.base.vocab, hidden});
+  r.head = declare_linear(c, "lm_head", hidden, g.language.base.vocab, false, StoredModule::head);
   return r;
 }
 

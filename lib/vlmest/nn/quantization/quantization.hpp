@@ -105,13 +105,13 @@ inline bool names_any(const std::vector<ModuleRule>& rules, const std::vector<st
   });
 }
 
-/// What kind of module asks.
-enum class StoredModule : std::uint8_t { linear, head, experts };
+/// What kind of module asks; fixed: one whose weight its parent multiplies by itself, which no method replaces.
+enum class StoredModule : std::uint8_t { linear, head, experts, fixed };
 
 /// How the weight of module s is stored; null: as the others are.
 inline const WeightStorage* storage_of(const Quantization& q, const Graph& g, ScopeId s, StoredModule kind) {
   const Part part = g.scopes[static_cast<std::size_t>(s)].part;
-  if (kind == StoredModule::experts ? !q.experts : !q.linears) return nullptr;
+  if (kind == StoredModule::fixed || (kind == StoredModule::experts ? !q.experts : !q.linears)) return nullptr;
   if (kind == StoredModule::head && !q.head) return nullptr;
   if (kind == StoredModule::linear && q.language_layers_only && part != Part::language) return nullptr;
   const std::vector<std::string> names = module_names(g, s);

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// quantization_config and torch_dtype: what is read, what is refused, which modules it is for.
+#include <gtest/gtest.h>
+
+#include <vlmest/nn/inference.hpp>
+#include <vlmest/transform/training_step.hpp>
+
+#include "config_support.hpp"
+
+namespace vlmest::test::quantization_config_test {
+namespace {
+
+using nlohmann::json;
+
+/// A small LLaVA: a tower of 64 channels, two decoder layers of 256, whose gates' 320 outputs are no multiple of 128.
+json model(const json& quantization, json more = json::object()) {
+  json c = {{"model_type", "llava"},
+            {"vision_config",
+             {{"model_type", "clip_vision_model"},
+              {"hidden_size", 64},
+              {"intermediate_size", 128},
+              {"num_hidden_layers", 2},
+              {"num_attention_heads", 2},
+              {"image_size", 28},
+              {"patch_size", 14}}},
+            {"text_config",
+             {{"model_type", "llama"},
+              {"vocab_size", 512},
+              {"hidden_size", 256},
+              {"intermediate_size", 320},
+              {"num_hidden_layers", 2},
+              {"num_attention_heads", 4},
+              {"num_key_value_heads", 2}}}};
+  if (!quantization.is_null()) c["quantization_config"] = quantization;
+  c.update(more);
+  return c;
+}
+Vlm vlm_of(const json& quantization) { return read(model(quantization).dump()); }
+Graph loaded(const Vlm& vlm, Plan plan = {}) {
+  Builder b;
+  Context c{b, plan};
+  c.loads = true;
+  declare_parameters(c, vlm);
+  return std::move(b.graph);
+}
+Graph stored_as(const json& quantization) { return loaded(vlm_of(quantization)); }
+
+/// "weight bf16 256x256" of one module, a line each.
+std::vector<std::string> tensors(const Graph& g, std::string_view module) {
+  std::vector<std::string> r;
+  for (const Tensor& t : g.tensors)
+    if (path(g, t.scope) == module)
+      r.push_back(std::string(t.name) + " " + std::string(name(t.dtype)) + " " + to_string(t.shape));
+  return r;
+}
+using Lines = std::vector<std::string>;
+constexpr const char* q_proj = "model.language_model.layers.0.self_attn.q_proj";
+constexpr const char* gate = "model.language_model.layers.0.mlp.gate_proj";
+constexpr const char* down = "model.language_model.layers.0.mlp.down_proj";
+constexpr const char* fc1 = "model.vision_tower.encoder.layers.0.mlp.fc1";
+
+std::string first_of(const Graph& g, std::string_view module) {
+  const Lines l = tensors(g, module);
+  return l.empty() ? "" : l.front();
+}
+
+TEST(QuantizationConfig, TensorsOfEachMethod) {
+  const json only = json::array({"vision_tower", "multi_modal_projector"});
+  EXPECT_EQ(tensors(stored_as({{"quant_method", "awq"}, {"modules_to_not_convert", only}, {"group_size", 64}}), q_proj),
+            (Lines{"qweight int32 256x32", "qzeros int32 4x32", "scales bf16 4x256", "workspace int32 132"}));
+  EXPECT_EQ(
+      tensors(stored_as(
+                  {{"quant_method", "awq"}, {"version", "gemv"}, {"modules_to_not_convert", only}, {"group_size", 64}}),
+              q_proj),
+      (Lines{"qweight int32 256x32", "qzeros int32 256x2", "scales fp16 256x16"}));
+  EXPECT_EQ(tensors(stored_as({{"quant_method", "gptq"}, {"bits", 4}, {"sym", true}, {"desc_act", true}}), down),
+            (Lines{"qweight int32 40x256", "scales bf16 3x256", "g_idx int32 320", "g_idx_sort_indices int32 320",
+                   "workspace int32 132"}));  // 320 inputs: two groups and a half
+  EXPECT_EQ(tensors(stored_as({{"quant_method", "gptq"}, {"bits", 3}, {"sym", false}}), q_proj),
+            (Lines{"qweight int32 24x256", "qzeros int32 2x24", "scales bf16 2x256", "g_idx int32 256"}));
+  EXPECT_EQ(tensors(stored_as({{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}}), gate),
+            (Lines{"weight fp8 320x256", "weight_scale_inv fp32 3x2"}));
+  EXPECT_EQ(tensors(stored_as({{"quant_method", "fp8"}, {"activation_scheme", "static"}}), gate),
+            (Lines{"weight fp8 320x256", "weight_scale_inv fp32 1", "activation_scale fp32 1"}));
+  EXPECT_EQ(tensors(stored_as({{"quant_method", "fbgemm_fp8"}}), gate),
+            (Lines{"weight fp8 320x256", "weight_scale fp32 320x1", "input_scale_ub fp32 1"}));
+  EXPECT_EQ(tensors(stored_as({{"load_in_4bit", true}, {"bnb_4bit_use_double_quant", true}}), q_proj),
+            (Lines{"weight nf4 256x256", "quant_map fp32 16", "nested_offset fp32 1", "absmax uint8 1024",
+                   "nested_absmax fp32 4", "nested_quant_map fp32 256"}));
+  EXPECT_EQ(tensors(stored_as({{"load_in_8bit", true}}), q_proj), (Lines{"weight int8 256x256", "SCB fp32 256"}));
+  EXPECT_EQ(tensors(stored_as({{"quant_method", "eetq"}}), gate),
+            (Lines{"weight int8 256x320", "weight_scales fp16 320"}));
+}
+
+json compressed(json weights, std::string format, json activations = nullptr, json ignore = json::array()) {
+  return {{"quant_method", "compressed-tensors"},
+          {"format", format},
+          {"ignore", ignore},
+          {"config_groups",
+           {{"group_0", {{"targets", {"Linear"}}, {"weights", weights}, {"input_activations", activations}}}}}};
+}
+
+TEST(QuantizationConfig, TensorsOfCompressedTensors) {
+  const json asymmetric = {
+      {"num_bits", 4}, {"type", "int"}, {"symmetric", false}, {"strategy", "group"}, {"group_size", 128}};
+  EXPECT_EQ(tensors(stored_as(compressed(asymmetric, "pack-quantized")), down),
+            (Lines{"weight_packed int32 256x40", "weight_scale bf16 256x3", "weight_zero_point int32 32x3",
+                   "weight_shape int64 2"}));
+  const json eight = {{"num_bits", 8}, {"type", "int"}, {"strategy", "channel"}};
+  EXPECT_EQ(tensors(stored_as(compressed(eight, "int-quantized", {{"num_bits", 8}, {"dynamic", true}})), gate),
+            (Lines{"weight int8 320x256", "weight_scale bf16 320x1"}));
+  const json fp4 = {{"num_bits", 4}, {"type", "float"}, {"strategy", "tensor_group"}, {"group_size", 16}};
+  EXPECT_EQ(tensors(stored_as(compressed(fp4, "nvfp4-pack-quantized", {{"num_bits", 4}, {"dynamic", "local"}})), gate),
+            (Lines{"weight_packed uint8 320x128", "weight_scale fp8 320x16", "weight_global_scale fp32 1",
+                   "input_global_scale fp32 1"}));
+  const json mx = {{"num_bits", 4}, {"type", "float"}, {"strategy", "group"}, {"group_size", 32}};
+  EXPECT_EQ(tensors(stored_as(compressed(mx, "mxfp4-pack-quantized")), gate),
+            (Lines{"weight_packed uint8 320x128", "weight_scale uint8 320x8"}));
+  const json block = {{"num_bits", 8}, {"type", "float"}, {"strategy", "block"}, {"block_structure", {128, 128}}};
+  EXPECT_EQ(tensors(stored_as(compressed(block, "float-quantized")), gate),
+            (Lines{"weight fp8 320x256", "weight_scale bf16 3x2"}));
+}
+
+TEST(QuantizationConfig, HeadsAndTowersPerMethod) {
+  const std::string wide_head = "weight bf16 512x256", wide_tower = "weight bf16 128x64";
+  // Without a list the head stays wide; with one it must be in it, but for AWQ.
+  const Graph none = stored_as({{"load_in_4bit", true}});
+  EXPECT_EQ(first_of(none, "lm_head"), wide_head);
+  EXPECT_EQ(first_of(none, fc1), "weight nf4 128x64");
+  const Graph list = stored_as({{"load_in_4bit", true}, {"llm_int8_skip_modules", {"vision_tower"}}});
+  EXPECT_EQ(first_of(list, "lm_head"), "weight nf4 512x256");
+  EXPECT_EQ(first_of(list, fc1), wide_tower);
+  const Graph awq = stored_as({{"quant_method", "awq"}, {"group_size", 64}, {"modules_to_not_convert", {"visual"}}});
+  EXPECT_EQ(first_of(awq, "lm_head"), wide_head);
+  EXPECT_EQ(first_of(awq, fc1), wide_tower);  // a tower by any of its names
+  const Graph gptq = stored_as({{"quant_method", "gptq"}, {"bits", 4}, {"lm_head", true}, {"group_size", 64}});
+  EXPECT_EQ(first_of(gptq, "lm_head"), "qweight int32 32x512");
+  EXPECT_EQ(first_of(gptq, fc1), wide_tower);
+  // A tied head is the embedding.
+  const Vlm tied =
+      read(model({{"load_in_4bit", true}, {"llm_int8_skip_modules", {"x"}}}, {{"tie_word_embeddings", true}}).dump());
+  EXPECT_EQ(tensors(loaded(tied), "lm_head"), (Lines{"weight before tying bf16 512x256"}));
+}
+
+TEST(QuantizationConfig, ModulesByTheNamesOfOlderCheckpoints) {
+  for (const char* skip :
+       {"model.language_model.layers.0.self_attn.q_proj", "language_model.model.layers.0.self_attn.q_proj",
+        "model.layers.0.self_attn", "layers.0", "q_proj", "model.layers.0.*", "self_attn"}) {
+    const Graph g = stored_as({{"load_in_8bit", true}, {"llm_int8_skip_modules", {skip}}});
+    EXPECT_EQ(first_of(g, q_proj), "weight bf16 256x256") << skip;
+    EXPECT_EQ(first_of(g, down).substr(0, 11), std::string_view(skip).find("layers.0") == std::string::npos ||
+                                                       std::string_view(skip).ends_with("q_proj") ||
+                                                       std::string_view(skip).ends_with("attn")
+                                                   ? "weight int8"
+                                                   : "weight bf16")
+        << skip;
+  }
+  const Graph g = stored_as({{"load_in_8bit", true}, {"llm_int8_skip_modules", {"_proj", "layers.00"}}});
+  EXPECT_EQ(first_of(g, q_proj), "weight int8 256x256");  // names are whole
+}
+
+TEST(QuantizationConfig, LayersOfTheirOwn) {
+  const Graph g = stored_as({{"quant_method", "gptq"},
+                             {"bits", 4},
+                             {"group_size", 64},
+                             {"dynamic",
+                              {{"+:.*\\.0\\.mlp\\..*", {{"bits", 8}, {"group_size", 32}}},
+                               {"-:.*layers\\.1\\.self_attn\\.(?!q_proj).*", json::object()}}}});
+  EXPECT_EQ(first_of(g, gate), "qweight int32 64x320");
+  EXPECT_EQ(first_of(g, q_proj), "qweight int32 32x256");
+  EXPECT_EQ(first_of(g, "model.language_model.layers.1.self_attn.o_proj"), "weight bf16 256x256");
+  EXPECT_EQ(first_of(g, "model.language_model.layers.1.self_attn.q_proj"), "qweight int32 32x256");
+  json two = compressed({{"num_bits", 4}, {"type", "int"}, {"strategy", "group"}, {"group_size", 64}}, "", nullptr,
+                        {"re:.*lm_head", "re:vision_tower.*", "re:multi_modal.*"});
+  two["config_groups"]["group_1"] = {{"targets", {"re:.*down_proj$"}},
+                                     {"weights", {{"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}}},
+                                     {"input_activations", {{"num_bits", 8}, {"type", "float"}, {"dynamic", true}}}};
+  const Graph mixed = stored_as(two);
+  EXPECT_EQ(first_of(mixed, down), "weight fp8 256x320");
+  EXPECT_EQ(first_of(mixed, gate), "weight_packed int32 320x32");
+  EXPECT_EQ(first_of(mixed, fc1), "weight bf16 128x64");
+}
+
+/// What is wrong with a section: where, and what.
+std::string fault(const json& quantization) {
+  try {
+    stored_as(quantization);
+  } catch (const Error& e) {
+    EXPECT_FALSE(e.hint.empty());
+    return e.where.substr(std::min(e.where.size(), e.where.rfind('.') + 1)) + ": " + e.what_happened;
+  }
+  return "accepted";
+}
+
+TEST(QuantizationConfig, WhatIsNotKnownIsNamed) {
+  EXPECT_EQ(fault({{"quant_method", "aqlm"}}), "quant_method: weights stored by 'aqlm' are not known");
+  EXPECT_EQ(fault({{"bits", 4}}), "quant_method: missing");
+  EXPECT_EQ(fault({{"quant_method", 4}}), "quant_method: expected a string");
+  EXPECT_EQ(fault({{"quant_method", "awq"}, {"bits", 3}}), "bits: 3 bits are not known");
+  EXPECT_EQ(fault({{"quant_method", "awq"}, {"group_size", 0}}), "group_size: a group of 0 inputs");
+  EXPECT_EQ(fault({{"quant_method", "awq"}, {"group_size", -7}}), "group_size: must lie between -1 and 16777216");
+  EXPECT_EQ(fault({{"quant_method", "awq"}, {"group_size", "128"}}), "group_size: expected an integer");
+  EXPECT_EQ(fault({{"quant_method", "awq"}, {"version", "gemv_fast"}}), "version: the layout 'gemv_fast' is not known");
+  EXPECT_EQ(fault({{"quant_method", "gptq"}, {"bits", 5}}), "bits: 5 bits are not known");
+  EXPECT_EQ(fault({{"quant_method", "fp8"}, {"weight_block_size", {128, 0}}}),
+            "weight_block_size: expected two positive integers");
+  EXPECT_EQ(fault({{"quant_method", "fp8"}, {"weight_block_size", 128}}),
+            "weight_block_size: expected two positive integers");
+  EXPECT_EQ(fault({{"quant_method", "bitsandbytes"}}), "load_in_4bit: neither 4 nor 8 bits are asked for");
+  EXPECT_EQ(fault({{"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf5"}}), "bnb_4bit_quant_type: unknown 'nf5'");
+  EXPECT_EQ(fault({{"load_in_4bit", true}, {"llm_int8_skip_modules", {1, 2}}}),
+            "llm_int8_skip_modules: expected a list of names");
+  EXPECT_EQ(fault({{"quant_method", "modelopt"}, {"quant_algo", "W4A8_AWQ"}}), "quant_algo: unknown 'W4A8_AWQ'");
+  EXPECT_EQ(fault(compressed({{"num_bits", 4}}, "marlin-24")), "format: the format 'marlin-24' is not known");
+  EXPECT_EQ(fault(compressed({{"num_bits", 4}, {"strategy", "group"}}, "pack-quantized")),
+            "group_size: groups without a size");
+  // A pattern that cannot be, and one that never ends.
+  EXPECT_NE(fault({{"load_in_4bit", true}, {"llm_int8_skip_modules", {"(layers"}}}).find("is no pattern"),
+            std::string::npos);
+  EXPECT_NE(fault({{"load_in_4bit", true}, {"llm_int8_skip_modules", {"(([a-z._0-9]*)*)*!"}}}).find("too long"),
+            std::string::npos);
+  // The tower's 128 x 64 weights cannot be grouped so.
+  EXPECT_EQ(fault({{"quant_method", "awq"}, {"group_size", 128}})
+                .find("quantization_config: model.vision_tower.encoder.layers.0.self_attn"),
+            0U);
+}
+
+TEST(QuantizationConfig, KeysWithoutEffectAreNoted) {
+  const Vlm known = vlm_of({{"quant_method", "awq"}, {"zero_point", true}, {"do_fuse", false}});
+  EXPECT_TRUE(known.quantization->notes.empty());
+  const Vlm odd = vlm_of({{"quant_method", "awq"}, {"scale_bits", 8}});
+  ASSERT_EQ(odd.quantization->notes.size(), 1U);
+  EXPECT_NE(odd.quantization->notes[0].find("quantization_config.scale_bits"), std::string::npos);
+}
+
+TEST(QuantizationConfig, IsFoundWhereCheckpointsPutIt) {
+  json c = model(nullptr);
+  c["text_config"]["quantization_config"] = {{"load_in_8bit", true}};
+  EXPECT_EQ(read(c.dump()).quantization->method, "bitsandbytes");
+  c = model(nullptr, {{"compression_config", compressed({{"num_bits", 8}, {"type", "float"}}, "float-quantized")}});
+  EXPECT_EQ(read(c.dump()).quantization->method, "compressed-tensors");
+  EXPECT_FALSE(read(model(nullptr).dump()).quantization);
+  EXPECT_FALSE(read(model(json::object()).dump()).quantization);
+}
+
+TEST(QuantizationConfig, ThePlanOverridesIt) {
+  Plan plan;
+  plan.weights = DType::bf16;
+  EXPECT_EQ(first_of(loaded(vlm_of({{"load_in_4bit", true}}), plan), q_proj), "weight bf16 256x256");
+  plan.weights = DType::int8;
+  EXPECT_EQ(first_of(loaded(vlm_of({{"quant_method", "aqlm"}}), plan), q_proj), "weight int8 256x256");
+}
+
+TEST(QuantizationConfig, TrainsBelowAdaptersWhereTheGradientIsKnown) {
+  const auto train = [](const json& quantization, std::int64_t rank) -> std::string {
+    Plan plan;
+    plan.text = 8;
+    plan.lora.rank = rank;
+    const Vlm vlm = vlm_of(quantization);
+    Builder b;
+    Context c{b, plan};
+    try {
+      build_training(c, vlm, make_sequences(vlm, plan));
+    } catch (const Error& e) {
+      return e.what_happened;
+    }
+    return "trains";
+  };
+  EXPECT_EQ(train({{"load_in_4bit", true}, {"bnb_4bit_compute_dtype", "bfloat16"}}, 8), "trains");
+  EXPECT_EQ(train({{"load_in_4bit", true}}, 0), "4-bit weights cannot be trained themselves");
+  EXPECT_EQ(train({{"load_in_8bit", true}}, 8), "training through bitsandbytes weights is not known");
+  EXPECT_EQ(train({{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 64}}, 8),
+            "training through gptq weights is not known");
+}
+
+TEST(TorchDtype, IsTheModelsOwnType) {
+  const auto type = [](json more) { return read(model(nullptr, std::move(more)).dump()).dtype; };
+  EXPECT_EQ(type(json::object()), std::nullopt);
+  EXPECT_EQ(type({{"torch_dtype", "float16"}}), DType::fp16);
+  EXPECT_EQ(type({{"dtype", "bfloat16"}, {"torch_dtype", "float16"}}), DType::bf16);
+  EXPECT_EQ(type({{"torch_dtype", "auto"}}), std::nullopt);
+  EXPECT_EQ(type({{"torch_dtype", nullptr}}), std::nullopt);
+  json c = model(nullptr);
+  c["text_config"]["torch_dtype"] = "torch.float32";
+  EXPECT_EQ(read(c.dump()).dtype, DType::fp32);
+  EXPECT_EQ(refused_at(model(nullptr, {{"torch_dtype", "float8_e4m3fn"}}).dump()), "config.json.torch_dtype");
+  EXPECT_EQ(refused_at(model(nullptr, {{"dtype", 16}}).dump()), "config.json.dtype");
+}
+
+TEST(StoredProducts, HaveTheFlopsOfProducts) {
+  const StoredMatmul stored{.m = 3, .n = 64, .k = 128, .stored = Bytes(64 * 64)};
+  const Cost c = cost(stored), wide = cost(Matmul{.m = 3, .n = 64, .k = 128});
+  EXPECT_EQ(c.flops, wide.flops);
+  EXPECT_LT(c.read, wide.read);
+  EXPECT_EQ(c.written, wide.written);
+}
+
+}  // namespace
+}  // namespace vlmest::test::quantization_config_test

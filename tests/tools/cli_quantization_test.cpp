@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program says of the types and the storage that a config.json names.
+#include "called.hpp"
+
+#ifdef VLMEST_PROGRAM
+namespace cli::cli_quantization_test {
+namespace {
+
+Json config(const std::string& name) {
+  return Json::parse(slurp(fs::path(VLMEST_SOURCE_DIR) / "tests" / "data" / "configs" / (name + ".json")));
+}
+const Json awq = {{"quant_method", "awq"}, {"modules_to_not_convert", {"visual"}}};
+
+/// The line with the inputs, from behind the last bracket.
+std::string types(const Json& c, const std::string& flags, std::string* err = nullptr) {
+  const Called r = run("--config - --phase inference --top 0 " + flags, c.dump());
+  EXPECT_EQ(r.code, 0) << r.err;
+  if (err) *err = r.err;
+  const std::string line = r.out.substr(0, r.out.find("\n\n"));
+  const std::size_t at = line.rfind("448x448), ");
+  return at == std::string::npos ? line : line.substr(at + 10);
+}
+
+TEST(TypesOfAConfig, AreTheDefaultAndTold) {
+  Json c = config("qwen2-vl-2b");
+  EXPECT_EQ(types(c, ""), "bf16");
+  c["torch_dtype"] = "float16";
+  EXPECT_EQ(types(c, ""), "fp16 (config.json)");
+  EXPECT_EQ(types(c, "--dtype fp32"), "fp32");
+  EXPECT_EQ(types(c, "--amp"), "fp32");
+  c["torch_dtype"] = "auto";
+  EXPECT_EQ(types(c, ""), "bf16");
+}
+
+TEST(StorageOfAConfig, IsToldAndOverridden) {
+  Json c = config("qwen2-vl-2b");
+  c["quantization_config"] = awq;
+  EXPECT_EQ(types(c, ""), "bf16, weights awq 4 bit in groups of 128 (config.json)");
+  EXPECT_EQ(types(c, "--weights int8"), "bf16, weights int8 (instead of config.json's awq)");
+  std::string err;
+  c["quantization_config"]["odd"] = 1;
+  types(c, "", &err);
+  EXPECT_EQ(err, "note: standard input.quantization_config.odd is not known and changes nothing here\n");
+  c["quantization_config"] = {{"quant_method", "aqlm"}};
+  const Called r = run("--config - --phase inference", c.dump());
+  EXPECT_EQ(r.code, 3);
+  EXPECT_EQ(
+      r.err.rfind("error: standard input.quantization_config.quant_method: weights stored by 'aqlm' are not known", 0),
+      0U)
+      << r.err;
+  EXPECT_EQ(types(c, "--weights int4"), "bf16, weights int4 (instead of config.json's aqlm)");
+}
+
+}  // namespace
+}  // namespace cli::cli_quantization_test
+#endif
