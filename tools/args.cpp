@@ -155,7 +155,7 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
   in(model, add_whole(app, "--batch", plan.batch, "sequences per GPU [1]", 1, most_sequences));
   in(model, add_whole(app, "--seq", seq, "LLM tokens per sequence, visual ones included", 1));
   in(model, add_whole(app, "--text", text, "text tokens per sequence, instead of --seq [256]", 0));
-  in(model, add_whole(app, "--images", images, "images per sequence [1]", 0, most_sequences));
+  in(model, add_whole(app, "--images", images, "images per sequence [1]", 0));
   in(model,
      app.add_option("--image-size", image_size,
                     "their size in pixels, before any resize; of several, sequences take turns [the model's own]")

@@ -8,7 +8,8 @@ namespace cli::program_test {
 namespace {
 
 TEST(Bench, WrongWordsAreRefused) {
-  refused("bench --suite qick", 2, "--suite: 'qick' is not one of quick, ceilings, calibrate, heldout", "did you mean quick?");
+  refused("bench --suite qick", 2, "--suite: 'qick' is not one of quick, ceilings, calibrate, heldout",
+          "did you mean quick?");
   refused("bench --countres", 2, "arguments: unknown '--countres'", "did you mean --counters?");
 }
 

@@ -12,7 +12,7 @@ TEST(CliNumbers, ADigitIsWhatItSays) {
   EXPECT_EQ(Json::parse(good(small + "--phase inference --batch 010"))["inputs"]["batch"], 10);
   for (const std::string flag : {"--batch", "--seq", "--text", "--images", "--vision-chunk", "--new-tokens",
                                  "--gradient-accumulation", "--lora", "--checkpoint-layers", "--top"})
-    for (const char* value : {"0x10", "+5", "' 5'", "1_000", "1e3", "5.0", "nan", "inf", "-0x1", "''", "5k"}) {
+    for (const char* value : {"0x10", "+5", "' 5'", "1_000", "1e3", "5.0", "nan", "inf", "-0x1", "5k"}) {
       const Called r = run(small.substr(0, small.find("--top")) + flag + "=" + value);
       EXPECT_EQ(r.code, 2) << flag << " " << value;
       EXPECT_EQ(r.err.rfind("error: " + flag + ": '", 0), 0u) << flag << " " << value << "\n" << r.err;
@@ -33,7 +33,7 @@ TEST(CliNumbers, LimitsAreTheRealOnes) {
   const auto limits = [&](const std::string& flag) {
     const auto at = help.find("\n  " + flag + " ");
     const std::string entry = help.substr(at, help.find("\n  -", at + 3) - at);
-    const auto to = entry.find(" to ");
+    const auto to = entry.rfind(" to ");
     const auto from = entry.rfind(' ', to - 1) + 1;
     std::string most = entry.substr(to + 4);
     most = most.substr(0, most.find_first_not_of("0123456789"));
@@ -51,9 +51,8 @@ TEST(CliNumbers, LimitsAreTheRealOnes) {
     EXPECT_EQ(run(small + rest + " " + flag + " " + std::to_string(std::stoll(least) - 1)).code, 2) << flag;
     EXPECT_EQ(run(small + rest + " " + flag + " " + std::to_string(std::stoll(most) + 1)).code, 2) << flag;
   }
-  EXPECT_EQ(limits("--images"), (std::pair<std::string, std::string>("0", "262144")));
   // Where the model decides, what is too much is said of the model's sizes.
-  for (const std::string flag : {"--seq", "--text", "--gradient-accumulation"}) {
+  for (const std::string flag : {"--seq", "--text", "--images", "--gradient-accumulation"}) {
     EXPECT_EQ(
         help.find(" to ", help.find("\n  " + flag + " ")) < help.find("\n  -", help.find("\n  " + flag + " ") + 3),
         false)

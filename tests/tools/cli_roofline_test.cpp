@@ -209,7 +209,8 @@ TEST(RooflineCommand, IsDeterministic) {
 TEST(RooflineCommand, WrongUsage) {
   refused(small + "--phase inference", 2, "--phase: 'inference' is not one of prefill, decode, train",
           "see 'vlmest roofline --help'");
-  refused(small + "--format htm", 2, "--format: 'htm' is not one of text, json, markdown, csv, html, svg", "did you mean html?");
+  refused(small + "--format htm", 2, "--format: 'htm' is not one of text, json, markdown, csv, html, svg",
+          "did you mean html?");
   refused(small + "--outptu x.svg", 2, "arguments: unknown '--outptu'", "did you mean --output?");
   refused("roofline", 2, "arguments: --config is required", "see 'vlmest roofline --help'");
   EXPECT_EQ(run(small + "--output roofline.png").code, 2);

@@ -19,7 +19,7 @@ int shell(const std::string& line, std::string* err = nullptr) {
 }
 
 TEST(Shell, AnswersThatCannotBeWrittenAreFailures) {
-  for (const std::string arguments :
+  for (const std::string& arguments :
        {small, small + "--json", std::string("models"), std::string("--help"), std::string("--version"), std::string(),
         std::string("completion bash"), std::string("roofline --config smolvlm-256m")})
     for (const char* where : {">/dev/full", ">&-"}) {
@@ -82,9 +82,9 @@ TEST(Shell, SpecialFilesAreNoInternalErrors) {
   ASSERT_EQ(std::system(("mkfifo " + fifo).c_str()), 0);
   for (const std::string command : {"--config ", "op ", "diagnose ", "replay ", "validate ", "calibrate ",
                                     "--config smolvlm-256m --device ", "watch --once ", "bench --points "})
-    for (const std::string file : {folder, std::string("/proc/self/mem"), std::string("/proc/self/status"),
-                                   std::string("/dev/null"), fifo, std::string("/proc/self/fd"), std::string("/")}) {
-      const std::string feed = file == fifo ? "(: >" + fifo + " &)" : "";
+    for (const std::string& file : {folder, std::string("/proc/self/mem"), std::string("/proc/self/status"),
+                                    std::string("/dev/null"), fifo, std::string("/proc/self/fd"), std::string("/")}) {
+      const std::string feed = file == fifo ? "(: >" + fifo + " &);" : "";
       const Called r = run(command + file, {}, feed);
       EXPECT_GE(r.code, 2) << command << file << "\n" << r.out;
       EXPECT_LE(r.code, 3) << command << file << "\n" << r.err;

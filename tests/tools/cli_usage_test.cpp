@@ -22,7 +22,8 @@ TEST(Usage, WordsOfAListAreToldTheNearestOne) {
           "did you mean sdpa?");
   refused(model + "--freeze visio", 2, "--freeze: 'visio' is not one of vision, projector, language",
           "did you mean vision?");
-  refused(model + "--phase inferense", 2, "--phase: 'inferense' is not one of inference, train, all", "did you mean inference?");
+  refused(model + "--phase inferense", 2, "--phase: 'inferense' is not one of inference, train, all",
+          "did you mean inference?");
   refused(model + "--format jsno", 2, "--format: 'jsno' is not one of text, json, markdown, csv", "did you mean json?");
   refused(model + "--color alwys", 2, "--color: 'alwys' is not one of auto, always, never", "did you mean always?");
   refused(model + "--fail-on ooom", 2, "--fail-on: 'ooom' is not one of oom", "did you mean oom?");
@@ -48,7 +49,7 @@ TEST(Usage, WrongValues) {
                            "--seq 0",
                            "--text -1",
                            "--images -1",
-                           "--images 5000",
+                           "--images 262145",
                            "--new-tokens 0",
                            "--top -1",
                            "--image-size 3",
