@@ -207,8 +207,9 @@ inline Verdict judge(const Failure& f, const Settings& settings, const Device& d
         }
       for (OneChange& c : one_changes(settings.plan, m)) changes.push_back(std::move(c));
     }
-    // Inputs that are solved for have the size by construction, so that they explain less than a flag does.
-    for (OneChange& c : solved) changes.push_back(std::move(c));
+    // Inputs that are solved for have the size by construction: they explain only what a stack has named.
+    if (ground(f) == Ground::stack)
+      for (OneChange& c : solved) changes.push_back(std::move(c));
     if (!f.allocated)
       std::erase_if(changes, [&](const OneChange& c) { return !given->hypotheses.empty() || !makes_other_tensors(c); });
     others = explaining(settings.vlm, changes, device, f, estimator);
