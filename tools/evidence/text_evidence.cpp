@@ -129,9 +129,27 @@ void add_other_failure(Evidence& e, const OtherFailure& f) {
       .why = fmt::format("{}{} at line {}; {}.", f.may_be_memory ? "" : "not memory but: ", f.what, f.line, f.hint)};
 }
 
+/// The least that a server has left for its KV cache, with what takes the rest.
+std::string server_words(const MemorySeries& log) {
+  std::optional<Bytes> least;
+  for (const LogFact& f : log.facts)
+    if (f.name == "kv_cache" && f.size && (!least || f.size->value < *least)) least = f.size->value;
+  if (!least) return {};
+  std::string r = fmt::format("no failure is in this text; the server has {} left for its KV cache", in_words(*least));
+  for (const auto& [name, words] : {std::pair<std::string_view, const char*>{"weights", "the weights take"},
+                                    {"activation_peak", "the peak of the activations"},
+                                    {"non_torch", "what is not torch's"}})
+    if (const auto bytes = elsewhere::fact(log.facts, name)) r += fmt::format(", {} {}", words, in_words(*bytes));
+  return r + ".";
+}
+
 /// Where nothing failed, that is said.
-void add_nothing_found(Evidence& e) {
+void add_nothing_found(Evidence& e, const MemorySeries& log) {
   if (e.verdict || e.failure || e.lines.empty()) return;
+  if (std::string words = server_words(log); !words.empty()) {
+    e.verdict = Verdict{.why = std::move(words)};
+    return;
+  }
   e.verdict = Verdict{.why = "nothing failed here: " + e.lines.back() + "."};
 }
 
@@ -215,7 +233,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
                     std::string(other->hint));
       add_other_failure(e, *other);
     }
-    add_nothing_found(e);
+    add_nothing_found(e, series);
   }
   if (e.facts.empty())
     throw Error(where, "holds no out-of-memory message, no memory per step and no memory_summary()",

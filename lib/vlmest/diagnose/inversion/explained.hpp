@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <vlmest/diagnose/text/printed_size.hpp>
-#include <vlmest/unit/count.hpp>
+#include <vlmest/unit/units.hpp>
 
 /// Whether settings explain the memory that a failed allocation found in use.
 namespace vlmest::diagnose {

@@ -218,6 +218,7 @@ inline constexpr auto phases = std::to_array<Rule<RunPhase>>({
     {Part::code, "visionmodel.", RunPhase::vision_forward},
     {Part::code, "visiontransformer.", RunPhase::vision_forward},
     {Part::code, "visiontower.", RunPhase::vision_forward},
+    {Part::code, "apply_rotary_pos_emb_vision", RunPhase::vision_forward},
     {Part::code, "get_image_features", RunPhase::vision_forward},
     {Part::code, "get_video_features", RunPhase::vision_forward},
     {Part::code, "encode_images", RunPhase::vision_forward},

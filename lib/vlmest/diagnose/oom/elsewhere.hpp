@@ -86,6 +86,9 @@ inline Verdict of_server(const OomMessage& m, const std::vector<LogFact>& facts)
   if (m.requested && m.free)
     v.why = "the KV cache of one request of the greatest length needs " + in_words(m.requested->value) + ", and " +
             in_words(m.free->value) + " are left for it";
+  else if (const auto asked = count(facts, "max_model_len"), held = count(facts, "kv_cache_tokens"); asked && held)
+    v.why = "one request of the greatest length has " + std::to_string(static_cast<std::int64_t>(*asked)) +
+            " tokens, and the KV cache holds " + std::to_string(static_cast<std::int64_t>(*held));
   else
     v.why = "too little is left for the KV cache";
   for (const auto& [name, words] : {std::pair<std::string_view, const char*>{"weights", "the weights take "},

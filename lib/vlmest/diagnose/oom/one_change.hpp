@@ -122,6 +122,26 @@ inline std::vector<OneChange> one_changes(const Plan& p, Mode mode) {
   return std::move(l.changes);
 }
 
+/// The changes that make tensors which the settings do not have, rather than other sizes of them: scores, activations
+/// that are kept, logits of every position, fp32. Where it is not known how much was allocated, a size alone would be
+/// explained by too many others.
+inline bool makes_other_tensors(const OneChange& c) {
+  return c.flag == "--attention eager" || c.flag == "--checkpointing none" || c.flag == "--logits all" ||
+         c.flag == "--dtype fp32";
+}
+
+/// Whether a reading explains the failure: a tensor of the size is asked for over the memory that was allocated, or,
+/// where that is not known, in a run that needs more than there is.
+inline bool explains(const Failure& f, const Reading& r) {
+  if (r.hypotheses.empty()) return !f.tensor;
+  const auto most = limit(f);
+  switch (nearness(f.allocated, r.hypotheses.front().before)) {
+    case Nearness::within: return true;
+    case Nearness::unknown: return !most || r.peak > *most;
+    default: return false;
+  }
+}
+
 /// A change that explains the failure, with the run as it reads with it.
 struct Explaining {
   OneChange change;
@@ -138,8 +158,7 @@ inline std::vector<Explaining> explaining(const Vlm& vlm, const std::vector<OneC
     if (known) continue;
     try {
       Reading reading = read_failure(vlm, c.plan, device, c.mode, f, estimator, c.flag);
-      if (reading.hypotheses.empty() || nearness(f.allocated, reading.hypotheses.front().before) != Nearness::within)
-        continue;
+      if (reading.hypotheses.empty() || !explains(f, reading)) continue;
       r.push_back({c, std::move(reading)});
     } catch (const Error&) {
       continue;  // the model refuses it

@@ -192,7 +192,9 @@ inline std::vector<OomMessage> find_oom_messages(std::string_view text) {
         m.traceback.frames = frames_of(lines_before(text, lines, first, writer, budget));
         if (m.traceback.frames.empty()) m.traceback.frames = frames_after(lines, last + 1, writer);
         m.phase = run_phase(m.traceback.frames);
-        m.site = allocation_site_of(m.traceback.frames);
+        // MLX computes when a value is asked for (its documentation: "Lazy Evaluation"): the stack shows where that
+        // was, not what was being made.
+        if (m.backend != MemoryBackend::mlx) m.site = allocation_site_of(m.traceback.frames);
         site_by_words(m);
         here.emplace_back(first, std::move(m));
       }

@@ -96,7 +96,7 @@ inline std::optional<Verdict> fragmentation(const Failure& f, std::optional<Byte
   if (share) why += ", the pieces " + std::to_string(std::lround(*share * 100)) + " % of what is reserved";
   if (peak) why += ", and the run's own peak would be " + in_words(*peak);
   return Verdict{.cause = Cause::fragmentation,
-                 .confidence = peak             ? 0.95
+                 .confidence = peak             ? oom_confidence::pieces_of_a_run_that_fits.share()
                                : f.largest_free ? 0.8
                                                 : oom_confidence::pieces.share(),
                  .why = why + "."};
@@ -189,6 +189,18 @@ inline std::string tensor_words(const Hypothesis& h) {
   if (!h.phase.empty()) r += ", in " + h.phase;
   if (h.moment == Moment::first_step && h.phase != "load") r += " of the first step";
   if (!h.assuming.empty()) r += " (with " + h.assuming + ")";
+  return r;
+}
+
+/// "exp_avg of …, gradient of …": one of each kind, the likeliest first.
+inline std::string size_of_words(const std::vector<Hypothesis>& all) {
+  std::string r;
+  std::vector<Cause> seen;
+  for (const Hypothesis& h : all) {
+    if (std::find(seen.begin(), seen.end(), h.cause) != seen.end()) continue;
+    seen.push_back(h.cause);
+    r += (r.empty() ? "" : ", ") + tensor_words(h);
+  }
   return r;
 }
 

@@ -43,8 +43,8 @@ inline Verdict judge(const Failure& f) {
   if (f.phase != RunPhase::unknown) v.why += ", during " + std::string(name(f.phase));
   if (f.frames.empty() && f.live.empty()) v.why += "; there is no traceback";
   if (!f.live.empty()) v.why += ". Alive were " + live_words(f.live);
-  v.why += ".";
-  if (v.cause != Cause::unknown) v.why += pieces_words(f);
+  v.why += f.tensor && f.telling ? ". With --config the tensor can be named." : ".";
+  v.why += pieces_words(f);
   return v;
 }
 
@@ -53,18 +53,6 @@ inline Ground ground(const Failure& f) {
   const bool phase = f.phase != RunPhase::unknown && f.phase != RunPhase::forward && f.phase != RunPhase::decode;
   if (!f.telling) return Ground::any_small;
   return stack_cause(f.site, RunPhase::unknown) != Cause::unknown || phase ? Ground::stack : Ground::size;
-}
-
-/// Whether a reading explains the failure: a tensor of the size is asked for over the memory that was allocated, or,
-/// where that is not known, in a run that needs more than there is.
-inline bool explains(const Failure& f, const Reading& r) {
-  if (r.hypotheses.empty()) return !f.tensor;
-  const auto most = limit(f);
-  switch (nearness(f.allocated, r.hypotheses.front().before)) {
-    case Nearness::within: return true;
-    case Nearness::unknown: return !most || r.peak > *most;
-    default: return false;
-  }
 }
 
 /// With the run's settings read in, which explain the failure.
@@ -84,6 +72,15 @@ inline Verdict judge_explained(const Failure& f, const Reading& r) {
   for (std::size_t i = 1; i < r.hypotheses.size(); ++i)
     if (r.hypotheses[i].cause == h.cause) v.confidence += r.hypotheses[i].confidence;
   v.confidence = std::min(v.confidence, 1.0) * confidence(ground(f), nearness(f.allocated, h.before));
+  // By the size alone, a kind that is more often wrong than right is not named.
+  if (!f.allocated && ground(f) != Ground::stack && v.confidence < 0.5) {
+    v.cause = Cause::unknown;
+    v.confidence = 0;
+    v.why = request_words(f) + "; that is the size of " + size_of_words(r.hypotheses) +
+            ". Which of them was asked for, neither a stack nor the memory in use tells. The whole run needs " +
+            in_words(r.peak) + "." + pieces_words(f);
+    return v;
+  }
   v.tensor = h.tensor;
   v.why = "asked for was " + tensor_words(h) + "; " + request_words(f) + " (by the estimate " + in_words(h.before) +
           (r.live.empty() ? "" : ": " + live_words(r.live)) + "). The whole run needs " + in_words(r.peak) + "." +
@@ -133,7 +130,7 @@ inline Verdict judge_unexplained(const Failure& f, const Reading& r) {
     // Of the size alone; a kind that is more often wrong than right is not named.
     double share = 0;
     for (const Hypothesis& x : r.hypotheses) share += x.cause == h.cause ? x.confidence : 0;
-    v.cause = h.cause;
+    v.cause = n == Nearness::near ? blamed(h, r.live, limit(f)) : h.cause;
     v.confidence = std::min(share, 1.0) * confidence(ground(f), n);
     v.why = request_words(f) + ". A tensor of that size is " + tensor_words(h) + "." + off;
     if (v.confidence < 0.5) {
@@ -188,8 +185,11 @@ inline Verdict judge(const Failure& f, const Settings& settings, const Device& d
   if (!given->hypotheses.empty()) e.estimated = given->hypotheses.front().before;
   std::vector<Solution> solutions;
   std::vector<Explaining> others;
-  if (!e.holds && f.tensor) {
-    std::vector<OneChange> changes;
+  // What the figures alone tell needs no other settings.
+  const bool told = oom_verdict::other_process(f, std::nullopt) || oom_verdict::growing_memory(f) ||
+                    oom_verdict::fragmentation(f, std::nullopt);
+  if (!e.holds && f.tensor && !told) {
+    std::vector<OneChange> changes, solved;
     for (const Mode m : modes) {
       if (f.telling)
         for (const auto& [attention, flag] :
@@ -197,21 +197,22 @@ inline Verdict judge(const Failure& f, const Settings& settings, const Device& d
           if (flag[0] != '\0' && settings.plan.attention == AttentionKind::eager) continue;
           Plan p = settings.plan;
           p.attention = attention;
-          for (Solution& s : solve_unknown(settings.vlm, p, device, m == Mode::training, *f.tensor, f.site,
-                                           flag[0] != '\0' ? 1 : 4)) {
+          for (Solution& s :
+               solve_unknown(settings.vlm, p, device, m == Mode::training, *f.tensor,
+                             flag[0] != '\0' ? AllocationSite::score_matrix : f.site, flag[0] != '\0' ? 1 : 4)) {
             s.assuming = flag;
-            if (flag[0] != '\0' && s.cause != Cause::attention_scores) continue;
-            if (s.exact && flag[0] == '\0') changes.push_back(one_change::of(s, p, m));
+            if (s.exact && flag[0] == '\0') solved.push_back(one_change::of(s, p, m));
             solutions.push_back(std::move(s));
           }
         }
       for (OneChange& c : one_changes(settings.plan, m)) changes.push_back(std::move(c));
     }
-    // A flag can be wrong where nothing in the evidence says so.
-    if (mode && *mode == Mode::inference) changes.push_back({"--phase train", settings.plan, Mode::training});
-    if (mode && *mode == Mode::training) changes.push_back({"--phase inference", settings.plan, Mode::inference});
-    // Without the memory that was allocated a size alone would be explained by anything.
-    if (f.allocated) others = explaining(settings.vlm, changes, device, f, estimator);
+    // Inputs that are solved for have the size by construction: they explain only what a stack has named.
+    if (ground(f) == Ground::stack)
+      for (OneChange& c : solved) changes.push_back(std::move(c));
+    if (!f.allocated)
+      std::erase_if(changes, [&](const OneChange& c) { return !given->hypotheses.empty() || !makes_other_tensors(c); });
+    others = explaining(settings.vlm, changes, device, f, estimator);
     std::stable_sort(solutions.begin(), solutions.end(),
                      [](const Solution& a, const Solution& b) { return a.exact && !b.exact; });
   }
@@ -222,7 +223,7 @@ inline Verdict judge(const Failure& f, const Settings& settings, const Device& d
   for (const Explaining& x : others) e.changes.push_back({x.change.flag, x.reading.hypotheses.front().before});
   if (!others.empty()) {
     v.changed = others.front().change.plan;
-    v.confidence = std::min(v.confidence, oom_confidence::changed.share());
+    v.confidence = std::min(v.confidence, oom_confidence::changed[static_cast<std::size_t>(ground(f))].share());
     v.why += " The settings as given do not explain it: by them " +
              (given->hypotheses.empty() ? "no tensor has that size"
                                         : oom_verdict::estimated_words(f, given->hypotheses.front())) +
