@@ -101,7 +101,7 @@ TEST(Answer, TheWorseVerdictComesFirst) {
 }
 
 TEST(Answer, ShowsWhatThereIsAndNothingElse) {
-  const std::string inference = good(small + "--phase inference"), training = good(small + "--phase train");
+  const std::string inference = good(small + "--phase inference"), training = good(small + "--phase train --images 3");
   for (const char* part : {"  weights ", "  KV cache ", "  peak ", "  reserved by the allocator ", "  prefill ",
                            "  decode, a token ", " tokens/s ", "  largest tensors at the peak of "})
     EXPECT_TRUE(holds(inference, part)) << part << "\n" << inference;
@@ -142,7 +142,7 @@ TEST(Answer, TablesFollowWhereTheyAreAskedFor) {
 }
 
 TEST(Answer, PartsOfTheJsonAddUp) {
-  const Json e = Json::parse(good(small + "--json"));
+  const Json e = Json::parse(good(small + "--json --images 3"));
   const auto sum = [](const Json& parts) {
     std::int64_t all = 0;
     for (const auto& part : parts) all += part.get<std::int64_t>();
