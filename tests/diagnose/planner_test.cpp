@@ -149,6 +149,26 @@ TEST(Planner, FastestIsThatOfAllCutsThatFit) {
   EXPECT_LT(short_of_memory, 16u);
 }
 
+TEST(Planner, TrainsAdaptersWhereFullTrainingDoesNotFit) {
+  Plan p;
+  p.text = 64;
+  PlanRequest q = request("smolvlm-256m", 0.9, Mode::training, Goal::max_batch, p);
+  const PlanAnswer a = plan(q);
+  ASSERT_FALSE(a.best.empty());
+  EXPECT_TRUE(a.adapters);
+  EXPECT_FALSE(a.asked);
+  expect_sound(q, a);
+  for (const PlannedRun& r : a.best) {
+    EXPECT_EQ(r.candidate.settings.plan.lora.rank, 16);
+    EXPECT_TRUE(r.candidate.changes.front()->id == "lora-16" || r.candidate.changes.front()->id == "qlora");
+  }
+  // What trains a part alone is asked for as it is, and so are adapters.
+  q.asked.plan.trainable.vision = false;
+  EXPECT_FALSE(plan(q).adapters);
+  q = request("smolvlm-256m", 8, Mode::training, Goal::max_batch, p);
+  EXPECT_FALSE(plan(q).adapters);
+}
+
 TEST(Planner, SaysWhereNothingFits) {
   const PlanAnswer a = plan(request("llava-1.5-7b", 4, Mode::training, Goal::max_batch));
   EXPECT_TRUE(a.best.empty());

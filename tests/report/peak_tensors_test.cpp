@@ -86,6 +86,25 @@ void check_peak(const Graph& g, const Timeline& timeline, const std::vector<Live
   EXPECT_FALSE(timeline.storages().empty());
 }
 
+/// The parts of a peak are its tensors by role.
+void check_parts(const Graph& g, const std::vector<LiveTensor>& tensors, const PeakParts& p, Bytes peak) {
+  EXPECT_EQ(p.sum(), peak);
+  std::array<Bytes, roles> held{};
+  Bytes scratch{};
+  for (const auto& t : tensors)
+    if (t.tensor != none)
+      held[static_cast<std::size_t>(g.tensor(t.tensor).role)] += t.bytes;
+    else if (t.node != none)
+      scratch += t.bytes;
+  const auto of = [&](Role r) { return held[static_cast<std::size_t>(r)]; };
+  EXPECT_EQ(p.weights, of(Role::weight) + of(Role::buffer));
+  EXPECT_EQ(p.kv_cache, of(Role::kv_cache));
+  EXPECT_EQ(p.gradients, of(Role::gradient));
+  EXPECT_EQ(p.optimizer, of(Role::optimizer_state));
+  EXPECT_EQ(p.activations + p.saved, of(Role::activation) + scratch);
+  EXPECT_GE(p.other, of(Role::input));
+}
+
 /// Roles add up at every node, and the highest node is the phase's peak.
 void check_curve(const MemoryCurve& c, std::initializer_list<Bytes> peaks) {
   for (const auto& s : c.samples) {
@@ -116,6 +135,13 @@ TEST(PeakTensors, AddUpForRandomModelsPlansAndFreezes) {
     Estimate e;
     estimate.infer(e, vlm, plan, h200());
     check_peak(estimate.graph(), estimate.timeline(), e.inference.tensors, e.inference.peak);
+    const PhaseEstimate& top = e.inference.decode_is_peak ? e.inference.decode : e.inference.prefill;
+    check_parts(estimate.graph(), e.inference.tensors, top.parts, e.inference.peak);
+    for (const PhaseEstimate* p : {&e.inference.prefill, &e.inference.decode}) {
+      EXPECT_EQ(p->parts.sum(), p->memory.peak);
+      EXPECT_GE(p->parts.other, Bytes{});
+      EXPECT_EQ(p->parts.saved + p->parts.gradients + p->parts.optimizer, Bytes{});
+    }
     check_curve(inference_curve(estimate.graph(), estimate.timeline(), h200()),
                 {e.inference.prefill.memory.peak, e.inference.decode.memory.peak});
     try {
@@ -129,6 +155,7 @@ TEST(PeakTensors, AddUpForRandomModelsPlansAndFreezes) {
     ++trained;
     const TrainingEstimate& t = e.training;
     check_peak(estimate.training_graph(), estimate.training_timeline(), t.tensors, t.peak);
+    check_parts(estimate.training_graph(), t.tensors, t.parts, t.peak);
     check_curve(training_curve(estimate.training_graph(), estimate.training_timeline(), h200()),
                 {t.forward.peak, t.backward.peak, t.step.peak});
     EXPECT_EQ(t.peak, std::max({t.forward.peak, t.backward.peak, t.step.peak}));

@@ -53,6 +53,43 @@ TEST(Plan, OtherFormats) {
   EXPECT_EQ(good(arguments + "--json --threads 1"), good(arguments + "--json --threads 3"));
 }
 
+TEST(Plan, TextSaysWhatIsBestAndKeepsToItsWidth) {
+  for (const char* arguments : {"--gpu-memory 12GiB --phase inference", "--gpu-memory 24GiB --batch 2 --goal fastest",
+                                "--gpu-memory 3GiB", "--gpu-memory 30GiB --gpus 2 --goal fastest"}) {
+    const std::string text = good(small + arguments);
+    EXPECT_NE(text.find("\nbest first: same results before other ones, then "), std::string::npos) << text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+    const bool several = std::string(arguments).find("--gpus") != std::string::npos;
+    EXPECT_EQ(text.find("time/sequence of a GPU  of 2 GPUs") != std::string::npos, several) << text;
+  }
+}
+
+TEST(Plan, PrintsTheTrainersArguments) {
+  const Json plan = planned("--gpu-memory 24GiB --batch 2 --goal fastest");
+  const auto has_line = [](const Json& p, const std::string& part) {
+    return std::any_of(p["trainer"].begin(), p["trainer"].end(),
+                       [&](const Json& line) { return line.get<std::string>().find(part) != std::string::npos; });
+  };
+  const auto number = [](const Json& n) { return std::to_string(n.get<int>()); };
+  const Json& best = plan["plans"][0];
+  EXPECT_TRUE(has_line(plan, "per_device_train_batch_size=" + number(best["batch"]) +
+                                 ", gradient_accumulation_steps=" + number(best["gradient_accumulation"])))
+      << plan["trainer"];
+  EXPECT_TRUE(has_line(plan, "AutoModelForImageTextToText.from_pretrained(MODEL, dtype=torch.bfloat16, "));
+  EXPECT_FALSE(plan["adapters"]);
+  const Json adapters = planned("--gpu-memory 2.2GiB");
+  EXPECT_TRUE(adapters["adapters"]);
+  EXPECT_TRUE(has_line(adapters, "LoraConfig(r=16, ")) << adapters["trainer"];
+  EXPECT_NE(good(small + "--gpu-memory 2.2GiB").find("\nfull training does not fit, whatever is changed"),
+            std::string::npos);
+  const Json quantised = planned("--gpu-memory 24GiB --lora 8 --weights nf4 --dtype fp16");
+  EXPECT_TRUE(has_line(quantised, "BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", "));
+  EXPECT_TRUE(has_line(quantised, "bnb_4bit_compute_dtype=torch.float16"));
+  EXPECT_TRUE(has_line(quantised, ", quantization_config=quantization_config)"));
+  EXPECT_FALSE(planned("--gpu-memory 12GiB --phase inference").contains("trainer"));
+}
+
 TEST(Plan, RefusesAndSaysNo) {
   const Called none = run("plan --config llava-1.5-7b --gpu-memory 2GiB --phase inference --json");
   EXPECT_EQ(none.code, 1);

@@ -176,7 +176,7 @@ TEST(Training, ThatCannotBeEstimatedLeavesInference) {
 }
 
 TEST(Training, ReportShowsPhasesStatesCurveAndCause) {
-  const std::string text = good(small + "--images 0 --phase train", "", "LC_ALL=C");
+  const std::string text = good(small + "--images 0 --phase train --verbose", "", "LC_ALL=C");
   for (const char* part :
        {"fits: peak ", "\ntraining: adamw; ", "\n  forward ", "\n  backward ", "\n  step ", "\n  states of adamw ",
         "\n  activations saved for the backward ", "\n  |forward", "\npeak of ", "gradient of weight"})
@@ -190,7 +190,7 @@ TEST(Training, ReportShowsPhasesStatesCurveAndCause) {
   EXPECT_NE(curve.find('@'), std::string::npos);
   EXPECT_EQ(text.substr(at + curve.size() + 1, 11), "  |forward ");
   EXPECT_EQ(text.find("▁"), std::string::npos);
-  EXPECT_NE(good(small + "--phase train", "", "LC_ALL=C.UTF-8").find("▁"), std::string::npos);
+  EXPECT_NE(good(small + "--phase train --verbose", "", "LC_ALL=C.UTF-8").find("▁"), std::string::npos);
   EXPECT_NE(good(small + "--phase train --format markdown").find("\n## Training\n"), std::string::npos);
   EXPECT_EQ(good(small + "--phase inference").find("training"), std::string::npos);
   // Equal tensors of the layers stand in one line.

@@ -52,8 +52,7 @@ int models(const Output& o) {
 }
 
 int devices(const Output& o) {
-  Table t{.head = {"name", "product", "memory", "bandwidth GB/s", "bf16 TFLOP/s", "fp16 TFLOP/s", "fp32 TFLOP/s",
-                   "aliases"},
+  Table t{.head = {"name", "product", "memory", "GB/s", "bf16 TFLOP/s", "fp16 TFLOP/s", "fp32 TFLOP/s", "aliases"},
           .rows = {},
           .left = 2};
   auto list = nlohmann::ordered_json::array();

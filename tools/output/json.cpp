@@ -28,14 +28,32 @@ Json tensors(const Graph& g, const std::vector<LiveTensor>& all, std::size_t top
 
 Json range(const WallRange& r) { return Json::array({significant(r.low.ms()), significant(r.high.ms())}); }
 
+Json parts(const PeakParts& p) {
+  return {{"weights_bytes", p.weights.value()},
+          {"kv_cache_bytes", p.kv_cache.value()},
+          {"activations_bytes", p.activations.value()},
+          {"saved_activations_bytes", p.saved.value()},
+          {"gradients_bytes", p.gradients.value()},
+          {"optimizer_bytes", p.optimizer.value()},
+          {"other_bytes", p.other.value()}};
+}
+
 Json phase(const PhaseEstimate& p) {
-  return {{"peak_bytes", p.memory.peak.value()},   {"reserved_bytes", p.memory.reserved.value()},
-          {"flops", p.work.flops.value()},         {"flops_causal", p.work.flops_causal.value()},
-          {"gpu_ms", significant(p.gpu.ms())},     {"roofline_ms", significant(p.work.roofline.ms())},
-          {"graph_ms", significant(p.graph.ms())}, {"wall_ms", significant(p.wall.ms())},
-          {"wall_ms_range", range(p.wall_range)},  {"kernels", p.work.kernels},
-          {"bytes_read", p.work.read.value()},     {"bytes_written", p.work.written.value()},
-          {"intensity", intensity(p.work)},        {"bound", std::string(name(p.bound))}};
+  return {{"peak_bytes", p.memory.peak.value()},
+          {"reserved_bytes", p.memory.reserved.value()},
+          {"parts", parts(p.parts)},
+          {"flops", p.work.flops.value()},
+          {"flops_causal", p.work.flops_causal.value()},
+          {"gpu_ms", significant(p.gpu.ms())},
+          {"roofline_ms", significant(p.work.roofline.ms())},
+          {"graph_ms", significant(p.graph.ms())},
+          {"wall_ms", significant(p.wall.ms())},
+          {"wall_ms_range", range(p.wall_range)},
+          {"kernels", p.work.kernels},
+          {"bytes_read", p.work.read.value()},
+          {"bytes_written", p.work.written.value()},
+          {"intensity", intensity(p.work)},
+          {"bound", std::string(name(p.bound))}};
 }
 
 Json fragmentation(const allocator::Fragmentation& f) {
@@ -104,6 +122,7 @@ Json training(const TrainingEstimate& e, const Graph& g, std::size_t top) {
           {"peak",
            {{"phase", e.peak_phase},
             {"bytes", e.peak.value()},
+            {"parts", parts(e.parts)},
             {"fragmentation", fragmentation(e.highest().at_peak)},
             {"tensors", tensors(g, e.tensors, top)}}},
           {"fits", e.fits}};

@@ -90,6 +90,17 @@ std::vector<std::string> code_lines(const std::string& code, std::size_t indent,
   return lines;
 }
 
+std::vector<std::string> command_lines(const std::string& command, std::size_t indent) {
+  const std::string text = wrapped(std::string(indent, ' ') + command, indent + 4, line_width - 2);
+  std::vector<std::string> lines;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find('\n', from), text.size());
+    lines.push_back(text.substr(from, to - from) + (to < text.size() ? " \\" : ""));
+    from = to + 1;
+  }
+  return lines;
+}
+
 std::string shortened(const std::string& path, std::size_t width) {
   if (path.size() <= width || width < 4) return path;
   const std::size_t least = path.size() - (width - 3);  // characters that have to go

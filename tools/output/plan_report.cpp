@@ -6,7 +6,9 @@
 #include <fmt/core.h>
 
 #include "estimate_flags.hpp"
+#include "lines.hpp"
 #include "table.hpp"
+#include "trainer_arguments.hpp"
 #include "units.hpp"
 
 namespace vlmest::tool {
@@ -37,6 +39,24 @@ std::vector<std::string> lines(const ReportedPlan& p, const PlannedRun& r) {
   return out;
 }
 
+std::string estimate_command(const ReportedPlan& p, const std::string& flags) {
+  return "vlmest estimate --config " + p.config + " --device " + p.device + " " + flags;
+}
+
+/// The lines that run the best plan: a trainer's, or, of inference, those of its changes.
+std::vector<std::string> best_lines(const ReportedPlan& p) {
+  const PlannedRun& best = p.answer.best.front();
+  return p.request.mode == diagnose::Mode::training ? trainer_arguments(p.request, best, p.answer.vision)
+                                                    : lines(p, best);
+}
+
+/// What ranks the plans (planner::rank).
+std::string ranking(Goal g) {
+  static constexpr std::array<const char*, 4> goals{"largest batch, ", "longest sequences, ", "largest images, ", ""};
+  return fmt::format("best first: same results before other ones, then {}least time, fewest changes",
+                     goals[static_cast<std::size_t>(g)]);
+}
+
 Json run(const ReportedPlan& p, const PlannedRun& r) {
   const Settings& s = r.candidate.settings;
   const Sequences q = make_sequences(s.vlm, s.plan);
@@ -63,7 +83,7 @@ Json run(const ReportedPlan& p, const PlannedRun& r) {
             {"fits", r.outcome.fits},
             {"same_result", r.candidate.loses() == diagnose::Loses::nothing},
             {"gave_up", std::move(gave_up)}};
-  if (flags) j["estimate"] = "vlmest estimate --config " + p.config + " --device " + p.device + " " + *flags;
+  if (flags) j["estimate"] = estimate_command(p, *flags);
   return j;
 }
 
@@ -84,17 +104,49 @@ std::string reach(const PlannedRun& r, Goal g) {
   return {};
 }
 
-Table table(const ReportedPlan& p, const std::vector<PlannedRun>& all, bool with_fit) {
+const char* reach_head(Goal g) {
   static constexpr std::array<const char*, 4> heads{"batch", "seq", "image", "batch"};
-  Table t{.head = {"changes", heads[static_cast<std::size_t>(p.request.goal)], "peak", "reserved", "time/sequence"},
-          .rows = {}};
+  return heads[static_cast<std::size_t>(g)];
+}
+
+/// The figures of plans; of several GPUs the time that each needs for its sequence, and that of all together.
+Table figures(const ReportedPlan& p, const std::vector<PlannedRun>& all, bool with_fit) {
+  const int gpus = p.request.asked.placement.gpus;
+  Table t{.head = {reach_head(p.request.goal), "peak", "reserved"}, .rows = {}, .left = 0};
+  if (gpus == 1) t.head.emplace_back("time/sequence");
+  if (gpus > 1) t.head.insert(t.head.end(), {"time/sequence of a GPU", fmt::format("of {} GPUs", gpus)});
   if (with_fit) t.head.emplace_back("fits");
   for (const auto& r : all) {
-    t.rows.push_back({changes(r), reach(r, p.request.goal), show(r.outcome.peak), show(r.outcome.reserved),
-                      show(r.outcome.per_sample())});
+    const Seconds each = r.outcome.per_sample();
+    t.rows.push_back({reach(r, p.request.goal), show(r.outcome.peak), show(r.outcome.reserved), show(each)});
+    if (gpus > 1) t.rows.back().push_back(show(each * (1.0 / gpus)));
     if (with_fit) t.rows.back().emplace_back(r.outcome.fits ? "yes" : "no");
   }
   return t;
+}
+
+/// Figures first, and what was changed behind them, on as many lines as that needs.
+std::string plans_text(const ReportedPlan& p, const std::vector<PlannedRun>& all, bool with_fit) {
+  const std::string table = text(figures(p, all, with_fit));
+  const std::size_t column = table.find('\n') + 2;
+  std::string out;
+  std::size_t from = 0;
+  for (std::size_t i = 0; i <= all.size(); ++i) {
+    const std::size_t to = table.find('\n', from);
+    std::string line = table.substr(from, to - from);
+    line.resize(column, ' ');
+    out += wrapped(line + (i == 0 ? "changes" : changes(all[i - 1])), column) + "\n";
+    from = to + 1;
+  }
+  return out;
+}
+
+std::string plans_markdown(const ReportedPlan& p, const std::vector<PlannedRun>& all, bool with_fit) {
+  Table t = figures(p, all, with_fit);
+  t.left = 1;
+  t.head.insert(t.head.begin(), "changes");
+  for (std::size_t i = 0; i < all.size(); ++i) t.rows[i].insert(t.rows[i].begin(), changes(all[i]));
+  return markdown(t);
 }
 
 Table budget_table(const diagnose::MemoryBudget& b) {
@@ -111,26 +163,56 @@ Table budget_table(const diagnose::MemoryBudget& b) {
                    {"tokens that fit there", grouped(b.kv_tokens)}}};
 }
 
-std::string report(const ReportedPlan& p, std::string (*print)(const Table&)) {
+/// What was searched for, and in which order the answers stand.
+std::string heading(const ReportedPlan& p) {
   const auto& q = p.request;
   const auto& a = p.answer;
-  std::string out = fmt::format(
-      "{}: {} of {} within {} on {}{}, {} combinations\n\n", q.asked.vlm.name, name(q.goal),
+  std::string out = wrapped(fmt::format(
+      "{}: {} of {} within {} on {}{}, {} combinations", q.asked.vlm.name, name(q.goal),
       q.mode == diagnose::Mode::training ? "a training step" : "inference", show(q.device.usable_bytes), q.device.name,
-      q.asked.placement.gpus > 1 ? fmt::format(" x {}", q.asked.placement.gpus) : "", a.combinations);
+      q.asked.placement.gpus > 1 ? fmt::format(" x {}", q.asked.placement.gpus) : "", a.combinations));
+  out += "\n" + ranking(q.goal) + "\n";
+  if (a.adapters)
+    out += wrapped(
+               "full training does not fit, whatever is changed: these train adapters (lora-16), also over weights "
+               "in 4 bits (qlora)") +
+           "\n";
+  return out + "\n";
+}
+
+using PrintPlans = std::string (*)(const ReportedPlan&, const std::vector<PlannedRun>&, bool);
+using PrintLines = std::string (*)(const std::vector<std::string>&);
+
+std::string report(const ReportedPlan& p, PrintPlans plans, PrintLines code, std::string (*print)(const Table&)) {
+  const auto& q = p.request;
+  const auto& a = p.answer;
+  std::string out = heading(p);
   if (a.best.empty()) {
     out += "nothing fits\n";
   } else {
-    out += print(table(p, a.best, false));
+    out += plans(p, a.best, false);
     if (a.asked && !a.best.front().candidate.changes.empty())
       out += fmt::format("\nas asked: {}\n", reach(*a.asked, q.goal));
-    const auto how = lines(p, a.best.front());
-    if (!how.empty()) out += "\nthe first plan:\n";
-    for (const auto& line : how) out += "  " + line + "\n";
+    if (const auto lines = best_lines(p); !lines.empty()) out += "\nthe first plan:\n" + code(lines);
+    if (const auto flags = estimate_flags(a.best.front().candidate.settings, q.mode))
+      out += "\nits estimate:\n" + code(command_lines(estimate_command(p, *flags), 0));
     if (p.budget) out += "\n" + print(budget_table(*p.budget));
   }
-  if (!a.front.empty()) out += "\nmemory against time, of what was asked for:\n\n" + print(table(p, a.front, true));
+  if (!a.front.empty()) out += "\nmemory against time, of what was asked for:\n\n" + plans(p, a.front, true);
   return out;
+}
+
+std::string code_text(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines)
+    for (const std::string& part : code_lines(line, 2)) out += part + "\n";
+  return out;
+}
+std::string code_markdown(const std::vector<std::string>& lines) {
+  std::string out = "\n```text\n";
+  for (const std::string& line : lines)
+    for (const std::string& part : code_lines(line, 0)) out += part + "\n";
+  return out + "```\n";
 }
 
 }  // namespace
@@ -152,6 +234,9 @@ nlohmann::ordered_json plan_json(const ReportedPlan& p) {
             {"plans", runs(p, a.best)},
             {"front", runs(p, a.front)}};
   if (a.asked) j["asked"] = run(p, *a.asked);
+  j["ranking"] = ranking(q.goal);
+  j["adapters"] = a.adapters;
+  if (!a.best.empty() && q.mode == diagnose::Mode::training) j["trainer"] = best_lines(p);
   if (p.budget) {
     const auto& b = *p.budget;
     j["budget"] = {{"limit_bytes", b.limit.value()},
@@ -170,10 +255,10 @@ nlohmann::ordered_json plan_json(const ReportedPlan& p) {
 }
 
 std::string plan_text(const ReportedPlan& p) {
-  return report(p, [](const Table& t) { return text(t); });
+  return report(p, plans_text, code_text, [](const Table& t) { return text(t); });
 }
 std::string plan_markdown(const ReportedPlan& p) {
-  return report(p, [](const Table& t) { return markdown(t); });
+  return report(p, plans_markdown, code_markdown, [](const Table& t) { return markdown(t); });
 }
 
 std::string plan_csv(const ReportedPlan& p) {

@@ -59,14 +59,29 @@ inline std::optional<Candidate> with(const Candidate& c, std::string_view id, co
   return r;
 }
 
-/// Every combination of the knobs, what was asked for first.
-inline std::vector<Candidate> candidates(const Settings& asked, const Device& device, Mode mode) {
-  std::vector<Candidate> all{{asked, {}}};
+/// Every combination of the knobs over these, which come first.
+inline std::vector<Candidate> combined(std::vector<Candidate> all, const Device& device, Mode mode) {
   for (const auto& knob : plan_knobs)
     for (std::size_t i = 0, n = all.size(); i < n; ++i)
       for (const auto id : knob)
         if (auto c = with(all[i], id, device, mode)) all.push_back(std::move(*c));
   return all;
+}
+
+/// Every combination of the knobs, what was asked for first.
+inline std::vector<Candidate> candidates(const Settings& asked, const Device& device, Mode mode) {
+  return combined({{asked, {}}}, device, mode);
+}
+
+/// The same of adapters, over the weights as they are and over weights of 4 bits; none where not everything is to be
+/// trained.
+inline std::vector<Candidate> adapter_candidates(const Settings& asked, const Device& device, Mode mode) {
+  const Trainable& t = asked.plan.trainable;
+  if (mode != Mode::training || asked.plan.lora.rank > 0 || !t.vision || !t.projector || !t.language) return {};
+  std::vector<Candidate> first;
+  for (const auto id : {"lora-16", "qlora"})
+    if (auto c = with({asked, {}}, id, device, mode)) first.push_back(std::move(*c));
+  return combined(std::move(first), device, mode);
 }
 
 }  // namespace vlmest::diagnose

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,8 @@ struct PlanAnswer {
   /// Memory against time of what was asked for, fitting or not: no combination of actions needs less memory than one
   /// of these and less time.
   std::vector<PlannedRun> front;
+  /// Full training does not fit, whatever is changed: these are plans that train adapters.
+  bool adapters = false;
   std::size_t combinations = 0;
   std::size_t estimates = 0;
   std::string vision;  ///< path of the vision tower's module, which lines of code name
@@ -92,18 +95,10 @@ inline Candidate as_asked(Candidate c, const Dial& d, const PlanRequest& q) {
   return c;
 }
 
-}  // namespace planner
-
-/// The settings that fit, best first, out of every combination of the actions in plan_knobs with what was asked for;
-/// what reaches furthest is tried with expandable segments, in batches of images of one size, and with its tower in
-/// chunks, too. A combination that another one beats at two sizes in memory, in its growth, in time and in the number
-/// of changes is not searched for its largest size. The order of the answers does not depend on the number of threads.
-/// Throws Error where what was asked for cannot be estimated at any size, or has no such goal.
-inline PlanAnswer plan(const PlanRequest& q) {
+/// The best of these combinations; `found` receives what each of them leads to, what is tried besides at the end.
+inline PlanAnswer best_of(const PlanRequest& q, std::vector<Candidate> all, std::vector<Found>& found) {
   const Dial d = dial(q.asked, q.goal);
-  std::vector<Candidate> all = candidates(q.asked, q.device, q.mode);
-  std::vector<planner::Found> found;
-  std::vector<planner::Probe> probes;  // of the combinations that there were first
+  std::vector<Probe> probes;  // of the combinations that there were first
   std::size_t before = 0;
   std::vector<bool> worth(all.size(), true);
   // They keep their memory from one round to the next: the first estimate of each takes several times as long.
@@ -112,15 +107,14 @@ inline PlanAnswer plan(const PlanRequest& q) {
     parallel_for(
         all.size() - before, std::span(estimators), [&](Estimator& e, std::size_t i) { work(e, before + i); }, done);
   };
-  const auto search = [&] {
+  const auto search_all = [&] {
     found.resize(all.size());
     worth.resize(all.size(), true);
     each(
         [&](Estimator& e, std::size_t i) {
           if (!worth[i]) return;
-          planner::Found f = q.goal == Goal::fastest
-                                 ? planner::fastest(all[i], q, e)
-                                 : planner::search(all[i], d, q, e, i < probes.size() ? &probes[i] : nullptr);
+          Found f = q.goal == Goal::fastest ? fastest(all[i], q, e)
+                                            : search(all[i], d, q, e, i < probes.size() ? &probes[i] : nullptr);
           f.estimates += found[i].estimates;
           if (!f.as_is) f.as_is = found[i].as_is;
           found[i] = std::move(f);
@@ -141,31 +135,54 @@ inline PlanAnswer plan(const PlanRequest& q) {
   if (q.goal != Goal::fastest) {
     probes.resize(all.size());
     found.resize(all.size());
-    each([&](Estimator& e, std::size_t i) { probes[i] = planner::probe(all[i], d, q, e, found[i]); },
-         [](std::size_t) {});
-    worth = planner::worth_a_search(all, probes);
+    each([&](Estimator& e, std::size_t i) { probes[i] = probe(all[i], d, q, e, found[i]); }, [](std::size_t) {});
+    worth = worth_a_search(all, probes);
   }
-  search();
+  search_all();
   std::vector<PlannedRun> runs;
   for (const auto& f : found)
     if (f.run) runs.push_back(*f.run);
   Estimator& e = estimators.front();
-  for (const auto& r : planner::ranked(runs, q.goal, q.results)) {
-    const Candidate c = planner::as_asked(r.candidate, d, q);
+  for (const auto& r : ranked(runs, q.goal, q.results)) {
+    const Candidate c = as_asked(r.candidate, d, q);
     if (auto more = with(c, "allocator-expandable", q.device, q.mode)) all.push_back(std::move(*more));
     if (auto more = with(c, "group-by-size", q.device, q.mode)) all.push_back(std::move(*more));
-    if (auto more = planner::in_chunks(r, q, e)) all.push_back(planner::as_asked(std::move(*more), d, q));
+    if (auto more = in_chunks(r, q, e)) all.push_back(as_asked(std::move(*more), d, q));
   }
-  if (before < all.size()) search();
+  if (before < all.size()) search_all();
   runs.clear();
   for (const auto& f : found) {
     a.estimates += f.estimates;
     if (f.run) runs.push_back(*f.run);
   }
   a.combinations = all.size();
+  a.best = ranked(std::move(runs), q.goal, q.results);
+  return a;
+}
+
+}  // namespace planner
+
+/// The settings that fit, best first, out of every combination of the actions in plan_knobs with what was asked for;
+/// what reaches furthest is tried with expandable segments, in batches of images of one size, and with its tower in
+/// chunks, too. A combination that another one beats at two sizes in memory, in its growth, in time and in the number
+/// of changes is not searched for its largest size. Where full training fits in none of them, adapters are tried. The
+/// order of the answers does not depend on the number of threads. Throws Error where what was asked for cannot be
+/// estimated at any size, or has no such goal.
+inline PlanAnswer plan(const PlanRequest& q) {
+  std::vector<planner::Found> found;
+  PlanAnswer a = planner::best_of(q, candidates(q.asked, q.device, q.mode), found);
   a.asked = found.front().run;
+  if (a.best.empty())
+    if (auto more = adapter_candidates(q.asked, q.device, q.mode); !more.empty()) {
+      std::vector<planner::Found> with_adapters;
+      PlanAnswer b = planner::best_of(q, std::move(more), with_adapters);
+      a.best = std::move(b.best);
+      a.adapters = !a.best.empty();
+      a.combinations += b.combinations;
+      a.estimates += b.estimates;
+      std::move(with_adapters.begin(), with_adapters.end(), std::back_inserter(found));
+    }
   a.front = planner::front(found);
-  a.best = planner::ranked(std::move(runs), q.goal, q.results);
   return a;
 }
 
