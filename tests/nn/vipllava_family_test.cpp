@@ -62,14 +62,5 @@ TEST(VipLlava, ChunksOfTheTowerAreJoined) {
   EXPECT_EQ(count(chunks, "convolution", "vision_tower"), 4);
 }
 
-TEST(VipLlava, CopiedLayersGiveTheSameStep) {
-  for (const Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
-    Plan plan = plan_of();
-    plan.checkpointing = how;
-    EXPECT_EQ(test::rows(test::training(vip({-2, 0}), plan, true)),
-              test::rows(test::training(vip({-2, 0}), plan, false)));
-  }
-}
-
 }  // namespace
 }  // namespace vlmest::vipllava_family_test
