@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Families that cut an image into the tower's squares.
 
-transformers 5.17: image_processing_idefics3.py and
-image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL, Aya Vision: get_optimal_tiled_canvas),
-image_processing_mllama.py.
+transformers 5.17: image_processing_idefics3.py and image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL,
+Aya Vision: get_optimal_tiled_canvas), image_processing_mllama.py.
 """
 
 from recorder.errors import RecorderError

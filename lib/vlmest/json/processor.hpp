@@ -76,7 +76,7 @@ inline std::vector<std::string> read_processor(const nlohmann::json& document, c
         },
         vlm.tokens);
     finish(outer);
-    if (holds_image_processor(document)) {
+    if (document.contains("image_processor") && !document["image_processor"].is_null()) {
       ProcessorKeys k(document["image_processor"], where + ".image_processor");
       processor_files::read_image_part(k, vlm);
       finish(k);

@@ -24,8 +24,7 @@ struct ProcessorSize {
 /// over at the end is named, not dropped. A contradiction to config.json is an error: the model would stop at it.
 class ProcessorKeys {
  public:
-  ProcessorKeys(const nlohmann::json& object, const std::string& where)
-      : r_(object, where, "compare with the checkpoint's published file, or remove the file to use the family's own") {}
+  ProcessorKeys(const nlohmann::json& object, const std::string& where) : r_(checked(object, where), where, advice) {}
 
   bool given(const char* key) {
     read_.insert(key);
@@ -114,6 +113,12 @@ class ProcessorKeys {
   }
 
  private:
+  static constexpr std::string_view advice =
+      "compare with the checkpoint's published file, or remove the file to use the family's own";
+  static const nlohmann::json& checked(const nlohmann::json& object, const std::string& where) {
+    if (!object.is_object()) throw Error(where, "expected an object", std::string(advice));
+    return object;
+  }
   Reader r_;
   std::set<std::string, std::less<>> read_;
   std::vector<std::string> notes_;
