@@ -38,8 +38,8 @@ struct EstimateArgs {
   std::string image_size;
   std::vector<std::string> freeze;
   std::optional<std::int64_t> seq, text, checkpoint_layers;
-  std::string dtype, weights, kv, attention = "sdpa", profile = "transformers", logits = "last",
-              optimizer = "adamw", checkpointing = "none", loss = "unfused", input_gradients = "auto";
+  std::string dtype, weights, kv, attention = "sdpa", profile = "transformers", logits = "last", optimizer = "adamw",
+                                  checkpointing = "none", loss = "unfused", input_gradients = "auto";
   std::vector<std::string> lora_targets;
   double lora_dropout = 0;
   Plan plan;
