@@ -16,8 +16,8 @@
 namespace vlmest {
 
 /// Every op that a graph can hold. A new op is a header with an aggregate and a `cost`, and one word here.
-using Op = std::variant<View, MemoryOp, Matmul, GroupedMatmul, StoredMatmul, Attention, AttentionBackward, Convolution, Norm, Softmax,
-                        Fft, HostSync>;
+using Op = std::variant<View, MemoryOp, Matmul, GroupedMatmul, StoredMatmul, Attention, AttentionBackward, Convolution,
+                        Norm, Softmax, Fft, HostSync>;
 
 constexpr Cost cost(const Op& op) {
   return std::visit([](const auto& o) { return cost(o); }, op);
