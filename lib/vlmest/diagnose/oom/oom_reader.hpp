@@ -194,7 +194,10 @@ inline std::vector<OomMessage> find_oom_messages(std::string_view text) {
         m.phase = run_phase(m.traceback.frames);
         // MLX computes when a value is asked for (its documentation: "Lazy Evaluation"): the stack shows where that
         // was, not what was being made.
-        if (m.backend != MemoryBackend::mlx) m.site = allocation_site_of(m.traceback.frames);
+        const bool lazy =
+            m.backend == MemoryBackend::mlx ||
+            (m.backend == MemoryBackend::unknown && m.text.find("maximum allowed buffer size") != std::string::npos);
+        if (!lazy) m.site = allocation_site_of(m.traceback.frames);
         site_by_words(m);
         here.emplace_back(first, std::move(m));
       }
