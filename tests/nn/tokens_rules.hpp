@@ -9,6 +9,7 @@
 namespace vlmest::test_rules {
 
 using namespace tokens;
+using tokens::Tiling;
 
 inline const Qwen2Vl qwen2_vl_small{.budget = {3136, 28 * 28 * 1280}};
 inline const Idefics3 idefics3{};

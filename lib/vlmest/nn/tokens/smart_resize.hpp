@@ -50,16 +50,14 @@ inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget 
   return r;
 }
 
-/// One sequence of patches at that size, merged by squares before the language model. The chat templates of these
-/// families write one token before and one after a picture (<|vision_start|>, <|begin_of_image|>), by which the model
-/// finds it.
+/// One sequence of patches at that size, merged by squares before the language model. The processors of these families
+/// write nothing else: the tokens before and after a picture (<|vision_start|>, <|begin_of_image|>) are the prompt's.
 constexpr ImageLayout merged_patches(ImageSize resized, std::int64_t patch_size, std::int64_t merge) {
   ImageLayout l;
   l.resized = resized;
   l.patches = {resized.height / patch_size, resized.width / patch_size};
   l.tower_tokens = l.patches.count();
   l.llm_tokens = merged(l.patches, merge).count();
-  l.text_overhead = 2;
   return l;
 }
 
