@@ -56,7 +56,7 @@ void check_run_flags(const GivenFlags& given, const EstimateArgs& args, const As
   if (args.plan.amp && args.dtype == "fp16")
     throw UsageError("--amp", "autocast is modelled in bf16 alone, not with --dtype fp16",
                      "leave --dtype out for bf16 autocast, or --amp out for weights in fp16");
-  if (args.plan.images == 0)
+  if (args.images == 0)
     given.no_effect({"--image-size", "--vision-chunk"}, "with --images 0", "leave it out, or give images");
   if (args.plan.lora.rank > 0 && args.plan.lora.vision)
     for (const auto& part : args.freeze)

@@ -12,6 +12,7 @@ SCENARIO = {
     "text": "text tokens of each sequence",
     "images": "images of each sequence",
     "hw": "[height, width] of each image in pixels, before the model's own resize",
+    "image": "what the image processor was set to, as \"image\" of a description; absent: the family's own",
     "dtype": "of weights and pixels",
     "attn": "attention implementation",
     "logits": "positions whose logits the prefill computes: last or all",

@@ -34,6 +34,7 @@ TEST(ActiveParameters, WeightsOfExpertsAreNotedAsRouted) {
   int sparse = 0;
   for (const char* folder : {"models/vlm", "tests/data/configs", "tests/data/language_models"})
     for (const auto& file : fs::directory_iterator(root / folder)) {
+      if (file.path().filename() == "aya-var.json") continue;  // its list of layers is that of the recorded cut
       const Graph g = declared(file.path());
       std::set<TensorId> routed;
       for (const RoutedWeight& r : g.routed) {

@@ -152,7 +152,7 @@ TEST(Planner, FastestIsThatOfAllCutsThatFit) {
 TEST(Planner, TrainsAdaptersWhereFullTrainingDoesNotFit) {
   Plan p;
   p.text = 64;
-  PlanRequest q = request("smolvlm-256m", 0.9, Mode::training, Goal::max_batch, p);
+  PlanRequest q = request("smolvlm-256m", 1.5, Mode::training, Goal::max_batch, p);
   const PlanAnswer a = plan(q);
   ASSERT_FALSE(a.best.empty());
   EXPECT_TRUE(a.adapters);

@@ -100,7 +100,7 @@ TEST(GemmaFamily, AFullWindowIsMaskedAndSizedByTheCache) {
 }
 
 TEST(GemmaFamily, ASlidingLayerKeepsItsWindowLessOne) {
-  const Built b = inference(gemma3(), {.batch = 2, .images = 1, .text = 3 * window}, 3);
+  const Built b = inference(gemma3(), {.batch = 2, .images = 1, .text = 3 * window, .markers = false}, 3);
   const std::int64_t row = 2 * 2 * 2 * 16 * 2, seq = 3 * window + 4;  // batch, keys and values, heads, channels, bf16
   ASSERT_EQ(b.caches.prefill.size(), 3u);
   EXPECT_EQ(b.caches.prefill[0].bytes, Bytes((window - 1) * row));
@@ -115,7 +115,7 @@ TEST(GemmaFamily, ASlidingLayerKeepsItsWindowLessOne) {
 }
 
 TEST(GemmaFamily, GemmaThreeDecodesWithTheTokensType) {
-  const Graph g = inference(gemma3(), {.batch = 2, .images = 1, .text = 10}).graph;
+  const Graph g = inference(gemma3(), {.batch = 2, .images = 1, .text = 10, .markers = false}).graph;
   const std::int64_t kv = 10 + 4 + 2;
   EXPECT_EQ(shaped(g, 1, "constant_pad_nd", {2, kv}), 2);
   EXPECT_EQ(shaped(g, 1, "where.self", {2, 1, 1, kv}), 3);  // a float mask in each layer

@@ -56,6 +56,17 @@ TEST(VipLlava, OneLayerAloneIsNotCopied) {
   EXPECT_EQ(list.size(), number.size() + 1);
 }
 
+/// A state that is read twice has a gradient before the layer behind it runs backward.
+TEST(VipLlava, CopiedLayersGiveTheSameStep) {
+  for (const Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
+    for (const auto& layers : {std::vector<std::int64_t>{-2, 0}, {-2}, {-1, -2, -3}, {1, 2}}) {
+      Plan plan = plan_of();
+      plan.checkpointing = how;
+      EXPECT_EQ(test::rows(test::training(vip(layers), plan, true)),
+                test::rows(test::training(vip(layers), plan, false)));
+    }
+}
+
 TEST(VipLlava, ChunksOfTheTowerAreJoined) {
   const Graph whole = test::inference(vip({-2, 0}), plan_of()), chunks = test::inference(vip({-2, 0}), plan_of(1));
   EXPECT_EQ(count(whole, "convolution", "vision_tower"), 1);

@@ -17,9 +17,11 @@ TEST(Completion, ScriptsNameCommandsFlagsAndModels) {
         << word;
   }
   EXPECT_EQ(zsh.rfind("#compdef vlmest\n", 0), 0u);
-  EXPECT_NE(zsh.find("--dtype=[weights and activations \\[bf16\\]]:dtype:(bf16 fp16 fp32)"), std::string::npos);
+  EXPECT_NE(zsh.find("--dtype=[weights and activations \\[config.json'\\''s, or bf16\\]]:dtype:(bf16 fp16 fp32)"),
+            std::string::npos);
   EXPECT_NE(zsh.find(":device:_vlmest_devices"), std::string::npos);
-  EXPECT_NE(fish.find(" -l dtype -d 'weights and activations [bf16]' -x -a 'bf16 fp16 fp32'\n"), std::string::npos);
+  EXPECT_NE(fish.find(" -l dtype -d 'weights and activations [config.json\\'s, or bf16]' -x -a 'bf16 fp16 fp32'\n"),
+            std::string::npos);
   EXPECT_NE(fish.find(" -l device -d "), std::string::npos);
   EXPECT_NE(fish.find("(vlmest devices --format csv"), std::string::npos);
 }

@@ -16,7 +16,7 @@ Json quantity(const Json& v, const std::string& name) {
 }
 
 TEST(FittedRows, AreShownAsSuch) {
-  const std::string call = "validate " + rows + "h200-traffic.json --top 0 --quantity sdpa_time,linear_time";
+  const std::string call = "validate " + rows + "h200-traffic.json --quantity sdpa_time,linear_time";
   const std::string text = good(call);
   EXPECT_NE(text.find("fitted\n"), std::string::npos) << text;
   EXPECT_NE(text.find("h200-traffic.json: linear_time fitted in part: four of these"), std::string::npos) << text;

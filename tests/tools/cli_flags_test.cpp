@@ -44,7 +44,7 @@ TEST(Flags, OfAPhaseActInItAndAreRefusedInAnother) {
     acts(inference, f);
     acts(train, f);
   }
-  acts("--config smolvlm-256m --json", "--seq 400");
+  acts("--config smolvlm-256m --json", "--seq 1400");
   acts(inference, "--weights int8");
   acts(train + " --lora 8", "--weights nf4");
   acts(train + " --checkpointing full --freeze vision", "--input-gradients off");

@@ -52,8 +52,8 @@ TEST(LanguageModel, IsOfferedNothingForImages) {
               "total capacity of 23.50 GiB of which 1.10 GiB is free. Including non-PyTorch memory, "
               "this process has 22.30 GiB memory in use. Of the allocated memory 21.50 GiB is "
               "allocated by PyTorch, and 300.00 MiB is reserved by PyTorch but unallocated.\n");
-  const Json d = Json::parse(
-      good("diagnose '" + log + "' --config '" + path + "' --phase train --batch 8 --text 4096 --actions 40 --json"));
+  const Json d =
+      Json::parse(good("diagnose '" + log + "' --config '" + path + "' --phase train --batch 8 --text 4096 --json"));
   std::set<std::string> ids;
   for (const auto& a : d["actions"]) {
     ids.insert(a["id"]);

@@ -65,7 +65,7 @@ TEST(CliProcessor, Markers) {
   EXPECT_EQ(whole["text_tokens"], 1000 - 4 - 512);
   EXPECT_EQ(inputs("--config llava-1.5-7b")["marker_tokens"], 0);
   for (const auto& [name, markers] :
-       {std::pair{"qwen2-vl-2b", 2}, {"qwen3-vl-4b", 2}, {"glm-4.1v-9b", 2}, {"gemma-3-4b", 4}, {"aya-vision-8b", 3}})
+       {std::pair{"qwen2-vl-2b", 0}, {"qwen3-vl-4b", 0}, {"glm-4.1v-9b", 0}, {"gemma-3-4b", 4}, {"aya-vision-8b", 3}})
     EXPECT_EQ(inputs("--config " + configs + name + ".json --image-size 336x336")["marker_tokens"], markers) << name;
   refused("--config internvl3-2b --seq 257 --image-size 448x448", 2, "--seq: 257 tokens, but the images alone need 258",
           "raise --seq, or give fewer or smaller images");

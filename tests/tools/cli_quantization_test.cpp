@@ -18,7 +18,9 @@ std::string types(const Json& c, const std::string& flags, std::string* err = nu
   if (err) *err = r.err;
   const std::string line = r.out.substr(0, r.out.find("\n\n"));
   const std::size_t at = line.rfind("448x448), ");
-  return at == std::string::npos ? line : line.substr(at + 10);
+  std::string words = at == std::string::npos ? line : line.substr(at + 10);
+  if (const std::size_t wrap = words.find("\n  "); wrap != std::string::npos) words.replace(wrap, 3, " ");
+  return words;
 }
 
 TEST(TypesOfAConfig, AreTheDefaultAndTold) {

@@ -234,7 +234,8 @@ TEST(Validate, NotesRowsOfAnotherGpu) {
 TEST(ValidationSchema, HoldsForWhatTheProgramPrints) {
   const Json s = Json::parse(slurp(root + "/docs/reference/validation.schema.json"));
   for (const std::string& arguments :
-       {benchmarks, rows + configs, rows + " " + benchmarks + configs + " --limit prefill_peak=1 --limit fft_time=1e9"})
+       {benchmarks, rows + configs,
+        rows + " " + benchmarks + configs + " --limit prefill_peak=1 --limit fft_time=1000000000"})
     EXPECT_EQ(schema::faults(s, Json::parse(good("validate --json " + arguments))), std::vector<std::string>{});
   const Json v = Json::parse(run("validate --json --limit median:linear_time=0 " + benchmarks).out);
   EXPECT_EQ(schema::faults(s, v), std::vector<std::string>{});

@@ -91,7 +91,7 @@ TEST(EstimateSchema, BytesOfThePeakAddUp) {
 /// The page shows the help of every subcommand; that it is the right text is checked where pages are run.
 TEST(CliPage, ShowsEverySubcommand) {
   const std::string page = file("docs/reference/cli.md"), help = output("--help");
-  std::size_t at = help.find("Subcommands:\n");
+  std::size_t at = help.find("Commands:\n");
   ASSERT_NE(at, std::string::npos);
   at = help.find('\n', at) + 1;
   int shown = 0;

@@ -123,7 +123,7 @@ const char* limit_words(Bound b) {
 }
 
 Table time_table(const Reported& r, const ReportOptions& o) {
-  Table t{.head = {"time", "wall (eager)", "GPU", "rate", "bound by"}, .rows = {}, .left = 1};
+  Table t{.head = {"time", "wall (eager)", "on other hosts", "GPU", "rate", "bound by"}, .rows = {}, .left = 1};
   const auto rate = [](double amount, Seconds time, const char* unit) {
     const double per_second = time.value > 0 ? amount / time.value : 0;
     return (per_second >= 1000 ? grouped(std::llround(per_second))
@@ -133,33 +133,36 @@ Table time_table(const Reported& r, const ReportOptions& o) {
                                                                 : 2)) +
            unit;
   };
+  const auto range = [](const WallRange& w) { return show(w.low) + " to " + show(w.high); };
   const Sequences& s = r.estimate.sequences;
   if (o.inference) {
     const InferenceEstimate& e = r.estimate.inference;
-    t.rows.push_back({"prefill", show(e.prefill.wall), show(e.prefill.gpu),
+    t.rows.push_back({"prefill", show(e.prefill.wall), range(e.prefill.wall_range), show(e.prefill.gpu),
                       rate(static_cast<double>(s.batch) * static_cast<double>(s.seq), e.prefill.wall, " tokens/s"),
                       limit_words(e.prefill.bound)});
-    t.rows.push_back({"decode, a token", show(e.decode.wall), show(e.decode.gpu),
+    t.rows.push_back({"decode, a token", show(e.decode.wall), range(e.decode.wall_range), show(e.decode.gpu),
                       rate(static_cast<double>(s.batch), e.decode.wall, " tokens/s"), limit_words(e.decode.bound)});
   }
   if (o.training) {
     const TrainingEstimate& e = r.estimate.training;
     t.rows.push_back({e.micro_batches > 1 ? fmt::format("training step of {} micro-batches", e.micro_batches)
                                           : std::string("training step"),
-                      show(e.wall), show(e.gpu),
+                      show(e.wall), range(e.wall_range), show(e.gpu),
                       rate(static_cast<double>(s.batch) * static_cast<double>(e.micro_batches), e.wall, " sequences/s"),
                       limit_words(e.bound)});
   }
   return t;
 }
 
-/// The first actions, as many as there are lines for: a line each, and below it how to switch it on.
+/// The first actions, as many as there are lines for: a line each, and below it how to switch it on; of the first that
+/// alone where its code is too long (`vlmest plan` prints it).
 std::string helps_text(const std::vector<diagnose::Action>& all, const std::string& run, std::size_t lines) {
   if (all.empty()) return "nothing known makes " + run + " need less: another model or device\n";
   const std::string heading = all.front().fits
                                   ? fmt::format("what makes {} fit:\n", run)
                                   : fmt::format("what saves most of {}; vlmest plan combines them:\n", run);
-  const auto shown = [&](std::size_t most, bool comments) {
+  enum class How { code, comments, none };
+  const auto shown = [&](std::size_t most, How how) {
     std::string out = heading;
     for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
       const diagnose::Action& a = all[i];
@@ -169,17 +172,18 @@ std::string helps_text(const std::vector<diagnose::Action>& all, const std::stri
                                  a.fits ? "" : "; not enough alone"),
                      4) +
              "\n";
-      for (const std::string& line : code_lines(a.how, 6, comments)) out += line + "\n";
+      if (how == How::none) continue;
+      for (const std::string& line : code_lines(a.how, 6, how == How::comments)) out += line + "\n";
     }
     return out;
   };
   std::string out;
   for (const std::size_t most : {3, 2, 1})
-    for (const bool comments : {true, false}) {
-      out = shown(most, comments);
+    for (const How how : {How::comments, How::code}) {
+      out = shown(most, how);
       if (static_cast<std::size_t>(std::count(out.begin(), out.end(), '\n')) <= lines) return out;
     }
-  return out;
+  return shown(1, How::none);
 }
 
 std::string notes(const Reported& r, const ReportOptions& o) {

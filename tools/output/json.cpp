@@ -172,7 +172,6 @@ nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& option
               {"family", from.vlm.type},
               {"params",
                {{"total", e.params.total().value()},
-                {"active", e.params.active().value()},
                 {"vision", e.params.vision.value()},
                 {"projector", e.params.projector.value()},
                 {"language", e.params.language.value()}}},
@@ -192,6 +191,7 @@ nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& option
              {{"name", from.device.name},
               {"memory_bytes", from.device.memory_bytes.value()},
               {"usable_bytes", from.device.usable_bytes.value()}}}};
+  if (e.params.idle > Elements{}) r["model"]["params"]["active"] = e.params.active().value();
   if (options.inference) r["inference"] = inference(e.inference, from.plan, from.estimator.graph(), options.top);
   if (options.training) r["training"] = training(e.training, from.estimator.training_graph(), options.top);
   r["slow_shapes"] = slow_shapes_json(from, options);

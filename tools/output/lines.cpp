@@ -41,12 +41,13 @@ std::vector<std::string> code_lines(const std::string& code, std::size_t indent,
   std::vector<std::string> lines;
   std::string line(indent, ' ');
   std::size_t breakable = 0;  // where the line can be cut
+  std::size_t outside = 0;    // likewise outside of brackets, with a backslash
   char quote = 0;
   int depth = 0;
   const auto end_line = [&](std::size_t next_indent) {
     lines.push_back(line);
     line = std::string(next_indent, ' ');
-    breakable = 0;
+    breakable = outside = 0;
   };
   for (std::size_t i = 0; i < code.size(); ++i) {
     const char c = code[i];
@@ -78,20 +79,22 @@ std::vector<std::string> code_lines(const std::string& code, std::size_t indent,
     } else if (c == ')' || c == ']' || c == '}') {
       --depth;
     }
-    if (line.size() > line_width && breakable > 0) {
-      const std::string rest = line.substr(breakable);
-      line.resize(line.find_last_not_of(' ', breakable - 1) + 1);
+    if (const std::size_t cut = breakable > 0 ? breakable : outside; line.size() > line_width && cut > 0) {
+      const std::string rest = line.substr(cut);
+      line.resize(line.find_last_not_of(' ', cut - 1) + 1);
+      if (breakable == 0) line += " \\";
       end_line(indent + 4);
       line += rest.substr(std::min(rest.size(), rest.find_first_not_of(' ')));
     }
     if (quote == 0 && depth > 0 && (c == '(' || c == ' ')) breakable = line.size();
+    if (quote == 0 && depth == 0 && c == ' ' && line.size() < line_width - 1) outside = line.size();
   }
   lines.push_back(line);
   return lines;
 }
 
-std::vector<std::string> command_lines(const std::string& command, std::size_t indent) {
-  const std::string text = wrapped(std::string(indent, ' ') + command, indent + 4, line_width - 2);
+std::vector<std::string> command_lines(const std::string& command, std::size_t indent, std::size_t width) {
+  const std::string text = wrapped(std::string(indent, ' ') + command, indent + 4, width - 2);
   std::vector<std::string> lines;
   for (std::size_t from = 0; from <= text.size();) {
     const std::size_t to = std::min(text.find('\n', from), text.size());

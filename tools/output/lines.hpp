@@ -22,7 +22,7 @@ std::string wrapped(const std::string& text, std::size_t indent = 2, std::size_t
 std::vector<std::string> code_lines(const std::string& code, std::size_t indent, bool comments = true);
 
 /// A shell's command over as many lines as it needs, with a backslash at the end of all but the last.
-std::vector<std::string> command_lines(const std::string& command, std::size_t indent);
+std::vector<std::string> command_lines(const std::string& command, std::size_t indent, std::size_t width = line_width);
 
 /// "model.language_model.layers.0-27.mlp weight" within so many columns: "...layers.0-27.mlp weight", cut at a dot
 /// where there is one.

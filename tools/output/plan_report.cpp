@@ -195,7 +195,7 @@ std::string report(const ReportedPlan& p, PrintPlans plans, PrintLines code, std
       out += fmt::format("\nas asked: {}\n", reach(*a.asked, q.goal));
     if (const auto lines = best_lines(p); !lines.empty()) out += "\nthe first plan:\n" + code(lines);
     if (const auto flags = estimate_flags(a.best.front().candidate.settings, q.mode))
-      out += "\nits estimate:\n" + code(command_lines(estimate_command(p, *flags), 0));
+      out += "\nits estimate:\n" + code(command_lines(estimate_command(p, *flags), 0, line_width - 2));
     if (p.budget) out += "\n" + print(budget_table(*p.budget));
   }
   if (!a.front.empty()) out += "\nmemory against time, of what was asked for:\n\n" + plans(p, a.front, true);

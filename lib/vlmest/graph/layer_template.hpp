@@ -13,11 +13,12 @@ namespace vlmest {
 
 /// Where one of a stack of equal layers stands.
 struct RepeatedLayer {
-  int kind = 0;                     ///< layers that run differently differ in this
-  ScopeId scope = 0;                ///< the layer's first scope
-  TensorId first_parameter = 0;     ///< its first parameter or buffer
-  TensorId first_adapter = none;    ///< its first parameter that was added to the finished model
-  ScopeId first_adapter_scope = 0;  ///< and that one's module
+  int kind = 0;                       ///< layers that run differently differ in this
+  ScopeId scope = 0;                  ///< the layer's first scope
+  TensorId first_parameter = 0;       ///< its first parameter or buffer
+  TensorId first_adapter = none;      ///< its first parameter that was added to the finished model
+  ScopeId first_adapter_scope = 0;    ///< and that one's module
+  bool input_read_elsewhere = false;  ///< by what runs behind the layers and hands its input a gradient of its own
 };
 
 /// What the backward of a recorded layer runs: for plain layers what follows from the tensors that they saved, for

@@ -41,7 +41,11 @@ class LayerRepeater {
     const auto checkpoint = checkpoint_of(layer);
     const bool checkpointed = checkpoint != Builder::Checkpoint::off;
     ++layers_;
-    if (const auto t = find(layer, x, state, checkpointed)) return copy(t, layer, x, state);
+    // A gradient that is there first is added to in the midst of the layer's backward, which is then no copy of
+    // another.
+    const bool apart = layer.input_read_elsewhere && b_.edge(x) && !checkpointed;
+    if (!apart)
+      if (const auto t = find(layer, x, state, checkpointed)) return copy(t, layer, x, state);
     auto made = std::make_shared<LayerTemplate>();
     LayerTemplate& t = *made;
     t.layer = layer;
@@ -71,7 +75,7 @@ class LayerRepeater {
       t.old_dies[i] = old != none && b_.references(old) == 0 ? b_.graph.tensor(b_.graph.owner(old)).dies : none;
     }
     // What else than its input a layer hands gradients to may have some already, which decides how they are added.
-    const bool alone = !differentiable || !hands_elsewhere(calls, t.x_edge, layer.scope);
+    const bool alone = !differentiable || (!apart && !hands_elsewhere(calls, t.x_edge, layer.scope));
     if (differentiable && (checkpointed || (b_.copy_layers && alone))) {
       t.differentiable = true;
       t.backward = layer_gradient::rehearse(b_, layer.scope, {x, y, begin, calls, checkpointed, passed_}, run);

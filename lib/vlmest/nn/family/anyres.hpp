@@ -114,7 +114,7 @@ std::vector<Value> image_features(Context& c, const Assembly<Family>& m, const A
     cut.push_back(slice(select(in.pixels, 0, static_cast<std::int64_t>(i)), 0, 0, tiles[i]));
   }
   const Value pixels = cat(cut, 0);
-  const TowerOutput tower = forward(c, m.vision, {pixels, s.images, true});
+  const TowerOutput tower = forward(c, m.vision, {pixels, s.images, true, {}, g.feature_layers});
   Value selected;
   if (g.layer_list) {
     std::vector<Value> pool;

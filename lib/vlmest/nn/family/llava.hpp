@@ -31,7 +31,7 @@ inline std::vector<Value> image_features(Context& c, const LlavaModel& m, const 
                                          const Sequences& s) {
   using namespace eager;
   const LlavaFamily& g = *m.config;
-  TowerOutput tower = forward(c, m.vision, {inputs.pixels, s.images, true, inputs.image_sizes});
+  TowerOutput tower = forward(c, m.vision, {inputs.pixels, s.images, true, inputs.image_sizes, g.feature_layers});
   auto pick = [&](std::int64_t layer) {
     const Value& h = hidden_state(tower, layer);
     return g.drop_first ? slice(h, 1, 1, h.size(1)) : h;

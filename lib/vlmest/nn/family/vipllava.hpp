@@ -56,7 +56,7 @@ inline Value forward(Context& c, const VipLlavaProjector& p, const Value& featur
 inline Value image_features(Context& c, const VipLlavaModel& m, const PixelInputs& inputs, const Sequences& s) {
   using namespace eager;
   const VipLlavaFamily& g = *m.config;
-  const TowerOutput tower = forward(c, m.vision, {inputs.pixels, s.images, true});
+  const TowerOutput tower = forward(c, m.vision, {inputs.pixels, s.images, true, {}, g.feature_layers});
   std::vector<Value> pool;
   for (const std::int64_t layer : g.feature_layers) {
     const Value& h = hidden_state(tower, layer);

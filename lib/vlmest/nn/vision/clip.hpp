@@ -121,7 +121,7 @@ inline TowerOutput forward(Context& c, const ClipTower& t, const TowerInput& inp
   TowerOutput out;
   Value x = clip_embeddings(c, t, input.pixels);
   x = forward(c, t.pre_norm, x);
-  out.last = run_layers(c, t.layers, x, 1, input.keep_hidden_states, out,
+  out.last = run_layers(c, t.layers, x, 1, input, out,
                         [&](const ClipLayer& l, const Value& h) { return forward(c, l, h, t.config->heads); });
   out.pooled = forward(c, t.post_norm, select(out.last, 1, 0));
   return out;

@@ -191,7 +191,7 @@ inline TowerOutput forward(Context& c, const InternVitTower& t, const TowerInput
   InScope in(c.b, t.scope);
   TowerOutput out;
   const Value embedded = intern_vit_embeddings(c, t, input.pixels);
-  Value x = run_layers(c, t.layers, embedded, 1, input.keep_hidden_states, out,
+  Value x = run_layers(c, t.layers, embedded, 1, input, out,
                        [&](const InternVitLayer& l, const Value& h) { return forward(c, *t.config, l, h); });
   if (!t.config->mean_pooling) x = forward(c, t.norm, x);
   out.last = x;

@@ -216,9 +216,11 @@ inline TowerOutput forward(Context& c, const PixtralTower& t, const TowerInput& 
   if (input.keep_hidden_states) out.hidden_states.push_back(x);
   out.last = x;
   LayerRepeater repeat(c.b);
-  for (const auto& l : t.layers) {
-    out.last = repeat({0, l.scope, l.attention_norm.weight}, out.last, {},
-                      [&](const Value& h) { return forward(c, l, h, t.config->heads, p); });
+  for (std::size_t i = 0; i < t.layers.size(); ++i) {
+    const auto& l = t.layers[i];
+    LayerRepeater::Layer place{0, l.scope, l.attention_norm.weight};
+    place.input_read_elsewhere = input.reads_input_of(i, t.layers.size());
+    out.last = repeat(place, out.last, {}, [&](const Value& h) { return forward(c, l, h, t.config->heads, p); });
     if (input.keep_hidden_states) out.hidden_states.push_back(out.last);
   }
   return out;

@@ -141,7 +141,7 @@ inline TowerOutput forward(Context& c, const SiglipTower& t, const TowerInput& i
   InScope in(c.b, t.scope);
   TowerOutput out;
   const Value embedded = siglip_embeddings(c, t, input.pixels);
-  const Value last = run_layers(c, t.layers, embedded, 0, input.keep_hidden_states, out,
+  const Value last = run_layers(c, t.layers, embedded, 0, input, out,
                                 [&](const ClipLayer& l, const Value& h) { return forward(c, l, h, t.config->heads); });
   out.last = forward(c, t.post_norm, last);
   if (t.config->head) out.pooled = forward(c, t.head, *t.config, out.last);

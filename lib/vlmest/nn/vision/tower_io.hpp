@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -15,6 +17,15 @@ struct TowerInput {
   std::span<const ImageLayout> images;  ///< of the whole batch, in order
   bool keep_hidden_states = false;      ///< output_hidden_states=True
   Value image_sizes;                    ///< int64[images, 2] on the GPU, for towers that take them
+  /// Which hidden states the caller reads; negative numbers count from the end. Needed where there are several.
+  std::span<const std::int64_t> read_states{};
+
+  /// Whether the caller reads the state that layer i of n starts from.
+  bool reads_input_of(std::size_t i, std::size_t n) const {
+    return std::any_of(read_states.begin(), read_states.end(), [&](std::int64_t s) {
+      return static_cast<std::int64_t>(i) == (s < 0 ? s + static_cast<std::int64_t>(n) + 1 : s);
+    });
+  }
 };
 
 /// What it returns; all of it stays alive as long as the caller keeps this.

@@ -12,15 +12,17 @@ namespace vlmest {
 /// first_parameter(layer) is the first that the layer declared.
 template <class Layer, class Run>
 Value run_layers(Context& c, const std::vector<Layer>& layers, const Value& input, std::int64_t leading,
-                 bool keep_hidden_states, TowerOutput& out, Run&& run) {
-  if (keep_hidden_states) out.hidden_states.push_back(input);
+                 const TowerInput& called, TowerOutput& out, Run&& run) {
+  if (called.keep_hidden_states) out.hidden_states.push_back(input);
   Value x = input;
   LayerRepeater repeat(c.b);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const Layer& l = layers[i];
-    x = repeat({0, l.scope, first_parameter(l)}, x, {}, [&](const Value& h) { return run(l, h); });
+    LayerRepeater::Layer place{0, l.scope, first_parameter(l)};
+    place.input_read_elsewhere = called.reads_input_of(i, layers.size());
+    x = repeat(place, x, {}, [&](const Value& h) { return run(l, h); });
     x = insert_after_layer(c, i, std::move(x), leading);
-    if (keep_hidden_states) out.hidden_states.push_back(x);
+    if (called.keep_hidden_states) out.hidden_states.push_back(x);
   }
   return x;
 }
