@@ -123,6 +123,7 @@ TEST(CausalLmConfigs, WhatTheHeadDoesIsRead) {
   EXPECT_EQ(step(R"("model_type": "gemma3_text")"), LogitStep::as_is);
   EXPECT_EQ(step(R"("model_type": "gemma3_text", "final_logit_softcapping": 30.0)"), LogitStep::softcap);
   EXPECT_EQ(step(R"("model_type": "cohere")"), LogitStep::scale);
+  EXPECT_EQ(step(R"("model_type": "granite")"), LogitStep::divide);
   EXPECT_EQ(step(R"("model_type": "cohere2", "logit_scale": 0.25)"), LogitStep::scale);
   EXPECT_EQ(refused_at(R"({"model_type": "cohere", "logit_scale": null})"), "config.json.logit_scale");
   EXPECT_EQ(refused_at(R"({"model_type": "gemma2", "final_logit_softcapping": "30"})"),

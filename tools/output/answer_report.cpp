@@ -123,7 +123,7 @@ const char* limit_words(Bound b) {
 }
 
 Table time_table(const Reported& r, const ReportOptions& o) {
-  Table t{.head = {"time", "wall (eager)", "on other hosts", "GPU", "rate", "bound by"}, .rows = {}, .left = 1};
+  Table t{.head = {"time", "wall (eager)", "its range", "GPU", "rate", "bound by"}, .rows = {}, .left = 1};
   const auto rate = [](double amount, Seconds time, const char* unit) {
     const double per_second = time.value > 0 ? amount / time.value : 0;
     return (per_second >= 1000 ? grouped(std::llround(per_second))
@@ -133,7 +133,11 @@ Table time_table(const Reported& r, const ReportOptions& o) {
                                                                 : 2)) +
            unit;
   };
-  const auto range = [](const WallRange& w) { return show(w.low) + " to " + show(w.high); };
+  const auto range = [](const WallRange& w) {
+    const std::string low = show(w.low), high = show(w.high);
+    const std::size_t unit = low.find(' ');
+    return (high.ends_with(low.substr(unit)) ? low.substr(0, unit) : low) + "-" + high;
+  };
   const Sequences& s = r.estimate.sequences;
   if (o.inference) {
     const InferenceEstimate& e = r.estimate.inference;
@@ -145,11 +149,11 @@ Table time_table(const Reported& r, const ReportOptions& o) {
   }
   if (o.training) {
     const TrainingEstimate& e = r.estimate.training;
-    t.rows.push_back({e.micro_batches > 1 ? fmt::format("training step of {} micro-batches", e.micro_batches)
-                                          : std::string("training step"),
-                      show(e.wall), range(e.wall_range), show(e.gpu),
-                      rate(static_cast<double>(s.batch) * static_cast<double>(e.micro_batches), e.wall, " sequences/s"),
-                      limit_words(e.bound)});
+    t.rows.push_back(
+        {e.micro_batches > 1 ? fmt::format("step of {} micro-batches", e.micro_batches) : std::string("training step"),
+         show(e.wall), range(e.wall_range), show(e.gpu),
+         rate(static_cast<double>(s.batch) * static_cast<double>(e.micro_batches), e.wall, " sequences/s"),
+         limit_words(e.bound)});
   }
   return t;
 }

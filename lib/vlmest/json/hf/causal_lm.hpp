@@ -27,8 +27,13 @@ inline constexpr std::array causal_lms{
     CausalLmEntry{"gemma3_text", true, "final_logit_softcapping", false},
     CausalLmEntry{"glm"},
     CausalLmEntry{"glm4"},
+    CausalLmEntry{"gpt_oss"},
+    CausalLmEntry{"granite", false, "logits_scaling", true},
     CausalLmEntry{"llama"},
+    CausalLmEntry{"ministral3"},
     CausalLmEntry{"mistral"},
+    CausalLmEntry{"mistral4"},
+    CausalLmEntry{"phi3"},
     CausalLmEntry{"qwen2"},
     CausalLmEntry{"qwen2_moe"},
     CausalLmEntry{"qwen3"},
@@ -48,10 +53,11 @@ inline LogitStep read_logit_step(const Reader& r, const CausalLmEntry& e) {
   const std::string key(e.step);
   r.number(key.c_str(), 1.0);
   if (r.is_null(key.c_str())) {
-    if (key == "logit_scale") r.fail(key.c_str(), "null, but the model multiplies by it");
+    if (key != "final_logit_softcapping") r.fail(key.c_str(), "null, but the model computes with it");
     return LogitStep::as_is;
   }
   if (!r.has(key.c_str()) && !e.step_by_default) return LogitStep::as_is;
+  if (key == "logits_scaling") return LogitStep::divide;
   return key == "logit_scale" ? LogitStep::scale : LogitStep::softcap;
 }
 

@@ -17,6 +17,7 @@ namespace vlmest {
 enum class LogitStep : std::uint8_t {
   as_is,
   scale,    ///< times logit_scale (modeling_cohere.py, CohereForCausalLM.forward)
+  divide,   ///< by logits_scaling (modeling_granite.py, GraniteForCausalLM.forward)
   softcap,  ///< final_logit_softcapping: divided, through tanh, multiplied (modeling_gemma2.py,
             ///< Gemma2ForCausalLM.forward)
 };
@@ -98,6 +99,7 @@ inline Value finish_logits(LogitStep step, Value arg) {
   switch (step) {
     case LogitStep::as_is: break;
     case LogitStep::scale: logits = mul_scalar(logits); break;
+    case LogitStep::divide: logits = div_scalar(logits); break;
     case LogitStep::softcap:
       logits = div_scalar(logits);
       logits = unary("tanh", logits);
