@@ -90,6 +90,8 @@ TEST(Actions, OfATrainingStepThatDoesNotFit) {
   EXPECT_GT(find(all, "checkpointing-vision")->peak_after, find(all, "checkpointing-full")->peak_after);
   EXPECT_LT(find(all, "checkpointing-vision")->time_cost_pct, find(all, "checkpointing-full")->time_cost_pct);
   EXPECT_NE(find(all, "freeze-vision")->how.find("model.model.visual."), std::string::npos);
+  // transformers matches names from their beginning: "visual" alone would skip nothing.
+  EXPECT_NE(find(all, "qlora")->how.find("llm_int8_skip_modules=[\"model.visual\", \"lm_head\"]"), std::string::npos);
 }
 
 TEST(Actions, OfInference) {

@@ -80,8 +80,12 @@ TEST(QuantizationConfig, TensorsOfEachMethod) {
             (Lines{"qweight int32 24x256", "qzeros int32 2x24", "scales bf16 2x256", "g_idx int32 256"}));
   EXPECT_EQ(tensors(stored_as({{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}}), gate),
             (Lines{"weight fp8 320x256", "weight_scale_inv fp32 3x2"}));
-  EXPECT_EQ(tensors(stored_as({{"quant_method", "fp8"}, {"activation_scheme", "static"}}), gate),
-            (Lines{"weight fp8 320x256", "weight_scale_inv fp32 1", "activation_scale fp32 1"}));
+  EXPECT_EQ(tensors(stored_as({{"quant_method", "fp8"}}), gate),
+            (Lines{"weight fp8 320x256", "weight_scale_inv fp32 3x2"}));  // the default of the config's class
+  EXPECT_EQ(
+      tensors(stored_as({{"quant_method", "fp8"}, {"activation_scheme", "static"}, {"weight_block_size", nullptr}}),
+              gate),
+      (Lines{"weight fp8 320x256", "weight_scale_inv fp32 1", "activation_scale fp32 1"}));
   EXPECT_EQ(tensors(stored_as({{"quant_method", "fbgemm_fp8"}}), gate),
             (Lines{"weight fp8 320x256", "weight_scale fp32 320x1", "input_scale_ub fp32 1"}));
   EXPECT_EQ(tensors(stored_as({{"load_in_4bit", true}, {"bnb_4bit_use_double_quant", true}}), q_proj),
@@ -155,8 +159,39 @@ TEST(QuantizationConfig, ModulesByTheNamesOfOlderCheckpoints) {
                                                    : "weight bf16")
         << skip;
   }
-  const Graph g = stored_as({{"load_in_8bit", true}, {"llm_int8_skip_modules", {"_proj", "layers.00"}}});
-  EXPECT_EQ(first_of(g, q_proj), "weight int8 256x256");  // names are whole
+}
+
+TEST(QuantizationConfig, SkipsAreReadAsTransformersReadsThem) {
+  const auto wide = [](const char* skip, std::string_view module) {
+    const Graph g = stored_as({{"load_in_8bit", true}, {"llm_int8_skip_modules", {skip}}});
+    return first_of(g, module).starts_with("weight bf16");
+  };
+  // A name begins so, however its parts are divided: a router's name is the beginning of a gate's.
+  EXPECT_TRUE(wide("model.language_model.layers.0.mlp.gate", gate));
+  EXPECT_TRUE(wide("model.language_model.layers.0.self_attn.q", q_proj));
+  EXPECT_TRUE(wide("model.language.model.layers.0", q_proj));  // a dot is any character
+  // Or it ends so.
+  EXPECT_TRUE(wide("_proj", q_proj));
+  EXPECT_TRUE(wide("mlp.fc1", fc1));
+  EXPECT_FALSE(wide("mlp.fc", fc1));
+  // Signs make it a pattern, from the beginning on.
+  EXPECT_TRUE(wide("model\\.language_model\\.layers\\.[0-9]+\\.mlp", gate));
+  EXPECT_FALSE(wide("language_model\\.layers\\.[1-9]+\\.mlp", gate));
+  EXPECT_FALSE(wide("attn\\..*", q_proj));
+  // What lies between is no match, nor is more than the name.
+  for (const char* skip : {"layers.00", "self_attn.q", "anguage_mode", "q_proj_"})
+    EXPECT_FALSE(wide(skip, q_proj)) << skip;
+  // An older name of a module skips what is in it, by its end too.
+  EXPECT_TRUE(wide("odel.layers.0", q_proj));
+  EXPECT_FALSE(wide("odel.layers.1", q_proj));
+}
+
+TEST(QuantizationConfig, EnginesIgnoreLayersByWholeNames) {
+  const auto first = [](const char* layer) {
+    return first_of(stored_as({{"quant_method", "fp8"}, {"ignored_layers", {layer}}}), gate);
+  };
+  EXPECT_EQ(first("model.language_model.layers.0.mlp.gate_proj"), "weight bf16 320x256");
+  EXPECT_EQ(first("model.language_model.layers.0.mlp.gate"), "weight fp8 320x256");
 }
 
 TEST(QuantizationConfig, LayersOfTheirOwn) {
@@ -228,6 +263,10 @@ TEST(QuantizationConfig, WhatIsNotKnownIsNamed) {
 TEST(QuantizationConfig, KeysWithoutEffectAreNoted) {
   const Vlm known = vlm_of({{"quant_method", "awq"}, {"zero_point", true}, {"do_fuse", false}});
   EXPECT_TRUE(known.quantization->notes.empty());
+  // As modelopt wrote it before it named a quant_method.
+  const Vlm early = vlm_of({{"quant_algo", "FP8"}, {"ignore", {"lm_head"}}, {"quant_library", "modelopt"}});
+  EXPECT_EQ(early.quantization->method, "modelopt");
+  EXPECT_TRUE(early.quantization->notes.empty());
   const Vlm odd = vlm_of({{"quant_method", "awq"}, {"scale_bits", 8}});
   ASSERT_EQ(odd.quantization->notes.size(), 1U);
   EXPECT_NE(odd.quantization->notes[0].find("quantization_config.scale_bits"), std::string::npos);

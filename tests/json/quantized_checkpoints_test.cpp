@@ -120,6 +120,17 @@ TEST(QuantizedCheckpoints, Fp8BlocksWithFp32Scales) {
   EXPECT_EQ(bytes(g, "lm_head"), I{151936} * 4096 * 2);
 }
 
+TEST(QuantizedCheckpoints, Fp8WithOneScaleForAWeight) {
+  const Graph g = loaded(read(config_of("devstral-small-2-24b-fp8").dump()));
+  const Graph wide = loaded(read(load("tests/data/configs/ministral-3-8b.json").dump()));
+  I expected = 0;
+  for (const auto& [in, out] : layer(4096, 1024, 14336)) expected += in * out + 4 + 4;  // of the weight, of the input
+  const std::string first = "language_model.layers.0.";
+  EXPECT_EQ(bytes(g, first + "self_attn") + bytes(g, first + "mlp"), expected);
+  for (const char* m : {"vision_tower", "multi_modal_projector", "lm_head"})
+    EXPECT_EQ(bytes(g, m), bytes(wide, m)) << m;
+}
+
 TEST(QuantizedCheckpoints, Fp8ExpertsAreStoredSoToo) {
   const Graph g = loaded(read(config_of("qwen3-vl-30b-a3b-fp8").dump()));
   const I hidden = 2048, inner = 768, experts = 128;

@@ -86,6 +86,7 @@ TEST(Plan, PrintsTheTrainersArguments) {
   const Json quantised = planned("--gpu-memory 24GiB --lora 8 --weights nf4 --dtype fp16");
   EXPECT_TRUE(has_line(quantised, "BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", "));
   EXPECT_TRUE(has_line(quantised, "bnb_4bit_compute_dtype=torch.float16"));
+  EXPECT_TRUE(has_line(quantised, "llm_int8_skip_modules=[\"model."));  // names are matched from their beginning
   EXPECT_TRUE(has_line(quantised, ", quantization_config=quantization_config)"));
   EXPECT_FALSE(planned("--gpu-memory 12GiB --phase inference").contains("trainer"));
 }

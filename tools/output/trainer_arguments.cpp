@@ -19,11 +19,12 @@ const char* torch_dtype(DType t) {
 }
 
 /// Weights in a type that bitsandbytes makes of them as they are loaded (transformers, utils/quantization_config.py).
-/// The tower and the head stay as they are.
+/// The tower and the head stay as they are; names are matched from their beginning (quantizers_utils.py,
+/// should_convert_module).
 std::string quantization_line(const Plan& p, const std::string& vision) {
   if (!p.weights || *p.weights == p.dtype) return {};
-  const std::string skipped = fmt::format("llm_int8_skip_modules=[\"{}\", \"lm_head\"]",
-                                          vision.substr(vision.rfind('.') + 1));  // npos + 1 is the beginning
+  const std::string skipped =
+      fmt::format("llm_int8_skip_modules=[{}\"lm_head\"]", vision.empty() ? "" : "\"" + vision + "\", ");
   if (*p.weights == DType::nf4)
     return fmt::format(
         "quantization_config = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", "

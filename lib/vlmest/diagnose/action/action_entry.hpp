@@ -37,9 +37,10 @@ struct ActionEntry {
   bool for_time = false;  ///< offered where it saves time alone, too
 };
 
-/// What bitsandbytes is to leave alone: the vision tower's module, where there is one, and the head.
+/// What bitsandbytes is to leave alone: the vision tower's module, where there is one, and the head. By its whole path:
+/// names are matched from their beginning (transformers 5 quantizers_utils.py, should_convert_module).
 inline std::string skipped_modules(const Subject& s) {
-  const std::string tower = s.vision.empty() ? "" : "\"" + s.vision.substr(s.vision.rfind('.') + 1) + "\", ";
+  const std::string tower = s.vision.empty() ? "" : "\"" + s.vision + "\", ";
   return "llm_int8_skip_modules=[" + tower + "\"lm_head\"]";
 }
 

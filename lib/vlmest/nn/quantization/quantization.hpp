@@ -21,18 +21,20 @@ class ModuleRule {
     exact,    ///< the whole name (compressed-tensors)
     name,     ///< the name, its beginning or its end, or dotted parts of it
     pattern,  ///< from the beginning of the name
+    skip,  ///< as transformers 5 reads modules_to_not_convert (quantizers_utils.py, should_convert_module): a pattern
+           ///< from the beginning of the name, of which it need not be all, or the name's last characters
   };
   ModuleRule(std::string_view text, Kind kind, const std::string& where) : text_(text), kind_(kind) {
-    // transformers quantizers_utils.py, should_convert_module: names are patterns too.
     const bool plain = text.find_first_of("*+?^$[](){}|\\") == std::string_view::npos;
-    if (kind == Kind::pattern || (kind == Kind::name && !plain)) {
-      kind_ = Kind::pattern;
-      pattern_.emplace(text, where);
-    }
+    if (kind == Kind::name && !plain) kind_ = Kind::pattern;
+    if (kind_ == Kind::pattern || (kind == Kind::skip && !plain)) pattern_.emplace(text, where);
   }
-  bool names(std::string_view module) const {
+  /// `renamed`: a name that the checkpoint has for the module, and the library has not. What is skipped by such a name
+  /// is skipped with all below it (quantizers/finegrained/base.py, _normalize_modules_to_not_convert).
+  bool names(std::string_view module, bool renamed = false) const {
     if (kind_ == Kind::pattern) return pattern_->matches(module);
     if (kind_ == Kind::exact) return module == text_;
+    if (kind_ == Kind::skip) return skips(module) || (renamed && skips_above(module));
     if (text_.empty()) return false;
     for (std::size_t at = module.find(text_); at != std::string_view::npos; at = module.find(text_, at + 1)) {
       const std::size_t end = at + text_.size();
@@ -43,6 +45,23 @@ class ModuleRule {
   const std::string& text() const { return text_; }
 
  private:
+  /// A text without other signs is a pattern too: its dots are any character.
+  bool begins(std::string_view module) const {
+    return text_.size() <= module.size() &&
+           std::equal(text_.begin(), text_.end(), module.begin(), [](char t, char m) { return t == '.' || t == m; });
+  }
+  bool skips(std::string_view module) const {
+    return module.ends_with(text_) || (pattern_ ? pattern_->matches(module) : begins(module));
+  }
+  /// One of the modules that this one is in; where one begins so, this one does.
+  bool skips_above(std::string_view module) const {
+    for (std::size_t at = module.find('.'); at != std::string_view::npos; at = module.find('.', at + 1)) {
+      const std::string_view above = module.substr(0, at);
+      if (above.ends_with(text_) || (pattern_ && pattern_->matches(above))) return true;
+    }
+    return false;
+  }
+
   std::string text_;
   Kind kind_;
   std::optional<Pattern> pattern_;
@@ -99,9 +118,11 @@ inline std::vector<std::string> module_names(const Graph& g, ScopeId s) {
   return r;
 }
 
+/// Whether one of the rules is for the module of these names, of which the first is its own.
 inline bool names_any(const std::vector<ModuleRule>& rules, const std::vector<std::string>& names) {
   return std::any_of(rules.begin(), rules.end(), [&](const ModuleRule& r) {
-    return std::any_of(names.begin(), names.end(), [&](const std::string& n) { return r.names(n); });
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& n) { return r.names(n, &n != &names.front()); });
   });
 }
 

@@ -42,6 +42,11 @@ inline void add_rules(std::vector<ModuleRule>& rules, const Reader& r, const cha
   for (const auto& n : names(r, key)) rules.emplace_back(n, ModuleRule::Kind::name, r.path() + "." + key);
 }
 
+/// Modules that transformers does not convert.
+inline void add_skips(std::vector<ModuleRule>& rules, const Reader& r, const char* key) {
+  for (const auto& n : names(r, key)) rules.emplace_back(n, ModuleRule::Kind::skip, r.path() + "." + key);
+}
+
 /// A group of inputs: -1 is all of them, which is 0 here.
 inline std::int64_t group_size(const Reader& r, const char* key, std::int64_t absent) {
   const std::int64_t n = r.integer(key, absent, -1, 1 << 24);

@@ -169,7 +169,7 @@ inline Quantization read_modelopt(const Reader& whole) {
     if (r.given(key)) q.notes.push_back(r.path() + "." + key + " is not applied; --kv says what the cache is kept in");
   note_unknown(q, r,
                {"quant_algo", "group_size", "exclude_modules", "ignore", "kv_cache_quant_algo", "kv_cache_scheme"},
-               {"config_groups", "producer", "quantization", "version"});
+               {"config_groups", "producer", "quantization", "quant_library", "version"});
   return q;
 }
 

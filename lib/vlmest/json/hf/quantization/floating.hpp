@@ -30,7 +30,7 @@ inline Quantization read_bitsandbytes(const Reader& r) {
   if (eight && r.boolean("llm_int8_has_fp16_weight", false))
     r.fail("llm_int8_has_fp16_weight", "8-bit products of 16-bit weights are not known", "give --weights bf16");
   q.head = r.given("llm_int8_skip_modules");
-  add_rules(q.skipped, r, "llm_int8_skip_modules");
+  add_skips(q.skipped, r, "llm_int8_skip_modules");
   note_unknown(q, r,
                {"load_in_4bit", "load_in_8bit", "bnb_4bit_quant_type", "bnb_4bit_use_double_quant",
                 "bnb_4bit_compute_dtype", "llm_int8_skip_modules", "llm_int8_has_fp16_weight"},
@@ -38,20 +38,24 @@ inline Quantization read_bitsandbytes(const Reader& r) {
   return q;
 }
 
-/// weight_block_size [rows, columns]; without it one scale for a whole weight.
+/// weight_block_size [rows, columns]: null is one scale for a whole weight (integrations/finegrained_fp8.py,
+/// FP8Linear), and a section without the key has blocks of 128 x 128 (FineGrainedFP8Config's default, which from_dict
+/// leaves). ignored_layers is what serving engines call modules_to_not_convert, and match by whole names (vLLM
+/// quant_utils.py, is_layer_skipped).
 inline Quantization read_fp8(const Reader& r) {
-  Fp8Weight w{.scales = Fp8Weight::Scales::tensor};
-  std::string summary = "fp8";
+  Fp8Weight w{.rows = 128, .columns = 128};
   if (r.given("weight_block_size")) {
     const auto b = r.integers("weight_block_size", {});
     if (!r.value()["weight_block_size"].is_array() || b.size() != 2 || b[0] < 1 || b[1] < 1 || b[0] > 1 << 20 ||
         b[1] > 1 << 20)
       r.fail("weight_block_size", "expected two positive integers", "like [128, 128]");
-    w.scales = Fp8Weight::Scales::block;
     w.rows = b[0];
     w.columns = b[1];
-    summary += " in blocks of " + std::to_string(b[0]) + "x" + std::to_string(b[1]);
   }
+  w.scales = r.is_null("weight_block_size") ? Fp8Weight::Scales::tensor : Fp8Weight::Scales::block;
+  std::string summary = "fp8";
+  if (w.scales == Fp8Weight::Scales::block)
+    summary += " in blocks of " + std::to_string(w.rows) + "x" + std::to_string(w.columns);
   const std::string scheme = r.string("activation_scheme", "dynamic");
   if (scheme != "dynamic" && scheme != "static")
     r.fail("activation_scheme", "unknown '" + scheme.substr(0, 64) + "'", "dynamic or static");
@@ -67,7 +71,7 @@ inline Quantization read_fp8(const Reader& r) {
     q.summary += ", dequantised when loaded";
   }
   q.head = r.given("modules_to_not_convert") || r.given("ignored_layers");
-  add_rules(q.skipped, r, "modules_to_not_convert");
+  add_skips(q.skipped, r, "modules_to_not_convert");
   add_rules(q.skipped, r, "ignored_layers");
   note_unknown(
       q, r,
@@ -82,7 +86,7 @@ inline Quantization read_fbgemm_fp8(const Reader& r) {
       one_storage("fbgemm_fp8", "fbgemm fp8 with a scale for each output",
                   Fp8Weight{.scales = Fp8Weight::Scales::channel, .upper_bound = true, .scale_name = "weight_scale"});
   q.head = r.given("modules_to_not_convert");
-  add_rules(q.skipped, r, "modules_to_not_convert");
+  add_skips(q.skipped, r, "modules_to_not_convert");
   note_unknown(q, r, {"modules_to_not_convert"}, {"activation_scale_ub"});
   return q;
 }
@@ -94,7 +98,7 @@ inline Quantization read_mxfp4(const Reader& r) {
   q.linears = false;
   q.experts = !r.boolean("dequantize", false);
   if (!q.experts) q.summary += ", dequantised when loaded";
-  add_rules(q.skipped, r, "modules_to_not_convert");
+  add_skips(q.skipped, r, "modules_to_not_convert");
   note_unknown(q, r, {"modules_to_not_convert", "dequantize"}, {});
   return q;
 }
