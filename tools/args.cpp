@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
@@ -67,8 +68,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> formats_o
 }  // namespace
 
 std::optional<std::string> format_of_name(const std::string& file) {
+  std::string lower = file;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const auto& [ending, format] : formats_of_names)
-    if (file.ends_with(ending)) return std::string(format);
+    if (lower.ends_with(ending)) return std::string(format);
   return std::nullopt;
 }
 

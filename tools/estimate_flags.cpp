@@ -72,6 +72,7 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
     f += fmt::format(" --attention {}", attention[static_cast<std::size_t>(p.attention)]);
   if (p.profile == Profile::fused) f += " --profile fused";
   f += training ? training_flags(p) : inference_flags(p);
+  if (s.allocator.expandable_segments) f += " --alloc-conf expandable_segments:True";
   return f;
 }
 

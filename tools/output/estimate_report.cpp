@@ -255,6 +255,10 @@ std::vector<VerdictLine> verdicts(const Reported& r, const ReportOptions& o) {
 
 std::string header_lines(const Reported& r, const ReportOptions& o) {
   std::string out = wrapped(inputs_line(r.vlm, r.plan, r.estimate.sequences)) + "\n";
+  if (r.vlm.quantization && !r.plan.weights && r.plan.profile == Profile::transformers &&
+      r.device.sm < r.vlm.quantization->dequantised_below)
+    out += fmt::format("transformers makes wide weights of {} on this GPU when it loads them\n",
+                       r.vlm.quantization->method);
   if (const Parameters& p = r.estimate.params; p.idle > Elements{})
     out += fmt::format("experts: {} of {} parameters are active for a token\n", show_count(p.active().value()),
                        show_count(p.total().value()));

@@ -35,12 +35,12 @@ std::string quantization_line(const Plan& p, const std::string& vision) {
   return fmt::format("# MODEL is a checkpoint whose weights are stored in {}", name(*p.weights));
 }
 
-std::string model_line(const Plan& p, bool quantized) {
+std::string model_line(const Plan& p, bool has_tower, bool quantized) {
   static constexpr std::array<const char*, 3> attention{"eager", "sdpa", "flash_attention_2"};
-  return fmt::format(
-      "model = AutoModelForImageTextToText.from_pretrained(MODEL, dtype={}, attn_implementation=\"{}\"{})",
-      torch_dtype(p.amp ? DType::fp32 : p.dtype), attention[static_cast<std::size_t>(p.attention)],
-      quantized ? ", quantization_config=quantization_config" : "");
+  return fmt::format("model = {}.from_pretrained(MODEL, dtype={}, attn_implementation=\"{}\"{})",
+                     has_tower ? "AutoModelForImageTextToText" : "AutoModelForCausalLM",
+                     torch_dtype(p.amp ? DType::fp32 : p.dtype), attention[static_cast<std::size_t>(p.attention)],
+                     quantized ? ", quantization_config=quantization_config" : "");
 }
 
 /// The processor's limit where it counts pixels, so that no image becomes larger than those of the plan. It counts
@@ -142,7 +142,7 @@ std::vector<std::string> trainer_arguments(const diagnose::PlanRequest& asked, c
   if (s.placement.gpus > 1) add(fmt::format("torchrun --nproc_per_node {} train.py", s.placement.gpus));
   const std::string quantization = quantization_line(p, vision);
   add(quantization);
-  add(model_line(p, quantization.starts_with("quantization_config")));
+  add(model_line(p, !vision.empty(), quantization.starts_with("quantization_config")));
   add(pixels_line(s));
   add(frozen_line(p, vision));
   if (p.lora.rank > 0) {

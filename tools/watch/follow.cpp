@@ -71,7 +71,9 @@ void LineSplitter::feed(std::string_view text, const Sink& sink) {
     append(text.substr(0, end));
     text.remove_prefix(end + 1);
     hand_on(sink);
+    since_ = 0;
   }
+  since_ += text.size();
   append(text);
 }
 
@@ -150,6 +152,8 @@ bool read_some(int fd, const std::string& where, LineSplitter& lines, const Line
     lines.finish(sink);
   else
     lines.feed(view(bytes, n), sink);
+  if (lines.since_last_end() > LineSplitter::most_without_an_end)
+    throw Error(where, "64 MiB without the end of a line: it is no log", "give a text log");
   return n != 0;
 }
 

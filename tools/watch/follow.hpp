@@ -14,7 +14,10 @@ class LineSplitter {
  public:
   using Sink = std::function<void(std::string_view)>;
   static constexpr std::size_t longest = std::size_t{1} << 20;
+  static constexpr std::size_t most_without_an_end = std::size_t{64} << 20;
 
+  /// Bytes since a line ended last: of what is no text there may be no end.
+  std::size_t since_last_end() const { return since_; }
   void feed(std::string_view text, const Sink& sink);
   /// The end of the text: what came after the last line's end is a line too.
   void finish(const Sink& sink);
@@ -25,6 +28,7 @@ class LineSplitter {
 
   std::string line_;
   bool too_long_ = false;
+  std::size_t since_ = 0;
 };
 
 /// Who takes what a followed file gives.

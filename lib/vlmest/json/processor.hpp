@@ -59,6 +59,8 @@ inline std::vector<std::string> read_processor(const nlohmann::json& document, c
                                                ProcessorFile file, Vlm& vlm) {
   std::vector<std::string> notes;
   if (!takes_images(vlm)) return {where + " has no effect: " + vlm.type + " takes no images"};
+  if (vlm.type == "internvl_chat")
+    return {where + " sets no tiles: the checkpoint's own code cuts pictures as config.json says"};
   const auto finish = [&](ProcessorKeys& k) {
     for (auto& line : k.notes()) notes.push_back(k.where() + ": " + line);
   };

@@ -57,10 +57,13 @@ inline bool takes_images(const Vlm& v) {
       v.family);
 }
 
-/// The storage that a run keeps: the checkpoint's, unless the plan names another. Throws Error where it is not known.
+/// The storage that a run keeps: the checkpoint's, unless the plan names another, or transformers makes wide weights of
+/// it on that GPU. Throws Error where it is not known.
 inline const Quantization* quantization_of(const Vlm& vlm, const Plan& plan) {
   if (!vlm.quantization || plan.weights) return nullptr;
   if (vlm.quantization->refused) throw *vlm.quantization->refused;
+  const bool transformers = plan.profile == Profile::transformers;
+  if (transformers && plan.compute_capability < vlm.quantization->dequantised_below) return nullptr;
   return &*vlm.quantization;
 }
 

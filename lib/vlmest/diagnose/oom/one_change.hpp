@@ -87,7 +87,7 @@ inline std::vector<OneChange> one_changes(const Plan& p, Mode mode) {
     l.add(p.lora.rank == 0, "--lora 16", [](Plan& q) { q.lora.rank = 16; });
     const bool all = p.trainable.vision && p.trainable.projector && p.trainable.language;
     l.add(!all, "no --freeze", [](Plan& q) { q.trainable = {}; });
-    l.add(p.trainable.vision, "--freeze vision", [](Plan& q) { q.trainable = {.vision = false}; });
+    l.add(p.trainable.vision, "--freeze vision", [](Plan& q) { q.trainable.vision = false; });
     for (const auto& [o, flag] : {std::pair{Optimizer::sgd, "--optimizer sgd"},
                                   {Optimizer::adamw, "--optimizer adamw"},
                                   {Optimizer::adamw_8bit, "--optimizer adamw-8bit"}})
@@ -154,7 +154,8 @@ inline std::vector<Explaining> explaining(const Vlm& vlm, const std::vector<OneC
                                           const Failure& f, Estimator& estimator) {
   std::vector<Explaining> r;
   for (const OneChange& c : changes) {
-    const bool known = std::any_of(r.begin(), r.end(), [&](const Explaining& e) { return e.change.flag == c.flag; });
+    const bool known = std::any_of(
+        r.begin(), r.end(), [&](const Explaining& e) { return e.change.flag == c.flag && e.change.mode == c.mode; });
     if (known) continue;
     try {
       Reading reading = read_failure(vlm, c.plan, device, c.mode, f, estimator, c.flag);

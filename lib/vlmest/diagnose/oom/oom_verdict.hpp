@@ -208,7 +208,7 @@ inline Verdict judge(const Failure& f, const Settings& settings, const Device& d
       for (OneChange& c : one_changes(settings.plan, m)) changes.push_back(std::move(c));
     }
     // Inputs that are solved for have the size by construction: they explain only what a stack has named.
-    if (ground(f) == Ground::stack)
+    if (stack_cause(f.site, RunPhase::unknown) != Cause::unknown)
       for (OneChange& c : solved) changes.push_back(std::move(c));
     if (!f.allocated)
       std::erase_if(changes, [&](const OneChange& c) { return !given->hypotheses.empty() || !makes_other_tensors(c); });

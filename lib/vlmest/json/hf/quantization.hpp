@@ -32,21 +32,27 @@ inline constexpr std::array quantizations{
     QuantizationEntry{"modelopt", read_modelopt},
 };
 
+struct QuantizationSection {
+  Reader keys;
+  bool of_language_model = false;
+};
+
 /// quantization_config, or what checkpoints call it else: of the whole config, or of its language model.
-inline std::optional<Reader> quantization_section(const Reader& r) {
+inline std::optional<QuantizationSection> quantization_section(const Reader& r) {
   for (const char* key : {"quantization_config", "compression_config"}) {
-    if (r.given(key)) return r.object(key);
+    if (r.given(key)) return QuantizationSection{r.object(key)};
     for (const char* part : {"text_config", "llm_config"})
-      if (r.given(part) && r.value()[part].is_object() && r.object(part).given(key)) return r.object(part).object(key);
+      if (r.given(part) && r.value()[part].is_object() && r.object(part).given(key))
+        return QuantizationSection{r.object(part).object(key), true};
   }
   return std::nullopt;
 }
 
 /// A method that is not known is told where the storage is asked for: --weights can stand in for it.
 inline std::optional<Quantization> read_quantization(const Reader& r) {
-  const std::optional<Reader> section = quantization_section(r);
-  if (!section || section->value().empty()) return std::nullopt;
-  const Reader& s = *section;
+  const std::optional<QuantizationSection> section = quantization_section(r);
+  if (!section || section->keys.value().empty()) return std::nullopt;
+  const Reader& s = section->keys;
   std::string method = s.string("quant_method", "");
   if (method.empty() && (s.given("load_in_4bit") || s.given("load_in_8bit"))) method = "bitsandbytes";
   if (method.empty() && (s.given("quant_algo") || s.given("quantization"))) method = "modelopt";
@@ -56,7 +62,11 @@ inline std::optional<Quantization> read_quantization(const Reader& r) {
   if (method == "modelopt_fp4" || method == "modelopt_fp8") method = "modelopt";
   std::vector<std::string_view> known;
   for (const auto& e : quantizations) {
-    if (e.method == method) return e.read(s);
+    if (e.method == method) {
+      Quantization q = e.read(s);
+      if (section->of_language_model) q.language_layers_only = true;
+      return q;
+    }
     known.push_back(e.method);
   }
   Quantization q{.method = method.substr(0, 64)};

@@ -24,7 +24,7 @@ inline StoredWeight declare(Context& c, const Fp8Weight& w, const StoredSize& n,
   StoredWeight r;
   r.weight = packed_weight(c, s.weight, DType::fp8, n.of(n.out, n.in), n);
   r.quantized.scales =
-      beside(c, r.weight, s.scales, scales_shape(w, n, least_rows), w.scale == DType::fp32 ? w.scale : half_scales(c));
+      beside(c, r.weight, s.scales, scales_shape(w, n, least_rows), w.scale == DType::bf16 ? half_scales(c) : w.scale);
   if (w.static_activations) beside(c, r.weight, "activation_scale", n.experts > 0 ? n.of(1) : Shape{}, DType::fp32);
   if (w.upper_bound && n.experts == 0) beside(c, r.weight, "input_scale_ub", {1}, DType::fp32);
   return r;

@@ -10,6 +10,8 @@
 /// where it could be compiled; that keeps the same bytes but for AWQ's zero points, 16 bits each there.
 namespace vlmest {
 
+constexpr bool has_marlin(int compute_capability) { return compute_capability >= 80; }
+
 /// utils/marlin.py, marlin_make_workspace_new: locks of each module.
 inline void marlin_workspace(Context& c, TensorId weight) {
   beside(c, weight, "workspace", {std::max(c.plan.multiprocessors, 128)}, DType::int32);

@@ -210,7 +210,8 @@ class Pattern {
     if (++steps > most_steps) fail("matching '" + std::string(s.substr(0, 64)) + "' takes too long");
     const Item& x = q[i];
     const auto again = [&](std::size_t to) {
-      return (to > at || done < x.least) && times(q, i, done + 1, s, to, steps, then);
+      // What is empty once is empty as often as it must be repeated.
+      return to == at ? run(q, i + 1, s, to, steps, then) : times(q, i, done + 1, s, to, steps, then);
     };
     if (done < x.most && once(x, s, at, steps, again)) return true;
     return done >= x.least && run(q, i + 1, s, at, steps, then);

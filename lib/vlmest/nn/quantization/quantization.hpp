@@ -85,6 +85,8 @@ struct Quantization {
   bool head = false;  ///< the output head too, unless it is skipped by name
   /// transformers unpacks all weights at the first forward and computes with them (compressed-tensors).
   bool unpacked_by_transformers = false;
+  /// Compute capability below which transformers makes wide weights of them when it loads them; 0: none.
+  int dequantised_below = 0;
   std::vector<std::string> notes;  ///< what the config says besides and has no effect here, a line each
   std::optional<Error> refused;    ///< why its storage is not known: thrown where it is asked for
 };

@@ -125,8 +125,7 @@ inline Quantization read_compressed_tensors(const Reader& r) {
   note_unknown(
       q, r,
       {"config_groups", "format", "ignore", "kv_cache_scheme", "quantization_status", "sparsity_config", "dequantize"},
-      {"global_compression_ratio", "transform_config", "version", "run_compressed", "use_optimized_inference",
-       "packed_modules_mapping"});
+      {"global_compression_ratio", "version", "run_compressed", "use_optimized_inference", "packed_modules_mapping"});
   return q;
 }
 

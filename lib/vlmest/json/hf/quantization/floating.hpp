@@ -66,6 +66,7 @@ inline Quantization read_fp8(const Reader& r) {
   if (format == "ue8m0" && w.scales == Fp8Weight::Scales::block) w.scale = DType::uint8;
   Quantization q = one_storage("fp8", summary, w);
   q.experts = true;
+  q.dequantised_below = 89;  // quantizer_finegrained_fp8.py, validate_environment
   if (r.boolean("dequantize", false)) {
     q.linears = q.experts = false;
     q.summary += ", dequantised when loaded";
@@ -96,6 +97,7 @@ inline Quantization read_fbgemm_fp8(const Reader& r) {
 inline Quantization read_mxfp4(const Reader& r) {
   Quantization q = one_storage("mxfp4", "mxfp4 experts", Fp4Weight{.group = 32, .nv = false});
   q.linears = false;
+  q.dequantised_below = 75;  // quantizer_mxfp4.py, validate_environment
   q.experts = !r.boolean("dequantize", false);
   if (!q.experts) q.summary += ", dequantised when loaded";
   add_skips(q.skipped, r, "modules_to_not_convert");

@@ -109,7 +109,6 @@ inline Quantization read_gptq(const Reader& r) {
                 "offload_to_disk_path",
                 "v2",
                 "rotation",
-                "adapter",
                 "hyb_act",
                 "gptaq",
                 "version",
@@ -178,7 +177,6 @@ inline Quantization read_auto_round(const Reader& r) {
                 "minmax_lr",
                 "nsamples",
                 "quant_block_list",
-                "regex_config",
                 "scale_dtype",
                 "seqlen",
                 "super_bits",
@@ -186,8 +184,7 @@ inline Quantization read_auto_round(const Reader& r) {
                 "backend",
                 "damp_percent",
                 "true_sequential",
-                "supported_types",
-                "enable_quanted_input"});
+                "supported_types"});
   return q;
 }
 
