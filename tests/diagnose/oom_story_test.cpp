@@ -122,6 +122,25 @@ TEST(OomStory, TheFlagThatWasLeftOutIsNamed) {
   EXPECT_TRUE(has(v.why, "with --checkpointing full it would be")) << v.why;
 }
 
+/// A stack that tells a phase alone: a length that is solved for has the size by construction and explains nothing.
+TEST(OomStory, ALengthThatWouldHaveTheSizeIsNoExplanation) {
+  const Failure f = failure_of(
+      find_oom_messages("  File \"/x/site-packages/torch/autograd/graph.py\", line 865, in _engine_run_backward\n"
+                        "    return Variable._execution_engine.run_backward(\n"
+                        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has a total "
+                        "capacity of 79.10 GiB of which 1.10 GiB is free. Including non-PyTorch memory, this process "
+                        "has 77.90 GiB memory in use. Of the allocated memory 76.50 GiB is allocated by PyTorch, and "
+                        "300.00 MiB is reserved by PyTorch but unallocated.\n")
+          .at(0));
+  Estimator e;
+  for (const char* model : {"llava-1.5-7b", "internvl3-2b"}) {
+    const Asked a = asked({"--config", data + "configs/" + model + ".json", "--batch", "4", "--phase", "train"});
+    const Verdict v = judge(f, a.settings, device(), a.mode, e);
+    EXPECT_FALSE(has(v.why, "with --text")) << model << ": " << v.why;
+    EXPECT_LT(v.confidence, 0.9) << model << ": " << v.why;
+  }
+}
+
 /// Adapters alone need a third of what was allocated: not 95 % of anything.
 TEST(OomStory, SettingsThatAreTwiceOffAreSaidNotToExplain) {
   Estimator e;

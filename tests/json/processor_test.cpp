@@ -72,6 +72,23 @@ TEST(ProcessorFiles, PixelBudgets) {
             std::string::npos);
 }
 
+/// The code of these checkpoints cuts pictures itself, by config.json.
+TEST(ProcessorFiles, OfInternVlChatSetNoTiles) {
+  const char* const config = R"({"model_type": "internvl_chat", "max_dynamic_patch": 6, "min_dynamic_patch": 1,
+    "use_thumbnail": true, "dynamic_image_size": true, "downsample_ratio": 0.5, "force_image_size": 448,
+    "select_layer": -1, "ps_version": "v2",
+    "vision_config": {"hidden_size": 1024, "image_size": 448, "patch_size": 14, "num_hidden_layers": 24,
+                      "num_attention_heads": 16, "intermediate_size": 4096},
+    "llm_config": {"model_type": "qwen2"}})";
+  Vlm vlm = json::hf::read(Json::parse(config), "config.json");
+  const auto tokens = [&] { return layout(vlm.tokens, {1344, 1792}).llm_tokens; };
+  const std::int64_t alone = tokens();
+  const auto notes = json::read_processor(Json::parse(R"({"crop_size": 448, "do_center_crop": true, "size": 448})"),
+                                          "p", ProcessorFile::preprocessor, vlm);
+  EXPECT_EQ(tokens(), alone);
+  EXPECT_EQ(notes.size(), 1u);
+}
+
 TEST(ProcessorFiles, Splitting) {
   EXPECT_EQ(layout(published("idefics3-8b").tokens, {364, 364}).llm_tokens, 2873);
   EXPECT_EQ(with("idefics3-8b", R"({"do_image_splitting": false})").tokens(1000, 1000), 169);

@@ -282,6 +282,45 @@ TEST(QuantizationConfig, IsFoundWhereCheckpointsPutIt) {
   EXPECT_FALSE(read(model(json::object()).dump()).quantization);
 }
 
+/// Below 8.9 transformers makes bf16 of fp8 as it loads it; Marlin needs 8.0.
+TEST(QuantizationConfig, TheGpuDecidesToo) {
+  Plan plan;
+  plan.compute_capability = 80;
+  const Vlm fp8 = vlm_of({{"quant_method", "fp8"}});
+  EXPECT_EQ(tensors(loaded(fp8, plan), gate), (Lines{"weight bf16 320x256"}));
+  plan.profile = Profile::fused;
+  EXPECT_EQ(first_of(loaded(fp8, plan), gate), "weight fp8 320x256");
+  plan = {};
+  plan.compute_capability = 75;
+  EXPECT_EQ(tensors(loaded(vlm_of({{"quant_method", "gptq"}, {"bits", 4}, {"sym", true}}), plan), q_proj),
+            (Lines{"qweight int32 32x256", "qzeros int32 2x32", "scales bf16 2x256", "g_idx int32 256"}));
+}
+
+TEST(QuantizationConfig, ScalesMayBePowersOfTwo) {
+  EXPECT_EQ(tensors(stored_as({{"quant_method", "fp8"}, {"scale_fmt", "ue8m0"}}), gate),
+            (Lines{"weight fp8 320x256", "weight_scale_inv uint8 3x2"}));
+}
+
+TEST(QuantizationConfig, OfTheLanguageModelLeavesTheTowerAlone) {
+  json c = model(nullptr);
+  c["text_config"]["quantization_config"] = {{"load_in_8bit", true}};
+  const Graph g = loaded(read(c.dump()));
+  EXPECT_EQ(first_of(g, fc1), "weight bf16 128x64");
+  EXPECT_EQ(first_of(g, q_proj), "weight int8 256x256");
+}
+
+/// Nothing repeated is nothing, however often.
+TEST(QuantizationConfig, PatternsOfNothingEnd) {
+  for (const char* pattern : {"((){256}){256}", "((((m?){200}){200}){200})z"}) {
+    const json c = {{"load_in_4bit", true}, {"llm_int8_skip_modules", {pattern}}};
+    try {
+      loaded(vlm_of(c));
+    } catch (const Error& e) {
+      EXPECT_FALSE(e.what_happened.empty());
+    }
+  }
+}
+
 TEST(QuantizationConfig, ThePlanOverridesIt) {
   Plan plan;
   plan.weights = DType::bf16;
@@ -306,6 +345,7 @@ TEST(QuantizationConfig, TrainsBelowAdaptersWhereTheGradientIsKnown) {
     return "trains";
   };
   EXPECT_EQ(train({{"load_in_4bit", true}, {"bnb_4bit_compute_dtype", "bfloat16"}}, 8), "trains");
+  EXPECT_EQ(train({{"quant_method", "fp8"}, {"dequantize", true}}, 8), "trains");
   EXPECT_EQ(train({{"load_in_4bit", true}}, 0), "4-bit weights cannot be trained themselves");
   EXPECT_EQ(train({{"load_in_8bit", true}}, 8), "training through bitsandbytes weights is not known");
   EXPECT_EQ(train({{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 64}}, 8),

@@ -94,7 +94,7 @@ inline Quantization read_compressed_tensors(const Reader& r) {
   Quantization q{.method = "compressed-tensors", .summary = "compressed-tensors"};
   if (r.given("sparsity_config") && !r.object("sparsity_config").value().empty() &&
       r.object("sparsity_config").string("format", "dense") != "dense")
-    r.fail("sparsity_config", "sparse weights are not known", "give --weights TYPE for what they are stored in");
+    r.fail("sparsity_config", "sparse weights are not known", "remove the key for the bytes of dense ones");
   const Reader groups = r.object("config_groups");
   if (groups.value().empty()) r.fail("config_groups", "missing", "it says what the weights are stored in");
   const std::string format = r.string("format", "");

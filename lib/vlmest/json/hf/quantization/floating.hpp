@@ -28,7 +28,7 @@ inline Quantization read_bitsandbytes(const Reader& r) {
            : one_storage("bitsandbytes", "bitsandbytes int8", Bnb8Weight{});
   // The weights stay in 16 bits and are quantised for each product.
   if (eight && r.boolean("llm_int8_has_fp16_weight", false))
-    r.fail("llm_int8_has_fp16_weight", "8-bit products of 16-bit weights are not known", "give --weights bf16");
+    r.fail("llm_int8_has_fp16_weight", "8-bit products of 16-bit weights are not known", "set it to false");
   q.head = r.given("llm_int8_skip_modules");
   add_skips(q.skipped, r, "llm_int8_skip_modules");
   note_unknown(q, r,
