@@ -49,8 +49,8 @@ struct EstimateArgs {
   std::string image_size;
   std::vector<std::string> freeze;
   std::optional<std::int64_t> seq, text, images, checkpoint_layers;
-  std::string dtype, weights, kv, attention = "sdpa", profile = "transformers", logits = "last",
-              optimizer = "adamw", checkpointing = "none", loss = "unfused", input_gradients = "auto";
+  std::string dtype, weights, kv, attention = "sdpa", profile = "transformers", logits = "last", optimizer = "adamw",
+                                  checkpointing = "none", loss = "unfused", input_gradients = "auto";
   std::vector<std::string> lora_targets;
   double lora_dropout = 0;
   Plan plan;
@@ -68,9 +68,9 @@ struct EstimateArgs {
   void add_alloc_conf_to(CLI::App& app);
   /// The plan that the flags ask for. Throws Error for values that contradict each other.
   Plan make_plan() const;
-  /// The same for a model: without --dtype in the type that its config.json names; a plain language model has no images.
-  /// Throws Error for flags that mean a part that the model lacks. Says on standard error what its quantization_config
-  /// holds that has no effect.
+  /// The same for a model: without --dtype in the type that its config.json names; a plain language model has no
+  /// images. Throws Error for flags that mean a part that the model lacks. Says on standard error what its
+  /// quantization_config holds that has no effect.
   Plan make_plan(const Vlm& vlm) const;
   Phases phases() const;
 };
