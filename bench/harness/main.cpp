@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "bench_options.hpp"
+#include "catalogue.hpp"
 #include "command/command.hpp"
 #include "files.hpp"
 
