@@ -124,7 +124,8 @@ int main() {
         "counters. The traffic of products is\npredicted from their sizes, and (kernel) from the tiles of the kernel "
         "that "
         "ran. [What was fitted to these rows](../explanation/time.md#how-far-off)\nthe last column says.\n");
-    operations(validation::compare(".", {"h200-ops.json", "h200-products.json", "h200-traffic.json"}));
+    operations(
+        validation::compare(".", {"h200-ops.json", "h200-products.json", "h200-transforms.json", "h200-traffic.json"}));
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "error: %s\n", e.what());

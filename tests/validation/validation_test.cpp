@@ -19,8 +19,8 @@ const std::vector<Comparison>& runs() {
   return all;
 }
 const std::vector<Comparison>& operations() {
-  static const std::vector<Comparison> all =
-      validation::compare(VLMEST_SOURCE_DIR, {"h200-ops.json", "h200-products.json", "h200-traffic.json"});
+  static const std::vector<Comparison> all = validation::compare(
+      VLMEST_SOURCE_DIR, {"h200-ops.json", "h200-products.json", "h200-transforms.json", "h200-traffic.json"});
   return all;
 }
 
@@ -111,15 +111,15 @@ INSTANTIATE_TEST_SUITE_P(H200Times, Validation,
 // Single operations: random shapes, and large ones with DRAM counters. The rows say what was fitted to which.
 INSTANTIATE_TEST_SUITE_P(
     H200Ops, OpValidation,
-    testing::Values(Bar{"linear_time", 3.7, 6.4, 93, 2389}, Bar{"linear_dram_bytes", 6.3, 12, 68, 390},
-                    Bar{"linear_device_bytes", 0.0078, 4.5, 120, 2389}, Bar{"sdpa_time", 4.4, 4.7, 17, 138},
-                    Bar{"sdpa_dram_bytes", 0.085, 0.09, 0.13, 4}, Bar{"sdpa_device_bytes", 0.00054, 0.0024, 0.044, 138},
-                    Bar{"decode_time", 5, 7.8, 46, 69}, Bar{"decode_dram_bytes", 0.11, 0.092, 0.12, 3},
-                    Bar{"decode_device_bytes", 0, 0.47, 6.2, 69}, Bar{"fft_time", 9.9, 13, 63, 206},
-                    Bar{"fft_dram_bytes", 0.037, 0.041, 0.07, 6}, Bar{"fft_device_bytes", 0.00057, 0.0026, 0.027, 206},
-                    Bar{"memory_time", 2, 5.8, 53, 136}, Bar{"memory_time_small", 6.1, 8.4, 32, 75},
-                    Bar{"memory_dram_bytes", 0.044, 0.056, 0.17, 11}, Bar{"memory_device_bytes", 0.037, 1.3, 54, 211},
-                    Bar{"linear_kernel_dram_bytes", 0.86, 3.8, 67, 389}),
+    testing::Values(Bar{"linear_time", 3.4, 5.7, 175, 2389}, Bar{"linear_dram_bytes", 5.8, 10.5, 63, 390},
+                    Bar{"linear_device_bytes", 0.007, 4.3, 110, 2389}, Bar{"sdpa_time", 4.6, 5.8, 42, 138},
+                    Bar{"sdpa_dram_bytes", 0.08, 0.085, 0.12, 4}, Bar{"sdpa_device_bytes", 0.0005, 0.0039, 0.097, 138},
+                    Bar{"decode_time", 5.3, 7.5, 40, 69}, Bar{"decode_dram_bytes", 0.1, 0.085, 0.11, 3},
+                    Bar{"decode_device_bytes", 0, 0.7, 5.8, 69}, Bar{"fft_time", 8.5, 11.8, 162, 606},
+                    Bar{"fft_dram_bytes", 0.034, 0.038, 0.064, 6}, Bar{"fft_device_bytes", 0.00044, 0.0023, 0.031, 606},
+                    Bar{"memory_time", 1.5, 4.1, 34, 138}, Bar{"memory_time_small", 8.2, 8.6, 25, 73},
+                    Bar{"memory_dram_bytes", 0.041, 0.052, 0.16, 11}, Bar{"memory_device_bytes", 0.028, 0.67, 33, 211},
+                    Bar{"linear_kernel_dram_bytes", 0.8, 3.5, 62, 389}),
     quantity_name);
 
 /// A range of wall times, and how many of the measured ones must lie in it, in percent.
