@@ -2,6 +2,7 @@
 // One inference estimate: whole, by steps, and against the number of layers.
 #include <benchmark/benchmark.h>
 
+#include <vlmest/nn/family/llava_next.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "models.hpp"
@@ -34,7 +35,7 @@ BENCHMARK_CAPTURE(inference, llama_3_2_11b_vision, "llama-3.2-11b-vision")->Unit
 /// LLaVA-NeXT with another number of layers in its language model; the cost is linear in them.
 void inference_layers(benchmark::State& state) {
   Vlm vlm = bench::model("llava-next-7b");
-  auto& family = std::get<LlavaNextFamily>(vlm.family);
+  auto& family = get<LlavaNextFamily>(vlm.family);
   std::get<LlamaConfig>(family.language).layers = state.range(0);
   estimate(state, vlm);
   state.SetComplexityN(state.range(0));

@@ -34,7 +34,7 @@ inline Model build(const nlohmann::json& config, const std::string& name) {
   vlmest::Builder b;
   const vlmest::Plan plan;
   vlmest::Context c{b, plan};
-  std::visit([&](const auto& family) { make_model(c, family); }, vlm.family);
+  vlm.family.make_model(c);
   Model m;
   for (const auto& t : b.graph.tensors) {
     if (t.role != vlmest::Role::weight || t.alias_of != vlmest::none) continue;

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/decoder/decoder.hpp>
+
 #include "parameters.hpp"
 
 namespace golden::variations_test {

@@ -10,6 +10,7 @@
 
 #include <vlmest/analysis/params.hpp>
 #include <vlmest/json/model.hpp>
+#include <vlmest/nn/family/causal_lm.hpp>
 #include <vlmest/nn/inference.hpp>
 
 #include "config_support.hpp"
@@ -113,9 +114,7 @@ TEST(CausalLmConfigs, MllamasTextModelIsTheVisionModelsPart) {
 }
 
 TEST(CausalLmConfigs, WhatTheHeadDoesIsRead) {
-  const auto step = [](const std::string& keys) {
-    return std::get<CausalLmFamily>(read("{" + keys + "}").family).logits;
-  };
+  const auto step = [](const std::string& keys) { return get<CausalLmFamily>(read("{" + keys + "}").family).logits; };
   EXPECT_EQ(step(R"("model_type": "llama")"), LogitStep::as_is);
   EXPECT_EQ(step(R"("model_type": "gemma")"), LogitStep::as_is);
   EXPECT_EQ(step(R"("model_type": "gemma2")"), LogitStep::softcap);

@@ -15,7 +15,7 @@ inline std::int64_t parameters(const Vlm& vlm) {
   Builder b;
   const Plan plan;
   Context c{b, plan};
-  std::visit([&](const auto& f) { make_model(c, f); }, vlm.family);
+  vlm.family.make_model(c);
   Elements n{};
   for (const auto& t : b.graph.tensors)
     if (t.role == Role::weight && t.alias_of == none) n += t.storage;

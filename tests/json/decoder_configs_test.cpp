@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/json/model.hpp>
+#include <vlmest/nn/family/llava.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "config_support.hpp"
@@ -28,7 +29,7 @@ std::int64_t language_parameters(const Vlm& vlm) {
   Builder b;
   const Plan plan;
   Context c{b, plan};
-  std::visit([&](const auto& f) { make_model(c, f); }, vlm.family);
+  vlm.family.make_model(c);
   Elements n{};
   for (const auto& t : b.graph.tensors)
     if (t.role == Role::weight && b.graph.scopes[static_cast<std::size_t>(t.scope)].part == Part::language)
@@ -117,7 +118,7 @@ TEST(DecoderConfigs, GraniteVisionTrainsThroughSeveralStatesOfATowerWithAHead) {
 
 DecoderConfig text(const std::string& keys) {
   const Vlm v = read(R"({"model_type": "llava", "text_config": {)" + keys + "}}");
-  return std::get<LlavaFamily>(v.family).language;
+  return get<LlavaFamily>(v.family).language;
 }
 std::string refused(const std::string& keys) {
   return refused_at(R"({"model_type": "llava", "text_config": {)" + keys + "}}");

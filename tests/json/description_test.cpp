@@ -9,6 +9,7 @@
 #include <vlmest/analysis/fft_buffers.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
+#include <vlmest/nn/family/llava.hpp>
 #include <vlmest/report/estimate.hpp>
 
 namespace vlmest::description_test {
@@ -127,7 +128,7 @@ TEST(Description, LaysOutTheCache) {
     return json::read_model(with(shipped("llava-1.5-7b"), "kv", layout), "file");
   };
   EXPECT_EQ(kv({{"layout", "paged"}, {"block_size", 32}, {"dtype", "fp8"}}).kv->block, 32);
-  const auto llama = [](const Vlm& v) { return std::get<LlamaConfig>(std::get<LlavaFamily>(v.family).language); };
+  const auto llama = [](const Vlm& v) { return std::get<LlamaConfig>(get<LlavaFamily>(v.family).language); };
   EXPECT_EQ(llama(kv({{"layout", "sliding"}, {"window", 512}})).window, 512);
   EXPECT_EQ(llama(kv({{"layout", "mla"}, {"latent_dim", 512}, {"rope_dim", 64}})).latent->rope_dim, 64);
   refused(with(shipped("llava-1.5-7b"), "kv", {{"layout", "mla"}, {"latent_dim", 512}}), "file.kv.rope_dim", "missing");

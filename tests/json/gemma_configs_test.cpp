@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/gemma3.hpp>
+#include <vlmest/nn/family/paligemma.hpp>
+
 #include "config_support.hpp"
 
 namespace vlmest::gemma_configs_test {
@@ -46,8 +49,8 @@ TEST(GemmaConfigs, CountThePublishedModels) {
 
 GemmaConfig language(const std::string& text) {
   const Vlm v = read(text);
-  if (const auto* g = std::get_if<Gemma3Family>(&v.family)) return g->language;
-  return std::get<PaliGemmaFamily>(v.family).language;
+  if (const auto* g = get_if<Gemma3Family>(&v.family)) return g->language;
+  return get<PaliGemmaFamily>(v.family).language;
 }
 
 TEST(GemmaConfigs, LayersSlideByPatternOrByName) {
@@ -73,7 +76,7 @@ TEST(GemmaConfigs, ABidirectionalTextModelHalvesItsWindow) {
 
 TEST(GemmaConfigs, PaliGemmaHasDefaultsOfItsOwn) {
   const Vlm v = read(R"({"model_type": "paligemma"})");
-  const auto& f = std::get<PaliGemmaFamily>(v.family);
+  const auto& f = get<PaliGemmaFamily>(v.family);
   EXPECT_EQ(f.language.vocab, 257152);
   EXPECT_EQ(f.language.layers, 18);
   EXPECT_EQ(f.language.kv_heads, 1);
@@ -82,7 +85,7 @@ TEST(GemmaConfigs, PaliGemmaHasDefaultsOfItsOwn) {
   EXPECT_FALSE(f.vision.head);
   EXPECT_TRUE(f.tied);
   EXPECT_FALSE(f.placeholder_outside);
-  EXPECT_TRUE(std::get<PaliGemmaFamily>(read(R"({"model_type": "paligemma", "image_token_index": 257152})").family)
+  EXPECT_TRUE(get<PaliGemmaFamily>(read(R"({"model_type": "paligemma", "image_token_index": 257152})").family)
                   .placeholder_outside);
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/glm4v.hpp>
+
 #include "config_support.hpp"
 
 namespace vlmest::glm4v_blip2_configs_test {
@@ -34,7 +36,7 @@ TEST(Blip2Configs, DefaultsAndOptAreThePublishedModel) {
 }
 
 TEST(Glm4vConfigs, RotaryChannelsFollowThePartialFactor) {
-  const auto text = [](const std::string& t) { return std::get<Glm4vFamily>(read(glm(t)).family).language; };
+  const auto text = [](const std::string& t) { return get<Glm4vFamily>(read(glm(t)).family).language; };
   EXPECT_EQ(text("").rotary_dim, 128);
   EXPECT_EQ(text(R"("partial_rotary_factor": 0.25)").rotary_dim, 32);
   const auto half = text(R"("rope_parameters": {"partial_rotary_factor": 0.5, "mrope_section": [8, 12, 12]})");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/aya_vision.hpp>
 #include <vlmest/nn/inference.hpp>
 
 #include "config_support.hpp"
@@ -51,7 +52,7 @@ TEST(AyaVisionConfigs, CountThePublishedModels) {
 
 TEST(AyaVisionConfigs, EveryFourthLayerIsFull) {
   const Vlm vlm = read(model("aya_vision", aya_tower, R"("num_hidden_layers": 8)", ""));
-  const Cache cache = make_cache(std::get<AyaVisionFamily>(vlm.family).language);
+  const Cache cache = make_cache(get<AyaVisionFamily>(vlm.family).language);
   for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(cache.layers[i].window.has_value(), i % 4 != 3) << i;
   EXPECT_EQ(cache.layers[0].window, 4096);
 }

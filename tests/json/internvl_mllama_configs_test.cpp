@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/mllama.hpp>
+
 #include "config_support.hpp"
 
 namespace vlmest::internvl_mllama_configs_test {
@@ -67,7 +69,7 @@ TEST(MllamaConfigs, TyingIsIgnored) {
 
 TEST(MllamaConfigs, CrossAttentionBeyondTheLastLayerIsWithoutEffect) {
   const auto f =
-      std::get<MllamaFamily>(read(R"({"model_type": "mllama", "text_config": {"num_hidden_layers": 10}})").family);
+      get<MllamaFamily>(read(R"({"model_type": "mllama", "text_config": {"num_hidden_layers": 10}})").family);
   EXPECT_EQ(std::count(f.language.cross.begin(), f.language.cross.end(), true), 2);
   EXPECT_TRUE(f.language.cross[3] && f.language.cross[8]);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/mistral3.hpp>
+
 #include "config_support.hpp"
 
 namespace vlmest::pixtral_configs_test {
@@ -18,7 +20,7 @@ TEST(PixtralConfig, LlavaCountsNativeSizes) {
 
 TEST(PixtralConfig, Mistral3Defaults) {
   const Vlm v = read(R"({"model_type": "mistral3"})");
-  const auto& f = std::get<Mistral3Family>(v.family);
+  const auto& f = get<Mistral3Family>(v.family);
   EXPECT_EQ(f.vision.patch_size, 14);
   EXPECT_EQ(f.vision.image_size, 1540);
   EXPECT_EQ(f.projector.merge, 2);
@@ -28,7 +30,7 @@ TEST(PixtralConfig, Mistral3Defaults) {
   EXPECT_EQ(layout(v.tokens, {560, 840}).llm_tokens, 20 * 30);
   // A vision_config that is there has its own class's defaults.
   const Vlm w = read(R"({"model_type": "mistral3", "vision_config": {}})");
-  EXPECT_EQ(std::get<Mistral3Family>(w.family).vision.patch_size, 16);
+  EXPECT_EQ(get<Mistral3Family>(w.family).vision.patch_size, 16);
 }
 
 TEST(PixtralConfig, RefusesWhatCannotRun) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/qwen3_vl.hpp>
+
 #include "config_support.hpp"
 
 namespace vlmest::qwen3_vl_configs_test {
@@ -56,15 +58,14 @@ TEST(Qwen3VlConfigs, ReleasedModelsCountAsTransformersBuildsThem) {
 TEST(Qwen3VlConfigs, SparseLayersFollowStepAndExceptions) {
   const Vlm v = read(sparse(R"("num_hidden_layers": 6, "decoder_sparse_step": 2, "mlp_only_layers": [3])",
                             R"("out_hidden_size": 2048)"));
-  EXPECT_EQ(std::get<Qwen3VlFamily>(v.family).language.sparse,
-            (std::vector<bool>{false, true, false, false, false, true}));
+  EXPECT_EQ(get<Qwen3VlFamily>(v.family).language.sparse, (std::vector<bool>{false, true, false, false, false, true}));
   const Vlm none = read(sparse(R"("num_hidden_layers": 6, "num_experts": 0)", R"("out_hidden_size": 2048)"));
-  EXPECT_TRUE(std::get<Qwen3VlFamily>(none.family).language.sparse.empty());
+  EXPECT_TRUE(get<Qwen3VlFamily>(none.family).language.sparse.empty());
 }
 
 TEST(Qwen3VlConfigs, HeadDimDefaultsTo128WhereDenseAndToTheQuotientWhereSparse) {
   const std::string vision = R"("out_hidden_size": 512)";
-  const auto dim = [](const Vlm& v) { return std::get<Qwen3VlFamily>(v.family).language.layers.head_dim; };
+  const auto dim = [](const Vlm& v) { return get<Qwen3VlFamily>(v.family).language.layers.head_dim; };
   EXPECT_EQ(
       dim(read(dense(R"("hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 8)", vision, false))),
       128);

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/llava_next.hpp>
+#include <vlmest/nn/family/llava_onevision.hpp>
+
 #include "family_support.hpp"
 
 namespace vlmest::anyres_family_test {

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/json/device.hpp>
+#include <vlmest/nn/family/causal_lm.hpp>
+#include <vlmest/nn/family/llava.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "training_support.hpp"
@@ -97,7 +99,7 @@ Vlm alone(const CausalLm<Text>& family) {
 }
 Vlm inside(const DecoderConfig& g, bool tied = false) {
   Vlm m = test::llava();
-  auto& f = std::get<LlavaFamily>(m.family);
+  auto& f = get<LlavaFamily>(m.family);
   f.projector.out = width(g);
   f.language = g;
   f.tied = tied;

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/gemma3.hpp>
+#include <vlmest/nn/family/paligemma.hpp>
+
 #include "family_support.hpp"
 
 namespace vlmest::gemma_family_test {
@@ -132,7 +135,7 @@ TEST(GemmaFamily, RotaryBuffersFollowTheTypesOfLayers) {
       if (t.role == Role::buffer && path(b.graph, t.scope).ends_with("rotary_emb")) r.emplace_back(t.name);
     return r;
   };
-  Gemma3Family f = std::get<Gemma3Family>(gemma3().family);
+  Gemma3Family f = get<Gemma3Family>(gemma3().family);
   EXPECT_EQ(names(f), (std::vector<std::string>{"full_attention_inv_freq", "full_attention_original_inv_freq",
                                                 "sliding_attention_inv_freq", "sliding_attention_original_inv_freq"}));
   f.language.sliding = {true, true, true};
@@ -151,7 +154,7 @@ TEST(GemmaFamily, CappedScoresTakeThreeMoreStepsInEagerAttention) {
 TEST(GemmaFamily, APlaceholderOutsideTheVocabularyIsReplacedInACopy) {
   Vlm v = paligemma(text());
   EXPECT_EQ(count(inference(v, {.text = 20}).graph, 0, "index_put_"), 0);
-  std::get<PaliGemmaFamily>(v.family).placeholder_outside = true;
+  get<PaliGemmaFamily>(v.family).placeholder_outside = true;
   EXPECT_EQ(count(inference(v, {.text = 20}).graph, 0, "index_put_"), 1);
 }
 

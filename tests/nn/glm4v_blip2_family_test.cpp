@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/blip2.hpp>
+#include <vlmest/nn/family/glm4v.hpp>
+
 #include "family_support.hpp"
 
 namespace vlmest::glm4v_blip2_family_test {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/internvl.hpp>
+
 #include "family_support.hpp"
 
 namespace vlmest::internvl_family_test {

@@ -2,6 +2,7 @@
 // The loss in its three kinds: what each makes of the logits.
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/llava.hpp>
 #include <vlmest/nn/loss.hpp>
 
 #include "training_support.hpp"
@@ -68,7 +69,7 @@ TEST(Loss, ChunksAreAsLargeAsTheHiddenStates) {
 
 TEST(Loss, ChunkedComputesBothGradientsInTheForward) {
   Vlm m = test::llava();
-  auto& language = std::get<LlamaConfig>(std::get<LlavaFamily>(m.family).language);
+  auto& language = std::get<LlamaConfig>(get<LlavaFamily>(m.family).language);
   language.vocab = 1000;
   const Plan p = plan_of(Loss::chunked);
   const std::int64_t tokens = 2 * make_sequences(m, p).seq, hidden = 256;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/mllama.hpp>
+
 #include "family_support.hpp"
 
 namespace vlmest::mllama_family_test {

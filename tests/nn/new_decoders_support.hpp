@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/family/llava.hpp>
+
 #include "training_support.hpp"
 
 /// What the tests of GPT-OSS, InternLM2, Mistral 4, Ministral 3, Granite and Phi-3 share: small decoders under a tower

@@ -3,6 +3,8 @@
 // its backward, what caches hold, FLOPs, and what lives how long.
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/decoder/decoder.hpp>
+
 #include "new_decoders_support.hpp"
 
 namespace vlmest::new_decoders_test {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/qwen3_vl.hpp>
+
 #include "family_support.hpp"
 
 namespace vlmest::qwen3_vl_family_test {

@@ -11,6 +11,8 @@
 #include <vlmest/analysis/fft_buffers.hpp>
 #include <vlmest/analysis/fft_plans.hpp>
 #include <vlmest/analysis/params.hpp>
+#include <vlmest/nn/family/llava.hpp>
+#include <vlmest/nn/family/llava_next.hpp>
 #include <vlmest/nn/inference.hpp>
 
 namespace vlmest::spectral_test {

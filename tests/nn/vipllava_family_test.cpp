@@ -2,6 +2,9 @@
 // ViP-LLaVA: hidden states of several layers side by side, normed, then LLaVA's projector.
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/llava.hpp>
+#include <vlmest/nn/family/vipllava.hpp>
+
 #include "training_support.hpp"
 
 namespace vlmest::vipllava_family_test {
@@ -11,7 +14,7 @@ using test::count;
 
 Vlm vip(std::vector<std::int64_t> layers, bool list = true) {
   Vlm m = test::llava();
-  const auto& of = std::get<LlavaFamily>(m.family);
+  const auto& of = get<LlavaFamily>(m.family);
   VipLlavaFamily f{.vision = of.vision, .projector = of.projector, .language = of.language};
   f.projector.in = 32 * static_cast<std::int64_t>(layers.size());
   f.feature_layers = std::move(layers);

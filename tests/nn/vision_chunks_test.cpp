@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/family/idefics3.hpp>
+
 #include "../conformance/recorded_model.hpp"
 #include "family_support.hpp"
 #include "training_support.hpp"
@@ -175,7 +177,7 @@ TEST(VisionChunks, WhatIsNotModelledSaysSo) {
   s.batch = 2;
   s.images.push_back(layout(smol.tokens, {800, 800}));
   const Plan one = plan_of(2, 1, 1);
-  EXPECT_THROW(test::prefill_graph(std::get<Idefics3Family>(smol.family), s, one), Error);
+  EXPECT_THROW(test::prefill_graph(get<Idefics3Family>(smol.family), s, one), Error);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 // modules, ops, results and live bytes, in prefill, decode and training.
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/decoder/decoder.hpp>
+
 #include "../nn/new_decoders_support.hpp"
 
 namespace vlmest::repeated_decoders_test {

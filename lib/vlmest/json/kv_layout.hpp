@@ -2,20 +2,12 @@
 #pragma once
 
 #include <vlmest/json/known_keys.hpp>
+#include <vlmest/nn/decoder/llama.hpp>
 #include <vlmest/nn/kv_layout.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// "kv" of a description: how keys and values are kept.
 namespace vlmest::json {
-
-/// The decoder of Llama's build in a family, or nothing.
-template <class Family>
-LlamaConfig* llama_of(Family& f) {
-  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(f.language)>, DecoderConfig>)
-    return std::get_if<LlamaConfig>(&f.language);
-  else
-    return nullptr;
-}
 
 inline void read_kv(const Reader& document, Vlm& vlm) {
   if (!document.given("kv")) return;
@@ -47,7 +39,7 @@ inline void read_kv(const Reader& document, Vlm& vlm) {
   }
   const bool changes_decoder = l.kind == KvLayout::Kind::sliding || l.kind == KvLayout::Kind::mla;
   if (changes_decoder) {
-    LlamaConfig* const g = std::visit([](auto& f) { return llama_of(f); }, vlm.family);
+    LlamaConfig* const g = vlm.family.llama();
     if (!g) r.fail("layout", "this family's decoder keeps its own layout", "use dense or paged");
     if (l.kind == KvLayout::Kind::sliding) {
       g->window = l.window;

@@ -23,18 +23,9 @@ enum class ProcessorFile { preprocessor, processor };
 
 namespace processor_files {
 
-/// Copies of a still picture that fill the tower's temporal patch.
-template <class Family>
-std::int64_t frames(const Family& f) {
-  if constexpr (requires { f.vision.frames; })
-    return f.vision.frames;
-  else
-    return 2;
-}
-
 inline void read_image_part(ProcessorKeys& k, Vlm& vlm) {
   ignore_pixel_keys(k);
-  const std::int64_t f = std::visit([](const auto& family) { return frames(family); }, vlm.family);
+  const std::int64_t f = vlm.family.traits().frames;
   std::visit(
       [&](auto& rule) {
         if constexpr (requires { read_image_keys(k, rule); })

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/block.hpp>
+#include <vlmest/nn/cache.hpp>
+#include <vlmest/nn/quantization/quantization.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 
 namespace vlmest {
@@ -58,7 +61,7 @@ inline std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
 /// Declares a model's parameters and buffers and nothing that runs.
 inline void declare_parameters(Context& c, const Vlm& vlm) {
   c.quantization = quantization_of(vlm, c.plan);
-  std::visit([&](const auto& family) { make_model(c, family); }, vlm.family);
+  vlm.family.make_model(c);
   make_blocks(c, vlm.blocks);
 }
 
@@ -87,34 +90,30 @@ inline InferenceCaches build_inference(Context& caller, const Vlm& vlm, const Se
   c.quantization = quantization_of(vlm, plan);
   c.padded = s.padded();
   Blocks blocks;
-  std::visit(
-      [&](const auto& family) {
-        auto model = make_model(c, family);
-        if (!vlm.blocks.empty()) {
-          blocks = make_blocks(c, vlm.blocks);
-          c.blocks = &blocks;
-        }
-        std::optional<Autocast> amp;
-        if (plan.amp) {
-          ask_for_gradients(c.b);
-          amp.emplace(c.b, DType::bf16);
-        }
-        auto inputs = make_inputs(c, family, s);
-        Cache cache = make_cache(family.language);
-        c.b.begin_phase("prefill");
-        prefill(c, model, inputs, s, cache);
-        c.b.end_phase();
-        if (!s.images.empty()) check_all_ran(blocks);
-        r.prefill = entries(c, cache);
-        if (decode_kv < 1) return;
-        if (decode_kv - 1 != s.seq || plan.kv.kind == KvLayout::Kind::paged) refill(c, cache, decode_kv - 1);
-        const TextInputs next = make_text_inputs(c, s.batch, 1, decode_kv);
-        c.b.begin_phase("decode");
-        decode(c, model, next, cache);
-        c.b.end_phase();
-        r.decode = entries(c, cache);
-      },
-      vlm.family);
+  const FamilyModel model = vlm.family.make_model(c);
+  if (!vlm.blocks.empty()) {
+    blocks = make_blocks(c, vlm.blocks);
+    c.blocks = &blocks;
+  }
+  std::optional<Autocast> amp;
+  if (plan.amp) {
+    ask_for_gradients(c.b);
+    amp.emplace(c.b, DType::bf16);
+  }
+  const FamilyInputs inputs = vlm.family.make_inputs(c, s);
+  Cache cache = vlm.family.make_cache();
+  c.b.begin_phase("prefill");
+  model.prefill(c, inputs, s, cache);
+  c.b.end_phase();
+  if (!s.images.empty()) check_all_ran(blocks);
+  r.prefill = entries(c, cache);
+  if (decode_kv < 1) return r;
+  if (decode_kv - 1 != s.seq || plan.kv.kind == KvLayout::Kind::paged) refill(c, cache, decode_kv - 1);
+  const TextInputs next = make_text_inputs(c, s.batch, 1, decode_kv);
+  c.b.begin_phase("decode");
+  model.decode(c, next, cache);
+  c.b.end_phase();
+  r.decode = entries(c, cache);
   return r;
 }
 

@@ -32,9 +32,8 @@ inline bool wants_input_gradients(const Plan& plan) {
 /// and once with them, as all others do, which add theirs in place. Micro-batches are of one size and follow each other
 /// on the GPU: the inputs of the one before are gone when the next ones are copied there, as in a loop that rebinds its
 /// batch; each loss is divided by the number of micro-batches.
-template <class Family>
-void build_training(Context& asked, const Family& family, const Sequences& s,
-                    const std::vector<BlockConfig>& added = {}) {
+inline void build_training(Context& asked, const Family& family, const Sequences& s,
+                           const std::vector<BlockConfig>& added = {}) {
   Plan plan = asked.plan;
   if (plan.gradient_accumulation < 1)
     throw Error("--gradient-accumulation", "a step of " + std::to_string(plan.gradient_accumulation) + " micro-batches",
@@ -50,7 +49,7 @@ void build_training(Context& asked, const Family& family, const Sequences& s,
   if (plan.lora.rank > 0) c.adapters = &adapters;
   if (wants_input_gradients(plan)) c.input_gradients = &input_gradients;
   check_stored_weights(plan, c.quantization);
-  auto model = make_model(c, family);
+  const FamilyModel model = family.make_model(c);
   Blocks blocks;
   if (!added.empty()) {
     blocks = make_blocks(c, added);
@@ -65,10 +64,10 @@ void build_training(Context& asked, const Family& family, const Sequences& s,
       any = true;
     }
   if (!any) throw Error("training", "no parameter is trained", "unfreeze a part of the model");
-  auto inputs = make_inputs(c, family, s);
-  const Value labels = inputs.text.ids;
+  const FamilyInputs inputs = family.make_inputs(c, s);
+  const Value labels = inputs.text->ids;
   c.labels = &labels;
-  Cache cache = make_cache(family.language);
+  Cache cache = family.make_cache();
   for (auto& l : cache.layers) l.off = true;
   if (plan.checkpointed.language) c.b.checkpointing = checkpoint(plan.checkpointing);
   if (plan.checkpointed.vision) c.b.vision_checkpointing = checkpoint(plan.checkpointing);
@@ -80,7 +79,7 @@ void build_training(Context& asked, const Family& family, const Sequences& s,
     {
       std::optional<Autocast> amp;  // the loss is computed in it too, the backward is not
       if (plan.amp) amp.emplace(c.b, DType::bf16);
-      loss = prefill(c, model, inputs, s, cache);
+      loss = model.prefill(c, inputs, s, cache);
     }
     if (plan.gradient_accumulation > 1) loss = eager::div_scalar(std::move(loss));
     c.b.end_phase();
@@ -106,7 +105,7 @@ void build_training(Context& asked, const Family& family, const Sequences& s,
 }
 inline void build_training(Context& c, const Vlm& vlm, const Sequences& s) {
   c.quantization = quantization_of(vlm, c.plan);
-  std::visit([&](const auto& family) { build_training(c, family, s, vlm.blocks); }, vlm.family);
+  build_training(c, vlm.family, s, vlm.blocks);
 }
 
 }  // namespace vlmest

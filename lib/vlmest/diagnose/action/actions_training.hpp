@@ -25,9 +25,7 @@ inline std::string lora_line(const Lora& l, bool whole) {
 inline std::vector<Settings> checkpointed_layers(const Subject& s) {
   std::vector<Settings> r;
   if (!s.training() || s.plan().checkpointing != Checkpointing::off) return r;
-  const auto layers = std::visit(
-      [](const auto& family) { return static_cast<std::int64_t>(make_cache(family.language).layers.size()); },
-      s.now.vlm.family);
+  const auto layers = static_cast<std::int64_t>(s.now.vlm.family.make_cache().layers.size());
   for (std::int64_t k = 1, last = 0; k < lever_steps; ++k) {
     const std::int64_t n = layers * k / lever_steps;
     if (n == last) continue;
@@ -48,10 +46,7 @@ inline std::vector<Settings> optimizer(const Subject& s, Optimizer o, bool appli
 inline constexpr const char* next_tokens = "torch.nn.functional.pad(labels, (0, 1), value=-100)[:, 1:].flatten()";
 
 /// Whether the model has its decoder and its head apart, and nothing behind the head.
-inline bool splits_head(const Subject& s) {
-  const auto* lm = std::get_if<CausalLmFamily>(&s.now.vlm.family);
-  return !std::holds_alternative<Blip2Family>(s.now.vlm.family) && (!lm || lm->logits == LogitStep::as_is);
-}
+inline bool splits_head(const Subject& s) { return s.now.vlm.family.traits().plain_head; }
 
 inline bool keeps_moments(Optimizer o) {
   return o == Optimizer::adamw || o == Optimizer::adamw_fused || o == Optimizer::adamw_bnb_8bit;

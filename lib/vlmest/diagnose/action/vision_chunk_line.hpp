@@ -98,35 +98,20 @@ inline std::string blip2_line(std::int64_t n) {
                      split("pixel_values", n) + "]))");
 }
 
-inline std::string line(const LlavaFamily& g, const std::string&, std::int64_t n) {
-  return takes_image_sizes(g.vision) ? sizes_line(n) : list_line(n);
-}
-inline std::string line(const LlavaNextFamily&, const std::string&, std::int64_t n) { return sizes_line(n); }
-inline std::string line(const LlavaOnevisionFamily&, const std::string&, std::int64_t n) { return sizes_line(n); }
-inline std::string line(const Mistral3Family&, const std::string&, std::int64_t n) { return sizes_line(n); }
-inline std::string line(const InternVlFamily&, const std::string&, std::int64_t n) { return tensor_line(n); }
-inline std::string line(const AyaVisionFamily&, const std::string&, std::int64_t n) { return tensor_line(n); }
-inline std::string line(const VipLlavaFamily&, const std::string&, std::int64_t n) { return tensor_line(n); }
-inline std::string line(const Gemma3Family&, const std::string&, std::int64_t n) { return tensor_line(n); }
-inline std::string line(const PaliGemmaFamily&, const std::string&, std::int64_t n) { return tensor_line(n); }
-inline std::string line(const Qwen2VlFamily&, const std::string&, std::int64_t n) { return packed_line(n); }
-inline std::string line(const Qwen2_5VlFamily&, const std::string&, std::int64_t n) { return packed_line(n); }
-inline std::string line(const Glm4vFamily&, const std::string&, std::int64_t n) { return packed_line(n); }
-inline std::string line(const Qwen3VlFamily&, const std::string& type, std::int64_t n) {
-  return deepstack_line(type, n);
-}
-inline std::string line(const Idefics3Family&, const std::string&, std::int64_t n) { return tiles_line(n); }
-inline std::string line(const MllamaFamily&, const std::string&, std::int64_t n) { return mllama_line(n); }
-inline std::string line(const Blip2Family&, const std::string&, std::int64_t n) { return blip2_line(n); }
-template <class Text>
-std::string line(const CausalLm<Text>&, const std::string&, std::int64_t) {
+inline std::string line(FeatureCall call, const std::string& type, std::int64_t n) {
+  switch (call) {
+    case FeatureCall::no_images: break;
+    case FeatureCall::images: return list_line(n);
+    case FeatureCall::sized_images: return sizes_line(n);
+    case FeatureCall::tensor:
+    case FeatureCall::tile_tensor: return tensor_line(n);
+    case FeatureCall::tile_rows: return tiles_line(n);
+    case FeatureCall::packed: return packed_line(n);
+    case FeatureCall::deepstack: return deepstack_line(type, n);
+    case FeatureCall::mllama: return mllama_line(n);
+    case FeatureCall::blip2: return blip2_line(n);
+  }
   return {};
-}
-
-/// Whether the processor hands tiles over as rows of pixel_values.
-template <class F>
-constexpr bool counts_tiles(const F&) {
-  return std::is_same_v<F, InternVlFamily> || std::is_same_v<F, AyaVisionFamily> || std::is_same_v<F, Idefics3Family>;
 }
 
 }  // namespace chunk
@@ -134,8 +119,7 @@ constexpr bool counts_tiles(const F&) {
 /// What a plan's vision_chunk counts, in its whole batch: images, or tiles.
 inline std::int64_t vision_rows(const Vlm& vlm, const Plan& plan) {
   const Sequences s = make_sequences(vlm, plan);
-  if (!std::visit([](const auto& f) { return chunk::counts_tiles(f); }, vlm.family))
-    return static_cast<std::int64_t>(s.images.size());
+  if (!counts_tiles(vlm.family.traits().features)) return static_cast<std::int64_t>(s.images.size());
   std::int64_t tiles = 0;
   for (const ImageLayout& i : s.images) tiles = checked_add(tiles, i.tiles);
   return tiles;
@@ -156,7 +140,7 @@ inline std::vector<Settings> vision_chunks(const Subject& s) {
 }
 
 inline std::string vision_chunk_line(const Settings& s) {
-  return std::visit([&](const auto& f) { return chunk::line(f, s.vlm.type, s.plan.vision_chunk); }, s.vlm.family);
+  return chunk::line(s.vlm.family.traits().features, s.vlm.type, s.plan.vision_chunk);
 }
 
 }  // namespace vlmest::diagnose

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <vlmest/json/hf/llava.hpp>
+#include <vlmest/nn/family/aya_vision.hpp>
+#include <vlmest/nn/vlm.hpp>
 
 namespace vlmest::json::hf {
 

@@ -3,6 +3,7 @@
 
 #include <vlmest/json/hf/text.hpp>
 #include <vlmest/json/hf/vision.hpp>
+#include <vlmest/nn/family/blip2.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// BLIP-2: transformers 5.17, models/blip_2/configuration_blip_2.py and models/opt/configuration_opt.py.

@@ -7,6 +7,7 @@
 #include <vlmest/json/hf/blip2.hpp>
 #include <vlmest/json/hf/decoder.hpp>
 #include <vlmest/json/hf/mllama.hpp>
+#include <vlmest/nn/family/causal_lm.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// Language models alone: the config.json of a …ForCausalLM of transformers 5.17.

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include <vlmest/json/hf/paligemma.hpp>
+#include <vlmest/nn/family/gemma3.hpp>
+#include <vlmest/nn/vlm.hpp>
 
 namespace vlmest::json::hf {
 

@@ -4,7 +4,9 @@
 #include <vlmest/json/hf/glm_text.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
 #include <vlmest/nn/decoder/glm4v_text.hpp>
+#include <vlmest/nn/family/glm4v.hpp>
 #include <vlmest/nn/vision/glm4v.hpp>
+#include <vlmest/nn/vlm.hpp>
 
 /// GLM-4.1V: transformers 5.17, models/glm4v/configuration_glm4v.py.
 namespace vlmest::json::hf {

@@ -3,6 +3,7 @@
 
 #include <vlmest/json/hf/decoder.hpp>
 #include <vlmest/json/hf/vision.hpp>
+#include <vlmest/nn/family/idefics3.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 namespace vlmest::json::hf {

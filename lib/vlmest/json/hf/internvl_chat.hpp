@@ -2,6 +2,8 @@
 #pragma once
 
 #include <vlmest/json/hf/internvl.hpp>
+#include <vlmest/nn/family/internvl.hpp>
+#include <vlmest/nn/vlm.hpp>
 
 /// model_type "internvl_chat": the config.json of OpenGVLab's InternVL 1.5, 2, 2.5, 3 and 3.5 checkpoints, whose code
 /// comes with them (configuration_intern_vit.py, configuration_internvl_chat.py, modeling_internvl_chat.py of

@@ -3,6 +3,7 @@
 
 #include <vlmest/json/hf/decoder.hpp>
 #include <vlmest/json/hf/tower.hpp>
+#include <vlmest/nn/family/llava.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 namespace vlmest::json::hf {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <vlmest/json/hf/llava.hpp>
+#include <vlmest/nn/family/llava_next.hpp>
+#include <vlmest/nn/vlm.hpp>
 
 namespace vlmest::json::hf {
 

@@ -3,6 +3,7 @@
 
 #include <vlmest/json/hf/gemma_text.hpp>
 #include <vlmest/json/hf/vision.hpp>
+#include <vlmest/nn/family/paligemma.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 namespace vlmest::json::hf {

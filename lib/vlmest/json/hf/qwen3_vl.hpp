@@ -3,6 +3,8 @@
 
 #include <vlmest/json/hf/qwen_moe.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
+#include <vlmest/nn/family/qwen3_vl.hpp>
+#include <vlmest/nn/vlm.hpp>
 
 /// Qwen3-VL, dense and with experts: transformers 5.17, models/qwen3_vl/configuration_qwen3_vl.py and
 /// models/qwen3_vl_moe/configuration_qwen3_vl_moe.py.

@@ -3,6 +3,7 @@
 
 #include <vlmest/json/hf/text.hpp>
 #include <vlmest/json/hf/vision.hpp>
+#include <vlmest/nn/family/qwen_vl.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// Qwen2-VL and Qwen2.5-VL: transformers 5.17, models/qwen2_vl/configuration_qwen2_vl.py and

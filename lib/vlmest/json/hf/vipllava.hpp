@@ -2,6 +2,8 @@
 #pragma once
 
 #include <vlmest/json/hf/llava.hpp>
+#include <vlmest/nn/family/vipllava.hpp>
+#include <vlmest/nn/vlm.hpp>
 
 namespace vlmest::json::hf {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/decoder/decoder.hpp>
+#include <vlmest/nn/family.hpp>
 #include <vlmest/nn/family/scatter.hpp>
 #include <vlmest/nn/family/vision_chunks.hpp>
 #include <vlmest/nn/loss.hpp>

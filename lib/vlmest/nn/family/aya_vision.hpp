@@ -20,6 +20,8 @@ struct AyaVisionFamily {
   static constexpr AssemblyTraits assembly{};
 };
 
+constexpr FamilyTraits traits(const AyaVisionFamily&) { return {.features = FeatureCall::tile_tensor}; }
+
 using AyaVisionModel = Assembly<AyaVisionFamily>;
 
 inline PixelInputs make_inputs(Context& c, const AyaVisionFamily& g, const Sequences& s) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/decoder/opt.hpp>
+#include <vlmest/nn/family.hpp>
 #include <vlmest/nn/family/scatter.hpp>
 #include <vlmest/nn/family/vision_chunks.hpp>
 #include <vlmest/nn/loss.hpp>
@@ -20,6 +21,8 @@ struct Blip2Family {
   std::int64_t query_tokens = 32;
   bool tied = true;
 };
+
+constexpr FamilyTraits traits(const Blip2Family&) { return {.features = FeatureCall::blip2, .plain_head = false}; }
 
 /// The Q-Former and its queries are fp32 in a model loaded as fp16 (_keep_in_fp32_modules; modeling_utils.py applies it
 /// to that type alone).

@@ -4,6 +4,7 @@
 #include <vlmest/nn/decoder/decoder.hpp>
 #include <vlmest/nn/decoder/mllama.hpp>
 #include <vlmest/nn/decoder/opt.hpp>
+#include <vlmest/nn/family.hpp>
 #include <vlmest/nn/family/scatter.hpp>
 #include <vlmest/nn/loss.hpp>
 #include <vlmest/nn/sequence.hpp>
@@ -28,6 +29,11 @@ struct CausalLm {
   bool tied = false;
   LogitStep logits = LogitStep::as_is;
 };
+template <class Text>
+constexpr FamilyTraits traits(const CausalLm<Text>& g) {
+  return {.plain_head = g.logits == LogitStep::as_is};
+}
+
 using CausalLmFamily = CausalLm<DecoderConfig>;
 using OptLmFamily = CausalLm<OptConfig>;
 using MllamaTextFamily = CausalLm<MllamaText>;

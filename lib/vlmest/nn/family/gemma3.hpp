@@ -18,6 +18,8 @@ struct Gemma3Family {
   static constexpr AssemblyTraits assembly{};
 };
 
+constexpr FamilyTraits traits(const Gemma3Family&) { return {.features = FeatureCall::tensor}; }
+
 using Gemma3Model = Assembly<Gemma3Family>;
 
 inline GemmaInputs make_inputs(Context& c, const Gemma3Family& g, const Sequences& s) {

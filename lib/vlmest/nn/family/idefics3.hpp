@@ -22,6 +22,8 @@ struct Idefics3Family {
       .vision = "vision_model", .projector = "connector", .language = "text_model"};
 };
 
+constexpr FamilyTraits traits(const Idefics3Family&) { return {.features = FeatureCall::tile_rows}; }
+
 using Idefics3Model = Assembly<Idefics3Family>;
 
 struct Idefics3Inputs {

@@ -18,6 +18,8 @@ struct InternVlFamily {
   static constexpr AssemblyTraits assembly{};
 };
 
+constexpr FamilyTraits traits(const InternVlFamily&) { return {.features = FeatureCall::tile_tensor}; }
+
 /// InternVLMultiModalProjector.
 struct InternVlProjector {
   ScopeId scope = 0, activation_scope = 0;

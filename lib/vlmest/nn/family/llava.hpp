@@ -20,6 +20,10 @@ struct LlavaFamily {
   static constexpr AssemblyTraits assembly{};
 };
 
+inline FamilyTraits traits(const LlavaFamily& g) {
+  return {.features = takes_image_sizes(g.vision) ? FeatureCall::sized_images : FeatureCall::images};
+}
+
 using LlavaModel = Assembly<LlavaFamily>;
 
 inline PixelInputs make_inputs(Context& c, const LlavaFamily& g, const Sequences& s) {

@@ -18,6 +18,8 @@ struct LlavaNextFamily {
   static constexpr AssemblyTraits assembly{.newline = "image_newline"};
 };
 
+constexpr FamilyTraits traits(const LlavaNextFamily&) { return {.features = FeatureCall::sized_images}; }
+
 inline AnyresInputs make_inputs(Context& c, const LlavaNextFamily& g, const Sequences& s) {
   return make_anyres_inputs(c, g.vision, s);
 }

@@ -18,6 +18,8 @@ struct LlavaOnevisionFamily {
   static constexpr AssemblyTraits assembly{.newline = "image_newline", .takes_videos = true};
 };
 
+constexpr FamilyTraits traits(const LlavaOnevisionFamily&) { return {.features = FeatureCall::sized_images}; }
+
 inline AnyresInputs make_inputs(Context& c, const LlavaOnevisionFamily& g, const Sequences& s) {
   return make_anyres_inputs(c, g.vision, s);
 }

@@ -18,6 +18,8 @@ struct Mistral3Family {
   static constexpr AssemblyTraits assembly{};
 };
 
+constexpr FamilyTraits traits(const Mistral3Family&) { return {.features = FeatureCall::sized_images}; }
+
 using Mistral3Model = Assembly<Mistral3Family>;
 
 inline PixelInputs make_inputs(Context& c, const Mistral3Family& g, const Sequences& s) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/decoder/mllama.hpp>
+#include <vlmest/nn/family.hpp>
 #include <vlmest/nn/family/vision_chunks.hpp>
 #include <vlmest/nn/loss.hpp>
 #include <vlmest/nn/sequence.hpp>
@@ -15,6 +16,8 @@ struct MllamaFamily {
   MllamaVision vision;
   MllamaText language;
 };
+
+constexpr FamilyTraits traits(const MllamaFamily&) { return {.features = FeatureCall::mllama}; }
 
 struct MllamaModel {
   const MllamaFamily* config = nullptr;

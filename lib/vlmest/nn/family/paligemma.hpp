@@ -30,6 +30,8 @@ inline Value forward(Context& c, const PaliGemmaProjector& p, const Value& featu
   return forward(c, p.linear, features);
 }
 
+constexpr FamilyTraits traits(const PaliGemmaFamily&) { return {.features = FeatureCall::tensor}; }
+
 using PaliGemmaModel = Assembly<PaliGemmaFamily>;
 
 inline GemmaInputs make_inputs(Context& c, const PaliGemmaFamily& g, const Sequences& s) {

@@ -11,6 +11,10 @@ namespace vlmest {
 /// merged features of its last layer scattered into the embeddings, those of earlier layers added behind the decoder's
 /// first layers, positions of three axes.
 using Qwen3VlFamily = QwenVlFamily<Qwen3VlVision, Qwen3VlTextConfig>;
+constexpr FamilyTraits traits(const Qwen3VlFamily& g) {
+  return {.features = FeatureCall::deepstack, .frames = g.vision.frames};
+}
+
 using Qwen3VlModel = Assembly<Qwen3VlFamily>;
 
 /// What a forward gets of get_image_features.

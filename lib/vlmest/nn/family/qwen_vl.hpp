@@ -18,6 +18,11 @@ struct QwenVlFamily {
 
   static constexpr AssemblyTraits assembly{.vision = "visual", .projector = nullptr};
 };
+template <class Vision, class Text>
+constexpr FamilyTraits traits(const QwenVlFamily<Vision, Text>& g) {
+  return {.features = FeatureCall::packed, .frames = g.vision.frames};
+}
+
 using Qwen2VlFamily = QwenVlFamily<Qwen2VlVision>;
 using Qwen2_5VlFamily = QwenVlFamily<Qwen2_5VlVision>;
 

@@ -32,6 +32,8 @@ inline VipLlavaProjector make_projector(Context& c, const VipLlavaFamily& g) {
   return p;
 }
 
+constexpr FamilyTraits traits(const VipLlavaFamily&) { return {.features = FeatureCall::tensor}; }
+
 using VipLlavaModel = Assembly<VipLlavaFamily>;
 
 inline PixelInputs make_inputs(Context& c, const VipLlavaFamily& g, const Sequences& s) {

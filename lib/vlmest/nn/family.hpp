@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <vlmest/nn/cache_layer.hpp>
+#include <vlmest/nn/sequence.hpp>
+
+/// What the rest of the library knows of a model family: one value, whatever its config is. Only the headers below
+/// nn/family/ and the readers of their configs (json/hf/) know the configs themselves.
+namespace vlmest {
+
+struct LlamaConfig;
+
+/// How a model's forward calls what turns pixels into features: its arguments and the shape of its result
+/// (transformers 5.17, the models' get_image_features). Who loops around that call has to know it
+/// (diagnose/action/vision_chunk_line.hpp).
+enum class FeatureCall : std::uint8_t {
+  no_images,     ///< a language model alone
+  images,        ///< pixels, a row for each image -> a list, a tensor for each image
+  sized_images,  ///< pixels and image_sizes -> a list
+  tensor,        ///< pixels, a row for each image -> one tensor
+  tile_tensor,   ///< pixels, a row for each tile -> one tensor
+  tile_rows,     ///< pixels[B, tiles, …] and their mask -> one tensor
+  packed,        ///< patches of all images in rows, and their grid -> a list
+  deepstack,     ///< as packed, with features for the first layers of the language model beside it
+  mllama,        ///< the tower is called itself, with tiles, their aspect ratios and a mask
+  blip2,         ///< pixels -> the outputs of tower and Q-Former
+};
+/// Whether the processor hands tiles over as rows of the pixels.
+constexpr bool counts_tiles(FeatureCall c) { return c == FeatureCall::tile_tensor || c == FeatureCall::tile_rows; }
+
+/// What a family is asked beside its graph. Each says so itself, as an overload `traits(config)`.
+struct FamilyTraits {
+  FeatureCall features = FeatureCall::no_images;
+  bool plain_head = true;  ///< hidden states -> lm_head -> logits, with nothing behind: another loss can take its place
+  std::int64_t frames = 2;  ///< copies of a still picture that fill the tower's temporal patch
+};
+
+/// What a family's make_inputs made, and the part of it that every model takes.
+struct FamilyInputs {
+  std::shared_ptr<void> own;
+  const TextInputs* text = nullptr;
+};
+
+/// A family's functions over its config, its modules and its inputs, whose types are left out.
+struct FamilyFunctions {
+  bool takes_images;
+  std::shared_ptr<void> (*copy)(const void* config);
+  FamilyTraits (*traits)(const void* config);
+  std::shared_ptr<void> (*make_model)(Context&, const void* config);
+  FamilyInputs (*make_inputs)(Context&, const void* config, const Sequences&);
+  Cache (*make_cache)(const void* config);
+  Value (*prefill)(Context&, const void* model, void* inputs, const Sequences&, Cache&);
+  Value (*decode)(Context&, const void* model, const TextInputs&, Cache&);
+  LlamaConfig* (*llama)(void* config);
+};
+
+/// The decoder of Llama's build in a language model's config, or nothing.
+template <class Language>
+LlamaConfig* llama_of(Language& language) {
+  if constexpr (requires { get_if<LlamaConfig>(&language); })
+    return get_if<LlamaConfig>(&language);
+  else
+    return nullptr;
+}
+
+/// The table of a config: functions found by its type where a model with that config is made.
+template <class F>
+inline constexpr FamilyFunctions family_functions{.takes_images = requires(const F& f){f.vision;
+}  // namespace vlmest
+, .copy = [](const void* f) -> std::shared_ptr<void> { return std::make_shared<F>(*static_cast<const F*>(f)); },
+  .traits = [](const void* f) -> FamilyTraits { return traits(*static_cast<const F*>(f)); },
+  .make_model = [](Context& c, const void* f) -> std::shared_ptr<void> {
+    using Model = decltype(make_model(c, *static_cast<const F*>(f)));
+    return std::make_shared<Model>(make_model(c, *static_cast<const F*>(f)));
+  },
+  .make_inputs = [](Context& c, const void* f, const Sequences& s) -> FamilyInputs {
+    using Inputs = decltype(make_inputs(c, *static_cast<const F*>(f), s));
+    auto own = std::make_shared<Inputs>(make_inputs(c, *static_cast<const F*>(f), s));
+    const TextInputs* text = &own->text;
+    return {std::move(own), text};
+  },
+  .make_cache = [](const void* f) -> Cache { return make_cache(static_cast<const F*>(f)->language); },
+  .prefill = [](Context& c, const void* m, void* in, const Sequences& s, Cache& cache) -> Value {
+    const F* f = nullptr;
+    using Model = decltype(make_model(c, *f));
+    using Inputs = decltype(make_inputs(c, *f, s));
+    return prefill(c, *static_cast<const Model*>(m), *static_cast<Inputs*>(in), s, cache);
+  },
+  .decode = [](Context& c, const void* m, const TextInputs& in, Cache& cache) -> Value {
+    const F* f = nullptr;
+    using Model = decltype(make_model(c, *f));
+    return decode(c, *static_cast<const Model*>(m), in, cache);
+  },
+  .llama = [](void* f) -> LlamaConfig* { return llama_of(static_cast<F*>(f)->language); },
+}
+;
+
+/// The modules of a family in a graph.
+class FamilyModel {
+ public:
+  FamilyModel(const FamilyFunctions& f, std::shared_ptr<void> model) : functions_(&f), model_(std::move(model)) {}
+
+  /// A forward over a fresh cache: the logits, or where the context has labels the loss.
+  Value prefill(Context& c, const FamilyInputs& in, const Sequences& s, Cache& cache) const {
+    return functions_->prefill(c, model_.get(), in.own.get(), s, cache);
+  }
+  /// One token over the cache.
+  Value decode(Context& c, const TextInputs& in, Cache& cache) const {
+    return functions_->decode(c, model_.get(), in, cache);
+  }
+
+ private:
+  const FamilyFunctions* functions_;
+  std::shared_ptr<void> model_;
+};
+
+/// How a model is put together: the config of one family, with its functions. Copies share the config until one of
+/// them is changed. A new family is a header with a config and make_model, make_inputs, make_cache of its language
+/// model, prefill, decode and traits; it is named nowhere else but by its reader.
+class Family {
+ public:
+  Family() = default;
+  template <class F>
+  requires(!std::same_as<std::remove_cvref_t<F>, Family>)
+      Family(F&& config)  // NOLINT(google-explicit-constructor): a config is a family
+      : functions_(&family_functions<std::remove_cvref_t<F>>),
+        config_(std::make_shared<std::remove_cvref_t<F>>(std::forward<F>(config))) {}
+
+  bool takes_images() const { return functions_->takes_images; }
+  FamilyTraits traits() const { return functions_->traits(config_.get()); }
+  FamilyModel make_model(Context& c) const { return {*functions_, functions_->make_model(c, config_.get())}; }
+  FamilyInputs make_inputs(Context& c, const Sequences& s) const {
+    return functions_->make_inputs(c, config_.get(), s);
+  }
+  /// Empty entries of the language model's layers.
+  Cache make_cache() const { return functions_->make_cache(config_.get()); }
+  /// The language model, to be changed, where it is of Llama's build.
+  LlamaConfig* llama() {
+    own();
+    return functions_->llama(config_.get());
+  }
+
+  /// The config, which must be an F: get_if says whether it is.
+  template <class F>
+  friend const F& get(const Family& f) {
+    return *get_if<F>(&f);
+  }
+  template <class F>
+  friend F& get(Family& f) {
+    return *get_if<F>(&f);
+  }
+  /// The config, where it is an F, else nothing.
+  template <class F>
+  friend const F* get_if(const Family* f) {
+    return f->functions_ == &family_functions<F> ? static_cast<const F*>(f->config_.get()) : nullptr;
+  }
+  template <class F>
+  friend F* get_if(Family* f) {
+    if (f->functions_ != &family_functions<F>) return nullptr;
+    f->own();
+    return static_cast<F*>(f->config_.get());
+  }
+
+ private:
+  void own() {
+    if (config_ && config_.use_count() > 1) config_ = functions_->copy(config_.get());
+  }
+
+  const FamilyFunctions* functions_ = nullptr;
+  std::shared_ptr<void> config_;
+};
+
+}  // namespace vlmest
