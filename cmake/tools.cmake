@@ -22,7 +22,7 @@ add_library(vlmest_tool STATIC ${vlmest_tool_sources})
 target_include_directories(vlmest_tool PUBLIC ${PROJECT_SOURCE_DIR}/tools)
 target_link_libraries(
   vlmest_tool
-  PUBLIC vlmest::json CLI11::CLI11 fmt::fmt
+  PUBLIC vlmest::compiled CLI11::CLI11 fmt::fmt
   PRIVATE Eigen3::Eigen vlmest::event SQLite::SQLite3 Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
 # bench/fit, which `vlmest calibrate` runs, is included from the root.
 target_include_directories(vlmest_tool PRIVATE ${PROJECT_SOURCE_DIR})

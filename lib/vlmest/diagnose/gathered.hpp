@@ -24,14 +24,7 @@ namespace vlmest::diagnose {
 
 /// The unit of each scope of a graph: the outermost member of a list of modules (layers.17), or the root (0), to which
 /// all that is in none belongs.
-inline std::vector<ScopeId> units_of_scopes(const Graph& g) {
-  std::vector<ScopeId> r(g.scopes.size(), 0);
-  for (std::size_t s = 1; s < r.size(); ++s) {
-    const auto parent = static_cast<std::size_t>(g.scopes[s].parent);
-    r[s] = r[parent] != 0 ? r[parent] : g.scopes[s].index != none ? static_cast<ScopeId>(s) : 0;
-  }
-  return r;
-}
+std::vector<ScopeId> units_of_scopes(const Graph& g);
 
 /// Bytes of the tensors of each unit for which `counts` holds, by the unit's scope.
 template <class Counts>
@@ -61,21 +54,7 @@ struct Run {
 };
 
 /// The units but for the rest, in the order in which a phase begins them.
-inline std::vector<Run> runs(const Graph& g, const Phase& p, const std::vector<ScopeId>& unit_of) {
-  std::vector<Run> r;
-  std::vector<std::int32_t> at(g.scopes.size(), none);
-  for (NodeId n = p.first; n < p.last; ++n) {
-    const ScopeId unit = unit_of[static_cast<std::size_t>(g.node(n).scope)];
-    if (unit == 0) continue;
-    std::int32_t& i = at[static_cast<std::size_t>(unit)];
-    if (i == none) {
-      i = static_cast<std::int32_t>(r.size());
-      r.push_back({unit, n, n});
-    }
-    r[static_cast<std::size_t>(i)].end = n + 1;
-  }
-  return r;
-}
+std::vector<Run> runs(const Graph& g, const Phase& p, const std::vector<ScopeId>& unit_of);
 
 struct Sizes {
   std::vector<ScopeId> unit_of;
@@ -85,46 +64,11 @@ struct Sizes {
 };
 
 /// Weights of one forward and its backward. `stay`: those of the layers too, from their forward to their backward.
-inline void add_weights(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& forward,
-                        const Phase& backward, bool stay) {
-  const auto there = runs(g, forward, s.unit_of), back = runs(g, backward, s.unit_of);
-  std::vector<NodeId> ends(g.scopes.size(), backward.last);  // of the backward of each unit
-  for (const Run& r : back) ends[static_cast<std::size_t>(r.unit)] = r.end;
-  add(to, s.of_weights(0), forward.first, backward.last);
-  add_flat(to, s.of_weights(0), forward.first, there.empty() ? forward.last : there.front().first);
-  for (std::size_t i = 0; i < there.size(); ++i) {
-    const Run& r = there[i];
-    add(to, s.of_weights(r.unit), r.first, stay ? ends[static_cast<std::size_t>(r.unit)] : r.end);
-    add_flat(to, s.of_weights(r.unit), r.first, i + 1 < there.size() ? there[i + 1].first : r.end);
-  }
-  if (stay) return;
-  for (std::size_t i = 0; i < back.size(); ++i) {
-    const Run& r = back[i];
-    add(to, s.of_weights(r.unit), r.first, r.end);
-    if (i > 0) add_flat(to, s.of_weights(r.unit), back[i - 1].first, r.first);
-  }
-}
+void add_weights(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& forward, const Phase& backward,
+                 bool stay);
 
 /// Whole gradients of one backward, and what is reduced.
-inline void add_gradients(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& backward) {
-  const auto back = runs(g, backward, s.unit_of);
-  std::vector<NodeId> ends(g.scopes.size(), backward.last);
-  for (const Run& r : back) ends[static_cast<std::size_t>(r.unit)] = r.end;
-  bool first = false;
-  for (const Tensor& t : g.tensors)
-    if (t.role == Role::gradient && t.alias_of == none && t.born >= backward.first && t.born < backward.last) {
-      const ScopeId unit = s.unit_of[static_cast<std::size_t>(g.tensor(t.of).scope)];
-      add(to, requested_bytes(t), t.born, ends[static_cast<std::size_t>(unit)]);
-      first = true;
-    }
-  if (!first) {  // a later micro-batch, which adds to the shards of the first one's
-    for (const Run& r : back) add(to, s.of_trained(r.unit), r.first, r.end);
-    add(to, s.of_trained(0), backward.first, backward.last);
-  }
-  for (std::size_t i = 0; i < back.size(); ++i)
-    add(to, s.of_trained(back[i].unit), back[i].end - 1, i + 1 < back.size() ? back[i + 1].end - 1 : backward.last);
-  add(to, s.of_trained(0), backward.last - 1, backward.last);
-}
+void add_gradients(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& backward);
 
 }  // namespace gathered
 
@@ -153,3 +97,7 @@ std::vector<Storage> data_parallel_storages(const Graph& g, const Placement& p, 
 }
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/impl/gathered.hpp>
+#endif

@@ -69,25 +69,10 @@ inline constexpr std::uint8_t gathering_stream = 1, reducing_stream = 2;
 
 /// The timeline of a graph whose states have the sizes that this GPU keeps. The optimizer's temporaries are those of
 /// its share; shards of gradients lie where they were reduced.
-inline Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training) {
-  const NodeId step = training ? g.phases.back().first : static_cast<NodeId>(g.nodes.size());
-  const auto share = [&](const Storage& x) -> std::int64_t {
-    if (x.role == Role::weight) return s.weights;
-    if (x.role == Role::gradient) return s.gradients;
-    if (x.role == Role::optimizer_state || (x.born >= step && x.role != Role::buffer && x.role != Role::input))
-      return s.optimizer;
-    return 1;
-  };
-  for (std::size_t i = 0; i < t.storages().size(); ++i) {
-    const Storage& x = t.storages()[i];
-    const std::int64_t parts = share(x);
-    if (parts == 1) continue;
-    const Tensor& tensor = g.tensor(x.tensor);
-    const std::int64_t n = tensor.storage.value();
-    const std::uint8_t stream = x.role == Role::gradient && s.weights != 1 ? reducing_stream : std::uint8_t{0};
-    t.resize(i, size_of(Elements(parts == 0 ? 0 : (n + parts - 1) / parts), tensor.dtype), stream);
-  }
-  return t;
-}
+Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training);
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/impl/placement.hpp>
+#endif

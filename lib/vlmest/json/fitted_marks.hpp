@@ -27,38 +27,13 @@ inline Fitted read_fitted(const nlohmann::json& value, const std::string& where)
 }
 
 /// "fitted": [{"quantities": ["linear_time"], "fitted": true, "reason": "…"}, …] of a document; none where it has none.
-inline std::vector<FittedMark> read_fitted_marks(const nlohmann::json& document, const std::string& where) {
-  std::vector<FittedMark> r;
-  if (!document.is_object() || !document.contains("fitted")) return r;
-  const nlohmann::json& list = document["fitted"];
-  const std::string hint = "a list of {\"quantities\": […], \"fitted\": true|false|\"partly\", \"reason\": \"…\"}";
-  if (!list.is_array()) throw Error(where + ".fitted", "is no list", hint);
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const std::string at = where + ".fitted[" + std::to_string(i) + "]";
-    const nlohmann::json& o = list[i];
-    if (!o.is_object() || !o.contains("quantities") || !o["quantities"].is_array() || !o.contains("fitted"))
-      throw Error(at, "lacks its quantities or what they are", hint);
-    FittedMark m{.quantities = {}, .fitted = read_fitted(o["fitted"], at + ".fitted"), .reason = {}};
-    for (const auto& q : o["quantities"]) {
-      if (!q.is_string()) throw Error(at + ".quantities", "holds something else than names", hint);
-      m.quantities.push_back(q.get<std::string>());
-    }
-    if (o.contains("reason") && o["reason"].is_string()) m.reason = o["reason"].get<std::string>();
-    if (m.fitted != Fitted::no && m.reason.empty()) throw Error(at, "has no reason", "say what was fitted, and when");
-    r.push_back(std::move(m));
-  }
-  return r;
-}
+std::vector<FittedMark> read_fitted_marks(const nlohmann::json& document, const std::string& where);
 
 /// The mark of a quantity; nullptr where the file does not say.
-inline const FittedMark* mark_of(const std::vector<FittedMark>& marks, std::string_view quantity) {
-  const auto named = [&](std::string_view name) -> const FittedMark* {
-    for (const FittedMark& m : marks)
-      if (std::find(m.quantities.begin(), m.quantities.end(), name) != m.quantities.end()) return &m;
-    return nullptr;
-  };
-  const FittedMark* own = named(quantity);
-  return own ? own : named("*");
-}
+const FittedMark* mark_of(const std::vector<FittedMark>& marks, std::string_view quantity);
 
 }  // namespace vlmest::json
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/json/impl/fitted_marks.hpp>
+#endif

@@ -53,17 +53,7 @@ void read_image(const Reader& r, Rule& rule) {
   only_keys(r, keys);
 }
 
-inline void read_image(const Reader& document, Vlm& vlm) {
-  if (!document.given("image")) return;
-  const Reader r = document.object("image");
-  if (!takes_images(vlm)) document.fail("image", "a plain language model takes no images", "leave it out");
-  std::visit([&](auto& rule) { read_image(r, rule); }, vlm.tokens);
-  if (r.given("native_size")) {
-    const auto [height, width] = pair_required(r, "native_size", tokens::max_side);
-    vlm.native = {height, width};
-  }
-  layout(vlm.tokens, vlm.native);  // throws for parameters that the processor refuses
-}
+void read_image(const Reader& document, Vlm& vlm);
 
 /// The same, of the text of an "image" alone, as measured rows carry it; nothing where it is empty.
 inline void set_image(const std::string& image, const std::string& where, Vlm& vlm) {
@@ -73,3 +63,7 @@ inline void set_image(const std::string& image, const std::string& where, Vlm& v
 }
 
 }  // namespace vlmest::json
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/json/impl/image_processor.hpp>
+#endif

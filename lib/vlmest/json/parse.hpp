@@ -14,45 +14,10 @@ namespace vlmest::json {
 inline constexpr int deepest = 64;
 
 /// A document out of its text. Throws Error naming line and column where it is not JSON, and where it nests too deeply.
-inline nlohmann::json parse(std::string_view text, const std::string& where) {
-  int open = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++open > deepest)
-        throw Error(where, "nested more than " + std::to_string(deepest) + " levels deep",
-                    "a model description is shallow");
-    } else if (c == '}' || c == ']') {
-      --open;
-    }
-  }
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& e) {
-    std::size_t line = 1, column = 1;
-    for (std::size_t i = 0; i + 1 < e.byte && i < text.size(); ++i) {
-      ++column;
-      if (text[i] == '\n') {
-        ++line;
-        column = 1;
-      }
-    }
-    const bool empty = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-    throw Error(
-        where,
-        empty ? "the file is empty" : "not JSON at line " + std::to_string(line) + ", column " + std::to_string(column),
-        "a model is described by a config.json or a description; check that the file is complete");
-  } catch (const nlohmann::json::exception&) {
-    throw Error(where, "not JSON", "check that the file is complete");
-  }
-}
+nlohmann::json parse(std::string_view text, const std::string& where);
 
 }  // namespace vlmest::json
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/json/impl/parse.hpp>
+#endif

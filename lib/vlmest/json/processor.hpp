@@ -23,18 +23,7 @@ enum class ProcessorFile { preprocessor, processor };
 
 namespace processor_files {
 
-inline void read_image_part(ProcessorKeys& k, Vlm& vlm) {
-  ignore_pixel_keys(k);
-  const std::int64_t f = vlm.family.traits().frames;
-  std::visit(
-      [&](auto& rule) {
-        if constexpr (requires { read_image_keys(k, rule); })
-          read_image_keys(k, rule);
-        else if constexpr (requires { rule.budget; })
-          read_qwen_keys(k, rule, f);
-      },
-      vlm.tokens);
-}
+void read_image_part(ProcessorKeys& k, Vlm& vlm);
 
 }  // namespace processor_files
 
@@ -46,37 +35,11 @@ inline bool holds_image_processor(const nlohmann::json& document) {
 
 /// Sets the model's rule for images as the file does, and returns what has to be said about it, a line each. Throws
 /// Error naming the key where the file contradicts config.json, or asks for what no rule here does.
-inline std::vector<std::string> read_processor(const nlohmann::json& document, const std::string& where,
-                                               ProcessorFile file, Vlm& vlm) {
-  std::vector<std::string> notes;
-  if (!takes_images(vlm)) return {where + " has no effect: " + vlm.type + " takes no images"};
-  if (vlm.type == "internvl_chat")
-    return {where + " sets no tiles: the checkpoint's own code cuts pictures as config.json says"};
-  const auto finish = [&](ProcessorKeys& k) {
-    for (auto& line : k.notes()) notes.push_back(k.where() + ": " + line);
-  };
-  if (file == ProcessorFile::preprocessor) {
-    ProcessorKeys k(document, where);
-    processor_files::read_image_part(k, vlm);
-    finish(k);
-  } else {
-    ProcessorKeys outer(document, where);
-    outer.ignore({"image_processor", "video_processor", "feature_extractor", "audio_processor", "auto_map", "tokenizer",
-                  "_processor_class"});
-    std::visit(
-        [&](auto& rule) {
-          if constexpr (requires { read_outer_keys(outer, rule); }) read_outer_keys(outer, rule);
-        },
-        vlm.tokens);
-    finish(outer);
-    if (document.contains("image_processor") && !document["image_processor"].is_null()) {
-      ProcessorKeys k(document["image_processor"], where + ".image_processor");
-      processor_files::read_image_part(k, vlm);
-      finish(k);
-    }
-  }
-  layout(vlm.tokens, vlm.native);  // throws for parameters that the processor refuses
-  return notes;
-}
+std::vector<std::string> read_processor(const nlohmann::json& document, const std::string& where, ProcessorFile file,
+                                        Vlm& vlm);
 
 }  // namespace vlmest::json
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/json/impl/processor.hpp>
+#endif

@@ -38,18 +38,10 @@ struct SnapshotSax {
 };
 
 /// torch.cuda.memory._snapshot() written by json.dump, with all that the pickle holds. Throws Error.
-inline diagnose::RecordedSnapshot read_recorded_snapshot(std::string_view text, const std::string& where) {
-  const std::string hint = "write torch.cuda.memory._snapshot() with json.dump, or use _dump_snapshot()";
-  diagnose::SnapshotBuilder build;
-  SnapshotSax sax{build};
-  try {
-    if (!nlohmann::json::sax_parse(text.begin(), text.end(), &sax))
-      throw Error(where, "not JSON at byte " + std::to_string(sax.wrong_at), hint);
-    build.stop();
-    return diagnose::finish_snapshot(std::move(build));
-  } catch (const diagnose::plain::Malformed& e) {
-    throw Error(where, "is not a memory snapshot: " + e.what, hint);
-  }
-}
+diagnose::RecordedSnapshot read_recorded_snapshot(std::string_view text, const std::string& where);
 
 }  // namespace vlmest::json
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/json/impl/recorded_snapshot.hpp>
+#endif

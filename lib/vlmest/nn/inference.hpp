@@ -1,43 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/block.hpp>
-#include <vlmest/nn/cache.hpp>
-#include <vlmest/nn/quantization/quantization.hpp>
+#include <vlmest/nn/cache_layer.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/vlm.hpp>
 
 namespace vlmest {
 
 /// The cache as decoding up to `seen` tokens leaves it, with room for one more: dense rows of the full length; in a
 /// sliding layer the last step's concatenation, of which all but the first row are kept once the window is full; whole
 /// pages; or quantised rows and the tokens that wait to be quantised.
-inline void refill(Context& c, Cache& cache, std::int64_t seen) {
-  const KvLayout& kv = c.plan.kv;
-  for (auto& l : cache.layers) {
-    if (!l.keys || l.fixed) continue;
-    const DType stored = l.keys.dtype();
-    const bool paged = kv.kind == KvLayout::Kind::paged && !l.window;
-    const std::int64_t recent = is_grouped(stored) && !paged && !c.fused() ? (seen - l.seen) % kv_residual : 0;
-    auto entry = [&](const Value& v, const char* name, DType t, std::int64_t tokens) {
-      Shape s = v.shape();
-      s[2] = tokens;
-      return c.b.existing(name, Role::kv_cache, t, s);
-    };
-    auto grown = [&](const Value& v, const char* name) {
-      if (paged) return entry(v, name, stored, held_tokens(kv, seen + 1));
-      const std::int64_t tokens = l.window ? std::min(seen, *l.window) : seen - recent;
-      const std::int64_t kept = l.window ? std::min(seen, *l.window - 1) : tokens;
-      return eager::slice(entry(v, name, stored, tokens), 2, tokens - kept, tokens);
-    };
-    l.keys = grown(l.keys, "keys");
-    if (l.values) l.values = grown(l.values, "values");
-    if (l.scales)
-      l.scales = c.b.existing("scales", Role::kv_cache, l.scales.dtype(), scales_shape(stored, numel(l.keys.shape())));
-    l.recent_keys = recent > 0 ? entry(l.keys, "recent keys", c.dtype(), recent) : Value();
-    l.recent_values = recent > 0 ? entry(l.values, "recent values", c.dtype(), recent) : Value();
-    l.seen = seen;
-  }
-}
+void refill(Context& c, Cache& cache, std::int64_t seen);
 
 /// Bytes of one cache entry, and where its layer stands. A sliding layer's entry is what it keeps, though the storage
 /// behind it may be longer.
@@ -45,32 +18,14 @@ struct CacheEntry {
   ScopeId scope = 0;
   Bytes bytes{};
 };
-inline std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
-  std::vector<CacheEntry> r;
-  for (const auto& l : cache.layers) {
-    if (!l.keys) continue;
-    const TensorId owner = c.b.graph.owner(l.keys.id());
-    Bytes bytes{};
-    for (const Value* v : {&l.keys, &l.values, &l.scales, &l.recent_keys, &l.recent_values})
-      bytes += eager::data_bytes(*v);
-    r.push_back({c.b.graph.tensor(owner).scope, bytes});
-  }
-  return r;
-}
+std::vector<CacheEntry> entries(Context& c, const Cache& cache);
 
 /// Declares a model's parameters and buffers and nothing that runs.
-inline void declare_parameters(Context& c, const Vlm& vlm) {
-  c.quantization = quantization_of(vlm, c.plan);
-  vlm.family.make_model(c);
-  make_blocks(c, vlm.blocks);
-}
+void declare_parameters(Context& c, const Vlm& vlm);
 
 /// Every parameter asks for gradients, as torch's do; under no_grad none is recorded, but autocast keeps a copy of each
 /// weight that is used, so that inference under autocast holds weights in both types.
-inline void ask_for_gradients(Builder& b) {
-  for (TensorId t = 0; t < static_cast<TensorId>(b.graph.tensors.size()); ++t)
-    if (const Tensor& x = b.graph.tensor(t); x.role == Role::weight && is_floating(x.dtype)) b.require_grad(t);
-}
+void ask_for_gradients(Builder& b);
 
 /// The caches of a build: after the prefill, and after the decode step.
 struct InferenceCaches {
@@ -79,42 +34,10 @@ struct InferenceCaches {
 
 /// Builds one forward over a prompt and one decode step over `decode_kv` tokens into c.b.graph: parameters and inputs,
 /// then the phases "prefill" and "decode". decode_kv counts the new token; 0 leaves the decode out.
-inline InferenceCaches build_inference(Context& caller, const Vlm& vlm, const Sequences& s, std::int64_t decode_kv) {
-  InferenceCaches r;
-  Plan plan = caller.plan;
-  plan.kv = chosen_layout(vlm.kv, plan.kv);
-  if (plan.amp) plan.dtype = DType::fp32;
-  check_kv_type(plan.kv.dtype.value_or(plan.dtype));
-  Context c{caller.b, plan};
-  c.b.multiprocessors = multiprocessors_of(plan.compute_capability, plan.multiprocessors);
-  c.quantization = quantization_of(vlm, plan);
-  c.padded = s.padded();
-  Blocks blocks;
-  const FamilyModel model = vlm.family.make_model(c);
-  if (!vlm.blocks.empty()) {
-    blocks = make_blocks(c, vlm.blocks);
-    c.blocks = &blocks;
-  }
-  std::optional<Autocast> amp;
-  if (plan.amp) {
-    ask_for_gradients(c.b);
-    amp.emplace(c.b, DType::bf16);
-  }
-  const FamilyInputs inputs = vlm.family.make_inputs(c, s);
-  Cache cache = vlm.family.make_cache();
-  c.b.begin_phase("prefill");
-  model.prefill(c, inputs, s, cache);
-  c.b.end_phase();
-  if (!s.images.empty()) check_all_ran(blocks);
-  r.prefill = entries(c, cache);
-  if (decode_kv < 1) return r;
-  if (decode_kv - 1 != s.seq || plan.kv.kind == KvLayout::Kind::paged) refill(c, cache, decode_kv - 1);
-  const TextInputs next = make_text_inputs(c, s.batch, 1, decode_kv);
-  c.b.begin_phase("decode");
-  model.decode(c, next, cache);
-  c.b.end_phase();
-  r.decode = entries(c, cache);
-  return r;
-}
+InferenceCaches build_inference(Context& caller, const Vlm& vlm, const Sequences& s, std::int64_t decode_kv);
 
 }  // namespace vlmest
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/nn/impl/inference.hpp>
+#endif

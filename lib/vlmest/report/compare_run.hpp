@@ -194,17 +194,7 @@ class RunComparison {
 
 /// The model of a run whose row does not say how its pictures were cut but counts their tokens: Idefics3's pictures are
 /// whole where that count is the one of whole pictures alone.
-inline Vlm as_counted(Vlm vlm, const MeasuredRun& run) {
-  auto* const rule = std::get_if<tokens::Idefics3>(&vlm.tokens);
-  const auto counted = run.figure("image_tokens");
-  if (rule == nullptr || !run.image.empty() || !counted) return vlm;
-  const auto count = [&] { return static_cast<double>(make_sequences(vlm, run.plan).image_tokens); };
-  const tokens::Tiling own = rule->tiling;
-  if (count() == *counted) return vlm;
-  rule->tiling = tokens::Tiling::never;
-  if (count() != *counted) rule->tiling = own;
-  return vlm;
-}
+Vlm as_counted(Vlm vlm, const MeasuredRun& run);
 
 inline std::vector<Comparison> compare(const MeasuredRun& run, const Vlm& vlm, const Device& device,
                                        Estimator& estimator) {
@@ -212,3 +202,7 @@ inline std::vector<Comparison> compare(const MeasuredRun& run, const Vlm& vlm, c
 }
 
 }  // namespace vlmest
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/report/impl/compare_run.hpp>
+#endif

@@ -46,33 +46,10 @@ inline std::string name_of(const Graph& g, const LiveTensor& t) {
   return g.node(x.born).name;
 }
 
-inline DescribedTensor describe(const Graph& g, const LiveTensor& t) {
-  DescribedTensor d{.name = name_of(g, t), .scope = path(g, scope_of(g, t)), .bytes = t.bytes};
-  if (t.tensor == none) {
-    d.shape = Shape{t.bytes.value()};
-    d.dtype = "uint8";
-    return d;
-  }
-  const Tensor& x = g.tensor(t.tensor);
-  d.role = x.role;
-  d.shape = x.shape;
-  d.dtype = name(x.dtype);
-  return d;
-}
+DescribedTensor describe(const Graph& g, const LiveTensor& t);
 
 /// The first `top` entries and the rest as one entry named "other"; the bytes add up to the whole.
-inline std::vector<DescribedTensor> largest(const Graph& g, const std::vector<LiveTensor>& all, std::size_t top) {
-  std::vector<DescribedTensor> r;
-  Bytes rest{};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i < top)
-      r.push_back(describe(g, all[i]));
-    else
-      rest += all[i].bytes;
-  }
-  if (rest > Bytes{}) r.push_back({.name = "other", .shape = Shape{}, .dtype = "", .bytes = rest});
-  return r;
-}
+std::vector<DescribedTensor> largest(const Graph& g, const std::vector<LiveTensor>& all, std::size_t top);
 
 /// Whether a storage exists while node n runs. In the steady state of training, optimizer states always do: an earlier
 /// step made them.
@@ -82,33 +59,14 @@ inline bool alive(const Storage& s, NodeId n) {
 
 /// The largest first, of equals those that were there first. Few sizes occur, each many times: sizes are sorted,
 /// entries are dealt out.
-inline std::vector<LiveTensor> by_bytes(const std::vector<LiveTensor>& all) {
-  std::unordered_map<std::int64_t, std::size_t> place;  // of the next entry of a size; first, how many there are
-  for (const LiveTensor& t : all) ++place[t.bytes.value()];
-  std::vector<std::int64_t> sizes;
-  sizes.reserve(place.size());
-  for (const auto& [bytes, count] : place) sizes.push_back(bytes);
-  std::sort(sizes.begin(), sizes.end(), std::greater<>());
-  std::size_t next = 0;
-  for (const std::int64_t bytes : sizes) next += std::exchange(place[bytes], next);
-  std::vector<LiveTensor> r(all.size());
-  for (const LiveTensor& t : all) r[place[t.bytes.value()]++] = t;
-  return r;
-}
+std::vector<LiveTensor> by_bytes(const std::vector<LiveTensor>& all);
 
 /// Everything alive at a phase's peak, sorted by bytes; the bytes add up to the peak.
-inline std::vector<LiveTensor> live_tensors(const Timeline& timeline, const allocator::Process& process,
-                                            const allocator::PhaseMemory& m) {
-  std::vector<LiveTensor> r;
-  const auto storages = timeline.storages();
-  r.reserve(storages.size() / 2);
-  for (std::size_t i = 0; i < storages.size(); ++i)
-    if (alive(storages[i], m.node))
-      if (const Bytes bytes = process.occupied(i); bytes > Bytes{}) r.push_back({storages[i].tensor, "", none, bytes});
-  if (process.library_workspaces() > Bytes{})
-    r.push_back({none, "cuBLAS workspaces", none, process.library_workspaces()});
-  if (m.scratch > Bytes{}) r.push_back({none, "scratch", m.node, m.scratch});
-  return by_bytes(r);
-}
+std::vector<LiveTensor> live_tensors(const Timeline& timeline, const allocator::Process& process,
+                                     const allocator::PhaseMemory& m);
 
 }  // namespace vlmest
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/report/impl/live_tensor.hpp>
+#endif

@@ -21,27 +21,11 @@ struct PeakParts {
 };
 
 /// The parts of a phase's peak. `forward`: the last forward of a training step; inference has none.
-inline PeakParts peak_parts(const Timeline& timeline, const allocator::Process& process,
-                            const allocator::PhaseMemory& m, const Phase* forward = nullptr) {
-  PeakParts p{.activations = m.scratch};
-  const auto storages = timeline.storages();
-  for (std::size_t i = 0; i < storages.size(); ++i) {
-    const Storage& s = storages[i];
-    if (!alive(s, m.node)) continue;
-    const Bytes bytes = process.occupied(i);
-    switch (s.role) {
-      case Role::weight:
-      case Role::buffer: p.weights += bytes; break;
-      case Role::kv_cache: p.kv_cache += bytes; break;
-      case Role::gradient: p.gradients += bytes; break;
-      case Role::optimizer_state: p.optimizer += bytes; break;
-      case Role::activation: (forward && left_by(s, *forward) ? p.saved : p.activations) += bytes; break;
-      case Role::input:
-      case Role::workspace: break;
-    }
-  }
-  p.other = m.peak - p.sum();
-  return p;
-}
+PeakParts peak_parts(const Timeline& timeline, const allocator::Process& process, const allocator::PhaseMemory& m,
+                     const Phase* forward = nullptr);
 
 }  // namespace vlmest
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/report/impl/peak_parts.hpp>
+#endif

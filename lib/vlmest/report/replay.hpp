@@ -25,14 +25,7 @@ inline Bytes reservable(const Device& device, const allocator::AllocatorConfig& 
   return std::min(device.usable_bytes, Bytes(allocator::allowed_memory(within(device, c))));
 }
 /// The same settings where memory is no limit.
-inline allocator::AllocatorConfig without_limit(const Device& device, allocator::AllocatorConfig c) {
-  c = within(device, c);
-  c.capacity = Bytes(allocator::no_limit);
-  c.memory_fraction = 1;
-  // Nor is the address range, which follows the device's memory.
-  if (c.expandable_segments) c.total_memory = std::max(c.total_memory, Bytes(std::int64_t{1} << 50));
-  return c;
-}
+allocator::AllocatorConfig without_limit(const Device& device, allocator::AllocatorConfig c);
 
 /// Memory of the phases of inference: one prefill and one decode step.
 struct InferenceMemory {
@@ -104,22 +97,10 @@ inline TrainingMemory replay_training(const Graph& g, allocator::Process& proces
 /// torch.cuda.max_memory_reserved() of a loop that never empties the cache. Its first step runs without optimizer
 /// states, which then lie in the segments that it leaves, so that what the next steps need finds less room there. Steps
 /// run until one reserves nothing more, which is the third or fourth.
-inline Bytes replay_loop(const Graph& g, allocator::Process& process) {
-  process.load();
-  process.empty_cache();
-  const std::size_t begin = process.mark();
-  Bytes reserved{};
-  for (int step = 0; step < 6; ++step) {
-    const Bytes before = reserved;
-    for (const Phase& p : g.phases) {
-      reserved = process.run(p).reserved;
-      process.settle(p);
-      process.keep();
-    }
-    process.rewind(begin);
-    if (step > 1 && reserved == before) break;
-  }
-  return reserved;
-}
+Bytes replay_loop(const Graph& g, allocator::Process& process);
 
 }  // namespace vlmest
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/report/impl/replay.hpp>
+#endif

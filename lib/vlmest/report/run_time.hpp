@@ -75,17 +75,8 @@ WallRange wall_range(const Device& d, const Run& run) {
 }
 
 /// The nodes [first, last).
-inline void run_nodes(Pace& p, const Graph& g, NodeId first, NodeId last, std::span<const Work> of_ops, Seconds launch,
-                      const Device& d) {
-  for (NodeId n = first; n < last; ++n) {
-    const Node& node = g.node(n);
-    const Work& w = of_ops[static_cast<std::size_t>(node.op)];
-    if (w.kernels > 0)
-      p.run(w, launch, d);
-    else if (std::holds_alternative<HostSync>(g.op(node)))
-      p.synchronise();
-  }
-}
+void run_nodes(Pace& p, const Graph& g, NodeId first, NodeId last, std::span<const Work> of_ops, Seconds launch,
+               const Device& d);
 
 /// A phase of inference. `plans`: shapes of cuDNN's attention that the process has not run before. torch keeps a plan a
 /// shape (aten/src/ATen/native/cudnn/MHA.cpp, MHAGraphCache), and builds a new one on the host before it launches.
@@ -103,19 +94,7 @@ inline RunTime run_time(const Graph& g, const Phase& p, const Work& w, std::span
 
 /// Shapes of cuDNN's attention in a decode step that no step before had: those over the cache, which holds `kv_len`
 /// tokens with the new one. Windows and what encoders made keep theirs.
-inline std::int64_t new_attention_plans(const Graph& g, const Phase& decode, std::int64_t kv_len) {
-  std::vector<const Attention*> seen;
-  for (NodeId n = decode.first; n < decode.last; ++n) {
-    const auto* a = std::get_if<Attention>(&g.op(g.node(n)));
-    if (!a || a->backend != AttentionBackend::cudnn || a->kv_len != kv_len) continue;
-    const auto same = [a](const Attention* b) {
-      return a->batch == b->batch && a->heads == b->heads && a->kv_heads == b->kv_heads && a->kv_len == b->kv_len &&
-             a->head_dim == b->head_dim && a->v_dim == b->v_dim && a->mask == b->mask;
-    };
-    if (std::none_of(seen.begin(), seen.end(), same)) seen.push_back(a);
-  }
-  return static_cast<std::int64_t>(seen.size());
-}
+std::int64_t new_attention_plans(const Graph& g, const Phase& decode, std::int64_t kv_len);
 
 /// What the host has to do for checkpointed layers, in a forward and its backward.
 struct CheckpointedWork {
@@ -123,15 +102,7 @@ struct CheckpointedWork {
   std::int64_t saved = 0;  ///< tensors that the layers save, each through hooks in Python
 };
 
-inline CheckpointedWork checkpointed_work(const Graph& g, const Phase& backward) {
-  CheckpointedWork r;
-  for (const SecondForward& s : g.second_forwards) {
-    if (s.first < backward.first || s.first >= backward.last) continue;
-    ++r.layers;
-    r.saved += s.saved;
-  }
-  return r;
-}
+CheckpointedWork checkpointed_work(const Graph& g, const Phase& backward);
 
 inline Seconds host_time(const CheckpointedWork& c, const CheckpointCost& cost) {
   return cost.layer * static_cast<double>(c.layers) + cost.tensor * static_cast<double>(c.saved);
@@ -144,17 +115,7 @@ inline void run_forward(Pace& p, const Graph& g, const Phase& phase, const Work&
   run_nodes(p, g, phase.first, phase.last, of_ops, d.forward_launch + python, d);
 }
 /// A backward. The second forward of a checkpointed layer is the same Python as the first, and autograd records it too.
-inline void run_backward(Pace& p, const Graph& g, const Phase& phase, std::span<const Work> of_ops, const Device& d) {
-  NodeId n = phase.first;
-  for (const SecondForward& s : g.second_forwards) {
-    if (s.first < phase.first || s.first >= phase.last) continue;
-    run_nodes(p, g, n, s.first, of_ops, d.backward_launch, d);
-    p.host += host_time({1, s.saved}, d.checkpoint_backward);
-    run_nodes(p, g, s.first, s.last, of_ops, d.forward_launch, d);
-    n = s.last;
-  }
-  run_nodes(p, g, n, phase.last, of_ops, d.backward_launch, d);
-}
+void run_backward(Pace& p, const Graph& g, const Phase& phase, std::span<const Work> of_ops, const Device& d);
 /// An optimizer's step over so many parameters. Half of its Python goes through them before the first launch
 /// (Optimizer._init_group, _group_tensors_by_device_and_dtype), the rest makes lists between the launches.
 inline void run_step(Pace& p, const Graph& g, const Phase& phase, const Work& w, std::int64_t parameters,
@@ -166,3 +127,7 @@ inline void run_step(Pace& p, const Graph& g, const Phase& phase, const Work& w,
 }
 
 }  // namespace vlmest
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/report/impl/run_time.hpp>
+#endif

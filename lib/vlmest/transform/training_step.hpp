@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/block.hpp>
-#include <vlmest/nn/parameter_order.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
-#include <vlmest/nn/trainable.hpp>
-#include <vlmest/transform/optimizer.hpp>
+#include <vlmest/nn/vlm.hpp>
 
 namespace vlmest {
 
@@ -32,80 +29,12 @@ inline bool wants_input_gradients(const Plan& plan) {
 /// and once with them, as all others do, which add theirs in place. Micro-batches are of one size and follow each other
 /// on the GPU: the inputs of the one before are gone when the next ones are copied there, as in a loop that rebinds its
 /// batch; each loss is divided by the number of micro-batches.
-inline void build_training(Context& asked, const Family& family, const Sequences& s,
-                           const std::vector<BlockConfig>& added = {}) {
-  Plan plan = asked.plan;
-  if (plan.gradient_accumulation < 1)
-    throw Error("--gradient-accumulation", "a step of " + std::to_string(plan.gradient_accumulation) + " micro-batches",
-                "give at least 1");
-  plan.dropout = true;  // model.train()
-  if (plan.amp) plan.dtype = DType::fp32;
-  Context c{asked.b, plan, asked.blocks};
-  c.b.multiprocessors = multiprocessors_of(plan.compute_capability, plan.multiprocessors);
-  c.quantization = asked.quantization;
-  c.padded = s.padded();
-  Adapters adapters;
-  InputGradients input_gradients;
-  if (plan.lora.rank > 0) c.adapters = &adapters;
-  if (wants_input_gradients(plan)) c.input_gradients = &input_gradients;
-  check_stored_weights(plan, c.quantization);
-  const FamilyModel model = family.make_model(c);
-  Blocks blocks;
-  if (!added.empty()) {
-    blocks = make_blocks(c, added);
-    c.blocks = &blocks;
-  }
-  declare_adapters(c);
-  const auto parameters = static_cast<TensorId>(c.b.graph.tensors.size());
-  bool any = false;
-  for (TensorId t = 0; t < parameters; ++t)
-    if (trains(plan, c.b.graph, c.b.graph.tensor(t))) {
-      c.b.require_grad(t);
-      any = true;
-    }
-  if (!any) throw Error("training", "no parameter is trained", "unfreeze a part of the model");
-  const FamilyInputs inputs = family.make_inputs(c, s);
-  const Value labels = inputs.text->ids;
-  c.labels = &labels;
-  Cache cache = family.make_cache();
-  for (auto& l : cache.layers) l.off = true;
-  if (plan.checkpointed.language) c.b.checkpointing = checkpoint(plan.checkpointing);
-  if (plan.checkpointed.vision) c.b.vision_checkpointing = checkpoint(plan.checkpointing);
-  Value loss;  // a variable of the loop: the last micro-batch's stays until the next one's takes its place
-  const std::int64_t micro_batches = std::min<std::int64_t>(plan.gradient_accumulation, 2);
-  for (std::int64_t i = 0; i < micro_batches; ++i) {
-    c.b.enable_grad(true);
-    c.b.begin_phase("forward");
-    {
-      std::optional<Autocast> amp;  // the loss is computed in it too, the backward is not
-      if (plan.amp) amp.emplace(c.b, DType::bf16);
-      loss = model.prefill(c, inputs, s, cache);
-    }
-    if (plan.gradient_accumulation > 1) loss = eager::div_scalar(std::move(loss));
-    c.b.end_phase();
-    c.b.begin_phase("backward", 1);
-    {
-      Value seed = eager::fill(c.b, "ones_like", Shape{}, loss.dtype());
-      BackwardEngine engine;
-      engine.run(loss, seed);
-    }
-    c.b.end_phase();
-    for (const Value& v : input_gradients.leaves) c.b.gradients.of(v.id()).reset();
-    input_gradients.leaves.clear();
-    c.b.enable_grad(false);
-  }
-  loss.reset();
-  c.b.begin_phase("step");
-  std::vector<TrainedParameter> trained;
-  for (TensorId t : parameter_order(c.b.graph, parameters))
-    if (c.b.gradients.has(t)) trained.push_back({t, make_states(c.b, c.plan.optimizer, t)});
-  optimizer_step(c.b, plan.optimizer, trained, c.b.gradients);
-  c.b.gradients = {};  // zero_grad()
-  c.b.end_phase();
-}
-inline void build_training(Context& c, const Vlm& vlm, const Sequences& s) {
-  c.quantization = quantization_of(vlm, c.plan);
-  build_training(c, vlm.family, s, vlm.blocks);
-}
+void build_training(Context& asked, const Family& family, const Sequences& s,
+                    const std::vector<BlockConfig>& added = {});
+void build_training(Context& c, const Vlm& vlm, const Sequences& s);
 
 }  // namespace vlmest
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/transform/impl/training_step.hpp>
+#endif

@@ -26,18 +26,7 @@ inline std::vector<Settings> weights_in(const Subject& s, DType t) {
                  [t](Settings& n) { n.plan.weights = t; });
 }
 /// Windows of 15 / 16 to 1 / 16 of what a sequence holds in the end.
-inline std::vector<Settings> windows(const Subject& s) {
-  std::vector<Settings> r;
-  if (s.training() || kv(s).kind != KvLayout::Kind::dense) return r;
-  const std::int64_t tokens = make_sequences(s.now.vlm, s.plan()).seq + s.plan().new_tokens;
-  for (std::int64_t k = 15; k > 0; --k)
-    if (const std::int64_t window = tokens * k / 16; window >= 2) {
-      KvLayout& l = r.emplace_back(s.now).plan.kv;
-      l.kind = KvLayout::Kind::sliding;
-      l.window = window;
-    }
-  return r;
-}
+std::vector<Settings> windows(const Subject& s);
 
 }  // namespace action
 
@@ -90,3 +79,7 @@ inline constexpr std::array inference_actions{
 };
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/action/impl/actions_inference.hpp>
+#endif

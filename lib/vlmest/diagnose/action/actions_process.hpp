@@ -37,18 +37,7 @@ inline std::vector<Settings> split_sizes(const Subject& s) {
   return r;
 }
 /// Blocks of a description whose code keeps what it has transformed.
-inline std::vector<Settings> released_spectra(const Subject& s) {
-  Settings released = s.now;
-  bool any = false;
-  for (BlockConfig& b : released.vlm.blocks) {
-    const auto release = [&](auto& spectral) { any = std::exchange(spectral.keeps_steps, false) || any; };
-    if (auto* f = std::get_if<SpectralFilter>(&b.op)) release(*f);
-    if (auto* c = std::get_if<SpectralCrop>(&b.op)) release(*c);
-  }
-  std::vector<Settings> r;
-  if (any) r.push_back(std::move(released));
-  return r;
-}
+std::vector<Settings> released_spectra(const Subject& s);
 inline std::string loaded_with(const std::string& argument) { return "from_pretrained(MODEL, " + argument + ")"; }
 
 }  // namespace action
@@ -154,3 +143,7 @@ inline constexpr std::array process_actions{
 };
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/action/impl/actions_process.hpp>
+#endif

@@ -22,20 +22,7 @@ inline std::string lora_line(const Lora& l, bool whole) {
 }
 
 /// The first layers of the decoder, more and more of them.
-inline std::vector<Settings> checkpointed_layers(const Subject& s) {
-  std::vector<Settings> r;
-  if (!s.training() || s.plan().checkpointing != Checkpointing::off) return r;
-  const auto layers = static_cast<std::int64_t>(s.now.vlm.family.make_cache().layers.size());
-  for (std::int64_t k = 1, last = 0; k < lever_steps; ++k) {
-    const std::int64_t n = layers * k / lever_steps;
-    if (n == last) continue;
-    last = n;
-    Plan& p = r.emplace_back(s.now).plan;
-    p.checkpointing = Checkpointing::full;
-    p.checkpointed = {.vision = false, .language = true, .layers = n};
-  }
-  return r;
-}
+std::vector<Settings> checkpointed_layers(const Subject& s);
 
 inline std::vector<Settings> optimizer(const Subject& s, Optimizer o, bool applies = true) {
   return changed(s, s.training() && applies && s.plan().optimizer != o, [o](Settings& n) { n.plan.optimizer = o; });
@@ -187,3 +174,7 @@ inline constexpr std::array training_actions{
 };
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/action/impl/actions_training.hpp>
+#endif

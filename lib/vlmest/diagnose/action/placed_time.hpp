@@ -29,19 +29,7 @@ struct Traffic {
 /// Bandwidth optimal all-reduce algorithms, JPDC 69(2), 2009). Gradients are reduced once a step, but in shards after
 /// every micro-batch; weights are gathered after the step, or, where they are sharded, before every forward, and before
 /// every backward too where they do not stay.
-inline Traffic collectives(const Placement& p, std::int64_t micro_batches, Bytes weights, Bytes gradients,
-                           Bandwidth link) {
-  if (p.gpus < 2) return {};
-  const double ring = static_cast<double>(p.gpus - 1) / p.gpus, passes = static_cast<double>(micro_batches);
-  const Seconds w = (weights / link) * ring, g = (gradients / link) * ring;
-  switch (p.sharding) {
-    case Sharding::none: return {g * 2, {}};
-    case Sharding::optimizer: return {g * 2, g};
-    case Sharding::gradients: return {(w + g) * passes, {}};
-    case Sharding::parameters: return {(w * 2 + g) * passes, {}};
-  }
-  return {};
-}
+Traffic collectives(const Placement& p, std::int64_t micro_batches, Bytes weights, Bytes gradients, Bandwidth link);
 
 /// What the host does beside launching the graph's kernels, in all forwards and backwards and in the optimizer's step.
 struct HostWork {
@@ -96,3 +84,7 @@ Seconds placed_time(const Placement& p, const TrainingEstimate& whole, const Gra
 
 }  // namespace outcome
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/action/impl/placed_time.hpp>
+#endif

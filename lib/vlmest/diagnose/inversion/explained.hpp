@@ -23,14 +23,7 @@ enum class Nearness : std::uint8_t {
 };
 
 /// Larger over smaller, less one; 0 within the interval that prints so.
-inline std::optional<double> memory_distance(const std::optional<PrintedSize>& allocated, Bytes before) {
-  if (!allocated) return std::nullopt;
-  if (allocated->low <= before && before <= allocated->high) return 0;
-  const Bytes was = before < allocated->low ? allocated->low : allocated->high;
-  const auto a = static_cast<double>(std::max<std::int64_t>(was.value(), 1));
-  const auto b = static_cast<double>(std::max<std::int64_t>(before.value(), 1));
-  return std::max(a, b) / std::min(a, b) - 1;
-}
+std::optional<double> memory_distance(const std::optional<PrintedSize>& allocated, Bytes before);
 inline Nearness nearness(const std::optional<PrintedSize>& allocated, Bytes before) {
   const auto d = memory_distance(allocated, before);
   return !d ? Nearness::unknown : *d <= 0.01 ? Nearness::within : *d <= 1 ? Nearness::near : Nearness::far;
@@ -50,3 +43,7 @@ struct Explanation {
 };
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/inversion/impl/explained.hpp>
+#endif

@@ -30,52 +30,16 @@ constexpr bool replaces(RunPhase inner, RunPhase outer) {
 }  // namespace allocation_site
 
 /// The phase of a stack, outermost frame first.
-inline RunPhase run_phase(const std::vector<Frame>& frames) {
-  using namespace allocation_site;
-  RunPhase phase = RunPhase::unknown;
-  for (const auto& frame : frames) {
-    const auto f = low(frame);
-    for (const auto& r : phases)
-      if (matches(r, f)) {
-        if (replaces(r.meaning, phase)) phase = r.meaning;
-        break;
-      }
-  }
-  return phase;
-}
+RunPhase run_phase(const std::vector<Frame>& frames);
 
 /// Whether a stack went through the vision tower, whatever its phase is called.
-inline bool in_vision_tower(const std::vector<Frame>& frames) {
-  using namespace allocation_site;
-  return std::any_of(frames.begin(), frames.end(), [](const Frame& frame) {
-    const auto f = low(frame);
-    return std::any_of(phases.begin(), phases.end(),
-                       [&](const auto& r) { return r.meaning == RunPhase::vision_forward && matches(r, f); });
-  });
-}
+bool in_vision_tower(const std::vector<Frame>& frames);
 
 /// The tensor that a stack was making: the innermost frame that names one, else what the innermost kernels are.
-inline AllocationSite allocation_site_of(const std::vector<Frame>& frames) {
-  using namespace allocation_site;
-  AllocationSite kernel = AllocationSite::unknown;
-  bool in_step = false;  // of a run, inside of which nothing is loaded
-  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
-    const auto f = low(*frame);
-    for (const auto& r : sites)
-      if (matches(r, f)) {
-        // Whose pixels they are, who made the model, and whose step it is, is far out: a forward or a kernel further
-        // in says more.
-        const bool far = r.meaning == AllocationSite::weights || r.meaning == AllocationSite::pixel_values ||
-                         r.meaning == AllocationSite::optimizer_temporary;
-        if (far && (kernel != AllocationSite::unknown || in_step)) return kernel;
-        return r.meaning;
-      }
-    in_step = in_step || f.function == "forward" || f.function == "backward" || f.function == "training_step";
-    if (kernel != AllocationSite::unknown) continue;
-    for (const auto& r : kernels)
-      if (matches(r, f)) kernel = r.meaning;
-  }
-  return kernel;
-}
+AllocationSite allocation_site_of(const std::vector<Frame>& frames);
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/oom/impl/allocation_site.hpp>
+#endif

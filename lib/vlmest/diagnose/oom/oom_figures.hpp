@@ -77,18 +77,7 @@ struct FragmentationTest {
 };
 
 /// Decided by the printed values; `fragmented` only where the intervals leave no doubt.
-inline std::optional<FragmentationTest> fragmentation(const OomMessage& m) {
-  const auto u = unallocated(m);
-  if (!m.requested || !u) return std::nullopt;
-  FragmentationTest t{*m.requested, *u, m.free, u->low >= m.requested->high, false, {}};
-  // Printed alike, as "2.00 GiB" and "2.00 GiB": a cached block of the size would have been used.
-  if (m.free || t.fragmented) {
-    const auto have = u->value + (m.free ? m.free->value : Bytes());
-    t.together_enough = have >= m.requested->value;
-    if (!t.together_enough) t.shortage = m.requested->value - have;
-  }
-  return t;
-}
+std::optional<FragmentationTest> fragmentation(const OomMessage& m);
 
 /// A CUDA context, NCCL's buffers and the libraries of one process: hardly more than this, on the largest device.
 inline constexpr Bytes context_at_most(std::int64_t{4} << 30);
@@ -96,23 +85,10 @@ inline constexpr Bytes context_at_most(std::int64_t{4} << 30);
 /// In containers this process is listed as "Process N" like any other. It is taken for this one where the device could
 /// not hold another process of that size beside what torch has reserved here; or where it alone is larger than that
 /// reservation by what a CUDA context and its libraries take, 0.1 to 4 GiB. Then it moves to own_process.
-inline void guess_own_process(OomMessage& m) {
-  const auto r = reserved(m);
-  if (m.own_process || m.processes.empty() || !r) return;
-  std::vector<std::size_t> alike;
-  for (std::size_t i = 0; i < m.processes.size(); ++i) {
-    const auto& p = m.processes[i].in_use;
-    if (p.high >= r->low + Bytes(100 << 20) && p.low <= r->high + context_at_most) alike.push_back(i);
-  }
-  std::size_t own = m.processes.size();
-  if (alike.size() == 1) own = alike.front();
-  if (own == m.processes.size() && m.processes.size() == 1 && m.total && m.free &&
-      m.processes[0].in_use.high >= r->low && m.total->high - m.free->low < m.processes[0].in_use.low + r->low)
-    own = 0;
-  if (own == m.processes.size()) return;
-  m.own_process = m.processes[own].in_use;
-  m.own_process_guessed = true;
-  m.processes.erase(m.processes.begin() + static_cast<std::ptrdiff_t>(own));
-}
+void guess_own_process(OomMessage& m);
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/oom/impl/oom_figures.hpp>
+#endif

@@ -35,29 +35,10 @@ inline constexpr std::array<std::array<std::string_view, 3>, 9> plan_knobs{{
 }};
 
 /// The row of an action; nullptr for an unknown name.
-inline const ActionEntry* action_entry(std::string_view id) {
-  static constexpr auto find = [](const auto& table, std::string_view name) -> const ActionEntry* {
-    for (const auto& e : table)
-      if (e.id == name) return &e;
-    return nullptr;
-  };
-  if (const auto* e = find(training_actions, id)) return e;
-  if (const auto* e = find(inference_actions, id)) return e;
-  if (const auto* e = find(input_actions, id)) return e;
-  return find(process_actions, id);
-}
+const ActionEntry* action_entry(std::string_view id);
 
 /// The candidate with one action more, or nothing where it does not apply.
-inline std::optional<Candidate> with(const Candidate& c, std::string_view id, const Device& device, Mode mode) {
-  const ActionEntry* e = action_entry(id);
-  if (!e) return std::nullopt;
-  const Subject s{.now = c.settings, .device = device, .mode = mode};
-  std::vector<Settings> options = e->options(s);
-  if (options.empty()) return std::nullopt;
-  Candidate r{std::move(options.front()), c.changes};
-  r.changes.push_back(e);
-  return r;
-}
+std::optional<Candidate> with(const Candidate& c, std::string_view id, const Device& device, Mode mode);
 
 /// Every combination of the knobs over these, which come first.
 inline std::vector<Candidate> combined(std::vector<Candidate> all, const Device& device, Mode mode) {
@@ -75,13 +56,10 @@ inline std::vector<Candidate> candidates(const Settings& asked, const Device& de
 
 /// The same of adapters, over the weights as they are and over weights of 4 bits; none where not everything is to be
 /// trained.
-inline std::vector<Candidate> adapter_candidates(const Settings& asked, const Device& device, Mode mode) {
-  const Trainable& t = asked.plan.trainable;
-  if (mode != Mode::training || asked.plan.lora.rank > 0 || !t.vision || !t.projector || !t.language) return {};
-  std::vector<Candidate> first;
-  for (const auto id : {"lora-16", "qlora"})
-    if (auto c = with({asked, {}}, id, device, mode)) first.push_back(std::move(*c));
-  return combined(std::move(first), device, mode);
-}
+std::vector<Candidate> adapter_candidates(const Settings& asked, const Device& device, Mode mode);
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/planner/impl/candidates.hpp>
+#endif

@@ -78,14 +78,7 @@ inline constexpr auto words = std::to_array<Words>({
     {"rerun: found", NumericTrouble::anomaly},
 });
 
-inline void note(std::vector<NumericFinding>& all, NumericFinding f) {
-  for (auto& known : all)
-    if (known.trouble == f.trouble) {
-      ++known.times;
-      return;
-    }
-  all.push_back(std::move(f));
-}
+void note(std::vector<NumericFinding>& all, NumericFinding f);
 
 /// The median of the finite values among the last 100 before i; nothing below 8 of them.
 template <class Get>
@@ -102,68 +95,10 @@ std::optional<double> usual_before(const std::vector<MemoryRow>& rows, std::size
 /// What the numbers of a series say: each trouble once, at its first row. A norm explodes where it is over ten times
 /// the median of the rows before it, and one of the next three rows is as high, NaN or infinite; a single such row of
 /// the loss over three times is a spike.
-inline std::vector<NumericFinding> numeric_findings(const MemorySeries& s) {
-  using namespace numerics;
-  std::vector<NumericFinding> all;
-  const auto loss = [](const MemoryRow& r) { return r.loss; };
-  const auto norm = [](const MemoryRow& r) { return r.grad_norm; };
-  for (std::size_t i = 0; i < s.rows.size(); ++i) {
-    const auto& r = s.rows[i];
-    const auto add = [&](NumericTrouble t, double value, double usual = 0) {
-      note(all, {t, r.step, r.line, 1, value, usual, {}});
-    };
-    if (r.loss && std::isnan(*r.loss)) add(NumericTrouble::nan_loss, *r.loss);
-    if (r.loss && std::isinf(*r.loss)) add(NumericTrouble::infinite_loss, *r.loss);
-    if (r.grad_norm && !std::isfinite(*r.grad_norm)) add(NumericTrouble::nan_gradient, *r.grad_norm);
-    if (r.grad_norm && std::isfinite(*r.grad_norm) && *r.grad_norm > 1) {
-      // The median is asked for only where the row before is far below.
-      const auto before = i > 0 ? s.rows[i - 1].grad_norm : std::nullopt;
-      const bool jumps = !before || !std::isfinite(*before) || *r.grad_norm > 1.5 * *before || *r.grad_norm > 100;
-      const auto usual = jumps ? usual_before(s.rows, i, norm) : std::nullopt;
-      if (usual && *r.grad_norm > 10 * *usual) {
-        bool again = false;
-        for (auto k = i + 1; k < s.rows.size() && k <= i + 3; ++k)
-          again = again || (s.rows[k].grad_norm && !(*s.rows[k].grad_norm <= 10 * *usual)) ||
-                  (s.rows[k].loss && !std::isfinite(*s.rows[k].loss));
-        if (again) add(NumericTrouble::exploding_gradient, *r.grad_norm, *usual);
-      }
-    }
-    if (r.loss && std::isfinite(*r.loss) && i > 0 && s.rows[i - 1].loss && *r.loss > 1.5 * *s.rows[i - 1].loss) {
-      const auto usual = usual_before(s.rows, i, loss);
-      if (usual && *usual > 0 && *r.loss > 3 * *usual) add(NumericTrouble::loss_spike, *r.loss, *usual);
-    }
-  }
-  return all;
-}
+std::vector<NumericFinding> numeric_findings(const MemorySeries& s);
 
 /// What the words of a log say: each trouble once, at its first line, with the number of lines. One pass.
-inline std::vector<NumericFinding> numeric_messages(std::string_view text) {
-  using namespace numerics;
-  std::vector<NumericFinding> all;
-  std::int64_t number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto raw = next_counted_line(text, at).substr(0, 1 << 16);
-    ++number;
-    // All words have one of these, so most lines end here.
-    const auto has = [&](std::string_view a, std::string_view b) {
-      return raw.find(a) != std::string_view::npos || raw.find(b) != std::string_view::npos;
-    };
-    if (!has("verflow", "OVERFLOW") && !has("nan", "NaN") && !has("minimum", "Minimum") && !has("NAN", "Nan") &&
-        !has("inite", "oss scale"))
-      continue;
-    const auto low = log_prefix::lower_case(raw);
-    for (const auto& w : numerics::words)
-      if (low.find(w.words) != std::string::npos) {
-        // From the words on where a long line stands before them.
-        const auto word = low.find(w.words);
-        std::vector<LogLine> lines;
-        clean_line(raw.substr(word > 300 ? word : 0, 4096), 0, lines);
-        note(all, {w.trouble, std::nullopt, number, 1, 0, 0, lines.empty() ? "" : lines[0].text.substr(0, 400)});
-        break;
-      }
-  }
-  return all;
-}
+std::vector<NumericFinding> numeric_messages(std::string_view text);
 
 /// Largest finite number of IEEE 754's binary16 and of bfloat16.
 inline constexpr double fp16_max = 65504;
@@ -190,3 +125,7 @@ inline FftHeadroom fft_headroom(std::int64_t points, double max_abs, FftScale sc
 }
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/text/impl/numerics.hpp>
+#endif

@@ -10,14 +10,10 @@
 namespace vlmest::diagnose {
 
 /// A size in a sentence, as torch prints them: "6.10 GiB", "512 bytes".
-inline std::string in_words(Bytes b) {
-  constexpr std::array<const char*, 4> units{"bytes", "KiB", "MiB", "GiB"};
-  auto v = static_cast<double>(b.value());
-  std::size_t u = 0;
-  for (; u + 1 < units.size() && v >= 1024; ++u) v /= 1024;
-  char text[48];
-  std::snprintf(text, sizeof text, u == 0 ? "%.0f %s" : "%.2f %s", v, units[u]);
-  return text;
-}
+std::string in_words(Bytes b);
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/text/impl/words.hpp>
+#endif

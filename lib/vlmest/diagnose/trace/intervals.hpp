@@ -13,18 +13,7 @@ namespace vlmest::diagnose {
 using TimeSet = std::vector<Interval>;
 
 /// The set that any intervals, in any order, cover together. Empty ones vanish.
-inline TimeSet united(std::vector<Interval> parts) {
-  std::sort(parts.begin(), parts.end());
-  TimeSet r;
-  for (const Interval& i : parts) {
-    if (i.end <= i.begin) continue;
-    if (!r.empty() && i.begin <= r.back().end)
-      r.back().end = std::max(r.back().end, i.end);
-    else
-      r.push_back(i);
-  }
-  return r;
-}
+TimeSet united(std::vector<Interval> parts);
 
 inline Ns length(std::span<const Interval> set) {
   Ns sum = 0;
@@ -32,31 +21,10 @@ inline Ns length(std::span<const Interval> set) {
   return sum;
 }
 
-inline TimeSet intersection(std::span<const Interval> a, std::span<const Interval> b) {
-  TimeSet r;
-  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    const Interval both{std::max(a[i].begin, b[j].begin), std::min(a[i].end, b[j].end)};
-    if (both.begin < both.end) r.push_back(both);
-    a[i].end < b[j].end ? ++i : ++j;
-  }
-  return r;
-}
+TimeSet intersection(std::span<const Interval> a, std::span<const Interval> b);
 
 /// What of `a` is not in `b`.
-inline TimeSet difference(std::span<const Interval> a, std::span<const Interval> b) {
-  TimeSet r;
-  std::size_t j = 0;
-  for (Interval rest : a) {
-    while (j < b.size() && b[j].end <= rest.begin) ++j;
-    for (std::size_t k = j; k < b.size() && b[k].begin < rest.end; ++k) {
-      if (rest.begin < b[k].begin) r.push_back({rest.begin, b[k].begin});
-      rest.begin = std::max(rest.begin, b[k].end);
-      if (k > j) j = k;
-    }
-    if (rest.begin < rest.end) r.push_back(rest);
-  }
-  return r;
-}
+TimeSet difference(std::span<const Interval> a, std::span<const Interval> b);
 
 inline TimeSet gaps(Interval window, std::span<const Interval> set) {
   const Interval whole[] = {window};
@@ -64,3 +32,7 @@ inline TimeSet gaps(Interval window, std::span<const Interval> set) {
 }
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/trace/impl/intervals.hpp>
+#endif

@@ -31,18 +31,7 @@ struct MemoryReading {
 
 /// What a line of a log says of a GPU. A rank stands for its GPU; what tensors take is used rather than what the device
 /// shows, a peak that is reserved stands in for what is reserved.
-inline MemoryReading reading_of(const MemoryRow& row) {
-  const auto device = row.used || !row.free || !row.total || *row.free > *row.total ? row.used : *row.total - *row.free;
-  return {.gpu = std::to_string(row.rank.value_or(0)),
-          .step = row.step,
-          .used = row.allocated        ? row.allocated
-                  : row.peak_allocated ? std::nullopt
-                                       : device,
-          .peak = row.peak_allocated,
-          .reserved = row.reserved ? row.reserved : row.peak_reserved,
-          .total = row.total,
-          .utilization = {}};
-}
+MemoryReading reading_of(const MemoryRow& row);
 
 /// What is known beforehand.
 struct MemoryExpectation {
@@ -167,3 +156,7 @@ class MemoryMonitor {
 };
 
 }  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/watch/impl/monitor.hpp>
+#endif

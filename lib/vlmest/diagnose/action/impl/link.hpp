@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/diagnose/action/link.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::diagnose {
+
+VLMEST_INLINE Bandwidth peer_link(const Device& d) {
+  if (std::string_view(d.product).find("SXM") == std::string_view::npos) return host_link(d);
+  switch (d.sm / 10) {
+    case 7: return {6 * 25e9};
+    case 8: return {12 * 25e9};
+    case 9: return {18 * 25e9};
+    case 10: return {18 * 50e9};
+    default: return host_link(d);
+  }
+}
+
+}  // namespace vlmest::diagnose

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/diagnose/gathered.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::diagnose {
+
+VLMEST_INLINE std::vector<ScopeId> units_of_scopes(const Graph& g) {
+  std::vector<ScopeId> r(g.scopes.size(), 0);
+  for (std::size_t s = 1; s < r.size(); ++s) {
+    const auto parent = static_cast<std::size_t>(g.scopes[s].parent);
+    r[s] = r[parent] != 0 ? r[parent] : g.scopes[s].index != none ? static_cast<ScopeId>(s) : 0;
+  }
+  return r;
+}
+
+namespace gathered {
+
+VLMEST_INLINE std::vector<Run> runs(const Graph& g, const Phase& p, const std::vector<ScopeId>& unit_of) {
+  std::vector<Run> r;
+  std::vector<std::int32_t> at(g.scopes.size(), none);
+  for (NodeId n = p.first; n < p.last; ++n) {
+    const ScopeId unit = unit_of[static_cast<std::size_t>(g.node(n).scope)];
+    if (unit == 0) continue;
+    std::int32_t& i = at[static_cast<std::size_t>(unit)];
+    if (i == none) {
+      i = static_cast<std::int32_t>(r.size());
+      r.push_back({unit, n, n});
+    }
+    r[static_cast<std::size_t>(i)].end = n + 1;
+  }
+  return r;
+}
+
+VLMEST_INLINE void add_weights(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& forward,
+                               const Phase& backward, bool stay) {
+  const auto there = runs(g, forward, s.unit_of), back = runs(g, backward, s.unit_of);
+  std::vector<NodeId> ends(g.scopes.size(), backward.last);  // of the backward of each unit
+  for (const Run& r : back) ends[static_cast<std::size_t>(r.unit)] = r.end;
+  add(to, s.of_weights(0), forward.first, backward.last);
+  add_flat(to, s.of_weights(0), forward.first, there.empty() ? forward.last : there.front().first);
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    const Run& r = there[i];
+    add(to, s.of_weights(r.unit), r.first, stay ? ends[static_cast<std::size_t>(r.unit)] : r.end);
+    add_flat(to, s.of_weights(r.unit), r.first, i + 1 < there.size() ? there[i + 1].first : r.end);
+  }
+  if (stay) return;
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    const Run& r = back[i];
+    add(to, s.of_weights(r.unit), r.first, r.end);
+    if (i > 0) add_flat(to, s.of_weights(r.unit), back[i - 1].first, r.first);
+  }
+}
+
+VLMEST_INLINE void add_gradients(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& backward) {
+  const auto back = runs(g, backward, s.unit_of);
+  std::vector<NodeId> ends(g.scopes.size(), backward.last);
+  for (const Run& r : back) ends[static_cast<std::size_t>(r.unit)] = r.end;
+  bool first = false;
+  for (const Tensor& t : g.tensors)
+    if (t.role == Role::gradient && t.alias_of == none && t.born >= backward.first && t.born < backward.last) {
+      const ScopeId unit = s.unit_of[static_cast<std::size_t>(g.tensor(t.of).scope)];
+      add(to, requested_bytes(t), t.born, ends[static_cast<std::size_t>(unit)]);
+      first = true;
+    }
+  if (!first) {  // a later micro-batch, which adds to the shards of the first one's
+    for (const Run& r : back) add(to, s.of_trained(r.unit), r.first, r.end);
+    add(to, s.of_trained(0), backward.first, backward.last);
+  }
+  for (std::size_t i = 0; i < back.size(); ++i)
+    add(to, s.of_trained(back[i].unit), back[i].end - 1, i + 1 < back.size() ? back[i + 1].end - 1 : backward.last);
+  add(to, s.of_trained(0), backward.last - 1, backward.last);
+}
+
+}  // namespace gathered
+}  // namespace vlmest::diagnose

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/json/image_processor.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::json {
+
+VLMEST_INLINE void read_image(const Reader& document, Vlm& vlm) {
+  if (!document.given("image")) return;
+  const Reader r = document.object("image");
+  if (!takes_images(vlm)) document.fail("image", "a plain language model takes no images", "leave it out");
+  std::visit([&](auto& rule) { read_image(r, rule); }, vlm.tokens);
+  if (r.given("native_size")) {
+    const auto [height, width] = pair_required(r, "native_size", tokens::max_side);
+    vlm.native = {height, width};
+  }
+  layout(vlm.tokens, vlm.native);  // throws for parameters that the processor refuses
+}
+
+}  // namespace vlmest::json

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/device/flash_attention.hpp>
+#include <vlmest/nn/inference.hpp>
+#include <vlmest/report/estimate.hpp>
+#include <vlmest/transform/training_step.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest {
+
+VLMEST_INLINE Estimate Estimator::operator()(const Vlm& vlm, const Plan& plan, const Device& device, Phases phases) {
+  Estimate e;
+  if (has_inference(phases)) infer(e, vlm, plan, device);
+  if (has_training(phases)) train(e, vlm, plan, device, has_inference(phases));
+  return e;
+}
+
+VLMEST_INLINE void Estimator::infer(Estimate& e, const Vlm& vlm, const Plan& asked, const Device& device) {
+  Plan plan = on(device, asked);
+  plan.lora.rank = 0;
+  if (plan.amp) plan.dtype = DType::fp32;
+  e.sequences = make_sequences(vlm, plan);
+  const std::int64_t kv = checked_add(e.sequences.seq, std::max<std::int64_t>(plan.new_tokens, 1));
+  Built& built = inference_;
+  built.builder.clear();
+  Context c{built.builder, plan};
+  const InferenceCaches caches = build_inference(c, vlm, e.sequences, kv);
+  const Graph& g = built.analyse(device);
+  e.params = parameters(g);
+  e.trainable =
+      asked.lora.rank > 0 ? trainable_parameters(training_.builder, vlm, asked) : trainable_parameters(g, plan);
+  e.inference =
+      inference_estimate::of(g, built.timeline, built.of_ops, caches, kv, device, allocator, details, e.layers);
+  if (const Quantization* q = quantization_of(vlm, plan); q && q->unpacked_by_transformers)
+    e.inference.weights = inference_estimate::loaded_weights(vlm, plan, device, allocator);
+}
+
+VLMEST_INLINE void Estimator::train(Estimate& e, const Vlm& vlm, const Plan& asked, const Device& device,
+                                    bool further) {
+  const Plan plan = on(device, asked);
+  if (!further) e.sequences = make_sequences(vlm, plan);
+  const Graph& g = record_training(vlm, plan, e.sequences, device);
+  const Built& built = training_;
+  std::vector<LayerRow> rows;
+  e.training = training_estimate::of(g, built.timeline, built.of_ops, plan, device, allocator, details, rows);
+  e.trainable = e.training.trainable;
+  if (further) {
+    add_training(e.layers, inference_.builder.graph, rows, g);
+  } else {
+    e.params = parameters_without_adapters(g);
+    e.layers = std::move(rows);
+  }
+}
+
+VLMEST_INLINE TrainingEstimate Estimator::training_work(const Vlm& vlm, const Plan& asked, const Device& device) {
+  const Plan plan = on(device, asked);
+  const Graph& g = record_training(vlm, plan, make_sequences(vlm, plan), device);
+  TrainingEstimate e;
+  std::vector<LayerRow> rows;
+  training_estimate::add_work(e, g, training_.timeline, training_.of_ops, plan, device, false, rows);
+  return e;
+}
+
+VLMEST_INLINE const Graph& Estimator::record_training(const Vlm& vlm, const Plan& plan, const Sequences& s,
+                                                      const Device& device) {
+  training_.builder.clear();
+  Context c{training_.builder, plan};
+  build_training(c, vlm, s);
+  return training_.analyse(device);
+}
+
+VLMEST_INLINE Plan Estimator::on(const Device& device, Plan plan) {
+  expect_runnable(plan, device);
+  plan.compute_capability = device.sm;
+  plan.multiprocessors = device.multiprocessors;
+  return plan;
+}
+
+VLMEST_INLINE const Graph& Estimator::Built::analyse(const Device& device) {
+  timeline.assign(builder.graph);
+  of_ops.clear();
+  of_ops.reserve(builder.graph.ops.size());
+  for (const Op& op : builder.graph.ops) of_ops.push_back(work(op, device));
+  return builder.graph;
+}
+
+}  // namespace vlmest

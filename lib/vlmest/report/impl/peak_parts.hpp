@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/report/peak_parts.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest {
+
+VLMEST_INLINE PeakParts peak_parts(const Timeline& timeline, const allocator::Process& process,
+                                   const allocator::PhaseMemory& m, const Phase* forward) {
+  PeakParts p{.activations = m.scratch};
+  const auto storages = timeline.storages();
+  for (std::size_t i = 0; i < storages.size(); ++i) {
+    const Storage& s = storages[i];
+    if (!alive(s, m.node)) continue;
+    const Bytes bytes = process.occupied(i);
+    switch (s.role) {
+      case Role::weight:
+      case Role::buffer: p.weights += bytes; break;
+      case Role::kv_cache: p.kv_cache += bytes; break;
+      case Role::gradient: p.gradients += bytes; break;
+      case Role::optimizer_state: p.optimizer += bytes; break;
+      case Role::activation: (forward && left_by(s, *forward) ? p.saved : p.activations) += bytes; break;
+      case Role::input:
+      case Role::workspace: break;
+    }
+  }
+  p.other = m.peak - p.sum();
+  return p;
+}
+
+}  // namespace vlmest
