@@ -201,7 +201,7 @@ TEST(QuantizedCheckpoints, EveryConfigRuns) {
   const Device device = parse_device(load("models/device/h200-sxm.json").dump(), "h200-sxm");
   for (const auto& e :
        std::filesystem::directory_iterator(std::string(VLMEST_SOURCE_DIR) + "/tests/data/quantization")) {
-    if (e.path().extension() != ".json") continue;
+    if (e.path().extension() != ".json" || e.path().stem() == "device_bytes") continue;
     const Vlm vlm = read(config_of(e.path().stem().string()).dump());
     EXPECT_TRUE(vlm.quantization->notes.empty()) << e.path() << vlm.quantization->notes.front();
     Vlm plain = vlm;
