@@ -158,6 +158,35 @@ TEST(QuantizedCheckpoints, Mxfp4ExpertsAlone) {
     }
 }
 
+/// transformers keeps the biases of experts in mxfp4 in fp32, engines as the file has them; nothing else gets wider.
+TEST(QuantizedCheckpoints, BiasesOfMxfp4Experts) {
+  json c = load("tests/data/language_models/gpt-oss-20b.json")["model"];
+  c["quantization_config"] = load("tests/data/quantization/gpt-oss.json")["quantization_config"];
+  const Vlm vlm = read(c.dump());
+  Plan plan;
+  const auto of_experts = [&] {
+    I n = 0;
+    for (const Graph g = loaded(vlm, plan); const Tensor& t : g.tensors)
+      if (path(g, t.scope) == "model.layers.0.mlp.experts" && std::string_view(t.name).ends_with("_bias"))
+        n += requested_bytes(t).value();
+    return n;
+  };
+  EXPECT_EQ(of_experts(), I{32} * 3 * 2880 * 4);
+  plan.profile = Profile::fused;
+  EXPECT_EQ(of_experts(), I{32} * 3 * 2880 * 2);
+  plan = {};
+  plan.text = 64;
+  plan.images = 0;
+  Builder b;
+  Context context{b, plan};
+  build_inference(context, vlm, make_sequences(vlm, plan), 64);
+  for (const Tensor& t : b.graph.tensors) {
+    if (t.role == Role::activation && std::string_view(t.name) == "grouped_mm") {
+      EXPECT_EQ(t.dtype, DType::bf16);
+    }
+  }
+}
+
 TEST(QuantizedCheckpoints, PackedIntegersAndWhatUnpackingLeaves) {
   const Vlm vlm = read(config_of("qwen2.5-vl-7b-w4a16").dump());
   const Graph g = loaded(vlm);

@@ -64,8 +64,9 @@ inline Moe make_gpt_oss_moe(Context& c, const MoeConfig& g) {
   const auto wide = [&](const char* name, const Shape& shape) { return routed(c, g, parameter(c, name, shape)); };
   const WeightStorage* how = checkpoint_storage(c, StoredModule::experts);
   const bool stored = how != nullptr;
-  // integrations/mxfp4.py, Mxfp4GptOssExperts: fp32, to which core_model_loading.py casts what the file holds.
-  const bool wider = stored && std::holds_alternative<Fp4Weight>(*how) && !c.fused();
+  // Mxfp4GptOssExperts (integrations/mxfp4.py): in fp32, to which core_model_loading.py casts what the file holds.
+  const Fp4Weight* fp4 = how ? std::get_if<Fp4Weight>(how) : nullptr;
+  const bool wider = fp4 && !fp4->nv && !c.quantization->unpacked_by_transformers && !c.fused();
   const auto bias = [&](const char* name, std::int64_t n) {
     return routed(c, g, c.b.persistent(name, Role::weight, wider ? DType::fp32 : c.dtype(), {g.experts, n}));
   };

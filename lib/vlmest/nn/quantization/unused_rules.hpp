@@ -20,8 +20,9 @@ inline std::string unused_line(const std::string& where, const std::vector<std::
   for (std::size_t i = 0; i < std::min(shown, entries.size()); ++i)
     all += (i == 0 ? "'" : ", '") + entries[i].substr(0, 64) + "'";
   if (entries.size() > shown) all += " and " + std::to_string(entries.size() - shown) + " more";
-  return where + ": " + all + (entries.size() == 1 ? " names" : " name") + " no module of " + type +
-         " and changes nothing here";
+  const bool one = entries.size() == 1;
+  return where + ": " + all + (one ? " names" : " name") + " no module of " + type + " and " +
+         (one ? "changes" : "change") + " nothing here";
 }
 
 /// A line for each key with entries that name no module, and one if no weight at all is stored so. Empty where the
