@@ -150,7 +150,7 @@ inline Value multiply(Context& c, const Bnb4Weight& w, Value x, const Value& wei
   const DType t = x.dtype();
   const std::int64_t out = weight.size(0), in = weight.size(1), rows = numel(x.shape()).value() / in;
   x = to(std::move(x), c.b.autocast.enabled ? c.b.autocast.lower : compute_type(w, t));
-  if (bias) bias = to(std::move(bias), x.dtype());
+  if (bias && !c.b.autocast.enabled) bias = to(std::move(bias), x.dtype());  // autocast keeps the copy that it makes
   const Plan& p = c.plan;
   const bool few = rows <= rows_of_4bit_kernel(out, in, x.dtype(), p.compute_capability, p.multiprocessors);
   return to(matmul_4bit(std::move(x), four_bit(c, weight, q), std::move(bias), few), t);
