@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <vlmest/nn/quantization/unused_rules.hpp>
+
 #include "args.hpp"
 #include "streams.hpp"
 
@@ -30,8 +32,10 @@ Plan EstimateArgs::make_plan(const Vlm& vlm) const {
     p.dtype = *vlm.dtype;
     p.own_dtype = true;
   }
-  if (vlm.quantization && !p.weights)
+  if (vlm.quantization && !p.weights) {
     for (const auto& note : vlm.quantization->notes) say("note: " + note);
+    for (const auto& note : unused_rules(vlm, p)) say("note: " + note);
+  }
   return p;
 }
 

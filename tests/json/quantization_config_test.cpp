@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/quantization/unused_rules.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "config_support.hpp"
@@ -260,6 +261,63 @@ TEST(QuantizationConfig, WhatIsNotKnownIsNamed) {
             0U);
 }
 
+/// A refused setting is told where the storage is asked for, and another type can stand in for it.
+TEST(QuantizationConfig, TypesOfThePlanStandInForRefusedSettings) {
+  const Vlm vlm = vlm_of({{"quant_method", "awq"}, {"bits", 3}});
+  ASSERT_TRUE(vlm.quantization->refused);
+  EXPECT_NE(vlm.quantization->refused->hint.find("--weights"), std::string::npos);
+  EXPECT_THROW(loaded(vlm), Error);
+  Plan plan;
+  plan.weights = DType::int8;
+  EXPECT_EQ(first_of(loaded(vlm, plan), q_proj), "weight int8 256x256");
+}
+
+/// What is said of a section's rules.
+std::vector<std::string> unused(const json& quantization, json more = json::object()) {
+  return unused_rules(read(model(quantization, std::move(more)).dump()), {});
+}
+
+TEST(QuantizationConfig, RulesThatNameNoModuleAreNoted) {
+  EXPECT_EQ(unused({{"load_in_4bit", true}, {"llm_int8_skip_modules", {"vision_tower", "lm_head", "mlp1"}}}), Lines{});
+  EXPECT_EQ(
+      unused({{"load_in_4bit", true}, {"llm_int8_skip_modules", {"visual", "merger", "lm_head"}}}),
+      (Lines{"config.json.quantization_config.llm_int8_skip_modules: 'merger' names no module of llava and changes "
+             "nothing here"}));
+  const Lines many = unused({{"load_in_8bit", true}, {"llm_int8_skip_modules", {"a7", "b7", "c7", "d7", "e7", "f7"}}});
+  ASSERT_EQ(many.size(), 1U);
+  EXPECT_NE(many[0].find("'a7', 'b7', 'c7', 'd7' and 2 more name no module of llava"), std::string::npos) << many[0];
+  // Experts alone, of which there are none.
+  EXPECT_EQ(unused({{"quant_method", "mxfp4"}}),
+            (Lines{"quantization_config: mxfp4 experts is for no module of llava: every weight is as wide as without "
+                   "it"}));
+  EXPECT_EQ(unused({{"quant_method", "mxfp4"}, {"dequantize", true}}), Lines{});
+  Plan plan;
+  plan.weights = DType::int8;
+  EXPECT_EQ(unused_rules(vlm_of({{"load_in_8bit", true}, {"llm_int8_skip_modules", {"a1"}}}), plan), Lines{});
+}
+
+TEST(QuantizationConfig, ClassesAsTargets) {
+  json c = compressed({{"num_bits", 8}, {"type", "float"}}, "float-quantized");
+  json& targets = c["config_groups"]["group_0"]["targets"];
+  targets = {"Linear", "Embedding"};
+  EXPECT_EQ(fault(c), "targets: embeddings in fewer bits are not known");
+  targets = {"FusedMoE"};
+  const Lines said = unused(c);
+  ASSERT_EQ(said.size(), 2U);
+  EXPECT_NE(said[0].find("targets: 'FusedMoE' names no module"), std::string::npos) << said[0];
+  EXPECT_NE(said[1].find("is for no module of llava"), std::string::npos) << said[1];
+  targets = {"Linear"};
+  c["ignore"] = {"Conv2d"};
+  EXPECT_EQ(unused(c), Lines{});
+  c["ignore"] = {"Linear"};
+  EXPECT_EQ(first_of(stored_as(c), q_proj), "weight bf16 256x256");
+}
+
+TEST(QuantizationConfig, InternVlsProjectorByItsOlderName) {
+  const Graph g = stored_as({{"load_in_8bit", true}, {"llm_int8_skip_modules", {"mlp1"}}});
+  EXPECT_EQ(first_of(g, "model.multi_modal_projector.linear_1"), "weight bf16 256x64");
+}
+
 TEST(QuantizationConfig, KeysWithoutEffectAreNoted) {
   const Vlm known = vlm_of({{"quant_method", "awq"}, {"zero_point", true}, {"do_fuse", false}});
   EXPECT_TRUE(known.quantization->notes.empty());
@@ -307,6 +365,58 @@ TEST(QuantizationConfig, OfTheLanguageModelLeavesTheTowerAlone) {
   const Graph g = loaded(read(c.dump()));
   EXPECT_EQ(first_of(g, fc1), "weight bf16 128x64");
   EXPECT_EQ(first_of(g, q_proj), "weight int8 256x256");
+}
+
+/// transformers keeps compressed fp8 weights for its own kernels where it is asked to, and the GPU has them; otherwise
+/// it unpacks them and rounds their inputs.
+TEST(QuantizationConfig, CompressedFp8MayStayAsItIs) {
+  json c = compressed({{"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}}, "float-quantized",
+                      {{"num_bits", 8}, {"type", "float"}, {"dynamic", true}, {"strategy", "token"}}, {"lm_head"});
+  const auto computes = [](const json& section, int capability, Profile profile = Profile::transformers) {
+    const Vlm vlm = vlm_of(section);
+    Plan plan;
+    plan.compute_capability = capability;
+    plan.profile = profile;
+    Builder b;
+    Context context{b, plan};
+    declare_parameters(context, vlm);
+    return tensors(b.graph, gate);
+  };
+  EXPECT_EQ(computes(c, 90), (Lines{"weight bf16 320x256", "weight_scale bf16 320x1"}));
+  c["use_optimized_inference"] = true;
+  EXPECT_EQ(computes(c, 90), (Lines{"weight fp8 320x256", "weight_scale fp32 1x320"}));
+  EXPECT_EQ(computes(c, 80), (Lines{"weight bf16 320x256", "weight_scale bf16 320x1"}));
+  EXPECT_EQ(computes(c, 90, Profile::fused), (Lines{"weight fp8 320x256", "weight_scale bf16 320x1"}));
+  c["run_compressed"] = false;  // transformers: dequantize
+  EXPECT_EQ(computes(c, 90), (Lines{"weight bf16 320x256"}));
+}
+
+TEST(QuantizationConfig, EveryTensorOfExpertsHasAName) {
+  const auto of_experts = [](const json& section) {
+    const Graph g = loaded(read(json{
+        {"model_type", "qwen3_moe"},
+        {"hidden_size", 256},
+        {"intermediate_size", 512},
+        {"moe_intermediate_size", 128},
+        {"num_hidden_layers", 1},
+        {"num_attention_heads", 4},
+        {"num_key_value_heads", 2},
+        {"num_experts", 4},
+        {"num_experts_per_tok", 2},
+        {"vocab_size", 512},
+        {"quantization_config",
+         section}}.dump()));
+    return tensors(g, "model.layers.0.mlp.experts");
+  };
+  EXPECT_EQ(
+      of_experts({{"quant_method", "fp8"}, {"activation_scheme", "static"}}),
+      (Lines{"gate_up_proj fp8 4x256x256", "gate_up_proj_scale_inv fp32 4x2x2", "gate_up_proj_activation_scale fp32 4",
+             "down_proj fp8 4x256x128", "down_proj_scale_inv fp32 4x2x1", "down_proj_activation_scale fp32 4"}));
+  EXPECT_EQ(
+      of_experts({{"quant_algo", "NVFP4"}, {"quant_method", "modelopt"}}),
+      (Lines{"gate_up_proj uint8 4x256x128", "gate_up_proj_scales fp8 4x256x16", "gate_up_proj_global_scale fp32 4x1",
+             "gate_up_proj_input_scale fp32 4x1", "down_proj uint8 4x256x64", "down_proj_scales fp8 4x256x8",
+             "down_proj_global_scale fp32 4x1", "down_proj_input_scale fp32 4x1"}));
 }
 
 /// Nothing repeated is nothing, however often.

@@ -51,6 +51,14 @@ TEST(StorageOfAConfig, IsToldAndOverridden) {
       0U)
       << r.err;
   EXPECT_EQ(types(c, "--weights int4"), "bf16, weights int4 (instead of config.json's aqlm)");
+  c["quantization_config"] = {{"quant_method", "awq"}, {"bits", 3}};
+  EXPECT_EQ(run("--config - --phase inference", c.dump()).code, 3);
+  EXPECT_EQ(types(c, "--weights int4"), "bf16, weights int4 (instead of config.json's awq)");
+  c["quantization_config"] = {{"quant_method", "awq"}, {"modules_to_not_convert", {"visual", "mlp7"}}};
+  types(c, "", &err);
+  EXPECT_EQ(err,
+            "note: standard input.quantization_config.modules_to_not_convert: 'mlp7' names no module of qwen2_vl and "
+            "changes nothing here\n");
 }
 
 }  // namespace

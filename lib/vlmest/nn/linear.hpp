@@ -14,6 +14,7 @@ struct Linear {
   TensorId bias = none;
   QuantizedWeight quantized;    ///< of a weight in a storage type of its own
   bool stored = false;          ///< the weight has one
+  std::optional<DType> rounds;  ///< what inputs are rounded to: of a weight that was unpacked
   std::int32_t adapter = none;  ///< in Adapters::list
 };
 
@@ -24,13 +25,14 @@ inline Linear declare_linear(Context& c, const char* name, std::int64_t in, std:
   Linear l{.scope = c.b.scope(), .adapter = adapter_of(c, in, out)};
   InScope own(c.b, base_scope(c, l.adapter, l.scope));
   const StoredSize size{.in = in, .out = out};
-  l.stored = how ? !unpacks(c) : quantizes(c, name);
+  l.stored = how ? !unpacks(c, *how) : quantizes(c, name);
   if (l.stored) {
     const StoredWeight s = how ? declare_as(c, *how, size) : declare_in(c, *c.plan.weights, size);
     l.weight = s.weight;
     l.quantized = s.quantized;
   } else {
     l.weight = how ? declare_unpacked(c, *how, size) : parameter(c, "weight", {out, in});
+    if (how) l.rounds = rounded_type(*how);
   }
   if (bias) l.bias = parameter(c, "bias", {out});
   return l;
@@ -48,6 +50,7 @@ inline Value base_layer(Context& c, const Linear& l, Value arg) {
   Value bias = l.bias == none ? Value() : Value(c.b, l.bias);
   const Value weight(c.b, l.weight);
   if (l.stored) return quantized_linear(c, std::move(arg), weight, l.quantized, std::move(bias));
+  if (l.rounds) return linear(rounded_inputs(arg, *l.rounds), weight, std::move(bias));
   return linear(std::move(arg), weight, std::move(bias));
 }
 

@@ -166,12 +166,12 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r)
     Value p = expert_matmul(c, of, weight, stored, offsets, active, device, g.clamped);
     return bias ? add_(std::move(p), bias) : p;
   };
-  if (g.clamped) bias = take_rows(Value(c.b, m.gate_up_bias), sorted.values);
+  if (g.clamped) bias = take_rows(to(Value(c.b, m.gate_up_bias), c.dtype()), sorted.values);
   selected = masked_fill_(std::move(selected), elsewhere);
   Value y = product(selected, m.gate_up, m.gate_up_stored);
   y = masked_fill(y, elsewhere);
   y = apply_gate(c, m, y);
-  if (g.clamped) bias = take_rows(Value(c.b, m.down_bias), sorted.values);
+  if (g.clamped) bias = take_rows(to(Value(c.b, m.down_bias), c.dtype()), sorted.values);
   y = product(y, m.down, m.down_stored);
   y = masked_fill(y, elsewhere);
   Value weighted = mul(y, unsqueeze(weights, -1));

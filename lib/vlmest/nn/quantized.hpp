@@ -7,6 +7,7 @@
 #include <vlmest/nn/quantization/fp8.hpp>
 #include <vlmest/nn/quantization/gptq.hpp>
 #include <vlmest/nn/quantization/integer.hpp>
+#include <vlmest/nn/quantization/rounded_inputs.hpp>
 
 /// A linear weight in fewer bits than the activations: as the checkpoint's quantization_config says (nn/quantization),
 /// or all of the language model's, but for its head, in the type that Plan::weights names:
@@ -25,29 +26,15 @@ inline bool quantizes(const Context& c, const char* name) {
   return here.part == Part::language && std::string_view(name) != "lm_head";
 }
 
-/// Whether this run computes with weights that it unpacked when its first forward began; what was loaded is packed.
-inline bool unpacks(const Context& c) {
-  return c.quantization && c.quantization->unpacked_by_transformers && !c.fused() && !c.loads;
+/// Whether this run computes with a weight that it unpacked when its first forward began; what was loaded is packed.
+inline bool unpacks(const Context& c, const WeightStorage& how) {
+  if (!c.quantization || !c.quantization->unpacked_by_transformers || c.fused() || c.loads) return false;
+  return !(std::holds_alternative<Fp8Weight>(how) && row_wise(c));
 }
 
 /// How the checkpoint stores the weight of the current scope; none: as the others.
 inline const WeightStorage* checkpoint_storage(const Context& c, StoredModule kind) {
   return c.quantization ? storage_of(*c.quantization, c.b.graph, c.b.scope(), kind) : nullptr;
-}
-
-/// The current scope's weight in a storage type of the plan.
-inline StoredWeight declare_in(Context& c, DType storage, const StoredSize& n) {
-  if (storage == DType::nf4) return declare_4bit(c, n, quantizes_twice(c.plan));
-  if (storage == DType::int8) return declare(c, Bnb8Weight{}, n, nullptr);
-  StoredWeight r;
-  r.weight = c.b.persistent("weight", Role::weight, storage, {n.out, n.in});
-  if (storage == DType::int4) {
-    r.quantized.scales = beside(c, r.weight, "scales", {blocks(n.in, 128), n.out}, half_scales(c));
-    r.quantized.extra = beside(c, r.weight, "qzeros", {blocks(n.in, 128), n.out}, DType::int4);
-  }
-  if (storage == DType::fp8)
-    r.quantized.scales = beside(c, r.weight, "weight_scale_inv", {blocks(n.out, 128), blocks(n.in, 128)}, DType::fp32);
-  return r;  // a wider or equal floating type has no scales
 }
 
 /// The current scope's weight as the checkpoint stores it.
@@ -58,6 +45,32 @@ inline StoredWeight declare_as(Context& c, const WeightStorage& how, const Store
   r.quantized.in = n.in;
   r.quantized.out = n.out;
   return r;
+}
+
+/// What stands for a type of the plan that a checkpoint may have too; none: int4, and types without scales.
+inline const WeightStorage* plan_storage(const Plan& p) {
+  // Linear4bit computes in the model's type.
+  static constexpr WeightStorage once = Bnb4Weight{.compute = DType::fp16},
+                                 twice = Bnb4Weight{.twice = true, .compute = DType::fp16}, int8 = Bnb8Weight{},
+                                 fp8 = Fp8Weight{};
+  switch (*p.weights) {
+    case DType::nf4: return quantizes_twice(p) ? &twice : &once;
+    case DType::int8: return &int8;
+    case DType::fp8: return &fp8;
+    default: return nullptr;
+  }
+}
+
+/// The current scope's weight in a storage type of the plan.
+inline StoredWeight declare_in(Context& c, DType storage, const StoredSize& n) {
+  if (const WeightStorage* how = plan_storage(c.plan)) return declare_as(c, *how, n);
+  StoredWeight r;
+  r.weight = c.b.persistent("weight", Role::weight, storage, {n.out, n.in});
+  if (storage == DType::int4) {
+    r.quantized.scales = beside(c, r.weight, "scales", {blocks(n.in, 128), n.out}, half_scales(c));
+    r.quantized.extra = beside(c, r.weight, "qzeros", {blocks(n.in, 128), n.out}, DType::int4);
+  }
+  return r;  // a wider or equal floating type has no scales
 }
 
 /// A wide weight, and what its packed form left beside it.
@@ -71,29 +84,19 @@ inline TensorId declare_unpacked(Context& c, const WeightStorage& how, const Sto
   return weight;
 }
 
-/// x[..., in] times a stored weight, plus a bias where there is one. Of the plan's types 4-bit ones are dequantised to
-/// a temporary of the activations' type, or multiplied as they are where x has few rows, 8-bit ones multiply quantised
-/// rows of x, other types are cast. What is not stored so (embeddings, norms, the head) has the plan's type; peft's
-/// prepare_model_for_kbit_training casts it to fp32: that is Plan::amp, or fp32 without autocast.
+/// x[..., in] times a stored weight, plus a bias where there is one. Of the plan's types int4 is dequantised to a
+/// temporary of the activations' type, or multiplied as it is where x is a single row, wider types are cast. What is
+/// not stored so (embeddings, norms, the head) has the plan's type; peft's prepare_model_for_kbit_training casts it to
+/// fp32: that is Plan::amp, or fp32 without autocast.
 inline Value quantized_linear(Context& c, Value x, const Value& weight, const QuantizedWeight& q, Value bias) {
   using namespace eager;
   if (q.how)
     return std::visit([&](const auto& w) { return multiply(c, w, std::move(x), weight, q, std::move(bias)); }, *q.how);
-  const DType t = x.dtype(), storage = weight.dtype();
-  if (storage == DType::int8) return int8_matmul(c, std::move(x), weight, q, std::move(bias));
-  if (storage == DType::fp8) return fp8_matmul(c, std::move(x), weight, q, std::move(bias), 128);
-  const std::int64_t out = weight.size(0), in = weight.size(1), rows = numel(x.shape()).value() / in;
-  FourBit w = four_bit(c, weight, q);
-  // Under autocast the module itself computes in the lower type and casts back (bitsandbytes/nn/modules.py,
-  // Linear4bit.forward).
+  const DType t = x.dtype();
+  const std::int64_t rows = numel(x.shape()).value() / weight.size(1);
   if (c.b.autocast.enabled) x = to(std::move(x), c.b.autocast.lower);
-  const Plan& p = c.plan;
-  // Kernels for 4-bit checkpoints of other kinds multiply a single row as it is stored.
-  const bool few_rows = storage == DType::nf4
-                            ? rows <= rows_of_4bit_kernel(out, in, x.dtype(), p.compute_capability, p.multiprocessors)
-                            : storage == DType::int4 && rows == 1 && !needs_grad(x);
-  Value y = matmul_4bit(std::move(x), std::move(w), std::move(bias), few_rows);
-  return to(std::move(y), t);
+  const bool few_rows = weight.dtype() == DType::int4 && rows == 1 && !needs_grad(x);
+  return to(matmul_4bit(std::move(x), four_bit(c, weight, q), std::move(bias), few_rows), t);
 }
 
 }  // namespace vlmest

@@ -48,7 +48,7 @@ inline std::optional<QuantizationSection> quantization_section(const Reader& r) 
   return std::nullopt;
 }
 
-/// A method that is not known is told where the storage is asked for: --weights can stand in for it.
+/// A method or a setting that is not known is told where the storage is asked for: --weights can stand in for it.
 inline std::optional<Quantization> read_quantization(const Reader& r) {
   const std::optional<QuantizationSection> section = quantization_section(r);
   if (!section || section->keys.value().empty()) return std::nullopt;
@@ -63,7 +63,14 @@ inline std::optional<Quantization> read_quantization(const Reader& r) {
   std::vector<std::string_view> known;
   for (const auto& e : quantizations) {
     if (e.method == method) {
-      Quantization q = e.read(s);
+      Quantization q;
+      try {
+        q = e.read(s);
+      } catch (const Error& fault) {
+        q = {.method = method};
+        q.refused.emplace(fault.where, fault.what_happened,
+                          fault.hint + (fault.hint.empty() ? "" : "; or ") + "give --weights TYPE");
+      }
       if (section->of_language_model) q.language_layers_only = true;
       return q;
     }

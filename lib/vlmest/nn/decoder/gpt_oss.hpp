@@ -62,14 +62,21 @@ inline Moe make_gpt_oss_moe(Context& c, const MoeConfig& g) {
   Module e(c, "experts");
   r.experts_scope = r.activation_scope = e.scope;
   const auto wide = [&](const char* name, const Shape& shape) { return routed(c, g, parameter(c, name, shape)); };
-  const bool stored = checkpoint_storage(c, StoredModule::experts) != nullptr;
+  const WeightStorage* how = checkpoint_storage(c, StoredModule::experts);
+  const bool stored = how != nullptr;
+  // Mxfp4GptOssExperts (integrations/mxfp4.py): in fp32, to which core_model_loading.py casts what the file holds.
+  const Fp4Weight* fp4 = how ? std::get_if<Fp4Weight>(how) : nullptr;
+  const bool wider = fp4 && !fp4->nv && !c.quantization->unpacked_by_transformers && !c.fused();
+  const auto bias = [&](const char* name, std::int64_t n) {
+    return routed(c, g, c.b.persistent(name, Role::weight, wider ? DType::fp32 : c.dtype(), {g.experts, n}));
+  };
   if (stored)
     make_expert_products(c, g, r);
   else
     r.gate_up = wide("gate_up_proj", {g.experts, g.hidden, checked_mul(g.inner, 2)});
-  r.gate_up_bias = wide("gate_up_proj_bias", {g.experts, checked_mul(g.inner, 2)});
+  r.gate_up_bias = bias("gate_up_proj_bias", checked_mul(g.inner, 2));
   if (!stored) r.down = wide("down_proj", {g.experts, g.inner, g.hidden});
-  r.down_bias = wide("down_proj_bias", {g.experts, g.hidden});
+  r.down_bias = bias("down_proj_bias", g.hidden);
   return r;
 }
 

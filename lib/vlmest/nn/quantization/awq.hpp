@@ -8,15 +8,15 @@
 /// fp16 (quantizers/quantizer_awq.py, update_dtype): the same bytes.
 namespace vlmest {
 
-/// awq/modules/linear/gemv.py, calculate_zeros_width: whole words of eight zero points, and an even number of them
-/// where groups are smaller than 128.
+/// Words of zero points of one output, `pack` in a word: a multiple of 2 words where groups are of 64 inputs, of 4
+/// where they are smaller (awq/modules/linear/gemv.py, calculate_zeros_width).
 constexpr std::int64_t gemv_zeros_width(std::int64_t in, std::int64_t group, std::int64_t pack) {
   const std::int64_t multiple = group >= 128 ? 1 : group == 64 ? 2 : 4;
   return checked_mul(blocks(blocks(in / group, pack), multiple), multiple);
 }
 
 /// "gemm": qweight int32[in, out / 8], qzeros int32[in / group, out / 8], scales[in / group, out]; "gemv": qweight
-/// int32[out, in / 8], qzeros int32[out, z], scales[out, 8 z].
+/// int32[out, in / 8], qzeros int32[out, z], scales[out, z words of values].
 inline StoredWeight declare(Context& c, const AwqWeight& w, const StoredSize& n, const StoredNames* given) {
   const StoredNames s = given ? *given : StoredNames{"qweight", "scales", "qzeros"};
   const std::int64_t pack = 32 / w.bits, group = w.group == 0 ? n.in : w.group;

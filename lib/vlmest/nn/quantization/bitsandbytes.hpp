@@ -11,12 +11,12 @@ namespace vlmest {
 /// doubly quantised (Dettmers et al., arXiv:2305.14314, section 3): the scales, less their mean, in 8 bits, in blocks
 /// of 256 with an fp32 scale each and a table of 256 values. The weight is shown with its own shape; the library keeps
 /// the same bytes as bnb_4bit_quant_storage[n, 1].
-inline StoredWeight declare_4bit(Context& c, const StoredSize& n, bool twice, const char* name = "weight") {
+inline StoredWeight declare(Context& c, const Bnb4Weight& w, const StoredSize& n, const StoredNames*) {
   StoredWeight r;
-  r.weight = c.b.persistent(name, Role::weight, DType::nf4, n.of(n.out, n.in));
+  r.weight = c.b.persistent("weight", Role::weight, DType::nf4, n.of(n.out, n.in));
   const std::int64_t scales = blocks(checked_mul(n.in, n.out), 64);
   QuantizedWeight& q = r.quantized;
-  if (twice) {
+  if (w.twice) {
     q.extra = beside(c, r.weight, "quant_map", {16}, DType::fp32);
     q.mean = beside(c, r.weight, "nested_offset", Shape{}, DType::fp32);
     q.scales = beside(c, r.weight, "absmax", {scales}, DType::uint8);
@@ -27,9 +27,6 @@ inline StoredWeight declare_4bit(Context& c, const StoredSize& n, bool twice, co
   q.scales = beside(c, r.weight, "absmax", {scales}, DType::fp32);
   q.extra = beside(c, r.weight, "quant_map", {16}, DType::fp32);
   return r;
-}
-inline StoredWeight declare(Context& c, const Bnb4Weight& w, const StoredSize& n, const StoredNames*) {
-  return declare_4bit(c, n, w.twice);
 }
 
 /// LLM.int8(): one fp32 scale for each output (bitsandbytes/nn/modules.py, Int8Params).
@@ -153,7 +150,7 @@ inline Value multiply(Context& c, const Bnb4Weight& w, Value x, const Value& wei
   const DType t = x.dtype();
   const std::int64_t out = weight.size(0), in = weight.size(1), rows = numel(x.shape()).value() / in;
   x = to(std::move(x), c.b.autocast.enabled ? c.b.autocast.lower : compute_type(w, t));
-  if (bias) bias = to(std::move(bias), x.dtype());
+  if (bias && !c.b.autocast.enabled) bias = to(std::move(bias), x.dtype());  // autocast keeps the copy that it makes
   const Plan& p = c.plan;
   const bool few = rows <= rows_of_4bit_kernel(out, in, x.dtype(), p.compute_capability, p.multiprocessors);
   return to(matmul_4bit(std::move(x), four_bit(c, weight, q), std::move(bias), few), t);

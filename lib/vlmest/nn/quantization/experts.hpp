@@ -22,14 +22,17 @@ inline ExpertWeights make_expert_weights(Context& c, const StoredSize& gate_up, 
   if (wide) return {{parameter(c, "gate_up_proj", gate_up.wide()), {}}, {parameter(c, "down_proj", down.wide()), {}}};
   ExpertWeights r;
   if (const auto* fp8 = std::get_if<Fp8Weight>(how)) {
-    static constexpr StoredNames up{"gate_up_proj", "gate_up_proj_scale_inv"}, out{"down_proj", "down_proj_scale_inv"};
+    static constexpr StoredNames up{
+        .weight = "gate_up_proj", .scales = "gate_up_proj_scale_inv", .input = "gate_up_proj_activation_scale"},
+        out{.weight = "down_proj", .scales = "down_proj_scale_inv", .input = "down_proj_activation_scale"};
     r.gate_up = declare(c, *fp8, gate_up, &up, 2);
     r.down = declare(c, *fp8, down, &out);
   } else {
     const bool mx = std::holds_alternative<Fp4Weight>(*how) && !std::get<Fp4Weight>(*how).nv;
-    static constexpr StoredNames up{"gate_up_proj", "gate_up_proj_scales", "gate_up_proj_zeros", "gate_up_proj_g_idx",
-                                    "gate_up_proj_global_scale"},
-        out{"down_proj", "down_proj_scales", "down_proj_zeros", "down_proj_g_idx", "down_proj_global_scale"},
+    static constexpr StoredNames up{"gate_up_proj",       "gate_up_proj_scales",       "gate_up_proj_zeros",
+                                    "gate_up_proj_g_idx", "gate_up_proj_global_scale", "gate_up_proj_input_scale"},
+        out{"down_proj",       "down_proj_scales",       "down_proj_zeros",
+            "down_proj_g_idx", "down_proj_global_scale", "down_proj_input_scale"},
         up_blocks{"gate_up_proj_blocks", "gate_up_proj_scales"}, out_blocks{"down_proj_blocks", "down_proj_scales"};
     r.gate_up = declare_as(c, *how, gate_up, mx ? &up_blocks : &up);
     r.down = declare_as(c, *how, down, mx ? &out_blocks : &out);

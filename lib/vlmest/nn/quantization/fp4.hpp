@@ -12,6 +12,7 @@ namespace vlmest {
 /// weight_scale_2, input_scale. Of experts in mxfp4: ..._blocks uint8[experts, out, in / 32, 16] and ..._scales.
 inline StoredWeight declare(Context& c, const Fp4Weight& w, const StoredSize& n, const StoredNames* given) {
   StoredNames s{"weight_packed", "weight_scale"};
+  s.input = "input_global_scale";
   if (w.modelopt) s = {"weight", "weight_scale", "", "", "weight_scale_2"};
   if (given) s = *given;
   check_multiple(c, n.in, 2, "inputs");
@@ -23,8 +24,7 @@ inline StoredWeight declare(Context& c, const Fp4Weight& w, const StoredSize& n,
     r.weight = packed_weight(c, s.weight, DType::uint8, n.of(n.out, n.in / 2), n);
   r.quantized.scales = beside(c, r.weight, s.scales, n.of(n.out, scales), w.nv ? DType::fp8 : DType::uint8);
   if (w.nv) r.quantized.extra = beside(c, r.weight, s.whole, n.of(1), DType::fp32);
-  if (w.static_activations)
-    beside(c, r.weight, w.modelopt ? "input_scale" : "input_global_scale", n.of(1), DType::fp32);
+  if (w.static_activations) beside(c, r.weight, s.input, n.of(1), DType::fp32);
   return r;
 }
 

@@ -31,7 +31,6 @@ class Pattern {
     std::size_t steps = 0;
     return run(root_, name, 0, steps, [](std::size_t) { return true; });
   }
-  const std::string& text() const { return text_; }
 
  private:
   static constexpr std::size_t longest = 512, most_steps = 200'000;

@@ -24,7 +24,7 @@ class ModuleRule {
     skip,  ///< as transformers 5 reads modules_to_not_convert (quantizers_utils.py, should_convert_module): a pattern
            ///< from the beginning of the name, of which it need not be all, or the name's last characters
   };
-  ModuleRule(std::string_view text, Kind kind, const std::string& where) : text_(text), kind_(kind) {
+  ModuleRule(std::string_view text, Kind kind, const std::string& where) : text_(text), where_(where), kind_(kind) {
     const bool plain = text.find_first_of("*+?^$[](){}|\\") == std::string_view::npos;
     if (kind == Kind::name && !plain) kind_ = Kind::pattern;
     if (kind_ == Kind::pattern || (kind == Kind::skip && !plain)) pattern_.emplace(text, where);
@@ -43,6 +43,7 @@ class ModuleRule {
     return false;
   }
   const std::string& text() const { return text_; }
+  const std::string& where() const { return where_; }  ///< the key that it stands under
 
  private:
   /// A text without other signs is a pattern too: its dots are any character.
@@ -62,7 +63,7 @@ class ModuleRule {
     return false;
   }
 
-  std::string text_;
+  std::string text_, where_;
   Kind kind_;
   std::optional<Pattern> pattern_;
 };
@@ -85,6 +86,8 @@ struct Quantization {
   bool head = false;  ///< the output head too, unless it is skipped by name
   /// transformers unpacks all weights at the first forward and computes with them (compressed-tensors).
   bool unpacked_by_transformers = false;
+  /// Of these it keeps fp8 ones as they are, on compute capability 8.9 and above (use_optimized_inference).
+  bool fp8_kernels = false;
   /// Compute capability below which transformers makes wide weights of them when it loads them; 0: none.
   int dequantised_below = 0;
   std::vector<std::string> notes;  ///< what the config says besides and has no effect here, a line each
@@ -93,7 +96,8 @@ struct Quantization {
 
 /// The names that one module goes by: in transformers 5, and in checkpoints written before it renamed modules
 /// (conversion_mapping.py): without `model.` before the parts; a decoder's layers at the top, or below
-/// `language_model.model`; a tower below `vision_model`.
+/// `language_model.model`; a tower below `vision_model`; InternVL's projector as `mlp1`
+/// (convert_internvl_weights_to_hf.py).
 inline std::vector<std::string> module_names(const Graph& g, ScopeId s) {
   std::vector<std::string> r{path(g, s)};
   const auto add = [&](std::string name) {
@@ -107,6 +111,8 @@ inline std::vector<std::string> module_names(const Graph& g, ScopeId s) {
   }
   const std::string below = full.substr(model.size());
   add(below);
+  if (constexpr std::string_view projector = "multi_modal_projector"; below.starts_with(projector))
+    add("mlp1" + below.substr(projector.size()));
   const std::size_t dot = below.find('.');
   if (dot == std::string::npos) return r;
   const std::string rest = below.substr(dot + 1);
@@ -120,12 +126,13 @@ inline std::vector<std::string> module_names(const Graph& g, ScopeId s) {
   return r;
 }
 
-/// Whether one of the rules is for the module of these names, of which the first is its own.
+/// Whether the rule is for the module of these names, of which the first is its own.
+inline bool names_any(const ModuleRule& rule, const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& n) { return rule.names(n, &n != &names.front()); });
+}
 inline bool names_any(const std::vector<ModuleRule>& rules, const std::vector<std::string>& names) {
-  return std::any_of(rules.begin(), rules.end(), [&](const ModuleRule& r) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& n) { return r.names(n, &n != &names.front()); });
-  });
+  return std::any_of(rules.begin(), rules.end(), [&](const ModuleRule& r) { return names_any(r, names); });
 }
 
 /// What kind of module asks; fixed: one whose weight its parent multiplies by itself, which no method replaces.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include <vlmest/tensor/dtype.hpp>
@@ -41,6 +42,7 @@ struct Fp8Weight {
   bool static_activations = false;  ///< a scale of the layer's input is stored too
   bool upper_bound = false;         ///< fbgemm: a limit of the dynamic scales is stored too
   const char* scale_name = "weight_scale_inv";
+  std::optional<DType> activations;  ///< what the layer's inputs are rounded to where transformers unpacks the weight
 };
 
 /// Integers with the same scale for `group` inputs (0: of a whole output channel; whole: of the whole weight).
@@ -52,7 +54,8 @@ struct IntWeight {
   bool symmetric = true;  ///< else with zero points
   bool reordered = false;
   bool static_activations = false;
-  bool transposed = false;  ///< EETQ keeps weight[in, out] and calls the scales weight_scales
+  bool transposed = false;           ///< EETQ keeps weight[in, out] and calls the scales weight_scales
+  std::optional<DType> activations;  ///< what the layer's inputs are rounded to where transformers unpacks the weight
 };
 
 /// Two e2m1 values a byte. nvfp4: groups of 16 with an fp8 scale and a scale of the whole weight; mxfp4: groups of 32
@@ -60,8 +63,9 @@ struct IntWeight {
 struct Fp4Weight {
   std::int64_t group = 16;
   bool nv = true;
-  bool static_activations = false;  ///< a scale of the layer's input is stored too
-  bool modelopt = false;            ///< with modelopt's names of the tensors
+  bool static_activations = false;   ///< a scale of the layer's input is stored too
+  bool modelopt = false;             ///< with modelopt's names of the tensors
+  std::optional<DType> activations;  ///< what the layer's inputs are rounded to where transformers unpacks the weight
 };
 
 using WeightStorage = std::variant<AwqWeight, GptqWeight, Bnb4Weight, Bnb8Weight, Fp8Weight, IntWeight, Fp4Weight>;

@@ -32,6 +32,7 @@ struct StoredNames {
   const char* zeros = "";
   const char* index = "g_idx";
   const char* whole = "weight_global_scale";  ///< the scale of the whole weight
+  const char* input = "input_scale";          ///< a static one of the layer's input
 };
 
 /// A layer's matrix, or that of each of `experts` experts in one tensor.

@@ -7,10 +7,16 @@
 /// modelopt, which writes the same groups.
 namespace vlmest::json::hf {
 
-/// Rules as compressed-tensors matches them: "re:" and a pattern, or the whole name.
-inline void add_matches(std::vector<ModuleRule>& rules, const Reader& r, const char* key) {
+/// Rules as compressed-tensors matches them: "re:" and a pattern, or the whole name. A class of modules names none by
+/// itself.
+inline bool is_class(const std::string& n) {
+  return !n.empty() && n[0] >= 'A' && n[0] <= 'Z' && n.find('.') == std::string::npos;
+}
+inline void add_matches(std::vector<ModuleRule>& rules, const Reader& r, const char* key, bool classes = true) {
   for (const auto& n : names(r, key))
-    if (n.starts_with("re:"))
+    if (is_class(n) && !classes)
+      continue;
+    else if (n.starts_with("re:"))
       rules.emplace_back(std::string_view(n).substr(3), ModuleRule::Kind::pattern, r.path() + "." + key);
     else
       rules.emplace_back(n, ModuleRule::Kind::exact, r.path() + "." + key);
@@ -31,6 +37,8 @@ inline std::optional<WeightStorage> weight_storage(const Reader& w, const Reader
   const bool acts = !activations.value().empty();
   const bool static_acts = acts && activations.given("dynamic") && activations.value()["dynamic"].is_boolean() &&
                            !activations.boolean("dynamic", false);
+  std::optional<DType> rounded;
+  if (acts) rounded = activations.string("type", "int") == "float" ? DType::fp8 : DType::int8;
   const bool local = acts && activations.given("dynamic") && activations.value()["dynamic"].is_string();
   const auto order = w.given("actorder") && w.value()["actorder"].is_string() ? w.string("actorder", "") : "";
   const bool reordered = order == "group" || order == "dynamic" ||
@@ -44,7 +52,12 @@ inline std::optional<WeightStorage> weight_storage(const Reader& w, const Reader
   if (format == "nvfp4-pack-quantized" || format == "mxfp4-pack-quantized" || format == "mxfp4") {
     if (bits != 4 || type != "float") w.fail("num_bits", "4 bit floats are what " + format + " packs");
     const bool nv = format.starts_with("nv");
-    return Fp4Weight{.group = grouped ? group : nv ? 16 : 32, .nv = nv, .static_activations = static_acts || local};
+    return Fp4Weight{.group = grouped ? group
+                              : nv    ? 16
+                                      : 32,
+                     .nv = nv,
+                     .static_activations = static_acts || local,
+                     .activations = rounded};
   }
   const bool naive = format == "naive-quantized";
   if (format == "float-quantized" || (naive && type == "float")) {
@@ -52,7 +65,8 @@ inline std::optional<WeightStorage> weight_storage(const Reader& w, const Reader
     Fp8Weight f{.scales = strategy == "tensor" ? Fp8Weight::Scales::tensor : Fp8Weight::Scales::channel,
                 .scale = DType::bf16,
                 .static_activations = static_acts,
-                .scale_name = "weight_scale"};
+                .scale_name = "weight_scale",
+                .activations = rounded};
     if (strategy == "block" || grouped) {
       f.scales = Fp8Weight::Scales::block;
       f.rows = grouped ? 1 : 128;
@@ -79,7 +93,8 @@ inline std::optional<WeightStorage> weight_storage(const Reader& w, const Reader
                    .packed = format == "pack-quantized",
                    .symmetric = w.boolean("symmetric", true),
                    .reordered = reordered,
-                   .static_activations = static_acts};
+                   .static_activations = static_acts,
+                   .activations = rounded};
 }
 
 /// "int 4 bit in groups of 128", "nvfp4", "fp8".
@@ -106,6 +121,8 @@ inline Quantization read_compressed_tensors(const Reader& r) {
         .storage = weight_storage(g.object("weights"), g.object("input_activations"), g.string("format", format)),
         .targets = {}};
     const auto targets = names(g, "targets");
+    if (std::find(targets.begin(), targets.end(), "Embedding") != targets.end())
+      g.fail("targets", "embeddings in fewer bits are not known", "linear layers are: Linear, or names of modules");
     if (std::find(targets.begin(), targets.end(), "Linear") == targets.end()) add_matches(s.targets, g, "targets");
     if (!s.storage) continue;
     const std::string w = storage_words(*s.storage);
@@ -115,17 +132,21 @@ inline Quantization read_compressed_tensors(const Reader& r) {
   // Modules that are named come before classes of modules (match.py, match_targets).
   std::stable_partition(q.groups.begin(), q.groups.end(), [](const StorageGroup& g) { return !g.targets.empty(); });
   const std::string status = r.string("quantization_status", "compressed");
-  const bool compressed = status == "compressed" && !r.boolean("dequantize", false);
+  const bool compressed =
+      status == "compressed" && !r.boolean("dequantize", false) && r.boolean("run_compressed", true);
   q.linears = q.experts = q.unpacked_by_transformers = compressed;
+  q.fp8_kernels = compressed && r.boolean("use_optimized_inference", false);
   q.summary += words + (compressed ? "" : ", stored wide");
-  q.head = true;
-  add_matches(q.skipped, r, "ignore");
+  q.head = !q.fp8_kernels;  // get_modules_to_not_convert, without a list
+  add_matches(q.skipped, r, "ignore", false);
+  const auto ignored = names(r, "ignore");
+  if (std::find(ignored.begin(), ignored.end(), "Linear") != ignored.end()) q.linears = q.experts = false;
   if (r.given("kv_cache_scheme"))
     q.notes.push_back(r.path() + ".kv_cache_scheme is not applied; --kv says what the cache is kept in");
-  note_unknown(
-      q, r,
-      {"config_groups", "format", "ignore", "kv_cache_scheme", "quantization_status", "sparsity_config", "dequantize"},
-      {"global_compression_ratio", "version", "run_compressed", "use_optimized_inference", "packed_modules_mapping"});
+  note_unknown(q, r,
+               {"config_groups", "format", "ignore", "kv_cache_scheme", "quantization_status", "sparsity_config",
+                "dequantize", "run_compressed", "use_optimized_inference"},
+               {"global_compression_ratio", "version", "packed_modules_mapping"});
   return q;
 }
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <vlmest/nn/inference.hpp>
+
+/// What a checkpoint's section says of modules that the model does not have: it means something else there, and changes
+/// nothing here.
+namespace vlmest {
+
+/// The entries under one key that name no module, in a line; longer lists are cut.
+inline std::string unused_line(const std::string& where, const std::vector<std::string>& entries,
+                               const std::string& type) {
+  constexpr std::size_t shown = 4;
+  std::string all;
+  for (std::size_t i = 0; i < std::min(shown, entries.size()); ++i)
+    all += (i == 0 ? "'" : ", '") + entries[i].substr(0, 64) + "'";
+  if (entries.size() > shown) all += " and " + std::to_string(entries.size() - shown) + " more";
+  const bool one = entries.size() == 1;
+  return where + ": " + all + (one ? " names" : " name") + " no module of " + type + " and " +
+         (one ? "changes" : "change") + " nothing here";
+}
+
+/// A line for each key with entries that name no module, and one if no weight at all is stored so. Empty where the
+/// plan's type stands for the section.
+inline std::vector<std::string> unused_rules(const Vlm& vlm, const Plan& plan) {
+  const Quantization* q = quantization_of(vlm, plan);
+  if (!q) return {};
+  Builder b;
+  Context c{b, plan};
+  c.loads = true;
+  declare_parameters(c, vlm);
+  const Graph& g = b.graph;
+
+  std::vector<const ModuleRule*> left;
+  const auto ask = [&](const std::vector<ModuleRule>& rules) {
+    for (const ModuleRule& r : rules) left.push_back(&r);
+  };
+  ask(q->skipped);
+  ask(q->only);
+  for (const StorageGroup& s : q->groups) ask(s.targets);
+  for (ScopeId s = 0; !left.empty() && s < static_cast<ScopeId>(g.scopes.size()); ++s) {
+    const std::vector<std::string> names = module_names(g, s);
+    std::erase_if(left, [&](const ModuleRule* r) { return names_any(*r, names); });
+  }
+  std::map<std::string, std::vector<std::string>> under;
+  for (const ModuleRule* r : left) under[r->where()].push_back(r->text());
+  std::vector<std::string> lines;
+  for (const auto& [where, entries] : under) lines.push_back(unused_line(where, entries, vlm.type));
+  const bool stores = std::any_of(g.tensors.begin(), g.tensors.end(), [](const Tensor& t) { return t.of != none; });
+  if (!stores && (q->linears || q->experts))
+    lines.push_back("quantization_config: " + q->summary + " is for no module of " + vlm.type +
+                    ": every weight is as wide as without it");
+  return lines;
+}
+
+}  // namespace vlmest
