@@ -112,6 +112,11 @@ int main() {
         "\nAgainst [h200-times.json](../../tests/validation/rows/h200-times.json), each in a process of its own:\n");
     training(timed);
     std::printf(
+        "\nAgainst [h200-training-held-out.json](../../tests/validation/rows/h200-training-held-out.json), each in a "
+        "process of its own,\nchosen before they ran; nothing was fitted to them:\n");
+    const std::vector<Comparison> held_out = validation::compare(".", {"h200-training-held-out.json"});
+    training(held_out);
+    std::printf(
         "\n## Times\n\nGPU time is the sum of the kernels' durations, a graph's that of one replayed decode step, the "
         "rest is wall time of\neager runs. The estimated wall time is the larger of GPU and host, so that a run that "
         "waits for both in turn takes\nlonger. A graph's step was captured without an attention mask, with which "
@@ -124,8 +129,8 @@ int main() {
         "counters. The traffic of products is\npredicted from their sizes, and (kernel) from the tiles of the kernel "
         "that "
         "ran. [What was fitted to these rows](../explanation/time.md#how-far-off)\nthe last column says.\n");
-    operations(
-        validation::compare(".", {"h200-ops.json", "h200-products.json", "h200-transforms.json", "h200-traffic.json"}));
+    operations(validation::compare(".", {"h200-ops.json", "h200-products.json", "h200-transforms.json",
+                                         "h200-attention.json", "h200-traffic.json"}));
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "error: %s\n", e.what());
