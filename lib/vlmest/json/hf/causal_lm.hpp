@@ -85,6 +85,7 @@ inline Vlm read_opt_lm(const Reader& r) {
 inline Vlm read_mllama_text_lm(const Reader& r) {
   MllamaTextFamily f;
   f.language = read_mllama_text(r);
+  f.logits = LogitStep::widen;
   if (r.boolean("tie_word_embeddings", false))
     r.fail("tie_word_embeddings",
            "the embedding has " + std::to_string(MllamaText::extra_embeddings) + " rows more than the head",

@@ -31,14 +31,14 @@ struct LlamaConfig {
   bool mlp_bias = false;
   bool qk_norm = false;
   bool project_first =
-      false;                 ///< all projections run before heads are split (Qwen2-VL); the backward's order follows it
-  bool query_scale = false;  ///< Ministral 3: queries grow with their position, as Llama 4's
-  bool multipliers = false;  ///< Granite: embeddings and what goes into a sum are scaled
-  bool packed = false;       ///< Phi-3: one linear for q, k and v, one for gate and up
-  bool longrope = false;     ///< Phi-3: the length decides which frequencies turn
-  std::int64_t rotary_dim = 0;     ///< channels of a head that turn; 0: all
-  bool residual_dropout = false;   ///< Phi-3: in training mode, before each sum
-  bool attention_dropout = false;  ///< in training mode, of eager attention's weights
+      false;  ///< all projections run before heads are split (Qwen2-VL, Mllama); the backward's order follows it
+  bool query_scale = false;              ///< Ministral 3: queries grow with their position, as Llama 4's
+  bool multipliers = false;              ///< Granite: embeddings and what goes into a sum are scaled
+  bool packed = false;                   ///< Phi-3: one linear for q, k and v, one for gate and up
+  std::optional<std::int64_t> longrope;  ///< Phi-3: beyond so many tokens other frequencies turn
+  std::int64_t rotary_dim = 0;           ///< channels of a head that turn; 0: all
+  bool residual_dropout = false;         ///< Phi-3: in training mode, before each sum
+  bool attention_dropout = false;        ///< in training mode, of eager attention's weights
   Activation activation = Activation::silu;
   std::optional<std::int64_t> window;     ///< sliding window of the layers named in `sliding`
   std::vector<bool> sliding;              ///< per layer; empty: none
@@ -220,7 +220,7 @@ inline Value forward(Context& c, const LlamaDecoder& d, Value arg, const Value& 
   if (any_full) full = causal_mask(c, mask_shape(cache, embeds.size(0), tokens), attention_mask);
   if (g.window && !g.sliding.empty())
     sliding = causal_mask(c, mask_shape(cache, embeds.size(0), tokens, g.window), attention_mask);
-  if (g.longrope) choose_frequencies(c, d.rope, position_ids);
+  if (g.longrope) choose_frequencies(c, d.rope, position_ids, cache.layers.front().seen + tokens > *g.longrope);
   CosSin positions = forward(c, d.rope, position_ids);
   if (g.query_scale) positions.ids = position_ids;
   const Value x = llama_layers(c, g, d.layers, embeds, full, sliding, position_ids, positions, cache);

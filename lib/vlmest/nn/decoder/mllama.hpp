@@ -9,7 +9,8 @@
 namespace vlmest {
 
 /// The language model of Llama 3.2 Vision (transformers models/mllama, MllamaTextModel): Llama's layers, some replaced
-/// by gated cross-attention over the image features. Its embedding has eight rows more than the vocabulary.
+/// by gated cross-attention over the image features; all three projections run before heads are split
+/// (MllamaTextSelfAttention.forward). Its embedding has eight rows more than the vocabulary.
 struct MllamaText {
   LlamaConfig base{.vocab = 128256,
                    .hidden = 4096,
@@ -17,7 +18,8 @@ struct MllamaText {
                    .layers = 40,
                    .heads = 32,
                    .kv_heads = 8,
-                   .head_dim = 128};
+                   .head_dim = 128,
+                   .project_first = true};
   std::vector<bool> cross;  ///< per layer: cross-attention
 
   static constexpr std::int64_t extra_embeddings = 8;

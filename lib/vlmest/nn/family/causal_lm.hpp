@@ -16,6 +16,7 @@ namespace vlmest {
 /// What a class does to its logits before it returns them or computes its loss.
 enum class LogitStep : std::uint8_t {
   as_is,
+  widen,    ///< to fp32 (modeling_mllama.py, MllamaForCausalLM.forward)
   scale,    ///< times logit_scale (modeling_cohere.py, CohereForCausalLM.forward)
   divide,   ///< by logits_scaling (modeling_granite.py, GraniteForCausalLM.forward)
   softcap,  ///< final_logit_softcapping: divided, through tanh, multiplied (modeling_gemma2.py,
@@ -98,6 +99,7 @@ inline Value finish_logits(LogitStep step, Value arg) {
   Value logits = std::move(arg);
   switch (step) {
     case LogitStep::as_is: break;
+    case LogitStep::widen: logits = to(logits, DType::fp32); break;
     case LogitStep::scale: logits = mul_scalar(logits); break;
     case LogitStep::divide: logits = div_scalar(logits); break;
     case LogitStep::softcap:
