@@ -168,15 +168,20 @@ inline DecoderConfig read_phi3(const Reader& r) {
   return d;
 }
 
+/// Qwen2Config and Qwen3Config, __post_init__: with use_sliding_window and a window, layers from max_window_layers on
+/// slide.
+inline void read_qwen_window(const Reader& r, LlamaConfig& d) {
+  if (!r.boolean("use_sliding_window", false)) return;
+  d.window = r.has("sliding_window") ? r.optional_integer("sliding_window") : std::optional<std::int64_t>(4096);
+  const std::int64_t first = r.integer("max_window_layers", 28, 0, 1024);
+  if (d.window) d.sliding = sliding_layers(r, d.layers, [&](std::int64_t i) { return i >= first; });
+}
+
 /// models/qwen2/configuration_qwen2.py.
 inline DecoderConfig read_qwen2(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{.vocab = 151936, .intermediate = 22016}, 32, std::nullopt);
   d.qkv_bias = true;
-  if (r.boolean("use_sliding_window", false)) {
-    d.window = r.integer("sliding_window", 4096);
-    d.sliding =
-        sliding_layers(r, d.layers, [&](std::int64_t i) { return i >= r.integer("max_window_layers", 28, 0, 1024); });
-  }
+  read_qwen_window(r, d);
   return d;
 }
 
@@ -185,6 +190,7 @@ inline DecoderConfig read_qwen3(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{.vocab = 151936, .intermediate = 22016}, 32, 128);
   d.qk_norm = true;
   d.qkv_bias = d.o_bias = r.boolean("attention_bias", false);
+  read_qwen_window(r, d);
   return d;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include <vlmest/nn/cache.hpp>
@@ -52,6 +53,7 @@ struct LlamaLayer {
   LatentModules latent;
   GatedMlp mlp;
   RmsNorm input_norm, post_attention_norm;
+  std::array<ScopeId, 2> dropouts{};  ///< Phi-3: resid_attn_dropout, resid_mlp_dropout
 };
 
 struct LlamaDecoder {
@@ -99,6 +101,7 @@ inline LlamaLayer make_llama_layer(Context& c, const LlamaConfig& g, std::int32_
   l.mlp = g.packed ? make_packed_mlp(c, "mlp", g.hidden, g.intermediate, g.activation)
                    : make_gated_mlp(c, "mlp", g.hidden, g.intermediate, g.mlp_bias, g.activation);
   make_llama_norms(c, g, l);
+  if (g.packed) l.dropouts = {c.b.child("resid_attn_dropout"), c.b.child("resid_mlp_dropout")};
   return l;
 }
 
@@ -175,11 +178,15 @@ template <class FeedForward>
 Value llama_layer(Context& c, const LlamaConfig& g, const LlamaLayer& l, Value arg, const Value& mask,
                   const CosSin& positions, CacheLayer& cache, FeedForward&& feed_forward) {
   const auto attention = [&](const Value& x) { return self_attention(c, g, l, x, mask, positions, cache); };
+  auto dropout_scope = l.dropouts.begin();
+  const auto dropped = [&](const Value& x) {  // Phi3DecoderLayer.forward
+    InScope in(c.b, *dropout_scope++);
+    return dropout(c, x);
+  };
   const auto sum = [&](const Value& residual, const Value& x) {
     if (g.multipliers && c.fused()) return eager::add_scaled(residual, x);
     if (g.multipliers) return eager::add(residual, eager::mul_scalar(x));  // GraniteDecoderLayer.forward
-    if (g.residual_dropout) return eager::add(residual, dropout(c, x));    // Phi3DecoderLayer.forward
-    return eager::add(residual, x);
+    return eager::add(residual, g.residual_dropout ? dropped(x) : x);
   };
   return pre_norm_layer(c, l.scope, std::move(arg), l.input_norm, attention, l.post_attention_norm, feed_forward,
                         NoStep{}, NoStep{}, sum);

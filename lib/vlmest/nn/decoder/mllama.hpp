@@ -153,8 +153,10 @@ inline Value forward(Context& c, const MllamaDecoder& d, const Value& ids, const
   const Value mask = causal_mask(c, shape, attention_mask);
   Value x = embeds;
   const CosSin positions = forward(c, d.rope, position_ids);
-  // The two kinds of layer advance their entries by different lengths.
+  // The two kinds of layer advance their entries by different lengths. Each gets the other's arguments too.
   DecoderStack self(c, position_ids), other(c, position_ids);
+  for (const Value* v : {&cross.states, &cross.mask, &cross.rows}) self.pass(*v);
+  for (const Value* v : {&mask, &positions.cos, &positions.sin}) other.pass(*v);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     CacheLayer& entry = cache.layers[i];
     if (const auto* l = std::get_if<LlamaLayer>(&d.layers[i])) {
