@@ -223,9 +223,13 @@ TEST(NewDecodersRun, EachVariantOfLlamaAddsItsOwnOps) {
   EXPECT_EQ(ops(small_llama(3), "mm", "layers.") - ops(small_phi3(3), "mm", "layers."), 3 * (2 + 1));
   EXPECT_EQ(ops(small_phi3(3), "cat", "layers.") - ops(small_llama(3), "cat", "layers."), 3 * 2);
   LlamaConfig longrope = small_phi3(3);
-  longrope.longrope = true;
+  longrope.longrope = S;
   longrope.rotary_dim = 12;
   EXPECT_EQ(ops(longrope, "max", "rotary_emb"), 1);
+  EXPECT_EQ(ops(longrope, "pow.Scalar", "rotary_emb"), 0);
+  longrope.longrope = S - 1;
+  EXPECT_EQ(ops(longrope, "pow.Scalar", "rotary_emb"), 1)
+      << "other frequencies are computed beyond the original length";
 }
 
 TEST(NewDecodersRun, Mistral4CachesBeforeItExpands) {
