@@ -39,8 +39,9 @@ std::vector<Case> cases() {
     Case c{.name = e.at("trace")};
     Recording& k = c.recording;
     const bool alone = e.contains("language_model");
-    k.config = data + (alone ? "language_models/" + e.at("language_model").get<std::string>()
-                             : "configs/" + e.at("config").get<std::string>()) +
+    k.config = data +
+               (alone ? "language_models/" + e.at("language_model").get<std::string>()
+                      : "configs/" + e.at("config").get<std::string>()) +
                ".json";
     k.part = e.value("part", "");
     k.batch = e.at("batch");

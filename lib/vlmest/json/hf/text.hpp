@@ -147,8 +147,8 @@ inline DecoderConfig read_granite(const Reader& r) {
 }
 
 /// models/phi3/configuration_phi3.py: "su" and "yarn" are older names of longrope; partial_rotary_factor stands among
-/// the rope parameters or beside them, the original length beside them (modeling_rope_utils.py, standardize_rope_params,
-/// puts it over what they say).
+/// the rope parameters or beside them, the original length beside them (modeling_rope_utils.py,
+/// standardize_rope_params, puts it over what they say).
 inline DecoderConfig read_phi3(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{.vocab = 32064, .hidden = 3072, .intermediate = 8192, .packed = true},
                              std::nullopt, std::nullopt);
@@ -160,7 +160,8 @@ inline DecoderConfig read_phi3(const Reader& r) {
   const std::string type = rope.string("rope_type", rope.string("type", "default"));
   if (type == "longrope" || type == "su" || type == "yarn")
     d.longrope = r.integer("original_max_position_embeddings", 4096);
-  else if (type != "default") rope.fail("rope_type", "unknown '" + type + "'", "known: default, longrope");
+  else if (type != "default")
+    rope.fail("rope_type", "unknown '" + type + "'", "known: default, longrope");
   const double part = rope.number("partial_rotary_factor", r.number("partial_rotary_factor", 1.0));
   d.rotary_dim = static_cast<std::int64_t>(static_cast<double>(d.head_dim) * part);
   if (!(part > 0.0 && part <= 1.0) || d.rotary_dim < 2 || d.rotary_dim % 2 != 0)
