@@ -12,7 +12,8 @@
 /// Language models alone: the config.json of a …ForCausalLM of transformers 5.17.
 namespace vlmest::json::hf {
 
-/// What a class adds to its decoder. A decoder that is run alone is one line.
+/// What a class adds to its decoder. A decoder that is run alone is one line. (AutoModelForCausalLM of 5.17 does not
+/// lead from "mistral4" to Mistral4ForCausalLM, which is run by its name.)
 struct CausalLmEntry {
   std::string_view type;       ///< also in `decoders`
   bool tied = false;           ///< what an absent tie_word_embeddings means (configuration_<type>.py)

@@ -116,7 +116,8 @@ inline Value finish_logits(LogitStep step, Value arg) {
 template <class Text>
 Value prefill(Context& c, const CausalLmModel<Text>& m, const CausalLmInputs& in, const Sequences&, Cache& cache) {
   const LogitStep step = m.config->logits;
-  if (c.labels && step != LogitStep::as_is && loss_kind(c.plan) == Loss::chunked)
+  const bool values_stay = step == LogitStep::as_is || step == LogitStep::widen;
+  if (c.labels && !values_stay && loss_kind(c.plan) == Loss::chunked)
     throw Error("--loss", "the chunked loss leaves out what this model does to its logits",
                 "give --loss unfused or fused");
   const Value hidden = last_hidden_state(c, m, in.text, cache);
