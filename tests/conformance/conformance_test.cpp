@@ -38,7 +38,12 @@ std::vector<Case> cases() {
   for (const auto& e : read_json(data + "traces/index.json")) {
     Case c{.name = e.at("trace")};
     Recording& k = c.recording;
-    k.config = data + "configs/" + e.at("config").get<std::string>() + ".json";
+    const bool alone = e.contains("language_model");
+    k.config = data +
+               (alone ? "language_models/" + e.at("language_model").get<std::string>()
+                      : "configs/" + e.at("config").get<std::string>()) +
+               ".json";
+    k.part = e.value("part", "");
     k.batch = e.at("batch");
     k.text = e.at("text");
     k.dtype = vlmest::parse_dtype(e.at("dtype").get<std::string>());

@@ -16,7 +16,8 @@ namespace conformance {
 
 /// How a trace was taken.
 struct Recording {
-  std::string config;  ///< path of the config.json
+  std::string config;  ///< path of the config.json, or of a description that holds one
+  std::string part;    ///< the key of the config that was run alone; empty: all of it
   std::int64_t batch = 1, text = 100;
   std::vector<std::vector<vlmest::ImageSize>> sequences{
       {{336, 336}}};  ///< images of each sequence; one entry: all alike
@@ -34,8 +35,16 @@ struct Recording {
   std::optional<int> layers = 2;  ///< layers that each stack was cut to; none: the config as it is
 };
 
+/// Layers of a tower that are needed for the hidden states that `features` names: 0 is the embeddings', -1 the last.
+inline int needed_layers(const nlohmann::json& features) {
+  int needed = 0;
+  for (const int i : features) needed = std::max(needed, i < 0 ? -i - 1 : i);
+  return needed;
+}
+
 /// The same cuts as the recorder's: two layers of each stack, six for Gemma-3 (five sliding, one full), five with one
-/// cross-attention layer for Mllama, one of two window layers full.
+/// cross-attention layer for Mllama, one of two window layers full; towers whose inner layers are looked at keep those.
+/// Language models alone of kinds that have a full layer after several sliding ones keep one of each.
 inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
   const std::string type = d.value("model_type", "");
   nlohmann::json& t = d.contains("text_config") ? d["text_config"] : d;
@@ -47,6 +56,9 @@ inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
   } else if (t.contains("num_hidden_layers")) {
     t["num_hidden_layers"] = layers;
   }
+  if (auto types = t.find("layer_types"); types != t.end() && types->is_array())
+    while (types->size() > t["num_hidden_layers"]) types->erase(types->size() - 1);
+  if (type == "gemma3_text" || type == "cohere2") t["layer_types"] = {"sliding_attention", "full_attention"};
   if (d.contains("vision_config")) {
     nlohmann::json& v = d["vision_config"];
     if (v.contains("deepstack_visual_indexes")) {
@@ -64,6 +76,8 @@ inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
       v["depth"] = 2;
     } else if (v.contains("num_hidden_layers")) {
       v["num_hidden_layers"] = 2;
+      for (const char* key : {"vision_feature_layer", "vision_feature_layers"})
+        if (d.contains(key) && d[key].is_array()) v["num_hidden_layers"] = std::max(2, needed_layers(d[key]));
     }
   }
   if (d.contains("qformer_config")) d["qformer_config"]["num_hidden_layers"] = 2;
@@ -101,6 +115,8 @@ inline nlohmann::json read_json(const std::string& path) {
 /// Builds the recorded run into the builder's graph. The recorded decode step is the second one after the prefill.
 inline void build(vlmest::Builder& b, const Recording& r) {
   nlohmann::json document = read_json(r.config);
+  if (document.contains("model")) document = nlohmann::json(document["model"]);
+  if (!r.part.empty()) document = nlohmann::json(document.at(r.part));
   if (r.layers) document = cut_layers(std::move(document), *r.layers);
   const vlmest::Vlm vlm = vlmest::json::hf::read(document, r.config);
   vlmest::Plan plan;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shows where a model's graph and a recorded trace differ:
-//   trace_diff CONFIG TRACE [--batch N] [--images N] [--size HxW] [--text N] [--dtype T] [--layers N | --whole]
-//   [--eager]
-//              [--all-logits] [--dropout] [--phase P] [--max N] [--list]
+//   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--dtype T]
+//              [--layers N | --whole] [--eager] [--all-logits] [--dropout] [--train]
+//              [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +24,14 @@ int main(int argc, char** argv) {
     auto is = [&](const char* f) { return std::strcmp(argv[i], f) == 0; };
     if (is("--batch"))
       r.batch = std::atoll(argv[++i]);
+    else if (is("--part"))
+      r.part = argv[++i];
+    else if (is("--train"))
+      r.training = true;
+    else if (is("--checkpointing"))
+      r.checkpointing = true;
+    else if (is("--lora"))
+      r.lora_rank = std::atoll(argv[++i]);
     else if (is("--images"))
       images = std::atoi(argv[++i]);
     else if (is("--text"))

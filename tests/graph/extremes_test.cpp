@@ -53,7 +53,7 @@ TEST(ExtremesBackward, MaxAndGatherScatterIntoZeros) {
   const Backward gathered = backward([](Builder& b, Value x) {
     return gather_columns(std::move(x), b.existing("index", Role::input, DType::int64, {4, 2}));
   });
-  EXPECT_EQ(gathered.ops, (Ops{"zeros", "scatter_.src"}));
+  EXPECT_EQ(gathered.ops, (Ops{"new_zeros", "scatter_add_"})) << "an index may be there twice";
   EXPECT_EQ(gathered.gradient, (Shape{4, 6}));
 }
 

@@ -25,6 +25,23 @@ TEST(RoutingScratch, TopkAsRecorded) {
     EXPECT_EQ(eager::topk_workspace(rows, width), Bytes(bytes)) << rows << " x " << width;
 }
 
+/// Keys of so few bits that one pass sorts them need no second buffer; recorded in the backward of gathered biases.
+TEST(RoutingScratch, SortOfOnePassAsRecorded) {
+  EXPECT_EQ(eager::radix_sort_workspace(800, 5), Bytes(1));
+  EXPECT_EQ(eager::radix_sort_workspace(2848, 5), Bytes(3583));
+  EXPECT_EQ(eager::radix_sort_workspace(2848, 8), Bytes(3583));
+  EXPECT_EQ(eager::radix_sort_workspace(2848, 9), Bytes(3583 + 2048 + 2 * 22784));
+}
+
+TEST(Routing, TopkIsOrderedByAKernelOfItsOwn) {
+  Builder b;
+  const Value x = b.existing("x", Role::input, DType::bf16, {8, 16});
+  eager::topk(x, 4);
+  EXPECT_EQ(cost(b.graph.op(b.graph.nodes.back())).kernels, 2);
+  eager::topk(x, 4, false);
+  EXPECT_EQ(cost(b.graph.op(b.graph.nodes.back())).kernels, 1);
+}
+
 struct Product {
   Bytes scratch{};
   int kernels = 0;

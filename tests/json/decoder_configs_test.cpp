@@ -160,8 +160,26 @@ TEST(DecoderConfigs, RopeOfPhi3StandsInEitherPlace) {
   EXPECT_EQ(phi3(R"("partial_rotary_factor": 0.75)").rotary_dim, 96);
   const auto longrope = phi3(R"("rope_parameters": {"rope_type": "longrope", "partial_rotary_factor": 0.75})");
   EXPECT_EQ(longrope.rotary_dim, 96);
-  EXPECT_TRUE(longrope.longrope);
-  EXPECT_TRUE(phi3(R"("rope_scaling": {"type": "su"})").longrope);
+  EXPECT_EQ(longrope.longrope, 4096);
+  EXPECT_EQ(phi3(R"("rope_scaling": {"type": "su"})").longrope, 4096);
+  const std::string inside = R"("rope_parameters": {"rope_type": "longrope", "original_max_position_embeddings": 512})";
+  EXPECT_EQ(phi3(inside).longrope, 4096) << "the config's own decides, whatever the rope parameters say";
+  EXPECT_EQ(phi3(R"("original_max_position_embeddings": 2048, )" + inside).longrope, 2048);
+}
+
+TEST(DecoderConfigs, LaterLayersOfQwenSlide) {
+  for (const std::string type : {"qwen2", "qwen3"}) {
+    const auto qwen = [&](const std::string& keys) {
+      return std::get<LlamaConfig>(
+          text(R"("model_type": ")" + type + R"(", "num_hidden_layers": 3, "max_window_layers": 1)" + keys));
+    };
+    EXPECT_TRUE(qwen("").sliding.empty()) << type;
+    const LlamaConfig slides = qwen(R"(, "use_sliding_window": true, "sliding_window": 512)");
+    EXPECT_EQ(slides.window, 512) << type;
+    EXPECT_EQ(slides.sliding, (std::vector<bool>{false, true, true})) << type;
+    EXPECT_EQ(qwen(R"(, "use_sliding_window": true)").window, 4096) << type;
+    EXPECT_TRUE(qwen(R"(, "use_sliding_window": true, "sliding_window": null)").sliding.empty()) << type;
+  }
 }
 
 TEST(DecoderConfigs, LatentCachesAreThoseOfPlainLlamaDecoders) {

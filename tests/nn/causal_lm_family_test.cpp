@@ -321,7 +321,7 @@ TEST(CausalLm, GlmRepeatsItsAnglesInEveryLayer) {
     const Phase& prefill = g.phases[0];
     int repeated = 0;
     for (NodeId i = prefill.first; i < prefill.last; ++i)
-      for (const TensorId t : g.outputs(g.node(i))) repeated += g.tensor(t).shape == Shape{1, 40, 4, 2};
+      for (const TensorId t : g.outputs(g.node(i))) repeated += g.tensor(t).shape == Shape{1, 1, 40, 4, 2};
     EXPECT_EQ(repeated, 2 * 5);
   }
 }

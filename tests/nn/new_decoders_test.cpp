@@ -225,9 +225,33 @@ TEST(NewDecodersRun, EachVariantOfLlamaAddsItsOwnOps) {
   EXPECT_EQ(ops(small_llama(3), "mm", "layers.") - ops(small_phi3(3), "mm", "layers."), 3 * (2 + 1));
   EXPECT_EQ(ops(small_phi3(3), "cat", "layers.") - ops(small_llama(3), "cat", "layers."), 3 * 2);
   LlamaConfig longrope = small_phi3(3);
-  longrope.longrope = true;
+  longrope.longrope = S;
   longrope.rotary_dim = 12;
   EXPECT_EQ(ops(longrope, "max", "rotary_emb"), 1);
+  EXPECT_EQ(ops(longrope, "pow.Scalar", "rotary_emb"), 0);
+  longrope.longrope = S - 1;
+  EXPECT_EQ(ops(longrope, "pow.Scalar", "rotary_emb"), 1)
+      << "other frequencies are computed beyond the original length";
+}
+
+/// What the backward of a checkpointed layer runs before it needs something saved, and the layer runs again.
+TEST(NewDecodersRun, CheckpointedLayersRunAgainWhenSomethingSavedIsAskedFor) {
+  const auto before = [](const DecoderConfig& language) {
+    Plan plan = text_plan();
+    plan.checkpointing = Checkpointing::full;
+    const Graph g = training(around(language), plan);
+    std::vector<std::string> r;
+    for (const SecondForward& s : g.second_forwards) {
+      const Node& n = g.node(s.first - 1);
+      const std::string layer = path(g, g.node(s.first).scope), module = path(g, n.scope);
+      r.push_back(layer.starts_with(module + ".") || module.find(".mlp") != std::string::npos ? n.name : "");
+    }
+    return r;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(before(small_llama(2)), (Names{"", ""}));
+  EXPECT_EQ(before(small_granite(2)), (Names{"mul.Tensor", "mul.Tensor"})) << "a factor that is a number is not saved";
+  EXPECT_EQ(before(small_gpt_oss(2)), (Names{"clone", "clone"})) << "rows of the experts' sum";
 }
 
 TEST(NewDecodersRun, Mistral4CachesBeforeItExpands) {

@@ -166,7 +166,8 @@ class Builder {
   /// Notes that `outputs` were made by a differentiable call.
   void differentiable(GradCall call, std::span<const Value> outputs) {
     call.scope = scope_;
-    if (saving.drop) call.run = nullptr;
+    call.saves = std::exchange(saving.noted, saving.saved) != saving.saved;
+    if (saving.drop && call.saves) call.run = nullptr;
     for (const Value& o : outputs)
       if (unchecked_ && o.id() == graph.outputs(graph.nodes.back()).front()) unchecked_ = false;
     history.add(std::move(call), outputs);

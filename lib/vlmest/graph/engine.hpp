@@ -27,6 +27,8 @@ class BackwardEngine {
   bool unpacked = false;
   /// Gradients of parameters are part of sums over several runs, which go on elsewhere: they are left to take_sum().
   bool partial = false;
+  /// The node before which the last of the calls so far that saved something let go of it.
+  NodeId saved_until = 0;
   /// of_one: what came before is the gradient of one run, made as the one is that comes now.
   void begin_sum(TensorId parameter, Value sum, bool of_one) {
     pending(parameter).sum = std::move(sum);
@@ -37,22 +39,38 @@ class BackwardEngine {
   /// `owns(parameter)` tells whose gradients are collected here; those of other parameters go to `outer`.
   template <class Owns>
   void run(Builder& b, const GradEdge& start, Value seed, std::int32_t first, Owns&& owns) {
-    NoGrad off(b);
+    begin(b, start, std::move(seed), first, owns);
+    run_rest(owns);
+  }
+
+  /// In steps: what the calls hand to each other is made ready; those run that need nothing saved, up to the first
+  /// that does; equal calls, from another one on, take the places of those left; all of them run.
+  template <class Owns>
+  void begin(Builder& b, const GradEdge& start, Value seed, std::int32_t first, Owns&& owns) {
     b_ = &b;
     first_ = first;
     waiting_.assign(calls().size() - static_cast<std::size_t>(first), 0);
     buffers_.clear();
     buffers_.resize(waiting_.size());
     count(start.call, owns);
-    std::priority_queue<std::int32_t> ready;
     buffer(start.call)[static_cast<std::size_t>(start.output)] = std::move(seed);
-    ready.push(start.call);
-    while (!ready.empty()) {
-      const std::int32_t at = ready.top();
-      ready.pop();
-      step(at, ready, owns);
-    }
+    ready_ = {};
+    ready_.push(index(start.call));
   }
+  template <class Owns>
+  void run_until_saved(Owns&& owns) {
+    run_while(owns, [&](const GradCall& c) { return !c.saves; });
+  }
+  void go_on_with(std::int32_t first) {
+    if (calls().size() - static_cast<std::size_t>(first) != waiting_.size())
+      throw Error("graph", "the second run of a checkpointed layer records other calls than the first");
+    first_ = first;
+  }
+  template <class Owns>
+  void run_rest(Owns&& owns) {
+    run_while(owns, [](const GradCall&) { return true; });
+  }
+
   /// The whole backward pass from `root`. Throws Error where it depends on no parameter that is trained.
   void run(const Value& root, Value seed) {
     Builder& b = root.builder();
@@ -64,6 +82,17 @@ class BackwardEngine {
   }
 
  private:
+  template <class Owns, class Go>
+  void run_while(Owns& owns, Go&& go) {
+    NoGrad off(*b_);
+    while (!ready_.empty()) {
+      const std::int32_t at = first_ + static_cast<std::int32_t>(ready_.top());
+      if (!go(call(at))) return;
+      ready_.pop();
+      step(at, owns);
+    }
+  }
+
   std::vector<GradCall>& calls() { return b_->history.calls; }
   GradCall& call(std::int32_t i) { return calls()[static_cast<std::size_t>(i)]; }
   std::size_t index(std::int32_t i) const { return static_cast<std::size_t>(i - first_); }
@@ -94,7 +123,7 @@ class BackwardEngine {
   }
 
   template <class Owns>
-  void step(std::int32_t at, std::priority_queue<std::int32_t>& ready, Owns& owns) {
+  void step(std::int32_t at, Owns& owns) {
     GradCall c = std::move(call(at));
     call(at).outputs = c.outputs;
     Gradients g{.in = std::move(buffers_[index(at)]), .out = std::vector<Value>(c.inputs.size()), .wanted = {}};
@@ -113,6 +142,7 @@ class BackwardEngine {
     }
     g.in.clear();
     c.run = nullptr;
+    if (c.saves) saved_until = b_->now();
     std::vector<TensorId> complete;
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
       const GradEdge& e = c.inputs[i];
@@ -128,7 +158,7 @@ class BackwardEngine {
         add_to(outside(e), g.out[i]);
       } else {
         add_to(buffer(e.call)[static_cast<std::size_t>(e.output)], g.out[i]);
-        if (--waiting_[index(e.call)] == 0) ready.push(e.call);
+        if (--waiting_[index(e.call)] == 0) ready_.push(index(e.call));
       }
     }
     g.out.clear();
@@ -197,6 +227,7 @@ class BackwardEngine {
   std::vector<Pending> pending_;
   std::vector<std::int32_t> waiting_;
   std::vector<std::vector<Value>> buffers_;
+  std::priority_queue<std::size_t> ready_;  ///< counted from first_
 };
 
 }  // namespace vlmest

@@ -70,15 +70,13 @@ struct Recorded {
   std::span<const Value> passed;  ///< further arguments
 };
 
-/// The second forward of a checkpointed layer, up to where it stops. Returns where its result's gradient goes;
-/// `passed` receives what the layer's arguments hold.
+/// The second forward of a checkpointed layer, up to where it stops. `passed` receives what the layer's arguments hold.
 template <class Run>
-GradEdge run_again(Builder& b, const Recorded& f, const AutocastState& outside, std::vector<TensorId>& passed,
-                   Run&& run) {
+void run_again(Builder& b, const Recorded& f, const AutocastState& outside, std::vector<TensorId>& passed, Run&& run) {
   const GraphMark begin = b.mark();
   const std::int64_t saved = b.saving.saved;
   b.saving.drop = false;
-  b.saving.saved = 0;
+  b.saving.saved = b.saving.noted = 0;
   b.saving.stop_at = saved;
   Value again;
   {
@@ -86,26 +84,23 @@ GradEdge run_again(Builder& b, const Recorded& f, const AutocastState& outside, 
     if (outside.enabled) entered.emplace(b, outside.lower);
     again = run(f.x);
   }
-  const GradEdge start = b.edge(again);
-  ++b.history.calls[static_cast<std::size_t>(start.call)].holders;  // the backward pass
+  ++b.history.calls[static_cast<std::size_t>(b.edge(again).call)].holders;  // the backward pass
   again.reset();
   b.forget();
   passed = arguments(b.graph, begin);
   for (const Value& v : f.passed) passed.push_back(b.graph.owner(v.id()));
   if (saved > 0 && b.saving.saved >= saved) stop_early(b, begin);
   b.saving = {};
-  return start;
 }
 
-/// Notes which storages from before the backward it lets go of, and when. A checkpointed layer's arguments stay until
-/// the last of the tensors that the second forward made, those below `second_run`, has gone.
+/// Notes which storages from before the backward it lets go of, and when. A checkpointed layer's arguments are held by
+/// the hooks on what its calls saved, thus until the last of these calls is over (torch/utils/checkpoint.py,
+/// _checkpoint_hook; engine.cpp, evaluate_function: release_variables).
 inline void note_holds(const Builder& b, LayerBackward& r, const std::vector<std::int32_t>& references_before,
-                       std::span<const Release> releases, std::span<const TensorId> passed, TensorId second_run) {
+                       std::span<const Release> releases, std::span<const TensorId> passed, NodeId saved_until) {
   const Graph& g = b.graph;
   const GraphMark& begin = r.run.from;
-  NodeId last = begin.nodes;
-  for (TensorId t = begin.tensors; t < second_run; ++t)
-    if (g.tensor(t).alias_of == none && g.tensor(t).dies != none) last = std::max(last, g.tensor(t).dies);
+  const NodeId last = std::max(begin.nodes, saved_until);
   std::vector<NodeId> released(references_before.size(), none);
   for (const Release& e : releases)
     if (e.owner < begin.tensors) released[static_cast<std::size_t>(e.owner)] = e.at;
@@ -169,27 +164,35 @@ LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) 
     Builder& b;
     ~StopNoting() { b.note_releases(nullptr); }
   } stop_noting{b};
-  GradEdge start = b.edge(f.y);
-  const std::size_t first = f.checkpointed ? b.history.calls.size() : f.calls;
   std::vector<TensorId> passed;
-  const std::int64_t saved = b.saving.saved;
-  if (f.checkpointed) start = run_again(b, f, outside, passed, run);
-  r.saved = f.checkpointed ? saved : 0;
-  r.second_forward = b.mark().nodes - begin.nodes;
-  const TensorId second_run = b.mark().tensors;
   std::vector<std::int32_t> used;  // calls before the layer, which its own hold
-  for (std::size_t i = f.calls; i < b.history.calls.size(); ++i)
-    for (const GradEdge& e : b.history.calls[i].inputs)
-      if (e.call != none && static_cast<std::size_t>(e.call) < f.calls) used.push_back(e.call);
-  engine.run(b, start, std::move(seed), static_cast<std::int32_t>(first),
-             [&](TensorId p) { return std::find(own.begin(), own.end(), p) != own.end(); });
+  const auto note_used = [&](std::size_t first) {
+    for (std::size_t i = first; i < b.history.calls.size(); ++i)
+      for (const GradEdge& e : b.history.calls[i].inputs)
+        if (e.call != none && static_cast<std::size_t>(e.call) < f.calls) used.push_back(e.call);
+  };
+  const auto owns = [&](TensorId p) { return std::find(own.begin(), own.end(), p) != own.end(); };
+  note_used(f.calls);
+  engine.begin(b, b.edge(f.y), std::move(seed), static_cast<std::int32_t>(f.calls), owns);
+  if (f.checkpointed) {  // what was saved is made again when it is first asked for
+    r.saved = b.saving.saved;
+    engine.run_until_saved(owns);
+    const NodeId second = b.mark().nodes;
+    const std::size_t calls = b.history.calls.size();
+    run_again(b, f, outside, passed, run);
+    note_used(calls);
+    r.before_second = second - begin.nodes;
+    r.second_forward = b.mark().nodes - second;
+    engine.go_on_with(static_cast<std::int32_t>(calls));
+  }
+  engine.run_rest(owns);
   b.note_releases(nullptr);
   b.forget();
 
   ParameterGradients partial;
   for (const TensorId p : own) partial.of(p) = engine.take_sum(p);
   r.run = record(g, begin);
-  note_holds(b, r, references, releases, passed, second_run);
+  note_holds(b, r, references, releases, passed, engine.saved_until);
   for (const auto& o : engine.outer) r.outer.push_back({o.edge, o.gradient ? o.gradient.id() : none});
   ParameterGradients& made = engine.partial ? partial : b.gradients;
   for (auto& p : r.parameters) p.gradient = made.has(p.parameter) ? made.of(p.parameter).id() : none;
@@ -228,7 +231,10 @@ inline void run(Builder& b, const LayerPlace& place, const LayerBackward& r, std
     return place(id);
   };
   append(b.graph, r.run, map, [&](ScopeId s) { return place.scope(s); });
-  if (place.t->checkpointed) b.graph.second_forwards.push_back({at.nodes, at.nodes + r.second_forward, r.saved});
+  if (place.t->checkpointed) {
+    const NodeId second = at.nodes + r.before_second;
+    b.graph.second_forwards.push_back({second, second + r.second_forward, r.saved});
+  }
   b.references_resize();
   const auto made = [&](TensorId id) { return Value(b, id >= r.run.from.tensors ? id + tensors : map(id)); };
   for (std::size_t i = 0; i < r.outer.size(); ++i)

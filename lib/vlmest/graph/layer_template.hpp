@@ -35,7 +35,8 @@ struct LayerBackward {
   };
   std::vector<Held> held;
   NodeId seed_released = none;  ///< none: it is handed on
-  NodeId second_forward = 0;    ///< nodes of a checkpointed layer's second forward, the first ones
+  NodeId before_second = 0;     ///< nodes of calls that need nothing saved and come first
+  NodeId second_forward = 0;    ///< nodes of a checkpointed layer's second forward, which follows them
   std::int64_t saved = 0;       ///< tensors that it saves
   struct Outer {
     GradEdge edge;

@@ -39,6 +39,7 @@ struct GradCall {
   ScopeId scope = 0;
   std::int32_t outputs = 1;
   std::int32_t holders = 0;  ///< results and later calls that need it
+  bool saves = false;        ///< a tensor, which `run` captures
   std::vector<GradEdge> inputs;
   std::function<void(Gradients&)> run;
 };
@@ -69,6 +70,7 @@ struct Saving {
   bool drop = false;         ///< nothing is kept, the function runs again
   bool products = false;     ///< but what matrix products and attention kernels give is, and not computed again
   std::int64_t saved = 0;    ///< tensors saved so far
+  std::int64_t noted = 0;    ///< of those, by calls that are recorded
   std::int64_t stop_at = 0;  ///< the second run ends with this one
   GraphMark stop;            ///< where it came
   std::vector<Value> kept;   ///< products, in order

@@ -25,9 +25,12 @@ class DecoderStack {
  public:
   /// position_ids: every layer gets them, none reads them. Empty where a model passes none on.
   DecoderStack(Context& c, const Value& position_ids) : repeat_(c.b) {
-    repeat_.pass(position_ids);
+    pass(position_ids);
     if (c.plan.checkpointed.layers) repeat_.checkpoint_only(*c.plan.checkpointed.layers);
   }
+
+  /// A further argument that every layer gets.
+  void pass(const Value& argument) { repeat_.pass(argument); }
 
   template <class Run>
   Value operator()(const LayerRepeater::Layer& layer, const Value& x, CacheLayer& entry, Run&& run) {

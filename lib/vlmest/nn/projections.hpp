@@ -78,6 +78,14 @@ inline void split_heads(Qkv& y, std::int64_t head_dim) {
   y.k = split_heads(std::move(y.k), head_dim);
   y.v = split_heads(std::move(y.v), head_dim);
 }
+/// The same where each result's heads are split before the next layer runs, which the backward's order follows.
+inline Qkv project_heads(Context& c, const Projections& p, const Value& x, std::int64_t head_dim) {
+  Qkv y;
+  y.q = split_heads(forward(c, p.q, x), head_dim);
+  y.k = split_heads(forward(c, p.k, x), head_dim);
+  y.v = split_heads(forward(c, p.v, x), head_dim);
+  return y;
+}
 
 /// Attention's result [B, S, heads, head_dim] through the output layer; the weights stay with it.
 inline void project_out(Context& c, const Linear& out, Attended& a) {

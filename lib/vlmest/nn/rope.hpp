@@ -58,13 +58,27 @@ inline CosSin forward(Context& c, const Rope& r, const Value& positions) {
   return forward(c, r, positions, [](const Value& freqs) { return eager::cat(freqs, freqs, -1); });
 }
 
+/// transformers 5.17 modeling_rope_utils.py, _compute_longrope_parameters: the factors come from the host.
+inline Value longrope_frequencies(Context& c, const Rope& r) {
+  using namespace eager;
+  const Shape half{r.dim / 2};
+  const Value factors = from_host(c.b, half, DType::fp32);
+  Value steps = to(fill(c.b, "arange.start_step", half, DType::int64), DType::fp32);
+  const Value exponents = div_scalar(std::move(steps));
+  const Value stretched = mul(factors, scalar_pow(exponents));
+  Value turns = pointwise("reciprocal", DType::fp32, stretched);
+  return mul_scalar(std::move(turns));
+}
 /// transformers 5.17 modeling_rope_utils.py, longrope_frequency_update: which of two lists of frequencies is used, the
-/// host decides from the largest position before they are.
-inline void choose_frequencies(Context& c, const Rope& r, const Value& positions) {
+/// host decides from the largest position before they are. Those for more than the original length are computed in
+/// every call (what is asked for under one name is kept under another) and take the buffer's place: the graph keeps the
+/// buffer, which is as large.
+inline void choose_frequencies(Context& c, const Rope& r, const Value& positions, bool beyond_original) {
   using namespace eager;
   InScope in(c.b, r.scope);
   const Value length = add_scalar(reduce("max", DType::int64, Shape{}, positions));
   item(compare_scalar("gt.Scalar", length));
+  if (beyond_original) longrope_frequencies(c, r);
 }
 
 /// modeling_ministral3.py, get_llama_4_attn_scale: 1 + beta log(1 + floor(position / original length)) for each query,
@@ -83,11 +97,13 @@ inline Value scaled_query(const Value& q, const Value& positions) {
   return eager::mul(q, std::move(scale));
 }
 
-/// repeat_interleave(2, -1): each entry of [B, S, n] twice in a row, [B, S, 2 n].
+/// repeat_interleave(2, -1): each entry of the last dimension twice in a row.
 inline Value repeat_each(const Value& x) {
   using namespace eager;
-  const std::int64_t b = x.size(0), s = x.size(1), n = x.size(2);
-  return view(clone_contiguous(expand(unsqueeze(x, 3), {b, s, n, 2})), {b, s, 2 * n});
+  Shape pairs = x.shape(), joined = x.shape();
+  pairs.insert(pairs.rank(), 2);
+  joined[joined.rank() - 1] = checked_mul(x.size(-1), 2);
+  return view(clone_contiguous(expand(unsqueeze(x, x.shape().rank()), pairs)), joined);
 }
 
 /// cat(-x2, x1) over the halves of the last dimension (modeling_llama.py, rotate_half).

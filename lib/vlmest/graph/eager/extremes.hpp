@@ -7,7 +7,7 @@
 namespace vlmest::eager {
 
 /// tensor.clamp(max=number), or with `both` tensor.clamp(min=number, max=number). Backward: zero where the bound held
-/// (FunctionsManual.cpp, clamp_backward).
+/// (FunctionsManual.cpp, clamp_backward: one expression, whose temporaries live to its end).
 inline Value clamp(Value a, bool both) {
   const DType t = a.dtype();
   const GradEdge e = edge(a);
@@ -16,7 +16,8 @@ inline Value clamp(Value a, bool both) {
   differentiable(r, "ClampBackward1", {e}, [s, both](Gradients& g) {
     Value zero = fill(s.builder(), "scalar_tensor", Shape{}, g.in[0].dtype());
     Value inside = compare_scalar(both ? "ge.Scalar" : "le.Scalar", s);
-    if (both) inside = pointwise_("logical_and_", std::move(inside), compare_scalar("le.Scalar", s));
+    const Value below = both ? compare_scalar("le.Scalar", s) : Value();
+    if (both) inside = pointwise_("logical_and_", std::move(inside), below);
     g.out[0] = where(std::move(inside), g.in[0], std::move(zero));
   });
   return r;
@@ -59,7 +60,7 @@ inline Value gather_columns(Value self, Value index) {
   Value out =
       emit1(b, "gather", MemoryOp{.read = moved + data_bytes(index), .written = moved, .dtype = t}, r, {}, self, index);
   differentiable(out, "GatherBackward0", {e},
-                 [at, whole = e.shape](Gradients& g) { g.out[0] = scatter_backward(g.in[0], at, whole); });
+                 [at, whole = e.shape](Gradients& g) { g.out[0] = gather_backward(g.in[0], at, whole); });
   return out;
 }
 

@@ -104,19 +104,30 @@ inline Value masked_fill_(Value a, Value mask) {
   differentiable(r, "MaskedFillBackward0", {e}, [m](Gradients& g) { g.out[0] = masked_fill(g.in[0], m); });
   return r;
 }
-/// zeros with the gradient written to where its entries were taken from (FunctionsManual.cpp,
-/// value_selecting_reduction_backward).
-inline Value scatter_backward(Value gradient, Value at, const Shape& whole) {
+/// What scatter_to_zeros is made of.
+struct ScatterNames {
+  const char *zeros, *in_place, *observed;
+};
+/// zeros with the gradient put to where its entries were taken from.
+inline Value scatter_to_zeros(const ScatterNames& names, Value gradient, Value at, const Shape& whole) {
   Builder& b = gradient.builder();
   const DType t = gradient.dtype();
   const Bytes n = size_of(numel(whole), t), part = data_bytes(gradient), entries = data_bytes(at);
-  Value zeros = fill(b, "zeros", whole, t);
+  Value zeros = fill(b, names.zeros, whole, t);
   if (!b.observed)
-    return emit_inplace(b, "scatter_.src", MemoryOp{.read = part + entries, .written = part, .dtype = t}, {}, zeros, at,
+    return emit_inplace(b, names.in_place, MemoryOp{.read = part + entries, .written = part, .dtype = t}, {}, zeros, at,
                         gradient);
   const TensorId r = b.result(t, whole, "scatter");
-  return emit1(b, "scatter.src", MemoryOp{.read = n + part + entries, .written = n + part, .dtype = t, .kernels = 2}, r,
-               {}, zeros, at, gradient);
+  return emit1(b, names.observed, MemoryOp{.read = n + part + entries, .written = n + part, .dtype = t, .kernels = 2},
+               r, {}, zeros, at, gradient);
+}
+/// Of topk and max: each entry of self is there once (FunctionsManual.cpp, value_selecting_reduction_backward).
+inline Value scatter_backward(Value gradient, Value at, const Shape& whole) {
+  return scatter_to_zeros({"zeros", "scatter_.src", "scatter.src"}, std::move(gradient), std::move(at), whole);
+}
+/// Of gather, whose indices may repeat (FunctionsManual.cpp, gather_backward).
+inline Value gather_backward(Value gradient, Value at, const Shape& whole) {
+  return scatter_to_zeros({"new_zeros", "scatter_add_", "scatter_add"}, std::move(gradient), std::move(at), whole);
 }
 /// index_backward: zeros to which the gradient's rows are added at the `entries` places that were read
 /// (aten/src/ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel): linear places, sorted with their order in the

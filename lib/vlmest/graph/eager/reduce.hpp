@@ -79,13 +79,14 @@ constexpr Bytes scan_workspace(std::int64_t n, int element_size) {
   return Bytes(round_up((tiles + 32) * (2 * element_size), 256) + 511);
 }
 /// Temporary storage of cub::DeviceRadixSort::SortPairs over n 8-byte keys and values, `bits` of each key: none (one
-/// byte) where one block of 256 threads holds all; else, with 8-bit digits, a second buffer of keys and of values, the
-/// digit counts of every pass, a look-back table for each tile of 4608 elements (12 of 8 bytes for each of 384
-/// threads), pass counters, each part at a multiple of 256 bytes (CUB's tuning for sm_90; agrees with recorded peaks).
+/// byte) where one block of 256 threads holds all; else, with 8-bit digits, a second buffer of keys and of values where
+/// there are several passes, the digit counts of every pass, a look-back table for each tile of 4608 elements (12 of 8
+/// bytes for each of 384 threads), pass counters, each part at a multiple of 256 bytes (cub/device/dispatch/
+/// dispatch_radix_sort.cuh, InvokeOnesweep, with its tuning for sm_90; agrees with recorded peaks).
 constexpr Bytes radix_sort_workspace(std::int64_t n, int bits = 64) {
   if (n <= 256 * 9) return Bytes(1);
   constexpr std::int64_t digits = 256, tile = 4608;
-  const std::int64_t passes = (bits + 7) / 8, buffer = round_up(checked_mul(n, 8), 256);
+  const std::int64_t passes = (bits + 7) / 8, buffer = passes > 1 ? round_up(checked_mul(n, 8), 256) : 0;
   const std::int64_t counts = passes * digits * 8, counters = 256,
                      lookback = checked_mul((n + tile - 1) / tile, digits * 4);
   return Bytes(checked_add(255 + counts + counters + lookback, checked_mul(buffer, 2)));

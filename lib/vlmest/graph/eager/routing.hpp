@@ -22,9 +22,9 @@ constexpr Bytes topk_workspace(std::int64_t rows, std::int64_t width) {
   return Bytes(checked_add(checked_mul(rows, 4 + 4 + 2 * 4 + 2 * 4 + 256 * (2 + 4) + 4), 1279));
 }
 
-/// torch.topk over the last dimension, sorted: one kernel selects, a second one orders the k results in place (the
-/// multi-block path runs more of them).
-inline Ranked topk(Value a, std::int64_t k) {
+/// torch.topk over the last dimension: one kernel selects (the multi-block path runs more of them), and where the
+/// results are to be sorted a second one orders them in place.
+inline Ranked topk(Value a, std::int64_t k, bool sorted = true) {
   Builder& b = a.builder();
   const std::int64_t width = a.size(-1), rows = width == 0 ? 0 : numel(a.shape()).value() / width;
   Shape s = a.shape();
@@ -33,8 +33,9 @@ inline Ranked topk(Value a, std::int64_t k) {
   const std::array<TensorId, 2> outs{b.result(t, s, "topk"), b.result(DType::int64, s, "topk_indices")};
   const std::array<TensorId, 1> ins{a.id()};
   const Bytes written = size_of(numel(s), t) + size_of(numel(s), DType::int64), scratch = topk_workspace(rows, width);
-  b.emit("topk", MemoryOp{.read = data_bytes(a), .written = written, .workspace = scratch, .dtype = t, .kernels = 2},
-         ins, outs, {scratch});
+  const MemoryOp op{
+      .read = data_bytes(a), .written = written, .workspace = scratch, .dtype = t, .kernels = sorted ? 2 : 1};
+  b.emit("topk", op, ins, outs, {scratch});
   Ranked r;
   r.values = Value(b, outs[0]);
   r.indices = Value(b, outs[1]);

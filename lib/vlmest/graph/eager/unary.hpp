@@ -87,5 +87,19 @@ inline Value pow_scalar(Value a) {
   });
   return r;
 }
+/// number ** exponents: the number is written to the device first, in 8 bytes (aten/src/ATen/native/Pow.cpp,
+/// pow_Scalar_out).
+inline Value scalar_pow(Value exponents) {
+  const AutocastCall call(CastPolicy::fp32, exponents);
+  const DType t = exponents.dtype();
+  Builder& b = exponents.builder();
+  const Bytes n = data_bytes(exponents), number(8);
+  const MemoryOp op{.read = n + number,
+                    .written = size_of(numel(exponents.shape()), t) + number,
+                    .workspace = number,
+                    .dtype = t,
+                    .kernels = 2};
+  return emit1(b, "pow.Scalar", op, b.result(t, exponents.shape(), "pow"), {number}, exponents);
+}
 
 }  // namespace vlmest::eager

@@ -13,7 +13,8 @@
 /// Language models alone: the config.json of a …ForCausalLM of transformers 5.17.
 namespace vlmest::json::hf {
 
-/// What a class adds to its decoder. A decoder that is run alone is one line.
+/// What a class adds to its decoder. A decoder that is run alone is one line. (AutoModelForCausalLM of 5.17 does not
+/// lead from "mistral4" to Mistral4ForCausalLM, which is run by its name.)
 struct CausalLmEntry {
   std::string_view type;       ///< also in `decoders`
   bool tied = false;           ///< what an absent tie_word_embeddings means (configuration_<type>.py)
@@ -86,6 +87,7 @@ inline Vlm read_opt_lm(const Reader& r) {
 inline Vlm read_mllama_text_lm(const Reader& r) {
   MllamaTextFamily f;
   f.language = read_mllama_text(r);
+  f.logits = LogitStep::widen;
   if (r.boolean("tie_word_embeddings", false))
     r.fail("tie_word_embeddings",
            "the embedding has " + std::to_string(MllamaText::extra_embeddings) + " rows more than the head",

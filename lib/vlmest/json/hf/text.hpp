@@ -147,7 +147,8 @@ inline DecoderConfig read_granite(const Reader& r) {
 }
 
 /// models/phi3/configuration_phi3.py: "su" and "yarn" are older names of longrope; partial_rotary_factor stands among
-/// the rope parameters or beside them.
+/// the rope parameters or beside them, the original length beside them (modeling_rope_utils.py,
+/// standardize_rope_params, puts it over what they say).
 inline DecoderConfig read_phi3(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{.vocab = 32064, .hidden = 3072, .intermediate = 8192, .packed = true},
                              std::nullopt, std::nullopt);
@@ -157,8 +158,10 @@ inline DecoderConfig read_phi3(const Reader& r) {
   if (d.window) d.sliding.assign(static_cast<std::size_t>(d.layers), true);
   const Reader rope = rope_parameters(r);
   const std::string type = rope.string("rope_type", rope.string("type", "default"));
-  d.longrope = type == "longrope" || type == "su" || type == "yarn";
-  if (!d.longrope && type != "default") rope.fail("rope_type", "unknown '" + type + "'", "known: default, longrope");
+  if (type == "longrope" || type == "su" || type == "yarn")
+    d.longrope = r.integer("original_max_position_embeddings", 4096);
+  else if (type != "default")
+    rope.fail("rope_type", "unknown '" + type + "'", "known: default, longrope");
   const double part = rope.number("partial_rotary_factor", r.number("partial_rotary_factor", 1.0));
   d.rotary_dim = static_cast<std::int64_t>(static_cast<double>(d.head_dim) * part);
   if (!(part > 0.0 && part <= 1.0) || d.rotary_dim < 2 || d.rotary_dim % 2 != 0)
@@ -166,15 +169,20 @@ inline DecoderConfig read_phi3(const Reader& r) {
   return d;
 }
 
+/// Qwen2Config and Qwen3Config, __post_init__: with use_sliding_window and a window, layers from max_window_layers on
+/// slide.
+inline void read_qwen_window(const Reader& r, LlamaConfig& d) {
+  if (!r.boolean("use_sliding_window", false)) return;
+  d.window = r.has("sliding_window") ? r.optional_integer("sliding_window") : std::optional<std::int64_t>(4096);
+  const std::int64_t first = r.integer("max_window_layers", 28, 0, 1024);
+  if (d.window) d.sliding = sliding_layers(r, d.layers, [&](std::int64_t i) { return i >= first; });
+}
+
 /// models/qwen2/configuration_qwen2.py.
 inline DecoderConfig read_qwen2(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{.vocab = 151936, .intermediate = 22016}, 32, std::nullopt);
   d.qkv_bias = true;
-  if (r.boolean("use_sliding_window", false)) {
-    d.window = r.integer("sliding_window", 4096);
-    d.sliding =
-        sliding_layers(r, d.layers, [&](std::int64_t i) { return i >= r.integer("max_window_layers", 28, 0, 1024); });
-  }
+  read_qwen_window(r, d);
   return d;
 }
 
@@ -183,6 +191,7 @@ inline DecoderConfig read_qwen3(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{.vocab = 151936, .intermediate = 22016}, 32, 128);
   d.qk_norm = true;
   d.qkv_bias = d.o_bias = r.boolean("attention_bias", false);
+  read_qwen_window(r, d);
   return d;
 }
 

@@ -66,10 +66,9 @@ inline void apply_glm_rope(Context& c, Value& q, Value& k, const CosSin& e) {
   using namespace eager;
   if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
   const std::int64_t half = e.cos.size(-1) / 2;
-  CosSin pairs;
-  pairs.cos = repeat_each(slice(e.cos, -1, 0, half));
-  pairs.sin = repeat_each(slice(e.sin, -1, 0, half));
-  apply_pair_rope(c, q, k, pairs);
+  const Value cos = repeat_each(slice(unsqueeze(e.cos, 1), -1, 0, half));
+  const Value sin = repeat_each(slice(unsqueeze(e.sin, 1), -1, 0, half));
+  turn_pairs_of(q, k, cos, sin);
 }
 
 /// modeling_glm4.py, Glm4Attention.forward.

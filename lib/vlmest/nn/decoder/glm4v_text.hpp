@@ -95,11 +95,9 @@ inline Value pair_sections(Value freq, const std::vector<std::int64_t>& sections
 }
 
 /// modeling_glm4v.py, apply_rotary_pos_emb: the first rotary channels of q and k [B, H, S, D] are rotated as pairs of
-/// neighbours, the others pass.
-inline void apply_pair_rope(Context& c, Value& q, Value& k, const CosSin& e) {
+/// neighbours, the others pass. cos, sin[B, 1, S, rotary].
+inline void turn_pairs_of(Value& q, Value& k, const Value& cos, const Value& sin) {
   using namespace eager;
-  if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
-  Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
   const std::int64_t dim = cos.size(-1);
   const auto first = [&](const Value& x) { return slice(x, -1, 0, dim); };
   const auto rest = [&](const Value& x) { return slice(x, -1, dim, x.size(-1)); };
@@ -122,6 +120,10 @@ inline void apply_pair_rope(Context& c, Value& q, Value& k, const CosSin& e) {
   k_embed = cat(k_embed, k_rest, -1);
   q = std::move(q_embed);
   k = std::move(k_embed);
+}
+inline void apply_pair_rope(Context& c, Value& q, Value& k, const CosSin& e) {
+  if (c.fused()) return eager::fused_rotate(q, k, e.cos, e.sin);
+  turn_pairs_of(q, k, eager::unsqueeze(e.cos, 1), eager::unsqueeze(e.sin, 1));
 }
 
 /// modeling_glm4v.py, Glm4vTextAttention.forward.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include <vlmest/nn/cache.hpp>
@@ -31,14 +32,14 @@ struct LlamaConfig {
   bool mlp_bias = false;
   bool qk_norm = false;
   bool project_first =
-      false;                 ///< all projections run before heads are split (Qwen2-VL); the backward's order follows it
-  bool query_scale = false;  ///< Ministral 3: queries grow with their position, as Llama 4's
-  bool multipliers = false;  ///< Granite: embeddings and what goes into a sum are scaled
-  bool packed = false;       ///< Phi-3: one linear for q, k and v, one for gate and up
-  bool longrope = false;     ///< Phi-3: the length decides which frequencies turn
-  std::int64_t rotary_dim = 0;     ///< channels of a head that turn; 0: all
-  bool residual_dropout = false;   ///< Phi-3: in training mode, before each sum
-  bool attention_dropout = false;  ///< in training mode, of eager attention's weights
+      false;  ///< all projections run before heads are split (Qwen2-VL, Mllama); the backward's order follows it
+  bool query_scale = false;              ///< Ministral 3: queries grow with their position, as Llama 4's
+  bool multipliers = false;              ///< Granite: embeddings and what goes into a sum are scaled
+  bool packed = false;                   ///< Phi-3: one linear for q, k and v, one for gate and up
+  std::optional<std::int64_t> longrope;  ///< Phi-3: beyond so many tokens other frequencies turn
+  std::int64_t rotary_dim = 0;           ///< channels of a head that turn; 0: all
+  bool residual_dropout = false;         ///< Phi-3: in training mode, before each sum
+  bool attention_dropout = false;        ///< in training mode, of eager attention's weights
   Activation activation = Activation::silu;
   std::optional<std::int64_t> window;     ///< sliding window of the layers named in `sliding`
   std::vector<bool> sliding;              ///< per layer; empty: none
@@ -52,6 +53,7 @@ struct LlamaLayer {
   LatentModules latent;
   GatedMlp mlp;
   RmsNorm input_norm, post_attention_norm;
+  std::array<ScopeId, 2> dropouts{};  ///< Phi-3: resid_attn_dropout, resid_mlp_dropout
 };
 
 struct LlamaDecoder {
@@ -99,6 +101,7 @@ inline LlamaLayer make_llama_layer(Context& c, const LlamaConfig& g, std::int32_
   l.mlp = g.packed ? make_packed_mlp(c, "mlp", g.hidden, g.intermediate, g.activation)
                    : make_gated_mlp(c, "mlp", g.hidden, g.intermediate, g.mlp_bias, g.activation);
   make_llama_norms(c, g, l);
+  if (g.packed) l.dropouts = {c.b.child("resid_attn_dropout"), c.b.child("resid_mlp_dropout")};
   return l;
 }
 
@@ -175,11 +178,15 @@ template <class FeedForward>
 Value llama_layer(Context& c, const LlamaConfig& g, const LlamaLayer& l, Value arg, const Value& mask,
                   const CosSin& positions, CacheLayer& cache, FeedForward&& feed_forward) {
   const auto attention = [&](const Value& x) { return self_attention(c, g, l, x, mask, positions, cache); };
+  auto dropout_scope = l.dropouts.begin();
+  const auto dropped = [&](const Value& x) {  // Phi3DecoderLayer.forward
+    InScope in(c.b, *dropout_scope++);
+    return dropout(c, x);
+  };
   const auto sum = [&](const Value& residual, const Value& x) {
     if (g.multipliers && c.fused()) return eager::add_scaled(residual, x);
     if (g.multipliers) return eager::add(residual, eager::mul_scalar(x));  // GraniteDecoderLayer.forward
-    if (g.residual_dropout) return eager::add(residual, dropout(c, x));    // Phi3DecoderLayer.forward
-    return eager::add(residual, x);
+    return eager::add(residual, g.residual_dropout ? dropped(x) : x);
   };
   return pre_norm_layer(c, l.scope, std::move(arg), l.input_norm, attention, l.post_attention_norm, feed_forward,
                         NoStep{}, NoStep{}, sum);
@@ -220,7 +227,7 @@ inline Value forward(Context& c, const LlamaDecoder& d, Value arg, const Value& 
   if (any_full) full = causal_mask(c, mask_shape(cache, embeds.size(0), tokens), attention_mask);
   if (g.window && !g.sliding.empty())
     sliding = causal_mask(c, mask_shape(cache, embeds.size(0), tokens, g.window), attention_mask);
-  if (g.longrope) choose_frequencies(c, d.rope, position_ids);
+  if (g.longrope) choose_frequencies(c, d.rope, position_ids, cache.layers.front().seen + tokens > *g.longrope);
   CosSin positions = forward(c, d.rope, position_ids);
   if (g.query_scale) positions.ids = position_ids;
   const Value x = llama_layers(c, g, d.layers, embeds, full, sliding, position_ids, positions, cache);

@@ -223,7 +223,7 @@ inline Routing route_grouped(Context& c, const Mistral4Config& g, const Moe& m, 
   const Value scores = softmax(r.logits);
   Value best = topk(view(scores, {tokens, g.groups, each}), 2).values;
   const Value group_scores = sum(std::move(best), -1, false);
-  const Value chosen = topk(group_scores, g.top_groups).indices;
+  const Value chosen = topk(group_scores, g.top_groups, false).indices;
   Value group_mask = fill(c.b, "zeros_like", group_scores.shape(), group_scores.dtype());
   const MemoryOp ones{.read = data_bytes(chosen), .written = data_bytes(chosen), .dtype = group_mask.dtype()};
   Value places = chosen;
@@ -232,7 +232,7 @@ inline Routing route_grouped(Context& c, const Mistral4Config& g, const Moe& m, 
   Value outside = to(mask, DType::boolean);
   outside = pointwise("bitwise_not", DType::boolean, std::move(outside));
   const Value eligible = masked_fill(scores, std::move(outside));
-  r.experts = topk(eligible, g.moe.top_k).indices;
+  r.experts = topk(eligible, g.moe.top_k, false).indices;
   r.weights = gather_columns(scores, r.experts);
   Value denominator;
   if (g.normalised) {

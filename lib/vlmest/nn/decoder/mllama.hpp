@@ -9,7 +9,8 @@
 namespace vlmest {
 
 /// The language model of Llama 3.2 Vision (transformers models/mllama, MllamaTextModel): Llama's layers, some replaced
-/// by gated cross-attention over the image features. Its embedding has eight rows more than the vocabulary.
+/// by gated cross-attention over the image features; all three projections run before heads are split
+/// (MllamaTextSelfAttention.forward). Its embedding has eight rows more than the vocabulary.
 struct MllamaText {
   LlamaConfig base{.vocab = 128256,
                    .hidden = 4096,
@@ -17,7 +18,8 @@ struct MllamaText {
                    .layers = 40,
                    .heads = 32,
                    .kv_heads = 8,
-                   .head_dim = 128};
+                   .head_dim = 128,
+                   .project_first = true};
   std::vector<bool> cross;  ///< per layer: cross-attention
 
   static constexpr std::int64_t extra_embeddings = 8;
@@ -151,8 +153,10 @@ inline Value forward(Context& c, const MllamaDecoder& d, const Value& ids, const
   const Value mask = causal_mask(c, shape, attention_mask);
   Value x = embeds;
   const CosSin positions = forward(c, d.rope, position_ids);
-  // The two kinds of layer advance their entries by different lengths.
+  // The two kinds of layer advance their entries by different lengths. Each gets the other's arguments too.
   DecoderStack self(c, position_ids), other(c, position_ids);
+  for (const Value* v : {&cross.states, &cross.mask, &cross.rows}) self.pass(*v);
+  for (const Value* v : {&mask, &positions.cos, &positions.sin}) other.pass(*v);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     CacheLayer& entry = cache.layers[i];
     if (const auto* l = std::get_if<LlamaLayer>(&d.layers[i])) {

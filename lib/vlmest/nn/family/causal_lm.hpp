@@ -17,6 +17,7 @@ namespace vlmest {
 /// What a class does to its logits before it returns them or computes its loss.
 enum class LogitStep : std::uint8_t {
   as_is,
+  widen,    ///< to fp32 (modeling_mllama.py, MllamaForCausalLM.forward)
   scale,    ///< times logit_scale (modeling_cohere.py, CohereForCausalLM.forward)
   divide,   ///< by logits_scaling (modeling_granite.py, GraniteForCausalLM.forward)
   softcap,  ///< final_logit_softcapping: divided, through tanh, multiplied (modeling_gemma2.py,
@@ -104,6 +105,7 @@ inline Value finish_logits(LogitStep step, Value arg) {
   Value logits = std::move(arg);
   switch (step) {
     case LogitStep::as_is: break;
+    case LogitStep::widen: logits = to(logits, DType::fp32); break;
     case LogitStep::scale: logits = mul_scalar(logits); break;
     case LogitStep::divide: logits = div_scalar(logits); break;
     case LogitStep::softcap:
@@ -120,7 +122,8 @@ inline Value finish_logits(LogitStep step, Value arg) {
 template <class Text>
 Value prefill(Context& c, const CausalLmModel<Text>& m, const CausalLmInputs& in, const Sequences&, Cache& cache) {
   const LogitStep step = m.config->logits;
-  if (c.labels && step != LogitStep::as_is && loss_kind(c.plan) == Loss::chunked)
+  const bool values_stay = step == LogitStep::as_is || step == LogitStep::widen;
+  if (c.labels && !values_stay && loss_kind(c.plan) == Loss::chunked)
     throw Error("--loss", "the chunked loss leaves out what this model does to its logits",
                 "give --loss unfused or fused");
   const Value hidden = last_hidden_state(c, m, in.text, cache);

@@ -31,6 +31,7 @@ struct ClipLayer {
   Projections attention;
   LayerNorm norm1, norm2;
   Mlp mlp;
+  bool split_each = false;  ///< SigLIP: heads are split right behind each projection
 };
 
 struct ClipTower {
@@ -61,6 +62,13 @@ inline ClipLayer make_clip_layer(Context& c, std::int64_t hidden, std::int64_t i
   if (!norms_first) l.norm2 = make_layer_norm(c, "layer_norm2", hidden);
   return l;
 }
+/// SigLIP's, and Idefics3's, which is a copy of it but for the order of the norms.
+inline ClipLayer make_siglip_layer(Context& c, std::int64_t hidden, std::int64_t intermediate, Activation activation,
+                                   std::int32_t index, bool norms_first) {
+  ClipLayer l = make_clip_layer(c, hidden, intermediate, activation, index, norms_first);
+  l.split_each = true;
+  return l;
+}
 /// The first parameter that the layer declared.
 inline TensorId first_parameter(const ClipLayer& l) { return std::min(l.attention.first(), l.norm1.weight); }
 
@@ -85,11 +93,12 @@ inline ClipTower make_tower(Context& c, const ClipVision& g) {
   return t;
 }
 
-/// modeling_clip.py, CLIPAttention.forward.
+/// modeling_clip.py, CLIPAttention.forward; modeling_siglip.py, SiglipAttention.forward.
 inline Attended clip_attention(Context& c, const ClipLayer& l, const Value& x, std::int64_t heads) {
   InScope in(c.b, l.attention.scope);
-  Qkv y = project(c, l.attention, x);
-  split_heads(y, x.size(2) / heads);
+  const std::int64_t head_dim = x.size(2) / heads;
+  Qkv y = l.split_each ? project_heads(c, l.attention, x, head_dim) : project(c, l.attention, x);
+  if (!l.split_each) split_heads(y, head_dim);
   Attended a = attend(c, {y.q, y.k, y.v, {}, false});
   project_out(c, l.attention.out, a);
   return a;

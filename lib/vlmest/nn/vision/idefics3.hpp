@@ -41,8 +41,9 @@ inline Idefics3Tower make_tower(Context& c, const Idefics3Vision& g) {
   }
   {
     Module e(c, "encoder");
-    t.layers = make_layers(
-        g.layers, [&](std::int32_t i) { return make_clip_layer(c, g.hidden, g.intermediate, g.activation, i); });
+    t.layers = make_layers(g.layers, [&](std::int32_t i) {
+      return make_siglip_layer(c, g.hidden, g.intermediate, g.activation, i, false);
+    });
   }
   t.post_norm = make_layer_norm(c, "post_layernorm", g.hidden);
   return t;

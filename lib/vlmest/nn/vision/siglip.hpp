@@ -68,8 +68,9 @@ inline SiglipTower make_tower(Context& c, const SiglipVision& g) {
   }
   {
     Module e(c, "encoder");
-    t.layers = make_layers(
-        g.layers, [&](std::int32_t i) { return make_clip_layer(c, g.hidden, g.intermediate, g.activation, i, true); });
+    t.layers = make_layers(g.layers, [&](std::int32_t i) {
+      return make_siglip_layer(c, g.hidden, g.intermediate, g.activation, i, true);
+    });
   }
   t.post_norm = make_layer_norm(c, "post_layernorm", g.hidden);
   if (g.head) t.head = make_siglip_head(c, g);
