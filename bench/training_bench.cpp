@@ -6,6 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include <vlmest/report/estimate.hpp>
+#include <vlmest/transform/training_step.hpp>
 
 #include "models.hpp"
 

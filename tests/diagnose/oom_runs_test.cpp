@@ -15,6 +15,7 @@
 #include <vlmest/diagnose/oom/oom_verdict.hpp>
 #include <vlmest/diagnose/snapshot/read_snapshot.hpp>
 #include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
+#include <vlmest/json/image_processor.hpp>
 #include <vlmest/json/model.hpp>
 
 #include "args.hpp"

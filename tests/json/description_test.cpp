@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/analysis/fft_buffers.hpp>
+#include <vlmest/json/block.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/family/llava.hpp>

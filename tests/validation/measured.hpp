@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <vlmest/json/device.hpp>
+#include <vlmest/json/image_processor.hpp>
 #include <vlmest/json/measured_file.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/report/compare_run.hpp>

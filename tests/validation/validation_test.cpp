@@ -91,11 +91,11 @@ INSTANTIATE_TEST_SUITE_P(
 // not known.
 INSTANTIATE_TEST_SUITE_P(
     H200Training, Validation,
-    testing::Values(Bar{"fits", 0, 0, 0, 102}, Bar{"trainable", 0, 0, 0, 35}, Bar{"optimizer_bytes", 0, 0, 0, 34},
-                    Bar{"train_flops", 0, 0, 0, 34}, Bar{"alloc_start", 0.012, 0.034, 0.29, 34},
-                    Bar{"forward_peak", 0.026, 0.056, 0.27, 34}, Bar{"alloc_after_forward", 0.026, 0.059, 0.28, 34},
-                    Bar{"backward_peak", 0.024, 0.053, 0.24, 34}, Bar{"step_peak", 0.017, 0.039, 0.4, 34},
-                    Bar{"reserved_peak", 0.41, 1.3, 17, 34}, Bar{"step_kernels", 1.3, 3.4, 11, 17}),
+    testing::Values(Bar{"fits", 0, 0, 0, 110}, Bar{"trainable", 0, 0, 0, 43}, Bar{"optimizer_bytes", 0, 0, 0, 42},
+                    Bar{"train_flops", 0, 0, 0, 42}, Bar{"alloc_start", 0.012, 0.034, 0.29, 34},
+                    Bar{"forward_peak", 0.026, 0.068, 0.44, 42}, Bar{"alloc_after_forward", 0.028, 0.074, 0.56, 42},
+                    Bar{"backward_peak", 0.028, 0.067, 0.41, 42}, Bar{"step_peak", 0.023, 0.047, 0.37, 42},
+                    Bar{"reserved_peak", 0.6, 2.2, 20, 42}, Bar{"step_kernels", 1.6, 3.2, 10, 25}),
     quantity_name);
 
 // Times on the device come from parameters of single kernels and ops; wall times from those of a host, medians over
@@ -104,10 +104,10 @@ INSTANTIATE_TEST_SUITE_P(H200Times, Validation,
                          testing::Values(Bar{"prefill_gpu_ms", 2.3, 3.2, 16, 28},
                                          Bar{"decode_gpu_ms", 3.7, 4.8, 16, 28},
                                          Bar{"decode_graph_ms", 8.7, 15, 45, 26}, Bar{"prefill_ms", 9.9, 11, 51, 52},
-                                         Bar{"decode_ms", 5.6, 9.8, 45, 28}, Bar{"step_gpu_ms", 3.1, 4.7, 17, 17},
-                                         Bar{"forward_gpu_ms", 3.5, 3.9, 11, 17},
-                                         Bar{"backward_gpu_ms", 5.8, 7, 14, 17},
-                                         Bar{"optimizer_gpu_ms", 9.2, 28, 70, 17}, Bar{"step_ms", 27, 33, 110, 34}),
+                                         Bar{"decode_ms", 5.6, 9.8, 45, 28}, Bar{"step_gpu_ms", 4.7, 4.6, 15, 25},
+                                         Bar{"forward_gpu_ms", 3.4, 3.7, 10, 25},
+                                         Bar{"backward_gpu_ms", 5.5, 6.5, 14, 25},
+                                         Bar{"optimizer_gpu_ms", 9, 22, 66, 25}, Bar{"step_ms", 22, 27, 95, 42}),
                          quantity_name);
 
 // Single operations: random shapes, and large ones with DRAM counters. The rows say what was fitted to which.
@@ -121,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Bar{"fft_dram_bytes", 0.034, 0.038, 0.064, 6}, Bar{"fft_device_bytes", 0.00044, 0.0023, 0.031, 606},
                     Bar{"memory_time", 1.5, 4.1, 34, 138}, Bar{"memory_time_small", 8.2, 8.6, 25, 73},
                     Bar{"memory_dram_bytes", 0.041, 0.052, 0.16, 11}, Bar{"memory_device_bytes", 0.028, 0.67, 33, 211},
-                    Bar{"linear_kernel_dram_bytes", 0.8, 3.5, 62, 389}),
+                    Bar{"linear_kernel_dram_bytes", 0.8, 3.5, 62, 389}, Bar{"sdpa_flash_time", 6.3, 8.6, 24, 13},
+                    Bar{"decode_split_kv_time", 8.5, 8, 14, 9}),
     quantity_name);
 
 /// A range of wall times, and how many of the measured ones must lie in it, in percent.

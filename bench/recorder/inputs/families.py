@@ -20,6 +20,7 @@ class Family:
 
 FAMILIES: dict[str, Family] = {
     "llava": Family(square.llava),
+    "vipllava": Family(square.llava),
     "paligemma": Family(square.paligemma),
     "gemma3": Family(square.gemma3),
     "blip-2": Family(square.blip2),
