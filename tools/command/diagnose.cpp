@@ -9,6 +9,7 @@
 #include <vlmest/device/flash_attention.hpp>
 #include <vlmest/diagnose/action/actions.hpp>
 #include <vlmest/diagnose/action/remedies.hpp>
+#include <vlmest/diagnose/oom/cause_remedies.hpp>
 #include <vlmest/diagnose/oom/oom_verdict.hpp>
 #include <vlmest/diagnose/oom/sign_verdict.hpp>
 #include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
@@ -134,9 +135,13 @@ Verdict of_settings(const diagnose::Settings& s, const Device& device, bool devi
         "sequences, or a setting that the text does not have; otherwise it was the host's.";
     return v;
   }
-  v.cause = parts.front().cause;
-  v.confidence = device_known ? 0.5 : 0.3;
   v.why += ".";
+  if (!device_known) {
+    v.why += " --device says whether that fits.";
+    return v;
+  }
+  v.cause = parts.front().cause;
+  v.confidence = 0.4;  // what the text does not tell, pictures and lengths above all, is as the defaults have it
   return v;
 }
 
@@ -173,7 +178,8 @@ int diagnose_files(const DiagnoseOptions& o) {
     failed = failed || d.evidence.back().out_of_memory;
   }
   TakenRun run = taken_run(o, d.evidence);
-  const bool device_known = o.device_named || run.args.device != o.run.device;
+  const bool device_known = o.device_named || std::any_of(run.read.begin(), run.read.end(),
+                                                          [](const auto& s) { return s.flag == "--device"; });
   const Device device = find_device(run.args.device);
   std::optional<diagnose::Failure> failure = failure_of(d.evidence);
   if (failure && o.device_named) failure = diagnose::on_device(*std::move(failure), device.memory_bytes);

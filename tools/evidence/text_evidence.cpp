@@ -213,6 +213,7 @@ void add_cut_stack(Evidence& e, const CutStack& s) {
   e.facts["stack"] = {
       {"line", s.line}, {"phase", name(f.phase)}, {"site", name(f.site)}, {"traceback", frames_json(s.frames)}};
   e.lines.push_back(fmt::format("line {}: a stack without its error", s.line));
+  e.kind = "oom_message";
   e.failure = std::move(f);
   e.out_of_memory = e.cut_short = true;
 }

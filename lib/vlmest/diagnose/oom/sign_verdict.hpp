@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include <vlmest/diagnose/action/action.hpp>
 #include <vlmest/diagnose/inversion/failure.hpp>
 #include <vlmest/diagnose/text/memory_series.hpp>
 #include <vlmest/diagnose/text/run_signs.hpp>
@@ -29,9 +28,6 @@ bool trains_with_engine(std::string_view text);
 /// belongs to is the run over the largest inputs that the engine admits. Scores, weights and other processes stay what
 /// they are.
 void name_profile_run(Verdict& v, const Failure& f, const std::vector<LogFact>& facts);
-
-/// What helps whatever model it is, by the cause: lines to type.
-std::vector<Action> cause_remedies(const Verdict& v, const std::vector<FoundSign>& signs);
 
 /// Pieces that would have held the request, or other processes, where the cause is another one.
 std::vector<std::string> second_remarks(const Verdict& v, const Failure& f);

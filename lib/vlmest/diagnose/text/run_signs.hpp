@@ -2,54 +2,12 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include <vlmest/diagnose/cause.hpp>
-#include <vlmest/diagnose/text/printed_size.hpp>
+#include <vlmest/diagnose/text/run_sign.hpp>
 
-/// Lines that tell what a run died of, or is slow by, without a message of an allocator.
 namespace vlmest::diagnose {
-
-enum class RunSign : std::uint8_t {
-  image_beyond_cache,  ///< vLLM: a picture with more tokens than its encoder cache has
-  system_memory,       ///< ollama: a model larger than what the host has available
-  ray_killed,          ///< by ray's memory monitor
-  killed,              ///< SIGKILL, the kernel's OOM killer, schedulers
-  shared_memory,       ///< a DataLoader's /dev/shm
-  data_worker_died,    ///< a DataLoader's process that ended by itself
-  worker_pool_died,    ///< one of datasets' map() or of a pool
-  paging_file,         ///< Windows: commit limit
-  pinned_memory,       ///< page-locked memory of the host
-  sleeping_engine,     ///< vLLM's allocator of a sleep mode: weights and KV cache that come back
-  static_budget,       ///< SGLang: nothing is left of mem_fraction_static
-  turbomind_budget,    ///< LMDeploy: cache_max_entry_count
-  metal_commands,      ///< a command buffer of Metal beyond what may be wired
-  server_profile,      ///< vLLM's profile run
-  engine_weights,      ///< an engine's model is being made
-  optimizer_set_up,    ///< DeepSpeed's engine is being made
-  layers_taken_back,   ///< ollama: fits that are tried with ever fewer layers
-  tower_loading,       ///< llama.cpp: the text ends where the picture encoder is loaded
-  ray_died,            ///< an actor whose process ended; SIGKILL is one of the reasons that ray lists
-  host_killed_words,   ///< somebody says that it was the OOM killer, or the host's memory
-  slow_map,            ///< datasets' map() with hours to go
-  slow_loader,         ///< steps whose data_time is most of their time
-  slow_steps_words,    ///< somebody's seconds of preprocessing within those of a step
-  few_workers,         ///< Lightning: few workers for the loader
-  processor_cache      ///< vLLM: a size for its cache of processed pictures
-};
-
-/// A sign found, with the figures that stand in its line.
-struct FoundSign {
-  RunSign sign = RunSign::killed;
-  std::int64_t line = 0;
-  std::string text;             ///< the line, at most 300 characters
-  std::vector<double> numbers;  ///< by the sign; sizes in bytes
-  std::string note;             ///< what was counted beside them, in words
-};
 
 namespace run_signs {
 
@@ -117,6 +75,8 @@ inline constexpr auto sign_words = std::to_array<Words>({
     {"No enough blocks", RunSign::turbomind_budget},
     {"Command buffer execution failed: Insufficient Memory", RunSign::metal_commands},  // mlx backend/metal
     {"kIOGPUCommandBufferCallbackErrorOutOfMemory", RunSign::metal_commands},
+    {"g_cuda_pool", RunSign::compute_pool},  // ggml/src/ggml-cuda/ggml-cuda.cu, ggml_cuda_pool_vmm::alloc
+    {"ggml_cuda_pool", RunSign::compute_pool},
     {"Starting profile run for multi-modal models", RunSign::server_profile},  // vllm worker/enc_dec_model_runner.py
     {"while processing method determine_num_available_blocks", RunSign::server_profile},
     {"is too short to hold the multi-modal embeddings", RunSign::server_profile},  // vllm/multimodal/profiling.py
@@ -150,10 +110,6 @@ inline constexpr auto sign_words = std::to_array<Words>({
     {"disable-mm-preprocessor-cache", RunSign::processor_cache},
 });
 
-/// "Killed", alone, behind a shell's or a bar's words, or quoted: "run.sh: line 28:  8156 Killed  python x.py",
-/// "| 3/4 [01:34<00:31, 31.54s/it]Killed", "> Killed".
-bool is_killed_line(std::string_view line);
-
 }  // namespace run_signs
 
 /// The signs of a text, each kind once, with the line that says most of it; the surest kind first, which is the order
@@ -162,13 +118,6 @@ std::vector<FoundSign> find_run_signs(std::string_view text);
 
 /// What a sign is of.
 Cause cause_of(RunSign s);
-
-/// Whether a sign tells of a failure by itself. The others are of a run of which nothing is said to have failed, or of
-/// what it was doing when something did.
-constexpr bool tells_failure(RunSign s) {
-  return s <= RunSign::metal_commands || s == RunSign::ray_died || s == RunSign::host_killed_words;
-}
-constexpr bool tells_slowness(RunSign s) { return s >= RunSign::slow_map && s <= RunSign::few_workers; }
 
 }  // namespace vlmest::diagnose
 
