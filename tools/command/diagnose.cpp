@@ -113,12 +113,17 @@ Verdict of_settings(const diagnose::Settings& s, const Device& device, bool devi
   const TrainingEstimate e = estimator.training_work(s.vlm, s.plan, device);
   const diagnose::Shares share = diagnose::shares(s.placement);
   const auto part = [](Bytes b, std::int64_t n) { return n == 0 ? Bytes{} : Bytes(b.value() / n); };
-  std::vector<diagnose::MemoryPart> parts{{diagnose::Cause::weights, part(e.weights, share.weights)},
+  const Bytes weights = diagnose::weight_bytes(estimator.training_graph()).all;
+  std::vector<diagnose::MemoryPart> parts{{diagnose::Cause::weights, part(weights, share.weights)},
                                           {diagnose::Cause::gradients, part(e.gradients, share.gradients)},
                                           {diagnose::Cause::optimizer_state, part(e.optimizer, share.optimizer)}};
   Bytes states{};
   for (const auto& p : parts) states += p.bytes;
-  if (o.peak > states) parts.push_back({diagnose::Cause::activations, o.peak - states});
+  // What the step has beside the states are the optimizer's temporaries.
+  if (o.peak > states && o.peaks[2] == o.peak)
+    parts.back().bytes += o.peak - states;
+  else if (o.peak > states)
+    parts.push_back({diagnose::Cause::activations, o.peak - states});
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   Verdict v{.live = parts};
   v.predicted_peak = o.peak;

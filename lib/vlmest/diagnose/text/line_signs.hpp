@@ -25,7 +25,7 @@ inline std::optional<double> number_behind(std::string_view line, std::string_vi
     s.remove_prefix(1);
   double v = 0;
   const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
-  return error == std::errc() && end != s.data() && v == v && v < 1e18 ? std::optional(v) : std::nullopt;
+  return error == std::errc() && end != s.data() && v > -1e15 && v < 1e15 ? std::optional(v) : std::nullopt;
 }
 
 inline std::optional<double> size_behind(std::string_view line, std::string_view words) {

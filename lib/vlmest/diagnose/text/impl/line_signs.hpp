@@ -46,7 +46,7 @@ inline std::optional<FoundSign> slow_map(std::string_view line, std::int64_t num
   if (left == std::string_view::npos || comma == std::string_view::npos || comma < left) return std::nullopt;
   const double to_go = clock_seconds(bar.substr(left + 1, comma - left - 1));
   const auto rate = number_behind(bar, ", ");
-  if (!rate || to_go < least) return std::nullopt;
+  if (!rate || to_go < least || !(to_go < 1e9) || *rate <= 0) return std::nullopt;
   FoundSign f{.sign = RunSign::slow_map,
               .line = number,
               .text = std::string(line.substr(0, 300)),
@@ -66,10 +66,11 @@ inline std::optional<double> seconds_of(std::string_view line) {
     const auto s = line.substr(begin, end - begin);
     double low = 0, high = 0;
     const auto first = std::from_chars(s.data(), s.data() + s.size(), low);
-    if (first.ec != std::errc()) continue;
+    if (first.ec != std::errc() || !(low >= 0 && low < 1e9)) continue;
     const auto rest = s.substr(static_cast<std::size_t>(first.ptr - s.data()));
     if (rest.size() > 1 && rest[0] == '-' &&
-        std::from_chars(rest.data() + 1, rest.data() + rest.size(), high).ec == std::errc() && high >= low)
+        std::from_chars(rest.data() + 1, rest.data() + rest.size(), high).ec == std::errc() && high >= low &&
+        high < 1e9)
       return (low + high) / 2;
     return low;
   }
@@ -93,7 +94,7 @@ inline std::optional<double> ray_process_gb(std::string_view line) {
   if (at == pid || !blanks()) return std::nullopt;
   double gb = 0;
   const auto [end, error] = std::from_chars(line.data() + at, line.data() + word, gb);
-  if (error != std::errc() || gb < 0 || gb > 1e6) return std::nullopt;
+  if (error != std::errc() || !(gb >= 0 && gb <= 1e6)) return std::nullopt;
   at = static_cast<std::size_t>(end - line.data());
   return blanks() && at == word ? std::optional(gb) : std::nullopt;
 }
@@ -164,7 +165,7 @@ VLMEST_INLINE void LineSigns::finish() {
     found.push_back({.sign = RunSign::ray_killed,
                      .line = ray_line,
                      .text = ray_text,
-                     .numbers = {0, 0, 0, static_cast<double>(ray_rows), ray_gb * (1 << 30)},
+                     .numbers = {0, 0, 0, static_cast<double>(ray_rows), std::min(ray_gb, 1e8) * (1 << 30)},
                      .note = {}});
   if (loader.rows > 0 && loader.data > 0.4 * loader.all)
     found.push_back(
