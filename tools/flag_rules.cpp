@@ -6,21 +6,21 @@
 namespace vlmest::tool {
 namespace {
 
-const std::vector<std::string> of_inference{"--new-tokens", "--kv", "--logits"};
-const std::vector<std::string> of_training{"--optimizer",
-                                           "--checkpointing",
-                                           "--checkpoint-layers",
-                                           "--freeze",
-                                           "--lora",
-                                           "--lora-targets",
-                                           "--lora-vision",
-                                           "--lora-dropout",
-                                           "--input-gradients",
-                                           "--loss",
-                                           "--gradient-accumulation"};
-const std::vector<std::string> of_any_run{"--batch",        "--seq",     "--text",      "--images", "--image-size",
-                                          "--vision-chunk", "--phase",   "--dtype",     "--amp",    "--weights",
-                                          "--attention",    "--profile", "--alloc-conf"};
+const std::vector<std::string> inference_flags{"--new-tokens", "--kv", "--logits"};
+const std::vector<std::string> training_flags{"--optimizer",
+                                              "--checkpointing",
+                                              "--checkpoint-layers",
+                                              "--freeze",
+                                              "--lora",
+                                              "--lora-targets",
+                                              "--lora-vision",
+                                              "--lora-dropout",
+                                              "--input-gradients",
+                                              "--loss",
+                                              "--gradient-accumulation"};
+const std::vector<std::string> run_flags{"--batch",        "--seq",     "--text",      "--images", "--image-size",
+                                         "--vision-chunk", "--phase",   "--dtype",     "--amp",    "--weights",
+                                         "--attention",    "--profile", "--alloc-conf"};
 
 }  // namespace
 
@@ -44,8 +44,8 @@ AskedPhases asked_phases(const std::string& phase) {
 }
 
 void check_run_flags(const GivenFlags& given, const EstimateArgs& args, const AskedPhases& phases) {
-  if (!phases.training) given.no_effect(of_training, phases.words, phases.hint);
-  if (!phases.inference) given.no_effect(of_inference, phases.words, phases.hint);
+  if (!phases.training) given.no_effect(training_flags, phases.words, phases.hint);
+  if (!phases.inference) given.no_effect(inference_flags, phases.words, phases.hint);
   if (args.profile == "fused") {
     if (given.has("--attention") && args.attention != "flash")
       throw UsageError("--attention", args.attention + " is not what --profile fused runs: it has one fused kernel",
@@ -67,7 +67,7 @@ void check_run_flags(const GivenFlags& given, const EstimateArgs& args, const As
 
 void check_run_is_named(const GivenFlags& given, const std::vector<std::string>& more) {
   if (given.has("--config")) return;
-  for (const auto* flags : {&of_any_run, &of_inference, &of_training, &more})
+  for (const auto* flags : {&run_flags, &inference_flags, &training_flags, &more})
     given.no_effect(*flags, "without --config", "name the model that the run has: --config FILE");
 }
 

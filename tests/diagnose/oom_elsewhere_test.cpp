@@ -33,15 +33,15 @@ TEST(OomElsewhere, ServersAndHosts) {
            {"server_prefill", B::server, R::prefill_too_large, Cause::activations},            // TGI 1067
            {"server_device_in_use", B::server, R::device_in_use, Cause::other_process},        // kvcached 29
            {"server_device_in_use_named", B::server, R::device_in_use, Cause::other_process},  // pytorch 175666
-           {"slurm", B::host, R::killed, Cause::unknown},                                      // nextflow 5932
-           {"slurm_cgroup", B::host, R::killed, Cause::unknown},                               // ArjunaUsers 52
-           {"ray", B::host, R::killed, Cause::unknown},                                        // flingbot 11
-           {"raylet", B::host, R::killed, Cause::unknown},                                     // planTF 28
-           {"kubernetes", B::host, R::killed, Cause::unknown},
-           {"host_killer", B::host, R::killed, Cause::unknown},
-           {"shared_memory", B::host, R::shared_memory, Cause::unknown},  // STCN 132
-           {"memory_error", B::host, R::none, Cause::unknown},
-           {"host", B::host, R::none, Cause::unknown},
+           {"slurm", B::host, R::killed, Cause::host_memory},                                  // nextflow 5932
+           {"slurm_cgroup", B::host, R::killed, Cause::host_memory},                           // ArjunaUsers 52
+           {"ray", B::host, R::killed, Cause::host_memory},                                    // flingbot 11
+           {"raylet", B::host, R::killed, Cause::host_memory},                                 // planTF 28
+           {"kubernetes", B::host, R::killed, Cause::host_memory},
+           {"host_killer", B::host, R::killed, Cause::host_memory},
+           {"shared_memory", B::host, R::shared_memory, Cause::host_memory},  // STCN 132
+           {"memory_error", B::host, R::none, Cause::host_memory},
+           {"host", B::host, R::none, Cause::host_memory},
        }) {
     SCOPED_TRACE(e.file);
     const auto m = find_oom_messages(read_data("oom/" + std::string(e.file) + ".txt"));

@@ -7,12 +7,15 @@
 #include <vlmest/diagnose/leak.hpp>
 #include <vlmest/diagnose/oom/elsewhere.hpp>
 #include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/oom/sign_verdict.hpp>
+#include <vlmest/diagnose/text/cut_stack.hpp>
 #include <vlmest/diagnose/text/encoding.hpp>
 #include <vlmest/diagnose/text/gpu_processes.hpp>
 #include <vlmest/diagnose/text/memory_log.hpp>
 #include <vlmest/diagnose/text/memory_summary.hpp>
 #include <vlmest/diagnose/text/numerics.hpp>
 #include <vlmest/diagnose/text/other_failures.hpp>
+#include <vlmest/diagnose/text/run_settings.hpp>
 
 #include "target.hpp"
 
@@ -58,6 +61,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto kind = evidence_kind(text);
     if (kind == EvidenceKind::text) require(!evidence_word(text_kind(text)).empty(), "a text of no kind");
     const auto lines = 1 + std::count(text.begin(), text.end(), '\n');
+    const auto signs = find_run_signs(text);
+    for (const FoundSign& f : signs) {
+      require(f.line >= 1 && f.line <= lines && f.text.size() <= 300, "a sign beyond the text");
+      for (const double n : f.numbers) require(std::isfinite(n), "a figure that is no number");
+    }
+    if (const auto v = judge_signs(signs, {}, says_out_of_memory(text), trains_with_engine(text)))
+      require(v->confidence > 0 && v->confidence <= 1 && !v->why.empty(), "a verdict without why");
+    for (const ReadSetting& s : read_settings(text))
+      require(s.line >= 1 && s.line <= lines && !s.value.empty(), "a setting beyond the text");
+    if (const auto s = find_cut_stack(text)) require(s->line >= 1 && s->line <= lines, "a stack beyond the text");
     for (const auto& m : find_oom_messages(text)) check(m, lines);
     for (const auto& m : find_memory_summaries(text)) {
       require(m.line >= 1 && m.line <= lines, "a summary beyond the text");

@@ -182,7 +182,7 @@ TEST(CliDiagnose, MessagesOfNoTensor) {
   EXPECT_EQ(in_use["verdict"]["cause"], "other_process");
   EXPECT_EQ(in_use["actions"][0]["id"], "free-the-gpu");
   const Json host = Json::parse(good("diagnose " + data + "oom/slurm.txt" + model));
-  EXPECT_EQ(host["verdict"]["cause"], "unknown");
+  EXPECT_EQ(host["verdict"]["cause"], "host_memory");
   EXPECT_NE(host["verdict"]["why"].get<std::string>().find("host's memory"), std::string::npos);
 }
 

@@ -9,7 +9,9 @@
 #include <vlmest/device/flash_attention.hpp>
 #include <vlmest/diagnose/action/actions.hpp>
 #include <vlmest/diagnose/action/remedies.hpp>
+#include <vlmest/diagnose/oom/cause_remedies.hpp>
 #include <vlmest/diagnose/oom/oom_verdict.hpp>
+#include <vlmest/diagnose/oom/sign_verdict.hpp>
 #include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
 
 #include "args.hpp"
@@ -33,7 +35,8 @@ struct DiagnoseOptions {
   EstimateArgs run;
   int gpus = 1;
   std::size_t actions = 8;
-  bool device_named = false;  ///< by --device: what is not said is not known of a snapshot's or a trace's GPU
+  std::vector<std::string> given;  ///< flags of the run
+  bool device_named = false;       ///< by --device: what is not said is not known of a snapshot's or a trace's GPU
   Output output;
 };
 
@@ -104,41 +107,173 @@ void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device dev
   }
 }
 
+/// The largest part of a training whose settings are all that is known, where they need more than the device has.
+Verdict of_settings(const diagnose::Settings& s, const Device& device, bool device_known, Estimator& estimator) {
+  const diagnose::Outcome o = diagnose::evaluate(s, device, Mode::training, estimator);
+  const TrainingEstimate e = estimator.training_work(s.vlm, s.plan, device);
+  const diagnose::Shares share = diagnose::shares(s.placement);
+  const auto part = [](Bytes b, std::int64_t n) { return n == 0 ? Bytes{} : Bytes(b.value() / n); };
+  const Bytes weights = diagnose::weight_bytes(estimator.training_graph()).all;
+  std::vector<diagnose::MemoryPart> parts{{diagnose::Cause::weights, part(weights, share.weights)},
+                                          {diagnose::Cause::gradients, part(e.gradients, share.gradients)},
+                                          {diagnose::Cause::optimizer_state, part(e.optimizer, share.optimizer)}};
+  Bytes states{};
+  for (const auto& p : parts) states += p.bytes;
+  // What the step has beside the states are the optimizer's temporaries.
+  if (o.peak > states && o.peaks[2] == o.peak)
+    parts.back().bytes += o.peak - states;
+  else if (o.peak > states)
+    parts.push_back({diagnose::Cause::activations, o.peak - states});
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  Verdict v{.live = parts};
+  v.predicted_peak = o.peak;
+  v.mode = Mode::training;
+  v.why = "no message of an allocator is in this text; by the settings that are known each GPU needs " +
+          diagnose::in_words(o.peak) + ": " + diagnose::oom_verdict::live_words(parts);
+  if (device_known) {
+    v.limit = device.usable_bytes;
+    v.why += ", and has " + diagnose::in_words(device.usable_bytes);
+  }
+  if (device_known && o.fits) {
+    v.why +=
+        ". That fits: if it was a lack of the GPU's memory, then with more or larger pictures than these, longer "
+        "sequences, or a setting that the text does not have; otherwise it was the host's.";
+    return v;
+  }
+  v.why += ".";
+  if (!device_known) {
+    v.why += " --device says whether that fits.";
+    return v;
+  }
+  v.cause = parts.front().cause;
+  v.confidence = 0.4;  // what the text does not tell, pictures and lengths above all, is as the defaults have it
+  return v;
+}
+
+/// What the text of a run says of it, where no flag does; what was taken of it.
+struct TakenRun {
+  EstimateArgs args;
+  diagnose::Placement placement;
+  std::vector<diagnose::ReadSetting> read;
+  std::optional<diagnose::ToldMode> told;
+  bool config_read = false;
+};
+
+TakenRun taken_run(const DiagnoseOptions& o, const std::vector<Evidence>& all) {
+  TakenRun t{.args = o.run, .placement = {.gpus = o.gpus}, .read = {}, .told = {}};
+  for (const Evidence& e : all) {
+    if (e.run.training.says != 0 && !t.told)
+      t.told = diagnose::ToldMode{e.run.training.says > 0 ? Mode::training : Mode::inference,
+                                  "`" + e.run.training.from + "` in the text"};
+    const bool failed_in_inference =
+        e.failure && e.failure->told && e.failure->told->mode == Mode::inference && !e.cut_short;
+    const bool training = o.run.phase == "train" ||
+                          (o.run.phase == "all" && !failed_in_inference && t.told && t.told->mode == Mode::training);
+    if (t.read.empty()) t.read = take_settings(e.run, training, o.given, t.args, t.placement);
+  }
+  t.config_read = o.run.config.empty() && !t.args.config.empty();
+  return t;
+}
+
 int diagnose_files(const DiagnoseOptions& o) {
-  const Device device = find_device(o.run.device);
   Diagnosis d;
   bool failed = false;
   for (const std::string& file : o.files) {
-    d.evidence.push_back(read_evidence(file, o.device_named ? std::optional(device) : std::nullopt));
+    d.evidence.push_back(read_evidence(file, o.device_named ? std::optional(find_device(o.run.device)) : std::nullopt));
     failed = failed || d.evidence.back().out_of_memory;
   }
+  TakenRun run = taken_run(o, d.evidence);
+  const bool device_known = o.device_named || std::any_of(run.read.begin(), run.read.end(),
+                                                          [](const auto& s) { return s.flag == "--device"; });
+  const Device device = find_device(run.args.device);
   std::optional<diagnose::Failure> failure = failure_of(d.evidence);
   if (failure && o.device_named) failure = diagnose::on_device(*std::move(failure), device.memory_bytes);
+  if (failure && !failure->told) failure->told = run.told;
   std::optional<diagnose::Settings> settings;
-  if (!o.run.config.empty()) {
-    Vlm vlm = find_model(o.run.config);
-    const Plan plan = o.run.make_plan(vlm);
-    settings = diagnose::Settings{.vlm = std::move(vlm),
-                                  .plan = plan,
-                                  .allocator = allocator_settings(o.run.alloc_conf, {}),
-                                  .placement = {.gpus = o.gpus}};
+  const auto settings_of = [&](const EstimateArgs& args) {
+    Vlm vlm = find_model(args.config);
+    const Plan plan = args.make_plan(vlm);
+    expect_runnable(plan, device);
+    return diagnose::Settings{.vlm = std::move(vlm),
+                              .plan = plan,
+                              .allocator = allocator_settings(args.alloc_conf, {}),
+                              .placement = run.placement};
+  };
+  if (!run.args.config.empty()) {
+    try {
+      settings = settings_of(run.args);
+    } catch (const Error&) {
+      if (run.read.empty()) throw;
+      // What was read contradicts itself, the model or a flag: flags alone.
+      run = {.args = o.run, .placement = {.gpus = o.gpus}, .read = {}, .told = run.told};
+      if (!o.run.config.empty()) settings = settings_of(o.run);
+    }
   }
-  if (settings) expect_runnable(settings->plan, device);
+  d.read = run.read;
+  if (!settings)
+    for (const std::string& flag : o.given)
+      if (flag != "--phase" && flag != "--device") d.unused.push_back(flag);
   std::optional<Mode> mode;
   if (o.run.phase != "all") mode = o.run.phase == "train" ? Mode::training : Mode::inference;
   Estimator estimator;
   if (settings) estimator.allocator = settings->allocator;
-  if (failed && failure)
-    d.verdict = settings ? judge(*failure, *settings, device, mode, estimator) : judge(*failure);
-  else if (auto v = other_verdict(d.evidence))
+  if (failed && failure) {
+    d.verdict = judge(*failure);
+    if (settings) {
+      Verdict v = judge(*failure, *settings, device, mode, estimator);
+      // Settings read from a text are some of the run's: where they do not explain it, what the figures and the stack
+      // say holds.
+      const bool explains = v.explanation && (v.explanation->holds || !v.explanation->changes.empty());
+      if (!run.config_read || explains || v.cause == d.verdict.cause) {
+        d.verdict = std::move(v);
+      } else {
+        d.verdict.predicted_peak = v.predicted_peak;
+        d.verdict.explanation = v.explanation;
+        d.verdict.solutions = std::move(v.solutions);
+      }
+    } else if (mode) {
+      set_mode(d.verdict, *failure, mode, std::nullopt);
+    }
+    for (const Evidence& e : d.evidence)
+      if (e.failure) diagnose::name_profile_run(d.verdict, *failure, e.log_facts);
+    if (std::any_of(d.evidence.begin(), d.evidence.end(),
+                    [](const Evidence& e) { return e.cut_short && !e.says_memory; })) {
+      d.verdict.confidence *= 0.6;
+      d.verdict.why += " The text ends before its error: this holds if it was a lack of memory.";
+    }
+  } else if (auto v = other_verdict(d.evidence))
     d.verdict = *std::move(v);
   else if (failure)
     d.verdict = of_peak(*failure);
-  if (failure) d.actions = diagnose::memory_remedies(d.verdict, *failure);
+  const bool trains = mode ? *mode == Mode::training : run.told && run.told->mode == Mode::training;
+  const bool no_figure = std::all_of(d.evidence.begin(), d.evidence.end(), [](const Evidence& e) {
+    return e.kind == "training_log" || !e.failure || !e.failure->requested;
+  });
+  const bool nothing_grows =
+      std::none_of(d.evidence.begin(), d.evidence.end(), [](const Evidence& e) { return e.facts.contains("memory"); });
+  bool estimated = false;
+  if (settings && trains && no_figure && nothing_grows && d.verdict.cause == diagnose::Cause::unknown &&
+      d.verdict.confidence == 0) {
+    try {
+      Verdict v = of_settings(*settings, device, device_known, estimator);
+      v.mode_by = mode ? "--phase" : run.told->by;
+      v.remarks = d.verdict.remarks;
+      d.verdict = std::move(v);
+      estimated = true;
+    } catch (const Error&) {
+      // A model that is not trained by what vlmest knows: what the text says stays.
+    }
+  }
+  if (failure) {
+    d.actions = diagnose::memory_remedies(d.verdict, *failure);
+    for (std::string& r : diagnose::second_remarks(d.verdict, *failure)) d.verdict.remarks.push_back(std::move(r));
+  }
+  for (const Evidence& e : d.evidence)
+    for (auto& a : diagnose::cause_remedies(d.verdict, e.signs)) d.actions.push_back(std::move(a));
   for (const Evidence& e : d.evidence)
     if (e.slow)
       for (auto& a : diagnose::time_remedies(*e.slow)) d.actions.push_back(std::move(a));
-  if (settings && failed && failure) {
+  if (settings && ((failed && failure) || estimated)) {
     add_estimated_actions(d, *std::move(settings), device, estimator);
   }
   switch (o.output.format) {
@@ -171,7 +306,37 @@ void add_diagnose(CLI::App& app, Action& action) {
     const GivenFlags given(*sub);
     o->device_named = given.has("--device");
     o->output.resolve(*sub);
-    check_run_is_named(given, {"--gpus"});
+    for (const char* flag : {"--config",
+                             "--device",
+                             "--phase",
+                             "--batch",
+                             "--seq",
+                             "--text",
+                             "--images",
+                             "--image-size",
+                             "--vision-chunk",
+                             "--dtype",
+                             "--amp",
+                             "--weights",
+                             "--attention",
+                             "--profile",
+                             "--alloc-conf",
+                             "--new-tokens",
+                             "--kv",
+                             "--logits",
+                             "--optimizer",
+                             "--checkpointing",
+                             "--checkpoint-layers",
+                             "--freeze",
+                             "--lora",
+                             "--lora-targets",
+                             "--lora-vision",
+                             "--lora-dropout",
+                             "--input-gradients",
+                             "--loss",
+                             "--gradient-accumulation",
+                             "--gpus"})
+      if (given.has(flag)) o->given.emplace_back(flag);
     check_run_flags(given, o->run, asked_phases(o->run.phase));
     if (o->run.phase == "inference" && o->gpus > 1)
       throw UsageError("--gpus", "inference on several GPUs is not modelled", "leave it out");

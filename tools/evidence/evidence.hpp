@@ -8,9 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include <vlmest/device/device.hpp>
+#include <vlmest/diagnose/action/action.hpp>
 #include <vlmest/diagnose/inversion/failure.hpp>
+#include <vlmest/diagnose/text/memory_series.hpp>
+#include <vlmest/diagnose/text/run_signs.hpp>
 #include <vlmest/diagnose/trace/slow_run.hpp>
 #include <vlmest/diagnose/verdict.hpp>
+
+#include "evidence/read_run.hpp"
 
 namespace vlmest::tool {
 
@@ -24,6 +29,11 @@ struct Evidence {
   bool out_of_memory = false;                ///< it did fail
   std::optional<diagnose::Verdict> verdict;  ///< of evidence that is no failed allocation: a leak, a slow run
   std::optional<diagnose::SlowRun> slow;     ///< of a trace
+  std::vector<diagnose::FoundSign> signs;    ///< of a text: lines that tell what no allocator says
+  std::vector<diagnose::LogFact> log_facts;  ///< of a text: what servers and trainers print once
+  ReadRun run;                               ///< of a text: settings
+  bool says_memory = false;                  ///< of a text: somebody says that memory ran out
+  bool cut_short = false;                    ///< the failure is a stack without its message
 };
 
 /// Reads a file, whatever of the kinds it is; "-" is standard input. A trace is compared with `device`, or, where none

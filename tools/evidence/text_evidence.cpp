@@ -9,6 +9,9 @@
 
 #include <vlmest/diagnose/oom/elsewhere.hpp>
 #include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/oom/run_mode.hpp>
+#include <vlmest/diagnose/oom/sign_verdict.hpp>
+#include <vlmest/diagnose/text/cut_stack.hpp>
 #include <vlmest/diagnose/text/gpu_processes.hpp>
 #include <vlmest/diagnose/text/memory_log.hpp>
 #include <vlmest/diagnose/text/numerics.hpp>
@@ -150,7 +153,93 @@ void add_nothing_found(Evidence& e, const MemorySeries& log) {
     e.verdict = Verdict{.why = std::move(words)};
     return;
   }
+  std::size_t rows = 0;
+  for (const MemoryRow& r : log.rows) rows += r.has_memory() ? 1 : 0;
+  if (rows < 3) {
+    if (log.rows.empty() || rows == 0) return;
+    e.verdict =
+        Verdict{.why = fmt::format("no failure is in this text, and its {} with a figure of memory {} no growth.",
+                                   rows == 1 ? "one line" : "two lines", rows == 1 ? "shows" : "show")};
+    return;
+  }
   e.verdict = Verdict{.why = "nothing failed here: " + e.lines.back() + "."};
+}
+
+Json signs_json(const std::vector<FoundSign>& signs) {
+  Json all = Json::array();
+  for (const FoundSign& f : signs)
+    all.push_back({{"cause", name(cause_of(f.sign))}, {"line", f.line}, {"text", f.text}});
+  return all;
+}
+
+/// A message without figures whose stack stands elsewhere, or whose engine says more than it does.
+void add_bare_message(Evidence& e, std::string_view text) {
+  const bool said = std::any_of(e.signs.begin(), e.signs.end(), [](const FoundSign& f) {
+    return f.sign >= RunSign::pinned_memory && f.sign <= RunSign::engine_weights;
+  });
+  const bool of_host = std::any_of(e.signs.begin(), e.signs.end(), [](const FoundSign& f) {
+    return tells_failure(f.sign) && cause_of(f.sign) == Cause::host_memory;
+  });
+  if ((said || of_host) && e.failure && e.failure->site == AllocationSite::unknown) {
+    auto v = judge_signs(e.signs, e.log_facts, true, trains_with_engine(text));
+    if (v && (v->cause != Cause::profile_run || e.failure->frames.empty())) {
+      e.verdict = std::move(v);
+      e.out_of_memory = false;
+      return;
+    }
+  }
+  if (!e.failure || !e.failure->frames.empty() || e.failure->site != AllocationSite::unknown) return;
+  if (const auto stack = find_cut_stack(text); stack && stack->ended_by.empty()) {
+    e.failure->frames = stack->frames;
+    e.failure->phase = run_phase(stack->frames);
+    e.failure->site = allocation_site_of(stack->frames);
+    if (!e.failure->told) e.failure->told = told_mode(stack->frames, e.failure->phase);
+  }
+}
+
+/// A stack without its message.
+void add_cut_stack(Evidence& e, const CutStack& s) {
+  if (!s.ended_by.empty()) {
+    e.facts["exception"] = {{"what", s.ended_by}, {"line", s.line}};
+    e.verdict = Verdict{.why = fmt::format("not memory but: the stack ends in {} (line {}).", s.ended_by, s.line)};
+    return;
+  }
+  Failure f;
+  f.frames = s.frames;
+  f.phase = run_phase(s.frames);
+  f.site = allocation_site_of(s.frames);
+  f.told = told_mode(s.frames, f.phase);
+  f.telling = false;
+  e.facts["stack"] = {
+      {"line", s.line}, {"phase", name(f.phase)}, {"site", name(f.site)}, {"traceback", frames_json(s.frames)}};
+  e.lines.push_back(fmt::format("line {}: a stack without its error", s.line));
+  e.kind = "oom_message";
+  e.failure = std::move(f);
+  e.out_of_memory = e.cut_short = true;
+}
+
+/// What programs take whatever they need, so that what is in use tells nothing of a failure. Sources: JAX's
+/// documentation ("GPU memory allocation"), vllm/config/cache.py (gpu_memory_utilization), sglang/srt/server_args.py
+/// (mem_fraction_static).
+std::string reserved_ahead(std::string_view text) {
+  const auto has = [&](std::string_view w) { return text.find(w) != std::string_view::npos; };
+  if (has("jax._src") || has("XLA_PYTHON_CLIENT"))
+    return "no failure is in this text. JAX takes 75 % of the device's memory when it starts, whatever the model "
+           "needs: "
+           "XLA_PYTHON_CLIENT_PREALLOCATE=false shows what it needs, XLA_PYTHON_CLIENT_MEM_FRACTION=.9 lets it have "
+           "more.";
+  if (has("vllm serve") || has("from vllm import") || has("vllm.entrypoints"))
+    return "no failure is in this text. vLLM takes the share of each device that gpu_memory_utilization names (0.9 if "
+           "not "
+           "given), whatever the model needs: what its weights and its profile run leave of it becomes KV cache. A "
+           "lower "
+           "share, or --kv-cache-memory-bytes, takes less.";
+  if (has("sglang.launch_server") || has("SGLANG_"))
+    return "no failure is in this text. SGLang takes the share of each device that --mem-fraction-static names for "
+           "weights "
+           "and KV cache, whatever the model needs; its picture processor runs on the GPU beside it unless "
+           "--disable-fast-image-processor is given.";
+  return {};
 }
 
 Json summary_facts(const MemorySummary& m) {
@@ -202,6 +291,9 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   const auto messages = find_oom_messages(text);
   const auto tables = find_memory_summaries(text);
   const MemorySeries series = read_memory_log(text);
+  e.signs = find_run_signs(text);
+  const auto signs = e.signs;
+  const bool says = says_out_of_memory(text);
   if (!messages.empty()) {
     // The first with figures: what follows an error in a log are its echoes on other ranks.
     const auto first =
@@ -215,11 +307,34 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.failure = e.verdict ? failure_elsewhere(m) : failure_of(m);
     if (e.failure && !e.failure->told) e.failure->told = told_mode(series);
     e.lines.push_back(m.text);
+    e.log_facts = series.facts;
+    // A log says of its server what a stack cut short does not.
+    const bool profile =
+        std::any_of(signs.begin(), signs.end(), [](const FoundSign& f) { return f.sign == RunSign::server_profile; });
+    if (profile && e.failure && !e.failure->told && e.failure->site != AllocationSite::kv_cache &&
+        e.failure->site != AllocationSite::weights && e.failure->phase != RunPhase::load_weights)
+      e.failure->phase = RunPhase::server_profile;
+    else if (profile && e.failure && e.failure->told && e.failure->told->mode == Mode::inference &&
+             e.failure->site != AllocationSite::kv_cache && e.failure->site != AllocationSite::weights)
+      e.failure->phase = RunPhase::server_profile;
+    if (!m.has_numbers && e.out_of_memory) add_bare_message(e, text);
+    if (e.verdict && e.verdict->cause == Cause::host_memory && !signs.empty() && !signs.front().numbers.empty())
+      if (const auto v = judge_signs(signs, series.facts, true, false); v && v->cause == Cause::host_memory)
+        e.verdict->why += " By the log " + v->why;
   } else if (!tables.empty()) {
     e = summary_evidence(tables);
   } else {
     e.kind = "training_log";
   }
+  e.log_facts = series.facts;
+  e.signs = signs;
+  e.says_memory = says;
+  e.run = read_run(text);
+  if (!signs.empty()) e.facts["signs"] = signs_json(signs);
+  const bool failed_sign =
+      std::any_of(signs.begin(), signs.end(), [](const FoundSign& f) { return tells_failure(f.sign); });
+  if (messages.empty() && failed_sign && !e.verdict)
+    e.verdict = judge_signs(signs, series.facts, says, trains_with_engine(text));
   add_series(e, series);
   add_numerics(e, series, text);
   if (e.facts.empty() && nlohmann::json::accept(text))
@@ -227,15 +342,32 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
                 "give what export_chrome_trace() of torch.profiler or torch.cuda.memory._dump_snapshot() wrote");
   if (messages.empty()) {
     add_processes(e, text);
-    if (const auto other = find_other_failure(text)) {
+    const auto stack = find_cut_stack(text);
+    const auto other = find_other_failure(text);
+    if (!other && !e.verdict && !e.failure && !signs.empty())
+      e.verdict = judge_signs(signs, series.facts, says, trains_with_engine(text));
+    if (!other && !e.verdict && !e.failure && stack) add_cut_stack(e, *stack);
+    if (other) {
       if (e.facts.empty() && !other->may_be_memory)
         throw Error(where, fmt::format("no lack of memory: {}, at line {}", other->what, other->line),
                     std::string(other->hint));
       add_other_failure(e, *other);
     }
-    add_nothing_found(e, series);
+    if (!e.verdict && !e.failure && !says)
+      if (std::string words = reserved_ahead(text); !words.empty() && server_words(series).empty()) {
+        e.facts["reserves_ahead"] = true;
+        e.verdict = Verdict{.why = std::move(words)};
+      }
+    if (!says) add_nothing_found(e, series);
+    if (says) e.facts["says_out_of_memory"] = true;
+    if (!e.run.settings.empty()) e.facts["settings"] = e.run.settings.size();
+    if (!e.verdict && !e.failure && (says || !e.run.empty()))
+      e.verdict = Verdict{
+          .why =
+              says ? "the text says that memory ran out, but holds no message of it: give the log with its last lines."
+                   : "no failure is in this text, only settings of a run."};
   }
-  if (e.facts.empty())
+  if (e.facts.empty() && !e.verdict)
     throw Error(where, "holds no out-of-memory message, no memory per step and no memory_summary()",
                 "give the whole log, with its last lines");
   return e;

@@ -46,6 +46,7 @@ Json solution_json(const Solution& s) {
 
 Json verdict_json(const Verdict& v, std::size_t top) {
   Json j = {{"cause", name(v.cause)}, {"confidence", significant(v.confidence)}, {"why", v.why}};
+  if (!v.remarks.empty()) j["remarks"] = v.remarks;
   j["tensor"] = tensor_json(v.tensor.value_or(DescribedTensor{}));
   if (!v.tensor) j["tensor"]["role"] = "";
   if (v.predicted_peak) j["predicted_peak_bytes"] = v.predicted_peak->value();
@@ -104,6 +105,17 @@ Table actions_table(std::span<const diagnose::Action> actions) {
 std::vector<std::string> premises(const Diagnosis& d) {
   const Verdict& v = d.verdict;
   std::vector<std::string> r;
+  for (const std::string& remark : v.remarks) r.push_back("beside it: " + remark);
+  if (!d.read.empty()) {
+    std::string words;
+    for (const ReadSetting& s : d.read) words += (words.empty() ? "" : ", ") + s.flag + " " + s.value;
+    r.push_back("read from the text: " + words + "; flags of these names override it");
+  }
+  if (!d.unused.empty()) {
+    std::string words;
+    for (const std::string& flag : d.unused) words += (words.empty() ? "" : ", ") + flag;
+    r.push_back("not used: " + words + ": no model is named, nor read from the text; --config FILE names it");
+  }
   if (v.mode && !v.mode_by.empty() && v.mode_by != "--phase")
     r.push_back(fmt::format("taken for {}, by {}", name(*v.mode), v.mode_by));
   if (!v.mode && v.explanation)
@@ -145,10 +157,15 @@ nlohmann::ordered_json to_json(const Diagnosis& d, std::size_t top) {
   Json evidence = Json::array(), actions = Json::array();
   for (const Evidence& e : d.evidence) evidence.push_back({{"file", e.file}, {"kind", e.kind}, {"facts", e.facts}});
   for (const diagnose::Action& a : d.actions) actions.push_back(action_json(a));
-  return {{"schema_version", 1},
-          {"evidence", std::move(evidence)},
-          {"verdict", verdict_json(d.verdict, top)},
-          {"actions", std::move(actions)}};
+  Json j = {{"schema_version", 1}, {"evidence", std::move(evidence)}, {"verdict", verdict_json(d.verdict, top)}};
+  if (!d.read.empty()) {
+    Json read = Json::array();
+    for (const ReadSetting& s : d.read)
+      read.push_back({{"flag", s.flag + " " + s.value}, {"from", s.from}, {"line", s.line}});
+    j["read"] = std::move(read);
+  }
+  j["actions"] = std::move(actions);
+  return j;
 }
 
 std::string text(const Diagnosis& d, std::size_t top, std::size_t actions) {

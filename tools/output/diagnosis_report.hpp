@@ -18,6 +18,8 @@ struct Diagnosis {
   std::vector<Evidence> evidence;
   diagnose::Verdict verdict;
   std::vector<diagnose::Action> actions;
+  std::vector<diagnose::ReadSetting> read;  ///< settings that were read from the texts
+  std::vector<std::string> unused;          ///< flags without a model to be of
 };
 
 /// As docs/reference/diagnosis.schema.json describes it, with `top` hypotheses and every action.

@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 
+#include <vlmest/transform/training_step.hpp>
+
 namespace vlmest::tool {
 namespace {
 

@@ -19,6 +19,7 @@ struct Verdict {
   Cause cause = Cause::unknown;
   double confidence = 0;                   ///< 0 to 1
   std::string why;                         ///< sentences with the figures that decided
+  std::vector<std::string> remarks;        ///< what else the evidence shows, beside the cause
   std::optional<DescribedTensor> tensor;   ///< what was asked for
   std::vector<Hypothesis> hypotheses;      ///< all of them, best first
   std::vector<MemoryPart> live;            ///< what was alive then, by the estimate or the snapshot

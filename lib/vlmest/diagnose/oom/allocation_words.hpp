@@ -66,6 +66,10 @@ inline constexpr auto sites = std::to_array<Rule<AllocationSite>>({
     {Part::code, "init_state", AllocationSite::optimizer_state},
     {Part::code, "momentum_buffer", AllocationSite::optimizer_state},
     {Part::code, "initialize_optimizer_states", AllocationSite::optimizer_state},
+    {Part::code, "_setup_for_real_optimizer", AllocationSite::optimizer_state},  // deepspeed/runtime/zero/stage3.py
+    {Part::code, "_create_fp32_partitions", AllocationSite::optimizer_state},
+    {Part::code, "_configure_zero_optimizer", AllocationSite::optimizer_state},  // deepspeed/runtime/engine.py
+    {Part::code, "ds_initialize(", AllocationSite::optimizer_state},             // accelerate/accelerator.py
     {Part::code, "fp32_partitioned_groups", AllocationSite::optimizer_state},
     {Part::code, "_foreach_", AllocationSite::optimizer_temporary},
     {Part::code, "multi_tensor_", AllocationSite::optimizer_temporary},
@@ -96,6 +100,8 @@ inline constexpr auto sites = std::to_array<Rule<AllocationSite>>({
     {Part::code, "eager_mask", AllocationSite::attention_mask},
     {Part::code, "attention_mask=torch.", AllocationSite::attention_mask},
     {Part::code, "causal_mask=", AllocationSite::attention_mask},
+    {Part::code, "_make_attention_mask", AllocationSite::attention_mask},  // vllm_ascend/worker/model_runner_v1.py
+    {Part::code, "attn_mask_builder", AllocationSite::attention_mask},
     {Part::code, "eager_attention_forward", AllocationSite::score_matrix},
     {Part::code, "attn_weights=", AllocationSite::score_matrix},
     {Part::code, "attention_scores=", AllocationSite::score_matrix},
@@ -112,6 +118,9 @@ inline constexpr auto sites = std::to_array<Rule<AllocationSite>>({
     {Part::code, "@k.transpose", AllocationSite::score_matrix},
     {Part::code, "@key.transpose", AllocationSite::score_matrix},
     {Part::code, "vision_attention_forward", AllocationSite::sdpa},
+    // vLLM's engine measures before it allocates its cache, both in there: what is further in decides.
+    {Part::function, "_initialize_kv_caches", AllocationSite::unknown},
+    {Part::code, "self._initialize_kv_caches(", AllocationSite::unknown},
     {Part::code, "initialize_kv_cache", AllocationSite::kv_cache},
     {Part::code, "_allocate_kv_cache", AllocationSite::kv_cache},
     {Part::code, "allocate_gpu_cache", AllocationSite::kv_cache},
@@ -187,6 +196,7 @@ inline constexpr auto phases = std::to_array<Rule<RunPhase>>({
     {Part::code, "determine_available_memory", RunPhase::server_profile},
     {Part::code, "determine_num_available_blocks", RunPhase::server_profile},
     {Part::code, "_dummy_run", RunPhase::server_profile},
+    {Part::code, "_initialize_kv_caches", RunPhase::server_profile},
     {Part::code, "all_gather_into_tensor", RunPhase::module_gather},
     {Part::code, "_allgather_params", RunPhase::module_gather},
     {Part::code, "_all_gather_flat_param", RunPhase::module_gather},
@@ -195,6 +205,9 @@ inline constexpr auto phases = std::to_array<Rule<RunPhase>>({
     {Part::function, "unshard", RunPhase::module_gather},
     {Part::function, "wait_for_unshard", RunPhase::module_gather},
     {Part::code, "alloc_all_gather_outputs", RunPhase::module_gather},
+    // accelerate's wrapper of DeepSpeed steps within its backward (accelerate/utils/deepspeed.py).
+    {Part::code, "engine.step(", RunPhase::optimizer_step},
+    {Part::code, "_take_model_step", RunPhase::optimizer_step},
     {Part::code, "_engine_run_backward", RunPhase::backward},
     {Part::code, "autograd.backward", RunPhase::backward},
     {Part::code, ".backward(", RunPhase::backward},

@@ -17,6 +17,16 @@ VLMEST_INLINE RunPhase run_phase(const std::vector<Frame>& frames) {
         break;
       }
   }
+  // Models whose file holds the tower and no decoder, which is another model's (transformers, models/idefics3, ...).
+  if (phase == RunPhase::forward || phase == RunPhase::unknown)
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+      const auto f = low(*frame);
+      if (!log_prefix::has(f.file, "modeling_")) continue;
+      for (const std::string_view family : {"modeling_idefics2", "modeling_idefics3", "modeling_smolvlm"})
+        if (log_prefix::has(f.file, family) && f.function == "forward" && !log_prefix::has(f.code, "lm_head"))
+          phase = RunPhase::vision_forward;
+      break;
+    }
   return phase;
 }
 
@@ -41,6 +51,7 @@ VLMEST_INLINE AllocationSite allocation_site_of(const std::vector<Frame>& frames
         // in says more.
         const bool far = r.meaning == AllocationSite::weights || r.meaning == AllocationSite::pixel_values ||
                          r.meaning == AllocationSite::optimizer_temporary;
+        if (r.meaning == AllocationSite::unknown) return kernel;
         if (far && (kernel != AllocationSite::unknown || in_step)) return kernel;
         return r.meaning;
       }

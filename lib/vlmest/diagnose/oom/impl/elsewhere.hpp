@@ -8,7 +8,7 @@ namespace vlmest::diagnose {
 namespace elsewhere {
 
 VLMEST_INLINE Verdict of_host(const OomMessage& m) {
-  Verdict v;
+  Verdict v{.cause = Cause::host_memory, .confidence = 0.9};
   switch (m.reason) {
     case OomReason::shared_memory:
       v.why =

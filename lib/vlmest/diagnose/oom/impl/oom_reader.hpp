@@ -103,6 +103,13 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
             if (!m.text.empty()) m.text += ' ';
             m.text += traceback_reader::trim(lines[i].text).substr(0, 2000 - m.text.size());
           }
+        // Without the function that ggml names before it, "allocating N MiB on device 0" is no figure of its own.
+        if (const auto at = m.text.find("llocating ");
+            m.backend == MemoryBackend::ggml && !m.requested && at < m.text.size())
+          if (const auto found = size_at(m.text, at + 10); found && found->size) {
+            m.requested = found->size;
+            m.has_numbers = true;
+          }
         m.hints_expandable = s.text.substr(g.begin, g.end - g.begin + 400).find("expandable_segments") < s.text.size();
         m.traceback.exception = exception_of(lines[first].text);
         guess_own_process(m);
