@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flag_rules.hpp"
 
+#include <algorithm>
+
 #include "streams.hpp"
 
 namespace vlmest::tool {
@@ -65,10 +67,13 @@ void check_run_flags(const GivenFlags& given, const EstimateArgs& args, const As
                          "leave one of them out");
 }
 
-void check_run_is_named(const GivenFlags& given, const std::vector<std::string>& more) {
+void check_run_is_named(const GivenFlags& given, const std::vector<std::string>& more,
+                        const std::vector<std::string>& acting) {
   if (given.has("--config")) return;
   for (const auto* flags : {&of_any_run, &of_inference, &of_training, &more})
-    given.no_effect(*flags, "without --config", "name the model that the run has: --config FILE");
+    for (const auto& flag : *flags)
+      if (std::find(acting.begin(), acting.end(), flag) == acting.end())
+        given.no_effect({flag}, "without --config", "name the model that the run has: --config FILE");
 }
 
 }  // namespace vlmest::tool

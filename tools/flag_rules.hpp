@@ -39,7 +39,8 @@ AskedPhases asked_phases(const std::string& phase);
 /// What describes a run and contradicts itself, or belongs to a phase that is not asked for. Throws UsageError.
 void check_run_flags(const GivenFlags& given, const EstimateArgs& args, const AskedPhases& phases);
 
-/// The same for commands that take a run's flags without needing one: all of them need --config.
-void check_run_is_named(const GivenFlags& given, const std::vector<std::string>& more);
+/// The same for commands that take a run's flags without needing one: all of them need --config but those of `acting`.
+void check_run_is_named(const GivenFlags& given, const std::vector<std::string>& more,
+                        const std::vector<std::string>& acting = {});
 
 }  // namespace vlmest::tool

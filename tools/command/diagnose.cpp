@@ -8,6 +8,7 @@
 
 #include <vlmest/device/flash_attention.hpp>
 #include <vlmest/diagnose/action/actions.hpp>
+#include <vlmest/diagnose/action/generic_actions.hpp>
 #include <vlmest/diagnose/action/remedies.hpp>
 #include <vlmest/diagnose/oom/oom_verdict.hpp>
 #include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
@@ -77,7 +78,8 @@ Verdict of_peak(const diagnose::Failure& f) {
 
 /// What would change the memory of the run, by its settings: those given, or, where they do not explain what failed,
 /// the ones that do. Of a run of which nothing tells whether it trained, both ways.
-void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device device, Estimator& estimator) {
+void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device device, diagnose::Runtime runtime,
+                           Estimator& estimator) {
   const Verdict& v = d.verdict;
   if (v.changed) settings.plan = *v.changed;
   // Whether an action helps is a question of the memory that there was, not of the device's name.
@@ -96,6 +98,7 @@ void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device dev
     for (diagnose::Action& a : all) {
       const auto end = d.actions.begin() + static_cast<std::ptrdiff_t>(of_evidence);
       if (std::any_of(d.actions.begin(), end, [&](const diagnose::Action& x) { return x.id == a.id; })) continue;
+      if (!diagnose::adapt(a, runtime)) continue;
       a.fits_known = known;
       a.fits = a.fits && known;
       if (!v.mode) a.of = mode;
@@ -103,6 +106,28 @@ void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device dev
     }
   }
 }
+
+/// What helps against the cause in general, behind what the evidence itself tells.
+void add_generic_actions(Diagnosis& d, const diagnose::Failure& f, const diagnose::KnownSettings& known) {
+  for (diagnose::Action& a : diagnose::generic_actions_of(d.verdict, f, known)) {
+    const auto same = [&](const diagnose::Action& x) { return x.id == a.id; };
+    if (std::none_of(d.actions.begin(), d.actions.end(), same)) d.actions.push_back(std::move(a));
+  }
+}
+
+/// What flags say of a run whose model is not given.
+diagnose::LengthBounds said_of(const DiagnoseOptions& o) {
+  const Plan p = o.run.make_plan();
+  diagnose::LengthBounds b{.seq = p.seq, .images = o.run.images};
+  if (!o.run.dtype.empty()) b.element = bits(p.dtype) / 8;
+  if (p.image_height > 0) b.pixels = o.run.images.value_or(1) * p.image_height * p.image_width;
+  return b;
+}
+
+/// Flags that act without --config: the phase, bounds of lengths, and what is in force already.
+const std::vector<std::string> acting_without_model{"--phase", "--seq",      "--images",    "--image-size",
+                                                    "--dtype", "--weights",  "--attention", "--checkpointing",
+                                                    "--lora",  "--optimizer"};
 
 int diagnose_files(const DiagnoseOptions& o) {
   const Device device = find_device(o.run.device);
@@ -124,12 +149,18 @@ int diagnose_files(const DiagnoseOptions& o) {
                                   .placement = {.gpus = o.gpus}};
   }
   if (settings) expect_runnable(settings->plan, device);
+  // Without a model flags bound what a request can be, and tell which actions are in force.
+  Plan said;
+  if (!settings) said = o.run.make_plan();
+  said.compute_capability = o.device_named ? device.sm : said.compute_capability;
   std::optional<Mode> mode;
   if (o.run.phase != "all") mode = o.run.phase == "train" ? Mode::training : Mode::inference;
   Estimator estimator;
   if (settings) estimator.allocator = settings->allocator;
   if (failed && failure)
-    d.verdict = settings ? judge(*failure, *settings, device, mode, estimator) : judge(*failure);
+    d.verdict = settings ? judge(*failure, *settings, device, mode, estimator) : judge(*failure, said_of(o));
+  if (!settings && mode && failure)
+    set_mode(d.verdict, *failure, mode, {});
   else if (auto v = other_verdict(d.evidence))
     d.verdict = *std::move(v);
   else if (failure)
@@ -139,7 +170,10 @@ int diagnose_files(const DiagnoseOptions& o) {
     if (e.slow)
       for (auto& a : diagnose::time_remedies(*e.slow)) d.actions.push_back(std::move(a));
   if (settings && failed && failure) {
-    add_estimated_actions(d, *std::move(settings), device, estimator);
+    add_estimated_actions(d, *std::move(settings), device, diagnose::runtime_of(*failure), estimator);
+  } else if (d.verdict.limit || failed || d.verdict.cause != diagnose::Cause::unknown) {
+    add_generic_actions(d, failure.value_or(diagnose::Failure{}),
+                        {.mode = mode ? mode : d.verdict.mode, .plan = &said});
   }
   switch (o.output.format) {
     case Format::json: o.output.write(json_document(to_json(d, o.run.top))); break;
@@ -171,7 +205,7 @@ void add_diagnose(CLI::App& app, Action& action) {
     const GivenFlags given(*sub);
     o->device_named = given.has("--device");
     o->output.resolve(*sub);
-    check_run_is_named(given, {"--gpus"});
+    check_run_is_named(given, {"--gpus"}, acting_without_model);
     check_run_flags(given, o->run, asked_phases(o->run.phase));
     if (o->run.phase == "inference" && o->gpus > 1)
       throw UsageError("--gpus", "inference on several GPUs is not modelled", "leave it out");

@@ -96,6 +96,8 @@ inline constexpr auto sites = std::to_array<Rule<AllocationSite>>({
     {Part::code, "eager_mask", AllocationSite::attention_mask},
     {Part::code, "attention_mask=torch.", AllocationSite::attention_mask},
     {Part::code, "causal_mask=", AllocationSite::attention_mask},
+    {Part::code, "attention_mask(", AllocationSite::attention_mask},
+    {Part::code, "attn_mask(", AllocationSite::attention_mask},
     {Part::code, "eager_attention_forward", AllocationSite::score_matrix},
     {Part::code, "attn_weights=", AllocationSite::score_matrix},
     {Part::code, "attention_scores=", AllocationSite::score_matrix},
