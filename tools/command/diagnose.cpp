@@ -159,12 +159,11 @@ int diagnose_files(const DiagnoseOptions& o) {
   if (settings) estimator.allocator = settings->allocator;
   if (failed && failure)
     d.verdict = settings ? judge(*failure, *settings, device, mode, estimator) : judge(*failure, said_of(o));
-  if (!settings && mode && failure)
-    set_mode(d.verdict, *failure, mode, {});
   else if (auto v = other_verdict(d.evidence))
     d.verdict = *std::move(v);
   else if (failure)
     d.verdict = of_peak(*failure);
+  if (!settings && mode && failed && failure) set_mode(d.verdict, *failure, mode, {});
   if (failure) d.actions = diagnose::memory_remedies(d.verdict, *failure);
   for (const Evidence& e : d.evidence)
     if (e.slow)
