@@ -78,7 +78,7 @@ Verdict of_peak(const diagnose::Failure& f) {
 
 /// What would change the memory of the run, by its settings: those given, or, where they do not explain what failed,
 /// the ones that do. Of a run of which nothing tells whether it trained, both ways.
-void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device device, diagnose::Runtime runtime,
+void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device device, const diagnose::Failure& f,
                            Estimator& estimator) {
   const Verdict& v = d.verdict;
   if (v.changed) settings.plan = *v.changed;
@@ -98,7 +98,7 @@ void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device dev
     for (diagnose::Action& a : all) {
       const auto end = d.actions.begin() + static_cast<std::ptrdiff_t>(of_evidence);
       if (std::any_of(d.actions.begin(), end, [&](const diagnose::Action& x) { return x.id == a.id; })) continue;
-      if (!diagnose::adapt(a, runtime)) continue;
+      if (!diagnose::adapt(a, f)) continue;
       a.fits_known = known;
       a.fits = a.fits && known;
       if (!v.mode) a.of = mode;
@@ -113,6 +113,19 @@ void add_generic_actions(Diagnosis& d, const diagnose::Failure& f, const diagnos
     const auto same = [&](const diagnose::Action& x) { return x.id == a.id; };
     if (std::none_of(d.actions.begin(), d.actions.end(), same)) d.actions.push_back(std::move(a));
   }
+}
+
+/// Where the settings do not make what failed, their own levers come behind what acts on the cause: the actions of its
+/// list first, with figures where they were estimated.
+void put_cause_first(Diagnosis& d, const diagnose::Failure& f, const diagnose::KnownSettings& known) {
+  const auto of_cause = diagnose::generic_actions_of(d.verdict, f, known);
+  const auto place = [&](const diagnose::Action& a) {
+    return std::find_if(of_cause.begin(), of_cause.end(), [&](const auto& x) { return x.id == a.id; }) -
+           of_cause.begin();
+  };
+  add_generic_actions(d, f, known);
+  std::stable_sort(d.actions.begin(), d.actions.end(),
+                   [&](const diagnose::Action& a, const diagnose::Action& b) { return place(a) < place(b); });
 }
 
 /// What flags say of a run whose model is not given.
@@ -169,7 +182,11 @@ int diagnose_files(const DiagnoseOptions& o) {
     if (e.slow)
       for (auto& a : diagnose::time_remedies(*e.slow)) d.actions.push_back(std::move(a));
   if (settings && failed && failure) {
-    add_estimated_actions(d, *std::move(settings), device, diagnose::runtime_of(*failure), estimator);
+    const Plan plan = settings->plan;
+    add_estimated_actions(d, *std::move(settings), device, *failure, estimator);
+    const auto& e = d.verdict.explanation;
+    if (e && !e->holds && e->changes.empty() && d.verdict.cause != diagnose::Cause::unknown)
+      put_cause_first(d, *failure, {.mode = d.verdict.mode, .plan = &plan});
   } else if (d.verdict.limit || failed || d.verdict.cause != diagnose::Cause::unknown) {
     add_generic_actions(d, failure.value_or(diagnose::Failure{}),
                         {.mode = mode ? mode : d.verdict.mode, .plan = &said});

@@ -120,7 +120,7 @@ std::vector<Action> generic_actions_of(const Verdict& v, const Failure& f, const
 
 /// Whether an estimated action acts on the runtime at all, with how it is taken there: torch's settings do nothing for
 /// MLX, ggml or TurboMind.
-bool adapt(Action& a, Runtime r);
+bool adapt(Action& a, const Failure& f);
 
 }  // namespace vlmest::diagnose
 

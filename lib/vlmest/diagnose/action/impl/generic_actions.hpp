@@ -26,6 +26,11 @@ inline std::string title_of(std::string_view id) {
                                 : std::string(id);
 }
 
+/// MLX has no switch for its fused attention, its models call it or do not.
+inline bool has_switch(std::string_view id, const Failure& f) {
+  return id != "attention-flash" || f.backend != MemoryBackend::mlx;
+}
+
 VLMEST_INLINE bool in_force(std::string_view id, const Plan& p) {
   if (id == "attention-flash") return p.attention == AttentionKind::flash || p.compute_capability < 80;
   if (id == "checkpointing-full") return p.checkpointing == Checkpointing::full;
@@ -49,10 +54,10 @@ VLMEST_INLINE Runtime runtime_of(const Failure& f) {
   return Runtime::torch;
 }
 
-VLMEST_INLINE bool adapt(Action& a, Runtime r) {
-  if (r != Runtime::other) return true;
+VLMEST_INLINE bool adapt(Action& a, const Failure& f) {
+  if (runtime_of(f) != Runtime::other) return true;
   const generic_actions::How* h = generic_actions::how_of(a.id);
-  if (h == nullptr || h->other.empty()) return false;
+  if (h == nullptr || h->other.empty() || !generic_actions::has_switch(a.id, f)) return false;
   a.how = std::string(h->other);
   return true;
 }
@@ -68,7 +73,7 @@ VLMEST_INLINE std::vector<Action> generic_actions_of(const Verdict& v, const Fai
     if (of.cause != v.cause) continue;
     for (const std::string_view id : of.ids) {
       const How* h = how_of(id);
-      if (h == nullptr || words(*h, runtime).empty()) continue;
+      if (h == nullptr || words(*h, runtime).empty() || !has_switch(id, f)) continue;
       const bool applies = !known.mode ? true : *known.mode == Mode::training ? h->training : h->inference;
       if (!applies || (known.plan != nullptr && in_force(id, *known.plan))) continue;
       Action a{

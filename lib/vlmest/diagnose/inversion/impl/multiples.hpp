@@ -82,7 +82,7 @@ VLMEST_INLINE std::vector<Multiple> multiples(const Vlm& vlm, const Plan& given,
       const bool first = m.tensor.role == Role::input || m.tensor.scope.find("patch") != std::string::npos;
       return m.plausibility * (patches && !first ? 0.5 : 1);
     };
-    return rank(a) > rank(b);
+    return rank(a) != rank(b) ? rank(a) > rank(b) : a.tensor.bytes > b.tensor.bytes;
   });
   return r;
 }

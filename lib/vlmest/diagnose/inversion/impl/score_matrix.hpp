@@ -217,7 +217,9 @@ VLMEST_INLINE ScoreGround score_ground(const Failure& f, const std::vector<Score
   if (!open || f.phase == RunPhase::load_weights || f.phase == RunPhase::optimizer_step ||
       f.phase == RunPhase::module_gather || f.phase == RunPhase::loss)
     return ScoreGround::none;
-  if (f.tensor->exact() && f.tensor->value > Bytes(std::int64_t{1} << 28)) return ScoreGround::digits;
+  // The buffer of a whole graph has the bytes of more than one tensor.
+  if (f.tensor->exact() && !f.whole_graph && matrices.front().exact && f.tensor->value > Bytes(std::int64_t{1} << 28))
+    return ScoreGround::digits;
   const auto device = f.one_buffer ? f.allowed : f.total;
   if (f.one_buffer || (device && f.tensor->low > device->high)) return ScoreGround::beyond;
   if (!device && f.tensor->low.value() >= std::int64_t{32} << 30) return ScoreGround::large;

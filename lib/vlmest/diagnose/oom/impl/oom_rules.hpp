@@ -30,10 +30,11 @@ VLMEST_INLINE std::optional<Verdict> other_process(const Failure& f, std::option
   if (peak && *peak + context > f.total->value) return std::nullopt;  // it would not fit alone either
   if (peak && *peak + context <= own) return std::nullopt;            // it fits beside them: something else grew
   return Verdict{.cause = Cause::other_process,
-                 .confidence = peak                                ? fits_alone
-                               : others > own && !f.others_deduced ? others_hold_more
-                               : others > own                      ? deduced_to_hold_more
-                                                                   : others_hold_less,
+                 .confidence = peak ? fits_alone
+                               : others > own && !f.others_deduced
+                                   ? oom_confidence::open_corpus::others_hold_more.share()
+                               : others > own ? deduced_to_hold_more
+                                              : others_hold_less,
                  .why = (f.others_deduced ? "what is not this process's tensors holds " : "other processes hold ") +
                         in_words(others) + " of the " + in_words(f.total->value) + ", and " + in_words(f.free->value) +
                         " are free; " + request_words(f) +

@@ -82,6 +82,7 @@ VLMEST_INLINE std::string scores_as_well(const Failure& f, const std::vector<Sco
   // Small tensors have too many explanations for this one to be worth a sentence.
   if (all.empty() || all.front().plausibility < 0.4 || !f.tensor || f.tensor->high < Bytes(std::int64_t{1} << 29))
     return {};
+  if (f.site == AllocationSite::attention_mask) return " It would be " + matrix_words(all.front()) + ".";
   return " As attention scores it would be " + matrix_words(all.front()) + ". " + fallback_words(f);
 }
 
