@@ -76,6 +76,8 @@ namespace not_measured {
 inline constexpr double fits_alone = 0.95, deduced_to_hold_more = 0.8, others_hold_less = 0.6;
 /// Pieces: by a table, and where the largest is known. Growth at the same point of steps.
 inline constexpr double pieces_of_a_table = 0.6, largest_piece_known = 0.8, steady_growth = 0.9;
+/// A library's own request, of which the stack tells what it served, not what filled the device.
+inline constexpr double outside = 0.4;
 }  // namespace not_measured
 
 }  // namespace oom_confidence

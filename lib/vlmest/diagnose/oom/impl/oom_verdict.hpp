@@ -38,6 +38,7 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
   }
   const bool by_site = f.site != AllocationSite::unknown && !f.outside;
   v.confidence = v.cause == Cause::unknown ? 0
+                 : f.outside               ? oom_confidence::not_measured::outside
                  : by_site                 ? oom_confidence::open_corpus::by_site.share()
                                            : oom_confidence::open_corpus::by_phase.share();
   v.why = request_words(f);
@@ -186,8 +187,8 @@ VLMEST_INLINE Verdict judge(const Failure& f, const Settings& settings, const De
   std::optional<Verdict> own = judge_engine_pool(f);
   if (!own && !e.holds) {
     const ScoreGround ground = score_ground(f, scores);
-    if (ground > ScoreGround::stack || (ground == ScoreGround::stack && given->hypotheses.empty()))
-      own = judge_scores(f, scores, true);
+    // In attention, but of no telling size, the inputs are solved for below.
+    if (ground > ScoreGround::stack) own = judge_scores(f, scores, true);
     const bool inference = modes.front() == Mode::inference;
     if (!own && f.phase != RunPhase::load_weights)
       own = judge_profile_run(f, multiples(settings.vlm, settings.plan, device, f),
