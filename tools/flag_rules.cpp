@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flag_rules.hpp"
 
+#include <algorithm>
+
 #include "streams.hpp"
 
 namespace vlmest::tool {

@@ -8,6 +8,7 @@
 
 #include <vlmest/device/flash_attention.hpp>
 #include <vlmest/diagnose/action/actions.hpp>
+#include <vlmest/diagnose/action/generic_actions.hpp>
 #include <vlmest/diagnose/action/remedies.hpp>
 #include <vlmest/diagnose/oom/cause_remedies.hpp>
 #include <vlmest/diagnose/oom/oom_verdict.hpp>
@@ -80,7 +81,8 @@ Verdict of_peak(const diagnose::Failure& f) {
 
 /// What would change the memory of the run, by its settings: those given, or, where they do not explain what failed,
 /// the ones that do. Of a run of which nothing tells whether it trained, both ways.
-void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device device, Estimator& estimator) {
+void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device device, const diagnose::Failure& f,
+                           Estimator& estimator) {
   const Verdict& v = d.verdict;
   if (v.changed) settings.plan = *v.changed;
   // Whether an action helps is a question of the memory that there was, not of the device's name.
@@ -99,6 +101,7 @@ void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device dev
     for (diagnose::Action& a : all) {
       const auto end = d.actions.begin() + static_cast<std::ptrdiff_t>(of_evidence);
       if (std::any_of(d.actions.begin(), end, [&](const diagnose::Action& x) { return x.id == a.id; })) continue;
+      if (!diagnose::adapt(a, f)) continue;
       a.fits_known = known;
       a.fits = a.fits && known;
       if (!v.mode) a.of = mode;
@@ -175,6 +178,41 @@ TakenRun taken_run(const DiagnoseOptions& o, const std::vector<Evidence>& all) {
   return t;
 }
 
+/// What helps against the cause in general, behind what the evidence itself tells.
+void add_generic_actions(Diagnosis& d, const diagnose::Failure& f, const diagnose::KnownSettings& known) {
+  for (diagnose::Action& a : diagnose::generic_actions_of(d.verdict, f, known)) {
+    const auto same = [&](const diagnose::Action& x) { return x.id == a.id; };
+    if (std::none_of(d.actions.begin(), d.actions.end(), same)) d.actions.push_back(std::move(a));
+  }
+}
+
+/// Where the settings do not make what failed, their own levers come behind what acts on the cause: the actions of its
+/// list first, with figures where they were estimated.
+void put_cause_first(Diagnosis& d, const diagnose::Failure& f, const diagnose::KnownSettings& known) {
+  const auto of_cause = diagnose::generic_actions_of(d.verdict, f, known);
+  const auto place = [&](const diagnose::Action& a) {
+    return std::find_if(of_cause.begin(), of_cause.end(), [&](const auto& x) { return x.id == a.id; }) -
+           of_cause.begin();
+  };
+  add_generic_actions(d, f, known);
+  std::stable_sort(d.actions.begin(), d.actions.end(),
+                   [&](const diagnose::Action& a, const diagnose::Action& b) { return place(a) < place(b); });
+}
+
+/// What flags say of a run whose model is not given.
+diagnose::LengthBounds said_of(const DiagnoseOptions& o) {
+  const Plan p = o.run.make_plan();
+  diagnose::LengthBounds b{.seq = p.seq, .images = o.run.images};
+  if (!o.run.dtype.empty()) b.element = bits(p.dtype) / 8;
+  if (p.image_height > 0) b.pixels = o.run.images.value_or(1) * p.image_height * p.image_width;
+  return b;
+}
+
+/// Flags that act without --config: the phase, bounds of lengths, and what is in force already.
+const std::vector<std::string> acting_without_model{"--phase", "--seq",      "--images",    "--image-size",
+                                                    "--dtype", "--weights",  "--attention", "--checkpointing",
+                                                    "--lora",  "--optimizer"};
+
 int diagnose_files(const DiagnoseOptions& o) {
   Diagnosis d;
   bool failed = false;
@@ -212,13 +250,19 @@ int diagnose_files(const DiagnoseOptions& o) {
   d.read = run.read;
   if (!settings)
     for (const std::string& flag : o.given)
-      if (flag != "--phase" && flag != "--device") d.unused.push_back(flag);
+      if (flag != "--device" &&
+          std::find(acting_without_model.begin(), acting_without_model.end(), flag) == acting_without_model.end())
+        d.unused.push_back(flag);
+  // Without a model flags bound what a request can be, and tell which actions are in force.
+  Plan said;
+  if (!settings) said = o.run.make_plan();
+  said.compute_capability = device_known ? device.sm : said.compute_capability;
   std::optional<Mode> mode;
   if (o.run.phase != "all") mode = o.run.phase == "train" ? Mode::training : Mode::inference;
   Estimator estimator;
   if (settings) estimator.allocator = settings->allocator;
   if (failed && failure) {
-    d.verdict = judge(*failure);
+    d.verdict = settings ? judge(*failure) : judge(*failure, said_of(o));
     if (settings) {
       Verdict v = judge(*failure, *settings, device, mode, estimator);
       // Settings read from a text are some of the run's: where they do not explain it, what the figures and the stack
@@ -274,7 +318,15 @@ int diagnose_files(const DiagnoseOptions& o) {
     if (e.slow)
       for (auto& a : diagnose::time_remedies(*e.slow)) d.actions.push_back(std::move(a));
   if (settings && ((failed && failure) || estimated)) {
-    add_estimated_actions(d, *std::move(settings), device, estimator);
+    const Plan plan = settings->plan;
+    const diagnose::Failure known = failure.value_or(diagnose::Failure{});
+    add_estimated_actions(d, *std::move(settings), device, known, estimator);
+    const auto& e = d.verdict.explanation;
+    if (e && !e->holds && e->changes.empty() && d.verdict.cause != diagnose::Cause::unknown)
+      put_cause_first(d, known, {.mode = d.verdict.mode, .plan = &plan});
+  } else if (d.verdict.limit || failed || d.verdict.cause != diagnose::Cause::unknown) {
+    add_generic_actions(d, failure.value_or(diagnose::Failure{}),
+                        {.mode = mode ? mode : d.verdict.mode, .plan = &said});
   }
   switch (o.output.format) {
     case Format::json: o.output.write(json_document(to_json(d, o.run.top))); break;

@@ -306,6 +306,8 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.out_of_memory = !e.verdict;
     e.failure = e.verdict ? failure_elsewhere(m) : failure_of(m);
     if (e.failure && !e.failure->told) e.failure->told = told_mode(series);
+    if (e.failure)
+      e.failure->stack_elsewhere = e.failure->frames.empty() && text.find("  File \"") != std::string_view::npos;
     e.lines.push_back(m.text);
     e.log_facts = series.facts;
     // A log says of its server what a stack cut short does not.

@@ -74,6 +74,12 @@ Json verdict_json(const Verdict& v, std::size_t top) {
 }
 
 Json action_json(const diagnose::Action& a) {
+  if (a.generic) {
+    Json j = {{"id", a.id},    {"title", a.title},    {"generic", true},
+              {"fits", false}, {"fits_known", false}, {"how", a.how}};
+    if (a.of) j["phase"] = *a.of == Mode::training ? "train" : "inference";
+    return j;
+  }
   Json j = {{"id", a.id},
             {"title", a.title},
             {"saves_bytes", a.saves.value()},
@@ -95,7 +101,8 @@ Table actions_table(std::span<const diagnose::Action> actions) {
   if (both) t.head.push_back("where it is");
   for (const diagnose::Action& a : actions) {
     t.rows.push_back({a.id, fits_words(a), a.saves > Bytes{} ? in_words(a.saves) : "",
-                      a.peak_after > Bytes{} ? in_words(a.peak_after) : "", fmt::format("{:+.0f} %", a.time_cost_pct)});
+                      a.peak_after > Bytes{} ? in_words(a.peak_after) : "",
+                      a.generic ? "" : fmt::format("{:+.0f} %", a.time_cost_pct)});
     if (both) t.rows.back().push_back(a.of ? std::string(name(*a.of)) : "either");
   }
   return t;
@@ -226,8 +233,9 @@ std::string markdown(const Diagnosis& d, std::size_t top, std::size_t actions) {
 std::string csv(const Diagnosis& d) {
   Table t{.head = {"id", "title", "saves_bytes", "time_cost_pct", "peak_after_bytes", "fits", "how"}, .rows = {}};
   for (const diagnose::Action& a : d.actions)
-    t.rows.push_back({a.id, a.title, std::to_string(a.saves.value()), fmt::format("{}", significant(a.time_cost_pct)),
-                      std::to_string(a.peak_after.value()),
+    t.rows.push_back({a.id, a.title, a.generic ? "" : std::to_string(a.saves.value()),
+                      a.generic ? "" : fmt::format("{}", significant(a.time_cost_pct)),
+                      a.generic ? "" : std::to_string(a.peak_after.value()),
                       !a.fits_known ? "unknown"
                       : a.fits      ? "true"
                                     : "false",

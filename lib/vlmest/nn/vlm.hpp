@@ -23,6 +23,7 @@ struct Vlm {
   ImageSize native;                          ///< the image size that is meant where none is given
   std::vector<BlockConfig> blocks;           ///< what a description adds (nn/block.hpp)
   std::optional<KvLayout> kv;                ///< how a description keeps keys and values
+  std::optional<std::int64_t> positions;     ///< max_position_embeddings of its language model, where config.json says
   std::optional<DType> dtype;                ///< of its config.json: the default type of weights and activations
   std::optional<Quantization> quantization;  ///< of its config.json: how it stores its weights
 };

@@ -31,6 +31,7 @@ struct Action {
   bool fits = false;
   /// False: whether it is enough cannot be said, because the settings do not explain what failed.
   bool fits_known = true;
+  bool generic = false;    ///< against the cause in general: nothing was estimated, all figures are empty
   std::optional<Mode> of;  ///< where it is not known whether the run trained: of which it is
   std::string how;         ///< the line of code or the flag
   Loses loses = Loses::nothing;

@@ -102,6 +102,8 @@ inline constexpr auto sites = std::to_array<Rule<AllocationSite>>({
     {Part::code, "causal_mask=", AllocationSite::attention_mask},
     {Part::code, "_make_attention_mask", AllocationSite::attention_mask},  // vllm_ascend/worker/model_runner_v1.py
     {Part::code, "attn_mask_builder", AllocationSite::attention_mask},
+    {Part::code, "attention_mask(", AllocationSite::attention_mask},
+    {Part::code, "attn_mask(", AllocationSite::attention_mask},
     {Part::code, "eager_attention_forward", AllocationSite::score_matrix},
     {Part::code, "attn_weights=", AllocationSite::score_matrix},
     {Part::code, "attention_scores=", AllocationSite::score_matrix},

@@ -51,6 +51,35 @@ inline constexpr Counted pieces_of_a_run_that_fits{6, 9};
 /// recorded messages alone.
 inline constexpr Counted pieces{1, 3};
 
+/// The same for what rests on one rule alone. Measured on the open half of a collection of public failures with settled
+/// causes, of which tests/data/corpus/open/requests.json has those that these rules answer: few cases each, which the
+/// rule of succession says. An open count of {0, 0} is one that no case has tried.
+namespace open_corpus {
+/// Scores, by ScoreGround: the stack, all digits of a figure in bytes, more than a device or a buffer may have, large.
+inline constexpr std::array<Counted, 5> scores{{{0, 0}, {0, 0}, {4, 4}, {3, 3}, {3, 3}}};
+/// An engine's profile run, by the stack or the line that names it, and by a whole number of its default of sequences.
+inline constexpr Counted profile_run{2, 2}, default_sequences{1, 1};
+/// An engine's pool that is mapped again.
+inline constexpr Counted engine_pool{1, 1};
+/// What was being made, by the innermost frames, and what the program was doing, by the outer ones, where no settings
+/// are given or none explain it: of the recorded runs (tests/data/oom_runs, oom_held_out) 48 of 56 and 3 of 3, of the
+/// open half 2 of 5 and none of 1.
+inline constexpr Counted by_site{50, 61}, by_phase{3, 4};
+/// Other processes hold more than this one: 3 recorded runs, 1 of the open half.
+inline constexpr Counted others_hold_more{4, 4};
+}  // namespace open_corpus
+
+/// What no recorded run and no collected case has tried: set by hand, the surer the more of it the figures prove.
+namespace not_measured {
+/// Other processes hold what this one lacks: the run, estimated, would fit alone; that they hold more is deduced; they
+/// hold less.
+inline constexpr double fits_alone = 0.95, deduced_to_hold_more = 0.8, others_hold_less = 0.6;
+/// Pieces: by a table, and where the largest is known. Growth at the same point of steps.
+inline constexpr double pieces_of_a_table = 0.6, largest_piece_known = 0.8, steady_growth = 0.9;
+/// A library's own request, of which the stack tells what it served, not what filled the device.
+inline constexpr double outside = 0.4;
+}  // namespace not_measured
+
 }  // namespace oom_confidence
 
 constexpr double confidence(Ground g, Nearness n) {

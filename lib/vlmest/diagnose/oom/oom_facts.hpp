@@ -105,6 +105,14 @@ std::vector<OomFact> find_oom_facts(std::string_view s, LineBegins line_begins) 
     if (const auto size = shape_size(s, at + 23)) facts.push_back({OomField::requested, at + 23, at + 24, size});
   });
   find_device_share(s, facts);
+  // "allocating 9000.00 MiB on device 0: cudaMalloc failed", pasted without the function's name before it.
+  each(s, ":cudamallocfailed", [&](std::size_t at) {
+    auto digits = at;
+    while (digits > 0 && is_digit(s[digits - 1])) --digits;
+    if (!ends_with(s, digits, "ondevice")) return;
+    if (const auto size = size_before(s, digits - 8))
+      facts.push_back({OomField::requested, size->at, digits, size->size});
+  });
   each(s, "process", [&](std::size_t at) {  // "Process 4711 has 3.20 GiB memory in use", "Killed process 4711"
     const auto pid = digits_at(s, at + 7);
     if (!pid) return;

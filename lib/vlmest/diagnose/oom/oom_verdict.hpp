@@ -9,14 +9,15 @@
 #include <vlmest/diagnose/oom/one_change.hpp>
 #include <vlmest/diagnose/oom/oom_confidence.hpp>
 #include <vlmest/diagnose/oom/oom_rules.hpp>
+#include <vlmest/diagnose/oom/oom_scores.hpp>
 #include <vlmest/diagnose/oom/stack_cause.hpp>
 #include <vlmest/diagnose/text/words.hpp>
 #include <vlmest/diagnose/verdict.hpp>
 
 namespace vlmest::diagnose {
 
-/// From the figures and the stack alone, where no model is given.
-Verdict judge(const Failure& f);
+/// From the figures and the stack alone, where no model is given. `bounds` are what flags say of the run nonetheless.
+Verdict judge(const Failure& f, const LengthBounds& bounds = {});
 
 /// What a reading's best hypothesis stands on besides the size.
 inline Ground ground(const Failure& f) {
@@ -33,6 +34,9 @@ Verdict judge_unexplained(const Failure& f, const Reading& r);
 
 /// Whether the run trained, as flag, evidence or, where neither tells, the reading that explains the failure has it.
 void set_mode(Verdict& v, const Failure& f, std::optional<Mode> asked, std::optional<Mode> read);
+
+/// What flags say of the lengths of a run; `seq` where it is given, `images` always.
+LengthBounds length_bounds(const Plan& p);
 
 /// Reads a failure with the settings given and, where they do not explain it, with those that differ by one flag. Both
 /// phases are read where neither `mode` nor the evidence decides.

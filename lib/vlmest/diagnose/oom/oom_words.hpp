@@ -123,6 +123,7 @@ inline constexpr auto beginnings = std::to_array<Beginning>({
     {"wouldexceedallowedmemory", MemoryBackend::cuda_malloc_async, Alone::as_sentence},
     {"currentlyallocated:", MemoryBackend::cuda_malloc_async, Alone::never},
     {"cudaerror:outofmemory", MemoryBackend::cuda_driver, Alone::as_sentence},
+    {"cudaerror:outofmemoryat", MemoryBackend::cuda_driver, Alone::always},  // vLLM: csrc/cumem_allocator.cpp
     {"hiperror:outofmemory", MemoryBackend::hip, Alone::as_sentence},
     {"cudadrivererror:outofmemory", MemoryBackend::cuda_driver, Alone::as_sentence},
     {"cuda_error_out_of_memory", MemoryBackend::cuda_driver, Alone::always},

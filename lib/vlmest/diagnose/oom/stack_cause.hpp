@@ -8,6 +8,9 @@ namespace vlmest::diagnose {
 
 /// What a stack alone says that was asked for: by its innermost frames, else by what the program was doing.
 constexpr Cause stack_cause(AllocationSite site, RunPhase phase) {
+  // An engine that measures itself asks for what its largest inputs need, whichever tensor is the last one.
+  if (phase == RunPhase::server_profile && site != AllocationSite::weights && site != AllocationSite::kv_cache)
+    return Cause::profile_run;
   switch (site) {
     case AllocationSite::score_matrix:
     case AllocationSite::attention_mask: return Cause::attention_scores;
@@ -33,7 +36,7 @@ constexpr Cause stack_cause(AllocationSite site, RunPhase phase) {
     case RunPhase::loss: return Cause::logits;
     case RunPhase::backward: return Cause::gradients;
     case RunPhase::optimizer_step: return Cause::optimizer_state;
-    case RunPhase::server_profile:
+    case RunPhase::server_profile: return Cause::profile_run;
     case RunPhase::forward:
     case RunPhase::decode: return Cause::activations;
     case RunPhase::unknown: break;

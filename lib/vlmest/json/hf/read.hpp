@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,10 +76,21 @@ inline Vlm read_own(const Reader& r, std::string_view type) {
          known + "; other models can be written in the description format (docs/reference)");
 }
 
+/// The longest sequence that the language model was made for. Its config stands under one of these names, or is the
+/// whole file; of a composite, the inner one counts.
+inline std::optional<std::int64_t> read_positions(const Reader& r) {
+  constexpr const char* key = "max_position_embeddings";
+  for (const char* part : {"text_config", "llm_config", "language_config"})
+    if (r.has(part))
+      if (const Reader text = r.object(part); text.has(key)) return text.integer(key, 0, 1, std::int64_t{1} << 32);
+  return r.has(key) ? std::optional(r.integer(key, 0, 1, std::int64_t{1} << 32)) : std::nullopt;
+}
+
 /// A model out of a parsed config.json, with the types that its weights have and are stored in.
 inline Vlm read(const nlohmann::json& document, const std::string& path) {
   const Reader r(document, path);
   Vlm vlm = read_own(r, r.string("model_type", ""));
+  vlm.positions = read_positions(r);
   vlm.dtype = read_dtype(r);
   vlm.quantization = read_quantization(r);
   return vlm;

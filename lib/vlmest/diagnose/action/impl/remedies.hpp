@@ -30,6 +30,7 @@ VLMEST_INLINE std::vector<Action> memory_remedies(const Verdict& v, const Failur
          .saves = f.others->value,
          .peak_after = peak,
          .fits = f.total && peak <= f.total->value,
+         .fits_known = known && v.predicted_peak,
          .how = "nvidia-smi --query-compute-apps=pid,used_memory --format=csv; CUDA_VISIBLE_DEVICES=1 python ..."});
   // Pieces are worth joining wherever they would have served the request, whatever else fills the memory. Settings and
   // calls of torch (docs: notes/cuda, "Optimizing memory usage with PYTORCH_ALLOC_CONF"), the surest first: what they

@@ -29,6 +29,20 @@ VLMEST_INLINE Failure failure_of(const OomMessage& m) {
   f.outside = m.backend == MemoryBackend::cuda_driver || m.backend == MemoryBackend::cublas ||
               m.backend == MemoryBackend::cudnn || m.backend == MemoryBackend::cufft ||
               m.backend == MemoryBackend::nccl;
+  f.backend = m.backend;
+  // mlx/backend/metal/allocator.cpp and torch's MPSAllocator.mm compare with MTLDevice.maxBufferLength.
+  const bool metal = m.text.find("maximum allowed buffer size") != std::string::npos;
+  f.one_buffer = metal || m.text.find("nvalid buffer size") != std::string::npos;
+  if (metal && m.backend == MemoryBackend::unknown) f.backend = MemoryBackend::mlx;
+  const auto by = [&](const char* words) {
+    const auto in = [&](const Frame& x) { return x.file.find(words) != std::string::npos; };
+    return m.text.find(words) != std::string::npos || std::any_of(f.frames.begin(), f.frames.end(), in);
+  };
+  f.foreign = f.backend == MemoryBackend::mlx || f.backend == MemoryBackend::ggml || f.backend == MemoryBackend::jax ||
+              by("urbomind") || by("TM][") || by("CUDA runtime error") || by("onnxruntime") || by("ggml") || by("/mlx");
+  f.engine_pool = m.text.find("cumem_allocator") != std::string::npos;
+  f.whole_graph = m.backend == MemoryBackend::ggml && m.reason != OomReason::model_buffer &&
+                  m.reason != OomReason::kv_cache_too_small;
   if (const auto t = tensor_sizes(m)) {
     f.tensor = PrintedSize{t->high, t->low, t->high};
     f.telling = t->telling();
@@ -37,7 +51,7 @@ VLMEST_INLINE Failure failure_of(const OomMessage& m) {
 }
 
 VLMEST_INLINE std::optional<Bytes> limit(const Failure& f) {
-  if (f.allowed) return f.allowed->value;
+  if (f.allowed && !f.one_buffer) return f.allowed->value;
   if (f.total) {
     Bytes r = f.total->value;
     for (const auto& other : {f.non_torch, f.others})

@@ -85,8 +85,10 @@ VLMEST_INLINE std::vector<OneChange> one_changes(const Plan& p, Mode mode) {
 }
 
 VLMEST_INLINE bool explains(const Failure& f, const Reading& r) {
-  if (r.hypotheses.empty()) return !f.tensor;
   const auto most = limit(f);
+  // Without a size there is only the whole run to compare.
+  if (!f.tensor) return most && r.peak > *most;
+  if (r.hypotheses.empty()) return false;
   switch (nearness(f.allocated, r.hypotheses.front().before)) {
     case Nearness::within: return true;
     case Nearness::unknown: return !most || r.peak > *most;

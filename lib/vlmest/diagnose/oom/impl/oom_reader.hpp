@@ -12,6 +12,10 @@ VLMEST_INLINE void site_by_words(OomMessage& m) {
     if (m.site == AllocationSite::unknown) m.site = site;
     if (m.phase == RunPhase::unknown) m.phase = phase;
   };
+  // A line that says while doing what it failed (vLLM: executor/multiproc_worker_utils.py) knows more than frames
+  // below.
+  for (const char* profile : {"determine_num_available_blocks", "determine_available_memory", "profile_run"})
+    if (m.text.find(profile) != std::string::npos) m.phase = RunPhase::server_profile;
   if (m.backend == MemoryBackend::cufft) set(AllocationSite::fft, RunPhase::unknown);
   switch (m.reason) {
     case OomReason::kv_cache_too_small:
@@ -130,6 +134,10 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
             (m.backend == MemoryBackend::unknown && m.text.find("maximum allowed buffer size") != std::string::npos);
         if (!lazy) m.site = allocation_site_of(m.traceback.frames);
         site_by_words(m);
+        // vLLM writes what it was doing on the line before its error (executor/multiproc_worker_utils.py).
+        for (auto i = first > 3 ? first - 3 : 0; i < first; ++i)
+          if (lines[i].writer == writer && lines[i].text.find("method determine_num_available_blocks") < 400)
+            m.phase = RunPhase::server_profile;
         here.emplace_back(first, std::move(m));
       }
     }

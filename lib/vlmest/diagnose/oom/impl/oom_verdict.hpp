@@ -6,7 +6,11 @@
 
 namespace vlmest::diagnose {
 
-VLMEST_INLINE Verdict judge(const Failure& f) {
+VLMEST_INLINE LengthBounds length_bounds(const Plan& p) {
+  return {.seq = p.seq, .images = p.images, .element = bits(p.dtype) / 8, .batch = p.batch};
+}
+
+VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
   using namespace oom_verdict;
   const auto finish = [&](Verdict v) {
     v.live = f.live;
@@ -17,9 +21,14 @@ VLMEST_INLINE Verdict judge(const Failure& f) {
     }
     return v;
   };
+  if (auto v = judge_engine_pool(f)) return finish(*v);
+  const std::vector<ScoreMatrix> scores = score_matrices_of_any_model(f, bounds);
+  const bool sure = score_ground(f, scores) > ScoreGround::stack;
+  if (sure) return finish(*judge_scores(f, scores, false, bounds));
   if (auto v = other_process(f, std::nullopt)) return finish(*v);
   if (auto v = growing_memory(f)) return finish(*v);
   if (auto v = fragmentation(f, std::nullopt)) return finish(*v);
+  if (auto v = judge_profile_run(f, {}, true)) return finish(*v);
   Verdict v = finish({.cause = stack_cause(f.site, f.phase)});
   // With a snapshot it is known what fills the memory.
   if (!f.live.empty() && f.requested) {
@@ -27,11 +36,17 @@ VLMEST_INLINE Verdict judge(const Failure& f) {
     h.tensor.bytes = f.requested->value;
     v.cause = blamed(h, f.live, f.allocated->value);
   }
-  v.confidence = v.cause == Cause::unknown ? 0 : f.site != AllocationSite::unknown && !f.outside ? 0.7 : 0.4;
+  const bool by_site = f.site != AllocationSite::unknown && !f.outside;
+  v.confidence = v.cause == Cause::unknown ? 0
+                 : f.outside               ? oom_confidence::not_measured::outside
+                 : by_site                 ? oom_confidence::open_corpus::by_site.share()
+                                           : oom_confidence::open_corpus::by_phase.share();
   v.why = request_words(f);
   if (f.site != AllocationSite::unknown) v.why += "; the stack was making: " + std::string(name(f.site));
   if (f.phase != RunPhase::unknown) v.why += ", during " + std::string(name(f.phase));
-  if (f.frames.empty() && f.live.empty()) v.why += "; there is no traceback";
+  if (f.frames.empty() && f.live.empty())
+    v.why +=
+        f.stack_elsewhere ? "; the frames in this text belong to no out-of-memory message" : "; there is no traceback";
   if (!f.live.empty()) v.why += ". Alive were " + live_words(f.live);
   v.why += f.tensor && f.telling ? ". With --config the tensor can be named." : ".";
   v.why += pieces_words(f);
@@ -134,6 +149,7 @@ VLMEST_INLINE void set_mode(Verdict& v, const Failure& f, std::optional<Mode> as
     v.mode = f.told->mode;
     v.mode_by = f.told->by;
   } else {
+    if (!f.tensor) read.reset();  // without a size both ways of running are read alike
     v.mode = read;
     v.mode_by = read ? "the tensor's size and the memory" : "";
   }
@@ -159,11 +175,37 @@ VLMEST_INLINE Verdict judge(const Failure& f, const Settings& settings, const De
       if (m == modes.back() && !given) throw;
     }
   }
+  // What only the square of a length reaches, and what an engine asks for to measure itself, the settings' own inputs
+  // need not explain.
+  const std::vector<ScoreMatrix> scores =
+      score_matrices(f, attention_heads(settings.vlm, settings.plan, device), length_bounds(settings.plan));
   Explanation e{.holds = explains(f, *given), .estimated = {}, .changes = {}};
   if (!given->hypotheses.empty()) e.estimated = given->hypotheses.front().before;
   std::vector<Solution> solutions;
   std::vector<Explaining> others;
   // What the figures alone tell needs no other settings.
+  std::optional<Verdict> own = judge_engine_pool(f);
+  if (!own && !e.holds) {
+    const ScoreGround ground = score_ground(f, scores);
+    // In attention, but of no telling size, the inputs are solved for below.
+    if (ground > ScoreGround::stack) own = judge_scores(f, scores, true);
+    const bool inference = modes.front() == Mode::inference;
+    if (!own && f.phase != RunPhase::load_weights)
+      own = judge_profile_run(f, multiples(settings.vlm, settings.plan, device, f),
+                              inference && given->hypotheses.empty());
+  }
+  if (own) {
+    own->predicted_peak = given->peak;
+    own->limit = limit(f);
+    if (own->cause == Cause::attention_scores)
+      own->why += " The settings as given do not make it: the whole run needs " + in_words(given->peak) + " by them.";
+    const std::optional<Mode> read = own->mode;
+    const std::string by = own->mode_by;
+    set_mode(*own, f, mode, read);
+    if (own->mode && own->mode_by == "the tensor's size and the memory") own->mode_by = by;
+    own->explanation = std::move(e);
+    return *std::move(own);
+  }
   const bool told = oom_verdict::other_process(f, std::nullopt) || oom_verdict::growing_memory(f) ||
                     oom_verdict::fragmentation(f, std::nullopt);
   if (!e.holds && f.tensor && !told) {
@@ -208,6 +250,8 @@ VLMEST_INLINE Verdict judge(const Failure& f, const Settings& settings, const De
              "; with " + e.changes.front().flag + " it would be " + in_words(e.changes.front().allocated) + ".";
   } else if (!e.holds) {
     v.solutions = std::move(solutions);
+    if (v.cause != Cause::other_process && v.cause != Cause::fragmentation && !v.tensor)
+      v.why += scores_as_well(f, scores);
   }
   v.hypotheses = read.hypotheses;
   v.live = read.live;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include <vlmest/diagnose/action/actions.hpp>
+#include <vlmest/diagnose/action/generic_actions.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::diagnose {
+namespace generic_actions {
+
+inline const How* how_of(std::string_view id) {
+  const auto found = std::find_if(hows.begin(), hows.end(), [&](const How& h) { return h.id == id; });
+  return found == hows.end() ? nullptr : &*found;
+}
+inline std::string_view words(const How& h, Runtime r) {
+  return r == Runtime::torch ? h.torch : r == Runtime::engine ? h.engine : h.other;
+}
+
+inline std::string title_of(std::string_view id) {
+  for (const ActionEntry& e : action_entries())
+    if (e.id == id) return std::string(e.title);
+  return id == "let-go"         ? "keep numbers and detached tensors from step to step, not graphs"
+         : id == "free-the-gpu" ? "end the other processes on this GPU, or take another one"
+                                : std::string(id);
+}
+
+/// MLX has no switch for its fused attention, its models call it or do not.
+inline bool has_switch(std::string_view id, const Failure& f) {
+  return id != "attention-flash" || f.backend != MemoryBackend::mlx;
+}
+
+VLMEST_INLINE bool in_force(std::string_view id, const Plan& p) {
+  if (id == "attention-flash") return p.attention == AttentionKind::flash || p.compute_capability < 80;
+  if (id == "checkpointing-full") return p.checkpointing == Checkpointing::full;
+  if (id == "lora-16" || id == "qlora") return p.lora.rank > 0 && (id == "lora-16" || p.weights == DType::nf4);
+  if (id == "weights-nf4") return p.weights && bits(*p.weights) <= 4;
+  if (id == "weights-int8") return p.weights && bits(*p.weights) <= 8;
+  if (id == "weights-bf16") return p.dtype != DType::fp32;
+  if (id == "optimizer-8bit") return p.optimizer == Optimizer::adamw_8bit || p.optimizer == Optimizer::adamw_bnb_8bit;
+  if (id == "freeze-vision") return !p.trainable.vision || p.lora.rank > 0;
+  return false;
+}
+
+}  // namespace generic_actions
+
+VLMEST_INLINE Runtime runtime_of(const Failure& f) {
+  if (f.foreign) return Runtime::other;
+  if (f.engine_pool || f.phase == RunPhase::server_profile) return Runtime::engine;
+  for (const Frame& frame : f.frames)
+    for (const char* engine : {"/vllm/", "/vllm_", "/sglang/"})
+      if (frame.file.find(engine) != std::string::npos) return Runtime::engine;
+  return Runtime::torch;
+}
+
+VLMEST_INLINE bool adapt(Action& a, const Failure& f) {
+  if (runtime_of(f) != Runtime::other) return true;
+  const generic_actions::How* h = generic_actions::how_of(a.id);
+  if (h == nullptr || h->other.empty() || !generic_actions::has_switch(a.id, f)) return false;
+  a.how = std::string(h->other);
+  return true;
+}
+
+VLMEST_INLINE std::vector<Action> generic_actions_of(const Verdict& v, const Failure& f, const KnownSettings& known) {
+  using namespace generic_actions;
+  Runtime runtime = runtime_of(f);
+  if (runtime == Runtime::torch && (v.cause == Cause::profile_run || v.cause == Cause::engine_budget ||
+                                    v.cause == Cause::encoder_cache || v.cause == Cause::kv_cache))
+    runtime = Runtime::engine;
+  std::vector<Action> r;
+  for (const Of& of : by_cause) {
+    if (of.cause != v.cause) continue;
+    for (const std::string_view id : of.ids) {
+      const How* h = how_of(id);
+      if (h == nullptr || words(*h, runtime).empty() || !has_switch(id, f)) continue;
+      const bool applies = !known.mode ? true : *known.mode == Mode::training ? h->training : h->inference;
+      if (!applies || (known.plan != nullptr && in_force(id, *known.plan))) continue;
+      Action a{
+          .id = std::string(id), .title = title_of(id), .fits_known = false, .how = std::string(words(*h, runtime))};
+      a.generic = true;
+      if (!known.mode && h->training != h->inference) a.of = h->training ? Mode::training : Mode::inference;
+      r.push_back(std::move(a));
+    }
+  }
+  return r;
+}
+
+}  // namespace vlmest::diagnose
