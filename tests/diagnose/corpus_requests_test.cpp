@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Public failures whose causes are settled (tests/data/corpus/open): how many of their requests are read rightly, and
-// how many misleadingly. The bounds are what is reached; the cases that stay open are named beside them.
+// Public failures whose causes are settled (tests/data/corpus/requests.json): how many of their requests are read
+// rightly, and how many misleadingly. The bounds are what is reached; the cases that stay open are named beside them.
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 
 const Json& cases() {
   static const Json all = [] {
-    std::ifstream in(std::string(VLMEST_SOURCE_DIR) + "/tests/data/corpus/open/requests.json");
+    std::ifstream in(std::string(VLMEST_SOURCE_DIR) + "/tests/data/corpus/requests.json");
     return Json::parse(in).at("cases");
   }();
   return all;

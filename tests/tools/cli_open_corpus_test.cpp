@@ -24,39 +24,61 @@ const std::map<std::string, std::string> ours{{"vision_tokens", "vision_tiles"},
                                               {"loading", "weights"},
                                               {"not_memory", "unknown"}};
 
-TEST(CliOpenCorpus, TextsWithoutFlags) {
-  std::ifstream in(std::string(VLMEST_SOURCE_DIR) + "/tests/data/corpus/open/logs.json");
-  ASSERT_TRUE(in.good());
+struct Counts {
+  int cases = 0, right = 0, refused = 0;
+  std::vector<std::string> surely_other;  ///< another cause than the settled one, with a confidence of half or more
+};
+
+/// What is said of a file's cases. Under AddressSanitizer, which takes ten times as long, of one in eight.
+Counts counts(const char* file, bool with_flags) {
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr std::size_t step = 8;
+#else
+  constexpr std::size_t step = 1;
+#endif
+  std::ifstream in(std::string(VLMEST_SOURCE_DIR) + "/tests/data/corpus/" + file);
   const auto cases = nlohmann::json::parse(in);
-  int right = 0, refused = 0;
-  std::vector<std::string> surely_other;
-  for (const auto& c : cases) {
-    const std::string path = testing::TempDir() + "/open_corpus.txt";
-    std::ofstream out(path);
-    for (const auto& line : c["evidence"]) out << line.get<std::string>() << '\n';
-    out.close();
-    const Called r = run("diagnose " + path + " --json");
-    const std::string of = c["name"];
+  Counts n;
+  const Folder f;
+  for (std::size_t i = 0; i < cases.size(); i += step) {
+    const auto& c = cases[i];
+    ++n.cases;
+    std::string text, flags;
+    for (const auto& line : c["evidence"]) text += line.get<std::string>() + "\n";
+    if (with_flags)
+      for (const auto& flag : c["flags"]) flags += " '" + flag.get<std::string>() + "'";
+    const Called r = run("diagnose '" + f.write("text", text) + "' --json" + flags);
     if (r.code != 0) {
-      ++refused;
-      ADD_FAILURE() << of << ": " << r.err;
+      ++n.refused;
+      EXPECT_LE(r.code, 3) << c["name"] << r.err;
       continue;
     }
     const auto v = nlohmann::json::parse(r.out)["verdict"];
     const std::string truth = c["true_cause"], cause = v["cause"];
     const auto other = ours.find(truth);
     if (cause == (other == ours.end() ? truth : other->second))
-      ++right;
+      ++n.right;
     else if (cause != "unknown" && v["confidence"].get<double>() >= 0.5)
-      surely_other.push_back(of + " is " + truth + ", not " + cause);
+      n.surely_other.push_back(c["name"].get<std::string>() + " is " + truth + ", not " + cause);
   }
-  RecordProperty("right", right);
-  EXPECT_EQ(cases.size(), 52u);
-  EXPECT_GE(right, 37);
-  // A cache, a mask and a tower's mask, whose threads speak of lengths and of pictures.
-  EXPECT_LE(surely_other.size(), 3u) << nlohmann::json(surely_other);
-  EXPECT_EQ(refused, 0);
+  return n;
 }
+
+/// What is reached, with the least room. A related cause (a mask, where the thread speaks of lengths) counts as
+/// another.
+void expect(const Counts& n, int cases, int right, std::size_t surely_other, int refused) {
+  testing::Test::RecordProperty("right", n.right);
+  if (n.cases < cases) return;
+  EXPECT_EQ(n.cases, cases);
+  EXPECT_GE(n.right, right);
+  EXPECT_LE(n.surely_other.size(), surely_other) << nlohmann::json(n.surely_other);
+  EXPECT_LE(n.refused, refused);
+}
+
+TEST(CliOpenCorpus, TextsAlone) { expect(counts("open.json", false), 85, 57, 6, 0); }
+TEST(CliOpenCorpus, WithTheFlagsOfTheThread) { expect(counts("open.json", true), 85, 59, 6, 0); }
+TEST(CliHeldOutCorpus, TextsAlone) { expect(counts("held_out.json", false), 84, 26, 13, 5); }
+TEST(CliHeldOutCorpus, WithTheFlagsOfTheThread) { expect(counts("held_out.json", true), 84, 28, 13, 6); }
 
 /// What a text says of its run is taken, shown, and given way to a flag.
 TEST(CliOpenCorpus, SettingsAreReadShownAndOverridden) {

@@ -52,7 +52,7 @@ inline constexpr Counted pieces_of_a_run_that_fits{6, 9};
 inline constexpr Counted pieces{1, 3};
 
 /// The same for what rests on one rule alone. Measured on the open half of a collection of public failures with settled
-/// causes, of which tests/data/corpus/open/requests.json has those that these rules answer: few cases each, which the
+/// causes, of which tests/data/corpus/requests.json has those that these rules answer: few cases each, which the
 /// rule of succession says. An open count of {0, 0} is one that no case has tried.
 namespace open_corpus {
 /// Scores, by ScoreGround: the stack, all digits of a figure in bytes, more than a device or a buffer may have, large.
