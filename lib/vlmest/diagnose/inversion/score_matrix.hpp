@@ -21,6 +21,18 @@
 /// another path than it was told to.
 namespace vlmest::diagnose {
 
+namespace score_matrix {
+
+/// "66,356"
+inline std::string number(std::int64_t n) {
+  std::string r = std::to_string(n);
+  for (auto at = static_cast<std::ptrdiff_t>(r.size()) - 3; at > 0; at -= 3)
+    r.insert(static_cast<std::size_t>(at), ",");
+  return r;
+}
+
+}  // namespace score_matrix
+
 /// A module of a model that attends.
 struct AttentionHeads {
   Part part = Part::language;

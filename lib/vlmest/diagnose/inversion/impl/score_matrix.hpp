@@ -8,6 +8,7 @@
 
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
+#include <vlmest/diagnose/oom/allocation_site.hpp>
 #include <vlmest/diagnose/oom/stack_cause.hpp>
 #include <vlmest/diagnose/text/words.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -21,14 +22,6 @@ inline std::int64_t root(std::int64_t v) {
   while (n > 0 && n * n > v) --n;
   while ((n + 1) * (n + 1) <= v) ++n;
   return n;
-}
-
-/// "66,356"
-inline std::string number(std::int64_t n) {
-  std::string r = std::to_string(n);
-  for (auto at = static_cast<std::ptrdiff_t>(r.size()) - 3; at > 0; at -= 3)
-    r.insert(static_cast<std::size_t>(at), ",");
-  return r;
 }
 
 /// A tower that is shown pictures of any size has one length for each; others cut them into tiles of one size.

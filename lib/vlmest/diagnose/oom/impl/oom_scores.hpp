@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/oom/oom_confidence.hpp>
 #include <vlmest/diagnose/oom/oom_rules.hpp>
 #include <vlmest/diagnose/oom/oom_scores.hpp>
