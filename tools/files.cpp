@@ -10,6 +10,7 @@
 
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
+#include <vlmest/json/parse.hpp>
 #include <vlmest/json/processor.hpp>
 
 #include "catalogue.hpp"

@@ -2,6 +2,7 @@
 #include "flag_rules.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "streams.hpp"
 
@@ -35,6 +36,14 @@ void GivenFlags::no_effect(const std::vector<std::string>& flags, const std::str
                            const std::string& hint) const {
   for (const auto& f : flags)
     if (has(f)) throw UsageError(f, "has no effect " + when, hint);
+}
+
+std::vector<std::string> GivenFlags::of_run() const {
+  std::vector<std::string> r;
+  const std::vector<std::string> where{"--config", "--device", "--gpus"};
+  for (const auto* flags : {&where, &run_flags, &inference_flags, &training_flags})
+    std::copy_if(flags->begin(), flags->end(), std::back_inserter(r), [this](const auto& f) { return has(f); });
+  return r;
 }
 
 AskedPhases asked_phases(const std::string& phase) {

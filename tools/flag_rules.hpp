@@ -20,6 +20,8 @@ class GivenFlags {
   bool has(const std::string& flag) const;
   /// Throws UsageError "FLAG: has no effect WHEN" for the first of `flags` that was given.
   void no_effect(const std::vector<std::string>& flags, const std::string& when, const std::string& hint) const;
+  /// Those of them that say what was run: model, device, phase, inputs, settings.
+  std::vector<std::string> of_run() const;
 
  private:
   const CLI::App* app_;

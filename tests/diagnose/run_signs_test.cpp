@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What runs die of without a message of an allocator, and the settings that their texts name.
-#include <vlmest/diagnose/oom/cause_remedies.hpp>
+#include <vlmest/diagnose/oom/sign_actions.hpp>
 #include <vlmest/diagnose/oom/oom_reader.hpp>
 #include <vlmest/diagnose/oom/sign_verdict.hpp>
 #include <vlmest/diagnose/text/cut_stack.hpp>
@@ -72,7 +72,7 @@ TEST(RunSigns, AKillWithRoom) {
 TEST(RunSigns, RemediesHaveLinesToType) {
   const std::string text = "image item with length 6132, which exceeds the pre-allocated encoder cache size 6084.\n";
   const auto signs = find_run_signs(text);
-  const auto actions = cause_remedies(verdict(text), signs);
+  const auto actions = sign_actions(verdict(text), signs);
   ASSERT_FALSE(actions.empty());
   EXPECT_EQ(actions[0].id, "encoder-cache");
   EXPECT_NE(actions[0].how.find("--max-num-batched-tokens 6144"), std::string::npos) << actions[0].how;

@@ -2,6 +2,8 @@
 // No flag is dropped: each one, on each command that has it, changes what is written or is refused.
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
@@ -184,6 +186,14 @@ TEST(Flags, ThatDescribeARunNeedItsModel) {
       const std::string unused = at == std::string::npos ? "" : out.substr(at, out.find('\n', at) - at);
       EXPECT_EQ(unused.find(word) == std::string::npos, acting.contains(word)) << f << '\n' << out;
     }
+  // In every format: as a key, and beside a table of actions.
+  const Called json = run("diagnose --json - --batch 2 --seq 64 --kv fp8", message);
+  const auto unused = nlohmann::json::parse(json.out).at("unused_flags");
+  EXPECT_EQ(unused, (nlohmann::json{"--batch", "--kv"}));
+  const Called csv = run("diagnose --format csv - --batch 2", message);
+  EXPECT_EQ(csv.code, 0);
+  EXPECT_NE(csv.err.find("note: not used: --batch: no model is named"), std::string::npos) << csv.err;
+  EXPECT_EQ(csv.out.find("not used"), std::string::npos) << csv.out;
   for (const char* f : {"--batch 2", "--kv fp8", "--lora 8"})
     EXPECT_EQ(run("diagnose - --config smolvlm-256m --text 40 " + std::string(f), message).code, 0) << f;
   is_refused("diagnose - --format csv", "--top 2", message);

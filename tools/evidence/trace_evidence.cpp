@@ -8,6 +8,7 @@
 
 #include <vlmest/diagnose/trace/traced_device.hpp>
 
+#include "catalogue.hpp"
 #include "files.hpp"
 #include "units.hpp"
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <vlmest/diagnose/text/words.hpp>
 
@@ -118,11 +119,7 @@ std::vector<std::string> premises(const Diagnosis& d) {
     for (const ReadSetting& s : d.read) words += (words.empty() ? "" : ", ") + s.flag + " " + s.value;
     r.push_back("read from the text: " + words + "; flags of these names override it");
   }
-  if (!d.unused.empty()) {
-    std::string words;
-    for (const std::string& flag : d.unused) words += (words.empty() ? "" : ", ") + flag;
-    r.push_back("not used: " + words + ": no model is named, nor read from the text; --config FILE names it");
-  }
+  if (std::string words = unused_words(d); !words.empty()) r.push_back(std::move(words));
   if (v.mode && !v.mode_by.empty() && v.mode_by != "--phase")
     r.push_back(fmt::format("taken for {}, by {}", name(*v.mode), v.mode_by));
   if (!v.mode && v.explanation)
@@ -160,6 +157,12 @@ std::span<const diagnose::Action> first_of(const Diagnosis& d, std::size_t actio
 
 }  // namespace
 
+std::string unused_words(const Diagnosis& d) {
+  if (d.unused.empty()) return {};
+  return fmt::format("not used: {}: no model is named, nor read from the text; --config FILE names it",
+                     fmt::join(d.unused, ", "));
+}
+
 nlohmann::ordered_json to_json(const Diagnosis& d, std::size_t top) {
   Json evidence = Json::array(), actions = Json::array();
   for (const Evidence& e : d.evidence) evidence.push_back({{"file", e.file}, {"kind", e.kind}, {"facts", e.facts}});
@@ -171,6 +174,7 @@ nlohmann::ordered_json to_json(const Diagnosis& d, std::size_t top) {
       read.push_back({{"flag", s.flag + " " + s.value}, {"from", s.from}, {"line", s.line}});
     j["read"] = std::move(read);
   }
+  if (!d.unused.empty()) j["unused_flags"] = d.unused;
   j["actions"] = std::move(actions);
   return j;
 }

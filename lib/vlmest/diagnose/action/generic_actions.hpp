@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ namespace vlmest::diagnose {
 enum class Runtime : std::uint8_t { torch, engine, other };
 
 Runtime runtime_of(const Failure& f);
+/// The same where the frames tell nothing, but the cause is one that only engines have.
+Runtime runtime_for(Cause cause, const Failure& f);
 
 /// Settings of a run that are known without its model: their actions are left out where they are in force.
 struct KnownSettings {
@@ -44,7 +47,8 @@ inline constexpr auto hows = std::to_array<How>({
      "--limit-mm-per-prompt '{\"image\": N, \"video\": 0}'; fewer frames",
      "one picture at a time; fewer frames of a video"},
     {"vision-chunks", true, true, "call the tower on a few pictures at a time and concatenate its features", "", ""},
-    {"shorter-seq", true, true, "max_length=N (SFTConfig), max_prompt_length, cutoff_len", "--max-model-len N",
+    {"shorter-seq", true, true, "max_length=N (SFTConfig), max_prompt_length, cutoff_len",
+     "--max-model-len N; SGLang: --context-length N",
      "a smaller context (llama.cpp -c N, ollama num_ctx), prompts in chunks (-ub N)"},
     {"smaller-batch", false, true, "prompts = prompts[:N]", "--max-num-seqs N",
      "fewer requests at once (llama.cpp -np, ollama OLLAMA_NUM_PARALLEL)"},
@@ -73,7 +77,8 @@ inline constexpr auto hows = std::to_array<How>({
      "a model file in 4 bits"},
     {"weights-int8", false, true, "BitsAndBytesConfig(load_in_8bit=True)", "a checkpoint in 8 bits",
      "a model file in 8 bits"},
-    {"kv-fp8", false, true, "", "--kv-cache-dtype fp8", "a quantised cache (llama.cpp -ctk q8_0 -ctv q8_0)"},
+    {"kv-fp8", false, true, "", "--kv-cache-dtype fp8",
+     "a quantised cache (llama.cpp -ctk q8_0 -ctv q8_0; ollama OLLAMA_KV_CACHE_TYPE=q8_0, with its flash attention)"},
     {"allocator-expandable", true, true, "export PYTORCH_ALLOC_CONF=expandable_segments:True", "", ""},
     {"let-go", true, true, "losses.append(loss.item()); no tensors kept from step to step", "", ""},
     {"free-the-gpu", true, true, "nvidia-smi; end the other processes, or CUDA_VISIBLE_DEVICES=N",
@@ -113,6 +118,9 @@ inline constexpr auto by_cause = std::to_array<Of>({
 bool in_force(std::string_view id, const Plan& p);
 
 }  // namespace generic_actions
+
+/// One of them as that runtime takes it; nothing where it has no such setting.
+std::optional<Action> generic_action(std::string_view id, Runtime runtime);
 
 /// The actions against the verdict's cause that are not in force and act on the runtime. Without a mode those of both,
 /// each with `of` where it is of one alone.

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <vlmest/diagnose/action/action.hpp>
@@ -13,6 +16,12 @@
 #include <vlmest/diagnose/verdict.hpp>
 
 namespace vlmest::diagnose {
+
+/// Titles of actions of memory_remedies() that are named without figures too (generic_actions.hpp).
+inline constexpr auto remedy_titles = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"let-go", "keep numbers and detached tensors from step to step, not graphs"},
+    {"free-the-gpu", "end the other processes on this GPU, or take another one"},
+});
 
 /// What helps against a cause that no setting of the model changes: memory that is not this run's, or not this step's.
 /// The bytes are those of the evidence.

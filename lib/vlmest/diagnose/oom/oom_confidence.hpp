@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <vlmest/diagnose/inversion/explained.hpp>
+#include <vlmest/diagnose/text/run_sign.hpp>
 
 /// How often verdicts were right: what their confidence is taken from.
 ///
@@ -67,6 +68,11 @@ inline constexpr Counted engine_pool{1, 1};
 inline constexpr Counted by_site{50, 61}, by_phase{3, 4};
 /// Other processes hold more than this one: 3 recorded runs, 1 of the open half.
 inline constexpr Counted others_hold_more{4, 4};
+/// The first sign of a text, by SignTells. The rules were written with these texts in sight, so that the first text of
+/// each sign is what its rule was read off: only the others are counted.
+inline constexpr std::array<Counted, 5> signs{{{5, 5}, {3, 3}, {5, 5}, {0, 0}, {0, 0}}};
+/// Settings of a training alone, of which the text does not tell pictures and lengths.
+inline constexpr Counted settings_alone{1, 5};
 }  // namespace open_corpus
 
 /// What no recorded run and no collected case has tried: set by hand, the surer the more of it the figures prove.
@@ -76,9 +82,14 @@ namespace not_measured {
 inline constexpr double fits_alone = 0.95, deduced_to_hold_more = 0.8, others_hold_less = 0.6;
 /// Pieces: by a table, and where the largest is known. Growth at the same point of steps.
 inline constexpr double pieces_of_a_table = 0.6, largest_piece_known = 0.8, steady_growth = 0.9;
+/// A text that ends before its error: that it was memory at all. A killed process where free(1) shows more than half
+/// of the host's memory available.
+inline constexpr double memory_is_not_said = 0.6, killed_with_room = 0.4;
 /// A library's own request, of which the stack tells what it served, not what filled the device.
 inline constexpr double outside = 0.4;
 }  // namespace not_measured
+
+constexpr double of_sign(RunSign s) { return open_corpus::signs[static_cast<std::size_t>(traits(s).tells)].share(); }
 
 }  // namespace oom_confidence
 

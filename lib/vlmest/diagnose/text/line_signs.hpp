@@ -65,7 +65,8 @@ struct LineSigns {
   double ray_gb = 0, longest = 0, preparing = 0;
   std::int64_t ray_rows = 0, ray_line = 0, seconds_line = 0, fits = 0, fit_line = 0;
   double host_total = 0, host_available = 0;
-  double kv_size = 0, first_layers = 0, last_layers = 0, tower_line = 0;
+  double kv_size = 0, first_layers = 0, last_layers = 0;
+  std::int64_t tower_line = 0;
   bool towers_end = false;
   std::string seconds_text, fit_text, tower_text, ray_text;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -48,11 +49,61 @@ struct FoundSign {
   std::string note;             ///< what was counted beside them, in words
 };
 
-/// Whether a sign tells of a failure by itself. The others are of a run of which nothing is said to have failed, or of
-/// what it was doing when something did.
+/// What a line of its kind tells.
+enum class SignTells : std::uint8_t {
+  failure,   ///< that something failed, and for want of which memory
+  death,     ///< that a process ended, which most do for want of the host's memory
+  place,     ///< what was being made or run when a text ends: of a failure if there was one
+  slowness,  ///< what takes the time of a run that goes on
+  setting    ///< that something is in force which takes memory
+};
+
+struct SignTraits {
+  RunSign sign;
+  Cause cause;
+  SignTells tells;
+  bool without_torch = false;  ///< printed by a runtime that torch's settings do nothing for
+};
+
+/// By RunSign, in its order, which is that of how much a sign tells.
+inline constexpr auto sign_traits = std::to_array<SignTraits>({
+    {RunSign::image_beyond_cache, Cause::encoder_cache, SignTells::failure},
+    {RunSign::system_memory, Cause::host_memory, SignTells::failure, true},
+    {RunSign::ray_killed, Cause::host_memory, SignTells::failure},
+    {RunSign::killed, Cause::host_memory, SignTells::death},
+    {RunSign::shared_memory, Cause::host_memory, SignTells::failure},
+    {RunSign::data_worker_died, Cause::host_memory, SignTells::death},
+    {RunSign::worker_pool_died, Cause::host_memory, SignTells::death},
+    {RunSign::paging_file, Cause::host_memory, SignTells::failure},
+    {RunSign::pinned_memory, Cause::host_memory, SignTells::failure},
+    {RunSign::sleeping_engine, Cause::engine_budget, SignTells::failure},
+    {RunSign::static_budget, Cause::engine_budget, SignTells::failure},
+    {RunSign::turbomind_budget, Cause::engine_budget, SignTells::failure, true},
+    {RunSign::metal_commands, Cause::engine_budget, SignTells::failure, true},
+    {RunSign::compute_pool, Cause::activations, SignTells::failure, true},
+    {RunSign::server_profile, Cause::profile_run, SignTells::place},
+    {RunSign::engine_weights, Cause::weights, SignTells::place},
+    {RunSign::optimizer_set_up, Cause::optimizer_state, SignTells::place},
+    {RunSign::layers_taken_back, Cause::kv_cache, SignTells::setting, true},
+    {RunSign::tower_loading, Cause::vision_tiles, SignTells::setting, true},
+    {RunSign::ray_died, Cause::host_memory, SignTells::death},
+    {RunSign::host_killed_words, Cause::host_memory, SignTells::failure},
+    {RunSign::slow_map, Cause::slow_data, SignTells::slowness},
+    {RunSign::slow_loader, Cause::slow_data, SignTells::slowness},
+    {RunSign::slow_steps_words, Cause::slow_data, SignTells::slowness},
+    {RunSign::few_workers, Cause::slow_data, SignTells::slowness},
+    {RunSign::processor_cache, Cause::host_memory, SignTells::setting},
+});
+constexpr const SignTraits& traits(RunSign s) { return sign_traits[static_cast<std::size_t>(s)]; }
+static_assert([] {
+  for (std::size_t i = 0; i < sign_traits.size(); ++i)
+    if (sign_traits[i].sign != static_cast<RunSign>(i)) return false;
+  return sign_traits.size() == static_cast<std::size_t>(RunSign::processor_cache) + 1;
+}());
+
+constexpr Cause cause_of(RunSign s) { return traits(s).cause; }
 constexpr bool tells_failure(RunSign s) {
-  return s <= RunSign::compute_pool || s == RunSign::ray_died || s == RunSign::host_killed_words;
+  return traits(s).tells == SignTells::failure || traits(s).tells == SignTells::death;
 }
-constexpr bool tells_slowness(RunSign s) { return s >= RunSign::slow_map && s <= RunSign::few_workers; }
 
 }  // namespace vlmest::diagnose

@@ -116,9 +116,6 @@ inline constexpr auto sign_words = std::to_array<Words>({
 /// of RunSign. Of a text of more than 16 MiB the last are read.
 std::vector<FoundSign> find_run_signs(std::string_view text);
 
-/// What a sign is of.
-Cause cause_of(RunSign s);
-
 }  // namespace vlmest::diagnose
 
 #ifndef VLMEST_COMPILED

@@ -5,6 +5,7 @@
 
 #include <vlmest/diagnose/action/actions.hpp>
 #include <vlmest/diagnose/action/generic_actions.hpp>
+#include <vlmest/diagnose/action/remedies.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
@@ -14,16 +15,17 @@ inline const How* how_of(std::string_view id) {
   const auto found = std::find_if(hows.begin(), hows.end(), [&](const How& h) { return h.id == id; });
   return found == hows.end() ? nullptr : &*found;
 }
-inline std::string_view words(const How& h, Runtime r) {
+inline std::string_view taken_with(const How& h, Runtime r) {
   return r == Runtime::torch ? h.torch : r == Runtime::engine ? h.engine : h.other;
 }
 
+/// That of the catalogue, or of what acts on memory that no setting of the model changes (remedies.hpp).
 inline std::string title_of(std::string_view id) {
   for (const ActionEntry& e : action_entries())
     if (e.id == id) return std::string(e.title);
-  return id == "let-go"         ? "keep numbers and detached tensors from step to step, not graphs"
-         : id == "free-the-gpu" ? "end the other processes on this GPU, or take another one"
-                                : std::string(id);
+  for (const auto& [known, title] : remedy_titles)
+    if (known == id) return std::string(title);
+  return std::string(id);
 }
 
 /// MLX has no switch for its fused attention, its models call it or do not.
@@ -62,25 +64,37 @@ VLMEST_INLINE bool adapt(Action& a, const Failure& f) {
   return true;
 }
 
+VLMEST_INLINE Runtime runtime_for(Cause cause, const Failure& f) {
+  const Runtime r = runtime_of(f);
+  const bool of_engines = cause == Cause::profile_run || cause == Cause::engine_budget ||
+                          cause == Cause::encoder_cache || cause == Cause::kv_cache;
+  return r == Runtime::torch && of_engines ? Runtime::engine : r;
+}
+
+VLMEST_INLINE std::optional<Action> generic_action(std::string_view id, Runtime runtime) {
+  using namespace generic_actions;
+  const How* h = how_of(id);
+  if (h == nullptr || taken_with(*h, runtime).empty()) return std::nullopt;
+  Action a{
+      .id = std::string(id), .title = title_of(id), .fits_known = false, .how = std::string(taken_with(*h, runtime))};
+  a.generic = true;
+  return a;
+}
+
 VLMEST_INLINE std::vector<Action> generic_actions_of(const Verdict& v, const Failure& f, const KnownSettings& known) {
   using namespace generic_actions;
-  Runtime runtime = runtime_of(f);
-  if (runtime == Runtime::torch && (v.cause == Cause::profile_run || v.cause == Cause::engine_budget ||
-                                    v.cause == Cause::encoder_cache || v.cause == Cause::kv_cache))
-    runtime = Runtime::engine;
+  const Runtime runtime = runtime_for(v.cause, f);
   std::vector<Action> r;
   for (const Of& of : by_cause) {
     if (of.cause != v.cause) continue;
     for (const std::string_view id : of.ids) {
-      const How* h = how_of(id);
-      if (h == nullptr || words(*h, runtime).empty() || !has_switch(id, f)) continue;
-      const bool applies = !known.mode ? true : *known.mode == Mode::training ? h->training : h->inference;
+      auto a = generic_action(id, runtime);
+      if (!a || !has_switch(id, f)) continue;
+      const How& h = *how_of(id);
+      const bool applies = !known.mode ? true : *known.mode == Mode::training ? h.training : h.inference;
       if (!applies || (known.plan != nullptr && in_force(id, *known.plan))) continue;
-      Action a{
-          .id = std::string(id), .title = title_of(id), .fits_known = false, .how = std::string(words(*h, runtime))};
-      a.generic = true;
-      if (!known.mode && h->training != h->inference) a.of = h->training ? Mode::training : Mode::inference;
-      r.push_back(std::move(a));
+      if (!known.mode && h.training != h.inference) a->of = h.training ? Mode::training : Mode::inference;
+      r.push_back(*std::move(a));
     }
   }
   return r;

@@ -6,6 +6,16 @@
 
 namespace vlmest::diagnose {
 
+namespace remedies {
+
+inline std::string title(std::string_view id) {
+  for (const auto& [known, words] : remedy_titles)
+    if (known == id) return std::string(words);
+  return std::string(id);
+}
+
+}  // namespace remedies
+
 VLMEST_INLINE std::vector<Action> memory_remedies(const Verdict& v, const Failure& f) {
   std::vector<Action> r;
   const Bytes peak = v.predicted_peak.value_or(f.allocated ? f.allocated->value : Bytes{});
@@ -16,7 +26,7 @@ VLMEST_INLINE std::vector<Action> memory_remedies(const Verdict& v, const Failur
                                 : f.allocated->value - std::min(peak, f.allocated->value);
     r.push_back(
         {.id = "let-go",
-         .title = "keep numbers and detached tensors from step to step, not graphs",
+         .title = remedies::title("let-go"),
          .saves = kept,
          .peak_after = peak,
          .fits = fits(peak),
@@ -26,7 +36,7 @@ VLMEST_INLINE std::vector<Action> memory_remedies(const Verdict& v, const Failur
   if (v.cause == Cause::other_process && f.others)
     r.push_back(
         {.id = "free-the-gpu",
-         .title = "end the other processes on this GPU, or take another one",
+         .title = remedies::title("free-the-gpu"),
          .saves = f.others->value,
          .peak_after = peak,
          .fits = f.total && peak <= f.total->value,

@@ -25,8 +25,10 @@ inline void add(std::vector<Multiple>& r, const Failure& f, Multiple m) {
   const std::int64_t one = m.tensor.bytes.value();
   if (one < 1) return;
   for (const int ranks : {1, 2, 4, 8}) {
-    const auto share = [&](std::int64_t n) { return Bytes(one * n / ranks); };
-    const std::int64_t n = f.tensor->high.value() / one * ranks + (f.tensor->high.value() % one) * ranks / one;
+    const auto share = [&](std::int64_t n) { return Bytes(narrow(static_cast<Wide>(one) * n / ranks)); };
+    if (f.tensor->high.value() / one > 4096) continue;
+    const std::int64_t n =
+        f.tensor->high.value() / one * ranks + narrow(static_cast<Wide>(f.tensor->high.value() % one) * ranks / one);
     if (n < 1 || n > 4096 || !f.tensor->holds(share(n))) continue;
     // A figure in which several counts print alike tells none of them.
     if (n > 1 && f.tensor->holds(share(n - 1)) && n != 256) continue;

@@ -19,8 +19,9 @@ namespace score_matrix {
 /// The largest n with n * n <= v.
 inline std::int64_t root(std::int64_t v) {
   auto n = static_cast<std::int64_t>(std::sqrt(static_cast<double>(std::max<std::int64_t>(v, 0))));
-  while (n > 0 && n * n > v) --n;
-  while ((n + 1) * (n + 1) <= v) ++n;
+  // By quotients: the square of a root near the largest 64-bit number is beyond it.
+  while (n > 0 && n > v / n) --n;
+  while (n + 1 <= v / (n + 1)) ++n;
   return n;
 }
 
@@ -73,7 +74,7 @@ inline std::optional<ScoreMatrix> solved(const AttentionHeads& of, std::int64_t 
 /// Tiles of one size: how many of them have that many bytes together.
 inline std::optional<ScoreMatrix> of_tiles(const AttentionHeads& of, int element, const Failure& f) {
   const std::int64_t one = of.heads * of.fixed * of.fixed * element;
-  const std::int64_t first = (f.tensor->low.value() + one - 1) / one, last = f.tensor->high.value() / one;
+  const std::int64_t first = (f.tensor->low.value() - 1) / one + 1, last = f.tensor->high.value() / one;
   if (first > last || first > 4096) return std::nullopt;
   ScoreMatrix m{.of = of, .copies = first, .length = of.fixed, .first = of.fixed, .last = of.fixed, .element = element};
   // Where several counts print alike, the figure says nothing.
@@ -248,8 +249,7 @@ VLMEST_INLINE std::string matrix_words(const ScoreMatrix& m) {
          number(side) + "x" + number(side);
   else if (const auto p = score_matrix::picture_of(m.length, m.of.unit, m.of.patch))
     r += ", as of a picture of " + number(p->height) + "x" + number(p->width) +
-         " pixels, or of all pictures and frames "
-         "together as many";
+         " pixels, or of all pictures and frames together as many";
   else
     r += ", of all pictures and frames together as many pixels as " + number(side) + "x" + number(side);
   return r;
@@ -266,8 +266,7 @@ VLMEST_INLINE std::string fallback_words(const Failure& f) {
   // aten/src/ATen/native/transformers/sdp_utils_cpp.h (check_tensor_shapes) and cuda/sdp_utils.cpp
   // (can_use_flash_attention, can_use_mem_efficient_attention).
   return "scaled_dot_product_attention does not make it unless neither of its fused kernels takes the call, so that "
-         "its "
-         "math path runs: FlashAttention takes no mask, no fp32, no head size above 256 and no GPU before compute "
+         "its math path runs: FlashAttention takes no mask, no fp32, no head size above 256 and no GPU before compute "
          "capability 8.0; the memory-efficient kernel no head size that is not a multiple of 8 (4 in fp32); both only "
          "tensors of four dimensions; a ROCm build may have neither.";
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <vlmest/diagnose/oom/elsewhere.hpp>
+#include <vlmest/diagnose/oom/oom_confidence.hpp>
 #include <vlmest/diagnose/oom/oom_rules.hpp>
 #include <vlmest/diagnose/oom/sign_verdict.hpp>
 #include <vlmest/diagnose/oom/sign_words.hpp>
@@ -26,11 +27,6 @@ inline std::string of_facts(const std::vector<LogFact>& facts) {
     if (const auto bytes = elsewhere::fact(facts, name))
       r += (r.empty() ? " By the log " : ", ") + (words + in_words(*bytes));
   return r.empty() ? r : r + ".";
-}
-
-/// Signs that say what was being made rather than that something failed.
-inline bool of_place(RunSign s) {
-  return s == RunSign::server_profile || s == RunSign::engine_weights || s == RunSign::optimizer_set_up;
 }
 
 }  // namespace sign_verdict
@@ -55,21 +51,20 @@ VLMEST_INLINE std::optional<Verdict> judge_signs(const std::vector<FoundSign>& s
   for (const FoundSign& f : signs)
     if (first == nullptr) first = &f;
   if (first == nullptr) return std::nullopt;
-  Verdict v{.cause = cause_of(first->sign), .confidence = confidence(first->sign)};
+  const bool place = traits(first->sign).tells == SignTells::place;
+  const bool roomy = first->sign == RunSign::killed && first->numbers.size() == 1 && first->numbers[0] > 0.5;
+  Verdict v{.cause = cause_of(first->sign), .confidence = oom_confidence::of_sign(first->sign)};
   if (first->sign == RunSign::engine_weights && with_engine) v.cause = Cause::engine_budget;
   // The text does not say that it was memory; who asks suspects so.
-  if (of_place(first->sign) && !says_memory) v.confidence *= 0.7;
-  if (first->sign == RunSign::metal_commands) v.confidence = 0.4;
-  const bool roomy = first->sign == RunSign::killed && first->numbers.size() == 1 && first->numbers[0] > 0.5;
-  if (roomy) v.confidence = 0.4;
+  if (place && !says_memory) v.confidence *= oom_confidence::not_measured::memory_is_not_said;
+  if (roomy) v.confidence = oom_confidence::not_measured::killed_with_room;
   v.why = words_of(*first) + " (line " + std::to_string(first->line) + ").";
   if (roomy)
     v.why += " But free(1) shows " + whole(100 * first->numbers[0]) +
              " % of the memory available, before it or after: a limit of the job's own, or somebody's kill.";
   if (first->sign == RunSign::engine_weights && with_engine)
     v.why += " It is the engine of the rollouts, which holds the model a second time beside the one that is trained.";
-  if (of_place(first->sign) && !says_memory)
-    v.why += " The text ends before its error: this holds if it was a lack of memory.";
+  if (place && !says_memory) v.why += " The text ends before its error: this holds if it was a lack of memory.";
   v.why += of_facts(facts);
   for (const FoundSign& f : signs)
     if (&f != first && cause_of(f.sign) != v.cause)
@@ -89,7 +84,7 @@ VLMEST_INLINE void name_profile_run(Verdict& v, const Failure& f, const std::vec
   const std::string was(name(v.cause));
   if (v.cause != Cause::unknown) v.why += " Of its kind it is one of " + was + ".";
   v.cause = Cause::profile_run;
-  v.confidence = std::max(v.confidence, 0.7);
+  v.confidence = std::max(v.confidence, oom_confidence::open_corpus::profile_run.share());
   v.why +=
       " The engine was in its profile run, over the largest inputs that its settings admit: fewer or smaller pictures "
       "at once make it smaller.";

@@ -8,31 +8,6 @@
 
 namespace vlmest::diagnose::sign_verdict {
 
-VLMEST_INLINE double confidence(RunSign s) {
-  switch (s) {
-    case RunSign::image_beyond_cache:
-    case RunSign::system_memory: return 0.95;
-    case RunSign::ray_killed:
-    case RunSign::shared_memory: return 0.9;
-    case RunSign::sleeping_engine:
-    case RunSign::static_budget: return 0.8;
-    case RunSign::killed:
-    case RunSign::host_killed_words:
-    case RunSign::paging_file:
-    case RunSign::slow_loader: return 0.7;
-    case RunSign::compute_pool:
-    case RunSign::data_worker_died:
-    case RunSign::worker_pool_died:
-    case RunSign::pinned_memory:
-    case RunSign::turbomind_budget:
-    case RunSign::server_profile:
-    case RunSign::slow_map:
-    case RunSign::ray_died: return 0.6;
-    case RunSign::processor_cache: return 0.3;
-    default: return 0.5;
-  }
-}
-
 VLMEST_INLINE std::string words_of(const FoundSign& f) {
   const auto& n = f.numbers;
   switch (f.sign) {
@@ -54,12 +29,10 @@ VLMEST_INLINE std::string words_of(const FoundSign& f) {
     }
     case RunSign::killed:
       return "the process was killed by signal 9: where nobody did it by hand, the kernel or the scheduler did, "
-             "because "
-             "the host's memory ran out";
+             "because the host's memory ran out";
     case RunSign::shared_memory:
       return "the shared memory of the DataLoader's workers (/dev/shm) is full: batches pass through it on their way "
-             "from "
-             "the workers";
+             "from the workers";
     case RunSign::data_worker_died:
       return "a worker of the DataLoader ended without an exception, as one does that the kernel kills for the host's "
              "memory, or whose /dev/shm is full";
@@ -70,15 +43,13 @@ VLMEST_INLINE std::string words_of(const FoundSign& f) {
     case RunSign::pinned_memory: return "page-locked memory of the host could not be had";
     case RunSign::sleeping_engine:
       return "the allocator of vLLM's sleep mode could not map memory: the engine that wakes up takes its weights and "
-             "its "
-             "KV cache again, beside what training holds by then";
+             "its KV cache again, beside what training holds by then";
     case RunSign::static_budget:
       return "nothing is left for the KV cache of the share of the device that the engine may take "
              "(mem_fraction_static)";
     case RunSign::turbomind_budget:
       return "the KV cache takes its share of the free memory (cache_max_entry_count, 0.8 if not given), and what is "
-             "left "
-             "does not hold the run";
+             "left does not hold the run";
     case RunSign::metal_commands:
       return "Metal could not run a command buffer within what it may keep wired: weights, the engine's cache and the "
              "temporaries are together beyond the working set that it recommends";
@@ -87,8 +58,7 @@ VLMEST_INLINE std::string words_of(const FoundSign& f) {
              "layers, the KV cache and the picture encoder that are on the GPU";
     case RunSign::server_profile:
       return "the engine was in its profile run, over the largest inputs that its settings admit (as many pictures of "
-             "the "
-             "greatest size as max_num_seqs, max_num_batched_tokens and limit_mm_per_prompt allow)";
+             "the greatest size as max_num_seqs, max_num_batched_tokens and limit_mm_per_prompt allow)";
     case RunSign::engine_weights: return "the engine was making its model: its weights do not fit";
     case RunSign::optimizer_set_up:
       return "DeepSpeed was setting up its engine, where it makes fp32 copies of the weights and the optimizer's "
@@ -96,10 +66,8 @@ VLMEST_INLINE std::string words_of(const FoundSign& f) {
     case RunSign::layers_taken_back:
       return n.size() < 3 ? "the server takes layers back from the GPU"
                           : "the server was fitting a context of " + whole(n[0]) +
-                                " tokens and took layers back from the "
-                                "GPU, from " +
-                                whole(n[1]) + " to " + whole(n[2]) +
-                                ": its KV cache and its attention over that context grow with it";
+                                " tokens and took layers back from the GPU, from " + whole(n[1]) + " to " +
+                                whole(n[2]) + ": its KV cache and its attention over that context grow with it";
     case RunSign::tower_loading:
       return "the text ends where the picture encoder is loaded: its weights and its graph come beside the layers that "
              "are on the GPU already";
@@ -107,24 +75,22 @@ VLMEST_INLINE std::string words_of(const FoundSign& f) {
       return "a worker of ray ended without an exception; the first reason that ray names is the kernel's OOM killer";
     case RunSign::host_killed_words: return "the text says that the host's memory ran out";
     case RunSign::slow_map:
-      return n.size() < 2 ? "the data set is prepared before the first step"
-                          : "the data set is prepared before the first step, with " +
-                                seconds(n[0] / 3600).substr(0, seconds(n[0] / 3600).size() - 2) + " hours to go at " +
-                                whole(n[1]) + " examples a second" +
-                                (n.size() > 2 && n[2] > 0
-                                     ? " of " + whole(n[2]) + " processes, " +
-                                           seconds(n[1] / n[2]).substr(0, seconds(n[1] / n[2]).size() - 2) + " each"
-                                     : "");
+      return n.size() < 2
+                 ? "the data set is prepared before the first step"
+                 : "the data set is prepared before the first step, with " + tenths(n[0] / 3600) + " hours to go at " +
+                       whole(n[1]) + " examples a second" +
+                       (n.size() > 2 && n[2] > 0 ? " of " + whole(n[2]) + " processes, " + tenths(n[1] / n[2]) + " each"
+                                                 : "");
     case RunSign::slow_loader:
       return n.size() < 2 ? "steps wait for data"
-                          : "steps wait " + seconds(n[0]) + " of " + seconds(n[1]) + " for their data";
+                          : "steps wait " + tenths(n[0]) + " of " + tenths(n[1]) + " s for their data";
     case RunSign::slow_steps_words:
       return n.size() < 2 ? "preparing inputs takes most of the time"
-                          : "preparing inputs takes " + seconds(n[0]) + " of " + seconds(n[1]);
+                          : "preparing inputs takes " + tenths(n[0]) + " of " + tenths(n[1]) + " s";
     case RunSign::few_workers: return "the loader has few workers";
     case RunSign::processor_cache:
-      return "no failure is in this text; vLLM keeps processed pictures in the host's memory, "
-             "VLLM_MM_INPUT_CACHE_GIB (4 GiB if not given) in the front end and as much in each engine process";
+      return "no failure is in this text; vLLM keeps processed pictures in the host's memory, VLLM_MM_INPUT_CACHE_GIB "
+             "(4 GiB if not given) in the front end and as much in each engine process";
   }
   return {};
 }

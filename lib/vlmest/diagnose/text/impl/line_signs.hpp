@@ -153,7 +153,7 @@ VLMEST_INLINE void LineSigns::add(std::string_view line, std::int64_t number) {
       line.find("clip_model_load") != std::string_view::npos ||
       line.find("load_hparams: projector") != std::string_view::npos) {
     towers_end = true;
-    tower_line = static_cast<double>(number);
+    tower_line = number;
     tower_text = line.substr(0, 300);
   } else if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
     towers_end = false;
@@ -188,7 +188,7 @@ VLMEST_INLINE void LineSigns::finish() {
                      .note = {}});
   if (towers_end)
     found.push_back({.sign = RunSign::tower_loading,
-                     .line = static_cast<std::int64_t>(tower_line),
+                     .line = tower_line,
                      .text = tower_text,
                      .numbers = {},
                      .note = {}});

@@ -44,38 +44,6 @@ inline void add_figures(FoundSign& f) {
 
 }  // namespace run_signs
 
-VLMEST_INLINE Cause cause_of(RunSign s) {
-  switch (s) {
-    case RunSign::image_beyond_cache: return Cause::encoder_cache;
-    case RunSign::system_memory:
-    case RunSign::ray_killed:
-    case RunSign::killed:
-    case RunSign::shared_memory:
-    case RunSign::data_worker_died:
-    case RunSign::worker_pool_died:
-    case RunSign::paging_file:
-    case RunSign::pinned_memory:
-    case RunSign::ray_died:
-    case RunSign::host_killed_words:
-    case RunSign::processor_cache: return Cause::host_memory;
-    case RunSign::sleeping_engine:
-    case RunSign::static_budget:
-    case RunSign::turbomind_budget:
-    case RunSign::metal_commands: return Cause::engine_budget;
-    case RunSign::compute_pool: return Cause::activations;
-    case RunSign::server_profile: return Cause::profile_run;
-    case RunSign::engine_weights: return Cause::weights;
-    case RunSign::optimizer_set_up: return Cause::optimizer_state;
-    case RunSign::layers_taken_back: return Cause::kv_cache;
-    case RunSign::tower_loading: return Cause::vision_tiles;
-    case RunSign::slow_map:
-    case RunSign::slow_loader:
-    case RunSign::slow_steps_words:
-    case RunSign::few_workers: return Cause::slow_data;
-  }
-  return Cause::unknown;
-}
-
 VLMEST_INLINE std::vector<FoundSign> find_run_signs(std::string_view text) {
   using namespace run_signs;
   constexpr std::size_t most = 16 << 20;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include <vlmest/diagnose/action/outcome.hpp>
+#include <vlmest/diagnose/gathered.hpp>
+#include <vlmest/diagnose/oom/oom_confidence.hpp>
+#include <vlmest/diagnose/oom/oom_verdict.hpp>
+#include <vlmest/diagnose/oom/settings_verdict.hpp>
+#include <vlmest/diagnose/text/words.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::diagnose {
+namespace settings_verdict {
+
+/// What each GPU holds of a training, the largest first.
+inline std::vector<MemoryPart> parts(const Settings& s, const TrainingEstimate& e, const Graph& g, const Outcome& o) {
+  const Shares share = shares(s.placement);
+  const auto part = [](Bytes b, std::int64_t n) { return n == 0 ? Bytes{} : Bytes(b.value() / n); };
+  std::vector<MemoryPart> r{{Cause::weights, part(weight_bytes(g).all, share.weights)},
+                            {Cause::gradients, part(e.gradients, share.gradients)},
+                            {Cause::optimizer_state, part(e.optimizer, share.optimizer)}};
+  Bytes states{};
+  for (const MemoryPart& p : r) states += p.bytes;
+  // What the step has beside the states are the optimizer's temporaries.
+  if (o.peak > states && o.peaks[2] == o.peak)
+    r.back().bytes += o.peak - states;
+  else if (o.peak > states)
+    r.push_back({Cause::activations, o.peak - states});
+  std::stable_sort(r.begin(), r.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return r;
+}
+
+}  // namespace settings_verdict
+
+VLMEST_INLINE Verdict judge_settings(const Settings& s, const Device& device, bool device_known, Estimator& estimator) {
+  const Outcome o = evaluate(s, device, Mode::training, estimator);
+  const TrainingEstimate e = estimator.training_work(s.vlm, s.plan, device);
+  Verdict v{.live = settings_verdict::parts(s, e, estimator.training_graph(), o)};
+  v.predicted_peak = o.peak;
+  v.mode = Mode::training;
+  v.why = "no message of an allocator is in this text; by the settings that are known each GPU needs " +
+          in_words(o.peak) + ": " + oom_verdict::live_words(v.live);
+  if (!device_known) {
+    v.why += ". --device says whether that fits.";
+    return v;
+  }
+  v.limit = device.usable_bytes;
+  v.why += ", and has " + in_words(device.usable_bytes) + ".";
+  if (o.fits) {
+    v.why += " That fits: if it was a lack of the GPU's memory, then with more or larger pictures than these, longer "
+             "sequences, or a setting that the text does not have; otherwise it was the host's.";
+    return v;
+  }
+  v.cause = v.live.front().cause;
+  v.confidence = oom_confidence::open_corpus::settings_alone.share();
+  return v;
+}
+
+}  // namespace vlmest::diagnose

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnosis.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include <vlmest/device/flash_attention.hpp>
+#include <vlmest/diagnose/action/actions.hpp>
+#include <vlmest/diagnose/action/generic_actions.hpp>
+#include <vlmest/diagnose/action/remedies.hpp>
+#include <vlmest/diagnose/oom/oom_verdict.hpp>
+#include <vlmest/diagnose/oom/settings_verdict.hpp>
+#include <vlmest/diagnose/oom/sign_actions.hpp>
+#include <vlmest/diagnose/oom/sign_verdict.hpp>
+#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
+
+#include "files.hpp"
+
+namespace vlmest::tool {
+namespace {
+
+using diagnose::Mode;
+using diagnose::Verdict;
+
+/// The failure that all files together tell of: exact figures of a snapshot before those of a message, and of a message
+/// before those of a table.
+std::optional<diagnose::Failure> failure_of(const std::vector<Evidence>& all) {
+  std::optional<diagnose::Failure> r;
+  for (const char* kind : {"snapshot", "oom_message", "memory_summary"})
+    for (const Evidence& e : all)
+      if (e.kind == kind && e.failure) r = r ? diagnose::merged(*std::move(r), *e.failure) : *e.failure;
+  for (const Evidence& e : all)
+    if (r && !r->growth && e.failure && e.failure->growth) r->growth = e.failure->growth;
+  return r;
+}
+
+/// The verdict of evidence that is no failed allocation, the surest first.
+std::optional<Verdict> other_verdict(const std::vector<Evidence>& all) {
+  std::optional<Verdict> r;
+  for (const Evidence& e : all)
+    if (e.verdict && (!r || e.verdict->confidence > r->confidence)) r = e.verdict;
+  return r;
+}
+
+/// Without a failed allocation there is no cause, unless memory grows; what fills the memory at its peak can be said.
+Verdict of_peak(const diagnose::Failure& f) {
+  if (auto grown = diagnose::oom_verdict::growing_memory(f)) {
+    grown->live = f.live;
+    return *std::move(grown);
+  }
+  Verdict v{.live = f.live};
+  v.why = "no allocation failed";
+  if (f.allocated) v.why += "; at the peak " + diagnose::in_words(f.allocated->value) + " were allocated";
+  if (!f.live.empty()) {
+    v.cause = f.live.front().cause;
+    v.confidence = v.cause == diagnose::Cause::unknown ? 0 : 0.5;
+    v.why += ": " + diagnose::oom_verdict::live_words(f.live);
+  }
+  v.why += ".";
+  return v;
+}
+
+/// The run that failed, as far as it is known.
+struct KnownRun {
+  EstimateArgs args;
+  diagnose::Placement placement;
+  std::vector<diagnose::ReadSetting> read;  ///< what of these a text gave
+  std::optional<diagnose::ToldMode> told;   ///< by the words of a text
+  Device device;
+  bool device_known = false;
+  std::optional<diagnose::Settings> settings;  ///< where a model is known
+  std::optional<Mode> mode;                    ///< by --phase
+};
+
+std::optional<diagnose::Settings> settings_of(const EstimateArgs& args, const diagnose::Placement& placement,
+                                              const Device& device) {
+  if (args.config.empty()) return std::nullopt;
+  Vlm vlm = find_model(args.config);
+  const Plan plan = args.make_plan(vlm);
+  expect_runnable(plan, device);
+  return diagnose::Settings{.vlm = std::move(vlm),
+                            .plan = plan,
+                            .allocator = allocator_settings(args.alloc_conf, {}),
+                            .placement = placement};
+}
+
+/// Whether a text is of a training or of inference, by its words; of the first that says so.
+std::optional<diagnose::ToldMode> told_by(const std::vector<Evidence>& all) {
+  for (const Evidence& e : all)
+    if (e.run.training.says != 0)
+      return diagnose::ToldMode{e.run.training.says > 0 ? Mode::training : Mode::inference,
+                                "`" + e.run.training.from + "` in the text"};
+  return std::nullopt;
+}
+
+/// Flags, and below them what the first text that gives any settings says.
+KnownRun with_texts(const FlagsOfRun& flags, const std::vector<Evidence>& all) {
+  KnownRun k{.args = flags.args, .placement = {.gpus = flags.gpus}, .read = {}, .told = told_by(all), .device = {}};
+  for (const Evidence& e : all) {
+    const bool failed_in_inference =
+        e.failure && e.failure->told && e.failure->told->mode == Mode::inference && !e.cut_short;
+    const bool training = flags.args.phase == "train" || (flags.args.phase == "all" && !failed_in_inference && k.told &&
+                                                          k.told->mode == Mode::training);
+    k.read = take_settings(e.run, training, flags.given, k.args, k.placement);
+    if (!k.read.empty()) break;
+  }
+  k.device_known = flags.has("--device") ||
+                   std::any_of(k.read.begin(), k.read.end(), [](const auto& s) { return s.flag == "--device"; });
+  k.device = find_device(k.args.device);
+  k.settings = settings_of(k.args, k.placement, k.device);
+  return k;
+}
+
+KnownRun known_run(const FlagsOfRun& flags, const std::vector<Evidence>& all) {
+  KnownRun k{.args = flags.args, .placement = {.gpus = flags.gpus}, .read = {}, .told = told_by(all), .device = {}};
+  try {
+    k = with_texts(flags, all);
+  } catch (const Error&) {
+    // What was read contradicts itself, the model or a flag, or a flag is wrong by itself: flags alone.
+    k.device = find_device(flags.args.device);
+    k.device_known = flags.has("--device");
+    k.settings = settings_of(k.args, k.placement, k.device);
+  }
+  if (flags.args.phase != "all") k.mode = flags.args.phase == "train" ? Mode::training : Mode::inference;
+  return k;
+}
+
+/// What flags say of a request where no model is given.
+diagnose::LengthBounds said_of(const EstimateArgs& args) {
+  const Plan p = args.make_plan();
+  diagnose::LengthBounds b{.seq = p.seq, .images = args.images};
+  if (!args.dtype.empty()) b.element = bits(p.dtype) / 8;
+  if (p.image_height > 0) b.pixels = checked_mul(args.images.value_or(1), checked_mul(p.image_height, p.image_width));
+  return b;
+}
+
+/// Flags that act without a model: the phase, the device, bounds of lengths, and what is in force already.
+constexpr std::array acting_without_model{"--phase",         "--device", "--seq",      "--images",
+                                          "--image-size",    "--dtype",  "--weights",  "--attention",
+                                          "--checkpointing", "--lora",   "--optimizer"};
+
+/// The verdict on a failed allocation.
+Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsOfRun& flags,
+                   const std::vector<Evidence>& all, Estimator& estimator) {
+  Verdict v;
+  if (!run.settings) {
+    v = judge(f, said_of(flags.args));
+    if (run.mode) set_mode(v, f, run.mode, std::nullopt);
+  } else {
+    v = judge(f, *run.settings, run.device, run.mode, estimator);
+    // Settings read from a text are some of the run's: where they do not explain it, what the figures and the stack
+    // say holds.
+    const bool explains = v.explanation && (v.explanation->holds || !v.explanation->changes.empty());
+    if (flags.args.config.empty() && !explains)
+      if (Verdict plain = judge(f); plain.cause != v.cause) {
+        plain.predicted_peak = v.predicted_peak;
+        plain.explanation = v.explanation;
+        plain.solutions = std::move(v.solutions);
+        v = std::move(plain);
+      }
+  }
+  for (const Evidence& e : all)
+    if (e.failure) diagnose::name_profile_run(v, f, e.log_facts);
+  if (std::any_of(all.begin(), all.end(), [](const Evidence& e) { return e.cut_short && !e.says_memory; })) {
+    v.confidence *= diagnose::oom_confidence::not_measured::memory_is_not_said;
+    v.why += " The text ends before its error: this holds if it was a lack of memory.";
+  }
+  return v;
+}
+
+/// Whether settings are all that the evidence tells of a training: no figure of a failure, and none of growing memory.
+bool only_settings(const KnownRun& run, const Verdict& v, const std::vector<Evidence>& all) {
+  const bool trains = run.mode ? *run.mode == Mode::training : run.told && run.told->mode == Mode::training;
+  if (!run.settings || !trains || v.cause != diagnose::Cause::unknown || v.confidence != 0) return false;
+  return std::all_of(all.begin(), all.end(), [](const Evidence& e) {
+    const bool figure = e.kind != "training_log" && e.failure && e.failure->requested;
+    return !figure && !e.facts.contains("memory");
+  });
+}
+
+/// What would change the memory of the run, by its settings: those given, or, where they do not explain what failed,
+/// the ones that do. Of a run of which nothing tells whether it trained, both ways.
+void add_estimated_actions(Diagnosis& d, diagnose::Settings settings, Device device, const diagnose::Failure& f,
+                           Estimator& estimator) {
+  const Verdict& v = d.verdict;
+  if (v.changed) settings.plan = *v.changed;
+  // Whether an action helps is a question of the memory that there was, not of the device's name.
+  if (v.limit) device.usable_bytes = std::min(device.usable_bytes, *v.limit);
+  const bool known = v.changed || (v.explanation && v.explanation->holds);
+  std::vector<Mode> modes{Mode::training, Mode::inference};
+  if (v.mode) modes = {*v.mode};
+  const std::size_t of_evidence = d.actions.size();
+  for (const Mode mode : modes) {
+    std::vector<diagnose::Action> all;
+    try {
+      all = diagnose::actions(settings, device, mode, estimator);
+    } catch (const Error&) {
+      if (v.mode) throw;  // of two ways that are only possible, one may be none of this model's
+    }
+    for (diagnose::Action& a : all) {
+      const auto end = d.actions.begin() + static_cast<std::ptrdiff_t>(of_evidence);
+      if (std::any_of(d.actions.begin(), end, [&](const diagnose::Action& x) { return x.id == a.id; })) continue;
+      if (!diagnose::adapt(a, f)) continue;
+      a.fits_known = known;
+      a.fits = a.fits && known;
+      if (!v.mode) a.of = mode;
+      d.actions.push_back(std::move(a));
+    }
+  }
+}
+
+/// What helps against the cause in general, behind what the evidence itself tells.
+void add_generic_actions(Diagnosis& d, const diagnose::Failure& f, const diagnose::KnownSettings& known) {
+  for (diagnose::Action& a : diagnose::generic_actions_of(d.verdict, f, known)) {
+    const auto same = [&](const diagnose::Action& x) { return x.id == a.id; };
+    if (std::none_of(d.actions.begin(), d.actions.end(), same)) d.actions.push_back(std::move(a));
+  }
+}
+
+/// Where the settings do not make what failed, their own levers come behind what acts on the cause: the actions of its
+/// list first, with figures where they were estimated.
+void put_cause_first(Diagnosis& d, const diagnose::Failure& f, const diagnose::KnownSettings& known) {
+  const auto of_cause = diagnose::generic_actions_of(d.verdict, f, known);
+  const auto place = [&](const diagnose::Action& a) {
+    return std::find_if(of_cause.begin(), of_cause.end(), [&](const auto& x) { return x.id == a.id; }) -
+           of_cause.begin();
+  };
+  add_generic_actions(d, f, known);
+  std::stable_sort(d.actions.begin(), d.actions.end(),
+                   [&](const diagnose::Action& a, const diagnose::Action& b) { return place(a) < place(b); });
+}
+
+std::vector<diagnose::FoundSign> signs_of(const std::vector<Evidence>& all) {
+  std::vector<diagnose::FoundSign> r;
+  for (const Evidence& e : all) r.insert(r.end(), e.signs.begin(), e.signs.end());
+  return r;
+}
+
+}  // namespace
+
+bool FlagsOfRun::has(const std::string& flag) const {
+  return std::find(given.begin(), given.end(), flag) != given.end();
+}
+
+Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) {
+  KnownRun run = known_run(flags, evidence);
+  Diagnosis d;
+  d.evidence = std::move(evidence);
+  d.read = run.read;
+  if (!run.settings)
+    std::copy_if(flags.given.begin(), flags.given.end(), std::back_inserter(d.unused), [](const std::string& flag) {
+      return std::find(acting_without_model.begin(), acting_without_model.end(), flag) == acting_without_model.end();
+    });
+  const bool failed = std::any_of(d.evidence.begin(), d.evidence.end(), [](const auto& e) { return e.out_of_memory; });
+  std::optional<diagnose::Failure> failure = failure_of(d.evidence);
+  if (failure && flags.has("--device")) failure = diagnose::on_device(*std::move(failure), run.device.memory_bytes);
+  if (failure && !failure->told) failure->told = run.told;
+  Estimator estimator;
+  if (run.settings) estimator.allocator = run.settings->allocator;
+
+  if (failed && failure)
+    d.verdict = of_failure(*failure, run, flags, d.evidence, estimator);
+  else if (auto v = other_verdict(d.evidence))
+    d.verdict = *std::move(v);
+  else if (failure)
+    d.verdict = of_peak(*failure);
+  bool estimated = false;
+  if (only_settings(run, d.verdict, d.evidence)) {
+    try {
+      Verdict v = diagnose::judge_settings(*run.settings, run.device, run.device_known, estimator);
+      v.mode_by = run.mode ? "--phase" : run.told->by;
+      v.remarks = d.verdict.remarks;
+      d.verdict = std::move(v);
+      estimated = true;
+    } catch (const Error&) {
+      // A model that is not trained by what vlmest knows: what the text says stays.
+    }
+  }
+
+  if (failure) {
+    d.actions = diagnose::memory_remedies(d.verdict, *failure);
+    for (std::string& r : diagnose::second_remarks(d.verdict, *failure)) d.verdict.remarks.push_back(std::move(r));
+  }
+  const std::vector<diagnose::FoundSign> signs = signs_of(d.evidence);
+  for (diagnose::Action& a : diagnose::sign_actions(d.verdict, signs)) d.actions.push_back(std::move(a));
+  for (const Evidence& e : d.evidence)
+    if (e.slow)
+      for (auto& a : diagnose::time_remedies(*e.slow)) d.actions.push_back(std::move(a));
+  // Whose settings act is told by the failure's frames, or by the lines of a text without one.
+  diagnose::Failure of = failure.value_or(diagnose::Failure{});
+  if (!failure) of.foreign = diagnose::of_other_runtime(signs);
+  if (run.settings && ((failed && failure) || estimated)) {
+    const Plan plan = run.settings->plan;
+    add_estimated_actions(d, *std::move(run.settings), run.device, of, estimator);
+    const auto& e = d.verdict.explanation;
+    if (e && !e->holds && e->changes.empty() && d.verdict.cause != diagnose::Cause::unknown)
+      put_cause_first(d, of, {.mode = d.verdict.mode, .plan = &plan});
+  } else if (d.verdict.limit || failed || d.verdict.cause != diagnose::Cause::unknown) {
+    // Without a model flags tell which actions are in force.
+    Plan said = flags.args.make_plan();
+    if (run.device_known) said.compute_capability = run.device.sm;
+    add_generic_actions(d, of, {.mode = run.mode ? run.mode : d.verdict.mode, .plan = &said});
+  }
+  return d;
+}
+
+}  // namespace vlmest::tool
