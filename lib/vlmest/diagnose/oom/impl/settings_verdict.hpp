@@ -49,8 +49,9 @@ VLMEST_INLINE Verdict judge_settings(const Settings& s, const Device& device, bo
   v.limit = device.usable_bytes;
   v.why += ", and has " + in_words(device.usable_bytes) + ".";
   if (o.fits) {
-    v.why += " That fits: if it was a lack of the GPU's memory, then with more or larger pictures than these, longer "
-             "sequences, or a setting that the text does not have; otherwise it was the host's.";
+    v.why +=
+        " That fits: if it was a lack of the GPU's memory, then with more or larger pictures than these, longer "
+        "sequences, or a setting that the text does not have; otherwise it was the host's.";
     return v;
   }
   v.cause = v.live.front().cause;

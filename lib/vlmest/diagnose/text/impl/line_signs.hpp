@@ -187,11 +187,8 @@ VLMEST_INLINE void LineSigns::finish() {
                      .numbers = {kv_size, first_layers, last_layers},
                      .note = {}});
   if (towers_end)
-    found.push_back({.sign = RunSign::tower_loading,
-                     .line = tower_line,
-                     .text = tower_text,
-                     .numbers = {},
-                     .note = {}});
+    found.push_back(
+        {.sign = RunSign::tower_loading, .line = tower_line, .text = tower_text, .numbers = {}, .note = {}});
 }
 
 }  // namespace vlmest::diagnose::run_signs
