@@ -32,6 +32,9 @@ else()
   add_library(vlmest_compiled STATIC EXCLUDE_FROM_ALL ${sources})
   target_link_libraries(vlmest_compiled PUBLIC vlmest::json)
   target_compile_definitions(vlmest_compiled PUBLIC VLMEST_COMPILED)
+  # Tests run this part of the library, so that in a debug build too it pays to optimise it a little: under the
+  # sanitizers they take a third of the time that they would take.
+  target_compile_options(vlmest_compiled PRIVATE $<$<CONFIG:Debug>:-O1>)
   vlmest_warnings(vlmest_compiled)
 endif()
 add_library(vlmest::compiled ALIAS vlmest_compiled)
