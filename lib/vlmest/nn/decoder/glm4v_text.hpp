@@ -122,8 +122,8 @@ inline void turn_pairs_of(Value& q, Value& k, const Value& cos, const Value& sin
   k = std::move(k_embed);
 }
 inline void apply_pair_rope(Context& c, Value& q, Value& k, const CosSin& e) {
-  if (c.fused()) return eager::fused_rotate(q, k, e.cos, e.sin);
-  turn_pairs_of(q, k, eager::unsqueeze(e.cos, 1), eager::unsqueeze(e.sin, 1));
+  stacks::rotate(c, q, k, e.cos, e.sin,
+                 [&] { turn_pairs_of(q, k, eager::unsqueeze(e.cos, 1), eager::unsqueeze(e.sin, 1)); });
 }
 
 /// modeling_glm4v.py, Glm4vTextAttention.forward.

@@ -132,15 +132,13 @@ inline Attended self_attention(Context& c, const GptOssConfig& g, const GptOssLa
   Value q = split_heads(forward(c, l.attention.q, x), g.head_dim);
   Value k = split_heads(forward(c, l.attention.k, x), g.head_dim);
   Value v = split_heads(forward(c, l.attention.v, x), g.head_dim);
-  if (c.fused()) {
-    fused_rotate(q, k, positions.cos, positions.sin);
-  } else {
+  stacks::rotate(c, q, k, positions.cos, positions.sin, [&] {
     Value cos = unsqueeze(positions.cos, 1), sin = unsqueeze(positions.sin, 1);
     Value turned_q = turn_halves(q, cos, sin);
     Value turned_k = turn_halves(k, cos, sin);
     q = std::move(turned_q);
     k = std::move(turned_k);
-  }
+  });
   update(c, cache, k, v);
   Attended a = attend_with_sinks(
       c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true, .dropout = g.attention_dropout}, Value(c.b, l.sinks));

@@ -130,15 +130,16 @@ inline Value turn_pairs(const Value& even, const Value& odd, const Value& cos, c
 }
 inline void apply_interleaved_rope(Context& c, Value& q, Value& k, const CosSin& e) {
   using namespace eager;
-  if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
-  const std::int64_t d = q.size(-1);
-  Value cos = unsqueeze(slice(e.cos, -1, 0, d / 2), 1), sin = unsqueeze(slice(e.sin, -1, 0, d / 2), 1);
-  const Value q_even = slice(q, -1, 0, d, 2), q_odd = slice(q, -1, 1, d, 2);
-  const Value k_even = slice(k, -1, 0, d, 2), k_odd = slice(k, -1, 1, d, 2);
-  Value turned_q = turn_pairs(q_even, q_odd, cos, sin);
-  Value turned_k = turn_pairs(k_even, k_odd, cos, sin);
-  q = std::move(turned_q);
-  k = std::move(turned_k);
+  stacks::rotate(c, q, k, e.cos, e.sin, [&] {
+    const std::int64_t d = q.size(-1);
+    Value cos = unsqueeze(slice(e.cos, -1, 0, d / 2), 1), sin = unsqueeze(slice(e.sin, -1, 0, d / 2), 1);
+    const Value q_even = slice(q, -1, 0, d, 2), q_odd = slice(q, -1, 1, d, 2);
+    const Value k_even = slice(k, -1, 0, d, 2), k_odd = slice(k, -1, 1, d, 2);
+    Value turned_q = turn_pairs(q_even, q_odd, cos, sin);
+    Value turned_k = turn_pairs(k_even, k_odd, cos, sin);
+    q = std::move(turned_q);
+    k = std::move(turned_k);
+  });
 }
 
 struct KeysValues {
@@ -154,11 +155,12 @@ inline KeysValues expand_latents(Context& c, const Mistral4Config& g, const Mist
   all = transpose(std::move(all), 1, 2);
   const std::vector<Value> part = split(all, std::array{g.plain_dim, g.v_dim}, -1);
   const Value shared = expand(turned, {batch, g.heads, tokens, g.rope_dim});
-  if (c.fused()) return {cat(part[0], shared, -1), part[1]};
-  Value keys = empty(c.b, "new_empty", {batch, g.heads, tokens, g.qk_dim()}, all.dtype());
-  keys = copy_into(std::move(keys), 0, g.plain_dim, part[0]);
-  keys = copy_into(std::move(keys), g.plain_dim, g.qk_dim(), shared);
-  return {keys, part[1]};
+  Value keys = stacks::join_channels(c, part[0], shared, [&] {
+    Value both = empty(c.b, "new_empty", {batch, g.heads, tokens, g.qk_dim()}, all.dtype());
+    both = copy_into(std::move(both), 0, g.plain_dim, part[0]);
+    return copy_into(std::move(both), g.plain_dim, g.qk_dim(), shared);
+  });
+  return {std::move(keys), part[1]};
 }
 
 /// Channels by which values are widened for a FlashAttention kernel, which takes them as wide as keys only: in the

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/stack/traits.hpp>
+
+namespace vlmest::stacks {
+
+/// The modules of Hugging Face transformers 5.17 on torch 2.11 as they run eagerly: those that the blocks write out.
+struct Transformers {
+  static constexpr StackTraits traits{
+      .makes_masks = true,
+      .attends_by_flash = false,
+      .flash_attention_2 = true,
+      .pads_values = false,
+      .written_out_multihead_attention = true,
+      .scales_queries = true,
+      .gathers_angles = true,
+      .fuses_gate = false,
+      .fuses_scaled_sums = false,
+      .fuses_loss = false,
+      .attends_to_stored_cache = false,
+      .keeps_recent_wide = true,
+      .transformers_quantizers = true,
+  };
+};
+
+}  // namespace vlmest::stacks
