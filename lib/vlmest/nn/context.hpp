@@ -34,7 +34,6 @@ struct Context {
   bool padded = false;  ///< attention masks hold zeros: sequences of several lengths
 
   DType dtype() const { return plan.dtype; }
-  bool fused() const { return plan.profile == Profile::fused; }
   /// What the software stack that runs the model does in its own way.
   const StackTraits& stack() const { return traits_of(plan.profile); }
   /// The attention that runs: the stack's own kernel, or what the plan asks for.

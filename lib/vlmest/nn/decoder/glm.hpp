@@ -82,7 +82,7 @@ inline Attended self_attention(Context& c, const GlmConfig& g, const Glm4vTextLa
   Value v = heads(l.attention.v);
   apply_glm_rope(c, q, k, positions);
   update(c, cache, k, v);
-  Attended a = attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true});
+  Attended a = stacks::attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true});
   project_out(c, l.attention.out, a);
   return a;
 }

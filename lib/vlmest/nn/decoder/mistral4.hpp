@@ -163,13 +163,14 @@ inline KeysValues expand_latents(Context& c, const Mistral4Config& g, const Mist
   return {std::move(keys), part[1]};
 }
 
-/// Channels by which values are widened for a FlashAttention kernel, which takes them as wide as keys only: in the
-/// fused profile, as modeling_deepseek_v3.py does. Throws Error where the model does not (modeling_mistral4.py).
+/// Channels by which values are widened for a FlashAttention kernel, which takes them as wide as keys only:
+/// where a stack does so in every model, as modeling_deepseek_v3.py. Throws Error where the model does not
+/// (modeling_mistral4.py).
 inline std::int64_t padding_for_flash(const Context& c, const Mistral4Config& g) {
   const std::int64_t missing = checked_add(g.qk_dim(), -g.v_dim);
-  const bool flash = c.fused() || c.plan.attention == AttentionKind::flash;
+  const bool flash = c.attention() == AttentionKind::flash;
   if (!flash || missing == 0) return 0;
-  if (!c.fused() || missing < 0)
+  if (!c.stack().pads_values || missing < 0)
     throw Error("--attention",
                 "FlashAttention-2 takes values as wide as keys, not " + std::to_string(g.v_dim) + " channels beside " +
                     std::to_string(g.qk_dim()),
@@ -202,12 +203,12 @@ inline Attended self_attention(Context& c, const Mistral4Config& g, const Mistra
                 : apply_rope(c, q_turned, k_turned, positions);
   update(c, cache, latents, k_turned);
   Value q = cat(queries[0], q_turned, -1);
-  if (!c.fused()) q = scaled_query(q, positions.ids);
+  if (c.stack().scales_queries) q = scaled_query(q, positions.ids);
   KeysValues kv = expand_latents(c, g, l, latents, k_turned);
   const std::int64_t missing = padding_for_flash(c, g);
   if (missing > 0) kv.values = pad_last(kv.values, 0, missing);
-  Attended a =
-      attend(c, {.q = q, .k = kv.keys, .v = kv.values, .mask = mask, .causal = true, .dropout = g.attention_dropout});
+  Attended a = stacks::attend(
+      c, {.q = q, .k = kv.keys, .v = kv.values, .mask = mask, .causal = true, .dropout = g.attention_dropout});
   if (missing > 0) a.out = slice(a.out, -1, 0, g.v_dim);
   project_out(c, l.out, a);
   return a;
@@ -252,10 +253,9 @@ inline Value sparse_forward(Context& c, const Mistral4Config& g, const Mistral4L
   InScope in(c.b, l.moe.scope);
   const Value residuals = x;
   const Shape s = x.shape();
-  Routing r;
-  if (!c.fused()) r = route_grouped(c, g, l.moe, x);
+  const Routing r = stacks::route(c, [&] { return route_grouped(c, g, l.moe, x); });
   x = view(x, {-1, g.moe.hidden});
-  x = view(c.fused() ? fused_moe(c, l.moe, x) : experts(c, l.moe, x, r), s);
+  x = view(stacks::experts(c, l.moe, x, r), s);
   Value shared = forward(c, l.mlp, residuals);
   return add(x, std::move(shared));
 }

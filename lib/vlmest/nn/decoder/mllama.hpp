@@ -113,7 +113,7 @@ inline Attended cross_attention(Context& c, const LlamaConfig& g, const MllamaCr
     k = cache.keys;
     v = cache.values;
   }
-  Attended a = attend(c, {.q = q, .k = k, .v = v, .mask = cross.mask, .causal = !c.fused()});
+  Attended a = stacks::attend(c, {.q = q, .k = k, .v = v, .mask = cross.mask, .causal = c.stack().makes_masks});
   project_out(c, l.attention.out, a);
   return a;
 }

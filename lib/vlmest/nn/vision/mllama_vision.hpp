@@ -126,7 +126,7 @@ inline Attended mllama_vision_attention(Context& c, const MllamaVisionLayer& l, 
   InScope in(c.b, l.attention.scope);
   Qkv y = project(c, l.attention, x);
   split_heads(y, x.size(2) / heads);
-  Attended a = attend(c, {.q = y.q, .k = y.k, .v = y.v, .mask = mask});
+  Attended a = stacks::attend(c, {.q = y.q, .k = y.k, .v = y.v, .mask = mask});
   project_out(c, l.attention.out, a);
   return a;
 }
