@@ -87,6 +87,7 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   }
   const FamilyInputs inputs = vlm.family.make_inputs(c, s);
   Cache cache = vlm.family.make_cache();
+  c.b.graph.script = c.stack().inference;
   c.b.begin_phase("prefill");
   model.prefill(c, inputs, s, cache);
   c.b.end_phase();

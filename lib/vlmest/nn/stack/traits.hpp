@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/graph/run_script.hpp>
+
 /// What a software stack (a runtime: transformers, an inference engine) does in its own way. Blocks do not ask which
 /// stack runs them; they ask for one of these traits, or call a word of its vocabulary (the other headers of nn/stack).
 namespace vlmest {
 
-/// A yes or no without a default: a stack that leaves one out does not compile.
-class Trait {
+/// A value without a default: a stack that leaves one out does not compile.
+template <class T>
+class Required {
  public:
-  constexpr Trait(bool yes) : yes_(yes) {}
-  constexpr operator bool() const { return yes_; }
+  constexpr Required(T value) : value_(value) {}
+  constexpr operator const T&() const { return value_; }
 
  private:
-  bool yes_;
+  T value_;
 };
+using Trait = Required<bool>;
 
 struct StackTraits {
   /// Masks are tensors, and the host reads them to find out whether they hide anything; without, the attention kernel
@@ -32,6 +36,9 @@ struct StackTraits {
   Trait keeps_recent_wide;        ///< a group-quantised cache holds its newest tokens in the activations' type
   /// Weights come through transformers' quantizers, which replace modules, and unpack what they have no kernel for.
   Trait transformers_quantizers;
+  Required<RunScript> inference;      ///< of the phases prefill and decode; measures both
+  Required<RunScript> training;       ///< of the phases of a step; measures all
+  Required<RunScript> training_loop;  ///< of the same
 };
 
 }  // namespace vlmest

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/stack/traits.hpp>
+#include <vlmest/nn/stack/transformers/run_scripts.hpp>
 
 namespace vlmest::stacks {
 
@@ -21,6 +22,9 @@ struct Fused {
       .attends_to_stored_cache = true,
       .keeps_recent_wide = false,
       .transformers_quantizers = false,
+      .inference = torch_inference,
+      .training = torch_training,
+      .training_loop = torch_training_loop,
   };
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/stack/traits.hpp>
+#include <vlmest/nn/stack/transformers/run_scripts.hpp>
 
 namespace vlmest::stacks {
 
@@ -21,6 +22,9 @@ struct Transformers {
       .attends_to_stored_cache = false,
       .keeps_recent_wide = true,
       .transformers_quantizers = true,
+      .inference = torch_inference,
+      .training = torch_training,
+      .training_loop = torch_training_loop,
   };
 };
 
