@@ -70,7 +70,7 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
   if (p.weights) f += fmt::format(" --weights {}", name(*p.weights));
   if (p.attention != AttentionKind::sdpa)
     f += fmt::format(" --attention {}", attention[static_cast<std::size_t>(p.attention)]);
-  if (p.profile == Profile::fused) f += " --profile fused";
+  if (p.profile != Plan{}.profile) f += fmt::format(" --profile {}", name(p.profile));
   f += training ? training_flags(p) : inference_flags(p);
   if (s.allocator.expandable_segments) f += " --alloc-conf expandable_segments:True";
   return f;

@@ -4,6 +4,7 @@ cmake_minimum_required(VERSION 3.25)
 # Reads every header of lib/vlmest and names each line that breaks a rule:
 #   - a folder includes itself and what stands left of it in `order`; nn and analysis do not know each other
 #   - <vlmest/...> and the standard library are all there is, and nlohmann_json in json
+#   - plan/plan.hpp and nn/stack/stacks.hpp name the software stacks (Profile::…); the others ask for their traits
 #   - the first line is the licence, #pragma once follows, 300 lines are the limit
 # kernels/ may use the folders of `below_kernels` only.
 set(order unit tensor op graph plan nn transform device analysis allocator report diagnose json)
@@ -49,6 +50,11 @@ foreach(file IN LISTS headers)
   endif()
   set(folder ${CMAKE_MATCH_1})
   list(FIND order ${folder} level)
+
+  string(REGEX MATCH "Profile::[a-z_]+" stack "${content}")
+  if(stack AND NOT file MATCHES "/(plan/plan|nn/stack/stacks)\\.hpp$")
+    fault(${file} "${stack}" "names ${stack}: ask for a trait of the stack (nn/stack/traits.hpp)")
+  endif()
 
   file(STRINGS ${ROOT}/${file} includes REGEX "^[ \t]*#[ \t]*include")
   foreach(include IN LISTS includes)

@@ -199,7 +199,7 @@ std::string stored_words(const Vlm& vlm, const Plan& plan) {
     if (vlm.quantization) s += fmt::format(" (instead of config.json's {})", vlm.quantization->method);
   } else if (vlm.quantization) {
     s += fmt::format(", weights {} (config.json)", vlm.quantization->summary);
-    if (vlm.quantization->unpacked_by_transformers && plan.profile == Profile::transformers)
+    if (vlm.quantization->unpacked_by_transformers && traits_of(plan.profile).transformers_quantizers)
       s += fmt::format(", unpacked to {} by the first forward", name(plan.dtype));
   }
   return s;
@@ -255,7 +255,7 @@ std::vector<VerdictLine> verdicts(const Reported& r, const ReportOptions& o) {
 
 std::string header_lines(const Reported& r, const ReportOptions& o) {
   std::string out = wrapped(inputs_line(r.vlm, r.plan, r.estimate.sequences)) + "\n";
-  if (r.vlm.quantization && !r.plan.weights && r.plan.profile == Profile::transformers &&
+  if (r.vlm.quantization && !r.plan.weights && traits_of(r.plan.profile).transformers_quantizers &&
       r.device.sm < r.vlm.quantization->dequantised_below)
     out += fmt::format("transformers makes wide weights of {} on this GPU when it loads them\n",
                        r.vlm.quantization->method);

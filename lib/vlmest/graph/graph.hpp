@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <vlmest/graph/run_script.hpp>
 #include <vlmest/op/op.hpp>
 #include <vlmest/tensor/tensor.hpp>
 
@@ -83,6 +84,8 @@ struct Graph {
   std::vector<TensorId> embeddings;            ///< weights of embedding modules, which an optimizer may treat apart
   std::vector<RoutedWeight> routed;            ///< weights of experts
   std::vector<SecondForward> second_forwards;  ///< of checkpointed layers, in order
+  RunScript script;                            ///< how the runtime goes through the phases to have them measured
+  RunScript loop;                              ///< and how where it goes on: of training alone
 
   /// Empties it, but for the root scope; what it has allocated stays.
   void clear() {
@@ -95,6 +98,7 @@ struct Graph {
     embeddings.clear();
     routed.clear();
     second_forwards.clear();
+    script = loop = {};
     scopes.resize(1);
   }
 

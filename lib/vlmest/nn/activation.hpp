@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include <vlmest/nn/context.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 
@@ -31,10 +31,7 @@ inline Value activate(Context& c, Activation a, Value arg) {
     case Activation::relu: return unary("relu", x);
     case Activation::quick_gelu: break;
   }
-  if (c.fused()) return unary("quick_gelu", x);
-  // x * sigmoid(1.702 * x), QuickGELUActivation.
-  Value gate = unary("sigmoid", mul_scalar(x));
-  return mul(x, std::move(gate));
+  return stacks::quick_gelu(c, x);
 }
 
 }  // namespace vlmest

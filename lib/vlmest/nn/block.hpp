@@ -126,7 +126,7 @@ inline Value forward(Context& c, const AttentionModule& m, Value arg) {
   Value q = heads(m.q);
   Value k = heads(m.k);
   Value v = heads(m.v);
-  Attended a = attend(c, {q, k, v, {}, false});
+  Attended a = stacks::attend(c, {q, k, v, {}, false});
   a.out = reshape(std::move(a.out), {batch, tokens, -1});
   return forward(c, m.out, a.out);
 }

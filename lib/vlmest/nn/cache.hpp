@@ -15,7 +15,7 @@ inline void update(Context& c, CacheLayer& layer, Value& k, Value& v) {
   const DType stored = kv.dtype.value_or(k.dtype());
   if (layer.fixed) return update_dense(c, layer, k, v);
   if (kv.kind == KvLayout::Kind::paged && !layer.window) return update_paged(c, layer, k, v);
-  if (is_grouped(stored) && !c.fused()) return update_grouped(c, layer, k, v);
+  if (is_grouped(stored) && c.stack().keeps_recent_wide) return update_grouped(c, layer, k, v);
   if (stored != k.dtype()) return update_cast(c, layer, k, v);
   update_dense(c, layer, k, v);
 }

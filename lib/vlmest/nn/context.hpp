@@ -5,6 +5,7 @@
 
 #include <vlmest/graph/builder.hpp>
 #include <vlmest/graph/eager.hpp>
+#include <vlmest/nn/stack/stacks.hpp>
 #include <vlmest/plan/plan.hpp>
 
 namespace vlmest {
@@ -33,7 +34,10 @@ struct Context {
   bool padded = false;  ///< attention masks hold zeros: sequences of several lengths
 
   DType dtype() const { return plan.dtype; }
-  bool fused() const { return plan.profile == Profile::fused; }
+  /// What the software stack that runs the model does in its own way.
+  const StackTraits& stack() const { return traits_of(plan.profile); }
+  /// The attention that runs: the stack's own kernel, or what the plan asks for.
+  AttentionKind attention() const { return stack().attends_by_flash ? AttentionKind::flash : plan.attention; }
 };
 
 /// A parameter of the current scope.

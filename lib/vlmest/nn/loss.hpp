@@ -47,9 +47,9 @@ inline Value next_tokens(const Value& padded) {
   return contiguous(slice(padded, 1, 1, padded.size(1)));
 }
 
-/// How this run computes its loss: the fused profile fuses it, unless it is to be chunked.
+/// How this run computes its loss: a stack may fuse it, unless it is to be chunked.
 constexpr Loss loss_kind(const Plan& p) {
-  return p.profile == Profile::fused && p.loss == Loss::unfused ? Loss::fused : p.loss;
+  return traits_of(p.profile).fuses_loss && p.loss == Loss::unfused ? Loss::fused : p.loss;
 }
 
 /// transformers loss/loss_utils.py, ForCausalLMLoss: fp32 logits[B, S, V] against the next token's id. One kernel in

@@ -63,7 +63,7 @@ inline void refuse_unpadding(const Context& c) {
 /// masking_utils.py, create_causal_mask and create_sliding_window_causal_mask: empty where attention can be told
 /// is_causal instead, else bool (sdpa) or additive (eager).
 inline Value causal_mask(Context& c, const MaskShape& m, const Value& attention_mask) {
-  if (c.fused()) return {};
+  if (!c.stack().makes_masks) return {};
   Value padding = eager::to(attention_mask, DType::boolean);
   if (c.plan.attention == AttentionKind::eager) return additive_mask(c, materialised_mask(c, m, padding));
   if (c.plan.attention == AttentionKind::flash) {

@@ -56,7 +56,7 @@ Value implemented_mask(Context& c, const Value& padding, Build&& build) {
 /// create_causal_mask, or with a window create_sliding_window_causal_mask, with block_sequence_ids: what the causal
 /// (and windowed) mask shows, or the same block.
 inline Value block_mask(Context& c, const MaskShape& m, const Value& attention_mask, const Value& block_ids) {
-  if (c.fused()) return {};
+  if (!c.stack().makes_masks) return {};
   Value padding = eager::to(attention_mask, DType::boolean);
   Value blocks = padded_blocks(block_ids, m);
   return implemented_mask(c, padding, [&] {
@@ -74,7 +74,7 @@ inline Value block_mask(Context& c, const MaskShape& m, const Value& attention_m
 /// create_causal_mask with blockwise_overlay as or_mask_function and sliding_window_overlay as and_mask_function, which
 /// are evaluated under vmap: inside the window, what the causal mask shows or the same block.
 inline Value windowed_block_mask(Context& c, const MaskShape& m, const Value& attention_mask, const Value& blocks) {
-  if (c.fused()) return {};
+  if (!c.stack().makes_masks) return {};
   Value padding = eager::to(attention_mask, DType::boolean);
   return implemented_mask(c, padding, [&] {
     const MaskGrid g = mask_grid(c, m, true);
@@ -92,7 +92,7 @@ inline Value windowed_block_mask(Context& c, const MaskShape& m, const Value& at
 /// padding mask once more.
 inline LayerMasks image_block_masks(Context& c, const MaskShape& full, const MaskShape& sliding,
                                     const Value& attention_mask, const Value& block_ids) {
-  if (c.fused()) return {};
+  if (!c.stack().makes_masks) return {};
   LayerMasks r;
   r.full = block_mask(c, full, attention_mask, block_ids);
   eager::to(attention_mask, DType::boolean);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/context.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 
@@ -46,21 +46,22 @@ inline Value forward(Context& c, const RmsNorm& n, Value arg) {
   using namespace eager;
   InScope in(c.b, n.scope);
   Value weight(c.b, n.weight);
-  if (c.fused()) return fused_norm(Norm::Kind::rms_norm, std::move(arg), std::move(weight), c.plan.multiprocessors);
-  const DType t = arg.dtype();
-  Value x = to(arg, DType::fp32);
-  if (n.kind == RmsNorm::Kind::gemma) {
-    Value scale = rsqrt(add_scalar(mean(pow_scalar(x), -1, true)));
-    Value output = mul(std::move(x), std::move(scale));
-    Value gain = add_scalar(to(std::move(weight), DType::fp32));
-    output = mul(output, std::move(gain));
-    return to(output, t);
-  }
-  Value variance = mean(pow_scalar(x), -1, true);
-  Value scale = rsqrt(add_scalar(variance));
-  x = mul(x, std::move(scale));
-  if (n.kind == RmsNorm::Kind::gpt_oss) return to(mul(std::move(weight), x), t);
-  return mul(std::move(weight), to(x, t));
+  return stacks::norm(c, Norm::Kind::rms_norm, arg, weight, [&] {
+    const DType t = arg.dtype();
+    Value x = to(arg, DType::fp32);
+    if (n.kind == RmsNorm::Kind::gemma) {
+      Value scale = rsqrt(add_scalar(mean(pow_scalar(x), -1, true)));
+      Value output = mul(std::move(x), std::move(scale));
+      Value gain = add_scalar(to(std::move(weight), DType::fp32));
+      output = mul(output, std::move(gain));
+      return to(output, t);
+    }
+    Value variance = mean(pow_scalar(x), -1, true);
+    Value scale = rsqrt(add_scalar(variance));
+    x = mul(x, std::move(scale));
+    if (n.kind == RmsNorm::Kind::gpt_oss) return to(mul(std::move(weight), x), t);
+    return mul(std::move(weight), to(x, t));
+  });
 }
 
 }  // namespace vlmest

@@ -31,9 +31,9 @@ inline void update_paged(Context& c, CacheLayer& layer, Value& k, Value& v) {
       const MemoryOp op{.read = data_bytes(from), .written = data_bytes(from), .dtype = stored};
       emit_inplace(c.b, "reshape_and_cache", op, {}, in, from);
     }
-    if (first && !c.fused()) return;  // the prompt is attended to as it was computed
+    if (first && !c.stack().attends_to_stored_cache) return;  // the prompt is attended to as it was computed
     Value all = slice(pages, 2, 0, layer.seen);
-    x = stored == t || c.fused() ? all : dequantize(c, all, t);
+    x = stored == t || c.stack().attends_to_stored_cache ? all : dequantize(c, all, t);
   };
   write(layer.keys, k, "keys", nullptr);
   write(layer.values, v, "values", &layer.scales);

@@ -138,7 +138,7 @@ inline Value forward(Context& c, const QFormerConfig& g, const QFormerAttention&
     Value q = heads(a.query, x);
     Value k = heads(a.key, source);
     Value v = heads(a.value, source);
-    attended = attend(c, {.q = q, .k = k, .v = v, .dropout = g.attention_dropout, .fp32_softmax = false});
+    attended = stacks::attend(c, {.q = q, .k = k, .v = v, .dropout = g.attention_dropout, .fp32_softmax = false});
     attended.out = reshape(attended.out, {x.size(0), x.size(1), -1});
   }
   return forward(c, a.output, attended.out, x, g.hidden_dropout);
@@ -172,7 +172,7 @@ inline Value forward(Context& c, const QFormer& f, const Value& queries, const V
     x = dropout(c, x);
   }
   Value source = to(image, c.dtype());
-  if (!c.fused()) {
+  if (c.stack().makes_masks) {
     Value real = to(mask, DType::boolean);
     item(reduce("all", DType::boolean, Shape{}, real));
   }

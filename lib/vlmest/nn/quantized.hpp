@@ -28,7 +28,8 @@ inline bool quantizes(const Context& c, const char* name) {
 
 /// Whether this run computes with a weight that it unpacked when its first forward began; what was loaded is packed.
 inline bool unpacks(const Context& c, const WeightStorage& how) {
-  if (!c.quantization || !c.quantization->unpacked_by_transformers || c.fused() || c.loads) return false;
+  if (!c.quantization || !c.stack().transformers_quantizers || !c.quantization->unpacked_by_transformers || c.loads)
+    return false;
   return !(std::holds_alternative<Fp8Weight>(how) && row_wise(c));
 }
 

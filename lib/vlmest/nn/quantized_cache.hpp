@@ -45,8 +45,9 @@ inline Value dequantize(Context& c, const Value& x, DType t) {
   return eager::emit1(c.b, "dequantize", op, out, {}, in);
 }
 
-/// Every token is cast as it comes; attention sees the whole entry cast back, or, where kernels are fused, the entry
-/// itself. Assumed for fp8 and for storage in another float type: transformers 5.17 has no such cache.
+/// Every token is cast as it comes; attention sees the whole entry cast back, or, where a stack attends to what is
+/// stored, the entry itself. Assumed for fp8 and for storage in another float type: transformers 5.17 has no such
+/// cache.
 inline void update_cast(Context& c, CacheLayer& layer, Value& k, Value& v) {
   using namespace eager;
   const DType t = k.dtype(), stored = *c.plan.kv.dtype;
@@ -64,7 +65,7 @@ inline void update_cast(Context& c, CacheLayer& layer, Value& k, Value& v) {
     c.b.label(all, label, Role::kv_cache);
     const std::int64_t n = all.size(2), keep = layer.window ? std::min(n, *layer.window - 1) : n;
     kept = keep < n ? slice(all, 2, n - keep, n) : all;
-    if (c.fused())
+    if (c.stack().attends_to_stored_cache)
       fresh = all;
     else if (!first)
       fresh = dequantize(c, all, t);

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <vlmest/nn/context.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 
@@ -130,27 +130,29 @@ inline Value rotate(Value arg, const Value& cos, const Value& sin) {
 /// modeling_llama.py, apply_rotary_pos_emb: rebinds q and k [B, H, S, D]; `heads_dim` is where cos and sin lack the
 /// dimension of the heads.
 inline void apply_rope(Context& c, Value& q, Value& k, const CosSin& e, int heads_dim = 1) {
-  if (c.fused()) return eager::fused_rotate(q, k, e.cos, e.sin);
-  Value cos = eager::unsqueeze(e.cos, heads_dim), sin = eager::unsqueeze(e.sin, heads_dim);
-  Value rotated_q = rotate(q, cos, sin);
-  Value rotated_k = rotate(k, cos, sin);
-  q = std::move(rotated_q);
-  k = std::move(rotated_k);
+  stacks::rotate(c, q, k, e.cos, e.sin, [&] {
+    Value cos = eager::unsqueeze(e.cos, heads_dim), sin = eager::unsqueeze(e.sin, heads_dim);
+    Value rotated_q = rotate(q, cos, sin);
+    Value rotated_k = rotate(k, cos, sin);
+    q = std::move(rotated_q);
+    k = std::move(rotated_k);
+  });
 }
 
 /// modeling_phi3.py, apply_rotary_pos_emb: the first channels of each head turn, the others are joined to them again,
 /// where all turn those that do not are none.
 inline void apply_partial_rope(Context& c, Value& q, Value& k, const CosSin& e) {
   using namespace eager;
-  if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
-  Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
-  const std::int64_t turned = cos.size(-1), all = q.size(-1);
-  const Value q_turn = slice(q, -1, 0, turned), q_pass = slice(q, -1, turned, all);
-  const Value k_turn = slice(k, -1, 0, turned), k_pass = slice(k, -1, turned, all);
-  Value rotated_q = cat(rotate(q_turn, cos, sin), q_pass, -1);
-  Value rotated_k = cat(rotate(k_turn, cos, sin), k_pass, -1);
-  q = std::move(rotated_q);
-  k = std::move(rotated_k);
+  stacks::rotate(c, q, k, e.cos, e.sin, [&] {
+    Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
+    const std::int64_t turned = cos.size(-1), all = q.size(-1);
+    const Value q_turn = slice(q, -1, 0, turned), q_pass = slice(q, -1, turned, all);
+    const Value k_turn = slice(k, -1, 0, turned), k_pass = slice(k, -1, turned, all);
+    Value rotated_q = cat(rotate(q_turn, cos, sin), q_pass, -1);
+    Value rotated_k = cat(rotate(k_turn, cos, sin), k_pass, -1);
+    q = std::move(rotated_q);
+    k = std::move(rotated_k);
+  });
 }
 
 }  // namespace vlmest

@@ -9,6 +9,7 @@
 #include <vlmest/nn/family.hpp>
 #include <vlmest/nn/kv_layout.hpp>
 #include <vlmest/nn/quantization/quantization.hpp>
+#include <vlmest/nn/stack/stacks.hpp>
 #include <vlmest/nn/tokens/tokens.hpp>
 
 namespace vlmest {
@@ -36,8 +37,8 @@ inline bool takes_images(const Vlm& v) { return v.family.takes_images(); }
 inline const Quantization* quantization_of(const Vlm& vlm, const Plan& plan) {
   if (!vlm.quantization || plan.weights) return nullptr;
   if (vlm.quantization->refused) throw *vlm.quantization->refused;
-  const bool transformers = plan.profile == Profile::transformers;
-  if (transformers && plan.compute_capability < vlm.quantization->dequantised_below) return nullptr;
+  if (traits_of(plan.profile).transformers_quantizers && plan.compute_capability < vlm.quantization->dequantised_below)
+    return nullptr;
   return &*vlm.quantization;
 }
 

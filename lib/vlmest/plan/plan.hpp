@@ -17,6 +17,10 @@ namespace vlmest {
 /// idealised stack with fused norms, rotary embedding, MLP and attention.
 enum class Profile : std::uint8_t { transformers, fused };
 
+/// As `--profile` takes them.
+inline constexpr std::array<std::string_view, 2> profile_names{"transformers", "fused"};
+constexpr std::string_view name(Profile p) { return profile_names[static_cast<std::size_t>(p)]; }
+
 /// attn_implementation: products and softmax written out, torch's scaled_dot_product_attention, FlashAttention-2.
 enum class AttentionKind : std::uint8_t { eager, sdpa, flash };
 

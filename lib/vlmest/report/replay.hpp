@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
+#include <string>
 
-#include <vlmest/allocator/process.hpp>
+#include <vlmest/allocator/run_script.hpp>
 #include <vlmest/device/device.hpp>
 
 namespace vlmest {
@@ -32,18 +32,25 @@ struct InferenceMemory {
   allocator::PhaseMemory prefill, decode;
 };
 
-/// The first call warms the allocator and the libraries up; the second is what runs from then on, and decode follows.
-/// `observe` is told of its nodes.
+/// Runs the graph by its script. Memory of the N phases that are measured last.
+template <std::size_t N, class Observe>
+std::array<allocator::PhaseMemory, N> measured_phases(const Graph& g, allocator::Process& process, Observe&& observe) {
+  std::array<allocator::PhaseMemory, N> r{};
+  std::size_t count = 0;
+  allocator::walk(g.script, g, process, observe, [&](const allocator::PhaseMemory& m) {
+    std::rotate(r.begin(), r.begin() + 1, r.end());
+    r.back() = m;
+    ++count;
+  });
+  if (count < N) throw Error("graph.script", "measures " + std::to_string(count) + " phases of " + std::to_string(N));
+  return r;
+}
+
+/// `observe` is told of the nodes of both.
 template <class Observe>
 InferenceMemory replay_inference(const Graph& g, allocator::Process& process, Observe&& observe) {
-  InferenceMemory r;
-  process.load();
-  process.run(g.phases[0]);
-  process.drop();
-  r.prefill = process.run(g.phases[0], observe);
-  process.keep();
-  r.decode = process.run(g.phases[1], observe);
-  return r;
+  const auto r = measured_phases<2>(g, process, observe);
+  return {r[0], r[1]};
 }
 inline InferenceMemory replay_inference(const Graph& g, allocator::Process& process) {
   return replay_inference(g, process, [](const allocator::NodeMemory&) {});
@@ -64,39 +71,17 @@ struct TrainingMemory {
   const allocator::PhaseMemory& highest() const { return vlmest::highest(forward, backward, step); }
 };
 
-/// The first step makes the optimizer states; the second is what runs from then on, and `observe` is told of its nodes.
-/// Between them the cache is emptied, as scripts that measure a step do (torch.cuda.empty_cache(), then
-/// reset_peak_memory_stats()): what the second reserves is its own, without what the first one left in pieces.
+/// `observe` is told of the nodes of a whole step.
 template <class Observe>
 TrainingMemory replay_training(const Graph& g, allocator::Process& process, Observe&& observe) {
-  process.load();
-  process.empty_cache();  // from_pretrained() makes no tensor that it drops again
-  const std::size_t begin = process.mark();
-  const auto run = [&](const Phase& p, auto&& o) {
-    allocator::PhaseMemory m = process.run(p, o);
-    m.after = process.settle(p);
-    process.keep();
-    return m;
-  };
-  const auto nothing = [](const allocator::NodeMemory&) {};
-  for (const Phase& p : std::span(g.phases).first(g.phases.size() - 1)) run(p, nothing);
-  // Of the first optimizer step only the states remain, which come before anything runs.
-  Phase states = g.phases.back();
-  states.last = std::min(states.last, states.first + 1);
-  run(states, nothing);
-  process.rewind(begin);
-  process.empty_cache();
-  std::array<allocator::PhaseMemory, 3> last{};
-  for (const Phase& p : g.phases) last = {last[1], last[2], run(p, observe)};
-  return {last[0], last[1], last[2]};
+  const auto r = measured_phases<3>(g, process, observe);
+  return {r[0], r[1], r[2]};
 }
 inline TrainingMemory replay_training(const Graph& g, allocator::Process& process) {
   return replay_training(g, process, [](const allocator::NodeMemory&) {});
 }
 
-/// torch.cuda.max_memory_reserved() of a loop that never empties the cache. Its first step runs without optimizer
-/// states, which then lie in the segments that it leaves, so that what the next steps need finds less room there. Steps
-/// run until one reserves nothing more, which is the third or fourth.
+/// torch.cuda.max_memory_reserved() of a loop of steps, by the graph's script for that.
 Bytes replay_loop(const Graph& g, allocator::Process& process);
 
 }  // namespace vlmest

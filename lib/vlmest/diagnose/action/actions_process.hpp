@@ -45,15 +45,16 @@ inline std::string loaded_with(const std::string& argument) { return "from_pretr
 inline constexpr std::array process_actions{
     ActionEntry{"attention-sdpa", "torch's fused attention, without a matrix of scores", Loses::nothing,
                 [](const Subject& s) {
-                  return changed(s, s.plan().attention == AttentionKind::eager && s.plan().profile != Profile::fused,
-                                 [](Settings& n) { n.plan.attention = AttentionKind::sdpa; });
+                  return changed(
+                      s, s.plan().attention == AttentionKind::eager && !traits_of(s.plan().profile).attends_by_flash,
+                      [](Settings& n) { n.plan.attention = AttentionKind::sdpa; });
                 },
                 [](const Subject&, const Settings&) { return action::loaded_with("attn_implementation=\"sdpa\""); }},
     ActionEntry{"attention-flash", "FlashAttention-2, without scores and without a mask", Loses::nothing,
                 [](const Subject& s) {
                   const Plan& p = s.plan();
                   // flash-attn 2 has no kernels below compute capability 8.0.
-                  const bool runs = s.device.sm >= 80 && p.profile != Profile::fused;
+                  const bool runs = s.device.sm >= 80 && traits_of(p.profile).flash_attention_2;
                   return changed(s, runs && p.attention != AttentionKind::flash,
                                  [](Settings& n) { n.plan.attention = AttentionKind::flash; });
                 },

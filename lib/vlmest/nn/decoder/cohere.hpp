@@ -93,7 +93,7 @@ inline Attended self_attention(Context& c, const CohereConfig& g, const CohereLa
   v = transpose(v, 1, 2);
   if (g.sliding.empty() || cache.window) apply_paired_rope(c, q, k, positions);
   update(c, cache, k, v);
-  Attended a = attend(c, {q, k, v, mask, true});
+  Attended a = stacks::attend(c, {q, k, v, mask, true});
   project_out(c, l.attention.out, a);
   return a;
 }

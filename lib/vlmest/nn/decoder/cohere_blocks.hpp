@@ -22,17 +22,18 @@ inline Value forward(Context& c, const CohereNorm& n, Value arg) {
   using namespace eager;
   InScope in(c.b, n.scope);
   Value weight(c.b, n.weight);
-  if (c.fused()) return fused_norm(Norm::Kind::layer_norm, std::move(arg), std::move(weight), c.plan.multiprocessors);
-  const DType t = arg.dtype();
-  Value x = to(arg, DType::fp32);
-  Value average = mean(x, -1, true);
-  Value variance = mean(pow_scalar(sub(x, average)), -1, true);
-  Value centred = sub(x, average);
-  Value scale = rsqrt(add_scalar(variance));
-  x = mul(std::move(centred), std::move(scale));
-  Value gain = to(std::move(weight), DType::fp32);
-  x = mul(std::move(gain), x);
-  return to(x, t);
+  return stacks::norm(c, Norm::Kind::layer_norm, arg, weight, [&] {
+    const DType t = arg.dtype();
+    Value x = to(arg, DType::fp32);
+    Value average = mean(x, -1, true);
+    Value variance = mean(pow_scalar(sub(x, average)), -1, true);
+    Value centred = sub(x, average);
+    Value scale = rsqrt(add_scalar(variance));
+    x = mul(std::move(centred), std::move(scale));
+    Value gain = to(std::move(weight), DType::fp32);
+    x = mul(std::move(gain), x);
+    return to(x, t);
+  });
 }
 
 /// CohereRotaryEmbedding.forward: each frequency twice in a row, not the list twice.
@@ -59,17 +60,18 @@ inline Value rotate_pairs(const Value& x, const Value& cos, const Value& sin) {
 /// modeling_cohere.py, apply_rotary_pos_emb: in fp32, then cast back. Rebinds q and k [B, H, S, D].
 inline void apply_paired_rope(Context& c, Value& q, Value& k, const CosSin& e) {
   using namespace eager;
-  if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
-  const DType t = q.dtype();
-  Value q_wide = to(q, DType::fp32);
-  Value k_wide = to(k, DType::fp32);
-  Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
-  Value rotated_q = rotate_pairs(q_wide, cos, sin);
-  Value rotated_k = rotate_pairs(k_wide, cos, sin);
-  Value new_q = to(rotated_q, t);
-  Value new_k = to(rotated_k, t);
-  q = std::move(new_q);
-  k = std::move(new_k);
+  stacks::rotate(c, q, k, e.cos, e.sin, [&] {
+    const DType t = q.dtype();
+    Value q_wide = to(q, DType::fp32);
+    Value k_wide = to(k, DType::fp32);
+    Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
+    Value rotated_q = rotate_pairs(q_wide, cos, sin);
+    Value rotated_k = rotate_pairs(k_wide, cos, sin);
+    Value new_q = to(rotated_q, t);
+    Value new_k = to(rotated_k, t);
+    q = std::move(new_q);
+    k = std::move(new_k);
+  });
 }
 
 }  // namespace vlmest

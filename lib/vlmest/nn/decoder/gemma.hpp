@@ -138,7 +138,7 @@ inline Attended self_attention(Context& c, const GemmaConfig& g, const GemmaLaye
   }
   apply_rope(c, q, k, positions);
   update(c, cache, k, v);
-  Attended a = attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = g.causal, .softcap = g.softcap});
+  Attended a = stacks::attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = g.causal, .softcap = g.softcap});
   project_out(c, l.attention.out, a);
   return a;
 }

@@ -64,11 +64,12 @@ inline GlmDecoder make_decoder(Context& c, const GlmConfig& g) {
 /// modeling_glm4.py, apply_rotary_pos_emb: half of cos and sin, each entry twice, made anew in every layer.
 inline void apply_glm_rope(Context& c, Value& q, Value& k, const CosSin& e) {
   using namespace eager;
-  if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
-  const std::int64_t half = e.cos.size(-1) / 2;
-  const Value cos = repeat_each(slice(unsqueeze(e.cos, 1), -1, 0, half));
-  const Value sin = repeat_each(slice(unsqueeze(e.sin, 1), -1, 0, half));
-  turn_pairs_of(q, k, cos, sin);
+  stacks::rotate(c, q, k, e.cos, e.sin, [&] {
+    const std::int64_t half = e.cos.size(-1) / 2;
+    const Value cos = repeat_each(slice(unsqueeze(e.cos, 1), -1, 0, half));
+    const Value sin = repeat_each(slice(unsqueeze(e.sin, 1), -1, 0, half));
+    turn_pairs_of(q, k, cos, sin);
+  });
 }
 
 /// modeling_glm4.py, Glm4Attention.forward.
@@ -81,7 +82,7 @@ inline Attended self_attention(Context& c, const GlmConfig& g, const Glm4vTextLa
   Value v = heads(l.attention.v);
   apply_glm_rope(c, q, k, positions);
   update(c, cache, k, v);
-  Attended a = attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true});
+  Attended a = stacks::attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true});
   project_out(c, l.attention.out, a);
   return a;
 }

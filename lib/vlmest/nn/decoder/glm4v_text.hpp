@@ -122,8 +122,8 @@ inline void turn_pairs_of(Value& q, Value& k, const Value& cos, const Value& sin
   k = std::move(k_embed);
 }
 inline void apply_pair_rope(Context& c, Value& q, Value& k, const CosSin& e) {
-  if (c.fused()) return eager::fused_rotate(q, k, e.cos, e.sin);
-  turn_pairs_of(q, k, eager::unsqueeze(e.cos, 1), eager::unsqueeze(e.sin, 1));
+  stacks::rotate(c, q, k, e.cos, e.sin,
+                 [&] { turn_pairs_of(q, k, eager::unsqueeze(e.cos, 1), eager::unsqueeze(e.sin, 1)); });
 }
 
 /// modeling_glm4v.py, Glm4vTextAttention.forward.
@@ -135,7 +135,7 @@ inline Attended self_attention(Context& c, const Glm4vTextConfig& g, const Glm4v
   split_heads(y, g.head_dim);
   apply_pair_rope(c, y.q, y.k, positions);
   update(c, cache, y.k, y.v);
-  Attended a = attend(c, {y.q, y.k, y.v, mask, true});
+  Attended a = stacks::attend(c, {y.q, y.k, y.v, mask, true});
   project_out(c, l.attention.out, a);
   return a;
 }
@@ -146,7 +146,7 @@ inline Value forward(Context& c, const Glm4vTextMlp& m, Activation activation, V
   Value x = std::move(arg);
   InScope in(c.b, m.scope);
   Value up = forward(c, m.gate_up, x);
-  if (c.fused()) {
+  if (c.stack().fuses_gate) {
     up = fused_gate(std::move(up));
     return forward(c, m.down, up);
   }

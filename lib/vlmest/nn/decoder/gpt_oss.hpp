@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/cache.hpp>
 #include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/mask.hpp>
@@ -10,7 +11,6 @@
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/projections.hpp>
 #include <vlmest/nn/rope.hpp>
-#include <vlmest/nn/sink_attention.hpp>
 
 namespace vlmest {
 
@@ -66,7 +66,7 @@ inline Moe make_gpt_oss_moe(Context& c, const MoeConfig& g) {
   const bool stored = how != nullptr;
   // Mxfp4GptOssExperts (integrations/mxfp4.py): in fp32, to which core_model_loading.py casts what the file holds.
   const Fp4Weight* fp4 = how ? std::get_if<Fp4Weight>(how) : nullptr;
-  const bool wider = fp4 && !fp4->nv && !c.quantization->unpacked_by_transformers && !c.fused();
+  const bool wider = c.stack().transformers_quantizers && fp4 && !fp4->nv && !c.quantization->unpacked_by_transformers;
   const auto bias = [&](const char* name, std::int64_t n) {
     return routed(c, g, c.b.persistent(name, Role::weight, wider ? DType::fp32 : c.dtype(), {g.experts, n}));
   };
@@ -132,17 +132,15 @@ inline Attended self_attention(Context& c, const GptOssConfig& g, const GptOssLa
   Value q = split_heads(forward(c, l.attention.q, x), g.head_dim);
   Value k = split_heads(forward(c, l.attention.k, x), g.head_dim);
   Value v = split_heads(forward(c, l.attention.v, x), g.head_dim);
-  if (c.fused()) {
-    fused_rotate(q, k, positions.cos, positions.sin);
-  } else {
+  stacks::rotate(c, q, k, positions.cos, positions.sin, [&] {
     Value cos = unsqueeze(positions.cos, 1), sin = unsqueeze(positions.sin, 1);
     Value turned_q = turn_halves(q, cos, sin);
     Value turned_k = turn_halves(k, cos, sin);
     q = std::move(turned_q);
     k = std::move(turned_k);
-  }
+  });
   update(c, cache, k, v);
-  Attended a = attend_with_sinks(
+  Attended a = stacks::attend_with_sinks(
       c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true, .dropout = g.attention_dropout}, Value(c.b, l.sinks));
   project_out(c, l.attention.out, a);
   return a;
@@ -170,9 +168,8 @@ inline ExpertsOutput gpt_oss_experts(Context& c, const Moe& m, const Value& x) {
   InScope in(c.b, m.scope);
   const Shape s = x.shape();
   Value flat = view(x, {-1, m.config->hidden});
-  if (c.fused()) return {view(fused_moe(c, m, flat), s), {}};
-  const Routing r = route_chosen(c, m, flat);
-  flat = experts(c, m, flat, r);
+  const Routing r = stacks::route(c, [&] { return route_chosen(c, m, flat); });
+  flat = stacks::experts(c, m, flat, r);
   return {view(std::move(flat), s), r.weights};
 }
 

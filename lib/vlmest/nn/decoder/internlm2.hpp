@@ -94,7 +94,7 @@ inline Cache make_cache(const InternLm2Config& g) { return empty_cache(g.layers)
 /// sum: [B, 1, S, L]. A single token needs no causal one. FlashAttention asks for padding instead.
 inline Value internlm2_mask(Context& c, const Value& padding, std::int64_t tokens) {
   using namespace eager;
-  if (c.fused()) return {};
+  if (!c.stack().makes_masks) return {};
   if (c.plan.attention == AttentionKind::flash) {
     refuse_unpadding(c);
     item(reduce("any", DType::boolean, Shape{}, compare_scalar("eq.Scalar", padding)));
@@ -157,19 +157,19 @@ inline Value self_attention(Context& c, const InternLm2Config& g, const InternLm
     CosSin angles;
     const auto table = [&](TensorId id) { return to(slice(Value(c.b, id), 0, 0, cache.seen + tokens), q.dtype()); };
     const Value cos = table(l.cos), sin = table(l.sin);
-    if (c.fused()) {
+    if (c.stack().gathers_angles) {
+      angles.cos = gather_rows("index.Tensor", cos, position_ids, rows);
+      angles.sin = gather_rows("index.Tensor", sin, position_ids, rows);
+    } else {
       angles = {unsqueeze(slice(cos, 0, cache.seen, cache.seen + tokens), 0),
                 unsqueeze(slice(sin, 0, cache.seen, cache.seen + tokens), 0),
                 {}};
-    } else {
-      angles.cos = gather_rows("index.Tensor", cos, position_ids, rows);
-      angles.sin = gather_rows("index.Tensor", sin, position_ids, rows);
     }
     apply_rope(c, q, k, angles);
   }
   update_tuple(c, cache, k, v);
   Value weights, out;
-  if (c.fused() || c.plan.attention == AttentionKind::flash) {
+  if (c.attention() == AttentionKind::flash) {
     out = flash_attention(c, {.q = q, .k = k, .v = v, .causal = true});
   } else {
     k = repeat_kv(k, groups);

@@ -165,9 +165,9 @@ inline Attended self_attention(Context& c, const LlamaConfig& g, const LlamaLaye
       v = heads(l.attention.v, nullptr);
     }
     g.packed ? apply_partial_rope(c, q, k, positions) : apply_rope(c, q, k, positions);
-    if (g.query_scale && !c.fused()) q = scaled_query(q, positions.ids);
+    if (g.query_scale && c.stack().scales_queries) q = scaled_query(q, positions.ids);
     update(c, cache, k, v);
-    a = attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true, .dropout = g.attention_dropout});
+    a = stacks::attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true, .dropout = g.attention_dropout});
   }
   project_out(c, l.attention.out, a);
   return a;
@@ -184,8 +184,7 @@ Value llama_layer(Context& c, const LlamaConfig& g, const LlamaLayer& l, Value a
     return dropout(c, x);
   };
   const auto sum = [&](const Value& residual, const Value& x) {
-    if (g.multipliers && c.fused()) return eager::add_scaled(residual, x);
-    if (g.multipliers) return eager::add(residual, eager::mul_scalar(x));  // GraniteDecoderLayer.forward
+    if (g.multipliers) return stacks::add_scaled(c, residual, x);
     return eager::add(residual, g.residual_dropout ? dropped(x) : x);
   };
   return pre_norm_layer(c, l.scope, std::move(arg), l.input_norm, attention, l.post_attention_norm, feed_forward,

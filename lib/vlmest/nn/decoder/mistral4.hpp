@@ -130,15 +130,16 @@ inline Value turn_pairs(const Value& even, const Value& odd, const Value& cos, c
 }
 inline void apply_interleaved_rope(Context& c, Value& q, Value& k, const CosSin& e) {
   using namespace eager;
-  if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
-  const std::int64_t d = q.size(-1);
-  Value cos = unsqueeze(slice(e.cos, -1, 0, d / 2), 1), sin = unsqueeze(slice(e.sin, -1, 0, d / 2), 1);
-  const Value q_even = slice(q, -1, 0, d, 2), q_odd = slice(q, -1, 1, d, 2);
-  const Value k_even = slice(k, -1, 0, d, 2), k_odd = slice(k, -1, 1, d, 2);
-  Value turned_q = turn_pairs(q_even, q_odd, cos, sin);
-  Value turned_k = turn_pairs(k_even, k_odd, cos, sin);
-  q = std::move(turned_q);
-  k = std::move(turned_k);
+  stacks::rotate(c, q, k, e.cos, e.sin, [&] {
+    const std::int64_t d = q.size(-1);
+    Value cos = unsqueeze(slice(e.cos, -1, 0, d / 2), 1), sin = unsqueeze(slice(e.sin, -1, 0, d / 2), 1);
+    const Value q_even = slice(q, -1, 0, d, 2), q_odd = slice(q, -1, 1, d, 2);
+    const Value k_even = slice(k, -1, 0, d, 2), k_odd = slice(k, -1, 1, d, 2);
+    Value turned_q = turn_pairs(q_even, q_odd, cos, sin);
+    Value turned_k = turn_pairs(k_even, k_odd, cos, sin);
+    q = std::move(turned_q);
+    k = std::move(turned_k);
+  });
 }
 
 struct KeysValues {
@@ -154,20 +155,22 @@ inline KeysValues expand_latents(Context& c, const Mistral4Config& g, const Mist
   all = transpose(std::move(all), 1, 2);
   const std::vector<Value> part = split(all, std::array{g.plain_dim, g.v_dim}, -1);
   const Value shared = expand(turned, {batch, g.heads, tokens, g.rope_dim});
-  if (c.fused()) return {cat(part[0], shared, -1), part[1]};
-  Value keys = empty(c.b, "new_empty", {batch, g.heads, tokens, g.qk_dim()}, all.dtype());
-  keys = copy_into(std::move(keys), 0, g.plain_dim, part[0]);
-  keys = copy_into(std::move(keys), g.plain_dim, g.qk_dim(), shared);
-  return {keys, part[1]};
+  Value keys = stacks::join_channels(c, part[0], shared, [&] {
+    Value both = empty(c.b, "new_empty", {batch, g.heads, tokens, g.qk_dim()}, all.dtype());
+    both = copy_into(std::move(both), 0, g.plain_dim, part[0]);
+    return copy_into(std::move(both), g.plain_dim, g.qk_dim(), shared);
+  });
+  return {std::move(keys), part[1]};
 }
 
-/// Channels by which values are widened for a FlashAttention kernel, which takes them as wide as keys only: in the
-/// fused profile, as modeling_deepseek_v3.py does. Throws Error where the model does not (modeling_mistral4.py).
+/// Channels by which values are widened for a FlashAttention kernel, which takes them as wide as keys only:
+/// where a stack does so in every model, as modeling_deepseek_v3.py. Throws Error where the model does not
+/// (modeling_mistral4.py).
 inline std::int64_t padding_for_flash(const Context& c, const Mistral4Config& g) {
   const std::int64_t missing = checked_add(g.qk_dim(), -g.v_dim);
-  const bool flash = c.fused() || c.plan.attention == AttentionKind::flash;
+  const bool flash = c.attention() == AttentionKind::flash;
   if (!flash || missing == 0) return 0;
-  if (!c.fused() || missing < 0)
+  if (!c.stack().pads_values || missing < 0)
     throw Error("--attention",
                 "FlashAttention-2 takes values as wide as keys, not " + std::to_string(g.v_dim) + " channels beside " +
                     std::to_string(g.qk_dim()),
@@ -200,12 +203,12 @@ inline Attended self_attention(Context& c, const Mistral4Config& g, const Mistra
                 : apply_rope(c, q_turned, k_turned, positions);
   update(c, cache, latents, k_turned);
   Value q = cat(queries[0], q_turned, -1);
-  if (!c.fused()) q = scaled_query(q, positions.ids);
+  if (c.stack().scales_queries) q = scaled_query(q, positions.ids);
   KeysValues kv = expand_latents(c, g, l, latents, k_turned);
   const std::int64_t missing = padding_for_flash(c, g);
   if (missing > 0) kv.values = pad_last(kv.values, 0, missing);
-  Attended a =
-      attend(c, {.q = q, .k = kv.keys, .v = kv.values, .mask = mask, .causal = true, .dropout = g.attention_dropout});
+  Attended a = stacks::attend(
+      c, {.q = q, .k = kv.keys, .v = kv.values, .mask = mask, .causal = true, .dropout = g.attention_dropout});
   if (missing > 0) a.out = slice(a.out, -1, 0, g.v_dim);
   project_out(c, l.out, a);
   return a;
@@ -250,10 +253,9 @@ inline Value sparse_forward(Context& c, const Mistral4Config& g, const Mistral4L
   InScope in(c.b, l.moe.scope);
   const Value residuals = x;
   const Shape s = x.shape();
-  Routing r;
-  if (!c.fused()) r = route_grouped(c, g, l.moe, x);
+  const Routing r = stacks::route(c, [&] { return route_grouped(c, g, l.moe, x); });
   x = view(x, {-1, g.moe.hidden});
-  x = view(c.fused() ? fused_moe(c, l.moe, x) : experts(c, l.moe, x, r), s);
+  x = view(stacks::experts(c, l.moe, x, r), s);
   Value shared = forward(c, l.mlp, residuals);
   return add(x, std::move(shared));
 }

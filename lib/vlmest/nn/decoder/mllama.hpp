@@ -4,7 +4,7 @@
 #include <variant>
 
 #include <vlmest/nn/decoder/llama.hpp>
-#include <vlmest/nn/gate.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 
@@ -113,7 +113,7 @@ inline Attended cross_attention(Context& c, const LlamaConfig& g, const MllamaCr
     k = cache.keys;
     v = cache.values;
   }
-  Attended a = attend(c, {.q = q, .k = k, .v = v, .mask = cross.mask, .causal = !c.fused()});
+  Attended a = stacks::attend(c, {.q = q, .k = k, .v = v, .mask = cross.mask, .causal = c.stack().makes_masks});
   project_out(c, l.attention.out, a);
   return a;
 }
@@ -128,13 +128,13 @@ inline Value forward(Context& c, const LlamaConfig& g, const MllamaCrossLayer& l
   x = forward(c, l.input_norm, x);
   Attended attended = cross_attention(c, g, l, x, cross, cache);  // the weights stay to the end
   x = std::move(attended.out);
-  Value gated = tanh_gate(c, l.attention_gate, x);
+  Value gated = stacks::tanh_gate(c, l.attention_gate, x);
   x = add(residual, std::move(gated));
   residual = x;
   x = forward(c, l.post_attention_norm, x);
   x = forward(c, l.mlp, x);
   if (cross.rows) x = mul(select(cross.rows, 1, 0), x);
-  gated = tanh_gate(c, l.mlp_gate, x);
+  gated = stacks::tanh_gate(c, l.mlp_gate, x);
   x = add(residual, std::move(gated));
   return x;
 }

@@ -101,7 +101,8 @@ inline Attended self_attention(Context& c, const OptConfig& g, const OptLayer& l
   k = split_heads(std::move(k), head_dim);
   v = split_heads(std::move(v), head_dim);
   update(c, cache, k, v);
-  Attended a = attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true, .dropout = g.attention_dropout});
+  Attended a =
+      stacks::attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true, .dropout = g.attention_dropout});
   project_out(c, l.attention.out, a);
   return a;
 }

@@ -45,7 +45,7 @@ struct Blip2Model {
 
 /// In the order of Blip2ForConditionalGeneration.__init__. Throws Error for FlashAttention, which the class refuses.
 inline Blip2Model make_model(Context& c, const Blip2Family& g) {
-  if (!c.fused() && c.plan.attention == AttentionKind::flash)
+  if (c.stack().flash_attention_2 && c.plan.attention == AttentionKind::flash)
     throw Error("--attention", "BLIP-2's Q-Former has no FlashAttention path: transformers refuses it",
                 "use sdpa or eager");
   const Plan plan = qformer_plan(c.plan);

@@ -39,7 +39,7 @@ inline Value gemma3_text(Context& c, const Gemma3Model& m, const Value& embeds, 
   const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
   Value blocks;
   LayerMasks masks;
-  if (!c.fused()) {
+  if (c.stack().makes_masks) {
     blocks = image_blocks(c, types);
     masks = image_block_masks(c, mask_shape(cache, batch, tokens), mask_shape(cache, batch, tokens, g.window),
                               attention_mask, blocks);

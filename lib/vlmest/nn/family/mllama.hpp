@@ -142,7 +142,7 @@ inline Value mllama_forward(Context& c, const MllamaModel& m, const TextInputs& 
       cross.states = forward(c, m.projector, features);
       cross.states = view(cross.states, {-1, features.size(-2), m.config->language.base.hidden});
     }
-    if (tile_mask && !c.fused()) {
+    if (tile_mask && c.stack().makes_masks) {
       prepare_cross_mask(c, tile_mask, m.config->vision.tile_tokens(), cross);
       positions = arange(c.b, text.ids.size(1));
       positions = add_scalar(positions);

@@ -71,7 +71,7 @@ inline Value prefill(Context& c, const PaliGemmaModel& m, const GemmaInputs& in,
     }
     Value blocks;  // these, too, live until the model returns
     LayerMasks masks;
-    if (!c.fused()) {
+    if (c.stack().makes_masks) {
       blocks = prefix_blocks(c, in.types);
       masks.full = block_mask(c, mask_shape(cache, s.batch, s.seq), in.text.mask, blocks);
       if (g.language.window)

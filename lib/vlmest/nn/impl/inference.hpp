@@ -16,7 +16,8 @@ VLMEST_INLINE void refill(Context& c, Cache& cache, std::int64_t seen) {
     if (!l.keys || l.fixed) continue;
     const DType stored = l.keys.dtype();
     const bool paged = kv.kind == KvLayout::Kind::paged && !l.window;
-    const std::int64_t recent = is_grouped(stored) && !paged && !c.fused() ? (seen - l.seen) % kv_residual : 0;
+    const std::int64_t recent =
+        is_grouped(stored) && !paged && c.stack().keeps_recent_wide ? (seen - l.seen) % kv_residual : 0;
     auto entry = [&](const Value& v, const char* name, DType t, std::int64_t tokens) {
       Shape s = v.shape();
       s[2] = tokens;
@@ -86,6 +87,7 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   }
   const FamilyInputs inputs = vlm.family.make_inputs(c, s);
   Cache cache = vlm.family.make_cache();
+  c.b.graph.script = c.stack().inference;
   c.b.begin_phase("prefill");
   model.prefill(c, inputs, s, cache);
   c.b.end_phase();

@@ -56,7 +56,7 @@ inline Value forward(Context& c, const AyaVisionProjector& p, const Value& featu
   Value x = join_squares(features, p.scale);
   x = forward(c, p.norm, x);
   Value both = forward(c, p.first, x);
-  if (c.fused()) return forward(c, p.second, fused_gate(std::move(both)));
+  if (c.stack().fuses_gate) return forward(c, p.second, fused_gate(std::move(both)));
   const std::int64_t half = both.size(-1) / 2;
   const std::array<std::int64_t, 2> halves{half, half};
   std::vector<Value> parts = split(both, halves, -1);

@@ -18,7 +18,7 @@ struct ExpertWeights {
 /// compressed-tensors' are unpacked while they are loaded (integrations/compressed_tensors.py, DecompressExperts).
 inline ExpertWeights make_expert_weights(Context& c, const StoredSize& gate_up, const StoredSize& down) {
   const WeightStorage* how = checkpoint_storage(c, StoredModule::experts);
-  const bool wide = !how || (c.quantization->unpacked_by_transformers && !c.fused());
+  const bool wide = !how || (c.stack().transformers_quantizers && c.quantization->unpacked_by_transformers);
   if (wide) return {{parameter(c, "gate_up_proj", gate_up.wide()), {}}, {parameter(c, "down_proj", down.wide()), {}}};
   ExpertWeights r;
   if (const auto* fp8 = std::get_if<Fp8Weight>(how)) {

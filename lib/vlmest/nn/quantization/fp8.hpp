@@ -10,7 +10,8 @@ namespace vlmest {
 /// transformers 5.17 integrations/compressed_tensors.py, CompressedTensorsFP8Linear: one fp32 scale an output, as a
 /// row, and none of the input; the head is none of these.
 inline bool row_wise(const Context& c) {
-  return c.quantization && c.quantization->fp8_kernels && !c.fused() && c.plan.compute_capability >= 89;
+  return c.quantization && c.stack().transformers_quantizers && c.quantization->fp8_kernels &&
+         c.plan.compute_capability >= 89;
 }
 
 /// Scales of a weight[out, in]; a fused pair of matrices has at least two rows of them (_alloc_expert_proj).

@@ -94,7 +94,7 @@ inline Attended blip2_attention(Context& c, const Blip2VisionLayer& l, const Val
   Value packed = forward(c, l.qkv, x);
   packed = permute(reshape(packed, {batch, tokens, 3, heads, x.size(2) / heads}), {2, 0, 3, 1, 4});
   Value q = select(packed, 0, 0), k = select(packed, 0, 1), v = select(packed, 0, 2);
-  Attended a = attend(c, {.q = q, .k = k, .v = v, .fp32_softmax = false});
+  Attended a = stacks::attend(c, {.q = q, .k = k, .v = v, .fp32_softmax = false});
   project_out(c, l.projection, a);
   return a;
 }

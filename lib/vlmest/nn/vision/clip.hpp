@@ -99,7 +99,7 @@ inline Attended clip_attention(Context& c, const ClipLayer& l, const Value& x, s
   const std::int64_t head_dim = x.size(2) / heads;
   Qkv y = l.split_each ? project_heads(c, l.attention, x, head_dim) : project(c, l.attention, x);
   if (!l.split_each) split_heads(y, head_dim);
-  Attended a = attend(c, {y.q, y.k, y.v, {}, false});
+  Attended a = stacks::attend(c, {y.q, y.k, y.v, {}, false});
   project_out(c, l.attention.out, a);
   return a;
 }

@@ -106,7 +106,7 @@ inline Value forward(Context& c, const Idefics3Tower& t, const Value& pixels, co
   Value embedded = idefics3_embeddings(c, t, pixels, patches);
   Value mask = view(patches, {patches.size(0), -1});
   // create_bidirectional_mask: the host asks whether any patch is empty; without one there is no mask.
-  if (!c.fused()) item(reduce("all", DType::boolean, Shape{}, mask));
+  if (c.stack().makes_masks) item(reduce("all", DType::boolean, Shape{}, mask));
   Value x = embedded;
   LayerRepeater repeat(c.b);
   for (const auto& l : t.layers)

@@ -125,7 +125,7 @@ inline Attended intern_vit_attention(Context& c, const InternVitVision& g, const
     y.k = forward(c, l.k_norm, y.k);
   }
   split_heads(y, g.hidden / g.heads);
-  Attended a = attend(c, {.q = y.q, .k = y.k, .v = y.v, .fp32_softmax = false});
+  Attended a = stacks::attend(c, {.q = y.q, .k = y.k, .v = y.v, .fp32_softmax = false});
   project_out(c, l.attention.out, a);
   return a;
 }
@@ -137,7 +137,7 @@ inline Value forward(Context& c, const InternVitVision& g, const InternVitLayer&
   Value normed = forward(c, l.before, x);
   Attended attended = intern_vit_attention(c, g, l, std::move(normed));  // the weights stay to the end
   Value lambda_1(c.b, l.lambda_1), lambda_2(c.b, l.lambda_2);
-  if (c.fused()) {
+  if (c.stack().fuses_scaled_sums) {
     Value hidden = fused_scale("scale_add", true, c.plan.multiprocessors, x, std::move(attended.out), lambda_1);
     Value y = forward(c, l.mlp, forward(c, l.after, hidden));
     return fused_scale("scale_add", true, c.plan.multiprocessors, std::move(hidden), std::move(y), lambda_2);

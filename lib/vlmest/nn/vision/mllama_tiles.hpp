@@ -48,7 +48,8 @@ inline Value forward(Context& c, const MllamaTileEmbedding& e, const MllamaVisio
   InScope in(c.b, e.scope);
   Value tiles = forward(c, e.table, ids);
   tiles = view(tiles, {-1, g.max_tiles, 1, g.hidden});
-  if (c.fused()) return fused_scale("gated_add", true, c.plan.multiprocessors, x, std::move(tiles), Value(c.b, e.gate));
+  if (c.stack().fuses_scaled_sums)
+    return fused_scale("gated_add", true, c.plan.multiprocessors, x, std::move(tiles), Value(c.b, e.gate));
   Value opening = unary("tanh", Value(c.b, e.gate));
   tiles = mul(tiles, std::move(opening));
   return add(x, tiles);
@@ -62,7 +63,7 @@ inline Value mllama_positions(Context& c, const MllamaVisionTower& t, const Valu
   InScope in(c.b, t.position_scope);
   Value gate(c.b, t.position_gate);
   Value positions;
-  if (c.fused()) {
+  if (c.stack().fuses_scaled_sums) {
     positions = Value(c.b, t.position_table);
   } else {
     Value closed = rsub_scalar(unary("tanh", gate));
@@ -71,7 +72,8 @@ inline Value mllama_positions(Context& c, const MllamaVisionTower& t, const Valu
   }
   Value tiles = forward(c, t.tile_table, ids);
   tiles = view(tiles, {x.size(0), g.max_tiles, g.tile_tokens(), g.hidden});
-  if (c.fused()) return fused_scale("gated_add", true, c.plan.multiprocessors, x, positions, std::move(tiles), gate);
+  if (c.stack().fuses_scaled_sums)
+    return fused_scale("gated_add", true, c.plan.multiprocessors, x, positions, std::move(tiles), gate);
   Value opening = unary("tanh", gate);
   Value gated = mul(std::move(opening), tiles);
   x = add(x, gated);
@@ -146,7 +148,7 @@ inline Value forward(Context& c, const MllamaVisionTower& t, const MllamaVisionI
   const std::int64_t padding = (8 - tokens % 8) % 8, padded = tokens + padding;
   x = pad_tokens(c, x, padding);
   Value mask = view(input.tile_mask, {n, -1});
-  mask = c.fused() ? Value{} : mllama_tile_mask(c, mask, padded, padding);
+  mask = c.stack().makes_masks ? mllama_tile_mask(c, mask, padded, padding) : Value{};
   x = view(x, {n, -1, dim});
   const MllamaEncoded local = [&] {
     InScope s(c.b, t.local_scope);

@@ -5,11 +5,11 @@
 
 #include <vlmest/graph/repeat.hpp>
 #include <vlmest/nn/embedding.hpp>
-#include <vlmest/nn/gate.hpp>
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/projections.hpp>
 #include <vlmest/nn/residual.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 #include <vlmest/nn/vision/patch_conv.hpp>
 
 namespace vlmest {
@@ -126,7 +126,7 @@ inline Attended mllama_vision_attention(Context& c, const MllamaVisionLayer& l, 
   InScope in(c.b, l.attention.scope);
   Qkv y = project(c, l.attention, x);
   split_heads(y, x.size(2) / heads);
-  Attended a = attend(c, {.q = y.q, .k = y.k, .v = y.v, .mask = mask});
+  Attended a = stacks::attend(c, {.q = y.q, .k = y.k, .v = y.v, .mask = mask});
   project_out(c, l.attention.out, a);
   return a;
 }
@@ -138,10 +138,10 @@ inline Value forward(Context& c, const MllamaVisionLayer& l, const Value& arg, c
       c, l.scope, arg, l.norm1, [&](const Value& x) { return mllama_vision_attention(c, l, x, mask, heads); }, l.norm2,
       [&](const Value& x) { return forward(c, l.mlp, x); },
       [&](Value& x) {
-        if (gated) x = tanh_gate(c, l.gate_attn, x);
+        if (gated) x = stacks::tanh_gate(c, l.gate_attn, x);
       },
       [&](Value& x) {
-        if (gated) x = tanh_gate(c, l.gate_ffn, x);
+        if (gated) x = stacks::tanh_gate(c, l.gate_ffn, x);
       });
 }
 

@@ -42,7 +42,7 @@ inline Value segment_lengths(const Segments& s) {
 /// ask.
 inline void check_longest(Context& c, const Segments& s) {
   using namespace eager;
-  if (c.fused() || c.plan.attention != AttentionKind::flash) return;
+  if (!c.stack().flash_attention_2 || c.plan.attention != AttentionKind::flash) return;
   Value lengths = segment_lengths(s);
   item(reduce("max", DType::int32, Shape{}, std::move(lengths)));
 }
@@ -75,7 +75,7 @@ inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64
   Value out;
   std::vector<Value> outs;  // variables of the function: alive until it returns
   Value lengths;
-  if (c.fused() || c.plan.attention == AttentionKind::flash) {
+  if (c.attention() == AttentionKind::flash) {
     out = flash_attn_varlen_func(q, k, v, segments.cu_seqlens, segments.lengths);
   } else {
     auto batched = [](Value& y) { y = unsqueeze(transpose(std::move(y), 0, 1), 0); };
@@ -89,7 +89,7 @@ inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64
       parts[i++] = split(*y, segments.lengths, 2);
     }
     for (std::size_t i = 0; i < segments.lengths.size(); ++i)
-      outs.push_back(attend(c, {parts[0][i], parts[1][i], parts[2][i], {}, false}).out);
+      outs.push_back(stacks::attend(c, {parts[0][i], parts[1][i], parts[2][i], {}, false}).out);
     std::vector<Value> references = outs;
     out = cat(references, 1);
   }

@@ -141,17 +141,18 @@ inline CosSin forward(Context& c, const AxialRope& r, const Value& positions) {
 /// back; all fp32 tensors are variables of the function.
 inline void apply_rope_fp32(Context& c, Value& q, Value& k, const CosSin& e) {
   using namespace eager;
-  if (c.fused()) return fused_rotate(q, k, e.cos, e.sin);
-  const DType t = q.dtype();
-  Value wide_q = to(q, DType::fp32);
-  Value wide_k = to(k, DType::fp32);
-  Value cos = to(unsqueeze(e.cos, -2), DType::fp32), sin = to(unsqueeze(e.sin, -2), DType::fp32);
-  Value rotated_q = rotate(wide_q, cos, sin);
-  Value rotated_k = rotate(wide_k, cos, sin);
-  rotated_q = to(rotated_q, t);
-  rotated_k = to(rotated_k, t);
-  q = std::move(rotated_q);
-  k = std::move(rotated_k);
+  stacks::rotate(c, q, k, e.cos, e.sin, [&] {
+    const DType t = q.dtype();
+    Value wide_q = to(q, DType::fp32);
+    Value wide_k = to(k, DType::fp32);
+    Value cos = to(unsqueeze(e.cos, -2), DType::fp32), sin = to(unsqueeze(e.sin, -2), DType::fp32);
+    Value rotated_q = rotate(wide_q, cos, sin);
+    Value rotated_k = rotate(wide_k, cos, sin);
+    rotated_q = to(rotated_q, t);
+    rotated_k = to(rotated_k, t);
+    q = std::move(rotated_q);
+    k = std::move(rotated_k);
+  });
 }
 
 }  // namespace vlmest

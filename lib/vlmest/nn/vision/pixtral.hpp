@@ -149,7 +149,7 @@ struct PixtralPacking {
 
 /// FlashAttention keeps the images apart by their lengths, one call for all; the others by the mask. The lengths, which
 /// modeling_flash_attention_utils.py reads off the position ids anew in every layer, are a few hundred bytes: left out.
-inline bool apart_by_length(const Context& c) { return c.fused() || c.plan.attention == AttentionKind::flash; }
+inline bool apart_by_length(const Context& c) { return c.attention() == AttentionKind::flash; }
 
 /// modeling_pixtral.py, PixtralAttention.forward.
 inline Attended pixtral_attention(Context& c, const PixtralLayer& l, const Value& x, std::int64_t heads,
@@ -166,7 +166,7 @@ inline Attended pixtral_attention(Context& c, const PixtralLayer& l, const Value
     auto rows = [](const Value& v) { return select(transpose(v, 1, 2), 0, 0); };
     a.out = flash_attn_varlen_func(rows(y.q), rows(y.k), rows(y.v), p.images.cu_seqlens, p.images.lengths);
   } else {
-    a = attend(c, {y.q, y.k, y.v, p.mask, false});
+    a = stacks::attend(c, {y.q, y.k, y.v, p.mask, false});
   }
   a.out = contiguous(reshape(a.out, {batch, tokens, -1}));
   a.out = forward(c, l.attention.out, a.out);

@@ -100,12 +100,12 @@ inline Value pooling_attention(Context& c, const SiglipHead& h, std::int64_t hea
   kv = contiguous(squeeze(transpose(unsqueeze(kv, 0), 0, -2), -2));
   Value k = select(kv, 0, 0), v = select(kv, 0, 1);
   kv.reset();
-  if (c.fused()) {
+  if (!c.stack().written_out_multihead_attention) {
     auto by_head = [&](Value& x) { x = permute(view(x, {x.size(0), batch, heads, head_dim}), {1, 2, 0, 3}); };
     by_head(q);
     by_head(k);
     by_head(v);
-    Value out = reshape(attend(c, {q, k, v, {}, false}).out, {batch, width});
+    Value out = reshape(stacks::attend(c, {q, k, v, {}, false}).out, {batch, width});
     return view(linear(std::move(out), Value(c.b, h.out.weight), Value(c.b, h.out.bias)), {batch, 1, width});
   }
   auto fold_heads = [&](Value& x) { x = transpose(view(x, {x.size(0), batch * heads, head_dim}), 0, 1); };

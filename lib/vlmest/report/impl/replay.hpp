@@ -16,21 +16,8 @@ VLMEST_INLINE allocator::AllocatorConfig without_limit(const Device& device, all
 }
 
 VLMEST_INLINE Bytes replay_loop(const Graph& g, allocator::Process& process) {
-  process.load();
-  process.empty_cache();
-  const std::size_t begin = process.mark();
-  Bytes reserved{};
-  for (int step = 0; step < 6; ++step) {
-    const Bytes before = reserved;
-    for (const Phase& p : g.phases) {
-      reserved = process.run(p).reserved;
-      process.settle(p);
-      process.keep();
-    }
-    process.rewind(begin);
-    if (step > 1 && reserved == before) break;
-  }
-  return reserved;
+  const auto nothing = [](const auto&) {};
+  return allocator::walk(g.loop, g, process, nothing, nothing);
 }
 
 }  // namespace vlmest

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+
+#include <vlmest/nn/mlp.hpp>
+#include <vlmest/nn/quantization/experts.hpp>
+
+namespace vlmest {
+
+/// A mixture of gated experts: each token goes to the top_k experts of the highest router probability.
+struct MoeConfig {
+  std::int64_t hidden = 2048;
+  std::int64_t inner = 1408;  ///< moe_intermediate_size
+  std::int64_t experts = 60;
+  std::int64_t top_k = 4;
+  Activation activation = Activation::silu;
+  bool normalised = true;  ///< norm_topk_prob: the weights of a token's experts sum up to 1
+  /// shared_expert_intermediate_size: an expert that sees every token, behind a gate of its own; 0: none.
+  std::int64_t shared = 0;
+  /// GPT-OSS: matrices lie as [in, out], products and router have biases, gates stand between what they multiply, and
+  /// both are clamped.
+  bool clamped = false;
+};
+
+struct Moe {
+  const MoeConfig* config = nullptr;
+  ScopeId scope = 0, experts_scope = 0, activation_scope = 0, router_scope = 0;
+  TensorId gate_up = none;  ///< [experts, 2 * inner, hidden]; clamped: [experts, hidden, 2 * inner]
+  TensorId down = none;     ///< [experts, hidden, inner]; clamped: [experts, inner, hidden]
+  TensorId router = none;   ///< [experts, hidden]
+  TensorId gate_up_bias = none, down_bias = none, router_bias = none;
+  GatedMlp shared;  ///< only where config->shared > 0
+  Linear shared_gate;
+  QuantizedWeight gate_up_stored, down_stored;  ///< where the checkpoint stores them in a way of its own
+};
+
+/// Notes that t holds something of every expert, of which a token goes through top_k.
+inline TensorId routed(Context& c, const MoeConfig& g, TensorId t) {
+  c.b.graph.routed.push_back({t, g.experts, g.top_k});
+  return t;
+}
+
+/// The experts' weights in the current scope.
+inline void make_expert_products(Context& c, const MoeConfig& g, Moe& r) {
+  const ExpertWeights w = make_expert_weights(
+      c, {.in = g.hidden, .out = checked_mul(g.inner, 2), .experts = g.experts, .inputs_first = g.clamped},
+      {.in = g.inner, .out = g.hidden, .experts = g.experts, .inputs_first = g.clamped});
+  r.gate_up = routed(c, g, w.gate_up.weight);
+  r.down = routed(c, g, w.down.weight);
+  r.gate_up_stored = w.gate_up.quantized;
+  r.down_stored = w.down.quantized;
+}
+
+inline void make_experts(Context& c, const MoeConfig& g, Moe& r) {
+  Module e(c, "experts");
+  r.experts_scope = e.scope;
+  make_expert_products(c, g, r);
+  r.activation_scope = c.b.child("act_fn");
+}
+inline void make_router(Context& c, const MoeConfig& g, Moe& r) {
+  Module gate(c, "gate");
+  r.router_scope = gate.scope;
+  r.router = parameter(c, "weight", {g.experts, g.hidden});
+}
+
+/// transformers 5.17 modeling_qwen3_vl_moe.py, Qwen3VLMoeTextSparseMoeBlock.__init__, and modeling_qwen3_moe.py: the
+/// experts before the router. modeling_qwen2_moe.py, Qwen2MoeSparseMoeBlock.__init__: router, experts, shared expert.
+inline Moe make_moe(Context& c, const char* name, const MoeConfig& g) {
+  Module m(c, name);
+  Moe r{.config = &g, .scope = m.scope};
+  if (g.shared == 0) {
+    make_experts(c, g, r);
+    make_router(c, g, r);
+    return r;
+  }
+  make_router(c, g, r);
+  make_experts(c, g, r);
+  r.shared = make_gated_mlp(c, "shared_expert", g.hidden, g.shared, false, g.activation);
+  r.shared_gate = make_linear(c, "shared_expert_gate", g.hidden, 1, false);
+  return r;
+}
+
+/// Experts that at least one of `tokens` tokens is sent to, where every expert is equally likely: the mean of the
+/// occupancy problem, E (1 - (1 - k / E)^tokens), rounded.
+inline std::int64_t active_experts(const MoeConfig& g, std::int64_t tokens) {
+  const double e = static_cast<double>(g.experts), missed = 1.0 - static_cast<double>(g.top_k) / e;
+  return static_cast<std::int64_t>(std::llround(e * (1.0 - std::pow(missed, static_cast<double>(tokens)))));
+}
+
+/// What the router decides; the logits stay alive with it (the caller unpacks all three).
+struct Routing {
+  Value logits;   ///< [tokens, experts]
+  Value weights;  ///< [tokens, top_k]
+  Value experts;  ///< int64[tokens, top_k]
+};
+
+}  // namespace vlmest

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/activation.hpp>
+#include <vlmest/nn/linear.hpp>
+
+namespace vlmest {
+
+/// down(act(gate(x)) * up(x)).
+struct GatedMlp {
+  ScopeId scope = 0;
+  ScopeId activation_scope = 0;
+  Linear gate;  ///< or gate and up in one, twice as wide
+  Linear up;    ///< none where `gate` holds both
+  Linear down;
+  Activation activation = Activation::silu;
+
+  bool is_packed() const { return up.weight == none; }
+};
+
+inline GatedMlp make_gated_mlp(Context& c, const char* name, std::int64_t width, std::int64_t inner, bool bias,
+                               Activation activation) {
+  Module m(c, name);
+  GatedMlp r{.scope = m.scope, .activation = activation};
+  r.gate = make_linear(c, "gate_proj", width, inner, bias);
+  r.up = make_linear(c, "up_proj", width, inner, bias);
+  r.down = make_linear(c, "down_proj", inner, width, bias);
+  r.activation_scope = c.b.child("act_fn");
+  return r;
+}
+
+/// modeling_phi3.py, Phi3MLP.__init__: one linear gives the gate and what it multiplies.
+inline GatedMlp make_packed_mlp(Context& c, const char* name, std::int64_t width, std::int64_t inner,
+                                Activation activation) {
+  Module m(c, name);
+  GatedMlp r{.scope = m.scope, .activation = activation};
+  r.gate = make_linear(c, "gate_up_proj", width, checked_mul(inner, 2), false);
+  r.down = make_linear(c, "down_proj", inner, width, false);
+  r.activation_scope = c.b.child("activation_fn");
+  return r;
+}
+
+}  // namespace vlmest

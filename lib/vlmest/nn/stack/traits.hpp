@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/run_script.hpp>
+
+/// What a software stack (a runtime: transformers, an inference engine) does in its own way. Blocks do not ask which
+/// stack runs them; they ask for one of these traits, or call a word of its vocabulary (the other headers of nn/stack).
+namespace vlmest {
+
+/// A value without a default: a stack that leaves one out does not compile.
+template <class T>
+class Required {
+ public:
+  constexpr Required(T value) : value_(value) {}
+  constexpr operator const T&() const { return value_; }
+
+ private:
+  T value_;
+};
+using Trait = Required<bool>;
+
+struct StackTraits {
+  /// Masks are tensors, and the host reads them to find out whether they hide anything; without, the attention kernel
+  /// is told what each query sees.
+  Trait makes_masks;
+  /// One attention kernel without a score matrix, whatever the plan asks for.
+  Trait attends_by_flash;
+  /// FlashAttention is the library's, version 2: types, devices and models it has no path for are refused, and the host
+  /// reads the longest length for it.
+  Trait flash_attention_2;
+  /// Values narrower than keys are widened for FlashAttention in every model.
+  Trait pads_values;
+  /// torch.nn.MultiheadAttention forms its scores.
+  Trait written_out_multihead_attention;
+  /// Queries are multiplied by the factors of their positions; without, the attention kernel is told them.
+  Trait scales_queries;
+  /// Rows of a table of angles are copied by position; without, they are read where they lie.
+  Trait gathers_angles;
+  /// act(gate) * up over the halves of one product is a kernel.
+  Trait fuses_gate;
+  /// x + scale * y is a kernel.
+  Trait fuses_scaled_sums;
+  /// A loss over whole logits is a kernel.
+  Trait fuses_loss;
+  /// Attention reads a cache in the type and the pages in which it lies.
+  Trait attends_to_stored_cache;
+  /// A group-quantised cache holds its newest tokens in the activations' type.
+  Trait keeps_recent_wide;
+  /// Weights come through transformers' quantizers, which replace modules, and unpack what they have no kernel for.
+  Trait transformers_quantizers;
+  Required<RunScript> inference;      ///< of the phases prefill and decode: measures both
+  Required<RunScript> training;       ///< of a step's phases: measures all
+  Required<RunScript> training_loop;  ///< of the same, step after step
+};
+
+}  // namespace vlmest

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/experts.hpp>
+
+namespace vlmest::stacks {
+
+/// What the model's router module decides.
+template <class Module>
+Routing route(Transformers, Context&, Module&& module) {
+  return module();
+}
+
+/// modeling_gpt_oss.py, GptOssExperts._apply_gate: (up + 1) gate sigmoid(alpha gate) over every other channel.
+inline Value clamped_gate(const Value& gate_up) {
+  using namespace eager;
+  const std::int64_t channels = gate_up.size(-1);
+  Value gate = slice(gate_up, -1, 0, channels, 2), up = slice(gate_up, -1, 1, channels, 2);
+  gate = clamp(gate, false);
+  up = clamp(up, true);
+  Value share = unary("sigmoid", mul_scalar(gate));
+  const Value glu = mul(gate, std::move(share));
+  return mul(add_scalar(up), glu);
+}
+
+/// act(gate) * up over the halves of the last dimension (integrations/moe.py, _default_apply_gate).
+inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
+  if (m.config->clamped) return clamped_gate(gate_up);
+  const std::int64_t inner = m.config->inner;
+  std::vector<Value> halves = eager::split(gate_up, std::array{inner, inner}, -1);
+  Value gate = std::move(halves[0]), up = std::move(halves[1]);
+  Value activated;
+  {
+    InScope a(c.b, m.activation_scope);
+    activated = activate(c, m.config->activation, gate);
+  }
+  return eager::mul(std::move(activated), up);
+}
+
+/// transformers 5.17 integrations/moe.py, grouped_mm_experts_forward, the implementation that is chosen by default
+/// where torch has grouped_mm: rows are sorted by expert, go through two grouped products and back to their places.
+/// The masks for rows of experts on other ranks are made and applied on one rank too. Biases are gathered for each row
+/// and added in place (_grouped_linear).
+inline Value experts(Transformers, Context& c, const Moe& m, const Value& x, const Routing& r) {
+  using namespace eager;
+  const MoeConfig& g = *m.config;
+  const GroupedDevice device{c.plan.compute_capability, c.plan.multiprocessors};
+  InScope in(c.b, m.experts_scope);
+  const std::int64_t tokens = x.size(0), rows = checked_mul(tokens, g.top_k), active = active_experts(g, tokens);
+  Value sample_weights = reshape(r.weights, {-1}), ids = reshape(r.experts, {-1});
+  Ranked sorted = sort(ids);
+  Value source = unary("floor_divide", sorted.indices);
+  Value selected = take_rows(x, std::move(source));
+  Value weights = take_rows(sample_weights, sorted.indices);
+  Value histogram_input = to(sorted.values, DType::int32);
+  Value counts = histc(histogram_input, g.experts);
+  Value offsets = cumsum(counts, DType::int32);
+  Value elsewhere = unsqueeze(compare_scalar("ge.Scalar", sorted.values), -1);
+  sorted.values = pointwise_("clamp_", std::move(sorted.values));
+  Value bias;
+  const auto product = [&](const Value& of, TensorId weight, const QuantizedWeight& stored) {
+    Value p = expert_matmul(c, of, weight, stored, offsets, active, device, g.clamped);
+    return bias ? add_(std::move(p), bias) : p;
+  };
+  if (g.clamped) bias = take_rows(to(Value(c.b, m.gate_up_bias), c.dtype()), sorted.values);
+  selected = masked_fill_(std::move(selected), elsewhere);
+  Value y = product(selected, m.gate_up, m.gate_up_stored);
+  y = masked_fill(y, elsewhere);
+  y = apply_gate(c, m, y);
+  if (g.clamped) bias = take_rows(to(Value(c.b, m.down_bias), c.dtype()), sorted.values);
+  y = product(y, m.down, m.down_stored);
+  y = masked_fill(y, elsewhere);
+  Value weighted = mul(y, unsqueeze(weights, -1));
+  Value places = empty_like(sorted.indices);
+  Value order = arange(c.b, rows);
+  places = put_rows(std::move(places), sorted.indices, std::move(order));
+  weighted = take_rows(weighted, places);
+  return sum(view(weighted, {tokens, g.top_k, g.hidden}), 1, false);
+}
+
+}  // namespace vlmest::stacks

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/context.hpp>
+
+/// transformers has no kernels of its own: it runs the model's modules, which the blocks write out.
+namespace vlmest::stacks {
+
+template <class Module>
+Value norm(Transformers, Context&, Norm::Kind, Value&, Value&, Module&& module) {
+  return module();
+}
+
+template <class Module>
+void rotate(Transformers, Context&, Value&, Value&, const Value&, const Value&, Module&& module) {
+  module();
+}
+
+template <class Module>
+Value join_channels(Transformers, Context&, const Value&, const Value&, Module&& module) {
+  return module();
+}
+
+/// x * sigmoid(1.702 * x) (activations.py, QuickGELUActivation).
+inline Value quick_gelu(Transformers, Context&, const Value& x) {
+  using namespace eager;
+  Value gate = unary("sigmoid", mul_scalar(x));
+  return mul(x, std::move(gate));
+}
+
+/// modeling_granite.py, GraniteDecoderLayer.forward.
+inline Value add_scaled(Transformers, Context&, const Value& x, const Value& y) {
+  return eager::add(x, eager::mul_scalar(y));
+}
+
+/// modeling_mllama.py, MllamaCrossAttentionDecoderLayer.forward and MllamaVisionEncoderLayer.forward.
+inline Value tanh_gate(Transformers, Context& c, TensorId gate, Value x) {
+  using namespace eager;
+  Value opening = unary("tanh", Value(c.b, gate));
+  return mul(std::move(opening), std::move(x));
+}
+
+}  // namespace vlmest::stacks

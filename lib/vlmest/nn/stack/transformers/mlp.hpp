@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/gated_mlp.hpp>
+
+namespace vlmest::stacks {
+
+/// modeling_phi3.py, Phi3MLP.forward: the gate, a view of both halves, is a variable to the end.
+inline Value packed_mlp(Transformers, Context& c, const GatedMlp& m, const Value& x) {
+  using namespace eager;
+  Value up = forward(c, m.gate, x);
+  const std::int64_t inner = up.size(-1) / 2;
+  std::vector<Value> halves = split(std::move(up), std::array{inner, inner}, -1);
+  const Value gate = std::move(halves[0]);
+  up = std::move(halves[1]);
+  Value activated;
+  {
+    InScope a(c.b, m.activation_scope);
+    activated = activate(c, m.activation, gate);
+  }
+  up = mul(up, std::move(activated));
+  return forward(c, m.down, up);
+}
+
+/// modeling_llama.py, LlamaMLP.forward, one expression.
+inline Value gated_mlp(Transformers s, Context& c, const GatedMlp& m, const Value& x) {
+  if (m.is_packed()) return packed_mlp(s, c, m, x);
+  Value gate = forward(c, m.gate, x);
+  {
+    InScope a(c.b, m.activation_scope);
+    gate = activate(c, m.activation, std::move(gate));
+  }
+  Value up = forward(c, m.up, x);
+  return forward(c, m.down, eager::mul(std::move(gate), std::move(up)));
+}
+
+}  // namespace vlmest::stacks

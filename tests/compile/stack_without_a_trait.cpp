@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejected with: Required<
+#include <vlmest/nn/stack/traits.hpp>
+
+using namespace vlmest;
+
+constexpr StackTraits traits{
+    .makes_masks = false,
+    .attends_by_flash = true,
+    .flash_attention_2 = false,
+    .pads_values = true,
+    .written_out_multihead_attention = false,
+    .scales_queries = false,
+    .gathers_angles = false,
+    .fuses_gate = true,
+    .fuses_scaled_sums = true,
+    .fuses_loss = true,
+#ifndef REJECT
+    .attends_to_stored_cache = true,
+#endif
+    .keeps_recent_wide = false,
+    .transformers_quantizers = false,
+    .inference = RunScript{},
+    .training = RunScript{},
+    .training_loop = RunScript{},
+};
