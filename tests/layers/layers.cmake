@@ -6,7 +6,7 @@ cmake_minimum_required(VERSION 3.25)
 #   - <vlmest/...> and the standard library are all there is, and nlohmann_json in json
 #   - the first line is the licence, #pragma once follows, 300 lines are the limit
 # kernels/ may use the folders of `below_kernels` only.
-set(order unit tensor op graph plan nn transform device analysis allocator report diagnose json)
+set(order unit tensor op graph plan nn transform device analysis allocator report parallel diagnose json)
 set(strangers nn analysis)
 set(below_kernels unit tensor op)
 set(line_limit 300)

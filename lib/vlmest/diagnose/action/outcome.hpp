@@ -3,14 +3,19 @@
 
 #include <algorithm>
 
-#include <vlmest/diagnose/action/link.hpp>
-#include <vlmest/diagnose/action/placed_time.hpp>
-#include <vlmest/diagnose/gathered.hpp>
-#include <vlmest/diagnose/placement.hpp>
+#include <vlmest/diagnose/settings.hpp>
 #include <vlmest/nn/trainable.hpp>
+#include <vlmest/parallel/buffers.hpp>
+#include <vlmest/parallel/link.hpp>
+#include <vlmest/parallel/states.hpp>
+#include <vlmest/parallel/step_time.hpp>
 #include <vlmest/report/estimate.hpp>
 
 namespace vlmest::diagnose {
+
+using parallel::Shares;
+using parallel::shares;
+using parallel::weight_bytes;
 
 namespace outcome {
 
@@ -37,10 +42,10 @@ template <class Wanted>
 Outcome training(const Settings& s, const Device& device, Estimator& estimator, Wanted&& wanted) {
   TrainingEstimate e = estimator.training_work(s.vlm, s.plan, device);
   const Graph& g = estimator.training_graph();
-  const bool placed = s.placement != Placement{};
+  const bool placed = s.placement != parallel::Strategy{};
   const auto trained = [&](const Tensor& t) { return trains(s.plan, g, t); };
   Outcome timed = of(e, s.plan);
-  if (placed) timed.time = placed_time(s.placement, e, g, trained, device);
+  if (placed) timed.time = parallel::outcome::step_time(s.placement, e, g, trained, device);
   if (!wanted(timed)) return timed;
   if (placed) {
     Timeline timeline = keep(g, estimator.training_timeline(), shares(s.placement), true);
@@ -76,7 +81,7 @@ Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& 
   if (s.grouped_by_size) return outcome::grouped(s, device, mode, estimator);
   estimator.allocator = s.allocator;
   estimator.details = false;
-  const Placement& p = s.placement;
+  const parallel::Strategy& p = s.placement;
   if (p.gpus < 1 || p.gpus > 1024) throw Error("--gpus", std::to_string(p.gpus) + " is out of range", "give 1 to 1024");
   if (mode == Mode::training) return outcome::training(s, device, estimator, wanted);
   if (p.offload == Offload::parameters) return outcome::offloaded_inference(s, device, estimator);

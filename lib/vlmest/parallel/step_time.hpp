@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <set>
 
-#include <vlmest/diagnose/action/link.hpp>
-#include <vlmest/diagnose/gathered.hpp>
-#include <vlmest/diagnose/placement.hpp>
+#include <vlmest/parallel/link.hpp>
+#include <vlmest/parallel/buffers.hpp>
+#include <vlmest/parallel/states.hpp>
 #include <vlmest/report/training.hpp>
 
 /// The time of a training step whose states are divided over GPUs or kept on the host.
-namespace vlmest::diagnose {
+namespace vlmest::parallel {
 
 /// Time of Adam on a host's processors: 0.22 s for a thousand million parameters, 2.57 s for ten (Ren et al.,
 /// ZeRO-Offload, arXiv:2101.06840, table 4).
@@ -29,7 +29,7 @@ struct Traffic {
 /// Bandwidth optimal all-reduce algorithms, JPDC 69(2), 2009). Gradients are reduced once a step, but in shards after
 /// every micro-batch; weights are gathered after the step, or, where they are sharded, before every forward, and before
 /// every backward too where they do not stay.
-Traffic collectives(const Placement& p, std::int64_t micro_batches, Bytes weights, Bytes gradients, Bandwidth link);
+Traffic collectives(const Strategy& p, std::int64_t micro_batches, Bytes weights, Bytes gradients, Bandwidth link);
 
 /// What the host does beside launching the graph's kernels, in all forwards and backwards and in the optimizer's step.
 struct HostWork {
@@ -39,7 +39,7 @@ struct HostWork {
 /// fully_shard gathers and reduces in every micro-batch; DistributedDataParallel reduces in the last one alone
 /// (no_sync).
 template <class Trains>
-HostWork host_work(const Placement& p, std::int64_t micro_batches, const Graph& g, Trains&& trains, const Device& d) {
+HostWork host_work(const Strategy& p, std::int64_t micro_batches, const Graph& g, Trains&& trains, const Device& d) {
   const auto weights = [&](const Tensor& t) { return t.role == Role::weight && t.alias_of == none; };
   std::int64_t trained = 0;
   for (const Tensor& t : g.loaded()) trained += weights(t) && trains(t) ? 1 : 0;
@@ -57,7 +57,7 @@ HostWork host_work(const Placement& p, std::int64_t micro_batches, const Graph& 
 
 /// `trains` says which weights of the graph do.
 template <class Trains>
-Seconds placed_time(const Placement& p, const TrainingEstimate& whole, const Graph& g, Trains&& trains,
+Seconds step_time(const Strategy& p, const TrainingEstimate& whole, const Graph& g, Trains&& trains,
                     const Device& device) {
   const Bytes weights = weight_bytes(g).all, gradients = weight_bytes(g, trains).all;
   const HostWork host = host_work(p, whole.micro_batches, g, trains, device);
@@ -83,8 +83,8 @@ Seconds placed_time(const Placement& p, const TrainingEstimate& whole, const Gra
 }
 
 }  // namespace outcome
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::parallel
 
 #ifndef VLMEST_COMPILED
-#include <vlmest/diagnose/action/impl/placed_time.hpp>
+#include <vlmest/parallel/impl/step_time.hpp>
 #endif

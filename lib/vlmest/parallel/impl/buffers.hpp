@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/diagnose/gathered.hpp>
+#include <vlmest/parallel/buffers.hpp>
 #include <vlmest/unit/compiled.hpp>
 
-namespace vlmest::diagnose {
+namespace vlmest::parallel {
 
 VLMEST_INLINE std::vector<ScopeId> units_of_scopes(const Graph& g) {
   std::vector<ScopeId> r(g.scopes.size(), 0);
@@ -74,4 +74,4 @@ VLMEST_INLINE void add_gradients(std::vector<Storage>& to, const Graph& g, const
 }
 
 }  // namespace gathered
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::parallel

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/diagnose/action/placed_time.hpp>
+#include <vlmest/parallel/step_time.hpp>
 #include <vlmest/unit/compiled.hpp>
 
-namespace vlmest::diagnose {
+namespace vlmest::parallel {
 namespace outcome {
 
-VLMEST_INLINE Traffic collectives(const Placement& p, std::int64_t micro_batches, Bytes weights, Bytes gradients,
+VLMEST_INLINE Traffic collectives(const Strategy& p, std::int64_t micro_batches, Bytes weights, Bytes gradients,
                                   Bandwidth link) {
   if (p.gpus < 2) return {};
   const double ring = static_cast<double>(p.gpus - 1) / p.gpus, passes = static_cast<double>(micro_batches);
@@ -22,4 +22,4 @@ VLMEST_INLINE Traffic collectives(const Placement& p, std::int64_t micro_batches
 }
 
 }  // namespace outcome
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::parallel

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/diagnose/placement.hpp>
+#include <vlmest/parallel/states.hpp>
 #include <vlmest/unit/compiled.hpp>
 
-namespace vlmest::diagnose {
+namespace vlmest::parallel {
 
 VLMEST_INLINE Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training) {
   const NodeId step = training ? g.phases.back().first : static_cast<NodeId>(g.nodes.size());
@@ -27,4 +27,4 @@ VLMEST_INLINE Timeline keep(const Graph& g, Timeline t, const Shares& s, bool tr
   return t;
 }
 
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::parallel

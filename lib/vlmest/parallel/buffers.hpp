@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <vlmest/analysis/timeline.hpp>
-#include <vlmest/diagnose/placement.hpp>
+#include <vlmest/parallel/states.hpp>
 #include <vlmest/graph/graph.hpp>
 
 /// What data parallelism itself allocates in a training step, as storages beside those of its graph, so that a replay
@@ -20,7 +20,7 @@
 /// while one runs. Gradients are whole until their unit's backward ends; they are copied into a flat buffer for the
 /// reduction, which stays until the next unit's. The unit of the rest is gathered from the beginning of the forward to
 /// the end of the backward.
-namespace vlmest::diagnose {
+namespace vlmest::parallel {
 
 /// The unit of each scope of a graph: the outermost member of a list of modules (layers.17), or the root (0), to which
 /// all that is in none belongs.
@@ -75,7 +75,7 @@ void add_gradients(std::vector<Storage>& to, const Graph& g, const Sizes& s, con
 /// What `p` makes a training step allocate. The graph's own tensors have their whole sizes; `trains` says which of its
 /// weights do.
 template <class Trains>
-std::vector<Storage> data_parallel_storages(const Graph& g, const Placement& p, Trains&& trains) {
+std::vector<Storage> data_parallel_storages(const Graph& g, const Strategy& p, Trains&& trains) {
   std::vector<Storage> r;
   const bool sharded = p.sharding >= Sharding::gradients || p.offload == Offload::parameters;
   if (!sharded && !has_buckets(p)) return r;
@@ -96,8 +96,8 @@ std::vector<Storage> data_parallel_storages(const Graph& g, const Placement& p, 
   return r;
 }
 
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::parallel
 
 #ifndef VLMEST_COMPILED
-#include <vlmest/diagnose/impl/gathered.hpp>
+#include <vlmest/parallel/impl/buffers.hpp>
 #endif

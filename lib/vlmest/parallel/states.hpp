@@ -6,38 +6,12 @@
 #include <vector>
 
 #include <vlmest/analysis/timeline.hpp>
-#include <vlmest/diagnose/settings.hpp>
 #include <vlmest/graph/graph.hpp>
+#include <vlmest/parallel/placement.hpp>
 
 /// Runs that keep weights, gradients or optimizer states somewhere else: storages are given the size that they have on
 /// one GPU, and what replays the graph sees what this GPU holds.
-namespace vlmest::diagnose {
-
-/// GPUs that each hold all weights and gradients, and add the gradients up in buckets (DistributedDataParallel).
-constexpr bool has_buckets(const Placement& p) {
-  return p.gpus > 1 && p.sharding <= Sharding::optimizer && p.offload != Offload::parameters;
-}
-
-/// What part of each kind of state a GPU keeps for itself: 1 / share, or nothing where share is 0.
-struct Shares {
-  std::int64_t weights = 1, gradients = 1, optimizer = 1;
-};
-
-/// Sharding divides the optimizer's states; then gradients too, and with fully_shard the weights while nothing uses
-/// them, which they do from the forward to the backward, or only layer by layer (gathered.hpp). The optimizer that runs
-/// on the host keeps its states there, and gradients stay on the GPU until it has read them
-/// (torchao.optim.CPUOffloadOptimizer); with parameters on the host everything is
-/// (torch.distributed.fsdp.CPUOffloadPolicy).
-constexpr Shares shares(const Placement& p) {
-  const std::int64_t n = p.gpus;
-  Shares s;
-  if (p.sharding >= Sharding::optimizer) s.optimizer = n;
-  if (p.sharding >= Sharding::gradients) s.gradients = s.weights = n;
-  if (p.bucket_views && has_buckets(p)) s.gradients = 0;
-  if (p.offload >= Offload::optimizer) s.optimizer = 0;
-  if (p.offload >= Offload::parameters) s.gradients = s.weights = 0;
-  return s;
-}
+namespace vlmest::parallel {
 
 /// Weights for which something holds.
 struct WeightBytes {
@@ -71,8 +45,8 @@ inline constexpr std::uint8_t gathering_stream = 1, reducing_stream = 2;
 /// its share; shards of gradients lie where they were reduced.
 Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training);
 
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::parallel
 
 #ifndef VLMEST_COMPILED
-#include <vlmest/diagnose/impl/placement.hpp>
+#include <vlmest/parallel/impl/states.hpp>
 #endif
