@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace vlmest::parallel {
@@ -9,6 +10,7 @@ namespace vlmest::parallel {
 /// on each rank of the one and divided over the ranks of the other (hybrid sharding over a mesh of two dimensions:
 /// torch/distributed/fsdp/_fully_shard/_fully_shard.py, fully_shard, `mesh`).
 enum class Dimension : std::uint8_t { dp_replicate, dp_shard };
+inline constexpr std::array dimensions{Dimension::dp_replicate, Dimension::dp_shard};
 
 /// GPUs as a grid with names (torch/distributed/device_mesh.py).
 struct Mesh {

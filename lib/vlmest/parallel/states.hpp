@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include <vlmest/analysis/timeline.hpp>
 #include <vlmest/graph/graph.hpp>
@@ -13,28 +11,13 @@
 /// one GPU, and what replays the graph sees what this GPU holds.
 namespace vlmest::parallel {
 
-/// Weights for which something holds.
+/// Weights of a graph.
 struct WeightBytes {
   Bytes all{};
   Bytes module{};  ///< the largest single module's own
 };
 
-template <class Counts>
-WeightBytes weight_bytes(const Graph& g, Counts&& counts) {
-  WeightBytes r;
-  std::vector<Bytes> of_scope(g.scopes.size());
-  for (const Tensor& t : g.loaded()) {
-    if (t.role != Role::weight || t.alias_of != none || !counts(t)) continue;
-    const Bytes bytes = requested_bytes(t);
-    r.all += bytes;
-    of_scope[static_cast<std::size_t>(t.scope)] += bytes;
-  }
-  r.module = *std::max_element(of_scope.begin(), of_scope.end());
-  return r;
-}
-inline WeightBytes weight_bytes(const Graph& g) {
-  return weight_bytes(g, [](const Tensor&) { return true; });
-}
+WeightBytes weight_bytes(const Graph& g);
 
 /// Streams beside the one that runs the graph, on which fully_shard gathers weights and reduces gradients
 /// (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, all_gather_copy_in_stream and reduce_scatter_stream).

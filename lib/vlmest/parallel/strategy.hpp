@@ -36,6 +36,11 @@ constexpr bool uses_fully_shard(const Strategy& s) {
   return s.sharding >= Sharding::gradients || s.offload == Offload::parameters;
 }
 
+/// Weights do not stay from the forward to the backward, which gathers them once more.
+constexpr bool reshards_after_forward(const Strategy& s) {
+  return uses_fully_shard(s) && s.sharding != Sharding::gradients;
+}
+
 /// GPUs that each hold all weights and gradients, and add the gradients up in buckets (DistributedDataParallel).
 constexpr bool has_buckets(const Strategy& s) { return s.gpus > 1 && !uses_fully_shard(s); }
 

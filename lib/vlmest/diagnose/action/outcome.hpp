@@ -43,13 +43,18 @@ Outcome training(const Settings& s, const Device& device, Estimator& estimator, 
   TrainingEstimate e = estimator.training_work(s.vlm, s.plan, device);
   const Graph& g = estimator.training_graph();
   const bool placed = s.placement != parallel::Strategy{};
-  const auto trained = [&](const Tensor& t) { return trains(s.plan, g, t); };
+  parallel::ModelStates states;
+  parallel::StepCollectives sent;
   Outcome timed = of(e, s.plan);
-  if (placed) timed.time = parallel::outcome::step_time(s.placement, e, g, trained, device);
+  if (placed) {
+    states = parallel::model_states(g, [&](const Tensor& t) { return trains(s.plan, g, t); });
+    sent = parallel::collectives(s.placement, states);
+    timed.time = parallel::step_time(s.placement, states, sent, e, device);
+  }
   if (!wanted(timed)) return timed;
   if (placed) {
-    Timeline timeline = keep(g, estimator.training_timeline(), shares(s.placement), true);
-    timeline.add(data_parallel_storages(g, s.placement, trained));
+    Timeline timeline = parallel::keep(g, estimator.training_timeline(), parallel::shares(s.placement), true);
+    timeline.add(parallel::data_parallel_storages(g, s.placement, states, sent));
     training_estimate::add_memory(e, g, timeline, device, s.allocator, false);
   } else {
     training_estimate::add_memory(e, g, estimator.training_timeline(), device, s.allocator, false);

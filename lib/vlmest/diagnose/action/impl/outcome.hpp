@@ -29,7 +29,7 @@ VLMEST_INLINE Outcome offloaded_inference(const Settings& s, const Device& devic
   Estimate e = estimator(s.vlm, s.plan, device, Phases::inference);
   const Graph& g = estimator.graph();
   const parallel::WeightBytes u = parallel::weight_bytes(g);
-  const Timeline timeline = keep(g, estimator.timeline(), shares(s.placement), false);
+  const Timeline timeline = parallel::keep(g, estimator.timeline(), parallel::shares(s.placement), false);
   allocator::Process process(g, timeline, device.sm, without_limit(device, s.allocator));
   const InferenceMemory memory = replay_inference(g, process);
   InferenceEstimate& r = e.inference;
