@@ -49,7 +49,7 @@ std::string inference_flags(const Plan& p) {
 std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose::Mode mode) {
   const Plan& p = s.plan;
   const bool training = mode == diagnose::Mode::training;
-  const diagnose::Placement& where = s.placement;
+  const parallel::Strategy& where = s.placement;
   if (p.kv.kind != KvLayout::Kind::dense || where.sharding != diagnose::Sharding::none ||
       where.offload != diagnose::Offload::none || s.grouped_by_size)
     return std::nullopt;

@@ -377,10 +377,10 @@ TEST(Actions, OffloadedStatesCrossTheLink) {
   const Outcome here = evaluate(s, device, Mode::inference, e);
   s.placement.offload = Offload::parameters;
   const Outcome there = evaluate(s, device, Mode::inference, e);
-  const WeightBytes u = weight_bytes(e.graph());
+  const parallel::WeightBytes u = parallel::weight_bytes(e.graph());
   EXPECT_NEAR((here.peak - there.peak) / (u.all - u.module), 1, 0.02);
   const double copies = static_cast<double>(1 + s.plan.new_tokens);
-  EXPECT_NEAR(there.time.value - here.time.value, (u.all / host_link(device)).value * copies, 1e-9);
+  EXPECT_NEAR(there.time.value - here.time.value, (u.all / parallel::host_link(device)).value * copies, 1e-9);
 }
 
 TEST(Actions, TableIsSound) {

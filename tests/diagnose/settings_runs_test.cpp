@@ -181,7 +181,7 @@ TEST(SettingsRuns, PeaksWithOtherLibraries) {
 /// states on the host. Times are the host's, which differ by a third from one day to the next; from those of the last
 /// eleven rows its parameters were taken.
 TEST(SettingsRuns, DataParallelGpus) {
-  const std::map<std::string, Placement> placements{
+  const std::map<std::string, parallel::Strategy> placements{
       {"single", {}},
       {"ddp", {.gpus = 2}},
       {"ddp_views", {.gpus = 2, .bucket_views = true}},

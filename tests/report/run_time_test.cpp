@@ -66,7 +66,7 @@ TEST(Pace, AHostThatReadsAResultHasNothingInStore) {
   g.nodes = {Node{.op = 0}};
   Pace synchronised = run(30, 10);
   run_nodes(synchronised, g, 0, 1, std::vector<Work>(1), {}, device());
-  EXPECT_EQ(synchronised.host, synchronised.device);
+  EXPECT_EQ(synchronised.streams.end(Stream::host), synchronised.streams.end(Stream::compute));
 }
 
 TEST(Pace, IsBoundByWhatSetsItForLonger) {

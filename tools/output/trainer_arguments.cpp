@@ -84,7 +84,7 @@ std::string_view optim_name(Optimizer o) {
 }
 
 /// fully_shard (FSDP2) through accelerate: training_args.py, _process_fsdp_args. DistributedDataParallel needs none.
-std::string fsdp_arguments(const diagnose::Placement& p) {
+std::string fsdp_arguments(const parallel::Strategy& p) {
   if (p.gpus < 2 || p.sharding < Sharding::gradients) return {};
   const bool offload = p.offload == diagnose::Offload::parameters;
   return fmt::format(", fsdp=\"full_shard auto_wrap{}\", fsdp_config={{\"version\": 2, \"reshard_after_forward\": {}}}",

@@ -6,29 +6,15 @@
 
 #include <vlmest/allocator/config.hpp>
 #include <vlmest/nn/vlm.hpp>
+#include <vlmest/parallel/strategy.hpp>
 #include <vlmest/plan/plan.hpp>
 #include <vlmest/unit/rate.hpp>
 
 namespace vlmest::diagnose {
 
-/// What data-parallel GPUs divide among themselves instead of each holding all of it (Rajbhandari et al., ZeRO,
-/// arXiv:1910.02054, section 5: stages 1, 2 and 3), as torch does it: ZeroRedundancyOptimizer, fully_shard without and
-/// with reshard_after_forward.
-enum class Sharding : std::uint8_t { none, optimizer, gradients, parameters };
-
-/// What is kept in the host's memory.
-enum class Offload : std::uint8_t { none, optimizer, parameters };
-
-/// Where the states of a run live.
-struct Placement {
-  int gpus = 1;  ///< of one host, each with its own sequences
-  Sharding sharding = Sharding::none;
-  Offload offload = Offload::none;
-  /// DistributedDataParallel(gradient_as_bucket_view=True): gradients are views of the buckets that are reduced,
-  /// where there are any.
-  bool bucket_views = false;
-  bool operator==(const Placement&) const = default;
-};
+using parallel::Offload;
+using parallel::Sharding;
+using Placement = parallel::Strategy;  ///< where states live
 
 /// Everything that decides what a run takes, but for the device: the model with its image processor's limits (its token
 /// rule), the plan, the allocator's settings, and where states live. Actions and planners change copies of it.
@@ -36,7 +22,7 @@ struct Settings {
   Vlm vlm;
   Plan plan;
   allocator::AllocatorConfig allocator;  ///< capacity and total memory are the device's
-  Placement placement;
+  parallel::Strategy placement;
   /// Images of several sizes come in batches of one size each, instead of mixed: what is evaluated is the mean time of
   /// these batches, each as often as its size, and the largest one's memory.
   bool grouped_by_size = false;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <vlmest/analysis/streams.hpp>
 #include <vlmest/analysis/work.hpp>
 #include <vlmest/device/device.hpp>
 #include <vlmest/graph/graph.hpp>
@@ -21,8 +22,7 @@ struct RunTime {
 /// Host and device side by side, from a moment when both are idle. The host launches kernel after kernel without
 /// waiting, the device runs them in turn; where the host reads a result, it waits for all that was launched before.
 struct Pace {
-  Seconds host{};      ///< when the host has launched what was given so far
-  Seconds device{};    ///< when the device has run it
+  Streams streams;     ///< the host's has launched, and that of kernels has run, what was given so far
   Seconds waited{};    ///< by how much the device's time grew where the host set the pace
   Seconds graph{};     ///< the kernels one after the other
   double kernels = 1;  ///< how long they take, in parts of their estimate
@@ -31,25 +31,21 @@ struct Pace {
   /// it no faster in a stream than in a graph.
   void run(const Work& w, Seconds launch, const Device& d) {
     const auto count = static_cast<double>(w.kernels);
-    const Seconds busy = w.time * kernels + d.graph_gap * count;
+    const Seconds busy = w.time * kernels + d.graph_gap * count, before = streams.end(Stream::compute);
     graph += busy;
-    host += launch * count;
-    // The last kernel runs once it is launched, and behind all others.
-    const Seconds in_turn = device + busy, launched = host + busy * (1 / count);
-    if (launched > in_turn) {
-      waited += Seconds{launched.value - device.value};
-      device = launched;
-    } else {
-      device = in_turn;
-    }
+    run_host(launch * count);
+    if (streams.run_launched(Stream::compute, busy, busy * (1 / count)))
+      waited += Seconds{streams.end(Stream::compute).value - before.value};
   }
-  void synchronise() { host = std::max(host, device); }
+  void run_host(Seconds t) { streams.run(Stream::host, t); }
+  void synchronise() { streams.wait(Stream::host, Stream::compute); }
   /// As if all since `before` had run n times.
   void repeat(const Pace& before, std::int64_t n) {
-    for (Seconds Pace::*t : {&Pace::host, &Pace::device, &Pace::waited, &Pace::graph})
+    streams.repeat(before.streams, n);
+    for (Seconds Pace::*t : {&Pace::waited, &Pace::graph})
       this->*t += Seconds{(this->*t).value - (before.*t).value} * static_cast<double>(n - 1);
   }
-  Seconds wall() const { return std::max(host, device); }
+  Seconds wall() const { return streams.wall(); }
   /// Of what was run, which is `all`.
   RunTime result(const Work& all) const {
     const bool launch = waited.value > wall().value / 2;
@@ -82,7 +78,7 @@ void run_nodes(Pace& p, const Graph& g, NodeId first, NodeId last, std::span<con
 /// shape (aten/src/ATen/native/cudnn/MHA.cpp, MHAGraphCache), and builds a new one on the host before it launches.
 inline void run_phase(Pace& pace, const Graph& g, const Phase& p, std::span<const Work> of_ops, std::int64_t plans,
                       const Device& d) {
-  pace.host += d.attention_plan * static_cast<double>(plans);
+  pace.run_host(d.attention_plan * static_cast<double>(plans));
   run_nodes(pace, g, p.first, p.last, of_ops, d.launch, d);
 }
 inline RunTime run_time(const Graph& g, const Phase& p, const Work& w, std::span<const Work> of_ops, std::int64_t plans,
@@ -121,7 +117,7 @@ void run_backward(Pace& p, const Graph& g, const Phase& phase, std::span<const W
 inline void run_step(Pace& p, const Graph& g, const Phase& phase, const Work& w, std::int64_t parameters,
                      std::span<const Work> of_ops, const Device& d) {
   const Seconds half = d.optimizer_parameter * (static_cast<double>(parameters) / 2);
-  p.host += half;
+  p.run_host(half);
   const Seconds between = half * (1 / std::max(1.0, static_cast<double>(w.kernels)));
   run_nodes(p, g, phase.first, phase.last, of_ops, d.launch + between, d);
 }

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include <vlmest/diagnose/action/action_entry.hpp>
-#include <vlmest/diagnose/placement.hpp>
+#include <vlmest/parallel/strategy.hpp>
 
 /// Actions on kernels, types, what a module holds, the allocator, and where states live. Names of arguments:
 /// transformers 5.17 (from_pretrained), torch 2.11 (PYTORCH_ALLOC_CONF, torch.distributed), accelerate, torchao
@@ -16,12 +16,12 @@ namespace vlmest::diagnose {
 namespace action {
 
 inline std::vector<Settings> sharded(const Subject& s, Sharding to) {
-  const Placement& p = s.now.placement;
+  const parallel::Strategy& p = s.now.placement;
   return changed(s, s.training() && p.gpus > 1 && p.sharding < to && p.offload == Offload::none,
                  [to](Settings& n) { n.placement.sharding = to; });
 }
 inline std::vector<Settings> bucket_views(const Subject& s) {
-  const Placement& p = s.now.placement;
+  const parallel::Strategy& p = s.now.placement;
   return changed(s, s.training() && has_buckets(p) && !p.bucket_views,
                  [](Settings& n) { n.placement.bucket_views = true; });
 }

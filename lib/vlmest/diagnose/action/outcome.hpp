@@ -3,14 +3,19 @@
 
 #include <algorithm>
 
-#include <vlmest/diagnose/action/link.hpp>
-#include <vlmest/diagnose/action/placed_time.hpp>
-#include <vlmest/diagnose/gathered.hpp>
-#include <vlmest/diagnose/placement.hpp>
+#include <vlmest/diagnose/settings.hpp>
 #include <vlmest/nn/trainable.hpp>
+#include <vlmest/parallel/buffers.hpp>
+#include <vlmest/parallel/link.hpp>
+#include <vlmest/parallel/states.hpp>
+#include <vlmest/parallel/step_time.hpp>
 #include <vlmest/report/estimate.hpp>
 
 namespace vlmest::diagnose {
+
+using parallel::Shares;
+using parallel::shares;
+using parallel::weight_bytes;
 
 namespace outcome {
 
@@ -37,14 +42,19 @@ template <class Wanted>
 Outcome training(const Settings& s, const Device& device, Estimator& estimator, Wanted&& wanted) {
   TrainingEstimate e = estimator.training_work(s.vlm, s.plan, device);
   const Graph& g = estimator.training_graph();
-  const bool placed = s.placement != Placement{};
-  const auto trained = [&](const Tensor& t) { return trains(s.plan, g, t); };
+  const bool placed = s.placement != parallel::Strategy{};
+  parallel::ModelStates states;
+  parallel::StepCollectives sent;
   Outcome timed = of(e, s.plan);
-  if (placed) timed.time = placed_time(s.placement, e, g, trained, device);
+  if (placed) {
+    states = parallel::model_states(g, [&](const Tensor& t) { return trains(s.plan, g, t); });
+    sent = parallel::collectives(s.placement, states);
+    timed.time = parallel::step_time(s.placement, states, sent, e, device);
+  }
   if (!wanted(timed)) return timed;
   if (placed) {
-    Timeline timeline = keep(g, estimator.training_timeline(), shares(s.placement), true);
-    timeline.add(data_parallel_storages(g, s.placement, trained));
+    Timeline timeline = parallel::keep(g, estimator.training_timeline(), parallel::shares(s.placement), true);
+    timeline.add(parallel::data_parallel_storages(g, s.placement, states, sent));
     training_estimate::add_memory(e, g, timeline, device, s.allocator, false);
   } else {
     training_estimate::add_memory(e, g, estimator.training_timeline(), device, s.allocator, false);
@@ -76,7 +86,7 @@ Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& 
   if (s.grouped_by_size) return outcome::grouped(s, device, mode, estimator);
   estimator.allocator = s.allocator;
   estimator.details = false;
-  const Placement& p = s.placement;
+  const parallel::Strategy& p = s.placement;
   if (p.gpus < 1 || p.gpus > 1024) throw Error("--gpus", std::to_string(p.gpus) + " is out of range", "give 1 to 1024");
   if (mode == Mode::training) return outcome::training(s, device, estimator, wanted);
   if (p.offload == Offload::parameters) return outcome::offloaded_inference(s, device, estimator);

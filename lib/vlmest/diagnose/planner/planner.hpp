@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <vlmest/diagnose/planner/parallel.hpp>
+#include <vlmest/diagnose/planner/parallel_for.hpp>
 #include <vlmest/diagnose/planner/pareto.hpp>
 #include <vlmest/diagnose/planner/search.hpp>
 

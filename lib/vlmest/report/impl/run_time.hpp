@@ -48,7 +48,7 @@ VLMEST_INLINE void run_backward(Pace& p, const Graph& g, const Phase& phase, std
   for (const SecondForward& s : g.second_forwards) {
     if (s.first < phase.first || s.first >= phase.last) continue;
     run_nodes(p, g, n, s.first, of_ops, d.backward_launch, d);
-    p.host += host_time({1, s.saved}, d.checkpoint_backward);
+    p.run_host(host_time({1, s.saved}, d.checkpoint_backward));
     run_nodes(p, g, s.first, s.last, of_ops, d.forward_launch, d);
     n = s.last;
   }

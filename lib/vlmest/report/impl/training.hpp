@@ -128,7 +128,7 @@ VLMEST_INLINE void add_work(TrainingEstimate& e, const Graph& g, const Timeline&
   };
   Pace pace;
   passes(pace, device);
-  e.passes_host = pace.host;
+  e.passes_host = pace.streams.end(Stream::host);
   const std::int64_t parameters = trained_tensors(timeline);
   run_step(pace, g, step, e.step_work, parameters, of_ops, device);
   if (details)

@@ -28,8 +28,8 @@ VLMEST_INLINE Outcome of(const TrainingEstimate& e, const Plan& plan) {
 VLMEST_INLINE Outcome offloaded_inference(const Settings& s, const Device& device, Estimator& estimator) {
   Estimate e = estimator(s.vlm, s.plan, device, Phases::inference);
   const Graph& g = estimator.graph();
-  const WeightBytes u = weight_bytes(g);
-  const Timeline timeline = keep(g, estimator.timeline(), shares(s.placement), false);
+  const parallel::WeightBytes u = parallel::weight_bytes(g);
+  const Timeline timeline = parallel::keep(g, estimator.timeline(), parallel::shares(s.placement), false);
   allocator::Process process(g, timeline, device.sm, without_limit(device, s.allocator));
   const InferenceMemory memory = replay_inference(g, process);
   InferenceEstimate& r = e.inference;
@@ -38,7 +38,7 @@ VLMEST_INLINE Outcome offloaded_inference(const Settings& s, const Device& devic
   r.decode_is_peak = memory.decode.peak > memory.prefill.peak;
   r.peak = std::max(memory.decode.peak, memory.prefill.peak);
   r.fits = inference_estimate::fits(r, g, timeline, without(device, u.module), s.allocator);
-  const Seconds copies = u.all / host_link(device);
+  const Seconds copies = u.all / parallel::host_link(device);
   r.prefill.wall += copies;
   r.decode.wall += copies;
   Outcome o = of(r, s.plan);

@@ -6,7 +6,7 @@
 
 #include <vlmest/device/device.hpp>
 
-namespace vlmest::diagnose {
+namespace vlmest::parallel {
 
 /// To and from pinned memory of the host, one direction: as measured, or the link's own rate.
 inline Bandwidth host_link(const Device& d) { return d.measured.host_link.value_or(d.host_link); }
@@ -17,8 +17,8 @@ inline Bandwidth host_link(const Device& d) { return d.measured.host_link.value_
 /// else goes over the host's link.
 Bandwidth peer_link(const Device& d);
 
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::parallel
 
 #ifndef VLMEST_COMPILED
-#include <vlmest/diagnose/action/impl/link.hpp>
+#include <vlmest/parallel/impl/link.hpp>
 #endif

@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/diagnose/placement.hpp>
+#include <algorithm>
+#include <vector>
+
+#include <vlmest/parallel/states.hpp>
 #include <vlmest/unit/compiled.hpp>
 
-namespace vlmest::diagnose {
+namespace vlmest::parallel {
+
+VLMEST_INLINE WeightBytes weight_bytes(const Graph& g) {
+  WeightBytes r;
+  std::vector<Bytes> of_scope(g.scopes.size());
+  for (const Tensor& t : g.loaded()) {
+    if (t.role != Role::weight || t.alias_of != none) continue;
+    const Bytes bytes = requested_bytes(t);
+    r.all += bytes;
+    of_scope[static_cast<std::size_t>(t.scope)] += bytes;
+  }
+  r.module = *std::max_element(of_scope.begin(), of_scope.end());
+  return r;
+}
 
 VLMEST_INLINE Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training) {
   const NodeId step = training ? g.phases.back().first : static_cast<NodeId>(g.nodes.size());
@@ -27,4 +43,4 @@ VLMEST_INLINE Timeline keep(const Graph& g, Timeline t, const Shares& s, bool tr
   return t;
 }
 
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::parallel

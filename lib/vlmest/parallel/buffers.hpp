@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
 #include <vlmest/analysis/timeline.hpp>
-#include <vlmest/diagnose/placement.hpp>
 #include <vlmest/graph/graph.hpp>
+#include <vlmest/parallel/data_parallel.hpp>
+#include <vlmest/parallel/states.hpp>
 
 /// What data parallelism itself allocates in a training step, as storages beside those of its graph, so that a replay
 /// sees when they are there.
@@ -20,21 +20,7 @@
 /// while one runs. Gradients are whole until their unit's backward ends; they are copied into a flat buffer for the
 /// reduction, which stays until the next unit's. The unit of the rest is gathered from the beginning of the forward to
 /// the end of the backward.
-namespace vlmest::diagnose {
-
-/// The unit of each scope of a graph: the outermost member of a list of modules (layers.17), or the root (0), to which
-/// all that is in none belongs.
-std::vector<ScopeId> units_of_scopes(const Graph& g);
-
-/// Bytes of the tensors of each unit for which `counts` holds, by the unit's scope.
-template <class Counts>
-std::vector<Bytes> bytes_of_units(const Graph& g, const std::vector<ScopeId>& unit_of, Counts&& counts) {
-  std::vector<Bytes> r(g.scopes.size());
-  for (const Tensor& t : g.loaded())
-    if (t.alias_of == none && counts(t))
-      r[static_cast<std::size_t>(unit_of[static_cast<std::size_t>(t.scope)])] += requested_bytes(t);
-  return r;
-}
+namespace vlmest::parallel {
 
 namespace gathered {
 
@@ -56,11 +42,14 @@ struct Run {
 /// The units but for the rest, in the order in which a phase begins them.
 std::vector<Run> runs(const Graph& g, const Phase& p, const std::vector<ScopeId>& unit_of);
 
+/// What is gathered of each unit's weights, and reduced of its gradients.
 struct Sizes {
-  std::vector<ScopeId> unit_of;
-  std::vector<Bytes> weights, trained;  ///< of each unit
+  Sizes(const ModelStates& states, const StepCollectives& c);
   Bytes of_weights(ScopeId unit) const { return weights[static_cast<std::size_t>(unit)]; }
   Bytes of_trained(ScopeId unit) const { return trained[static_cast<std::size_t>(unit)]; }
+
+  const std::vector<ScopeId>& unit_of;
+  std::vector<Bytes> weights, trained;  ///< by the unit's scope
 };
 
 /// Weights of one forward and its backward. `stay`: those of the layers too, from their forward to their backward.
@@ -72,32 +61,12 @@ void add_gradients(std::vector<Storage>& to, const Graph& g, const Sizes& s, con
 
 }  // namespace gathered
 
-/// What `p` makes a training step allocate. The graph's own tensors have their whole sizes; `trains` says which of its
-/// weights do.
-template <class Trains>
-std::vector<Storage> data_parallel_storages(const Graph& g, const Placement& p, Trains&& trains) {
-  std::vector<Storage> r;
-  const bool sharded = p.sharding >= Sharding::gradients || p.offload == Offload::parameters;
-  if (!sharded && !has_buckets(p)) return r;
-  const auto is_weight = [](const Tensor& t) { return t.role == Role::weight; };
-  gathered::Sizes s{units_of_scopes(g), {}, {}};
-  s.weights = bytes_of_units(g, s.unit_of, is_weight);
-  s.trained = bytes_of_units(g, s.unit_of, [&](const Tensor& t) { return is_weight(t) && trains(t); });
-  if (!sharded) {
-    Bytes all{};
-    for (const Bytes b : s.trained) all += b;
-    r.push_back({none, 0, none, 0, all, Role::buffer});
-    return r;
-  }
-  for (std::size_t i = 0; i + 2 < g.phases.size(); i += 2) {
-    gathered::add_weights(r, g, s, g.phases[i], g.phases[i + 1], p.sharding == Sharding::gradients);
-    gathered::add_gradients(r, g, s, g.phases[i + 1]);
-  }
-  return r;
-}
+/// What a training step allocates for its collectives. The graph's own tensors have their whole sizes.
+std::vector<Storage> data_parallel_storages(const Graph& g, const Strategy& s, const ModelStates& states,
+                                            const StepCollectives& c);
 
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::parallel
 
 #ifndef VLMEST_COMPILED
-#include <vlmest/diagnose/impl/gathered.hpp>
+#include <vlmest/parallel/impl/buffers.hpp>
 #endif

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/diagnose/gathered.hpp>
+#include <vlmest/parallel/buffers.hpp>
 #include <vlmest/unit/compiled.hpp>
 
-namespace vlmest::diagnose {
-
-VLMEST_INLINE std::vector<ScopeId> units_of_scopes(const Graph& g) {
-  std::vector<ScopeId> r(g.scopes.size(), 0);
-  for (std::size_t s = 1; s < r.size(); ++s) {
-    const auto parent = static_cast<std::size_t>(g.scopes[s].parent);
-    r[s] = r[parent] != 0 ? r[parent] : g.scopes[s].index != none ? static_cast<ScopeId>(s) : 0;
-  }
-  return r;
-}
+namespace vlmest::parallel {
 
 namespace gathered {
 
@@ -31,6 +22,12 @@ VLMEST_INLINE std::vector<Run> runs(const Graph& g, const Phase& p, const std::v
     r[static_cast<std::size_t>(i)].end = n + 1;
   }
   return r;
+}
+
+VLMEST_INLINE Sizes::Sizes(const ModelStates& states, const StepCollectives& c)
+    : unit_of(states.unit_of), weights(states.weights.size()), trained(states.trained.size()) {
+  for (const Collective& x : c.every_pass)
+    (x.kind == CollectiveKind::all_gather ? weights : trained)[static_cast<std::size_t>(x.unit)] = x.bytes;
 }
 
 VLMEST_INLINE void add_weights(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& forward,
@@ -74,4 +71,19 @@ VLMEST_INLINE void add_gradients(std::vector<Storage>& to, const Graph& g, const
 }
 
 }  // namespace gathered
-}  // namespace vlmest::diagnose
+
+VLMEST_INLINE std::vector<Storage> data_parallel_storages(const Graph& g, const Strategy& s, const ModelStates& states,
+                                                          const StepCollectives& c) {
+  std::vector<Storage> r;
+  if (has_buckets(s))
+    for (const Collective& x : c.last_pass) r.push_back({none, 0, none, 0, x.bytes, Role::buffer});
+  if (!uses_fully_shard(s)) return r;
+  const gathered::Sizes sizes(states, c);
+  for (std::size_t i = 0; i + 2 < g.phases.size(); i += 2) {
+    gathered::add_weights(r, g, sizes, g.phases[i], g.phases[i + 1], !reshards_after_forward(s));
+    gathered::add_gradients(r, g, sizes, g.phases[i + 1]);
+  }
+  return r;
+}
+
+}  // namespace vlmest::parallel

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/diagnose/action/link.hpp>
+#include <vlmest/parallel/link.hpp>
 #include <vlmest/unit/compiled.hpp>
 
-namespace vlmest::diagnose {
+namespace vlmest::parallel {
 
 VLMEST_INLINE Bandwidth peer_link(const Device& d) {
   if (std::string_view(d.product).find("SXM") == std::string_view::npos) return host_link(d);
@@ -17,4 +17,4 @@ VLMEST_INLINE Bandwidth peer_link(const Device& d) {
   }
 }
 
-}  // namespace vlmest::diagnose
+}  // namespace vlmest::parallel

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include <vlmest/analysis/timeline.hpp>
+#include <vlmest/graph/graph.hpp>
+#include <vlmest/parallel/placement.hpp>
+
+/// Runs that keep weights, gradients or optimizer states somewhere else: storages are given the size that they have on
+/// one GPU, and what replays the graph sees what this GPU holds.
+namespace vlmest::parallel {
+
+/// Weights of a graph.
+struct WeightBytes {
+  Bytes all{};
+  Bytes module{};  ///< the largest single module's own
+};
+
+WeightBytes weight_bytes(const Graph& g);
+
+/// Streams beside the one that runs the graph, on which fully_shard gathers weights and reduces gradients
+/// (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, all_gather_copy_in_stream and reduce_scatter_stream).
+/// What is allocated there is never used again for anything else.
+inline constexpr std::uint8_t gathering_stream = 1, reducing_stream = 2;
+
+/// The timeline of a graph whose states have the sizes that this GPU keeps. The optimizer's temporaries are those of
+/// its share; shards of gradients lie where they were reduced.
+Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training);
+
+}  // namespace vlmest::parallel
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/parallel/impl/states.hpp>
+#endif
