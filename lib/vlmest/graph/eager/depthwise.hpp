@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/eager/product.hpp>
+#include <vlmest/op/depthwise_conv.hpp>
+
+/// Convolutions of each channel by itself.
+namespace vlmest::eager {
+
+/// torch.nn.functional.conv1d of x[N, C, L] with weight[C, 1, taps] and C groups: torch's own kernel, because cuDNN is
+/// asked for square filters alone. A signal that is not row-major is packed first, in the backward again
+/// (aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise; cuda/DepthwiseConv2d.cu).
+inline Value depthwise_conv1d(Value x, Value weight, std::int64_t padding) {
+  const AutocastCall call(CastPolicy::lower, x, weight);
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const std::int64_t taps = weight.size(2), length = checked_add(x.size(2), 2 * padding) - taps + 1;
+  const Bytes packed = is_contiguous(x) ? Bytes{} : data_bytes(x);
+  const DepthwiseConv op{.batch = x.size(0),
+                         .channels = x.size(1),
+                         .in_length = x.size(2),
+                         .out_length = length,
+                         .taps = taps,
+                         .dtype = t,
+                         .packed = packed};
+  const TensorId r = b.result(t, Shape{x.size(0), x.size(1), length}, "convolution");
+  const GradEdge ex = edge(x), ew = edge(weight);
+  const Value sx = saved(x, ex || ew), sw = saved(weight, ex || ew);
+  Value out = emit1(b, "convolution", memory_op(op), r, {packed}, x, weight);
+  differentiable(out, "ConvolutionBackward0", {ex, ew}, [op, sx, sw](Gradients& g) {
+    Builder& at = sx.builder();
+    std::vector<TensorId> outs;
+    if (g.wants(0)) outs.push_back(at.result(op.dtype, sx.shape(), "input gradient"));
+    if (g.wants(1)) outs.push_back(at.result(op.dtype, sw.shape(), "weight gradient"));
+    const Bytes copied = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
+    const std::array<TensorId, 3> ins{g.in[0].id(), sx.id(), sw.id()};
+    at.emit("convolution_backward", backward_op(op, outs.size(), copied), ins, outs, {op.packed, copied});
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < 2; ++i)
+      if (g.wants(i)) g.out[i] = Value(at, outs[next++]);
+  });
+  return out;
+}
+
+}  // namespace vlmest::eager
