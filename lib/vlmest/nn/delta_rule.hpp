@@ -65,11 +65,11 @@ inline void pad_to_chunks(DeltaRuleInputs& x, std::int64_t after) {
 
 /// What is known of all chunks before the first one runs, [B, heads, chunks, 64, …].
 struct DeltaRuleChunks {
-  Value q, k;        ///< q times the decay since its chunk's beginning, k times that up to its end
-  Value values;      ///< new values, as far as the chunk's own tokens make them
-  Value decayed_k;   ///< keys that read the state before the chunk
-  Value attention;   ///< of the chunk's tokens to each other
-  Value decay;       ///< of the state over a whole chunk, [B, heads, chunks, 1, 1]
+  Value q, k;       ///< q times the decay since its chunk's beginning, k times that up to its end
+  Value values;     ///< new values, as far as the chunk's own tokens make them
+  Value decayed_k;  ///< keys that read the state before the chunk
+  Value attention;  ///< of the chunk's tokens to each other
+  Value decay;      ///< of the state over a whole chunk, [B, heads, chunks, 1, 1]
 };
 
 /// The first phase of torch_chunk_gated_delta_rule: the UT transform and attention within chunks. `locals` are the
@@ -115,8 +115,8 @@ inline DeltaRuleOutput chunk_delta_rule(const DeltaRuleInputs& given, const Valu
   DeltaRuleChunks c = within_chunks(x, locals);
   const Value sums = locals[6];
   Builder& b = sums.builder();
-  Value state = initial ? to(initial, c.values.dtype())
-                        : fill(b, "zeros", {batch, heads, key_dim, value_dim}, c.values.dtype());
+  Value state =
+      initial ? to(initial, c.values.dtype()) : fill(b, "zeros", {batch, heads, key_dim, value_dim}, c.values.dtype());
   Value out = zeros_like(c.values);
   c.q = mul(c.q, unsqueeze(unary("exp", sums), -1));
   Value rest = sub(slice(sums, -1, n - 1, n), sums);

@@ -28,8 +28,8 @@ inline Value pad_last(Value a, std::int64_t before, std::int64_t after) {
   return padded;
 }
 
-/// torch.nn.functional.pad behind the end of one dimension. By nothing it is a copy in the layout that is there, by less
-/// than nothing, as the backward pads, a copy of what remains (aten/src/ATen/native/PadNd.cpp, constant_pad_nd).
+/// torch.nn.functional.pad behind the end of one dimension. By nothing it is a copy in the layout that is there, by
+/// less than nothing, as the backward pads, a copy of what remains (aten/src/ATen/native/PadNd.cpp, constant_pad_nd).
 inline Value pad_end(Value a, int dim, std::int64_t after) {
   Builder& b = a.builder();
   const DType t = a.dtype();

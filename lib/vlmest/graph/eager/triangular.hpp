@@ -42,21 +42,21 @@ inline Value solve_triangular(Value a, Value b) {
     throw Error("solve_triangular", "systems of more than 512 rows are not modelled", "use fewer rows in a system");
   const bool listed = batch > 8 || n < 64;
   const Bytes copied = is_packed_matrix(a.tensor()) ? Bytes{} : data_bytes(a);
-  const Bytes lists = listed ? size_of(Elements(checked_mul(batch, 2)), DType::int64) : Bytes{};
+  const Bytes list = listed ? size_of(Elements(batch), DType::int64) : Bytes{};
   Shape strides = contiguous_strides(s);
   strides[rank - 2] = 1;
   strides[rank - 1] = n;
   const Bytes moved = data_bytes(b);
   const MemoryOp op{.read = moved * 2 + data_bytes(a) + copied,
                     .written = moved * 2 + copied,
-                    .workspace = lists + copied,
+                    .workspace = list * 2 + copied,
                     .dtype = t,
                     .kernels = (listed ? 4 : 1 + static_cast<int>(batch)) + (copied > Bytes{} ? 1 : 0),
                     .access = Access::strided};
   const GradEdge ea = edge(a), eb = edge(b);
   const Value sa = saved(a, ea || eb);
   const TensorId r = g.result(t, s, strides, "linalg_solve_triangular");
-  Value x = emit1(g, "linalg_solve_triangular", op, r, {lists, copied}, a, b);
+  Value x = emit1(g, "linalg_solve_triangular", op, r, {list, list, copied}, a, b);
   // FunctionsManual.cpp, linalg_solve_triangular_backward: of the right-hand side a second system, of the matrix its
   // product with the result, of which the half that was read is kept.
   differentiable(x, "LinalgSolveTriangularBackward0", {ea, eb},

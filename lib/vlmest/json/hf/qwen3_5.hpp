@@ -142,8 +142,6 @@ inline Vlm qwen3_5_lm(const Reader& r, std::string_view type, Qwen35TextConfig l
 inline Vlm read_qwen3_5_lm(const Reader& r) { return qwen3_5_lm(r, "qwen3_5_text", read_qwen3_5_text(r)); }
 
 /// model_type "qwen3_5_moe_text": Qwen3_5MoeForCausalLM.
-inline Vlm read_qwen3_5_moe_lm(const Reader& r) {
-  return qwen3_5_lm(r, "qwen3_5_moe_text", read_qwen3_5_moe_text(r));
-}
+inline Vlm read_qwen3_5_moe_lm(const Reader& r) { return qwen3_5_lm(r, "qwen3_5_moe_text", read_qwen3_5_moe_text(r)); }
 
 }  // namespace vlmest::json::hf
