@@ -166,7 +166,7 @@ class Inference:
         del arguments["attention_mask"]
         self._step(self._cache(MIDDLE), arguments)  # libraries choose their kernels for these sizes outside the capture
         cache = self._cache(MIDDLE)
-        read = [(layer.keys, layer.values) for layer in cache.layers]  # replays read them after the step replaced them
+        read = [cached(layer) for layer in cache.layers]  # replays read them after the step replaced them
         graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
         with torch.cuda.graph(graph):
@@ -181,7 +181,14 @@ def cache_of(output: object) -> object:
     return cache if cache is not None else output.language_model_outputs.past_key_values
 
 
+def cached(layer: object) -> list[torch.Tensor]:
+    """What a layer of a cache holds: keys and values, or the states of linear attention."""
+    tensors = [getattr(layer, name, None) for name in ("keys", "values")]
+    for name in ("conv_states", "recurrent_states"):
+        tensors += getattr(layer, name, {}).values()
+    return [t for t in tensors if t is not None]
+
+
 def cache_bytes(cache: object) -> int:
-    """Bytes of all keys and values."""
-    tensors = [t for layer in cache.layers for t in (layer.keys, layer.values) if t is not None]
-    return sum(t.numel() * t.element_size() for t in tensors)
+    """Bytes of all keys and values, and of states."""
+    return sum(t.numel() * t.element_size() for layer in cache.layers for t in cached(layer))

@@ -10,8 +10,9 @@ from recorder.errors import RecorderError
 from recorder.scenario import Scenario
 
 IMPLEMENTATIONS = {"eager": "eager", "sdpa": "sdpa", "flash": "flash_attention_2"}
-# q, k, v and o of the language model; OPT (BLIP-2) calls its output projection out_proj.
-LORA_TARGETS = r".*(language_model|text_model).*\.(q_proj|k_proj|v_proj|o_proj|out_proj)"
+# q, k, v and o of the language model; OPT (BLIP-2) calls its output projection out_proj, as do layers of linear
+# attention (Qwen3.5), which are left out.
+LORA_TARGETS = r".*(language_model|text_model).*(?<!\.linear_attn)\.(q_proj|k_proj|v_proj|o_proj|out_proj)"
 LORA_ALPHA = 16
 
 

@@ -61,7 +61,7 @@ inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
   if (type == "gemma3_text" || type == "cohere2") t["layer_types"] = {"sliding_attention", "full_attention"};
   if (d.contains("vision_config")) {
     nlohmann::json& v = d["vision_config"];
-    if (v.contains("deepstack_visual_indexes")) {
+    if (v.contains("deepstack_visual_indexes") && !v["deepstack_visual_indexes"].empty()) {
       v["deepstack_visual_indexes"] = {0};
       v["depth"] = 2;
     } else if (v.contains("fullatt_block_indexes")) {

@@ -76,6 +76,27 @@ TEST(Convolution, CountsAProductForEachGradient) {
   EXPECT_EQ(cost(two).flops, cost(one).flops + cost(one).flops);
 }
 
+// Two operations a tap of each channel, as torch/utils/flop_counter.py counts; packing is read and written besides.
+TEST(Convolution, OfEachChannelByItselfIsNoProduct) {
+  Convolution o{.batch = 2,
+                .in_channels = 6144,
+                .out_channels = 6144,
+                .in_positions = 100,
+                .out_positions = 103,
+                .kernel = 4,
+                .groups = 6144};
+  EXPECT_EQ(cost(o).flops, Flops(2 * 2 * 103 * 6144 * 4));
+  EXPECT_EQ(cost(o).engine, Engine::cuda_core);
+  const Bytes in(2 * 6144 * 100 * 2), out(2 * 6144 * 103 * 2), weight(6144 * 4 * 2);
+  EXPECT_EQ(cost(o).read, in + weight);
+  EXPECT_EQ(cost(o).written, out);
+  o.workspace = in;
+  EXPECT_EQ(cost(o).read, in + weight + in);
+  EXPECT_EQ(cost(o).written, out + in);
+  o.groups = 1;
+  EXPECT_EQ(cost(o).engine, Engine::tensor_core);
+}
+
 TEST(ConvScratch, DoesNotOverflowSilently) {
   Convolution o{.batch = INT64_MAX / 2,
                 .in_channels = 3,

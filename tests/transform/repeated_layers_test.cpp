@@ -34,7 +34,8 @@ nlohmann::json deeper(nlohmann::json d) {
     d["text_config"]["num_hidden_layers"] = 9;
   if (d.contains("vision_config")) {
     nlohmann::json& v = d["vision_config"];
-    if (v.contains("deepstack_visual_indexes")) v["deepstack_visual_indexes"] = {1, 3};
+    if (v.contains("deepstack_visual_indexes") && !v["deepstack_visual_indexes"].empty())
+      v["deepstack_visual_indexes"] = {1, 3};
     if (v.contains("fullatt_block_indexes")) v["fullatt_block_indexes"] = {1, 4};
     if (v.contains("depth"))
       v["depth"] = 5;
@@ -116,10 +117,26 @@ TEST(CheckpointedLayers, EachKeepsItsInputAlone) {
 
 const std::vector<Case> cases() {
   std::vector<Case> r;
-  for (const char* config : {"llava-1.5-7b", "llava-next-mistral-7b", "llava-onevision-qwen2-0.5b", "qwen2-vl-2b",
-                             "qwen2.5-vl-3b", "qwen3-vl-4b", "qwen3-vl-30b-a3b", "internvl3-2b", "paligemma-3b-224",
-                             "gemma-3-4b", "idefics3-8b", "smolvlm-2.2b", "pixtral-12b", "mistral-small-3.1-24b",
-                             "aya-vision-8b", "glm-4.1v-9b", "blip2-opt-2.7b", "llama-3.2-11b-vision"})
+  for (const char* config : {"llava-1.5-7b",
+                             "llava-next-mistral-7b",
+                             "llava-onevision-qwen2-0.5b",
+                             "qwen2-vl-2b",
+                             "qwen2.5-vl-3b",
+                             "qwen3-vl-4b",
+                             "qwen3-vl-30b-a3b",
+                             "qwen3.5-4b",
+                             "qwen3.5-35b-a3b",
+                             "internvl3-2b",
+                             "paligemma-3b-224",
+                             "gemma-3-4b",
+                             "idefics3-8b",
+                             "smolvlm-2.2b",
+                             "pixtral-12b",
+                             "mistral-small-3.1-24b",
+                             "aya-vision-8b",
+                             "glm-4.1v-9b",
+                             "blip2-opt-2.7b",
+                             "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});
   for (const char* config :

@@ -70,6 +70,7 @@ Json inference(const InferenceEstimate& e, const Plan& plan, const Graph& g, std
   return {{"weights_bytes", e.weights.value()},
           {"inputs_bytes", e.inputs.value()},
           {"kv_cache_bytes", e.kv_cache.value()},
+          {"kv_cache_states_bytes", e.cache_states.value()},
           {"kv_cache_decoded_bytes", e.kv_cache_decoded.value()},
           {"fft_bytes", e.fft.value()},
           {"prefill", phase(e.prefill)},

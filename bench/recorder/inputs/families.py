@@ -31,6 +31,8 @@ FAMILIES: dict[str, Family] = {
     "qwen2_5_vl": Family(native.qwen2_vl, 448),
     "qwen3_vl": Family(native.qwen3_vl, 512),
     "qwen3_vl_moe": Family(native.qwen3_vl, 512),
+    "qwen3_5": Family(native.qwen3_vl, 512),
+    "qwen3_5_moe": Family(native.qwen3_vl, 512),
     "glm4v": Family(native.glm4v, 448),
     "idefics3": Family(tiles.idefics3),
     "smolvlm": Family(tiles.idefics3),

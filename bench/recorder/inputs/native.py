@@ -96,7 +96,7 @@ def qwen2_vl(r: Request) -> Images:
 
 
 def qwen3_vl(r: Request) -> Images:
-    """Qwen3-VL, dense and mixture of experts."""
+    """Qwen3-VL and Qwen3.5, dense and mixture of experts."""
     return _patches(r, QWEN3, 16, "in_channels")
 
 

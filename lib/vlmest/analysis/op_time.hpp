@@ -59,6 +59,11 @@ inline TiledTime time(const GroupedMatmul& o, const Device& d) {
 /// 1410.0759, section 3). Tensor cores take it from operands that were first converted to channels last, few channels
 /// padded to eight, through scratch (conv_scratch); without scratch a 16-bit one runs in fp32.
 inline TiledTime time(const Convolution& o, const Device& d) {
+  if (is_depthwise(o)) {  // a multiply-add or two for each byte: bytes are what takes its time
+    const Cost c = cost(o);
+    return memory_time(c.read + c.written, elements_in(std::max(c.read, c.written), o.dtype), o.kernels, d,
+                       d.efficiency.memory.strided);
+  }
   const std::int64_t channels = o.in_channels / o.groups;
   const bool half = is_half(o.dtype), converted = half && channels < 8 && o.workspace > Bytes{};
   const Matmul product{.m = checked_mul(o.batch, o.out_positions),

@@ -2,11 +2,13 @@
 #pragma once
 
 // IWYU pragma: begin_exports
+#include <vlmest/graph/eager/assign.hpp>
 #include <vlmest/graph/eager/attention.hpp>
 #include <vlmest/graph/eager/bucketize.hpp>
 #include <vlmest/graph/eager/concatenation.hpp>
 #include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/data.hpp>
+#include <vlmest/graph/eager/depthwise.hpp>
 #include <vlmest/graph/eager/extremes.hpp>
 #include <vlmest/graph/eager/flash_attention.hpp>
 #include <vlmest/graph/eager/fused.hpp>
@@ -18,8 +20,10 @@
 #include <vlmest/graph/eager/reduce.hpp>
 #include <vlmest/graph/eager/resample.hpp>
 #include <vlmest/graph/eager/routing.hpp>
+#include <vlmest/graph/eager/scan.hpp>
 #include <vlmest/graph/eager/selection.hpp>
 #include <vlmest/graph/eager/spectral.hpp>
+#include <vlmest/graph/eager/triangular.hpp>
 #include <vlmest/graph/eager/unary.hpp>
 #include <vlmest/graph/eager/view.hpp>
 // IWYU pragma: end_exports

@@ -101,7 +101,7 @@ inline LayerBackward out_of_place(const LayerBackward& b) {
 
 /// A layer as it ran once.
 struct LayerTemplate {
-  static constexpr std::size_t max_state = 6;
+  static constexpr std::size_t max_state = 8;
 
   RepeatedLayer layer;
   Recording forward;

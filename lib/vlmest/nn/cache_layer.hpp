@@ -10,7 +10,8 @@
 namespace vlmest {
 
 /// Keys and values of one decoder layer, [B, kv_heads, tokens, head_dim] each (cache_utils.py, DynamicLayer and
-/// DynamicSlidingWindowLayer), or as the run's KvLayout keeps them (nn/kv_cache_steps.hpp).
+/// DynamicSlidingWindowLayer), or as the run's KvLayout keeps them (nn/kv_cache_steps.hpp); or the states of linear
+/// attention, of one size whatever the length (nn/linear_cache.hpp).
 struct CacheLayer {
   Value keys;
   Value values;
@@ -22,6 +23,8 @@ struct CacheLayer {
   Value scales;           ///< of a quantised layer: the scales (and zero points) of keys and values
   Value recent_keys;      ///< of a group-quantised layer: the newest tokens, still in the activations' type
   Value recent_values;
+  Value conv_state;       ///< of linear attention: the last inputs of its convolution, [B, channels, taps]
+  Value recurrent_state;  ///< and its state, [B, heads, key_dim, value_dim]
 };
 
 /// The cache of a decoder, one entry per layer that has one.

@@ -17,6 +17,7 @@ void refill(Context& c, Cache& cache, std::int64_t seen);
 struct CacheEntry {
   ScopeId scope = 0;
   Bytes bytes{};
+  Bytes states{};  ///< of those, what is of one size whatever the length (linear attention)
 };
 std::vector<CacheEntry> entries(Context& c, const Cache& cache);
 

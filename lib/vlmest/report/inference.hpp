@@ -29,7 +29,8 @@ struct PhaseEstimate {
 struct InferenceEstimate {
   Bytes weights{};  ///< parameters and buffers as the allocator holds them once they are loaded
   Bytes inputs{};
-  Bytes kv_cache{};          ///< keys and values after the prefill
+  Bytes kv_cache{};          ///< keys and values after the prefill, with the states of linear attention
+  Bytes cache_states{};      ///< of those, the states, which do not grow with the sequence
   Bytes kv_cache_decoded{};  ///< the same when new_tokens have been decoded
   Bytes fft{};               ///< most that a spectral block holds at one time: spectra, fp32 copies, work area
   PhaseEstimate prefill;

@@ -15,6 +15,25 @@ inline Value to(Value a, DType t) {
                  [from = e.dtype](Gradients& g) { g.out[0] = to(std::move(g.in[0]), from); });
   return r;
 }
+/// tensor.to(dtype, memory_format=torch.contiguous_format): a converting copy is row-major; without one the layout
+/// stays, whatever it is.
+inline Value to_row_major(Value a, DType t) {
+  if (a.dtype() == t) return a;
+  Builder& b = a.builder();
+  const GradEdge e = edge(a);
+  const Shape strides = contiguous_strides(a.shape());
+  const Bytes in = data_bytes(a), out = size_of(numel(a.shape()), t);
+  const MemoryOp op{.read = in,
+                    .written = out,
+                    .dtype = t,
+                    .kernels = pieces(std::max(in, out)),
+                    .access = access(a.shape(), strides, t, a),
+                    .elements = numel(a.shape())};
+  Value r = emit1(b, "_to_copy", op, b.result(t, a.shape(), "_to_copy"), {}, a);
+  differentiable(r, "ToCopyBackward0", {e},
+                 [from = e.dtype](Gradients& g) { g.out[0] = to(std::move(g.in[0]), from); });
+  return r;
+}
 /// How a copy into a tensor of these strides walks.
 inline Access copy_access(const Value& source, const Shape& strides) {
   return access(source.shape(), strides, source.dtype(), source);

@@ -28,4 +28,37 @@ inline Value pad_last(Value a, std::int64_t before, std::int64_t after) {
   return padded;
 }
 
+/// torch.nn.functional.pad behind the end of one dimension. By nothing it is a copy in the layout that is there, by
+/// less than nothing, as the backward pads, a copy of what remains (aten/src/ATen/native/PadNd.cpp, constant_pad_nd).
+inline Value pad_end(Value a, int dim, std::int64_t after) {
+  Builder& b = a.builder();
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  Value padded;
+  if (after > 0) {
+    Shape s = a.shape();
+    s[wrap(dim, s.rank())] = checked_add(a.size(dim), after);
+    const Bytes in = data_bytes(a);
+    const MemoryOp op{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = 2};
+    padded = emit1(b, "constant_pad_nd", op, b.result(t, s, "constant_pad_nd"), {}, a);
+  } else {
+    if (after < 0) {
+      NoGrad views(b);
+      a = slice(std::move(a), dim, 0, a.size(dim) + after);
+    }
+    // What has no gaps keeps its layout and goes by cudaMemcpyAsync.
+    const Shape strides = strides_like(a.tensor(), a.shape());
+    const Bytes n = data_bytes(a);
+    const MemoryOp op{.read = n,
+                      .written = n,
+                      .dtype = t,
+                      .kernels = strides == a.tensor().strides || is_contiguous(a) ? 0 : 1,
+                      .access = Access::strided};
+    padded = emit1(b, "constant_pad_nd", op, b.result(t, a.shape(), strides, "constant_pad_nd"), {}, a);
+  }
+  differentiable(padded, "ConstantPadNdBackward0", {e},
+                 [dim, after](Gradients& g) { g.out[0] = pad_end(std::move(g.in[0]), dim, -after); });
+  return padded;
+}
+
 }  // namespace vlmest::eager

@@ -20,6 +20,8 @@ inline constexpr std::array unary_derivatives{
     UnaryDerivative{"relu", "threshold_backward", true},
     UnaryDerivative{"sigmoid", "sigmoid_backward", true},
     UnaryDerivative{"tanh", "tanh_backward", true},
+    UnaryDerivative{"exp", "mul.Tensor", true},
+    UnaryDerivative{"softplus", "softplus_backward", false},
     UnaryDerivative{"quick_gelu", "quick_gelu_backward", false},  // one kernel of the fused profile
 };
 

@@ -7,6 +7,7 @@
 #include <vlmest/json/hf/blip2.hpp>
 #include <vlmest/json/hf/decoder.hpp>
 #include <vlmest/json/hf/mllama.hpp>
+#include <vlmest/json/hf/qwen3_5.hpp>
 #include <vlmest/nn/family/causal_lm.hpp>
 #include <vlmest/nn/vlm.hpp>
 
@@ -103,6 +104,8 @@ struct OtherCausalLmEntry {
 inline constexpr std::array other_causal_lms{
     OtherCausalLmEntry{"opt", read_opt_lm},
     OtherCausalLmEntry{"mllama_text_model", read_mllama_text_lm},
+    OtherCausalLmEntry{"qwen3_5_text", read_qwen3_5_lm},
+    OtherCausalLmEntry{"qwen3_5_moe_text", read_qwen3_5_moe_lm},
 };
 
 /// Text parts that transformers has no …ForCausalLM for (models/auto/modeling_auto.py,

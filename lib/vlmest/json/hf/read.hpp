@@ -23,6 +23,7 @@
 #include <vlmest/json/hf/mllama.hpp>
 #include <vlmest/json/hf/paligemma.hpp>
 #include <vlmest/json/hf/quantization.hpp>
+#include <vlmest/json/hf/qwen3_5.hpp>
 #include <vlmest/json/hf/qwen3_vl.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
 #include <vlmest/json/hf/vipllava.hpp>
@@ -43,6 +44,7 @@ inline constexpr std::array families{
     Entry{"vipllava", read_vipllava},     Entry{"mistral3", read_mistral3},
     Entry{"qwen2_vl", read_qwen2_vl},     Entry{"qwen2_5_vl", read_qwen2_5_vl},
     Entry{"qwen3_vl", read_qwen3_vl},     Entry{"qwen3_vl_moe", read_qwen3_vl_moe},
+    Entry{"qwen3_5", read_qwen3_5},       Entry{"qwen3_5_moe", read_qwen3_5_moe},
     Entry{"glm4v", read_glm4v},           Entry{"blip-2", read_blip2},
     Entry{"internvl", read_internvl},     Entry{"internvl_chat", read_internvl_chat},
     Entry{"mllama", read_mllama},         Entry{"paligemma", read_paligemma},

@@ -13,6 +13,7 @@ namespace vlmest {
 VLMEST_INLINE void refill(Context& c, Cache& cache, std::int64_t seen) {
   const KvLayout& kv = c.plan.kv;
   for (auto& l : cache.layers) {
+    if (l.conv_state) l.seen = seen;
     if (!l.keys || l.fixed) continue;
     const DType stored = l.keys.dtype();
     const bool paged = kv.kind == KvLayout::Kind::paged && !l.window;
@@ -42,12 +43,14 @@ VLMEST_INLINE void refill(Context& c, Cache& cache, std::int64_t seen) {
 VLMEST_INLINE std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
   std::vector<CacheEntry> r;
   for (const auto& l : cache.layers) {
-    if (!l.keys) continue;
-    const TensorId owner = c.b.graph.owner(l.keys.id());
+    const Value& first = l.keys ? l.keys : l.conv_state;
+    if (!first) continue;
+    const TensorId owner = c.b.graph.owner(first.id());
     Bytes bytes{};
     for (const Value* v : {&l.keys, &l.values, &l.scales, &l.recent_keys, &l.recent_values})
       bytes += eager::data_bytes(*v);
-    r.push_back({c.b.graph.tensor(owner).scope, bytes});
+    const Bytes states = eager::data_bytes(l.conv_state) + eager::data_bytes(l.recurrent_state);
+    r.push_back({c.b.graph.tensor(owner).scope, bytes + states, states});
   }
   return r;
 }

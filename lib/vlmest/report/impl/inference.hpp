@@ -84,6 +84,7 @@ VLMEST_INLINE InferenceEstimate of(const Graph& g, const Timeline& timeline, std
   kept.reserve(caches.prefill.size());
   for (const auto& k : caches.prefill) {
     r.kv_cache += k.bytes;
+    r.cache_states += k.states;
     kept.push_back({k.scope, k.bytes});
   }
   for (const auto& k : caches.decode) r.kv_cache_decoded += k.bytes;

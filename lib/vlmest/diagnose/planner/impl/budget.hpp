@@ -28,8 +28,9 @@ VLMEST_INLINE MemoryBudget budget(const Settings& s, const Device& device, Estim
       most = std::max(most, m.allocated - weights - inputs - of(m, Role::kv_cache));
     }
   const std::int64_t tokens = checked_mul(e.sequences.batch, e.sequences.seq);
-  b.kv_token = Bytes((e.inference.kv_cache.value() + tokens - 1) / tokens);
-  b.left = b.limit - b.weights - b.inputs - b.working();
+  const Bytes states = e.inference.cache_states;  // of linear attention: the same for any number of tokens
+  b.kv_token = Bytes(((e.inference.kv_cache - states).value() + tokens - 1) / tokens);
+  b.left = b.limit - b.weights - b.inputs - b.working() - states;
   if (b.left > Bytes{} && b.kv_token > Bytes{}) b.kv_tokens = b.left.value() / b.kv_token.value();
   return b;
 }

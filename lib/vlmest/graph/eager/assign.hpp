@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/eager/selection.hpp>
+
+/// Writing into a part of a tensor, as autograd follows it.
+namespace vlmest::eager {
+
+/// self.copy_(source) of one type: a kernel, or where both are row-major cudaMemcpyAsync (aten/src/ATen/native/cuda/
+/// Copy.cu, copy_device_to_device).
+inline Value copy_over(Value self, Value source) {
+  if (!is_contiguous(self) || !is_contiguous(source) || self.dtype() != source.dtype())
+    return copy_(std::move(self), std::move(source));
+  Builder& b = self.builder();
+  const Bytes n = data_bytes(source);
+  const MemoryOp op{.read = n, .written = n, .dtype = self.dtype(), .kernels = 0};
+  return emit_inplace(b, "copy_", op, {}, self, source);
+}
+
+/// torch.zeros_like: row-major, or in the order of a's dimensions.
+inline Value zeros_like(const Value& a) {
+  Builder& b = a.builder();
+  const TensorId r = b.result(a.dtype(), a.shape(), strides_like(a.tensor(), a.shape()), "zeros_like");
+  b.emit("zeros_like", MemoryOp{.written = data_bytes(a), .dtype = a.dtype()}, {}, std::array<TensorId, 1>{r});
+  return Value(b, r);
+}
+
+/// whole[..., at, ...] = source along `dim`. Backward: a copy of the whole's gradient, of which the part goes to the
+/// source and zeros stand in its place, where the whole has a gradient of its own (torch/csrc/autograd/
+/// VariableTypeManual.cpp and functions/tensor.cpp, CopySlices, around CopyBackwards).
+inline void assign_part(Value& whole, int dim, std::int64_t at, Value source) {
+  const GradEdge ew = edge(whole), es = edge(source);
+  {
+    NoGrad off(whole.builder());
+    copy_over(select(whole, dim, at), std::move(source));
+  }
+  if (!ew && !es) return;
+  GradCall call{.name = "CopySlices",
+                .inputs = {ew, es},
+                .run = [s = whole.shape(), strides = whole.tensor().strides, dim, at](Gradients& g) {
+                  Builder& b = g.in[0].builder();
+                  const DType t = g.in[0].dtype();
+                  const TensorId r = b.result(t, s, strides, "new_empty_strided");
+                  b.emit("new_empty_strided", MemoryOp{.dtype = t, .kernels = 0}, {}, std::array<TensorId, 1>{r});
+                  Value copy(b, r);
+                  copy_over(copy, g.in[0]);
+                  Value part = clone_contiguous(select(copy, dim, at));
+                  Value zeros;
+                  if (g.wants(0)) {
+                    zeros = zeros_like(part);
+                    copy_over(select(copy, dim, at), zeros);
+                    g.out[0] = std::move(copy);
+                  }
+                  if (g.wants(1)) g.out[1] = std::move(part);
+                }};
+  whole.builder().differentiable(std::move(call), std::span<const Value>(&whole, 1));
+}
+
+}  // namespace vlmest::eager

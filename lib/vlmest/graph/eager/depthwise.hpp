@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/graph/eager/product.hpp>
+
+/// Convolutions of each channel by itself.
+namespace vlmest::eager {
+
+/// torch.nn.functional.conv1d of x[N, C, L] with weight[C, 1, taps] and C groups: torch's own kernel, because cuDNN is
+/// asked for square filters alone. A signal that is not row-major is packed first, in the backward again
+/// (aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise; cuda/DepthwiseConv2d.cu).
+inline Value depthwise_conv1d(Value x, Value weight, std::int64_t padding) {
+  const AutocastCall call(CastPolicy::lower, x, weight);
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const std::int64_t channels = x.size(1), taps = weight.size(2),
+                     length = checked_add(x.size(2), 2 * padding) - taps + 1;
+  const Bytes packed = is_contiguous(x) ? Bytes{} : data_bytes(x);
+  const Convolution op{.batch = x.size(0),
+                       .in_channels = channels,
+                       .out_channels = channels,
+                       .in_positions = x.size(2),
+                       .out_positions = length,
+                       .kernel = taps,
+                       .groups = channels,
+                       .dtype = t,
+                       .workspace = packed,
+                       .kernels = packed > Bytes{} ? 2 : 1};
+  const TensorId r = b.result(t, Shape{x.size(0), channels, length}, "convolution");
+  const GradEdge ex = edge(x), ew = edge(weight);
+  const Value sx = saved(x, ex || ew), sw = saved(weight, ex || ew);
+  Value out = emit1(b, "convolution", op, r, {packed}, x, weight);
+  differentiable(out, "ConvolutionBackward0", {ex, ew}, [op, sx, sw](Gradients& g) {
+    Builder& at = sx.builder();
+    std::vector<TensorId> outs;
+    if (g.wants(0)) outs.push_back(at.result(op.dtype, sx.shape(), "input gradient"));
+    if (g.wants(1)) outs.push_back(at.result(op.dtype, sw.shape(), "weight gradient"));
+    const Bytes copied = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
+    Convolution back = op;
+    back.products = static_cast<int>(outs.size());
+    back.workspace = op.workspace + copied;
+    back.kernels = back.products + (op.workspace > Bytes{} ? 1 : 0) + (copied > Bytes{} ? 1 : 0);
+    const std::array<TensorId, 3> ins{g.in[0].id(), sx.id(), sw.id()};
+    at.emit("convolution_backward", back, ins, outs, {op.workspace, copied});
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < 2; ++i)
+      if (g.wants(i)) g.out[i] = Value(at, outs[next++]);
+  });
+  return out;
+}
+
+}  // namespace vlmest::eager
