@@ -7,7 +7,7 @@
 namespace vlmest::streams_test {
 namespace {
 
-TEST(Streams, RunSideBySide) {
+TEST(StreamTimes, RunSideBySide) {
   Streams s;
   s.run(Stream::compute, {3});
   s.run(Stream::communication, {2});
@@ -17,7 +17,7 @@ TEST(Streams, RunSideBySide) {
   EXPECT_EQ(s.end(Stream::host), Seconds{});
 }
 
-TEST(Streams, WaitForEachOther) {
+TEST(StreamTimes, WaitForEachOther) {
   Streams s;
   s.run(Stream::compute, {3});
   s.run(Stream::communication, {1});
@@ -31,7 +31,7 @@ TEST(Streams, WaitForEachOther) {
   EXPECT_EQ(s.wall(), Seconds{5});
 }
 
-TEST(Streams, KernelsRunBehindTheirLaunches) {
+TEST(StreamTimes, KernelsRunBehindTheirLaunches) {
   Streams s;
   s.run(Stream::host, {10});
   EXPECT_TRUE(s.run_launched(Stream::compute, {4}, {1})) << "only the last is still to be run";
@@ -41,7 +41,7 @@ TEST(Streams, KernelsRunBehindTheirLaunches) {
   EXPECT_EQ(s.wall(), Seconds{15});
 }
 
-TEST(Streams, RepeatWhatWasRun) {
+TEST(StreamTimes, RepeatWhatWasRun) {
   Streams once;
   once.run(Stream::host, {1});
   const Streams before = once;

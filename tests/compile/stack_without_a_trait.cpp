@@ -19,6 +19,7 @@ constexpr StackTraits traits{
     .attends_to_stored_cache = true,
 #endif
     .keeps_recent_wide = false,
+    .writes_out_linear_attention = false,
     .transformers_quantizers = false,
     .inference = RunScript{},
     .training = RunScript{},

@@ -115,7 +115,7 @@ inline Value log_decay(Context& c, const DeltaNet& m, const Value& a) {
 
 /// Throws Error for the idealised profile, whose kernels for this layer are not described.
 inline void refuse_fused_delta_rule(const Context& c) {
-  if (c.fused())
+  if (!c.stack().writes_out_linear_attention)
     throw Error("--profile", "kernels that fuse a Gated DeltaNet layer are not modelled",
                 "leave --profile out: transformers without the packages fla and causal-conv1d");
 }

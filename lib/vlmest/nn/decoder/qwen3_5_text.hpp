@@ -149,7 +149,7 @@ inline Value forward(Context& c, const Qwen35TextConfig& g, const Qwen35Layer& l
 /// unless a single token is decoded; else nothing.
 inline Value recurrent_mask(Context& c, const Value& attention_mask, std::int64_t tokens) {
   using namespace eager;
-  if (tokens == 1 || c.fused()) return {};
+  if (tokens == 1 || !c.stack().makes_masks) return {};
   item(reduce("all", DType::boolean, Shape{}, compare_scalar("eq.Scalar", attention_mask)));
   return c.padded ? contiguous(slice(attention_mask, 1, attention_mask.size(1) - tokens, attention_mask.size(1)))
                   : Value();

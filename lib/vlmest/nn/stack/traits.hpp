@@ -46,6 +46,9 @@ struct StackTraits {
   Trait attends_to_stored_cache;
   /// A group-quantised cache holds its newest tokens in the activations' type.
   Trait keeps_recent_wide;
+  /// Layers of linear attention (Gated DeltaNet) run op by op; without, their kernels are not described and such models
+  /// are refused.
+  Trait writes_out_linear_attention;
   /// Weights come through transformers' quantizers, which replace modules, and unpack what they have no kernel for.
   Trait transformers_quantizers;
   Required<RunScript> inference;      ///< of the phases prefill and decode: measures both

@@ -4,11 +4,12 @@
 #include <algorithm>
 
 #include <vlmest/diagnose/action/outcome.hpp>
-#include <vlmest/diagnose/gathered.hpp>
 #include <vlmest/diagnose/oom/oom_confidence.hpp>
 #include <vlmest/diagnose/oom/oom_verdict.hpp>
 #include <vlmest/diagnose/oom/settings_verdict.hpp>
 #include <vlmest/diagnose/text/words.hpp>
+#include <vlmest/parallel/placement.hpp>
+#include <vlmest/parallel/states.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
@@ -16,9 +17,9 @@ namespace settings_verdict {
 
 /// What each GPU holds of a training, the largest first.
 inline std::vector<MemoryPart> parts(const Settings& s, const TrainingEstimate& e, const Graph& g, const Outcome& o) {
-  const Shares share = shares(s.placement);
+  const parallel::Shares share = parallel::shares(s.placement);
   const auto part = [](Bytes b, std::int64_t n) { return n == 0 ? Bytes{} : Bytes(b.value() / n); };
-  std::vector<MemoryPart> r{{Cause::weights, part(weight_bytes(g).all, share.weights)},
+  std::vector<MemoryPart> r{{Cause::weights, part(parallel::weight_bytes(g).all, share.weights)},
                             {Cause::gradients, part(e.gradients, share.gradients)},
                             {Cause::optimizer_state, part(e.optimizer, share.optimizer)}};
   Bytes states{};

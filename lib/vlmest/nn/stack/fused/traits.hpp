@@ -21,6 +21,7 @@ struct Fused {
       .fuses_loss = true,
       .attends_to_stored_cache = true,
       .keeps_recent_wide = false,
+      .writes_out_linear_attention = false,
       .transformers_quantizers = false,
       .inference = torch_inference,
       .training = torch_training,

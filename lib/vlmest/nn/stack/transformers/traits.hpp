@@ -21,6 +21,7 @@ struct Transformers {
       .fuses_loss = false,
       .attends_to_stored_cache = false,
       .keeps_recent_wide = true,
+      .writes_out_linear_attention = true,
       .transformers_quantizers = true,
       .inference = torch_inference,
       .training = torch_training,
