@@ -46,6 +46,12 @@ class Shapes(unittest.TestCase):
         self.assertEqual(shapes(i), {"pixel_values": (2 * 30 * 26, 3 * 2 * 14 * 14), "image_grid_thw": (2, 3)})
         self.assertEqual((i.tokens, i.tensors["image_grid_thw"].last), (15 * 13, (1, 30, 26)))
 
+    def test_patches_of_towers_without_deepstack(self):
+        for name in ("qwen3.5-4b", "qwen3.5-35b-a3b"):
+            i = images(name, 512, 768, batch=2)
+            self.assertEqual(shapes(i), {"pixel_values": (2 * 32 * 48, 3 * 2 * 16 * 16), "image_grid_thw": (2, 3)})
+            self.assertEqual((i.tokens, i.token_types), (16 * 24, "mm_token_type_ids"))
+
     def test_rows_of_patches(self):
         i = images("pixtral-12b", 500, 750)
         self.assertEqual((i.tokens, i.tensors["image_sizes"].last), (32 * 47, (512, 752)))
