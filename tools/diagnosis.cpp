@@ -65,7 +65,7 @@ Verdict of_peak(const diagnose::Failure& f) {
 /// The run that failed, as far as it is known.
 struct KnownRun {
   EstimateArgs args;
-  diagnose::Placement placement;
+  parallel::Strategy placement;
   std::vector<diagnose::ReadSetting> read;  ///< what of these a text gave
   std::optional<diagnose::ToldMode> told;   ///< by the words of a text
   Device device;
@@ -74,7 +74,7 @@ struct KnownRun {
   std::optional<Mode> mode;                    ///< by --phase
 };
 
-std::optional<diagnose::Settings> settings_of(const EstimateArgs& args, const diagnose::Placement& placement,
+std::optional<diagnose::Settings> settings_of(const EstimateArgs& args, const parallel::Strategy& placement,
                                               const Device& device) {
   if (args.config.empty()) return std::nullopt;
   Vlm vlm = find_model(args.config);

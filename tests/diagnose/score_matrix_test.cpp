@@ -3,34 +3,36 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/inversion/multiples.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 
 namespace vlmest::diagnose::score_matrix_test {
 namespace {
 
-TEST(ScoreMatrix, RootsOfTheLargestNumbers) {
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(score_matrix::root(most), 3037000499);
-  EXPECT_EQ(score_matrix::root(std::int64_t{3037000499} * 3037000499), 3037000499);
-  EXPECT_EQ(score_matrix::root(std::int64_t{3037000499} * 3037000499 - 1), 3037000498);
-  for (const std::int64_t v : {0, 1, 2, 3, 4, 15, 16, 17}) {
-    const std::int64_t n = score_matrix::root(v);
-    EXPECT_TRUE(n * n <= v && (n + 1) * (n + 1) > v) << v;
+Failure asked(std::int64_t bytes) {
+  Failure f;
+  f.tensor = PrintedSize::exactly(Bytes(bytes));
+  f.total = PrintedSize::exactly(Bytes(80) * (std::int64_t{1} << 30));
+  return f;
+}
+
+TEST(ScoreMatrix, LengthsToTheLastDigit) {
+  for (const std::int64_t n : {577, 39026, 96516}) {
+    const auto found = score_matrices(asked(16 * n * n * 2), {AttentionHeads{.heads = 16}}, {});
+    ASSERT_FALSE(found.empty()) << n;
+    EXPECT_EQ(found[0].length, n);
+    EXPECT_EQ(found[0].bytes().value(), 16 * n * n * 2);
   }
 }
 
-/// A figure that nobody's allocator was asked for ends in an answer, not in a sum beyond 64 bits.
+/// A figure that no allocator was asked for ends in an answer, not in a sum beyond 64 bits. The root of the largest
+/// number is 3,037,000,499.
 TEST(ScoreMatrix, RequestsNearTheLargestNumber) {
-  Failure f;
-  const Bytes most(std::numeric_limits<std::int64_t>::max() - 1);
-  f.tensor = PrintedSize::exactly(most);
-  std::vector<Multiple> found;
-  multiples_of::add(found, f, {.tensor = {.bytes = Bytes(most.value() / 3)}});
-  multiples_of::add(found, f, {.tensor = {.bytes = Bytes(most.value() / 4000)}});
-  for (const Multiple& m : found) EXPECT_LE(m.pictures, 4096);
-  score_matrix::of_tiles({.heads = 16, .fixed = 577}, 2, f);
-  score_matrix::solved({.heads = 16}, 1, 2, f);
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t bytes : {most, most - 1, std::int64_t{3037000499} * 3037000499})
+    for (const AttentionHeads& of : {AttentionHeads{.heads = 1}, AttentionHeads{.heads = 16, .fixed = 577}}) {
+      for (const ScoreMatrix& m : score_matrices(asked(bytes), {of}, {})) EXPECT_LE(m.length, 3037000499);
+      for (const ScoreMatrix& m : score_matrices_of_any_model(asked(bytes), {})) EXPECT_LE(m.length, 3037000499);
+    }
 }
 
 }  // namespace

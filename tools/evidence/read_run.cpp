@@ -136,7 +136,7 @@ ReadRun read_run(std::string_view text) {
 }
 
 std::vector<ReadSetting> take_settings(const ReadRun& run, bool training, const std::vector<std::string>& given,
-                                       EstimateArgs& args, diagnose::Placement& placement) {
+                                       EstimateArgs& args, parallel::Strategy& placement) {
   std::vector<ReadSetting> taken;
   const auto has = [&](const char* flag) { return std::find(given.begin(), given.end(), flag) != given.end(); };
   for (const ReadSetting& s : run.settings) {

@@ -8,6 +8,7 @@
 
 #include <vlmest/diagnose/settings.hpp>
 #include <vlmest/diagnose/text/run_settings.hpp>
+#include <vlmest/parallel/strategy.hpp>
 
 #include "args.hpp"
 #include "flag_rules.hpp"
@@ -26,6 +27,6 @@ ReadRun read_run(std::string_view text);
 /// Puts what was read where no flag gives it. Training's settings are taken of a training alone. Returns what it took.
 std::vector<diagnose::ReadSetting> take_settings(const ReadRun& run, bool training,
                                                  const std::vector<std::string>& given, EstimateArgs& args,
-                                                 diagnose::Placement& placement);
+                                                 parallel::Strategy& placement);
 
 }  // namespace vlmest::tool

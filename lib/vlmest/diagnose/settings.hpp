@@ -14,7 +14,6 @@ namespace vlmest::diagnose {
 
 using parallel::Offload;
 using parallel::Sharding;
-using Placement = parallel::Strategy;  ///< where states live
 
 /// Everything that decides what a run takes, but for the device: the model with its image processor's limits (its token
 /// rule), the plan, the allocator's settings, and where states live. Actions and planners change copies of it.

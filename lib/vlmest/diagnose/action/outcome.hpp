@@ -13,10 +13,6 @@
 
 namespace vlmest::diagnose {
 
-using parallel::Shares;
-using parallel::shares;
-using parallel::weight_bytes;
-
 namespace outcome {
 
 Outcome of(const InferenceEstimate& e, const Plan& plan);

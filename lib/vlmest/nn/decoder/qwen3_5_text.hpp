@@ -125,7 +125,8 @@ inline Attended gated_attention(Context& c, const LlamaConfig& g, const Qwen35La
   Value v = transpose(heads(forward(c, l.attention.v, x)), 1, 2);
   rotate_partly(q, k, positions);
   update(c, cache, k, v);
-  Attended a = attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true, .dropout = g.attention_dropout});
+  Attended a =
+      stacks::attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true, .dropout = g.attention_dropout});
   a.out = reshape(a.out, {batch, tokens, -1});
   a.out = mul(a.out, unary("sigmoid", gate));
   a.out = forward(c, l.attention.out, a.out);
