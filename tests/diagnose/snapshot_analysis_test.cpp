@@ -17,7 +17,7 @@ using allocator::TraceAction;
 using literals::operator""_MiB;
 
 std::string function(const RecordedSnapshot& s, std::uint32_t frame) {
-  return frame == StackTraits::no_frame ? "" : std::string(s.stacks.function(frame));
+  return frame == CallStackTraits::no_frame ? "" : std::string(s.stacks.function(frame));
 }
 
 TEST(SnapshotAnalysis, NamesTheTensorsThatAreAliveAtTheOom) {

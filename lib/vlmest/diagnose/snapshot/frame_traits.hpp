@@ -73,7 +73,7 @@ inline bool moves_module(std::string_view file, std::string_view function) {
 }  // namespace naming
 
 /// Of one stack: what its frames say together, and the frames worth showing (no_frame where there is none).
-struct StackTraits {
+struct CallStackTraits {
   static constexpr std::uint32_t no_frame = UINT32_MAX;
   Traits all = 0;
   Traits innermost = 0;              ///< of the frames up to and with `program`
@@ -82,7 +82,7 @@ struct StackTraits {
 };
 
 /// The traits of every stack. Each string is looked at once, however many frames it is part of.
-std::vector<StackTraits> stack_traits(const StackTable& stacks);
+std::vector<CallStackTraits> stack_traits(const StackTable& stacks);
 
 }  // namespace vlmest::diagnose
 

@@ -31,8 +31,8 @@ constexpr std::string_view name(CodePart p) { return code_parts[static_cast<std:
 
 /// A place in the code, by what its frames say.
 struct CodeSite {
-  std::uint32_t program = StackTraits::no_frame;  ///< innermost frame outside of torch, e.g. in modeling_….py
-  std::uint32_t user = StackTraits::no_frame;     ///< innermost frame outside of installed packages
+  std::uint32_t program = CallStackTraits::no_frame;  ///< innermost frame outside of torch, e.g. in modeling_….py
+  std::uint32_t user = CallStackTraits::no_frame;     ///< innermost frame outside of installed packages
   CodePart part = CodePart::other;
   bool vision = false;  ///< some frame is of an image encoder
   bool scores = false;  ///< a line that makes attention scores (snapshot_scores.hpp)
@@ -71,7 +71,7 @@ struct SnapshotAnalysis {
   StepGrowth growth;
 };
 
-CodeSite code_site(const StackTraits& t, bool training, bool stackless);
+CodeSite code_site(const CallStackTraits& t, bool training, bool stackless);
 
 /// The events of one device; none for a device that the snapshot does not name.
 inline std::span<const TraceEntry> trace_of(const RecordedSnapshot& s, std::int64_t device) {

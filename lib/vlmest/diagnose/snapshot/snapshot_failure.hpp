@@ -43,8 +43,8 @@ AllocationSite site_of(const CodeSite& site, const std::vector<Frame>& frames);
 Cause cause_of(const RecordedSnapshot& s, const LiveGroup& g, bool recorded);
 
 inline std::string place(const StackTable& stacks, const CodeSite& s) {
-  const std::uint32_t f = s.program != StackTraits::no_frame ? s.program : s.user;
-  if (f == StackTraits::no_frame) return {};
+  const std::uint32_t f = s.program != CallStackTraits::no_frame ? s.program : s.user;
+  if (f == CallStackTraits::no_frame) return {};
   const std::string file(stacks.file(f));
   return file.substr(file.rfind('/') + 1) + ":" + std::to_string(stacks.words(f).line) + " " +
          std::string(stacks.function(f));

@@ -45,9 +45,10 @@ struct Stages {
   bool training = false;            ///< there is a backward or an optimizer
 };
 
-Stage stage_of(const StackTraits& t, bool training, bool stackless);
+Stage stage_of(const CallStackTraits& t, bool training, bool stackless);
 
-Stages stages_of(const RecordedSnapshot& s, std::span<const TraceEntry> trace, const std::vector<StackTraits>& traits);
+Stages stages_of(const RecordedSnapshot& s, std::span<const TraceEntry> trace,
+                 const std::vector<CallStackTraits>& traits);
 
 namespace role_rules {
 
@@ -71,7 +72,7 @@ std::size_t usual_life(const std::vector<Allocation>& all, const Stages& stages,
 /// - gradient was made in a backward and outlives it; at an OOM inside of that backward, is older than what it frees;
 /// - activation was made in a forward; temporary did not outlive its function, step, loading or backward.
 std::vector<MemoryRole> memory_roles_of(std::span<const TraceEntry> trace, const SnapshotTimeline& t,
-                                        const Stages& stages, const std::vector<StackTraits>& traits);
+                                        const Stages& stages, const std::vector<CallStackTraits>& traits);
 
 }  // namespace vlmest::diagnose
 

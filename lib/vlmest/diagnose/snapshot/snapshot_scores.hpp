@@ -19,18 +19,19 @@ namespace vlmest::diagnose {
 class ScoreLines {
  public:
   ScoreLines() = default;
-  ScoreLines(const StackTable& stacks, const std::vector<StackTraits>& traits, const std::vector<Allocation>& all) {
+  ScoreLines(const StackTable& stacks, const std::vector<CallStackTraits>& traits, const std::vector<Allocation>& all) {
     callers_.resize(stacks.stack_count());
     for (StackTable::Stack s = 0; s < callers_.size(); ++s) callers_[s] = caller_of_softmax(stacks, s);
     std::map<Function, std::set<std::int64_t>> sizes;
     for (const Allocation& a : all)
-      if (const auto f = callers_[a.stack]; f != StackTraits::no_frame)
+      if (const auto f = callers_[a.stack]; f != CallStackTraits::no_frame)
         sizes[function_of(stacks, f)].insert(a.requested.value());
     if (sizes.empty()) return;
     for (const Allocation& a : all) {
-      const StackTraits& t = traits[a.stack];
+      const CallStackTraits& t = traits[a.stack];
       // A layer that the function calls may give as much by chance.
-      if (t.program == StackTraits::no_frame || (t.innermost & (trait::linear | trait::norm | trait::embedding)) != 0)
+      if (t.program == CallStackTraits::no_frame ||
+          (t.innermost & (trait::linear | trait::norm | trait::embedding)) != 0)
         continue;
       const auto known = sizes.find(function_of(stacks, t.program));
       if (known == sizes.end()) continue;
@@ -41,8 +42,8 @@ class ScoreLines {
   }
 
   /// Whether an allocation with this stack makes scores.
-  bool holds(StackTable::Stack s, const StackTraits& t) const {
-    if (s < callers_.size() && callers_[s] != StackTraits::no_frame) return true;
+  bool holds(StackTable::Stack s, const CallStackTraits& t) const {
+    if (s < callers_.size() && callers_[s] != CallStackTraits::no_frame) return true;
     return lines_.contains(t.program) && (t.innermost & (trait::linear | trait::norm | trait::embedding)) == 0;
   }
 
@@ -63,12 +64,12 @@ class ScoreLines {
       } else if (in_softmax) {
         const Traits of = naming::of_function(name);
         const bool attends = name == "forward" || (of & trait::attention) != 0;
-        return attends && (of & trait::loss) == 0 ? f : StackTraits::no_frame;
+        return attends && (of & trait::loss) == 0 ? f : CallStackTraits::no_frame;
       } else if ((naming::of_file(stacks.file(f)) & trait::in_torch) == 0) {
-        return StackTraits::no_frame;
+        return CallStackTraits::no_frame;
       }
     }
-    return StackTraits::no_frame;
+    return CallStackTraits::no_frame;
   }
 
   std::vector<std::uint32_t> callers_;

@@ -84,7 +84,7 @@ VLMEST_INLINE Traits of_function(std::string_view f) {
 
 }  // namespace naming
 
-VLMEST_INLINE std::vector<StackTraits> stack_traits(const StackTable& stacks) {
+VLMEST_INLINE std::vector<CallStackTraits> stack_traits(const StackTable& stacks) {
   constexpr Traits unset = 1u << 31;
   std::vector<Traits> files(stacks.strings.size(), unset), functions(stacks.strings.size(), unset);
   std::vector<Traits> frames(stacks.frame_count());
@@ -98,7 +98,7 @@ VLMEST_INLINE std::vector<StackTraits> stack_traits(const StackTable& stacks) {
     if ((t & trait::optimizes) != 0 && naming::has(stacks.file(i), {"deepspeed"})) t |= trait::in_optimizer;
     if ((t & trait::zeroes) != 0) t &= ~Traits{trait::in_optimizer};
   }
-  std::vector<StackTraits> out(stacks.stack_count());
+  std::vector<CallStackTraits> out(stacks.stack_count());
   for (std::uint32_t s = 0; s < out.size(); ++s)
     for (const auto f : stacks.stack(s)) {
       auto& o = out[s];
@@ -107,9 +107,9 @@ VLMEST_INLINE std::vector<StackTraits> stack_traits(const StackTable& stacks) {
       // innermost of the three is what runs.
       if ((o.all & (trait::in_forward | trait::in_backward)) != 0) t &= ~Traits{trait::in_optimizer};
       o.all |= t;
-      if (o.program == StackTraits::no_frame) o.innermost |= frames[f];
-      if (o.program == StackTraits::no_frame && (frames[f] & trait::in_torch) == 0) o.program = f;
-      if (o.user == StackTraits::no_frame && (frames[f] & trait::in_library) == 0) o.user = f;
+      if (o.program == CallStackTraits::no_frame) o.innermost |= frames[f];
+      if (o.program == CallStackTraits::no_frame && (frames[f] & trait::in_torch) == 0) o.program = f;
+      if (o.user == CallStackTraits::no_frame && (frames[f] & trait::in_library) == 0) o.user = f;
     }
   return out;
 }

@@ -6,7 +6,7 @@
 
 namespace vlmest::diagnose {
 
-VLMEST_INLINE CodeSite code_site(const StackTraits& t, bool training, bool stackless) {
+VLMEST_INLINE CodeSite code_site(const CallStackTraits& t, bool training, bool stackless) {
   CodeSite s{t.program, t.user, CodePart::other, (t.all & trait::vision) != 0, false, stage_of(t, training, stackless)};
   const std::array<std::pair<Traits, CodePart>, 8> parts{{{trait::in_cache, CodePart::kv_cache},
                                                           {trait::loss, CodePart::loss},

@@ -6,7 +6,7 @@
 
 namespace vlmest::diagnose {
 
-VLMEST_INLINE Stage stage_of(const StackTraits& t, bool training, bool stackless) {
+VLMEST_INLINE Stage stage_of(const CallStackTraits& t, bool training, bool stackless) {
   if ((t.all & trait::in_optimizer) != 0) return Stage::optimizer;
   if ((t.all & trait::in_backward) != 0) return Stage::backward;
   if ((t.all & trait::in_forward) != 0) return Stage::forward;
@@ -18,7 +18,7 @@ VLMEST_INLINE Stage stage_of(const StackTraits& t, bool training, bool stackless
 }
 
 VLMEST_INLINE Stages stages_of(const RecordedSnapshot& s, std::span<const TraceEntry> trace,
-                               const std::vector<StackTraits>& traits) {
+                               const std::vector<CallStackTraits>& traits) {
   using allocator::TraceAction;
   Stages out;
   for (const auto& t : traits)
@@ -38,7 +38,7 @@ VLMEST_INLINE Stages stages_of(const RecordedSnapshot& s, std::span<const TraceE
         now = next;
         ++turn;
       }
-      auto f = t.program == StackTraits::no_frame ? StackTable::FrameWords{} : s.stacks.words(t.program);
+      auto f = t.program == CallStackTraits::no_frame ? StackTable::FrameWords{} : s.stacks.words(t.program);
       f.line = 0;
       if (!(f == function)) ++call;
       function = f;
@@ -66,7 +66,8 @@ VLMEST_INLINE std::size_t usual_life(const std::vector<Allocation>& all, const S
 }  // namespace role_rules
 
 VLMEST_INLINE std::vector<MemoryRole> memory_roles_of(std::span<const TraceEntry> trace, const SnapshotTimeline& t,
-                                                      const Stages& stages, const std::vector<StackTraits>& traits) {
+                                                      const Stages& stages,
+                                                      const std::vector<CallStackTraits>& traits) {
   using allocator::TraceAction;
   const auto& all = t.allocations;
   std::vector<MemoryRole> roles(all.size(), MemoryRole::unknown);

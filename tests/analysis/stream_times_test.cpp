@@ -4,7 +4,7 @@
 
 #include <vlmest/analysis/streams.hpp>
 
-namespace vlmest::streams_test {
+namespace vlmest::stream_times_test {
 namespace {
 
 TEST(StreamTimes, RunSideBySide) {
@@ -54,4 +54,4 @@ TEST(StreamTimes, RepeatWhatWasRun) {
 }
 
 }  // namespace
-}  // namespace vlmest::streams_test
+}  // namespace vlmest::stream_times_test
