@@ -170,6 +170,16 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
   return v;
 }
 
+/// Whether the sharding that was read is DeepSpeed's: FSDP's states are torch's.
+bool with_deepspeed(const std::vector<diagnose::ReadSetting>& read) {
+  return std::any_of(read.begin(), read.end(), [](const diagnose::ReadSetting& s) {
+    if (s.flag != "sharding") return false;
+    for (const char* word : {"deepspeed", "zero", "ds_", "stage"})
+      if (s.from.find(word) != std::string::npos) return true;
+    return false;
+  });
+}
+
 /// Whether settings are all that the evidence tells of a training: no figure of a failure, and none of growing memory.
 bool only_settings(const KnownRun& run, const Verdict& v, const std::vector<Evidence>& all) {
   const bool trains = run.mode ? *run.mode == Mode::training : run.told && run.told->mode == Mode::training;
@@ -269,7 +279,8 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
   bool estimated = false;
   if (only_settings(run, d.verdict, d.evidence)) {
     try {
-      Verdict v = diagnose::judge_settings(*run.settings, run.device, run.device_known, estimator);
+      Verdict v = diagnose::judge_settings(
+          *run.settings, run.device, {.device = run.device_known, .deepspeed = with_deepspeed(run.read)}, estimator);
       v.mode_by = run.mode ? "--phase" : run.told->by;
       v.remarks = d.verdict.remarks;
       d.verdict = std::move(v);

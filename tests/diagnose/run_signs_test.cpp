@@ -78,6 +78,29 @@ TEST(RunSigns, RemediesHaveLinesToType) {
   EXPECT_NE(actions[0].how.find("--max-num-batched-tokens 6144"), std::string::npos) << actions[0].how;
 }
 
+/// The newer wording names what it is of, and counts "embedding tokens".
+TEST(RunSigns, AVideoBeyondTheEncoderCache) {
+  const std::string text =
+      "The decoder prompt contains a(n) video item with 21504 embedding tokens, which exceeds the pre-allocated "
+      "encoder "
+      "cache size 16384. Please reduce the input size.\n";
+  const auto actions = sign_actions(verdict(text), find_run_signs(text));
+  ASSERT_EQ(actions.size(), 2u);
+  EXPECT_NE(actions[0].how.find("--max-num-batched-tokens 21504"), std::string::npos) << actions[0].how;
+  EXPECT_NE(actions[1].how.find("76 %"), std::string::npos) << actions[1].how;
+  EXPECT_NE(verdict(text).why.find("a video of 21504 tokens"), std::string::npos) << verdict(text).why;
+}
+
+/// What is first is what the line asks for.
+TEST(RunSigns, TheFirstActionIsOfTheLine) {
+  const auto first = [](const std::string& text) {
+    const auto actions = sign_actions(verdict(text), find_run_signs(text));
+    return actions.empty() ? "" : actions[0].id;
+  };
+  EXPECT_EQ(first("RuntimeError: DataLoader worker (pid(s) 4711) exited unexpectedly\n"), "shared-memory");
+  EXPECT_EQ(first("Loading checkpoint shards:  75%|####  | 3/4 [00:30<00:10]Killed\n"), "load-once");
+}
+
 TEST(RunSettings, OfCommandLinesAndFiles) {
   const auto value = [](std::string_view text, std::string_view flag) -> std::string {
     for (const ReadSetting& s : read_settings(text))

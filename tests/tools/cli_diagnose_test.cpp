@@ -241,6 +241,33 @@ TEST(CliDiagnose, WhatIsNoEvidenceIsRefusedWithAHint) {
   }
 }
 
+/// DeepSpeed's states are 12 bytes a parameter in 16 bits, torch's 4: a seventh of a 7B run on four GPUs.
+TEST(CliDiagnose, CountsTheFp32CopiesOfDeepspeed) {
+  const std::string common = "--model Qwen/Qwen2.5-VL-7B-Instruct --torch_dtype bfloat16 swift sft NPROC_PER_NODE=4\n";
+  const auto states = [&](const std::string& sharding) {
+    const auto j = nlohmann::json::parse(
+        good("diagnose - --json --phase train --gpus 4 --device a100-80", common + sharding + "it is out of memory\n"));
+    EXPECT_TRUE(j["verdict"].contains("live_bytes")) << j;
+    return j["verdict"]["live_bytes"]["optimizer_state"].get<double>();
+  };
+  const double deepspeed = states("--deepspeed zero3\n"), fsdp = states("--fsdp full_shard\n");
+  EXPECT_NEAR(deepspeed, 12 * 8.292166656e9 / 4, 1e8);
+  EXPECT_NEAR(fsdp, deepspeed / 3, 1e9);
+}
+
+/// A call that failed in scaled_dot_product_attention is not helped by it.
+TEST(CliDiagnose, OffersNoSdpaWhereItFailed) {
+  const std::string message =
+      "Traceback (most recent call last):\n  File \"/py/transformers/models/qwen2_5_vl/modeling_qwen2_5_vl.py\", line "
+      "320, in forward\n    attn_output = F.scaled_dot_product_attention(q, k, v, attention_mask, dropout_p=0.0)\n"
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 131.22 GiB. GPU 0 has a total capacity of 79.33 "
+      "GiB "
+      "of which 1.27 GiB is free.\n";
+  const std::string out = good("diagnose - --format csv", message);
+  EXPECT_NE(out.find("\nattention-flash,"), std::string::npos) << out;
+  EXPECT_EQ(out.find("\nattention-sdpa,"), std::string::npos) << out;
+}
+
 }  // namespace
 }  // namespace cli::cli_diagnose_test
 #endif

@@ -30,7 +30,8 @@ struct Row {
 /// SGLang (server_args.py), verl and TRL (their configs), lmdeploy (messages.py), ray's environment, ollama's envconfig
 /// and Modelfile, llama.cpp's common/arg.cpp.
 inline constexpr auto rows = std::to_array<Row>({
-    {Cause::host_memory, bit(RunSign::shared_memory), "shared-memory", "a larger /dev/shm for the loader's workers",
+    {Cause::host_memory, bit(RunSign::shared_memory) | bit(RunSign::data_worker_died), "shared-memory",
+     "a larger /dev/shm for the loader's workers",
      "docker run --shm-size=16g ... or --ipc=host; without a container: mount -o remount,size=16g /dev/shm"},
     {Cause::host_memory, bit(RunSign::processor_cache) | bit(RunSign::ray_died), "processor-cache",
      "no cache of processed pictures in the host's memory",
@@ -57,14 +58,18 @@ inline constexpr auto rows = std::to_array<Row>({
      "--max-num-seqs 16 --max-num-batched-tokens 8192 --max-model-len 8192"},
     {Cause::profile_run, 0, "tensor-parallel", "the model over more GPUs", "--tensor-parallel-size 2"},
 
-    {Cause::engine_budget, bit(RunSign::sleeping_engine) | bit(RunSign::engine_weights), "engine-share",
+    {Cause::engine_budget, bit(RunSign::engine_weights), "tensor-parallel", "the engine over more GPUs",
+     "tensor_parallel_size=2  # verl: actor_rollout_ref.rollout.tensor_model_parallel_size=2"},
+    {Cause::engine_budget, bit(RunSign::engine_weights), "offload-trainer",
+     "the trained model's states in the host's memory while the engine has the GPU",
+     "verl: actor_rollout_ref.actor.fsdp_config.param_offload=True and optimizer_offload=True"},
+    {Cause::engine_budget, bit(RunSign::sleeping_engine), "engine-share",
      "less of the device for the engine beside training",
      "gpu_memory_utilization=0.5  # verl: actor_rollout_ref.rollout.gpu_memory_utilization=0.5; TRL: "
      "vllm_gpu_memory_utilization=0.3"},
     {Cause::engine_budget, bit(RunSign::sleeping_engine) | bit(RunSign::engine_weights), "empty-cache",
      "give training's cached memory back before the engine wakes up", "torch.cuda.empty_cache()"},
-    {Cause::engine_budget, bit(RunSign::sleeping_engine) | bit(RunSign::engine_weights), "tensor-parallel",
-     "the engine over more GPUs",
+    {Cause::engine_budget, bit(RunSign::sleeping_engine), "tensor-parallel", "the engine over more GPUs",
      "tensor_parallel_size=2  # verl: actor_rollout_ref.rollout.tensor_model_parallel_size=2"},
     {Cause::engine_budget, bit(RunSign::static_budget), "engine-share", "a larger share for weights and KV cache",
      "--mem-fraction-static 0.9"},

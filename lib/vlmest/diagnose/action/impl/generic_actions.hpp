@@ -28,8 +28,15 @@ inline std::string title_of(std::string_view id) {
   return std::string(id);
 }
 
-/// MLX has no switch for its fused attention, its models call it or do not.
+/// MLX has no switch for its fused attention, its models call it or do not. A call that failed in sdpa is not helped by
+/// it, and an engine that failed with a request has no share to spare.
 inline bool has_switch(std::string_view id, const Failure& f) {
+  if (id == "attention-sdpa")
+    return std::none_of(f.frames.begin(), f.frames.end(), [](const Frame& x) {
+      return x.code.find("scaled_dot_product_attention") != std::string::npos ||
+             x.function.find("sdpa_attention") != std::string::npos;
+    });
+  if (id == "engine-share") return !f.requested;
   return id != "attention-flash" || f.backend != MemoryBackend::mlx;
 }
 

@@ -11,12 +11,14 @@ namespace vlmest::diagnose::sign_verdict {
 VLMEST_INLINE std::string words_of(const FoundSign& f) {
   const auto& n = f.numbers;
   switch (f.sign) {
-    case RunSign::image_beyond_cache:
-      return n.size() < 2 ? "a picture has more tokens than the engine's encoder cache"
-                          : "a picture of " + whole(n[0]) + " tokens is larger than the engine's encoder cache of " +
-                                whole(n[1]) +
-                                " tokens, which is as large as one step's tokens (--max-num-batched-tokens) or the "
-                                "largest picture that the processor was expected to make";
+    case RunSign::image_beyond_cache: {
+      const std::string what = f.note.empty() ? "a picture" : "a " + f.note;
+      return n.size() < 2
+                 ? what + " has more tokens than the engine's encoder cache"
+                 : what + " of " + whole(n[0]) + " tokens is larger than the engine's encoder cache of " + whole(n[1]) +
+                       " tokens, which is as large as one step's tokens (--max-num-batched-tokens) or the "
+                       "largest picture that the processor was expected to make";
+    }
     case RunSign::system_memory:
       return n.size() < 2 ? "the model is larger than the host's free memory"
                           : "the model needs " + size(n[0]) + " of the host's memory, and " + size(n[1]) +

@@ -23,10 +23,14 @@ inline std::string_view line_at(std::string_view text, std::size_t at) {
 inline void add_figures(FoundSign& f) {
   const std::string_view line = f.text;
   switch (f.sign) {
-    case RunSign::image_beyond_cache:
-      if (const auto n = number_behind(line, "item with length"), c = number_behind(line, "encoder cache size"); n && c)
-        f.numbers = {*n, *c};
+    case RunSign::image_beyond_cache: {
+      // "image item with length 6132", and since 0.12 "video item with 21504 embedding tokens"
+      auto n = number_behind(line, "item with length");
+      if (!n) n = number_behind(line, "item with");
+      if (const auto c = number_behind(line, "encoder cache size"); n && c) f.numbers = {*n, *c};
+      if (line.find("video item") != std::string_view::npos) f.note = "video";
       break;
+    }
     case RunSign::system_memory:
       if (const auto n = size_behind(line, "system memory ("), a = size_behind(line, "available ("); n && a)
         f.numbers = {*n, *a};
