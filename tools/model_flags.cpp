@@ -32,6 +32,7 @@ Plan EstimateArgs::make_plan(const Vlm& vlm) const {
     p.dtype = *vlm.dtype;
     p.own_dtype = true;
   }
+  if (const auto note = vlm.family.traits().note; !note.empty()) say("note: " + std::string(note));
   if (vlm.quantization && !p.weights) {
     for (const auto& note : vlm.quantization->notes) say("note: " + note);
     for (const auto& note : unused_rules(vlm, p)) say("note: " + note);

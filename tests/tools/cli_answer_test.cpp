@@ -73,7 +73,10 @@ TEST_P(EveryModel, IsAnsweredOnOneScreenThatAddsUp) {
   EXPECT_GT(models.size(), 50u);
   for (std::size_t m = 0; m < models.size(); m += every) {
     const std::string arguments = "--config " + models[m] + " " + GetParam();
-    const std::string text = good(arguments);
+    const Called answer = run(arguments);
+    EXPECT_EQ(answer.code, 0) << arguments << "\n" << answer.err;
+    EXPECT_TRUE(answer.err.empty() || answer.err.starts_with("note: layers of linear attention ")) << answer.err;
+    const std::string& text = answer.out;
     EXPECT_EQ(off_the_screen(text), "") << arguments << "\n" << text;
     const auto columns = memory_columns(text);
     EXPECT_FALSE(columns.empty()) << arguments;
@@ -95,6 +98,13 @@ INSTANTIATE_TEST_SUITE_P(Usual, EveryModel,
                                          "--phase inference --attention eager --device l4", "--device t4"));
 
 const std::string small = "--config smolvlm-256m ";
+
+/// Kernels that a run may have and the estimate has not are named.
+TEST(Answer, SaysWhichKernelsItIsOf) {
+  for (const char* arguments : {"--config qwen3.5-4b --phase inference", "--config qwen3.5-4b --json"})
+    EXPECT_NE(run(arguments).err.find("without the packages fla and causal-conv1d"), std::string::npos) << arguments;
+  EXPECT_EQ(run(small).err, "");
+}
 
 TEST(Answer, SaysWhoseDeviceItIs) {
   EXPECT_TRUE(holds(lines_of(good(small))[0], "on h200-sxm (assumed)"));

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -38,7 +39,8 @@ constexpr bool counts_tiles(FeatureCall c) { return c == FeatureCall::tile_tenso
 struct FamilyTraits {
   FeatureCall features = FeatureCall::no_images;
   bool plain_head = true;  ///< hidden states -> lm_head -> logits, with nothing behind: another loss can take its place
-  std::int64_t frames = 2;  ///< copies of a still picture that fill the tower's temporal patch
+  std::int64_t frames = 2;     ///< copies of a still picture that fill the tower's temporal patch
+  std::string_view note = {};  ///< what an estimate assumes of the run that others of this model do not
 };
 
 /// What a family's make_inputs made, and the part of it that every model takes.
@@ -69,37 +71,41 @@ LlamaConfig* llama_of(Language& language) {
     return nullptr;
 }
 
+template <class F>
+concept HasVision = requires(const F& f) {
+  f.vision;
+};
+
 /// The table of a config: functions found by its type where a model with that config is made.
 template <class F>
-inline constexpr FamilyFunctions family_functions{.takes_images = requires(const F& f){f.vision;
-}  // namespace vlmest
-, .copy = [](const void* f) -> std::shared_ptr<void> { return std::make_shared<F>(*static_cast<const F*>(f)); },
-  .traits = [](const void* f) -> FamilyTraits { return traits(*static_cast<const F*>(f)); },
-  .make_model = [](Context& c, const void* f) -> std::shared_ptr<void> {
-    using Model = decltype(make_model(c, *static_cast<const F*>(f)));
-    return std::make_shared<Model>(make_model(c, *static_cast<const F*>(f)));
-  },
-  .make_inputs = [](Context& c, const void* f, const Sequences& s) -> FamilyInputs {
-    using Inputs = decltype(make_inputs(c, *static_cast<const F*>(f), s));
-    auto own = std::make_shared<Inputs>(make_inputs(c, *static_cast<const F*>(f), s));
-    const TextInputs* text = &own->text;
-    return {std::move(own), text};
-  },
-  .make_cache = [](const void* f) -> Cache { return make_cache(static_cast<const F*>(f)->language); },
-  .prefill = [](Context& c, const void* m, void* in, const Sequences& s, Cache& cache) -> Value {
-    const F* f = nullptr;
-    using Model = decltype(make_model(c, *f));
-    using Inputs = decltype(make_inputs(c, *f, s));
-    return prefill(c, *static_cast<const Model*>(m), *static_cast<Inputs*>(in), s, cache);
-  },
-  .decode = [](Context& c, const void* m, const TextInputs& in, Cache& cache) -> Value {
-    const F* f = nullptr;
-    using Model = decltype(make_model(c, *f));
-    return decode(c, *static_cast<const Model*>(m), in, cache);
-  },
-  .llama = [](void* f) -> LlamaConfig* { return llama_of(static_cast<F*>(f)->language); },
-}
-;
+inline constexpr FamilyFunctions family_functions{
+    .takes_images = HasVision<F>,
+    .copy = [](const void* f) -> std::shared_ptr<void> { return std::make_shared<F>(*static_cast<const F*>(f)); },
+    .traits = [](const void* f) -> FamilyTraits { return traits(*static_cast<const F*>(f)); },
+    .make_model = [](Context& c, const void* f) -> std::shared_ptr<void> {
+      using Model = decltype(make_model(c, *static_cast<const F*>(f)));
+      return std::make_shared<Model>(make_model(c, *static_cast<const F*>(f)));
+    },
+    .make_inputs = [](Context& c, const void* f, const Sequences& s) -> FamilyInputs {
+      using Inputs = decltype(make_inputs(c, *static_cast<const F*>(f), s));
+      auto own = std::make_shared<Inputs>(make_inputs(c, *static_cast<const F*>(f), s));
+      const TextInputs* text = &own->text;
+      return {std::move(own), text};
+    },
+    .make_cache = [](const void* f) -> Cache { return make_cache(static_cast<const F*>(f)->language); },
+    .prefill = [](Context& c, const void* m, void* in, const Sequences& s, Cache& cache) -> Value {
+      const F* f = nullptr;
+      using Model = decltype(make_model(c, *f));
+      using Inputs = decltype(make_inputs(c, *f, s));
+      return prefill(c, *static_cast<const Model*>(m), *static_cast<Inputs*>(in), s, cache);
+    },
+    .decode = [](Context& c, const void* m, const TextInputs& in, Cache& cache) -> Value {
+      const F* f = nullptr;
+      using Model = decltype(make_model(c, *f));
+      return decode(c, *static_cast<const Model*>(m), in, cache);
+    },
+    .llama = [](void* f) -> LlamaConfig* { return llama_of(static_cast<F*>(f)->language); },
+};
 
 /// The modules of a family in a graph.
 class FamilyModel {

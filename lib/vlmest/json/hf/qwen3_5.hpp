@@ -106,18 +106,7 @@ inline Qwen3VlVision read_qwen3_5_vision(const Reader& v) {
 }
 
 inline Vlm qwen3_5(const Reader& r, const char* type, Qwen35TextConfig language) {
-  const Reader v = r.object("vision_config");
-  Qwen35Family f;
-  f.vision = read_qwen3_5_vision(v);
-  f.language = std::move(language);
-  f.tied = r.boolean("tie_word_embeddings", false);
-  if (f.vision.out_hidden != width(f.language))
-    v.fail("out_hidden_size", "the merger must end in the language model's hidden_size");
-  Vlm m{.type = type};
-  m.tokens = tokens::Qwen3Vl{.patch_size = f.vision.patch_size, .merge = f.vision.merge};
-  m.native = {512, 512};
-  m.family = std::move(f);
-  return m;
+  return around_qwen3_tower<Qwen35Family>(r, type, read_qwen3_5_vision(r.object("vision_config")), std::move(language));
 }
 
 /// model_type "qwen3_5".

@@ -63,10 +63,12 @@ inline Qwen3VlTextConfig read_qwen3_vl_moe_text(const Reader& t) {
   return d;
 }
 
-inline Vlm qwen3_vl(const Reader& r, const char* type, Qwen3VlTextConfig language) {
+/// A family around Qwen3-VL's tower and processor, of the parts that were read.
+template <class Family, class Text>
+Vlm around_qwen3_tower(const Reader& r, const char* type, Qwen3VlVision vision, Text language) {
   const Reader v = r.object("vision_config");
-  Qwen3VlFamily f;
-  f.vision = read_qwen3_vl_vision(v);
+  Family f;
+  f.vision = std::move(vision);
   f.language = std::move(language);
   f.tied = r.boolean("tie_word_embeddings", false);
   if (f.vision.out_hidden != width(f.language))
@@ -76,6 +78,11 @@ inline Vlm qwen3_vl(const Reader& r, const char* type, Qwen3VlTextConfig languag
   m.native = {512, 512};
   m.family = std::move(f);
   return m;
+}
+
+inline Vlm qwen3_vl(const Reader& r, const char* type, Qwen3VlTextConfig language) {
+  return around_qwen3_tower<Qwen3VlFamily>(r, type, read_qwen3_vl_vision(r.object("vision_config")),
+                                           std::move(language));
 }
 
 /// model_type "qwen3_vl".
