@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/json/hf/read.hpp>
+#include <vlmest/json/model.hpp>
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/transform/training_step.hpp>
 
@@ -118,7 +118,7 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   if (document.contains("model")) document = nlohmann::json(document["model"]);
   if (!r.part.empty()) document = nlohmann::json(document.at(r.part));
   if (r.layers) document = cut_layers(std::move(document), *r.layers);
-  const vlmest::Vlm vlm = vlmest::json::hf::read(document, r.config);
+  const vlmest::Vlm vlm = vlmest::json::read_model(document, r.config);
   vlmest::Plan plan;
   plan.batch = r.batch;
   plan.text = r.text;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <vlmest/analysis/params.hpp>
-#include <vlmest/json/hf/read.hpp>
+#include <vlmest/json/model.hpp>
 
 /// The parameters of a model by name, from the library and from what transformers builds.
 namespace golden {
@@ -30,7 +30,7 @@ struct Model {
 };
 
 inline Model build(const nlohmann::json& config, const std::string& name) {
-  const vlmest::Vlm vlm = vlmest::json::hf::read(config, name);
+  const vlmest::Vlm vlm = vlmest::json::read_model(config, name);
   vlmest::Builder b;
   const vlmest::Plan plan;
   vlmest::Context c{b, plan};

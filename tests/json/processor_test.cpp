@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/json/hf/read.hpp>
+#include <vlmest/json/model.hpp>
 #include <vlmest/json/processor.hpp>
 
 namespace vlmest::processor_test {
@@ -16,7 +16,7 @@ using json::ProcessorFile;
 
 Vlm published(const std::string& name) {
   std::ifstream in(VLMEST_SOURCE_DIR "/tests/data/configs/" + name + ".json");
-  return json::hf::read(Json::parse(in), name);
+  return json::read_model(Json::parse(in), name);
 }
 
 struct Read {
@@ -80,7 +80,7 @@ TEST(ProcessorFiles, OfInternVlChatSetNoTiles) {
     "vision_config": {"hidden_size": 1024, "image_size": 448, "patch_size": 14, "num_hidden_layers": 24,
                       "num_attention_heads": 16, "intermediate_size": 4096},
     "llm_config": {"model_type": "qwen2"}})";
-  Vlm vlm = json::hf::read(Json::parse(config), "config.json");
+  Vlm vlm = json::read_model(Json::parse(config), "config.json");
   const auto tokens = [&] { return layout(vlm.tokens, {1344, 1792}).llm_tokens; };
   const std::int64_t alone = tokens();
   const auto notes = json::read_processor(Json::parse(R"({"crop_size": 448, "do_center_crop": true, "size": 448})"),
