@@ -106,6 +106,18 @@ TEST(CausalLmConfigs, AbsentKeysAreTheClasses) {
     EXPECT_EQ(untied(type), 0) << type;
 }
 
+/// InternLM2.5-7B: 7.74 billion, by hand.
+TEST(CausalLmConfigs, InternLm2ReadsAloneAsInsideInternVl) {
+  const std::string keys =
+      R"({"model_type": "internlm2", "vocab_size": 92544, "hidden_size": 4096, "intermediate_size": 14336,
+          "num_key_value_heads": 8, "max_position_embeddings": 32768, "bias": false)";
+  constexpr std::int64_t table = std::int64_t{92544} * 4096;
+  const std::int64_t layer = 4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336 + 2 * 4096;
+  EXPECT_EQ(parameters(keys + "}"), 2 * table + 32 * layer + 4096);
+  EXPECT_EQ(parameters(keys + R"(, "tie_word_embeddings": true})"), table + 32 * layer + 4096);
+  EXPECT_EQ(refused_at(keys + R"(, "rope_pos_id_version": "v2pe"})"), "config.json.rope_pos_id_version");
+}
+
 /// The language model of Llama 3.2 Vision alone has the cross-attention layers too, as the 11B model has them.
 TEST(CausalLmConfigs, MllamasTextModelIsTheVisionModelsPart) {
   EXPECT_EQ(parameters(R"({"model_type": "mllama_text_model"})"), 9249855504 + 525336576);

@@ -10,6 +10,7 @@
 
 #include <vlmest/json/device.hpp>
 #include <vlmest/nn/family/causal_lm.hpp>
+#include <vlmest/nn/family/internlm2.hpp>
 #include <vlmest/nn/family/llava.hpp>
 #include <vlmest/report/estimate.hpp>
 
@@ -90,8 +91,7 @@ Vlm alone(const DecoderConfig& g, bool tied = false, LogitStep step = LogitStep:
   m.tokens = tokens::TextOnly{};
   return m;
 }
-template <class Text>
-Vlm alone(const CausalLm<Text>& family) {
+Vlm alone(const Family& family) {
   Vlm m;
   m.family = family;
   m.tokens = tokens::TextOnly{};
@@ -364,8 +364,60 @@ TEST(CausalLm, MllamasCrossAttentionHasWeightsAndDoesNotRun) {
   EXPECT_GT(count(g, "mm", "model.layers.3.self_attn"), 0);
 }
 
+InternLm2Family internlm2() {
+  return {.language = {.vocab = 100,
+                       .hidden = 64,
+                       .intermediate = 96,
+                       .layers = 5,
+                       .heads = 4,
+                       .kv_heads = 2,
+                       .head_dim = 16,
+                       .positions = 64,
+                       .bias = false}};
+}
+
+/// Two sequences of S tokens: the head runs over all of them, the loss over a copy of all but the last.
+TEST(CausalLm, InternLm2WidensTheLogitsOfEveryPosition) {
+  Plan plan = text_plan();
+  const Vlm vlm = alone(internlm2());
+  const Sequences s = make_sequences(vlm, plan);
+  const auto wide = [&](const Graph& g, std::int64_t tokens) {
+    int n = 0;
+    for (const Tensor& t : g.tensors)
+      n += t.dtype == DType::fp32 && t.alias_of == none && t.storage == Elements(s.batch * tokens * 100);
+    return n;
+  };
+  for (const Logits logits : {Logits::last, Logits::all}) {
+    plan.logits = logits;
+    const Graph g = test::inference(vlm, plan);
+    EXPECT_EQ(wide(g, s.seq), 1);
+    EXPECT_EQ(count(g, 0, "mm", "output"), 1);
+  }
+  const Graph g = test::training(vlm, plan);
+  EXPECT_GE(wide(g, s.seq - 1), 3) << "the copy, its log softmax and their gradients";
+  plan.loss = Loss::chunked;
+  EXPECT_THROW(test::training(vlm, plan), Error);
+}
+
+/// Its head is called otherwise, and is the head all the same.
+TEST(CausalLm, InternLm2sHeadStaysWideAndWithoutAdapter) {
+  Plan plan = text_plan();
+  plan.lora.rank = 4;
+  plan.lora.targets = {"all-linear"};
+  plan.weights = DType::nf4;
+  const Graph g = test::training(alone(internlm2()), plan);
+  ASSERT_NE(g.head, none);
+  EXPECT_EQ(path(g, g.head), "output");
+  for (const Tensor& t : g.tensors)
+    if (t.scope == g.head && t.role == Role::weight) {
+      EXPECT_EQ(t.dtype, DType::bf16);
+    }
+  EXPECT_EQ(count(g, "mm", "output.lora_A"), 0);
+  EXPECT_GT(count(g, "mm", "wqkv.lora_A"), 0);
+}
+
 TEST(CausalLm, TheOthersCopiedLayersGiveTheSameStep) {
-  for (const Vlm& v : {alone(opt(0)), alone(opt(32)), alone(mllama())})
+  for (const Vlm& v : {alone(opt(0)), alone(opt(32)), alone(mllama()), alone(internlm2())})
     for (const Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
       Plan plan = text_plan();
       plan.checkpointing = how;

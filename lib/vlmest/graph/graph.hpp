@@ -83,6 +83,7 @@ struct Graph {
   std::vector<Phase> phases;
   std::vector<TensorId> embeddings;            ///< weights of embedding modules, which an optimizer may treat apart
   std::vector<RoutedWeight> routed;            ///< weights of experts
+  ScopeId head = none;                         ///< the module that makes the logits
   std::vector<SecondForward> second_forwards;  ///< of checkpointed layers, in order
   RunScript script;                            ///< how the runtime goes through the phases to have them measured
   RunScript loop;                              ///< and how where it goes on: of training alone
@@ -97,6 +98,7 @@ struct Graph {
     phases.clear();
     embeddings.clear();
     routed.clear();
+    head = none;
     second_forwards.clear();
     script = loop = {};
     scopes.resize(1);

@@ -19,13 +19,13 @@ struct Linear {
 };
 
 /// The linear module of the current scope.
-inline Linear declare_linear(Context& c, const char* name, std::int64_t in, std::int64_t out, bool bias,
+inline Linear declare_linear(Context& c, std::int64_t in, std::int64_t out, bool bias,
                              StoredModule kind = StoredModule::linear) {
   const WeightStorage* how = checkpoint_storage(c, kind);
   Linear l{.scope = c.b.scope(), .adapter = adapter_of(c, in, out)};
   InScope own(c.b, base_scope(c, l.adapter, l.scope));
   const StoredSize size{.in = in, .out = out};
-  l.stored = how ? !unpacks(c, *how) : quantizes(c, name);
+  l.stored = how ? !unpacks(c, *how) : quantizes(c, kind);
   if (l.stored) {
     const StoredWeight s = how ? declare_as(c, *how, size) : declare_in(c, *c.plan.weights, size);
     l.weight = s.weight;
@@ -42,7 +42,7 @@ inline Linear declare_linear(Context& c, const char* name, std::int64_t in, std:
 inline Linear make_linear(Context& c, const char* name, std::int64_t in, std::int64_t out, bool bias,
                           std::int32_t index = none) {
   Module m(c, name, index);
-  return declare_linear(c, name, in, out, bias);
+  return declare_linear(c, in, out, bias);
 }
 
 /// The module without an adapter.

@@ -41,7 +41,7 @@ inline std::string module_name(const Graph& g, ScopeId s) {
 /// check_target_module_exists).
 inline bool is_target(const Graph& g, ScopeId s, std::string_view target) {
   const Scope& e = g.scopes[static_cast<std::size_t>(s)];
-  if (target == all_linear) return std::string_view(e.name) != "lm_head";
+  if (target == all_linear) return s != g.head;
   if (e.index == none && target == e.name) return true;
   if (e.index == none && target.find('.') == std::string_view::npos) return false;
   const std::string full = path(g, s);

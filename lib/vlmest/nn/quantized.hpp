@@ -20,10 +20,10 @@ namespace vlmest {
 inline bool quantizes_twice(const Plan& p) { return p.weights == DType::nf4 && p.lora.rank > 0; }
 
 /// Whether the current scope's linear is stored in the plan's weight type.
-inline bool quantizes(const Context& c, const char* name) {
+inline bool quantizes(const Context& c, StoredModule kind) {
   if (!c.plan.weights || *c.plan.weights == c.dtype()) return false;
   const Scope& here = c.b.graph.scopes[static_cast<std::size_t>(c.b.scope())];
-  return here.part == Part::language && std::string_view(name) != "lm_head";
+  return here.part == Part::language && kind != StoredModule::head;
 }
 
 /// Whether this run computes with a weight that it unpacked when its first forward began; what was loaded is packed.

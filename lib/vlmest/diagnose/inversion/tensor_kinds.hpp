@@ -47,8 +47,7 @@ class TensorKinds {
         const Tensor& t = g_.tensor(g_.outputs(n).front());
         if (t.shape.rank() >= 3) scores_.insert({n.scope, numel(t.shape).value()});
       }
-      if (vocabulary_ == 0 && std::holds_alternative<Matmul>(op) && n.outputs > 0 &&
-          std::string_view(g_.scopes[static_cast<std::size_t>(n.scope)].name) == "lm_head") {
+      if (vocabulary_ == 0 && std::holds_alternative<Matmul>(op) && n.outputs > 0 && n.scope == g_.head) {
         const Shape& s = g_.tensor(g_.outputs(n).front()).shape;
         vocabulary_ = s[s.rank() - 1];
       }

@@ -9,6 +9,7 @@
 #include <vlmest/json/hf/mllama.hpp>
 #include <vlmest/json/hf/qwen3_5.hpp>
 #include <vlmest/nn/family/causal_lm.hpp>
+#include <vlmest/nn/family/internlm2.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// Language models alone: the config.json of a …ForCausalLM of transformers 5.17.
@@ -96,6 +97,14 @@ inline Vlm read_mllama_text_lm(const Reader& r) {
   return text_only("mllama_text_model", std::move(f));
 }
 
+/// model_type "internlm2": InternLM2ForCausalLM.
+inline Vlm read_internlm2_lm(const Reader& r) {
+  InternLm2Family f;
+  f.language = std::get<InternLm2Config>(read_internlm2(r));
+  f.tied = r.boolean("tie_word_embeddings", false);
+  return text_only("internlm2", std::move(f));
+}
+
 /// Language models whose decoder is called in a way of its own.
 struct OtherCausalLmEntry {
   std::string_view type;
@@ -103,6 +112,7 @@ struct OtherCausalLmEntry {
 };
 inline constexpr std::array other_causal_lms{
     OtherCausalLmEntry{"opt", read_opt_lm},
+    OtherCausalLmEntry{"internlm2", read_internlm2_lm},
     OtherCausalLmEntry{"mllama_text_model", read_mllama_text_lm},
     OtherCausalLmEntry{"qwen3_5_text", read_qwen3_5_lm},
     OtherCausalLmEntry{"qwen3_5_moe_text", read_qwen3_5_moe_lm},

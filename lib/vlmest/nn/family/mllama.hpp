@@ -43,10 +43,11 @@ inline MllamaModel make_model(Context& c, const MllamaFamily& g) {
       r.language = make_decoder(c, g.language);
     }
     Module p(c, "multi_modal_projector", Part::projector);
-    r.projector = declare_linear(c, "multi_modal_projector", g.vision.output(), hidden, true);
+    r.projector = declare_linear(c, g.vision.output(), hidden, true);
   }
   Module h(c, "lm_head", Part::language);
-  r.head = declare_linear(c, "lm_head", hidden, g.language.base.vocab, false, StoredModule::head);
+  c.b.graph.head = h.scope;
+  r.head = declare_linear(c, hidden, g.language.base.vocab, false, StoredModule::head);
   return r;
 }
 

@@ -29,9 +29,11 @@ inline TensorId embedding_weight(const Decoder& d) {
 
 /// The output head: a linear of its own, or one that shares the token embeddings. Tied or not, its module first
 /// allocates a weight; tying drops it once the model is built.
-inline Linear make_head(Context& c, std::int64_t hidden, std::int64_t vocab, bool tied, TensorId embedding) {
-  Module m(c, "lm_head", Part::language);
-  if (!tied) return declare_linear(c, "lm_head", hidden, vocab, false, StoredModule::head);
+inline Linear make_head(Context& c, std::int64_t hidden, std::int64_t vocab, bool tied, TensorId embedding,
+                        const char* name = "lm_head") {
+  Module m(c, name, Part::language);
+  c.b.graph.head = m.scope;
+  if (!tied) return declare_linear(c, hidden, vocab, false, StoredModule::head);
   Linear l{.scope = m.scope, .adapter = adapter_of(c, hidden, vocab)};
   InScope own(c.b, base_scope(c, l.adapter, m.scope));
   c.b.existing("weight before tying", Role::buffer, c.dtype(), {vocab, hidden});

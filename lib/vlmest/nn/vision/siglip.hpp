@@ -49,7 +49,7 @@ inline SiglipHead make_siglip_head(Context& c, const SiglipVision& g) {
     h.in_weight = parameter(c, "in_proj_weight", {checked_mul(g.hidden, 3), g.hidden});
     h.in_bias = parameter(c, "in_proj_bias", {checked_mul(g.hidden, 3)});
     Module o(c, "out_proj");
-    h.out = declare_linear(c, "out_proj", g.hidden, g.hidden, true, StoredModule::fixed);
+    h.out = declare_linear(c, g.hidden, g.hidden, true, StoredModule::fixed);
   }
   h.norm = make_layer_norm(c, "layernorm", g.hidden);
   h.mlp = make_mlp(c, g.hidden, g.intermediate, g.activation);
