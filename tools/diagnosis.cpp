@@ -173,10 +173,7 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
 /// Whether the sharding that was read is DeepSpeed's: FSDP's states are torch's.
 bool with_deepspeed(const std::vector<diagnose::ReadSetting>& read) {
   return std::any_of(read.begin(), read.end(), [](const diagnose::ReadSetting& s) {
-    if (s.flag != "sharding") return false;
-    for (const char* word : {"deepspeed", "zero", "ds_", "stage"})
-      if (s.from.find(word) != std::string::npos) return true;
-    return false;
+    return s.flag == "sharding" && s.value.starts_with("zero-");
   });
 }
 

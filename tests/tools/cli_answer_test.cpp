@@ -106,6 +106,13 @@ TEST(Answer, SaysWhichKernelsItIsOf) {
   EXPECT_EQ(run(small).err, "");
 }
 
+/// What grows with the sequence and what does not: 8 full layers of 2 x 4 heads x 256 x 2 bytes a token.
+TEST(Answer, TellsStatesFromKeysAndValues) {
+  const std::string text = run("--config qwen3.5-4b --phase inference --batch 2").out;
+  EXPECT_TRUE(holds(text, "\nKV cache: 32.0 KiB a token, and ")) << text;
+  EXPECT_FALSE(holds(good(small + "--phase inference"), "KV cache: ")) << text;
+}
+
 TEST(Answer, SaysWhoseDeviceItIs) {
   EXPECT_TRUE(holds(lines_of(good(small))[0], "on h200-sxm (assumed)"));
   EXPECT_TRUE(lines_of(good(small + "--device h200-sxm"))[0].ends_with("on h200-sxm"));

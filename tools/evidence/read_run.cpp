@@ -176,9 +176,9 @@ std::vector<ReadSetting> take_settings(const ReadRun& run, bool training, const 
     else if (f == "--gpus" && n)
       placement.gpus = static_cast<int>(*n);
     else if (f == "sharding")
-      placement.sharding = s.value == "zero-1"   ? diagnose::Sharding::optimizer
-                           : s.value == "zero-2" ? diagnose::Sharding::gradients
-                                                 : diagnose::Sharding::parameters;
+      placement.sharding = s.value == "zero-1"                                 ? diagnose::Sharding::optimizer
+                           : s.value == "zero-2" || s.value == "shard-grad-op" ? diagnose::Sharding::gradients
+                                                                               : diagnose::Sharding::parameters;
     else if (f == "offload")
       placement.offload = s.value == "parameters" ? diagnose::Offload::parameters : diagnose::Offload::optimizer;
     else

@@ -195,6 +195,13 @@ std::string notes(const Reported& r, const ReportOptions& o) {
   const Bytes fft =
       std::max(o.inference ? r.estimate.inference.fft : Bytes{}, o.training ? r.estimate.training.fft : Bytes{});
   if (fft > Bytes{}) out += fmt::format("FFT buffers of a block: up to {}, with the temporaries\n", show(fft));
+  if (const InferenceEstimate& e = r.estimate.inference; o.inference && e.cache_states > Bytes{}) {
+    const Sequences& s = r.estimate.sequences;
+    const double tokens = static_cast<double>(s.batch) * static_cast<double>(s.seq);
+    const Bytes token(static_cast<std::int64_t>(static_cast<double>((e.kv_cache - e.cache_states).value()) / tokens));
+    out += fmt::format("KV cache: {} a token, and {} of states a sequence, however long it is\n", show(token),
+                       show(Bytes(e.cache_states.value() / s.batch)));
+  }
   const bool fits = (!o.inference || r.estimate.inference.fits) && (!o.training || r.estimate.training.fits);
   if (const Slowness slow = fits ? slowness(r, o) : Slowness{}; slow.shapes > 0)
     out += fmt::format("slow shapes: {} cost {} of {}; --verbose lists them\n", slow.shapes, show(slow.saves),

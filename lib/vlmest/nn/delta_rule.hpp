@@ -69,6 +69,7 @@ struct DeltaRuleChunks {
   Value values;     ///< new values, as far as the chunk's own tokens make them
   Value decayed_k;  ///< keys that read the state before the chunk
   Value attention;  ///< of the chunk's tokens to each other
+  Value sums;       ///< of the decay in log space, since its chunk's beginning
   Value decay;      ///< of the state over a whole chunk, [B, heads, chunks, 1, 1]
 };
 
@@ -90,7 +91,8 @@ inline DeltaRuleChunks within_chunks(DeltaRuleInputs& x, std::vector<Value>& loc
   const Value decay = view(std::move(x.decay), {x.beta.size(0), x.beta.size(1), -1, n});
   Value ones = fill(r.q.builder(), "ones", {n, n}, DType::boolean);
   const Value upper = triangle("triu", std::move(ones));
-  const Value sums = running_sum(decay);
+  r.sums = running_sum(decay);
+  const Value& sums = r.sums;
   Value pairs = sub(unsqueeze(sums, 4), unsqueeze(sums, 3));
   pairs = masked_fill(pairs, upper);
   pairs = unary("exp", pairs);
@@ -99,7 +101,7 @@ inline DeltaRuleChunks within_chunks(DeltaRuleInputs& x, std::vector<Value>& loc
   const Value decayed_k_beta = mul(k_beta, unsqueeze(unary("exp", sums), -1));
   r.values = solve_triangular(system, v_beta);
   r.decayed_k = solve_triangular(system, decayed_k_beta);
-  locals = {x.v, x.beta, v_beta, k_beta, decay, upper, sums, pairs, system, decayed_k_beta};
+  locals = {x.v, x.beta, v_beta, k_beta, decay, upper, pairs, system, decayed_k_beta};
   return r;
 }
 
@@ -113,7 +115,7 @@ inline DeltaRuleOutput chunk_delta_rule(const DeltaRuleInputs& given, const Valu
   pad_to_chunks(x, after);
   std::vector<Value> locals;
   DeltaRuleChunks c = within_chunks(x, locals);
-  const Value sums = locals[6];
+  const Value& sums = c.sums;
   Builder& b = sums.builder();
   Value state =
       initial ? to(initial, c.values.dtype()) : fill(b, "zeros", {batch, heads, key_dim, value_dim}, c.values.dtype());

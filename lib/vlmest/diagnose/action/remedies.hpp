@@ -17,7 +17,7 @@
 
 namespace vlmest::diagnose {
 
-/// Titles of actions of memory_remedies() that are named without figures too (generic_actions.hpp).
+/// Titles of actions that no setting of the model makes, and that are named without figures too (generic_actions.hpp).
 inline constexpr auto remedy_titles = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"let-go", "keep numbers and detached tensors from step to step, not graphs"},
     {"engine-share", "a larger share of the device for the engine"},

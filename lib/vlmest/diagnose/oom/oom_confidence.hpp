@@ -70,7 +70,7 @@ inline constexpr Counted by_site{50, 61}, by_phase{3, 4};
 inline constexpr Counted others_hold_more{4, 4};
 /// The first sign of a text, by SignTells. The rules were written with these texts in sight, so that the first text of
 /// each sign is what its rule was read off: only the others are counted.
-inline constexpr std::array<Counted, 5> signs{{{5, 5}, {3, 3}, {5, 5}, {0, 0}, {0, 0}}};
+inline constexpr std::array<Counted, 5> signs{{{5, 5}, {3, 3}, {4, 4}, {0, 0}, {0, 0}}};
 /// Settings of a training alone, of which the text does not tell pictures and lengths.
 inline constexpr Counted settings_alone{1, 5};
 }  // namespace open_corpus

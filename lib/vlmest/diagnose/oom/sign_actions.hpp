@@ -26,6 +26,13 @@ struct Row {
   Loses loses = Loses::nothing;
 };
 
+inline constexpr std::string_view fewer_layers =
+    "fewer layers on the GPU, so that the picture encoder fits beside them";
+inline constexpr std::string_view num_gpu =
+    "PARAMETER num_gpu N below the count of offloaded layers; llama.cpp: -ngl N, or --no-mmproj-offload";
+inline constexpr std::string_view rollout_ranks =
+    "tensor_parallel_size=2  # verl: actor_rollout_ref.rollout.tensor_model_parallel_size=2";
+
 /// The surest first. Arguments: torch.utils.data, datasets, transformers' from_pretrained, vLLM (engine/arg_utils.py),
 /// SGLang (server_args.py), verl and TRL (their configs), lmdeploy (messages.py), ray's environment, ollama's envconfig
 /// and Modelfile, llama.cpp's common/arg.cpp.
@@ -58,8 +65,7 @@ inline constexpr auto rows = std::to_array<Row>({
      "--max-num-seqs 16 --max-num-batched-tokens 8192 --max-model-len 8192"},
     {Cause::profile_run, 0, "tensor-parallel", "the model over more GPUs", "--tensor-parallel-size 2"},
 
-    {Cause::engine_budget, bit(RunSign::engine_weights), "tensor-parallel", "the engine over more GPUs",
-     "tensor_parallel_size=2  # verl: actor_rollout_ref.rollout.tensor_model_parallel_size=2"},
+    {Cause::engine_budget, bit(RunSign::engine_weights), "tensor-parallel", "the engine over more GPUs", rollout_ranks},
     {Cause::engine_budget, bit(RunSign::engine_weights), "offload-trainer",
      "the trained model's states in the host's memory while the engine has the GPU",
      "verl: actor_rollout_ref.actor.fsdp_config.param_offload=True and optimizer_offload=True"},
@@ -70,7 +76,7 @@ inline constexpr auto rows = std::to_array<Row>({
     {Cause::engine_budget, bit(RunSign::sleeping_engine) | bit(RunSign::engine_weights), "empty-cache",
      "give training's cached memory back before the engine wakes up", "torch.cuda.empty_cache()"},
     {Cause::engine_budget, bit(RunSign::sleeping_engine), "tensor-parallel", "the engine over more GPUs",
-     "tensor_parallel_size=2  # verl: actor_rollout_ref.rollout.tensor_model_parallel_size=2"},
+     rollout_ranks},
     {Cause::engine_budget, bit(RunSign::static_budget), "engine-share", "a larger share for weights and KV cache",
      "--mem-fraction-static 0.9"},
     {Cause::engine_budget, bit(RunSign::static_budget), "tensor-parallel", "the model over more GPUs", "--tp 2"},
@@ -100,12 +106,8 @@ inline constexpr auto rows = std::to_array<Row>({
 
     {Cause::activations, bit(RunSign::compute_pool), "smaller-batches", "fewer tokens computed at once",
      "llama.cpp: -ub 128 -b 512; ollama: PARAMETER num_batch 128"},
-    {Cause::activations, bit(RunSign::compute_pool), "fewer-gpu-layers",
-     "fewer layers on the GPU, so that the picture encoder fits beside them",
-     "PARAMETER num_gpu N below the count of offloaded layers; llama.cpp: -ngl N, or --no-mmproj-offload"},
-    {Cause::vision_tiles, bit(RunSign::tower_loading), "fewer-gpu-layers",
-     "fewer layers on the GPU, so that the picture encoder fits beside them",
-     "PARAMETER num_gpu N below the count of offloaded layers; llama.cpp: -ngl N, or --no-mmproj-offload"},
+    {Cause::activations, bit(RunSign::compute_pool), "fewer-gpu-layers", fewer_layers, num_gpu},
+    {Cause::vision_tiles, bit(RunSign::tower_loading), "fewer-gpu-layers", fewer_layers, num_gpu},
 
     {Cause::optimizer_state, bit(RunSign::optimizer_set_up), "offload-optimizer"},
 });

@@ -123,7 +123,8 @@ struct RunWord {
 /// and last MiB are read.
 std::vector<RunWord> run_words(std::string_view text);
 
-/// A setting in words of vlmest's own flags: "--batch", "1". Sharding has no flag: "sharding", "zero-3".
+/// A setting in words of vlmest's own flags: "--batch", "1". Sharding has no flag: "sharding", "zero-3" where it is
+/// DeepSpeed's, "full-shard" where it is FSDP's.
 struct ReadSetting {
   std::string flag, value;
   std::string from;  ///< the words of the text

@@ -31,7 +31,8 @@ inline bool is_packed_matrix(const Tensor& t) {
 /// columns lie one after another, and solved there. Up to 512 rows (or 63 of up to 8 matrices) one cuBLAS call takes
 /// all matrices by two lists of addresses, which a kernel each fills; up to 8 larger ones take a call each
 /// (aten/src/ATen/native/BatchLinearAlgebra.cpp, linalg_solve_triangular_out; cuda/BatchLinearAlgebra.cpp,
-/// triangular_solve_kernel). `lower`: which half of `a` is read; the backward reads the other one.
+/// triangular_solve_kernel). Which half of `a` is read changes nothing here. No FLOPs: torch's counter has no formula
+/// for it either (torch/utils/flop_counter.py), with which FLOPs are compared.
 inline Value solve_triangular(Value a, Value b) {
   Builder& g = b.builder();
   const DType t = b.dtype();

@@ -97,7 +97,8 @@ inline std::optional<std::int64_t> whole(const std::string& v) {
   return n > 0 ? std::optional(n) : std::nullopt;
 }
 
-/// "zero-3" of ".../ds_z3_offload_config.json", "zero3", "zero_stage_2", "full_shard"; and whether it offloads.
+/// "zero-3" of ".../ds_z3_offload_config.json", "zero3", "zero_stage_2", and FSDP's "full-shard" and "shard-grad-op";
+/// and what is offloaded.
 inline std::pair<std::string, std::string> sharding_of(const std::string& value) {
   std::string v;
   for (const char c : log_prefix::lower_case(value))
@@ -107,8 +108,8 @@ inline std::pair<std::string, std::string> sharding_of(const std::string& value)
   for (const char* n : {"3", "2", "1"})
     if (has(std::string("z") + n) || has(std::string("zero") + n) || has(std::string("stage") + n))
       if (stage.empty()) stage = std::string("zero-") + n;
-  if (stage.empty() && has("fullshard")) stage = "zero-3";
-  if (stage.empty() && has("shardgradop")) stage = "zero-2";
+  if (stage.empty() && has("fullshard")) return {"full-shard", has("offload") ? "parameters" : ""};
+  if (stage.empty() && has("shardgradop")) return {"shard-grad-op", has("offload") ? "parameters" : ""};
   return {stage, stage.empty() || !has("offload") ? "" : stage == "zero-3" ? "parameters" : "optimizer"};
 }
 
