@@ -39,9 +39,10 @@ constexpr bool counts_tiles(FeatureCall c) { return c == FeatureCall::tile_tenso
 struct FamilyTraits {
   FeatureCall features = FeatureCall::no_images;
   bool plain_head = true;  ///< hidden states -> lm_head -> logits, with nothing behind: another loss can take its place
-  bool encoder_decoder = false;  ///< the sequence is an encoder's; a decoder writes another one
-  std::int64_t frames = 2;       ///< copies of a still picture that fill the tower's temporal patch
-  std::string_view note = {};    ///< what an estimate assumes of the run that others of this model do not
+  bool bare_projections = false;  ///< attention's linear modules are called q, k, v and o, without _proj
+  bool encoder_decoder = false;   ///< the sequence is an encoder's; a decoder writes another one
+  std::int64_t frames = 2;        ///< copies of a still picture that fill the tower's temporal patch
+  std::string_view note = {};     ///< what an estimate assumes of the run that others of this model do not
 };
 
 /// What a family's make_inputs made, the part of it that every model takes, and what a loss is computed against: a

@@ -82,8 +82,7 @@ inline Value embedding_dense_backward(Value gradient, Value rows, const Shape& t
   Builder& b = gradient.builder();
   const DType t = gradient.dtype();
   const TensorId r = b.result(t, table, "embedding_dense_backward");
-  const Bytes n = size_of(numel(table), t),
-              copy = is_contiguous(gradient) ? Bytes{} : data_bytes(gradient),
+  const Bytes n = size_of(numel(table), t), copy = is_contiguous(gradient) ? Bytes{} : data_bytes(gradient),
               scratch = embedding_backward_workspace(numel(rows.shape()).value(), table[0], table[1], t);
   const MemoryOp op{.read = data_bytes(gradient) + data_bytes(rows) + copy + scratch,
                     .written = n + copy + scratch,

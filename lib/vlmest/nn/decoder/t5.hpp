@@ -97,7 +97,9 @@ inline Value decode(Context& c, const T5Config& g, const T5Stack& s, const Value
     self = {.mask = mask, .cache = &cache.layers[i], .causal = true};
     cross = {.states = &states, .cache = &cache.layers[layers + i]};
   });
-  for (std::size_t i = 0; i < layers; ++i) cache.layers[i].seen = seen + ids.size(1);
+  // Of copied blocks too; without a cache nothing has been seen.
+  for (std::size_t i = 0; i < layers; ++i)
+    if (!cache.layers[i].off) cache.layers[i].seen = seen + ids.size(1);
   return x;
 }
 

@@ -16,7 +16,7 @@ struct Blip2T5Family {
 };
 
 constexpr FamilyTraits traits(const Blip2T5Family&) {
-  return {.features = FeatureCall::blip2, .plain_head = false, .encoder_decoder = true};
+  return {.features = FeatureCall::blip2, .plain_head = false, .bare_projections = true, .encoder_decoder = true};
 }
 
 struct Blip2T5Model {
