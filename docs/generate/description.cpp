@@ -87,17 +87,18 @@ std::set<std::string> alternatives(const Json& root, const char* part) {
   return r;
 }
 
-/// Parts that a family alone may have: alternatives of its keys that are no tower and no decoder of others.
+/// Parts that a family alone may have: alternatives of its keys that are no tower, no decoder of others, no family.
 std::set<std::string> of_one_family(const Json& root, const std::set<std::string>& towers,
                                     const std::set<std::string>& decoders) {
-  std::set<std::string> r;
+  std::set<std::string> r, families;
+  for (const auto& f : root["properties"]["model"]["properties"]["model_type"]["enum"]) families.insert(f);
   for (const auto& [name, def] : root["$defs"].items()) {
     if (!def.contains("properties")) continue;
     for (const auto& [key, value] : def["properties"].items()) {
       if (!value.contains("anyOf")) continue;
       for (const auto& option : value["anyOf"])
         if (const std::string part = target(option);
-            !part.empty() && !towers.contains(part) && !decoders.contains(part))
+            !part.empty() && !towers.contains(part) && !decoders.contains(part) && !families.contains(part))
           r.insert(part);
     }
   }

@@ -143,6 +143,7 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
   // The fp32 copies and what is scaled of them are variables, alive to the end.
   const Value query = to(std::move(q), DType::fp32);
   Value keys = to(std::move(k), DType::fp32), values = to(std::move(v), DType::fp32);
+  const Value own_keys = keys, own_values = values;  // beside what is repeated for groups
   q = scale(query);
   if (op.causal) {
     Value triangle = fill(b, "ones", {op.q_len, op.kv_len}, DType::boolean);
