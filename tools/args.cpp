@@ -185,6 +185,8 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
   in(inference,
      add_choice(app, "--logits", logits, "positions whose logits the prefill computes [last]", {"last", "all"}));
   const char* const training = "Training";
+  in(training, add_whole(app, "--target", target, "tokens of an encoder-decoder model's labels [as --new-tokens]", 1,
+                         std::int64_t{1} << 31));
   in(training, add_choice(app, "--optimizer", optimizer, "the optimizer [adamw]",
                           std::vector<std::string>(optimizer_names.begin(), optimizer_names.end())));
   in(training,
@@ -238,6 +240,7 @@ Plan EstimateArgs::make_plan() const {
   Plan p = plan;
   if (seq && text) throw CLI::ValidationError("--seq", "cannot be given together with --text");
   p.seq = seq;
+  p.target = target;
   if (text) p.text = *text;
   if (images) p.images = *images;
   if (!image_size.empty()) {

@@ -48,7 +48,7 @@ struct EstimateArgs {
   std::string phase = "all";
   std::string image_size;
   std::vector<std::string> freeze;
-  std::optional<std::int64_t> seq, text, images, checkpoint_layers;
+  std::optional<std::int64_t> seq, text, images, target, checkpoint_layers;
   std::string dtype, weights, kv, attention = "sdpa", profile = "transformers", logits = "last", optimizer = "adamw",
                                   checkpointing = "none", loss = "unfused", input_gradients = "auto";
   std::vector<std::string> lora_targets;

@@ -71,6 +71,9 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
   if (p.attention != AttentionKind::sdpa)
     f += fmt::format(" --attention {}", attention[static_cast<std::size_t>(p.attention)]);
   if (p.profile != Plan{}.profile) f += fmt::format(" --profile {}", name(p.profile));
+  if (training && s.vlm.family.traits().encoder_decoder)
+    if (const std::int64_t target = p.target.value_or(p.new_tokens); target != Plan{}.new_tokens)
+      f += fmt::format(" --target {}", target);
   f += training ? training_flags(p) : inference_flags(p);
   if (s.allocator.expandable_segments) f += " --alloc-conf expandable_segments:True";
   return f;

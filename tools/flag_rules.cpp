@@ -10,17 +10,9 @@ namespace vlmest::tool {
 namespace {
 
 const std::vector<std::string> inference_flags{"--new-tokens", "--kv", "--logits"};
-const std::vector<std::string> training_flags{"--optimizer",
-                                              "--checkpointing",
-                                              "--checkpoint-layers",
-                                              "--freeze",
-                                              "--lora",
-                                              "--lora-targets",
-                                              "--lora-vision",
-                                              "--lora-dropout",
-                                              "--input-gradients",
-                                              "--loss",
-                                              "--gradient-accumulation"};
+const std::vector<std::string> training_flags{
+    "--target",       "--optimizer",   "--checkpointing", "--checkpoint-layers", "--freeze", "--lora",
+    "--lora-targets", "--lora-vision", "--lora-dropout",  "--input-gradients",   "--loss",   "--gradient-accumulation"};
 const std::vector<std::string> run_flags{"--batch",        "--seq",     "--text",      "--images", "--image-size",
                                          "--vision-chunk", "--phase",   "--dtype",     "--amp",    "--weights",
                                          "--attention",    "--profile", "--alloc-conf"};

@@ -26,6 +26,7 @@ HELP = {
     "lora": "rank of adapters on q, k, v, o of the language model, through peft; 0 is off",
     "freeze": "none, vision",
     "amp": "on, off: float32 weights under bfloat16 autocast",
+    "target": "labels of each sequence, of models that have an encoder and a decoder",
     "optimizer": "adamw, adamw-fused, sgd, sgd-momentum, adafactor",
 }
 

@@ -21,6 +21,7 @@ SCENARIO = {
     "lora": "rank of adapters on q, k, v, o of the language model",
     "freeze_vision": "the vision tower's parameters need no gradient",
     "amp": "float32 weights under bfloat16 autocast",
+    "target": "labels of each sequence, of models that have an encoder and a decoder; absent: 128",
     "optim": "adamw (foreach), adamw_fused, sgd, sgdm (momentum 0.9), adafactor (transformers' own)",
 }
 
@@ -53,7 +54,7 @@ INFERENCE = {
     "prefill_power_w": "median power draw",
     "prefill_flops": "FlopCounterMode, attention dense",
     "flops_by_op": "prefill_flops, or train_flops, by operator",
-    "decode_kv_len": "tokens in the cache before the decoded one",
+    "decode_kv_len": "tokens before the decoded one: the prompt's and those decoded",
     "decode_peak": "max_memory_allocated() of a decode step, bytes",
     "decode_peak_delta": "the same less what was allocated before",
     "decode_ms": "wall time of a step, median",

@@ -56,12 +56,12 @@ class Inference:
         """The inputs of decode step `k`, made before anything is measured: making them is not the model's work."""
         return next_token(self._inputs, self._inputs.sequence.length + k)
 
-    def _step(self, cache: object, arguments: dict[str, torch.Tensor]) -> object:
-        return self._decoder(**arguments, past_key_values=cache, use_cache=True, logits_to_keep=1)
+    def _step(self, kept: dict, arguments: dict[str, torch.Tensor]) -> object:
+        return self._decoder(**arguments, **kept, use_cache=True, logits_to_keep=1)
 
-    def _cache(self, steps: int) -> object:
-        """The cache after a prefill and some steps."""
-        cache = cache_of(self._prefill())
+    def _cache(self, steps: int) -> dict:
+        """What stays of a prefill and some steps."""
+        cache = kept_of(self._prefill())
         for k in range(steps):
             self._step(cache, self._arguments(k))
         return cache
@@ -78,9 +78,9 @@ class Inference:
             "prefill_reserved": m.reserved,
             "alloc_after_prefill": m.after,
         }
-        cache = cache_of(output)
+        cache = kept_of(output)
         del output
-        row["kv_bytes"] = cache_bytes(cache)
+        row["kv_bytes"] = cache_bytes(cache["past_key_values"])
         self._journal.stage("decode")
         walls = []
         for k in range(WARM_STEPS + TIMED_STEPS):
@@ -166,7 +166,7 @@ class Inference:
         del arguments["attention_mask"]
         self._step(self._cache(MIDDLE), arguments)  # libraries choose their kernels for these sizes outside the capture
         cache = self._cache(MIDDLE)
-        read = [cached(layer) for layer in cache.layers]  # replays read them after the step replaced them
+        read = [cached(layer) for layer in layers_of(cache["past_key_values"])]  # replays read them after the step replaced them
         graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
         with torch.cuda.graph(graph):
@@ -175,10 +175,24 @@ class Inference:
         del output, read
 
 
-def cache_of(output: object) -> object:
-    """The cache in a model's result; BLIP-2 keeps it with its language model's."""
-    cache = getattr(output, "past_key_values", None)
-    return cache if cache is not None else output.language_model_outputs.past_key_values
+def kept_of(output: object) -> dict:
+    """What generate() hands from a model's result to the next step: the cache, and an encoder's states. BLIP-2 keeps
+    them with its language model's."""
+    if getattr(output, "past_key_values", None) is None:
+        output = output.language_model_outputs
+    kept = {"past_key_values": output.past_key_values}
+    states = getattr(output, "encoder_last_hidden_state", None)
+    if states is not None:
+        kept["encoder_outputs"] = (states,)
+    return kept
+
+
+def layers_of(cache: object) -> list:
+    """The layers of a cache; an encoder-decoder model's has two parts."""
+    parts = ("self_attention_cache", "cross_attention_cache")
+    if hasattr(cache, parts[0]):
+        return [layer for part in parts for layer in getattr(cache, part).layers]
+    return cache.layers
 
 
 def cached(layer: object) -> list[torch.Tensor]:
@@ -191,4 +205,4 @@ def cached(layer: object) -> list[torch.Tensor]:
 
 def cache_bytes(cache: object) -> int:
     """Bytes of all keys and values, and of states."""
-    return sum(t.numel() * t.element_size() for layer in cache.layers for t in cached(layer))
+    return sum(t.numel() * t.element_size() for layer in layers_of(cache) for t in cached(layer))

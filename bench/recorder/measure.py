@@ -54,7 +54,7 @@ def measure(document: dict, scenario: Scenario, journal: Journal, kernels: str |
     dtype = getattr(torch, scenario.dtype)
     inputs = tensors.make(images, sequence, families.placeholder(full), vocabulary, scenario.batch, dtype)
     if scenario.mode == "train":
-        inputs.tensors["labels"] = inputs.tensors["input_ids"].clone()
+        tensors.add_labels(inputs, scenario.target)
     row["input_bytes"] = inputs.bytes()
     if scenario.mode == "train":
         Training(model.prepare_training(network, scenario), inputs, scenario, journal).run(kernels, name)

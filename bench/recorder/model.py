@@ -11,8 +11,8 @@ from recorder.scenario import Scenario
 
 IMPLEMENTATIONS = {"eager": "eager", "sdpa": "sdpa", "flash": "flash_attention_2"}
 # q, k, v and o of the language model; OPT (BLIP-2) calls its output projection out_proj, as do layers of linear
-# attention (Qwen3.5), which are left out.
-LORA_TARGETS = r".*(language_model|text_model).*(?<!\.linear_attn)\.(q_proj|k_proj|v_proj|o_proj|out_proj)"
+# attention (Qwen3.5), which are left out; T5 says q, k, v and o.
+LORA_TARGETS = r".*(language_model|text_model).*(?<!\.linear_attn)\.(q_proj|k_proj|v_proj|o_proj|out_proj|q|k|v|o)"
 LORA_ALPHA = 16
 
 
@@ -29,7 +29,17 @@ def build(document: Mapping, scenario: Scenario) -> torch.nn.Module:
         model = AutoModelForImageTextToText.from_config(
             config, dtype=getattr(torch, scenario.dtype), attn_implementation=IMPLEMENTATIONS[scenario.attn]
         )
+    if _has_own_head(document.get("text_config") or {}):
+        head = model.get_output_embeddings()
+        head.weight = torch.nn.Parameter(head.weight.detach().clone())
     return model.eval()
+
+
+def _has_own_head(text: Mapping) -> bool:
+    """Whether a checkpoint has an output head that from_pretrained leaves apart, though its class ties it: T5's whose
+    output is not scaled (configuration_t5.py)."""
+    scaled = text.get("scale_decoder_outputs", text.get("tie_word_embeddings") is not False)
+    return text.get("model_type") == "t5" and not scaled
 
 
 def parameter_counts(model: torch.nn.Module) -> dict[str, int]:

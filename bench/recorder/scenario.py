@@ -39,6 +39,7 @@ class Scenario:
     freeze_vision: bool = False
     amp: bool = False  # float32 weights under bfloat16 autocast
     optim: str = "adamw"
+    target: int = 128  # labels of each sequence, where a decoder of its own is trained on them
 
     def row_fields(self) -> dict:
         """The fields as a row carries them: options of training only where they differ from the default."""
@@ -62,11 +63,12 @@ class Scenario:
             words += ["amp"] if self.amp else []
             words += ["checkpointing"] if self.ckpt else []
             words += [f"lora {self.lora}"] if self.lora else []
+            words += [f"target {self.target}"] if self.target != 128 else []
             words += ["vision frozen"] if self.freeze_vision else []
         return " ".join(words)
 
 
-TRAINING = ("ckpt", "lora", "freeze_vision", "amp", "optim")
+TRAINING = ("ckpt", "lora", "freeze_vision", "amp", "optim", "target")
 
 
 def from_row(row: Mapping) -> Scenario:
@@ -128,6 +130,7 @@ READERS = {
     "lora": ("lora", lambda v, w: count(v, w, 0)),
     "freeze": ("freeze_vision", lambda v, w: word(v, w, ("none", "vision")) == "vision"),
     "amp": ("amp", flag),
+    "target": ("target", count),
     "optimizer": ("optim", lambda v, w: OPTIMIZERS[word(v, w, OPTIMIZERS)]),
 }
 

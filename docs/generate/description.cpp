@@ -87,6 +87,24 @@ std::set<std::string> alternatives(const Json& root, const char* part) {
   return r;
 }
 
+/// Parts that a family alone may have: alternatives of its keys that are no tower, no decoder of others, no family.
+std::set<std::string> of_one_family(const Json& root, const std::set<std::string>& towers,
+                                    const std::set<std::string>& decoders) {
+  std::set<std::string> r, families;
+  for (const auto& f : root["properties"]["model"]["properties"]["model_type"]["enum"]) families.insert(f);
+  for (const auto& [name, def] : root["$defs"].items()) {
+    if (!def.contains("properties")) continue;
+    for (const auto& [key, value] : def["properties"].items()) {
+      if (!value.contains("anyOf")) continue;
+      for (const auto& option : value["anyOf"])
+        if (const std::string part = target(option);
+            !part.empty() && !towers.contains(part) && !decoders.contains(part) && !families.contains(part))
+          r.insert(part);
+    }
+  }
+  return r;
+}
+
 /// The rows of blocks or cache layouts: one for each alternative.
 void kinds(const Json& list, const char* tag, const std::set<std::string>& common) {
   for (const auto& kind : list) {
@@ -159,8 +177,10 @@ void print(const Json& root) {
     list += (list.empty() ? "" : ", ") + file.stem().string();
   }
   const std::set<std::string> towers = alternatives(root, "tower"), decoders = alternatives(root, "decoder");
+  const std::set<std::string> own = of_one_family(root, towers, decoders);
   std::set<std::string> sections = towers;
   sections.insert(decoders.begin(), decoders.end());
+  sections.insert(own.begin(), own.end());
   std::vector<std::string> families;  // without decoders alone, which stand among the language models
   for (const auto& f : root["properties"]["model"]["properties"]["model_type"]["enum"])
     if (!decoders.contains(f.get<std::string>())) families.push_back(f);
@@ -184,14 +204,17 @@ void print(const Json& root) {
     std::printf("### %s\n\n", name.c_str());
     table(root, root["$defs"][name], sections);
   }
-  for (const auto& [title, parts] : {std::pair{"Vision towers", towers}, std::pair{"Language models", decoders}}) {
+  for (const auto& [title, all] : {std::pair{"Vision towers", &towers}, std::pair{"Language models", &decoders}}) {
+    const std::set<std::string>& parts = *all;
     std::printf("## %s\n\nThe heading is the `model_type` of the part%s.\n\n", title,
                 std::string(title) == "Vision towers"
                     ? " (`pixtral` for pixtral_vision)"
                     : ", or, under `model` itself, of a language model alone, which takes no images");
     for (const auto& [name, def] : root["$defs"].items()) {
-      if (!parts.contains(name)) continue;
+      const bool inside = own.contains(name) && &parts == &decoders;
+      if (!parts.contains(name) && !inside) continue;
       std::printf("### %s\n\n", name.c_str());
+      if (inside) std::printf("Not alone: inside the family that names it.\n\n");
       table(root, def, sections);
     }
   }

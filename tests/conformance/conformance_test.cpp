@@ -46,6 +46,7 @@ std::vector<Case> cases() {
     k.part = e.value("part", "");
     k.batch = e.at("batch");
     k.text = e.at("text");
+    k.target = e.value("target", 0);
     k.dtype = vlmest::parse_dtype(e.at("dtype").get<std::string>());
     k.eager = e.at("attention") == "eager";
     k.all_logits = e.at("logits") == "all";

@@ -19,6 +19,7 @@ struct Recording {
   std::string config;  ///< path of the config.json, or of a description that holds one
   std::string part;    ///< the key of the config that was run alone; empty: all of it
   std::int64_t batch = 1, text = 100;
+  std::int64_t target = 0;  ///< labels of a sequence that the decoder of an encoder-decoder model is trained on
   std::vector<std::vector<vlmest::ImageSize>> sequences{
       {{336, 336}}};  ///< images of each sequence; one entry: all alike
   vlmest::DType dtype = vlmest::DType::bf16;
@@ -56,6 +57,8 @@ inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
   } else if (t.contains("num_hidden_layers")) {
     t["num_hidden_layers"] = layers;
   }
+  for (const char* stack : {"num_layers", "num_decoder_layers"})
+    if (t.value("model_type", "") == "t5" && t.contains(stack)) t[stack] = layers;
   if (auto types = t.find("layer_types"); types != t.end() && types->is_array())
     while (types->size() > t["num_hidden_layers"]) types->erase(types->size() - 1);
   if (type == "gemma3_text" || type == "cohere2") t["layer_types"] = {"sliding_attention", "full_attention"};
@@ -90,7 +93,7 @@ inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
   if (auto* ov = std::get_if<vlmest::tokens::LlavaOnevision>(&rule)) ov->tile_several = r.tile_several;
   if (auto* split = std::get_if<vlmest::tokens::Idefics3>(&rule); split != nullptr && r.whole_images)
     split->tiling = vlmest::tokens::Tiling::never;
-  vlmest::Sequences s{.batch = r.batch, .text = r.text};
+  vlmest::Sequences s{.batch = r.batch, .text = r.text, .target = r.target};
   for (std::int64_t b = 0; b < r.batch; ++b) {
     const auto& images = r.sequences[static_cast<std::size_t>(b) % r.sequences.size()];
     std::int64_t tokens = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shows where a model's graph and a recorded trace differ:
-//   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--dtype T]
+//   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
 //              [--layers N | --whole] [--eager] [--all-logits] [--dropout] [--train]
 //              [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
       r.lora_rank = std::atoll(argv[++i]);
     else if (is("--images"))
       images = std::atoi(argv[++i]);
+    else if (is("--target"))
+      r.target = std::atoll(argv[++i]);
     else if (is("--text"))
       r.text = std::atoll(argv[++i]);
     else if (is("--size"))

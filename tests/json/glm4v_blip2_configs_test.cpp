@@ -73,7 +73,9 @@ TEST(Glm4vConfigs, BadValuesNameTheirKey) {
             "config.json.text_config.rope_parameters.mrope_section");
 }
 TEST(Blip2Configs, BadValuesNameTheirKey) {
-  EXPECT_EQ(refused_at(blip(R"("model_type": "t5")")), "config.json.text_config.model_type");
+  EXPECT_EQ(refused_at(blip(R"("model_type": "llama")")), "config.json.text_config.model_type");
+  EXPECT_EQ(refused_at(blip("", "", R"(, "use_decoder_only_language_model": false)")),
+            "config.json.use_decoder_only_language_model");
   EXPECT_EQ(refused_at(blip(R"("num_attention_heads": 7)")), "config.json.text_config.num_attention_heads");
   EXPECT_EQ(refused_at(blip(R"("word_embed_proj_dim": 512)")), "config.json.text_config.word_embed_proj_dim");
   EXPECT_EQ(refused_at(blip(R"("dropout": 1.5)")), "config.json.text_config.dropout");

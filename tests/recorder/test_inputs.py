@@ -52,6 +52,11 @@ class Shapes(unittest.TestCase):
             self.assertEqual(shapes(i), {"pixel_values": (2 * 32 * 48, 3 * 2 * 16 * 16), "image_grid_thw": (2, 3)})
             self.assertEqual((i.tokens, i.token_types), (16 * 24, "mm_token_type_ids"))
 
+    def test_a_decoder_beside_the_sequence(self):
+        for name, decoder in (("blip2-flan-t5-xl", True), ("blip2-opt-2.7b", False)):
+            i = images(name, 336, 336, batch=2)
+            self.assertEqual((i.tokens, i.decoder, shapes(i)), (32, decoder, {"pixel_values": (2, 3, 224, 224)}))
+
     def test_rows_of_patches(self):
         i = images("pixtral-12b", 500, 750)
         self.assertEqual((i.tokens, i.tensors["image_sizes"].last), (32 * 47, (512, 752)))

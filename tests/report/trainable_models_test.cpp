@@ -11,6 +11,7 @@
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/family/blip2.hpp>
+#include <vlmest/nn/family/blip2_t5.hpp>
 #include <vlmest/nn/family/qwen3_5.hpp>
 #include <vlmest/report/training.hpp>
 
@@ -52,8 +53,9 @@ class TrainableModels : public testing::TestWithParam<std::string> {
       if (t.role == Role::optimizer_state && std::string(t.name) == "exp_avg") r.insert(to_string(t.shape));
     return r;
   }
-  bool refuses_flash() const { return get_if<Blip2Family>(&model_.family) != nullptr; }
-  bool refuses_fused() const { return get_if<Qwen35Family>(&model_.family) != nullptr; }
+  bool has_t5() const { return get_if<Blip2T5Family>(&model_.family) != nullptr; }
+  bool refuses_flash() const { return get_if<Blip2Family>(&model_.family) != nullptr || has_t5(); }
+  bool refuses_fused() const { return get_if<Qwen35Family>(&model_.family) != nullptr || has_t5(); }
 
   Vlm model_;
   Plan plan_;

@@ -143,6 +143,12 @@ const std::vector<Case> cases() {
        {"llava-1.5-7b", "gemma-3-4b", "qwen3-vl-30b-a3b", "llama-3.2-11b-vision", "blip2-opt-2.7b"})
     for (Checkpointing how : {Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how, AttentionKind::sdpa, {}, 0, false, 1, 2});
+  for (AttentionKind attention : {AttentionKind::sdpa, AttentionKind::eager}) {
+    r.push_back({"blip2-flan-t5-xl", Checkpointing::off, attention});
+    r.push_back({"blip2-flan-t5-xl", Checkpointing::off, attention, {}, 0, true, 2});
+  }
+  r.push_back({"blip2-flan-t5-xl", Checkpointing::off, AttentionKind::sdpa, {}, 8});
+  r.push_back({"blip2-flan-t5-xl", Checkpointing::off, AttentionKind::sdpa, {.language = false}});
   r.push_back({"llava-1.5-7b", Checkpointing::off, AttentionKind::eager});
   r.push_back({"llava-1.5-7b", Checkpointing::selective, AttentionKind::eager});
   r.push_back({"llava-1.5-7b", Checkpointing::full, AttentionKind::sdpa, {.vision = false}});

@@ -150,7 +150,7 @@ std::vector<std::string> trainer_arguments(const diagnose::PlanRequest& asked, c
   if (p.lora.rank > 0) {
     // Gradients have to reach the first checkpointed layer through frozen embeddings.
     if (wants_input_gradients(p)) add("model.enable_input_require_grads()");
-    add(diagnose::action::lora_line(p.lora, vision.empty()));
+    add(diagnose::action::lora_line(p.lora, s.vlm, vision.empty()));
   }
   add(arguments_line(s));
   if (p.optimizer == Optimizer::adamw_8bit)

@@ -26,6 +26,7 @@ class Images:
     token_types: the key that marks image tokens where the model takes one: mm_token_type_ids (int32; Qwen and GLM
         compute positions from it) or token_type_ids (int64). marked: whether image tokens are 1 there.
     cross_tiles: (used, all) tiles of each image where text sees images by cross-attention (Mllama).
+    decoder: the sequence is an encoder's, and a decoder writes another one (T5).
     """
 
     tokens: int  # in the sequence, of each image
@@ -33,6 +34,7 @@ class Images:
     token_types: str = ""
     marked: bool = True
     cross_tiles: tuple[int, int] | None = None
+    decoder: bool = False
 
 
 @dataclass(frozen=True)

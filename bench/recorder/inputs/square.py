@@ -42,5 +42,8 @@ def gemma3(r: Request) -> Images:
 
 
 def blip2(r: Request) -> Images:
-    """The Q-Former answers with its query tokens."""
-    return Images(number(r.document, "num_query_tokens"), _pixels(r))
+    """The Q-Former answers with its query tokens. Of its language models T5 has an encoder."""
+    text = r.document.get("text_config") or {}
+    return Images(
+        number(r.document, "num_query_tokens", 32), _pixels(r), decoder=text.get("model_type", "opt") == "t5"
+    )

@@ -10,6 +10,7 @@ from recorder.inputs.sequence import Sequence
 
 FIRST_ID, LAST_ID = 100, 1000  # of the random text; beyond most special tokens, below every vocabulary's end
 NEXT_ID = 5  # the token that a decode step is given
+START_ID = 0  # the token that a decoder beside the sequence begins with
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,22 @@ def make(
         tensors[images.token_types] = marks.int()
     elif images.token_types:
         tensors[images.token_types] = marks if images.marked else torch.zeros_like(ids)
+    if images.decoder:
+        tensors["decoder_input_ids"] = torch.full_like(ids[:, :1], START_ID)
     if images.cross_tiles:
         tensors["cross_attention_mask"] = _cross_attention_mask(images, sequence, batch, device)
     return Inputs(tensors, images, sequence)
+
+
+def add_labels(inputs: Inputs, target: int) -> None:
+    """What a training step computes its loss against: the sequence, or `target` tokens for a decoder beside it, which
+    takes its own input from them."""
+    ids = inputs.tensors["input_ids"]
+    if inputs.images.decoder:
+        del inputs.tensors["decoder_input_ids"]
+        inputs.tensors["labels"] = torch.full((ids.shape[0], target), NEXT_ID, device=ids.device)
+    else:
+        inputs.tensors["labels"] = ids.clone()
 
 
 def _cross_attention_mask(images: Images, sequence: Sequence, batch: int, device: str) -> torch.Tensor:
@@ -74,6 +88,11 @@ def next_token(inputs: Inputs, cached: int) -> dict[str, torch.Tensor]:
     whole cache, and models with multimodal positions get theirs (three axes, one position)."""
     ids = inputs.tensors["input_ids"]
     batch = ids.shape[0]
+    if inputs.images.decoder:  # the mask is the encoder's
+        return {
+            "decoder_input_ids": torch.full_like(ids[:, :1], NEXT_ID),
+            "attention_mask": inputs.tensors["attention_mask"],
+        }
     step = {
         "input_ids": torch.full_like(ids[:, :1], NEXT_ID),
         "attention_mask": torch.ones(batch, cached + 1, dtype=torch.long, device=ids.device),

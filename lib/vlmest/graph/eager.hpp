@@ -9,6 +9,7 @@
 #include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/graph/eager/depthwise.hpp>
+#include <vlmest/graph/eager/dropout.hpp>
 #include <vlmest/graph/eager/extremes.hpp>
 #include <vlmest/graph/eager/flash_attention.hpp>
 #include <vlmest/graph/eager/fused.hpp>

@@ -8,17 +8,18 @@
 namespace vlmest {
 
 /// Activation functions by what they run (transformers activations.py, ACT2FN).
-enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, quick_gelu, relu };
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, gelu_new, quick_gelu, relu };
 
 /// The activation that a config calls `name`, or Error.
 inline Activation parse_activation(std::string_view name) {
   if (name == "silu" || name == "swish") return Activation::silu;
   if (name == "gelu") return Activation::gelu;
-  if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast") return Activation::gelu_tanh;
+  if (name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
+  if (name == "gelu_new") return Activation::gelu_new;
   if (name == "quick_gelu") return Activation::quick_gelu;
   if (name == "relu") return Activation::relu;
   throw Error("activation", "unknown activation '" + std::string(name) + "'",
-              "known: silu, gelu, gelu_pytorch_tanh, quick_gelu, relu");
+              "known: silu, gelu, gelu_pytorch_tanh, gelu_new, quick_gelu, relu");
 }
 
 inline Value activate(Context& c, Activation a, Value arg) {
@@ -29,6 +30,7 @@ inline Value activate(Context& c, Activation a, Value arg) {
     case Activation::gelu:
     case Activation::gelu_tanh: return unary("gelu", x);
     case Activation::relu: return unary("relu", x);
+    case Activation::gelu_new: return stacks::gelu_new(c, x);
     case Activation::quick_gelu: break;
   }
   return stacks::quick_gelu(c, x);

@@ -23,6 +23,7 @@ struct AttentionArgs {
   bool dropout = false;      ///< weights are dropped in training mode; the other interfaces do it inside their kernel
   bool fp32_softmax = true;  ///< eager attention casts its scores up for the softmax
   bool softcap = false;  ///< scores are squashed by tanh (Gemma 2); eager attention alone does it in steps of its own
+  Value bias{};          ///< of positions, [1, H, S, L]: added to the scaled scores
 };
 
 /// What the attention interface returns; eager attention's weights stay alive as long as the caller keeps them.

@@ -27,9 +27,11 @@ struct CacheLayer {
   Value recurrent_state;  ///< and its state, [B, heads, key_dim, value_dim]
 };
 
-/// The cache of a decoder, one entry per layer that has one.
+/// The cache of a decoder, one entry per layer that has one; in a model with an encoder one more per layer for what it
+/// sees of that, and the encoder's result, which the caller hands to every step.
 struct Cache {
   std::vector<CacheLayer> layers;
+  Value encoder_states;
 };
 
 /// Empty entries of `layers` layers; those that `sliding` names (empty: none) have a window.

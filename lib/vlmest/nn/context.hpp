@@ -26,7 +26,7 @@ struct Context {
   Builder& b;
   const Plan& plan;
   const Blocks* blocks = nullptr;              ///< what a description adds at certain points (nn/block.hpp)
-  const Value* labels = nullptr;               ///< token ids[B, S] that a training forward computes its loss against
+  const Value* labels = nullptr;               ///< token ids[B, S] that a training step computes its loss against
   Adapters* adapters = nullptr;                ///< low-rank adapters that linears ask for (nn/lora.hpp)
   InputGradients* input_gradients = nullptr;   ///< where embeddings are to note their results
   const Quantization* quantization = nullptr;  ///< how the checkpoint stores its weights (nn/quantization)

@@ -39,14 +39,18 @@ constexpr bool counts_tiles(FeatureCall c) { return c == FeatureCall::tile_tenso
 struct FamilyTraits {
   FeatureCall features = FeatureCall::no_images;
   bool plain_head = true;  ///< hidden states -> lm_head -> logits, with nothing behind: another loss can take its place
-  std::int64_t frames = 2;     ///< copies of a still picture that fill the tower's temporal patch
-  std::string_view note = {};  ///< what an estimate assumes of the run that others of this model do not
+  bool bare_projections = false;  ///< attention's linear modules are called q, k, v and o, without _proj
+  bool encoder_decoder = false;   ///< the sequence is an encoder's; a decoder writes another one
+  std::int64_t frames = 2;        ///< copies of a still picture that fill the tower's temporal patch
+  std::string_view note = {};     ///< what an estimate assumes of the run that others of this model do not
 };
 
-/// What a family's make_inputs made, and the part of it that every model takes.
+/// What a family's make_inputs made, the part of it that every model takes, and what a loss is computed against: a
+/// member `labels`, where the inputs have one, else the text's ids.
 struct FamilyInputs {
   std::shared_ptr<void> own;
   const TextInputs* text = nullptr;
+  const Value* labels = nullptr;
 };
 
 /// A family's functions over its config, its modules and its inputs, whose types are left out.
@@ -90,7 +94,9 @@ inline constexpr FamilyFunctions family_functions{
       using Inputs = decltype(make_inputs(c, *static_cast<const F*>(f), s));
       auto own = std::make_shared<Inputs>(make_inputs(c, *static_cast<const F*>(f), s));
       const TextInputs* text = &own->text;
-      return {std::move(own), text};
+      const Value* labels = &text->ids;
+      if constexpr (requires { own->labels; }) labels = &own->labels;
+      return {std::move(own), text, labels};
     },
     .make_cache = [](const void* f) -> Cache { return make_cache(static_cast<const F*>(f)->language); },
     .prefill = [](Context& c, const void* m, void* in, const Sequences& s, Cache& cache) -> Value {

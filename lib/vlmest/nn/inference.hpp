@@ -17,7 +17,8 @@ void refill(Context& c, Cache& cache, std::int64_t seen);
 struct CacheEntry {
   ScopeId scope = 0;
   Bytes bytes{};
-  Bytes states{};  ///< of those, what is of one size whatever the length (linear attention)
+  Bytes states{};      ///< of those, what is of one size whatever the length (linear attention)
+  bool fixed = false;  ///< keys and values of a cross-attention
 };
 std::vector<CacheEntry> entries(Context& c, const Cache& cache);
 
@@ -31,6 +32,7 @@ void ask_for_gradients(Builder& b);
 /// The caches of a build: after the prefill, and after the decode step.
 struct InferenceCaches {
   std::vector<CacheEntry> prefill, decode;
+  std::int64_t decode_kv = 0;  ///< tokens in the decoder's own cache at the decode step, the new one included
 };
 
 /// Builds one forward over a prompt and one decode step over `decode_kv` tokens into c.b.graph: parameters and inputs,

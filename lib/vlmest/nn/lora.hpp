@@ -57,9 +57,12 @@ inline std::int32_t adapter_of(Context& c, std::int64_t in, std::int64_t out) {
   const Part part = g.scopes[static_cast<std::size_t>(here)].part;
   if (part != Part::language && !(c.plan.lora.vision && part == Part::vision)) return none;
   c.adapters->modules.insert(module_name(g, here));
+  // T5 calls q_proj q, and so on: targets that nobody asked for mean those too.
+  const bool unasked = c.plan.lora.targets == Lora{}.targets;
+  const std::string projection = module_name(g, here) + "_proj";
   bool wanted = false;
   for (const auto& t : c.plan.lora.targets)
-    if (is_target(g, here, t)) {
+    if (is_target(g, here, t) || (unasked && t == projection)) {
       wanted = true;
       c.adapters->found.insert(t);
     }

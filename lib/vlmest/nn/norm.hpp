@@ -28,7 +28,9 @@ struct RmsNorm {
   /// gemma: multiplied in fp32 by 1 + weight, then cast back (modeling_gemma.py, GemmaRMSNorm.forward).
   /// gpt_oss: multiplied in fp32 by the weight, then cast back (modeling_gpt_oss.py, GptOssRMSNorm.forward). A model
   /// in fp16 keeps these weights in fp32 (GptOssPreTrainedModel, _keep_in_fp32_modules).
-  enum class Kind : std::uint8_t { llama, gemma, gpt_oss } kind = Kind::llama;
+  /// t5: what is normed stays in its own type, of which a product with fp32 makes fp32; that is cast to the weight's
+  /// where it is a half type (modeling_t5.py, T5LayerNorm.forward).
+  enum class Kind : std::uint8_t { llama, gemma, gpt_oss, t5 } kind = Kind::llama;
   ScopeId scope = 0;
   TensorId weight = none;
 };
@@ -48,6 +50,14 @@ inline Value forward(Context& c, const RmsNorm& n, Value arg) {
   Value weight(c.b, n.weight);
   return stacks::norm(c, Norm::Kind::rms_norm, arg, weight, [&] {
     const DType t = arg.dtype();
+    if (n.kind == RmsNorm::Kind::t5) {
+      Value wide = to(arg, DType::fp32);
+      const Value variance = mean(pow_scalar(std::move(wide)), -1, true);
+      Value scale = rsqrt(add_scalar(variance));
+      Value hidden = mul(arg, std::move(scale));
+      if (is_half(weight.dtype())) hidden = to(hidden, weight.dtype());
+      return mul(std::move(weight), hidden);
+    }
     Value x = to(arg, DType::fp32);
     if (n.kind == RmsNorm::Kind::gemma) {
       Value scale = rsqrt(add_scalar(mean(pow_scalar(x), -1, true)));

@@ -15,6 +15,7 @@ struct Sequences {
   std::int64_t markers = 0;           ///< those that the processor writes around images; of the longest
   std::int64_t image_tokens = 0;      ///< positions of a sequence that receive image features; of the longest
   std::int64_t seq = 0;               ///< LLM tokens of a sequence; of the longest, to which the others are padded
+  std::int64_t target = 0;            ///< tokens that the decoder of an encoder-decoder model is trained on
   ImageSize image;                    ///< pixels of each image, before any resize
   std::vector<ImageLayout> images;    ///< of the whole batch, sequence by sequence
   std::vector<std::int64_t> padding;  ///< positions of each sequence that hold nothing; empty where none does

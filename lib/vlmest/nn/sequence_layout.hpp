@@ -27,6 +27,7 @@ inline void check_counts(const Plan& p) {
   within("--seq", p.seq.value_or(1), 1, most_tokens);
   within("--text", p.text, 0, most_tokens);
   within("--new-tokens", p.new_tokens, 0, most_tokens);
+  within("--target", p.target.value_or(1), 1, most_tokens);
 }
 
 /// The sizes of a plan's images, of which the sequences take turns.
@@ -41,6 +42,9 @@ inline std::vector<ImageSize> image_sizes(const Vlm& vlm, const Plan& plan) {
 /// where the images alone need more than `seq`, and where there are more sizes of images than sequences.
 inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   check_counts(plan);
+  const bool decodes_apart = vlm.family.traits().encoder_decoder;
+  if (plan.target && !decodes_apart)
+    throw Error("--target", "this model has no decoder beside the sequence", "leave it out: --text and --seq say all");
   const std::vector<ImageSize> sizes = image_sizes(vlm, plan);
   const auto turns = static_cast<std::int64_t>(sizes.size());
   if (turns > plan.batch)
@@ -48,6 +52,7 @@ inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
                 "raise --batch, so that each has a sequence, or give fewer sizes");
   Sequences s;
   s.batch = plan.batch;
+  if (decodes_apart) s.target = plan.target.value_or(std::max<std::int64_t>(plan.new_tokens, 1));
   s.image = sizes.front();
   std::vector<std::vector<ImageLayout>> each;  // the images of a sequence, by its turn
   std::vector<std::int64_t> tokens;            // of its images, markers included

@@ -11,10 +11,12 @@ namespace vlmest {
 
 /// A call of scaled_dot_product_attention as the choice sees it.
 struct SdpaCall {
-  Attention op;             ///< sizes, type, causal
-  int sm = 90;              ///< compute capability of the device, 10 * major + minor
-  bool masked = false;      ///< an attention mask is given (2-D or 4-D)
-  bool enable_gqa = false;  ///< key and value heads may be fewer than query heads
+  Attention op;              ///< sizes, type, causal
+  int sm = 90;               ///< compute capability of the device, 10 * major + minor
+  bool masked = false;       ///< an attention mask is given (2-D or 4-D)
+  bool mask_gaps = false;    ///< the elements of its rows do not lie one after another
+  bool mask_trains = false;  ///< its gradient is wanted
+  bool enable_gqa = false;   ///< key and value heads may be fewer than query heads
 };
 
 constexpr bool cudnn_allows(const SdpaCall& c) {
@@ -22,7 +24,7 @@ constexpr bool cudnn_allows(const SdpaCall& c) {
   const std::int64_t limit = c.sm / 10 == 10 ? 128 : 256;
   const bool heads = c.enable_gqa ? o.heads % o.kv_heads == 0 : o.heads == o.kv_heads;
   return is_half(o.dtype) && c.sm >= 80 && heads && o.head_dim % 8 == 0 && o.v_dim % 8 == 0 && o.head_dim <= limit &&
-         o.v_dim <= limit && o.kv_len != 1;
+         o.v_dim <= limit && o.kv_len != 1 && !c.mask_gaps && !c.mask_trains;
 }
 constexpr bool flash_allows(const SdpaCall& c) {
   const Attention& o = c.op;
@@ -34,7 +36,7 @@ constexpr bool efficient_allows(const SdpaCall& c) {
   const Attention& o = c.op;
   const bool type = o.dtype == DType::fp32 || o.dtype == DType::fp16 || (o.dtype == DType::bf16 && c.sm >= 80);
   const std::int64_t align = is_half(o.dtype) ? 8 : c.sm >= 80 ? 4 : 1;
-  return type && c.sm >= 50 && o.head_dim % align == 0 && o.v_dim % align == 0 && o.heads == o.kv_heads;
+  return type && c.sm >= 50 && o.head_dim % align == 0 && o.v_dim % align == 0 && o.heads == o.kv_heads && !c.mask_gaps;
 }
 
 /// priority_order with check_prefer_cudnn_attention: cuDNN leads on compute capability 9.0, 10.0 and 10.3 and is never

@@ -107,9 +107,11 @@ struct Plan {
   std::int64_t text = 256;          ///< text tokens of a sequence, where seq is not given
   bool markers = true;              ///< tokens that the processor writes around images; off: inputs made without it
   std::int64_t new_tokens = 128;    ///< tokens to decode after the prefill
-  DType dtype = DType::bf16;        ///< weights and activations
-  bool own_dtype = false;           ///< dtype is what the model's config.json names, not what was asked for
-  std::optional<DType> weights;     ///< storage of the language model's linear weights
+  /// Tokens that an encoder-decoder model's decoder is trained on, of each sequence; not given: new_tokens.
+  std::optional<std::int64_t> target;
+  DType dtype = DType::bf16;     ///< weights and activations
+  bool own_dtype = false;        ///< dtype is what the model's config.json names, not what was asked for
+  std::optional<DType> weights;  ///< storage of the language model's linear weights
   KvLayout kv;
   AttentionKind attention = AttentionKind::sdpa;
   Profile profile = Profile::transformers;

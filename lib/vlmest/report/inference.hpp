@@ -31,6 +31,7 @@ struct InferenceEstimate {
   Bytes inputs{};
   Bytes kv_cache{};          ///< keys and values after the prefill, with the states of linear attention
   Bytes cache_states{};      ///< of those, the states, which do not grow with the sequence
+  Bytes cache_cross{};       ///< of those, keys and values of cross-attention, which do not grow by decoding
   Bytes kv_cache_decoded{};  ///< the same when new_tokens have been decoded
   Bytes fft{};               ///< most that a spectral block holds at one time: spectra, fp32 copies, work area
   PhaseEstimate prefill;

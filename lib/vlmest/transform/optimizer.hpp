@@ -59,9 +59,28 @@ inline TensorList tensor_list(const Builder& b, std::span<const TrainedParameter
   return r;
 }
 
-/// torch/optim/adam.py, _multi_tensor_adam with decoupled weight decay (AdamW's default): every op works on all
-/// parameters at once, so the square roots of all second moments are alive together.
-inline void adamw_step(Builder& b, std::span<const TrainedParameter> parameters) {
+/// The parameters by element type, as foreach implementations take them one group after the other
+/// (torch/utils/_foreach_utils.py, _group_tensors_by_device_and_dtype): the groups come out of a hash map, the one
+/// found last first.
+inline std::vector<std::vector<TrainedParameter>> groups_by_type(const Builder& b,
+                                                                 std::span<const TrainedParameter> parameters) {
+  std::vector<std::vector<TrainedParameter>> groups;
+  for (const auto& p : parameters) {
+    const DType t = b.graph.tensor(p.weight).dtype;
+    const auto of = std::find_if(groups.begin(), groups.end(),
+                                 [&](const auto& g) { return b.graph.tensor(g.front().weight).dtype == t; });
+    if (of != groups.end())
+      of->push_back(p);
+    else
+      groups.insert(groups.begin(), {p});
+  }
+  return groups;
+}
+
+/// torch/optim/adam.py, _multi_tensor_adam with decoupled weight decay (AdamW's default), for one group: every op works
+/// on all parameters at once, so the square roots of all second moments are alive together, as a variable until the
+/// next group's are there.
+inline void adamw_step(Builder& b, std::span<const TrainedParameter> parameters, std::vector<Value>& held) {
   const TensorList l = tensor_list(b, parameters);
   foreach_op(b, "_foreach_mul_.Scalar", l, 1, 1, 1);
   foreach_op(b, "_foreach_lerp_.Scalar", l, 2, 1, 2);
@@ -76,9 +95,10 @@ inline void adamw_step(Builder& b, std::span<const TrainedParameter> parameters)
     b.graph.tensors.back().of = p.weight;
   }
   foreach_op(b, "_foreach_sqrt", l, 1, 1, 2, false, roots);
-  std::vector<Value> held;
-  held.reserve(roots.size());
-  for (TensorId r : roots) held.emplace_back(b, r);
+  std::vector<Value> fresh;
+  fresh.reserve(roots.size());
+  for (TensorId r : roots) fresh.emplace_back(b, r);
+  held = std::move(fresh);
   foreach_op(b, "_foreach_div_.ScalarList", l, 1, 1, 1, true);
   foreach_op(b, "_foreach_add_.Scalar", l, 1, 1, 1);
   foreach_op(b, "_foreach_addcdiv_.ScalarList", l, 3, 1, 3, true);
@@ -139,13 +159,17 @@ inline void optimizer_step(Builder& b, Optimizer o, std::span<const TrainedParam
                            ParameterGradients& gradients) {
   if (parameters.empty()) return;
   mark_owners(b, parameters, gradients);
+  std::vector<Value> roots;
+  const auto each = [&](auto&& step) {
+    for (const auto& g : groups_by_type(b, parameters)) step(g);
+  };
   switch (o) {
-    case Optimizer::adamw: return adamw_step(b, parameters);
-    case Optimizer::adamw_fused: return adamw_fused_step(b, parameters);
+    case Optimizer::adamw: return each([&](const auto& g) { adamw_step(b, g, roots); });
+    case Optimizer::adamw_fused: return each([&](const auto& g) { adamw_fused_step(b, g); });
     case Optimizer::adamw_8bit:
     case Optimizer::adamw_bnb_8bit: return adamw_8bit_step(b, parameters);
-    case Optimizer::sgd: return sgd_step(b, parameters, false);
-    case Optimizer::sgd_momentum: return sgd_step(b, parameters, true);
+    case Optimizer::sgd: return each([&](const auto& g) { sgd_step(b, g, false); });
+    case Optimizer::sgd_momentum: return each([&](const auto& g) { sgd_step(b, g, true); });
     case Optimizer::adafactor: return adafactor_step(b, parameters, gradients);
   }
 }

@@ -13,9 +13,11 @@ namespace action {
 
 /// peft's target_modules as a pattern: adapters on the language model alone, as the plan has them. `whole`: there is
 /// nothing beside it.
-inline std::string lora_line(const Lora& l, bool whole) {
+inline std::string lora_line(const Lora& l, const Vlm& vlm, bool whole) {
+  const bool bare = vlm.family.traits().bare_projections && l.targets == Lora{}.targets;
   std::string names;
-  for (const auto& t : l.targets) names += (names.empty() ? "" : "|") + t;
+  for (const auto& t : l.targets)
+    names += (names.empty() ? "" : "|") + (bare ? t.substr(0, t.size() - std::string_view("_proj").size()) : t);
   const std::string where = l.vision || whole ? ".*\\.(" : ".*language_model.*\\.(";
   return "model = get_peft_model(model, LoraConfig(r=" + std::to_string(l.rank) + ", target_modules=r\"" + where +
          names + ")\"))";
@@ -153,12 +155,14 @@ inline constexpr std::array training_actions{
                       [](Settings& n) { n.plan.trainable.vision = false; });
                 },
                 [](const Subject& s, const Settings&) { return "model." + s.vision + ".requires_grad_(False)"; }},
-    ActionEntry{
-        "lora-16", "adapters of rank 16 are trained, nothing else", Loses::quality,
-        [](const Subject& s) {
-          return changed(s, s.training() && s.plan().lora.rank == 0, [](Settings& n) { n.plan.lora.rank = 16; });
-        },
-        [](const Subject& s, const Settings& after) { return action::lora_line(after.plan.lora, s.vision.empty()); }},
+    ActionEntry{"lora-16", "adapters of rank 16 are trained, nothing else", Loses::quality,
+                [](const Subject& s) {
+                  return changed(s, s.training() && s.plan().lora.rank == 0,
+                                 [](Settings& n) { n.plan.lora.rank = 16; });
+                },
+                [](const Subject& s, const Settings& after) {
+                  return action::lora_line(after.plan.lora, after.vlm, s.vision.empty());
+                }},
     ActionEntry{"qlora", "adapters over the language model's weights in 4 bits", Loses::quality,
                 [](const Subject& s) {
                   return changed(s, s.training() && s.plan().weights != DType::nf4, [](Settings& n) {
@@ -169,7 +173,7 @@ inline constexpr std::array training_actions{
                 [](const Subject& s, const Settings& after) {
                   return "BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", "
                          "bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16, " +
-                         skipped_modules(s) + "); " + action::lora_line(after.plan.lora, s.vision.empty());
+                         skipped_modules(s) + "); " + action::lora_line(after.plan.lora, after.vlm, s.vision.empty());
                 }},
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/graph/eager/attention_backward.hpp>
+#include <vlmest/graph/eager/dropout.hpp>
 #include <vlmest/graph/eager/pad.hpp>
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/op/sdpa_backend.hpp>
@@ -135,13 +136,15 @@ inline Value scale(Value a) {
 }
 
 /// Math: everything in fp32, keys and values repeated for their groups (attention.cpp,
-/// _scaled_dot_product_attention_math).
-inline Value math_attention(const Attention& op, Value q, Value k, Value v, Value mask) {
+/// _scaled_dot_product_attention_math); weights are dropped by an op of their own.
+inline Value math_attention(const Attention& op, Value q, Value k, Value v, Value mask, bool drops) {
   Builder& b = q.builder();
   const DType t = op.dtype;
-  q = to(std::move(q), DType::fp32);
+  // The fp32 copies and what is scaled of them are variables, alive to the end.
+  const Value query = to(std::move(q), DType::fp32);
   Value keys = to(std::move(k), DType::fp32), values = to(std::move(v), DType::fp32);
-  q = scale(std::move(q));
+  const Value own_keys = keys, own_values = values;  // beside what is repeated for groups
+  q = scale(query);
   if (op.causal) {
     Value triangle = fill(b, "ones", {op.q_len, op.kv_len}, DType::boolean);
     triangle = unary("tril", std::move(triangle));
@@ -155,18 +158,24 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
     repeat_heads(keys);
     repeat_heads(values);
   }
-  Value scaled = scale(transpose(keys, 2, 3));
-  Value scores = matmul(q, std::move(scaled));
+  Value scores;
+  {
+    const Value scaled = scale(transpose(keys, 2, 3));
+    scores = matmul(q, scaled);
+  }
   if (mask) scores = add_(std::move(scores), mask);
   Value probs = safe_softmax(std::move(scores));
+  if (drops) probs = native_dropout(std::move(probs));
   Value returned = to(probs, t);
   Value out = matmul(probs, values);
   return to(std::move(out), t);
 }
 
 /// q[B, H, S, D], k and v[B, Hkv, L, D], mask empty, boolean or additive; the result is [B, H, S, Dv] in the backend's
-/// own layout.
-inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask, bool causal, SdpaDevice device) {
+/// own layout. drops: dropout_p is above zero, which the fused kernels apply themselves. Throws Error where a fused
+/// kernel would have to give the mask's gradient.
+inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask, bool causal, SdpaDevice device,
+                                          bool drops = false) {
   const AutocastCall call(CastPolicy::lower, q, k, v, mask);
   const SdpaCall asked{.op = {.batch = q.size(0),
                               .heads = q.size(1),
@@ -180,9 +189,14 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
                               .dtype = q.dtype()},
                        .sm = device.sm,
                        .masked = static_cast<bool>(mask),
+                       .mask_gaps = mask && mask.tensor().strides[-1] != 1,
+                       .mask_trains = static_cast<bool>(edge(mask)),
                        .enable_gqa = q.size(1) != k.size(1)};
   Attention op = asked.op;
   op.backend = choose_backend(asked);
+  if (asked.mask_trains && op.backend != AttentionBackend::math)
+    throw Error("training", "the gradient of an attention mask from a fused kernel is not modelled",
+                "use --attention eager");
   mask = float_mask(std::move(mask), op.dtype);
   switch (op.backend) {
     case AttentionBackend::cudnn: return cudnn_attention(op, q, k, v, mask, device.multiprocessors);
@@ -190,7 +204,7 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
     case AttentionBackend::efficient: return efficient_attention(op, q, k, v, mask);
     case AttentionBackend::math: break;
   }
-  return math_attention(op, q, k, v, mask);
+  return math_attention(op, q, k, v, mask, drops);
 }
 
 }  // namespace vlmest::eager

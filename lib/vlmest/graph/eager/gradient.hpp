@@ -65,28 +65,31 @@ inline Value col2im(Value columns, const Shape& image) {
 /// and these into parts of at most ten, which are summed up in fp32 (aten/src/ATen/native/cuda/Embedding.cu,
 /// embedding_dense_backward_cuda, and EmbeddingBackwardKernel.cu, embedding_backward_cuda_kernel; sorted rows, their
 /// order, the segments' beginnings, for each possible segment the number and the beginning of its parts, the parts'
-/// beginnings, two counts).
+/// beginnings, two counts). While rows are sorted with their places, the table is not there yet.
 constexpr Bytes embedding_backward_workspace(std::int64_t n, std::int64_t entries, std::int64_t width, DType t) {
   if (n <= 3072) return Bytes{};
   const std::int64_t segments = std::min(n, entries), parts = checked_add(n / 10, segments);
   const std::int64_t indices =
       checked_add(checked_mul(n, 3), checked_add(checked_mul(segments, 2), checked_add(parts, 2)));
-  return size_of(Elements(indices), DType::int64) +
-         size_of(Elements(checked_mul(parts, width)), is_half(t) ? DType::fp32 : t);
+  const Bytes summing = size_of(Elements(indices), DType::int64) +
+                        size_of(Elements(checked_mul(parts, width)), is_half(t) ? DType::fp32 : t);
+  const Bytes sorting = size_of(Elements(checked_mul(n, 3)), DType::int64) + radix_sort_workspace(n),
+              table = size_of(Elements(checked_mul(entries, width)), t);
+  return std::max(summing, sorting > table ? sorting - table : Bytes{});
 }
-/// A dense gradient of the whole table, zeroed and added to by rows.
+/// A dense gradient of the whole table, zeroed and added to by rows; a gradient with gaps is copied first.
 inline Value embedding_dense_backward(Value gradient, Value rows, const Shape& table) {
   Builder& b = gradient.builder();
   const DType t = gradient.dtype();
   const TensorId r = b.result(t, table, "embedding_dense_backward");
-  const Bytes n = size_of(numel(table), t),
+  const Bytes n = size_of(numel(table), t), copy = is_contiguous(gradient) ? Bytes{} : data_bytes(gradient),
               scratch = embedding_backward_workspace(numel(rows.shape()).value(), table[0], table[1], t);
-  const MemoryOp op{.read = data_bytes(gradient) + data_bytes(rows) + scratch,
-                    .written = n + scratch,
-                    .workspace = scratch,
+  const MemoryOp op{.read = data_bytes(gradient) + data_bytes(rows) + copy + scratch,
+                    .written = n + copy + scratch,
+                    .workspace = copy + scratch,
                     .dtype = t,
-                    .kernels = scratch > Bytes{} ? 12 : 2};
-  return emit1(b, "embedding_dense_backward", op, r, {scratch}, gradient, rows);
+                    .kernels = (scratch > Bytes{} ? 12 : 2) + (copy > Bytes{} ? 1 : 0)};
+  return emit1(b, "embedding_dense_backward", op, r, {copy, scratch}, gradient, rows);
 }
 /// self.masked_fill(mask, number).
 inline Value masked_fill(Value a, Value mask) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/json/hf/t5.hpp>
 #include <vlmest/json/hf/text.hpp>
 #include <vlmest/json/hf/vision.hpp>
 #include <vlmest/nn/family/blip2.hpp>
+#include <vlmest/nn/family/blip2_t5.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// BLIP-2: transformers 5.17, models/blip_2/configuration_blip_2.py and models/opt/configuration_opt.py.
@@ -55,24 +57,55 @@ inline OptConfig read_opt(const Reader& r) {
   return d;
 }
 
-/// model_type "blip-2". The output head is tied by the language model's own key.
-inline Vlm read_blip2(const Reader& r) {
-  const Reader t = r.object("text_config");
-  const std::string type = t.string("model_type", "opt");
-  if (type != "opt") t.fail("model_type", "unknown language model '" + type + "' of BLIP-2", "known: opt");
-  Blip2Family f;
+/// The part of a family's config that does not depend on its language model.
+template <class Family>
+Family read_blip2_family(const Reader& r) {
+  Family f;
   f.vision = read_blip2_tower(r.object("vision_config"));
   f.qformer = read_qformer(r.object("qformer_config"), f.vision.hidden);
+  f.query_tokens = r.integer("num_query_tokens", f.query_tokens, 1, 1 << 16);
+  return f;
+}
+
+/// With OPT. The output head is tied by the language model's own key.
+inline Blip2Family read_blip2_opt(const Reader& r, const Reader& t) {
+  auto f = read_blip2_family<Blip2Family>(r);
   f.language = read_opt(t);
   if (projects(f.language))
     t.fail("word_embed_proj_dim", "must be hidden_size: image features of that width go among the embeddings");
-  f.query_tokens = r.integer("num_query_tokens", f.query_tokens, 1, 1 << 16);
   f.tied = t.boolean("tie_word_embeddings", true);
+  return f;
+}
+
+/// With T5.
+inline Blip2T5Family read_blip2_t5(const Reader& r, const Reader& t) {
+  auto f = read_blip2_family<Blip2T5Family>(r);
+  f.language = read_t5(t);
+  return f;
+}
+
+/// model_type "blip-2". What the language model is decides whether it has an encoder (Blip2Config.__post_init__); a key
+/// that says otherwise makes transformers look for a class that there is not.
+inline Vlm read_blip2(const Reader& r) {
+  const Reader t = r.object("text_config");
+  const std::string type = t.string("model_type", "opt");
+  if (type != "opt" && type != "t5")
+    t.fail("model_type", "unknown language model '" + type + "' of BLIP-2", "known: opt, t5");
+  const bool alone = type == "opt";
+  if (r.boolean("use_decoder_only_language_model", alone) != alone)
+    r.fail("use_decoder_only_language_model", "must be " + std::string(alone ? "true" : "false") + " with " + type,
+           "leave the key out");
   Vlm m{.type = "blip-2"};
-  m.tokens = tokens::Blip2{
-      .image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .query_tokens = f.query_tokens};
-  m.native = {f.vision.image_size, f.vision.image_size};
-  m.family = f;
+  const auto finish = [&](auto f) {
+    m.tokens = tokens::Blip2{
+        .image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .query_tokens = f.query_tokens};
+    m.native = {f.vision.image_size, f.vision.image_size};
+    m.family = std::move(f);
+  };
+  if (alone)
+    finish(read_blip2_opt(r, t));
+  else
+    finish(read_blip2_t5(r, t));
   return m;
 }
 

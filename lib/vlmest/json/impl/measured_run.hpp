@@ -28,6 +28,7 @@ VLMEST_INLINE Plan plan(const Reader& r) {
   p.markers = false;  // a row's text is every token that is no image feature
   p.images = r.integer("images", 1, 0, 4096);
   if (r.given("hw")) std::tie(p.image_height, p.image_width) = pair_required(r, "hw", 1 << 20);
+  if (r.given("target")) p.target = r.integer("target", 0, 1, 1 << 30);
   p.vision_chunk = r.integer("vision_chunk", 0, 0, most_sequences);
   try {
     p.dtype = parse_dtype(r.string("dtype", "bf16"));

@@ -50,7 +50,7 @@ VLMEST_INLINE std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
     for (const Value* v : {&l.keys, &l.values, &l.scales, &l.recent_keys, &l.recent_values})
       bytes += eager::data_bytes(*v);
     const Bytes states = eager::data_bytes(l.conv_state) + eager::data_bytes(l.recurrent_state);
-    r.push_back({c.b.graph.tensor(owner).scope, bytes + states, states});
+    r.push_back({c.b.graph.tensor(owner).scope, bytes + states, states, l.fixed});
   }
   return r;
 }
@@ -97,8 +97,12 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   if (!s.images.empty()) check_all_ran(blocks);
   r.prefill = entries(c, cache);
   if (decode_kv < 1) return r;
-  if (decode_kv - 1 != s.seq || plan.kv.kind == KvLayout::Kind::paged) refill(c, cache, decode_kv - 1);
-  const TextInputs next = make_text_inputs(c, s.batch, 1, decode_kv);
+  // An encoder-decoder model keeps the prompt apart: its decoder began with one token.
+  const bool apart = vlm.family.traits().encoder_decoder;
+  const std::int64_t seen = apart ? 1 : s.seq, kept = decode_kv - 1 - s.seq + seen;
+  r.decode_kv = kept + 1;
+  if (kept != seen || plan.kv.kind == KvLayout::Kind::paged) refill(c, cache, kept);
+  const TextInputs next = make_text_inputs(c, s.batch, 1, apart ? s.seq : decode_kv);
   c.b.begin_phase("decode");
   model.decode(c, next, cache);
   c.b.end_phase();

@@ -31,6 +31,11 @@ inline Value quick_gelu(Context& c, const Value& x) {
   return on_stack(c.plan.profile, [&](auto s) { return quick_gelu(s, c, x); });
 }
 
+/// gelu by tanh: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+inline Value gelu_new(Context& c, const Value& x) {
+  return on_stack(c.plan.profile, [&](auto s) { return gelu_new(s, c, x); });
+}
+
 /// x plus y times a number.
 inline Value add_scaled(Context& c, const Value& x, const Value& y) {
   return on_stack(c.plan.profile, [&](auto s) { return add_scaled(s, c, x, y); });

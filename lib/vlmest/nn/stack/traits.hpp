@@ -49,6 +49,9 @@ struct StackTraits {
   /// Layers of linear attention (Gated DeltaNet) run op by op; without, their kernels are not described and such models
   /// are refused.
   Trait writes_out_linear_attention;
+  /// Attention adds biases of relative positions to its scores; without, no kernel is described that does and such
+  /// models are refused.
+  Trait adds_position_biases;
   /// Weights come through transformers' quantizers, which replace modules, and unpack what they have no kernel for.
   Trait transformers_quantizers;
   Required<RunScript> inference;      ///< of the phases prefill and decode: measures both

@@ -30,8 +30,8 @@ VLMEST_INLINE void Estimator::infer(Estimate& e, const Vlm& vlm, const Plan& ask
   e.params = parameters(g);
   e.trainable =
       asked.lora.rank > 0 ? trainable_parameters(training_.builder, vlm, asked) : trainable_parameters(g, plan);
-  e.inference =
-      inference_estimate::of(g, built.timeline, built.of_ops, caches, kv, device, allocator, details, e.layers);
+  e.inference = inference_estimate::of(g, built.timeline, built.of_ops, caches, caches.decode_kv, device, allocator,
+                                       details, e.layers);
   if (const Quantization* q = quantization_of(vlm, plan); q && q->unpacked_by_transformers)
     e.inference.weights = inference_estimate::loaded_weights(vlm, plan, device, allocator);
 }

@@ -85,6 +85,7 @@ VLMEST_INLINE InferenceEstimate of(const Graph& g, const Timeline& timeline, std
   for (const auto& k : caches.prefill) {
     r.kv_cache += k.bytes;
     r.cache_states += k.states;
+    if (k.fixed) r.cache_cross += k.bytes;
     kept.push_back({k.scope, k.bytes});
   }
   for (const auto& k : caches.decode) r.kv_cache_decoded += k.bytes;

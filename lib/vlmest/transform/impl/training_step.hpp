@@ -43,9 +43,10 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
       any = true;
     }
   if (!any) throw Error("training", "no parameter is trained", "unfreeze a part of the model");
+  Value labels;
+  c.labels = &labels;  // says to make_inputs that this is training
   const FamilyInputs inputs = family.make_inputs(c, s);
-  const Value labels = inputs.text->ids;
-  c.labels = &labels;
+  labels = *inputs.labels;
   Cache cache = family.make_cache();
   for (auto& l : cache.layers) l.off = true;
   if (plan.checkpointed.language) c.b.checkpointing = checkpoint(plan.checkpointing);

@@ -23,6 +23,8 @@ Value join_channels(Fused, Context&, const Value& first, const Value& second, Mo
 
 inline Value quick_gelu(Fused, Context&, const Value& x) { return eager::unary("quick_gelu", x); }
 
+inline Value gelu_new(Fused, Context&, const Value& x) { return eager::unary("gelu", x); }
+
 inline Value add_scaled(Fused, Context&, const Value& x, const Value& y) { return eager::add_scaled(x, y); }
 
 inline Value tanh_gate(Fused, Context& c, TensorId gate, Value x) {

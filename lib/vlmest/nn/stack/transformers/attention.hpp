@@ -18,6 +18,7 @@ inline Attended eager_attention(Context& c, const AttentionArgs& a) {
     weights = unary("tanh", weights);
     weights = mul_scalar(weights);
   }
+  if (a.bias) weights = add(weights, a.bias);  // modeling_t5.py, eager_attention_forward
   if (a.mask) weights = add(weights, a.mask);
   weights = a.fp32_softmax ? to(softmax(weights, DType::fp32), t) : softmax(weights);
   if (a.dropout) weights = dropout(c, weights);
@@ -26,6 +27,22 @@ inline Attended eager_attention(Context& c, const AttentionArgs& a) {
   r.out = contiguous(transpose(out, 1, 2));
   r.weights = weights;
   return r;
+}
+
+/// integrations/sdpa_attention.py, create_position_bias_mask: mask and bias become one additive mask in the bias's
+/// layout.
+inline Value position_bias_mask(Context& c, const AttentionArgs& a, bool causal) {
+  using namespace eager;
+  const auto lowest = [&] { return fill(c.b, "scalar_tensor", Shape{}, a.bias.dtype()); };
+  if (a.mask && a.mask.dtype() != DType::boolean) return add(a.bias, a.mask);
+  if (a.mask) return where(a.mask, a.bias, lowest());
+  if (!causal) return a.bias;
+  const std::int64_t queries = a.q.size(2), keys = a.k.size(2);
+  Value row = unsqueeze(arange(c.b, queries), 1);
+  Value column = unsqueeze(arange(c.b, keys), 0);
+  Value visible = compare("ge.Tensor", std::move(row), std::move(column));
+  visible = view(std::move(visible), {1, 1, queries, keys});
+  return where(visible, a.bias, lowest());
 }
 
 /// integrations/sdpa_attention.py, sdpa_attention_forward.
@@ -40,8 +57,10 @@ inline Value sdpa_attention(Context& c, const AttentionArgs& a) {
     values = repeat_kv(std::move(values), groups);
   }
   const bool causal = a.causal && !a.mask && a.q.size(2) > 1;
-  Value out = scaled_dot_product_attention(a.q, keys, values, a.mask, causal,
-                                           {c.plan.compute_capability, c.plan.multiprocessors});
+  const Value mask = a.bias ? position_bias_mask(c, a, causal) : a.mask;
+  Value out =
+      scaled_dot_product_attention(a.q, keys, values, mask, causal && !a.bias,
+                                   {c.plan.compute_capability, c.plan.multiprocessors}, a.dropout && c.plan.dropout);
   return contiguous(transpose(std::move(out), 1, 2));
 }
 

@@ -28,6 +28,15 @@ inline Value quick_gelu(Transformers, Context&, const Value& x) {
   return mul(x, std::move(gate));
 }
 
+/// activations.py, NewGELUActivation.forward, one expression.
+inline Value gelu_new(Transformers, Context&, const Value& x) {
+  using namespace eager;
+  Value half = mul_scalar(x);
+  Value cubic = add(x, mul_scalar(pow_scalar(x)));
+  Value gate = add_scalar(unary("tanh", mul_scalar(std::move(cubic))));
+  return mul(std::move(half), std::move(gate));
+}
+
 /// modeling_granite.py, GraniteDecoderLayer.forward.
 inline Value add_scaled(Transformers, Context&, const Value& x, const Value& y) {
   return eager::add(x, eager::mul_scalar(y));

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/decoder/t5.hpp>
+#include <vlmest/nn/family/scatter.hpp>
+#include <vlmest/nn/loss.hpp>
+
+namespace vlmest {
+
+/// T5ForConditionalGeneration.
+struct T5Model {
+  const T5Config* config = nullptr;
+  ScopeId scope = 0;
+  Embedding shared;
+  T5Stack encoder, decoder;
+  Linear head;
+};
+
+/// Throws Error for choices under which T5 is not modelled.
+inline void refuse_unmodelled(const Context& c) {
+  if (!c.stack().adds_position_biases)
+    throw Error("--profile", "kernels that add T5's position biases to fused attention are not modelled",
+                "leave --profile out");
+  if (c.plan.weights || c.quantization)
+    throw Error("--weights", "quantised weights of T5 are not modelled", "use --dtype bf16, fp16 or fp32");
+  if (c.plan.kv.kind != KvLayout::Kind::dense || c.plan.kv.dtype.value_or(c.dtype()) != c.dtype())
+    throw Error("--kv", "the cache of an encoder-decoder model is modelled dense and in the activations' type alone",
+                "leave --kv out");
+  if (c.input_gradients)
+    throw Error("--input-gradients", "gradients of T5's input embeddings are not modelled", "switch them off");
+  if (c.plan.checkpointing != Checkpointing::off && c.plan.checkpointed.language)
+    throw Error("--checkpointing", "checkpointed T5 blocks, which hand position biases on, are not modelled",
+                "use --checkpointing vision or none");
+  if (loss_kind(c.plan) != Loss::unfused)
+    throw Error("--loss", "T5 computes its loss itself: transformers knows no fused one for it", "use --loss unfused");
+}
+
+/// In the order of T5ForConditionalGeneration.__init__.
+inline T5Model make_t5(Context& c, const T5Config& g) {
+  refuse_unmodelled(c);
+  T5Model m{.config = &g, .scope = c.b.scope()};
+  m.shared = make_embedding(c, "shared", g.vocab, g.hidden);
+  m.encoder = make_t5_stack(c, g, m.shared, false);
+  m.decoder = make_t5_stack(c, g, m.shared, true);
+  m.head = make_head(c, g.hidden, g.vocab, g.tied, m.shared.weight);
+  return m;
+}
+
+/// modeling_t5.py, T5PreTrainedModel._shift_right.
+inline Value shift_right(const Value& labels) {
+  using namespace eager;
+  const std::int64_t tokens = labels.size(1);
+  Value shifted = fill(labels.builder(), "new_zeros", labels.shape(), DType::int64);
+  {
+    Value rest = clone_contiguous(slice(labels, 1, 0, tokens - 1));
+    copy_(slice(shifted, 1, 1, tokens), rest);
+  }
+  fill_(select(shifted, 1, 0));
+  Value hidden = compare_scalar("eq.Scalar", shifted);
+  return masked_fill_(shifted, std::move(hidden));
+}
+
+/// modeling_t5.py, T5ForConditionalGeneration.forward behind the encoder: the logits, or with labels the loss.
+inline Value decode_and_score(Context& c, const T5Model& m, const Value& decoder_ids, const Value& states,
+                              const Value& attention_mask, Cache& cache) {
+  using namespace eager;
+  const Value ids = c.labels ? shift_right(*c.labels) : decoder_ids;
+  const Value output = decode(c, *m.config, m.decoder, ids, states, attention_mask, cache);
+  const Value scaled = m.config->scaled ? mul_scalar(output) : output;
+  const Value logits = forward(c, m.head, scaled);
+  if (!c.labels) return logits;
+  return cross_entropy(view(logits, {-1, logits.size(2)}), view(*c.labels, {-1}));
+}
+
+/// modeling_t5.py, T5ForConditionalGeneration.forward. The encoder's states stay with the cache: every later step is
+/// handed them.
+inline Value forward(Context& c, const T5Model& m, const Value& embeds, const Value& attention_mask,
+                     const Value& decoder_ids, Cache& cache) {
+  InScope in(c.b, m.scope);
+  Value states = encode(c, *m.config, m.encoder, embeds, attention_mask);
+  Value r = decode_and_score(c, m, decoder_ids, states, attention_mask, cache);
+  if (!c.labels) cache.encoder_states = std::move(states);
+  return r;
+}
+
+}  // namespace vlmest
