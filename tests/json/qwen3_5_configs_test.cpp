@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen3.5's configs: weights as transformers 5.17 names and shapes them, what absent keys mean, what is refused.
-#include <fstream>
-#include <map>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include <vlmest/nn/family/qwen3_5.hpp>
 
-#include "config_support.hpp"
+#include "recorded_parameters.hpp"
 
 namespace vlmest::qwen3_5_configs_test {
 namespace {
@@ -17,40 +15,8 @@ using test::parameters;
 using test::read;
 using test::refused_at;
 
-nlohmann::json recorded() {
-  std::ifstream in(VLMEST_SOURCE_DIR "/tests/data/parameters/qwen3_5.json");
-  return nlohmann::json::parse(in);
-}
-
-/// Every weight by its name, as state_dict has it; a tied head is the embedding.
-std::map<std::string, std::string> weights(const Vlm& vlm) {
-  Builder b;
-  const Plan plan;
-  Context c{b, plan};
-  vlm.family.make_model(c);
-  std::map<std::string, std::string> r;
-  for (const auto& t : b.graph.tensors)
-    if (t.role == Role::weight && t.alias_of == none) r[path(b.graph, t.scope) + "." + t.name] = to_string(t.shape);
-  return r;
-}
-std::string shape_text(const nlohmann::json& sizes) {
-  Shape s;
-  for (const auto& n : sizes) s.push_back(n.get<std::int64_t>());
-  return to_string(s);
-}
-
 TEST(Qwen35Configs, WeightsHaveTheNamesAndShapesOfTheClasses) {
-  int checked = 0;
-  for (const auto& e : recorded()) {
-    const Vlm vlm = read(e.at("config").dump());
-    EXPECT_EQ(parameters(vlm), e.at("total").get<std::int64_t>()) << e.at("name");
-    if (!e.contains("parameters")) continue;
-    std::map<std::string, std::string> expected;
-    for (const auto& [name, sizes] : e.at("parameters").items()) expected[name] = shape_text(sizes);
-    EXPECT_EQ(weights(vlm), expected) << e.at("name");
-    ++checked;
-  }
-  EXPECT_EQ(checked, 7);
+  EXPECT_EQ(test::expect_recorded_parameters("qwen3_5.json"), 7);
 }
 
 // The checkpoints' MTP layers are not in the classes: transformers leaves them out when it loads.

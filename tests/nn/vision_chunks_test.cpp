@@ -17,7 +17,7 @@ namespace {
 
 Vlm published(const std::string& name) {
   const std::string path = VLMEST_SOURCE_DIR "/tests/data/configs/" + name + ".json";
-  Vlm v = json::hf::read(conformance::cut_layers(conformance::read_json(path), 2), path);
+  Vlm v = json::read_model(conformance::cut_layers(conformance::read_json(path), 2), path);
   if (auto* r = std::get_if<tokens::LlavaOnevision>(&v.tokens)) r->tile_several = true;
   return v;
 }

@@ -14,7 +14,7 @@ struct Built {
   Plan plan;
   explicit Built(Plan p, bool copies = true) : plan(std::move(p)) {
     const std::string path = VLMEST_SOURCE_DIR "/tests/data/configs/llava-1.5-7b.json";
-    const Vlm vlm = json::hf::read(conformance::cut_layers(conformance::read_json(path), 4), path);
+    const Vlm vlm = json::read_model(conformance::cut_layers(conformance::read_json(path), 4), path);
     plan.text = 60;
     b.copy_layers = copies;
     Context c{b, plan};

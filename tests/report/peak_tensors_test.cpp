@@ -36,7 +36,7 @@ Vlm random_model(std::mt19937& random) {
   if (text.contains("intermediate_size")) text["intermediate_size"] = 64 * (1 + random() % 40);
   if (text.contains("vocab_size"))
     text["vocab_size"] = text["vocab_size"].get<int>() + static_cast<int>(random() % 999);
-  Vlm v = json::hf::read(d, name);
+  Vlm v = json::read_model(d, name);
   v.name = name;
   return v;
 }

@@ -77,7 +77,7 @@ class RepeatedLayers : public testing::TestWithParam<Case> {};
 
 TEST_P(RepeatedLayers, GiveTheSameStep) {
   const std::string path = VLMEST_SOURCE_DIR "/tests/data/configs/" + std::string(GetParam().config) + ".json";
-  const Vlm vlm = json::hf::read(deeper(conformance::read_json(path)), path);
+  const Vlm vlm = json::read_model(deeper(conformance::read_json(path)), path);
   const std::vector<Rows> one_by_one = rows(vlm, GetParam(), false), copied = rows(vlm, GetParam(), true);
   ASSERT_EQ(one_by_one.size(), copied.size());
   for (std::size_t phase = 0; phase < copied.size(); ++phase) {
@@ -100,7 +100,7 @@ TEST_P(RepeatedLayers, GiveTheSameStep) {
 std::int64_t saved(std::int64_t checkpointed_layers) {
   const std::string path = VLMEST_SOURCE_DIR "/tests/data/configs/llava-1.5-7b.json";
   const auto phases =
-      rows(json::hf::read(deeper(conformance::read_json(path)), path),
+      rows(json::read_model(deeper(conformance::read_json(path)), path),
            {.config = "llava-1.5-7b", .checkpointing = Checkpointing::full, .checkpointed_layers = checkpointed_layers},
            true);
   return phases.front().back().after;

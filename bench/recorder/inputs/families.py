@@ -34,6 +34,8 @@ FAMILIES: dict[str, Family] = {
     "qwen3_5": Family(native.qwen3_vl, 512),
     "qwen3_5_moe": Family(native.qwen3_vl, 512),
     "glm4v": Family(native.glm4v, 448),
+    "glm46v": Family(native.glm4v, 448),
+    "glm_ocr": Family(native.glm4v, 448),
     "idefics3": Family(tiles.idefics3),
     "smolvlm": Family(tiles.idefics3),
     "internvl": Family(tiles.internvl),

@@ -48,7 +48,8 @@ inline constexpr std::array families{
     Entry{"glm4v", read_glm4v},           Entry{"blip-2", read_blip2},
     Entry{"internvl", read_internvl},     Entry{"internvl_chat", read_internvl_chat},
     Entry{"mllama", read_mllama},         Entry{"paligemma", read_paligemma},
-    Entry{"gemma3", read_gemma3},
+    Entry{"gemma3", read_gemma3},         Entry{"glm46v", read_glm46v},
+    Entry{"glm_ocr", read_glm_ocr},
 };
 
 /// Every model_type that is read: the families, then language models alone.

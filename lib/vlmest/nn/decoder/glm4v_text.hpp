@@ -12,7 +12,8 @@
 
 namespace vlmest {
 
-/// The text model of GLM-4.1V (transformers models/glm4v, Glm4vTextModel): norms before and after attention and MLP,
+/// The text model of GLM-4.1V (transformers models/glm4v, Glm4vTextModel), and of GLM-OCR, whose heads need not fill
+/// the width and have no biases (models/glm_ocr, GlmOcrTextModel): norms before and after attention and MLP,
 /// gate and up in one product, rotation of pairs over a part of each head under positions of three axes. Defaults:
 /// Glm4vTextConfig.
 struct Glm4vTextConfig {
@@ -25,6 +26,7 @@ struct Glm4vTextConfig {
   std::int64_t head_dim = 128;
   std::int64_t rotary_dim = 128;                   ///< head_dim times partial_rotary_factor
   std::vector<std::int64_t> sections{16, 24, 24};  ///< frequencies that follow time, rows, columns, time, …
+  bool qkv_bias = true;
   Activation activation = Activation::silu;
 };
 
@@ -67,7 +69,7 @@ inline Glm4vTextLayer make_glm4v_text_layer(Context& c, const Glm4vTextConfig& g
   Glm4vTextLayer l{.scope = m.scope};
   {
     Module a(c, "self_attn");
-    l.attention = make_projections(c, grouped_query(g, true, false));
+    l.attention = make_projections(c, grouped_query(g, g.qkv_bias, false));
   }
   l.mlp = make_glm_mlp(c, g.hidden, g.intermediate);
   l.input_norm = make_rms_norm(c, "input_layernorm", g.hidden);

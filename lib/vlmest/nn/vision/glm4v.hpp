@@ -7,12 +7,14 @@
 
 namespace vlmest {
 
-/// GLM-4.1V's vision transformer with its merger (transformers models/glm4v, Glm4vVisionModel). Defaults:
+/// GLM-4.1V's vision transformer with its merger (transformers models/glm4v, Glm4vVisionModel), and GLM-OCR's, which
+/// has norms of queries and keys instead of a table of positions (models/glm_ocr, GlmOcrVisionModel). Defaults:
 /// Glm4vVisionConfig.
 struct Glm4vVision {
   std::int64_t hidden = 1536;
-  std::int64_t intermediate = 13696;  ///< of the merger; the blocks' own MLPs are out_hidden wide
-  std::int64_t layers = 24;           ///< depth
+  std::int64_t intermediate = 4096;  ///< of the blocks' MLPs
+  std::int64_t merger = 13696;       ///< of the merger's
+  std::int64_t layers = 24;          ///< depth
   std::int64_t heads = 12;
   std::int64_t image_size = 336;  ///< side of the table of positions, in pixels
   std::int64_t patch_size = 14;
@@ -20,7 +22,10 @@ struct Glm4vVision {
   std::int64_t channels = 3;
   std::int64_t merge = 2;  ///< spatial_merge_size
   std::int64_t out_hidden = 4096;
-  bool attention_bias = false;
+  bool attention_bias = false;  ///< of queries, keys and values
+  bool block_bias = false;      ///< of the attention's output and of the MLP
+  bool qk_norm = false;
+  bool position_table = true;  ///< and a norm before it
   Activation activation = Activation::silu;
 };
 
@@ -42,7 +47,8 @@ struct Glm4vTower {
   AxialRope rope;
   std::vector<Glm4vBlock> blocks;
   Glm4vMerger merger;
-  RmsNorm post_conv_norm, post_norm;
+  RmsNorm post_conv_norm;
+  RmsNorm post_norm;
 };
 
 /// In the order of Glm4vVisionBlock.__init__.
@@ -51,8 +57,8 @@ inline Glm4vBlock make_glm4v_block(Context& c, const Glm4vVision& g, std::int32_
   Glm4vBlock b{.scope = m.scope};
   b.norm1 = make_rms_norm(c, "norm1", g.hidden);
   b.norm2 = make_rms_norm(c, "norm2", g.hidden);
-  b.attention = make_packed_attention(c, g.hidden, g.attention_bias, false);
-  b.mlp = make_gated_mlp(c, "mlp", g.hidden, g.out_hidden, false, g.activation);
+  b.attention = make_packed_attention(c, g.hidden, g.attention_bias, g.block_bias, g.qk_norm ? g.hidden / g.heads : 0);
+  b.mlp = make_gated_mlp(c, "mlp", g.hidden, g.intermediate, g.block_bias, g.activation);
   return b;
 }
 
@@ -62,19 +68,19 @@ inline Glm4vMerger make_glm4v_merger(Context& c, const Glm4vVision& g) {
   r.proj = make_linear(c, "proj", g.out_hidden, g.out_hidden, false);
   r.norm = make_layer_norm(c, "post_projection_norm", g.out_hidden);
   r.mlp = {.scope = m.scope, .activation = g.activation};
-  r.mlp.gate = make_linear(c, "gate_proj", g.out_hidden, g.intermediate, false);
-  r.mlp.up = make_linear(c, "up_proj", g.out_hidden, g.intermediate, false);
-  r.mlp.down = make_linear(c, "down_proj", g.intermediate, g.out_hidden, false);
+  r.mlp.gate = make_linear(c, "gate_proj", g.out_hidden, g.merger, false);
+  r.mlp.up = make_linear(c, "up_proj", g.out_hidden, g.merger, false);
+  r.mlp.down = make_linear(c, "down_proj", g.merger, g.out_hidden, false);
   r.act1_scope = c.b.child("act1");
   r.mlp.activation_scope = c.b.child("act_fn");
   return r;
 }
 
-/// In the order of Glm4vVisionModel.__init__.
+/// In the order of Glm4vVisionModel.__init__ and GlmOcrVisionModel.__init__.
 inline Glm4vTower make_tower(Context& c, const Glm4vVision& g) {
   Glm4vTower t{.config = &g, .scope = c.b.scope()};
-  const std::int64_t side = g.image_size / g.patch_size;
-  {
+  if (g.position_table) {
+    const std::int64_t side = g.image_size / g.patch_size;
     Module e(c, "embeddings");
     t.embeddings_scope = e.scope;
     t.position_weight = make_embedding(c, "position_embedding", checked_mul(side, side), g.hidden).weight;
@@ -83,7 +89,7 @@ inline Glm4vTower make_tower(Context& c, const Glm4vVision& g) {
   t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
   t.blocks = make_layers(g.layers, [&](std::int32_t i) { return make_glm4v_block(c, g, i); });
   t.merger = make_glm4v_merger(c, g);
-  t.post_conv_norm = make_rms_norm(c, "post_conv_layernorm", g.hidden);
+  if (g.position_table) t.post_conv_norm = make_rms_norm(c, "post_conv_layernorm", g.hidden);
   {
     Module d(c, "downsample");
     t.downsample_scope = d.scope;
@@ -139,8 +145,8 @@ inline Value forward(Context& c, const Glm4vMerger& m, Value arg) {
   return forward(c, m.mlp, x);
 }
 
-/// modeling_glm4v.py, Glm4vVisionModel.forward: pixels[patches, taps] and grid[N, 3] -> downsampled states and merged
-/// features, both [patches / merge^2, out_hidden].
+/// modeling_glm4v.py, Glm4vVisionModel.forward, and modeling_glm_ocr.py, GlmOcrVisionModel.forward: pixels[patches,
+/// taps] and grid[N, 3] -> downsampled states and merged features, both [patches / merge^2, out_hidden].
 inline TowerOutput forward(Context& c, const Glm4vTower& t, const PackedImages& input,
                            std::span<const ImageLayout> images) {
   using namespace eager;
@@ -149,10 +155,13 @@ inline TowerOutput forward(Context& c, const Glm4vTower& t, const PackedImages& 
   Value position_ids = vision_position_ids(c, input.grid, images, g.merge);
   const Segments segments = image_segments(c, input.grid, images);
   Value x = forward(c, t.patch_embed, input.pixels);
-  x = forward(c, t.post_conv_norm, x);
+  if (g.position_table) x = forward(c, t.post_conv_norm, x);
   const CosSin positions = forward(c, t.rope, position_ids);
-  Value lengths = segment_lengths(segments);
-  x = glm4v_embeddings(c, t, x, lengths, input.grid, position_ids);
+  Value lengths;
+  if (g.position_table) {
+    lengths = segment_lengths(segments);
+    x = glm4v_embeddings(c, t, x, lengths, input.grid, position_ids);
+  }
   PackedStack stack(c, g.heads, positions);
   for (const auto& b : t.blocks) x = stack(b, x, segments);
   x = forward(c, t.post_norm, x);

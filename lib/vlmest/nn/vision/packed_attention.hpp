@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/linear.hpp>
+#include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/vision/packed_patches.hpp>
 
 namespace vlmest {
@@ -15,13 +17,20 @@ namespace vlmest {
 struct PackedAttention {
   ScopeId scope = 0;
   Linear qkv, proj;
+  std::optional<RmsNorm> q_norm, k_norm;
 };
 
-inline PackedAttention make_packed_attention(Context& c, std::int64_t width, bool qkv_bias, bool proj_bias) {
+/// `normed`: channels of a head where queries and keys have norms; 0: they have none.
+inline PackedAttention make_packed_attention(Context& c, std::int64_t width, bool qkv_bias, bool proj_bias,
+                                             std::int64_t normed = 0) {
   Module m(c, "attn");
   PackedAttention a{.scope = m.scope};
   a.qkv = make_linear(c, "qkv", width, checked_mul(width, 3), qkv_bias);
   a.proj = make_linear(c, "proj", width, width, proj_bias);
+  if (normed > 0) {
+    a.q_norm = make_rms_norm(c, "q_norm", normed);
+    a.k_norm = make_rms_norm(c, "k_norm", normed);
+  }
   return a;
 }
 
@@ -57,7 +66,8 @@ inline Segments image_segments(Context& c, const Value& grid, std::span<const Im
   return s;
 }
 
-/// modeling_qwen2_vl.py, VisionAttention.forward: x[patches, width] -> the same.
+/// modeling_qwen2_vl.py, VisionAttention.forward, with norms modeling_glm_ocr.py, GlmOcrVisionAttention.forward:
+/// x[patches, width] -> the same.
 inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64_t heads, const CosSin& positions,
                      const Segments& segments) {
   using namespace eager;
@@ -70,6 +80,10 @@ inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64
     q = std::move(parts[0]);
     k = std::move(parts[1]);
     v = std::move(parts[2]);
+  }
+  if (a.q_norm) {
+    q = forward(c, *a.q_norm, q);
+    k = forward(c, *a.k_norm, k);
   }
   apply_rope_fp32(c, q, k, positions);
   Value out;

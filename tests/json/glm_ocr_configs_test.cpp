@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// GLM-OCR's and GLM-4.6V's configs: weights as transformers 5.17 names and shapes them, which parts are read, which
+// tie_word_embeddings counts.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <vlmest/nn/family/glm4v.hpp>
+
+#include "recorded_parameters.hpp"
+
+namespace vlmest::glm_ocr_configs_test {
+namespace {
+
+using test::parameters;
+using test::read;
+using test::refused_at;
+
+std::string ocr(const std::string& text, const std::string& vision = "") {
+  return R"({"model_type": "glm_ocr", "text_config": {)" + text + R"(}, "vision_config": {)" + vision + "}}";
+}
+
+TEST(GlmOcrConfigs, WeightsHaveTheNamesAndShapesOfTheClasses) {
+  EXPECT_EQ(test::expect_recorded_parameters("glm_ocr.json"), 4);
+}
+
+TEST(GlmOcrConfigs, HeadsNeedNotFillTheWidth) {
+  const auto f = get<Glm4vFamily>(read(ocr(R"("hidden_size": 1536, "head_dim": 128)")).family);
+  EXPECT_EQ(f.language.head_dim, 128);
+  EXPECT_EQ(f.language.rotary_dim, 128);
+  EXPECT_FALSE(f.language.qkv_bias);
+  EXPECT_TRUE(f.vision.qk_norm);
+  EXPECT_FALSE(f.vision.position_table);
+  EXPECT_EQ(f.vision.merger, 3 * 1536);
+}
+
+TEST(GlmOcrConfigs, BadValuesNameTheirKey) {
+  EXPECT_EQ(refused_at(ocr("", R"("out_hidden_size": 2048)")), "config.json.vision_config.out_hidden_size");
+  EXPECT_EQ(refused_at(ocr("", R"("num_heads": 7)")), "config.json.vision_config.num_heads");
+  EXPECT_EQ(refused_at(ocr(R"("num_key_value_heads": 3)")), "config.json.text_config.num_key_value_heads");
+}
+
+// GLM-4.6V's large model has experts.
+TEST(Glm46vConfigs, PartsOfOtherTypesAreRefused) {
+  const std::string whole = R"({"model_type": "glm46v", )";
+  EXPECT_EQ(parameters(whole + R"("text_config": {"model_type": "glm4v_text"}})"),
+            parameters(R"({"model_type": "glm4v"})"));
+  EXPECT_EQ(refused_at(whole + R"("text_config": {"model_type": "glm4v_moe_text"}})"),
+            "config.json.text_config.model_type");
+  EXPECT_EQ(refused_at(whole + R"("vision_config": {"model_type": "glm4v_moe_vision"}})"),
+            "config.json.vision_config.model_type");
+}
+
+}  // namespace
+}  // namespace vlmest::glm_ocr_configs_test
