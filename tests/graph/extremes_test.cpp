@@ -44,6 +44,11 @@ TEST(ExtremesBackward, ClampHandsOnWhatLiesWithinItsBounds) {
   const Backward both = backward([](Builder&, Value x) { return clamp(std::move(x), true); });
   EXPECT_EQ(both.ops, (Ops{"scalar_tensor", "ge.Scalar", "le.Scalar", "logical_and_", "where.self"}));
   EXPECT_EQ(both.gradient, (Shape{4, 6}));
+  const Backward tensors = backward([](Builder& b, Value x) {
+    Value low = fill(b, "neg", Shape{}, DType::fp32), high = fill(b, "where.self", Shape{}, DType::fp32);
+    return clamp(std::move(x), std::move(low), std::move(high));
+  });
+  EXPECT_EQ(tensors.ops, (Ops{"scalar_tensor", "ge.Tensor", "le.Tensor", "logical_and", "where.self"}));
 }
 
 TEST(ExtremesBackward, MaxAndGatherScatterIntoZeros) {

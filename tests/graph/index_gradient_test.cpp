@@ -81,6 +81,28 @@ TEST(EmbeddingGradient, SumsSegmentsOfManyRows) {
   EXPECT_EQ(embedding_backward_workspace(24576, 2304, 1024, DType::bf16), Bytes(20165848));
 }
 
+// Of tables of biases, which are smaller than what their rows are sorted in: recorded, less a copy of the gradient.
+TEST(EmbeddingGradient, SortsManyRowsOfASmallTable) {
+  EXPECT_EQ(embedding_backward_workspace(17424, 32, 32, DType::bf16), Bytes(1831295 - 2 * 17424 * 32));
+  EXPECT_EQ(embedding_backward_workspace(17424, 24, 32, DType::bf16), Bytes(1831807 - 2 * 17424 * 32));
+  EXPECT_EQ(embedding_backward_workspace(17424, 32, 32, DType::fp32), Bytes(2944383 - 4 * 17424 * 32));
+}
+
+TEST(EmbeddingGradient, OfAGradientWithGapsIsTakenOfACopy) {
+  const auto scratch = [](bool gaps) {
+    Builder b;
+    Value rows = b.existing("rows", Role::input, DType::int64, {10});
+    Value g = b.existing("gradient", Role::activation, DType::bf16, gaps ? Shape{4, 10} : Shape{10, 4});
+    if (gaps) g = transpose(std::move(g), 0, 1);
+    embedding_dense_backward(std::move(g), std::move(rows), {32, 4});
+    Bytes r{};
+    for (const Bytes s : b.graph.scratch_of(b.graph.nodes.back())) r += s;
+    return r;
+  };
+  EXPECT_EQ(scratch(false), Bytes{});
+  EXPECT_EQ(scratch(true), Bytes(80));
+}
+
 TEST(Gradient, OfADivisionInPlaceKeepsWhatWasThere) {
   Tape t({8, 4}, DType::fp32);
   Value x = mul_scalar(t.weight);

@@ -84,6 +84,19 @@ TEST(Flags, ThatNameNothingThereAreRefused) {
   is_refused(run_of, "--checkpointing vision --checkpoint-layers 2");
 }
 
+/// Only a decoder beside the sequence has a length of its own.
+TEST(Flags, ATargetIsForEncodersWithADecoder) {
+  const std::string t5 = "--config blip2-flan-t5-xl --text 40 ";
+  acts(t5 + "--json", "--target 7");
+  acts(t5 + "--json --phase train", "--target 7");
+  is_refused(t5 + "--phase inference", "--target 7");
+  is_refused(run_of, "--target 7");
+  is_refused("plan --config smolvlm-256m", "--target 7");
+  acts("plan --config blip2-flan-t5-xl --phase train --gpu-memory 40GiB --json", "--target 700");
+  for (const char* flag : {"--checkpointing full", "--weights int8", "--profile fused", "--attention flash"})
+    is_refused(t5, flag);
+}
+
 TEST(Flags, OfAReportAreRefusedWhereItHasNoSuchThing) {
   const std::string bare = "--config smolvlm-256m --text 40 --phase inference";
   for (const char* f : {"--top 3", "--per-layer"}) {

@@ -77,7 +77,8 @@ TEST(EstimateJson, FollowsTheFlags) {
                               {"image_size", {672, 672}},
                               {"image_sizes", {{672, 672}}},
                               {"padding_tokens", 0},
-                              {"vision_chunk", 0}}));
+                              {"vision_chunk", 0},
+                              {"target_tokens", 0}}));
   EXPECT_EQ(inputs("--batch 8 --seq 4096"), Json({{"batch", 8},
                                                   {"seq", 4096},
                                                   {"text_tokens", 1168},
@@ -87,7 +88,8 @@ TEST(EstimateJson, FollowsTheFlags) {
                                                   {"image_size", {672, 672}},
                                                   {"image_sizes", {{672, 672}}},
                                                   {"padding_tokens", 0},
-                                                  {"vision_chunk", 0}}));
+                                                  {"vision_chunk", 0},
+                                                  {"target_tokens", 0}}));
   EXPECT_EQ(inputs("--text 100 --images 2 --image-size 336x336")["image_tokens"],
             2 * inputs("--image-size 336x336")["image_tokens"].get<int>());
   EXPECT_EQ(inputs("--text 7 --images 0")["seq"], 7);

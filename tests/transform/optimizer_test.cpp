@@ -62,6 +62,37 @@ TEST(Optimizer, LeavesNothingElseBehind) {
   }
 }
 
+/// Parameters of two types are two groups, the one found last first; the first one's roots go when the second's are
+/// there.
+TEST(Optimizer, StepsOneElementTypeAfterTheOther) {
+  Step s;
+  const auto add = [&](DType t, const Shape& shape) {
+    s.parameters.push_back({s.b.persistent("weight", Role::weight, t, shape), {}});
+  };
+  add(DType::fp32, {6});
+  add(DType::fp16, {10});
+  add(DType::fp32, {3});
+  for (auto& p : s.parameters) {
+    const Tensor w = s.b.graph.tensor(p.weight);
+    s.gradients.of(p.weight) = s.b.existing("gradient", Role::gradient, w.dtype, w.shape);
+    p.states = make_states(s.b, Optimizer::adamw, p.weight);
+  }
+  s.b.begin_phase("step");
+  optimizer_step(s.b, Optimizer::adamw, s.parameters, s.gradients);
+  s.b.end_phase();
+  std::vector<NodeId> roots;
+  for (NodeId n = 0; n < s.b.now(); ++n)
+    if (std::string_view(s.b.graph.node(n).name) == "_foreach_sqrt") roots.push_back(n);
+  ASSERT_EQ(roots.size(), 2u);
+  const auto made = [&](NodeId n) { return s.b.graph.outputs(s.b.graph.node(n)); };
+  ASSERT_EQ(made(roots[0]).size(), 1u);
+  ASSERT_EQ(made(roots[1]).size(), 2u);
+  const Tensor &half = s.b.graph.tensor(made(roots[0])[0]), &single = s.b.graph.tensor(made(roots[1])[0]);
+  EXPECT_EQ(half.dtype, DType::fp16);
+  EXPECT_EQ(single.dtype, DType::fp32);
+  EXPECT_EQ(half.dies, roots[1] + 1);
+}
+
 TEST(Optimizer, AdamWHoldsTheRootsOfAllSecondMomentsTogether) {
   Step s;
   build(s, Optimizer::adamw, DType::bf16, {{64, 100}, {10}});
