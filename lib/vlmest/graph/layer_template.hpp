@@ -101,7 +101,7 @@ inline LayerBackward out_of_place(const LayerBackward& b) {
 
 /// A layer as it ran once.
 struct LayerTemplate {
-  static constexpr std::size_t max_state = 8;
+  static constexpr std::size_t max_state = 9;
 
   RepeatedLayer layer;
   Recording forward;

@@ -24,6 +24,7 @@ enum class FeatureCall : std::uint8_t {
   no_images,     ///< a language model alone
   images,        ///< pixels, a row for each image -> a list, a tensor for each image
   sized_images,  ///< pixels and image_sizes -> a list
+  positioned_images,  ///< pixels and image_position_ids, a row for each image -> a list
   tensor,        ///< pixels, a row for each image -> one tensor
   tile_tensor,   ///< pixels, a row for each tile -> one tensor
   tile_rows,     ///< pixels[B, tiles, …] and their mask -> one tensor

@@ -23,6 +23,24 @@ inline Value clamp(Value a, bool both) {
   return r;
 }
 
+/// torch.clamp(a, min, max) with bounds that are tensors of their own. Backward: zero where a bound held
+/// (FunctionsManual.cpp, clamp_backward: one expression, whose temporaries live to its end).
+inline Value clamp(Value a, Value low, Value high) {
+  const DType t = a.dtype();
+  const GradEdge e = edge(a);
+  const bool trains = static_cast<bool>(e);
+  const Value s = saved(a, trains), least = saved(low, trains), most = saved(high, trains);
+  Value r = pointwise("clamp.Tensor", t, std::move(a), std::move(low), std::move(high));
+  differentiable(r, "ClampBackward0", {e}, [s, least, most](Gradients& g) {
+    Value zero = fill(s.builder(), "scalar_tensor", Shape{}, g.in[0].dtype());
+    const Value above = compare("ge.Tensor", s, least);
+    const Value below = compare("le.Tensor", s, most);
+    Value inside = pointwise("logical_and", DType::boolean, above, below);
+    g.out[0] = where(std::move(inside), g.in[0], std::move(zero));
+  });
+  return r;
+}
+
 /// tensor.max(dim=-1, keepdim=True).values: the places are a result too, which is dropped but for a backward.
 inline Value max_values(Value a) {
   Builder& b = a.builder();

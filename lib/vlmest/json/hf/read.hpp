@@ -12,6 +12,7 @@
 #include <vlmest/json/hf/blip2.hpp>
 #include <vlmest/json/hf/causal_lm.hpp>
 #include <vlmest/json/hf/gemma3.hpp>
+#include <vlmest/json/hf/gemma4.hpp>
 #include <vlmest/json/hf/glm4v.hpp>
 #include <vlmest/json/hf/idefics3.hpp>
 #include <vlmest/json/hf/internvl.hpp>
@@ -48,7 +49,8 @@ inline constexpr std::array families{
     Entry{"glm4v", read_glm4v},           Entry{"blip-2", read_blip2},
     Entry{"internvl", read_internvl},     Entry{"internvl_chat", read_internvl_chat},
     Entry{"mllama", read_mllama},         Entry{"paligemma", read_paligemma},
-    Entry{"gemma3", read_gemma3},
+    Entry{"gemma3", read_gemma3},         Entry{"gemma4", read_gemma4},
+    Entry{"gemma4_unified", read_gemma4_unified},
 };
 
 /// Every model_type that is read: the families, then language models alone.

@@ -49,6 +49,9 @@ struct StackTraits {
   /// Layers of linear attention (Gated DeltaNet) run op by op; without, their kernels are not described and such models
   /// are refused.
   Trait writes_out_linear_attention;
+  /// Attention's kernels take heads of more than 256 channels and keys and values of an earlier layer; without, models
+  /// that have them are refused.
+  Trait attends_to_wide_shared_heads;
   /// Weights come through transformers' quantizers, which replace modules, and unpack what they have no kernel for.
   Trait transformers_quantizers;
   Required<RunScript> inference;      ///< of the phases prefill and decode: measures both

@@ -22,6 +22,7 @@ struct Fused {
       .attends_to_stored_cache = true,
       .keeps_recent_wide = false,
       .writes_out_linear_attention = false,
+      .attends_to_wide_shared_heads = false,
       .transformers_quantizers = false,
       .inference = torch_inference,
       .training = torch_training,

@@ -22,6 +22,7 @@ struct Transformers {
       .attends_to_stored_cache = false,
       .keeps_recent_wide = true,
       .writes_out_linear_attention = true,
+      .attends_to_wide_shared_heads = true,
       .transformers_quantizers = true,
       .inference = torch_inference,
       .training = torch_training,
