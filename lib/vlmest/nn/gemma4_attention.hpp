@@ -30,10 +30,10 @@ struct Gemma4TextConfig {
   bool double_wide = false;        ///< their MLPs are twice as wide
   Activation activation = Activation::gelu_tanh;
   std::int64_t window = 512;
-  std::vector<bool> sliding;           ///< per layer
-  std::int64_t per_layer = 256;        ///< width of what each layer gets of each token beside its input; 0: nothing
+  std::vector<bool> sliding;     ///< per layer
+  std::int64_t per_layer = 256;  ///< width of what each layer gets of each token beside its input; 0: nothing
   std::int64_t per_layer_vocab = 262144;
-  MoeConfig moe{.experts = 0};     ///< beside every layer's MLP; no experts: none
+  MoeConfig moe{.experts = 0};    ///< beside every layer's MLP; no experts: none
   bool blocks_of_images = false;  ///< in sliding layers the tokens of a picture see each other in both directions
 
   std::int64_t first_shared() const { return layers - shared; }

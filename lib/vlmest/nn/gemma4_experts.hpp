@@ -57,16 +57,19 @@ inline Routing route(Context& c, const Gemma4Experts& m, Value arg) {
   return r;
 }
 
-/// Gemma4TextDecoderLayer.forward from the MLP's result on: variables of the layer, which stay to its end.
+/// Gemma4TextDecoderLayer.forward from the MLP's result on: variables of the layer, which stay to its end. The router's
+/// first result takes the name of the attention's weights.
 struct Gemma4Mixture {
   Value of_mlp, flat, of_experts;
   Routing routing;
 };
-inline Value mix(Context& c, const Gemma4Experts& m, const Value& mlp, const Value& residual, Gemma4Mixture& v) {
+inline Value mix(Context& c, const Gemma4Experts& m, const Value& mlp, const Value& residual, Gemma4Mixture& v,
+                 Value& attention_weights) {
   using namespace eager;
   v.of_mlp = forward(c, m.after_mlp, mlp);
   v.flat = reshape(residual, {-1, residual.size(-1)});
   v.routing = stacks::route(c, [&] { return route(c, m, v.flat); });
+  attention_weights.reset();
   v.of_experts = forward(c, m.before_experts, v.flat);
   v.of_experts = stacks::experts(c, m.experts, v.of_experts, v.routing);
   v.of_experts = reshape(v.of_experts, residual.shape());

@@ -53,9 +53,9 @@ inline std::string sizes_line(std::int64_t n) {
 }
 /// The same with image_position_ids, called by position: modeling_gemma4.py, modeling_gemma4_unified.py.
 inline std::string positions_line(std::int64_t n) {
-  return image_features("pixel_values, image_position_ids",
-                        "[y for p, s in zip(" + split("pixel_values", n) + ", " + split("image_position_ids", n) +
-                            ") for y in f(p, s, **k).pooler_output]");
+  return image_features("pixel_values, image_position_ids", "[y for p, s in zip(" + split("pixel_values", n) + ", " +
+                                                                split("image_position_ids", n) +
+                                                                ") for y in f(p, s, **k).pooler_output]");
 }
 /// Pairs of pixels and grids; each chunk's patches are counted from its grid.
 inline std::string packed_pairs(std::int64_t n) {

@@ -74,19 +74,19 @@ constexpr Bytes embedding_backward_workspace(std::int64_t n, std::int64_t entrie
   return size_of(Elements(indices), DType::int64) +
          size_of(Elements(checked_mul(parts, width)), is_half(t) ? DType::fp32 : t);
 }
-/// A dense gradient of the whole table, zeroed and added to by rows.
+/// A dense gradient of the whole table, zeroed and added to by rows; numbers with gaps are packed first.
 inline Value embedding_dense_backward(Value gradient, Value rows, const Shape& table) {
   Builder& b = gradient.builder();
   const DType t = gradient.dtype();
   const TensorId r = b.result(t, table, "embedding_dense_backward");
-  const Bytes n = size_of(numel(table), t),
+  const Bytes n = size_of(numel(table), t), packed = is_contiguous(rows) ? Bytes{} : data_bytes(rows),
               scratch = embedding_backward_workspace(numel(rows.shape()).value(), table[0], table[1], t);
-  const MemoryOp op{.read = data_bytes(gradient) + data_bytes(rows) + scratch,
-                    .written = n + scratch,
-                    .workspace = scratch,
+  const MemoryOp op{.read = data_bytes(gradient) + data_bytes(rows) + packed + scratch,
+                    .written = n + packed + scratch,
+                    .workspace = packed + scratch,
                     .dtype = t,
-                    .kernels = scratch > Bytes{} ? 12 : 2};
-  return emit1(b, "embedding_dense_backward", op, r, {scratch}, gradient, rows);
+                    .kernels = (scratch > Bytes{} ? 12 : 2) + (packed > Bytes{} ? 1 : 0)};
+  return emit1(b, "embedding_dense_backward", op, r, {packed, scratch}, gradient, rows);
 }
 /// self.masked_fill(mask, number).
 inline Value masked_fill(Value a, Value mask) {

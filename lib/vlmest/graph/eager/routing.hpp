@@ -108,7 +108,7 @@ inline Value take_pairs(Value self, Value i, Value j) {
   const Bytes wide = data_bytes(i), expanded = numel(j.shape()) == numel(i.shape()) ? Bytes{} : wide;
   const Bytes moved = size_of(numel(s), t);
   const GradEdge e = edge(self);
-  const Value at = saved(i, static_cast<bool>(e));
+  const Value at = saved(i, static_cast<bool>(e)), beside = saved(j, static_cast<bool>(e));
   const TensorId r = b.result(t, s, "index");
   const MemoryOp op{.read = wide * 2 + moved,
                     .written = moved + expanded,
@@ -116,7 +116,7 @@ inline Value take_pairs(Value self, Value i, Value j) {
                     .dtype = t,
                     .kernels = expanded > Bytes{} ? 2 : 1};
   Value out = emit1(b, "index.Tensor", op, r, {expanded}, self, i, j);
-  differentiable(out, "IndexBackward0", {e}, [at, whole = e.shape, places](Gradients& g) {
+  differentiable(out, "IndexBackward0", {e}, [at, beside, whole = e.shape, places](Gradients& g) {
     g.out[0] = index_backward(g.in[0], at, whole, places, Bytes{});
   });
   return out;

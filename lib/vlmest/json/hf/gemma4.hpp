@@ -60,13 +60,12 @@ inline void read_gemma4_heads(const Reader& r, Gemma4TextConfig& d) {
   d.full_head_dim = r.integer("global_head_dim", 512, 2, 1 << 16);
   if (d.full_head_dim % 2 != 0) r.fail("global_head_dim", "rotary embeddings need an even head size");
   d.keys_as_values = r.boolean("attention_k_eq_v", false);
-  d.full_kv_heads =
-      d.keys_as_values ? r.integer("num_global_key_value_heads", d.kv_heads, 1, 1 << 16) : d.kv_heads;
+  d.full_kv_heads = d.keys_as_values ? r.integer("num_global_key_value_heads", d.kv_heads, 1, 1 << 16) : d.kv_heads;
   if (d.heads % d.full_kv_heads != 0)
-    r.fail("num_global_key_value_heads",
-           std::to_string(d.heads) + " query heads cannot share " + std::to_string(d.full_kv_heads) +
-               " key-value heads",
-           "num_attention_heads must be a multiple of it");
+    r.fail(
+        "num_global_key_value_heads",
+        std::to_string(d.heads) + " query heads cannot share " + std::to_string(d.full_kv_heads) + " key-value heads",
+        "num_attention_heads must be a multiple of it");
 }
 
 /// What both classes' text configs share; `d` holds the class's defaults, `bidirectional` what an absent
@@ -79,9 +78,8 @@ inline Gemma4TextConfig gemma4_text(const Reader& r, Gemma4TextConfig d, std::st
   read_gemma4_heads(r, d);
   read_gemma4_layers(r, d);
   check_gemma4_rope(r, d.sliding);
-  const std::string both = r.is_null("use_bidirectional_attention")
-                               ? std::string()
-                               : r.string("use_bidirectional_attention", bidirectional);
+  const std::string both =
+      r.is_null("use_bidirectional_attention") ? std::string() : r.string("use_bidirectional_attention", bidirectional);
   if (both == "all")
     r.fail("use_bidirectional_attention", "an encoder's masks are not modelled", "give \"vision\" or null");
   if (!both.empty() && both != "vision") r.fail("use_bidirectional_attention", "expected \"vision\", \"all\" or null");

@@ -22,7 +22,6 @@ struct Gemma4Layer {
   Gemma4Experts moe;
 };
 
-
 struct Gemma4Text {
   const Gemma4TextConfig* config = nullptr;
   ScopeId scope = 0;
@@ -63,7 +62,8 @@ inline Gemma4Layer make_gemma4_layer(Context& c, const Gemma4TextConfig& g, std:
 /// Gemma4TextRotaryEmbedding.__init__: a pair of buffers for each type of layer, in alphabetical order.
 inline Rope make_gemma4_rope(Context& c, bool slides, std::int64_t head_dim) {
   Rope r{.scope = c.b.scope(), .dim = head_dim};
-  r.inv_freq = buffer(c, slides ? "sliding_attention_inv_freq" : "full_attention_inv_freq", {head_dim / 2}, DType::fp32);
+  r.inv_freq =
+      buffer(c, slides ? "sliding_attention_inv_freq" : "full_attention_inv_freq", {head_dim / 2}, DType::fp32);
   buffer(c, slides ? "sliding_attention_original_inv_freq" : "full_attention_original_inv_freq", {head_dim / 2},
          DType::fp32);
   return r;
@@ -154,10 +154,7 @@ inline Value forward(Context& c, const Gemma4TextConfig& g, const Gemma4Layer& l
   x = forward(c, l.pre_feedforward_norm, x);
   x = forward(c, l.mlp, x);
   Gemma4Mixture mixture;
-  if (g.moe.experts > 0) {
-    attended.weights.reset();  // the router's result takes the name of the attention's weights
-    x = mix(c, l.moe, x, residual, mixture);
-  }
+  if (g.moe.experts > 0) x = mix(c, l.moe, x, residual, mixture, attended.weights);
   x = forward(c, l.post_feedforward_norm, x);
   x = add(residual, x);
   if (own) {
@@ -199,10 +196,15 @@ inline Value forward(Context& c, const Gemma4Text& d, const Value& embeds, const
     const int kind = alike ? (a.slides ? 1 : 0) + (a.shares ? 2 : 0) + (a.lends ? 4 : 0) : 8 + static_cast<int>(i);
     CacheLayer& entry = a.shares ? unused : cache.layers[i];
     if (per_layer) own = select(per_layer, 2, static_cast<std::int64_t>(i));
+    LayerRepeater::Layer place{kind, l.scope, a.q.weight};
+    place.lends = a.lends && g.shared > 0;
     x = stack(
-        {kind, l.scope, a.q.weight}, x, entry,
-        [&](const Value& h) {
-          return forward(c, g, l, h, own, masks.of(a.slides), a.slides ? sliding : full, entry, lent);
+        place, x, entry,
+        [&, again = false](const Value& h) mutable {
+          LentKeys apart = again ? lent : LentKeys{};  // a checkpointed layer's second run changes nothing of the first
+          LentKeys& keys = again ? apart : lent;
+          again = true;
+          return forward(c, g, l, h, own, masks.of(a.slides), a.slides ? sliding : full, entry, keys);
         },
         own);
   }
@@ -224,7 +226,8 @@ inline void check_wide_heads(const Context& c) {
     throw Error("--profile", "kernels that fuse Gemma 4's attention, with heads of 512 channels, are not modelled",
                 "leave --profile out");
   if (c.plan.attention == AttentionKind::flash)
-    throw Error("--attention", "FlashAttention-2, which takes heads of at most 256 channels, is not modelled for Gemma 4",
+    throw Error("--attention",
+                "FlashAttention-2, which takes heads of at most 256 channels, is not modelled for Gemma 4",
                 "give --attention sdpa");
 }
 

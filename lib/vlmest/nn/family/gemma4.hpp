@@ -82,7 +82,8 @@ Gemma4Inputs make_gemma4_inputs(Context& c, const Vision& vision, const Sequence
   Gemma4Inputs r;
   if (!s.images.empty()) {
     r.pixels = make_pixels(c, vision, s);
-    r.positions = c.b.existing("image_position_ids", Role::input, DType::int64, {r.pixels.size(0), r.pixels.size(1), 2});
+    r.positions =
+        c.b.existing("image_position_ids", Role::input, DType::int64, {r.pixels.size(0), r.pixels.size(1), 2});
   }
   r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
   r.types = c.b.existing("mm_token_type_ids", Role::input, DType::int64, {s.batch, s.seq});
@@ -137,7 +138,8 @@ inline LayerMasks masks_of_types(Context& c, const Gemma4TextConfig& g, const Va
 }
 
 /// modeling_gemma4.py, create_masks_for_vision_model where there are types and the model's pictures are blocks. Blocks
-/// are no part of full layers; the sliding mask's sizes are asked for first, which converts the padding mask once more. `blocks` is a variable of the caller.
+/// are no part of full layers; the sliding mask's sizes are asked for first, which converts the padding mask once more.
+/// `blocks` is a variable of the caller.
 inline LayerMasks layer_masks(Context& c, const Gemma4Family& f, const TextInputs& in, const Value& types,
                               const Cache& cache, Value& blocks) {
   using namespace eager;

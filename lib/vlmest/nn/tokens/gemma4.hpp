@@ -33,8 +33,7 @@ inline void check_soft_tokens(std::int64_t n) {
 inline ImageSize aspect_ratio_preserving_size(const Gemma4& r, ImageSize image) {
   const std::int64_t side = r.patch_size * r.pool, patches = r.soft_tokens * r.pool * r.pool;
   const std::int64_t budget = patches * r.patch_size * r.patch_size;
-  const double factor =
-      std::sqrt(static_cast<double>(budget) / static_cast<double>(image.height * image.width));
+  const double factor = std::sqrt(static_cast<double>(budget) / static_cast<double>(image.height * image.width));
   const auto fitted = [&](std::int64_t n) {
     return to_int(std::floor(factor * static_cast<double>(n) / static_cast<double>(side))) * side;
   };

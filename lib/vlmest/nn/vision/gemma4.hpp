@@ -283,8 +283,8 @@ inline Value forward(Context& c, const Gemma4Tower& t, const Value& pixels, cons
   Value x = std::move(pooled.features);
   x = masked_index(x, pooled.mask, features);
   if (t.std_bias != none) {
-    x = sub(x, to(Value(c.b, t.std_bias), DType::fp32));
-    x = mul(x, to(Value(c.b, t.std_scale), DType::fp32));
+    Value centred = sub(x, to(Value(c.b, t.std_bias), DType::fp32));
+    x = mul(std::move(centred), to(Value(c.b, t.std_scale), DType::fp32));
   }
   return to(x, embedded.dtype());
 }
