@@ -20,6 +20,8 @@ constexpr StackTraits traits{
 #endif
     .keeps_recent_wide = false,
     .writes_out_linear_attention = false,
+    .adds_position_biases = false,
+    .attends_to_wide_shared_heads = false,
     .transformers_quantizers = false,
     .inference = RunScript{},
     .training = RunScript{},

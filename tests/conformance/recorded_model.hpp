@@ -43,12 +43,29 @@ inline int needed_layers(const nlohmann::json& features) {
   return needed;
 }
 
+/// Of Gemma 4 the first of a sliding, a full, two sliding and a full layer, of which the last two share keys where the
+/// model's last layers do; two layers of each tower.
+inline nlohmann::json cut_gemma4(nlohmann::json d, int layers) {
+  nlohmann::json& t = d.contains("text_config") ? d["text_config"] : d;
+  const bool shares = t.value("num_kv_shared_layers", 0) > 0 && layers >= 5;
+  nlohmann::json types = {"sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+                          "full_attention"};
+  types.erase(types.begin() + layers, types.end());
+  t["layer_types"] = types;
+  t["num_hidden_layers"] = layers;
+  t["num_kv_shared_layers"] = shares ? 2 : 0;
+  for (const char* tower : {"vision_config", "audio_config"})
+    if (d.contains(tower) && d["model_type"] == "gemma4") d[tower]["num_hidden_layers"] = 2;
+  return d;
+}
+
 /// The same cuts as the recorder's: two layers of each stack, six for Gemma-3 (five sliding, one full), five with one
 /// cross-attention layer for Mllama, one of two window layers full; towers whose inner layers are looked at keep those.
 /// Language models alone of kinds that have a full layer after several sliding ones keep one of each.
 inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
   const std::string type = d.value("model_type", "");
   nlohmann::json& t = d.contains("text_config") ? d["text_config"] : d;
+  if (type.starts_with("gemma4")) return cut_gemma4(std::move(d), layers);
   if (t.contains("cross_attention_layers")) {
     t["num_hidden_layers"] = std::max(layers, 5);
     t["cross_attention_layers"] = {3};

@@ -94,6 +94,11 @@ const std::map<std::string, std::function<TokenRule(const json&)>> rules{
                      .max_crops = n(s, "max_crops"),
                      .min_ratio = s.at("ratio")};
      }},
+    {"gemma4",
+     [](const json& s) {
+       return Gemma4{
+           .patch_size = n(s, "patch"), .pool = n(s, "pool"), .soft_tokens = n(s, "soft"), .merged = s.at("merged")};
+     }},
     {"mllama", [](const json& s) { return Mllama{.image_size = n(s, "tile"), .max_tiles = n(s, "max")}; }},
     {"paligemma", [](const json& s) { return PaliGemma{.image_size = n(s, "tile"), .patch_size = n(s, "patch")}; }},
     {"blip-2",

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // T5 inside BLIP-2: weights as transformers 5.17 names and shapes them, what absent keys mean, what is refused.
-#include <fstream>
-#include <map>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include <vlmest/nn/family/blip2_t5.hpp>
 
-#include "config_support.hpp"
+#include "recorded_parameters.hpp"
 
 namespace vlmest::t5_configs_test {
 namespace {
@@ -17,46 +15,21 @@ using test::parameters;
 using test::read;
 using test::refused_at;
 
-nlohmann::json recorded() {
-  std::ifstream in(VLMEST_SOURCE_DIR "/tests/data/parameters/blip2_t5.json");
-  return nlohmann::json::parse(in);
-}
 const T5Config& language(const Vlm& v) { return get<Blip2T5Family>(v.family).language; }
-
-/// Every weight by its name, as state_dict has it; a tied head is the embedding.
-std::map<std::string, std::string> weights(const Vlm& vlm) {
-  Builder b;
-  const Plan plan;
-  Context c{b, plan};
-  vlm.family.make_model(c);
-  std::map<std::string, std::string> r;
-  for (const auto& t : b.graph.tensors) {
-    if (t.role != Role::weight || t.alias_of != none) continue;
-    const std::string scope = path(b.graph, t.scope);
-    r[scope + (scope.empty() ? "" : ".") + t.name] = to_string(t.shape);
-  }
-  return r;
-}
-std::string shape_text(const nlohmann::json& sizes) {
-  Shape s;
-  for (const auto& n : sizes) s.push_back(n.get<std::int64_t>());
-  return to_string(s);
-}
 
 // The classes tie every head when they are built; from_pretrained leaves one alone that a checkpoint has of its own.
 TEST(T5Configs, WeightsHaveTheNamesAndShapesOfTheClasses) {
   int checked = 0, apart = 0;
-  for (const auto& e : recorded()) {
+  for (const auto& e : test::recorded_parameters("blip2_t5.json")) {
     const Vlm vlm = read(e.at("config").dump());
     const T5Config& g = language(vlm);
     const std::int64_t head = g.tied ? 0 : g.vocab * g.hidden;
     apart += g.tied ? 0 : 1;
     EXPECT_EQ(parameters(vlm), e.at("total").get<std::int64_t>() + head) << e.at("name");
-    if (!e.contains("parameters")) continue;
-    std::map<std::string, std::string> expected;
-    for (const auto& [name, sizes] : e.at("parameters").items()) expected[name] = shape_text(sizes);
+    auto expected = test::recorded_weights(e);
+    if (expected.empty()) continue;
     if (!g.tied) expected["language_model.lm_head.weight"] = to_string(Shape{g.vocab, g.hidden});
-    EXPECT_EQ(weights(vlm), expected) << e.at("name");
+    EXPECT_EQ(test::named_weights(vlm), expected) << e.at("name");
     ++checked;
   }
   EXPECT_EQ(checked, 6);

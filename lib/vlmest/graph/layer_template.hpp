@@ -19,6 +19,7 @@ struct RepeatedLayer {
   TensorId first_adapter = none;      ///< its first parameter that was added to the finished model
   ScopeId first_adapter_scope = 0;    ///< and that one's module
   bool input_read_elsewhere = false;  ///< by what runs behind the layers and hands its input a gradient of its own
+  bool lends = false;                 ///< later layers read more of it than its result, and hand that gradients
 };
 
 /// What the backward of a recorded layer runs: for plain layers what follows from the tensors that they saved, for
@@ -101,7 +102,7 @@ inline LayerBackward out_of_place(const LayerBackward& b) {
 
 /// A layer as it ran once.
 struct LayerTemplate {
-  static constexpr std::size_t max_state = 8;
+  static constexpr std::size_t max_state = 9;
 
   RepeatedLayer layer;
   Recording forward;

@@ -43,7 +43,7 @@ class LayerRepeater {
     ++layers_;
     // A gradient that is there first is added to in the midst of the layer's backward, which is then no copy of
     // another.
-    const bool apart = layer.input_read_elsewhere && b_.edge(x) && !checkpointed;
+    const bool apart = !checkpointed && (layer.lends || (layer.input_read_elsewhere && b_.edge(x)));
     if (!apart)
       if (const auto t = find(layer, x, state, checkpointed)) return copy(t, layer, x, state);
     auto made = std::make_shared<LayerTemplate>();

@@ -42,6 +42,7 @@ void read_image(const Reader& r, Rule& rule) {
     keys.push_back("tile_several");
     rule.tile_several = r.boolean("tile_several", rule.tile_several);
   }
+  if constexpr (requires { rule.soft_tokens; }) number("max_soft_tokens", rule.soft_tokens, 1, 1 << 16);
   if constexpr (requires { rule.extra_newline; }) number("extra_newline", rule.extra_newline, 0, 1);
   if constexpr (requires { rule.pan_and_scan; }) {
     keys.insert(keys.end(), {"pan_and_scan", "min_ratio"});

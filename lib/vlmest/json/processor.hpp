@@ -6,6 +6,7 @@
 
 #include <vlmest/json/processor/anyres.hpp>
 #include <vlmest/json/processor/gemma3.hpp>
+#include <vlmest/json/processor/gemma4.hpp>
 #include <vlmest/json/processor/idefics3.hpp>
 #include <vlmest/json/processor/pixel_budget.hpp>
 #include <vlmest/json/processor/pixtral.hpp>

@@ -21,16 +21,17 @@ struct LlamaConfig;
 /// (transformers 5.17, the models' get_image_features). Who loops around that call has to know it
 /// (diagnose/action/vision_chunk_line.hpp).
 enum class FeatureCall : std::uint8_t {
-  no_images,     ///< a language model alone
-  images,        ///< pixels, a row for each image -> a list, a tensor for each image
-  sized_images,  ///< pixels and image_sizes -> a list
-  tensor,        ///< pixels, a row for each image -> one tensor
-  tile_tensor,   ///< pixels, a row for each tile -> one tensor
-  tile_rows,     ///< pixels[B, tiles, …] and their mask -> one tensor
-  packed,        ///< patches of all images in rows, and their grid -> a list
-  deepstack,     ///< as packed, with features for the first layers of the language model beside it
-  mllama,        ///< the tower is called itself, with tiles, their aspect ratios and a mask
-  blip2,         ///< pixels -> the outputs of tower and Q-Former
+  no_images,          ///< a language model alone
+  images,             ///< pixels, a row for each image -> a list, a tensor for each image
+  sized_images,       ///< pixels and image_sizes -> a list
+  positioned_images,  ///< pixels and image_position_ids, a row for each image -> a list
+  tensor,             ///< pixels, a row for each image -> one tensor
+  tile_tensor,        ///< pixels, a row for each tile -> one tensor
+  tile_rows,          ///< pixels[B, tiles, …] and their mask -> one tensor
+  packed,             ///< patches of all images in rows, and their grid -> a list
+  deepstack,          ///< as packed, with features for the first layers of the language model beside it
+  mllama,             ///< the tower is called itself, with tiles, their aspect ratios and a mask
+  blip2,              ///< pixels -> the outputs of tower and Q-Former
 };
 /// Whether the processor hands tiles over as rows of the pixels.
 constexpr bool counts_tiles(FeatureCall c) { return c == FeatureCall::tile_tensor || c == FeatureCall::tile_rows; }

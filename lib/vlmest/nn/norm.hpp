@@ -30,7 +30,9 @@ struct RmsNorm {
   /// in fp16 keeps these weights in fp32 (GptOssPreTrainedModel, _keep_in_fp32_modules).
   /// t5: what is normed stays in its own type, of which a product with fp32 makes fp32; that is cast to the weight's
   /// where it is a half type (modeling_t5.py, T5LayerNorm.forward).
-  enum class Kind : std::uint8_t { llama, gemma, gpt_oss, t5 } kind = Kind::llama;
+  /// gemma4: multiplied in fp32 by the weight, where it has one, then cast back, the root taken as a power
+  /// (modeling_gemma4.py, Gemma4RMSNorm.forward).
+  enum class Kind : std::uint8_t { llama, gemma, gpt_oss, t5, gemma4 } kind = Kind::llama;
   ScopeId scope = 0;
   TensorId weight = none;
 };
@@ -42,13 +44,32 @@ inline RmsNorm make_rms_norm(Context& c, const char* name, std::int64_t width,
   return {.kind = kind, .scope = m.scope, .weight = c.b.persistent("weight", Role::weight, t, {width})};
 }
 
+/// modeling_gemma4.py, Gemma4RMSNorm.__init__ with with_scale=False: no weight.
+inline RmsNorm make_weightless_norm(Context& c, const char* name) {
+  return {.kind = RmsNorm::Kind::gemma4, .scope = c.b.child(name)};
+}
+
+/// modeling_gemma4.py, Gemma4RMSNorm.forward and _norm, whose argument and mean square live until it returns.
+inline Value gemma4_norm(const Value& arg, Value weight) {
+  using namespace eager;
+  Value y;
+  {
+    const Value x = to(arg, DType::fp32);
+    const Value mean_squared = add_scalar(mean(pow_scalar(x), -1, true));
+    y = mul(x, pow_scalar(mean_squared));
+  }
+  if (weight) y = mul(y, to(std::move(weight), DType::fp32));
+  return to(y, arg.dtype());
+}
+
 /// modeling_llama.py, LlamaRMSNorm.forward: the argument is rebound to its fp32 copy while the caller still holds the
 /// original; pow and mean are temporaries.
 inline Value forward(Context& c, const RmsNorm& n, Value arg) {
   using namespace eager;
   InScope in(c.b, n.scope);
-  Value weight(c.b, n.weight);
+  Value weight = n.weight == none ? Value() : Value(c.b, n.weight);
   return stacks::norm(c, Norm::Kind::rms_norm, arg, weight, [&] {
+    if (n.kind == RmsNorm::Kind::gemma4) return gemma4_norm(arg, std::move(weight));
     const DType t = arg.dtype();
     if (n.kind == RmsNorm::Kind::t5) {
       Value wide = to(arg, DType::fp32);

@@ -108,6 +108,14 @@ inline void lower(std::vector<TokenRule>& to, const tokens::Gemma3& r, const Ima
   less.pan_and_scan = false;
   to.push_back(less);
 }
+inline void lower(std::vector<TokenRule>& to, const tokens::Gemma4& r, const ImageLayout&) {
+  for (auto n = tokens::gemma4_soft_tokens.rbegin(); n != tokens::gemma4_soft_tokens.rend(); ++n) {
+    if (*n >= r.soft_tokens) continue;
+    tokens::Gemma4 less = r;
+    less.soft_tokens = *n;
+    to.push_back(less);
+  }
+}
 /// Every picture becomes one square of fixed size.
 inline void lower(std::vector<TokenRule>&, const tokens::Llava&, const ImageLayout&) {}
 inline void lower(std::vector<TokenRule>&, const tokens::PaliGemma&, const ImageLayout&) {}

@@ -44,6 +44,9 @@ inline std::string how(const tokens::LlavaOnevision& r) { return canvases(r.pinp
 inline std::string how(const tokens::Gemma3& r) {
   return processor(std::string("do_pan_and_scan=") + (r.pan_and_scan ? "True" : "False"));
 }
+inline std::string how(const tokens::Gemma4& r) {
+  return processor("max_soft_tokens=" + std::to_string(r.soft_tokens));
+}
 inline std::string how(const tokens::Llava&) { return {}; }
 inline std::string how(const tokens::PaliGemma&) { return {}; }
 inline std::string how(const tokens::Blip2&) { return {}; }

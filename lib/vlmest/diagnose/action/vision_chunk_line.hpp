@@ -51,6 +51,12 @@ inline std::string sizes_line(std::int64_t n) {
                         "[y for p, s in zip(" + split("pixel_values", n) + ", " + split("image_sizes", n) +
                             ") for y in f(pixel_values=p, image_sizes=s, **k).pooler_output]");
 }
+/// The same with image_position_ids, called by position: modeling_gemma4.py, modeling_gemma4_unified.py.
+inline std::string positions_line(std::int64_t n) {
+  return image_features("pixel_values, image_position_ids", "[y for p, s in zip(" + split("pixel_values", n) + ", " +
+                                                                split("image_position_ids", n) +
+                                                                ") for y in f(p, s, **k).pooler_output]");
+}
 /// Pairs of pixels and grids; each chunk's patches are counted from its grid.
 inline std::string packed_pairs(std::int64_t n) {
   return "for p, g in zip(pixel_values.split([int(g.prod(-1).sum()) for g in " + split("grid", n) + "]), " +

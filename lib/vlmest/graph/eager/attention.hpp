@@ -103,8 +103,10 @@ inline Value efficient_attention(const Attention& op, Value q, Value k, Value v,
     s[s.rank() - 1] = round_up(s[-1], 8);
     const TensorId r = b.result(mask.dtype(), s, "constant_pad_nd");
     const Bytes n = size_of(numel(s), mask.dtype());
-    mask = emit1(b, "constant_pad_nd",
-                 MemoryOp{.read = data_bytes(mask), .written = n + n, .dtype = op.dtype, .kernels = 2}, r, {}, mask);
+    const int kernels = 1 + (numel(mask.shape()).value() == mask.size(-1) ? copy_kernels(mask) : 1);  // as pad_last
+    mask =
+        emit1(b, "constant_pad_nd",
+              MemoryOp{.read = data_bytes(mask), .written = n + n, .dtype = op.dtype, .kernels = kernels}, r, {}, mask);
   }
   const Elements result{checked_mul(checked_mul(op.batch, op.heads), checked_mul(op.q_len, op.v_dim))};
   const Bytes accum = is_half(op.dtype) && op.v_dim > 128 ? size_of(result, DType::fp32) : Bytes{};
@@ -153,7 +155,7 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
   if (op.heads != op.kv_heads) {
     auto repeat_heads = [&](Value& x) {
       const Shape wide{x.size(0), op.kv_heads, op.heads / op.kv_heads, x.size(2), x.size(3)};
-      x = reshape(expand(unsqueeze(std::move(x), 2), wide), {wide[0], op.heads, wide[3], wide[4]});
+      x = view(clone_contiguous(expand(unsqueeze(std::move(x), 2), wide)), {wide[0], op.heads, wide[3], wide[4]});
     };
     repeat_heads(keys);
     repeat_heads(values);
@@ -201,7 +203,7 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
   switch (op.backend) {
     case AttentionBackend::cudnn: return cudnn_attention(op, q, k, v, mask, device.multiprocessors);
     case AttentionBackend::flash: return flash_backend(op, q, k, v, device.multiprocessors);
-    case AttentionBackend::efficient: return efficient_attention(op, q, k, v, mask);
+    case AttentionBackend::efficient: return efficient_attention(op, q, k, v, std::move(mask));
     case AttentionBackend::math: break;
   }
   return math_attention(op, q, k, v, mask, drops);

@@ -74,8 +74,9 @@ inline void flash_attention_backward(const Attention& op, Gradients& g, const Va
 
 /// Scratch of the memory-efficient kernel's backward: a row sum for each query, and for every tile of queries and
 /// channels the fp32 sum of dq with a lock and a counter; half types with more than 128 channels also sum dk and dv
-/// there (aten/src/ATen/native/transformers/cuda/mem_eff_attention/kernel_backward.h, workspace_size). fp32 first makes
-/// the row sums from a product of gradient and result (attention_backward.cu). Agrees with recorded allocations.
+/// there, for as many blocks of 64 keys as run side by side (aten/src/ATen/native/transformers/cuda/mem_eff_attention/
+/// kernel_backward.h, workspace_size; attention_backward.cu, num_splits_key: at most 200 over all heads). fp32 first
+/// makes the row sums from a product of gradient and result (attention_backward.cu). Agrees with recorded allocations.
 constexpr Bytes efficient_backward_scratch(const Attention& o) {
   const bool half = is_half(o.dtype);
   const std::int64_t heads = checked_mul(o.batch, o.heads), queries = o.head_dim > 64 ? 128 : 64;
@@ -86,7 +87,8 @@ constexpr Bytes efficient_backward_scratch(const Attention& o) {
   Bytes kernel = sums + Bytes(checked_mul(checked_mul(heads, tiles), 16 + queries * channels * 4));
   if (half && o.head_dim > 128) {
     const std::int64_t width = round_up(o.head_dim, queries) + round_up(o.v_dim, queries);
-    kernel += size_of(Elements(checked_mul(checked_mul(heads, round_up(o.kv_len, 64)), width)), DType::fp32);
+    const std::int64_t splits = std::min(round_up(o.kv_len, 64) / 64, std::max<std::int64_t>(200 / heads, 1));
+    kernel += size_of(Elements(checked_mul(checked_mul(heads, splits * 64), width)), DType::fp32);
   }
   const Bytes before = half ? Bytes{} : sums * (2 + o.v_dim);
   return before > kernel ? before : kernel;

@@ -77,19 +77,21 @@ constexpr Bytes embedding_backward_workspace(std::int64_t n, std::int64_t entrie
               table = size_of(Elements(checked_mul(entries, width)), t);
   return std::max(summing, sorting > table ? sorting - table : Bytes{});
 }
-/// A dense gradient of the whole table, zeroed and added to by rows; a gradient with gaps is copied first.
+/// A dense gradient of the whole table, zeroed and added to by rows; a gradient or numbers with gaps are packed first.
 inline Value embedding_dense_backward(Value gradient, Value rows, const Shape& table) {
   Builder& b = gradient.builder();
   const DType t = gradient.dtype();
   const TensorId r = b.result(t, table, "embedding_dense_backward");
-  const Bytes n = size_of(numel(table), t), copy = is_contiguous(gradient) ? Bytes{} : data_bytes(gradient),
+  const auto packed = [](const Value& v) { return is_contiguous(v) ? Bytes{} : data_bytes(v); };
+  const Bytes n = size_of(numel(table), t), copies = packed(gradient) + packed(rows),
               scratch = embedding_backward_workspace(numel(rows.shape()).value(), table[0], table[1], t);
-  const MemoryOp op{.read = data_bytes(gradient) + data_bytes(rows) + copy + scratch,
-                    .written = n + copy + scratch,
-                    .workspace = copy + scratch,
+  const int copied = (is_contiguous(gradient) ? 0 : 1) + (is_contiguous(rows) ? 0 : 1);
+  const MemoryOp op{.read = data_bytes(gradient) + data_bytes(rows) + copies + scratch,
+                    .written = n + copies + scratch,
+                    .workspace = copies + scratch,
                     .dtype = t,
-                    .kernels = (scratch > Bytes{} ? 12 : 2) + (copy > Bytes{} ? 1 : 0)};
-  return emit1(b, "embedding_dense_backward", op, r, {copy, scratch}, gradient, rows);
+                    .kernels = (scratch > Bytes{} ? 12 : 2) + copied};
+  return emit1(b, "embedding_dense_backward", op, r, {packed(gradient), packed(rows), scratch}, gradient, rows);
 }
 /// self.masked_fill(mask, number).
 inline Value masked_fill(Value a, Value mask) {

@@ -258,7 +258,14 @@ inline Value add_(Value a, Value b) {
   });
   return r;
 }
-inline Value mul_(Value self, Value b) { return pointwise_("mul_.Tensor", std::move(self), std::move(b)); }
+/// a *= b, b being no operand of the history.
+inline Value mul_(Value self, Value b) {
+  const GradEdge e = edge(self);
+  const Value sb = saved(b, static_cast<bool>(e));
+  Value r = pointwise_("mul_.Tensor", std::move(self), std::move(b));
+  differentiable(r, "MulBackward0", {e}, [sb](Gradients& g) { g.out[0] = mul(g.in[0], sb); });
+  return r;
+}
 
 /// Comparisons and logic give booleans.
 inline Value compare(const char* name, Value a, Value b) {

@@ -98,6 +98,40 @@ inline Value take_rows(Value self, Value index) {
   });
   return r;
 }
+/// self[i, j] with integer indices over the first two dimensions, j broadcast to i; what j lacks is copied.
+inline Value take_pairs(Value self, Value i, Value j) {
+  Builder& b = self.builder();
+  const DType t = self.dtype();
+  Shape s = i.shape();
+  for (int d = 2; d < self.shape().rank(); ++d) s.push_back(self.size(d));
+  const std::int64_t places = numel(i.shape()).value();
+  const Bytes wide = data_bytes(i), expanded = numel(j.shape()) == numel(i.shape()) ? Bytes{} : wide;
+  const Bytes moved = size_of(numel(s), t);
+  const GradEdge e = edge(self);
+  const Value at = saved(i, static_cast<bool>(e)), beside = saved(j, static_cast<bool>(e));
+  const TensorId r = b.result(t, s, "index");
+  const MemoryOp op{.read = wide * 2 + moved,
+                    .written = moved + expanded,
+                    .workspace = expanded,
+                    .dtype = t,
+                    .kernels = expanded > Bytes{} ? 2 : 1};
+  Value out = emit1(b, "index.Tensor", op, r, {expanded}, self, i, j);
+  differentiable(out, "IndexBackward0", {e}, [at, beside, whole = e.shape, places](Gradients& g) {
+    g.out[0] = index_backward(g.in[0], at, whole, places, Bytes{});
+  });
+  return out;
+}
+/// self[index] of a vector, for an index of any shape.
+inline Value take(Value self, Value index) {
+  const GradEdge e = edge(self);
+  const Shape s = index.shape();
+  const Value at = saved(index, static_cast<bool>(e));
+  Value r = gather_rows("index.Tensor", std::move(self), std::move(index), s);
+  differentiable(r, "IndexBackward0", {e}, [at, whole = e.shape](Gradients& g) {
+    g.out[0] = index_backward(g.in[0], at, whole, numel(at.shape()).value(), Bytes{});
+  });
+  return r;
+}
 /// self[index] = values along the first dimension.
 inline Value put_rows(Value self, Value index, Value values) {
   Builder& b = self.builder();

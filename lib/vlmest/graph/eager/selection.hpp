@@ -31,16 +31,18 @@ constexpr Bytes nonzero_selecting(std::int64_t n) {
   return Bytes(4 + 255 + 256 + round_up((tiles + 32) * 8, 256));
 }
 /// By how much finding the positions (`found` bytes) in a mask of n elements exceeds what an op holds when it has found
-/// them and made its result of `moved` bytes.
-constexpr Bytes nonzero_excess(std::int64_t n, Bytes found, Bytes moved, const Multiprocessors& device) {
-  const Bytes selecting = found + nonzero_selecting(n), counting = nonzero_counting(n, device);
+/// them and made its result of `moved` bytes; `copied`: of a mask with gaps, for as long as it is searched.
+constexpr Bytes nonzero_excess(std::int64_t n, Bytes found, Bytes moved, const Multiprocessors& device,
+                               Bytes copied = {}) {
+  const Bytes selecting = found + nonzero_selecting(n) + copied, counting = nonzero_counting(n, device) + copied;
   const Bytes most = selecting > counting ? selecting : counting;
   return most > found + moved ? most - found - moved : Bytes{};
 }
 /// Count (two steps where one block does not do), two of the selection, and one that takes flat positions apart where
-/// there are several dimensions.
+/// there are several dimensions; a mask with gaps is copied first.
 inline int nonzero_kernels(const Value& mask) {
-  return (numel(mask.shape()).value() > 4096 ? 4 : 3) + (mask.shape().rank() > 1 ? 1 : 0);
+  return (numel(mask.shape()).value() > 4096 ? 4 : 3) + (mask.shape().rank() > 1 ? 1 : 0) +
+         (is_contiguous(mask) ? 0 : 1);
 }
 
 /// self[mask] with a boolean mask over the leading dimensions of self, of which `selected` are true: the mask becomes
@@ -53,7 +55,8 @@ inline Value masked_index(Value self, Value mask, std::int64_t selected) {
   for (int i = dims; i < self.shape().rank(); ++i) s.push_back(self.size(i));
   const std::int64_t n = numel(mask.shape()).value();
   const Bytes found = size_of(Elements(checked_mul(selected, dims)), DType::int64), moved = size_of(numel(s), t);
-  const Bytes search = nonzero_excess(n, found, moved, b.multiprocessors);
+  const Bytes copied = is_contiguous(mask) ? Bytes{} : data_bytes(mask);
+  const Bytes search = nonzero_excess(n, found, moved, b.multiprocessors, copied);
   const TensorId r = b.result(t, s, "index");
   const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved,
                     .written = found + moved,

@@ -6,6 +6,7 @@
 
 #include <vlmest/json/hf/blip2.hpp>
 #include <vlmest/json/hf/decoder.hpp>
+#include <vlmest/json/hf/gemma4.hpp>
 #include <vlmest/json/hf/mllama.hpp>
 #include <vlmest/json/hf/qwen3_5.hpp>
 #include <vlmest/nn/family/causal_lm.hpp>
@@ -116,6 +117,8 @@ inline constexpr std::array other_causal_lms{
     OtherCausalLmEntry{"mllama_text_model", read_mllama_text_lm},
     OtherCausalLmEntry{"qwen3_5_text", read_qwen3_5_lm},
     OtherCausalLmEntry{"qwen3_5_moe_text", read_qwen3_5_moe_lm},
+    OtherCausalLmEntry{"gemma4_text", read_gemma4_lm},
+    OtherCausalLmEntry{"gemma4_unified_text", read_gemma4_unified_lm},
 };
 
 /// Text parts that transformers has no …ForCausalLM for (models/auto/modeling_auto.py,

@@ -12,6 +12,7 @@
 #include <vlmest/json/hf/blip2.hpp>
 #include <vlmest/json/hf/causal_lm.hpp>
 #include <vlmest/json/hf/gemma3.hpp>
+#include <vlmest/json/hf/gemma4.hpp>
 #include <vlmest/json/hf/glm4v.hpp>
 #include <vlmest/json/hf/idefics3.hpp>
 #include <vlmest/json/hf/internvl.hpp>
@@ -38,18 +39,31 @@ struct Entry {
   Vlm (*read)(const Reader&);
 };
 inline constexpr std::array families{
-    Entry{"idefics3", read_idefics3},     Entry{"smolvlm", read_smolvlm},
-    Entry{"aya_vision", read_aya_vision}, Entry{"llava", read_llava},
-    Entry{"llava_next", read_llava_next}, Entry{"llava_onevision", read_llava_onevision},
-    Entry{"vipllava", read_vipllava},     Entry{"mistral3", read_mistral3},
-    Entry{"qwen2_vl", read_qwen2_vl},     Entry{"qwen2_5_vl", read_qwen2_5_vl},
-    Entry{"qwen3_vl", read_qwen3_vl},     Entry{"qwen3_vl_moe", read_qwen3_vl_moe},
-    Entry{"qwen3_5", read_qwen3_5},       Entry{"qwen3_5_moe", read_qwen3_5_moe},
-    Entry{"glm4v", read_glm4v},           Entry{"blip-2", read_blip2},
-    Entry{"internvl", read_internvl},     Entry{"internvl_chat", read_internvl_chat},
-    Entry{"mllama", read_mllama},         Entry{"paligemma", read_paligemma},
-    Entry{"gemma3", read_gemma3},         Entry{"glm46v", read_glm46v},
+    Entry{"idefics3", read_idefics3},
+    Entry{"smolvlm", read_smolvlm},
+    Entry{"aya_vision", read_aya_vision},
+    Entry{"llava", read_llava},
+    Entry{"llava_next", read_llava_next},
+    Entry{"llava_onevision", read_llava_onevision},
+    Entry{"vipllava", read_vipllava},
+    Entry{"mistral3", read_mistral3},
+    Entry{"qwen2_vl", read_qwen2_vl},
+    Entry{"qwen2_5_vl", read_qwen2_5_vl},
+    Entry{"qwen3_vl", read_qwen3_vl},
+    Entry{"qwen3_vl_moe", read_qwen3_vl_moe},
+    Entry{"qwen3_5", read_qwen3_5},
+    Entry{"qwen3_5_moe", read_qwen3_5_moe},
+    Entry{"glm4v", read_glm4v},
+    Entry{"glm46v", read_glm46v},
     Entry{"glm_ocr", read_glm_ocr},
+    Entry{"blip-2", read_blip2},
+    Entry{"internvl", read_internvl},
+    Entry{"internvl_chat", read_internvl_chat},
+    Entry{"mllama", read_mllama},
+    Entry{"paligemma", read_paligemma},
+    Entry{"gemma3", read_gemma3},
+    Entry{"gemma4", read_gemma4},
+    Entry{"gemma4_unified", read_gemma4_unified},
 };
 
 /// Every model_type that is read: the families, then language models alone.

@@ -52,6 +52,9 @@ struct StackTraits {
   /// Attention adds biases of relative positions to its scores; without, no kernel is described that does and such
   /// models are refused.
   Trait adds_position_biases;
+  /// Attention's kernels take heads of more than 256 channels and keys and values of an earlier layer; without, models
+  /// that have them are refused.
+  Trait attends_to_wide_shared_heads;
   /// Weights come through transformers' quantizers, which replace modules, and unpack what they have no kernel for.
   Trait transformers_quantizers;
   Required<RunScript> inference;      ///< of the phases prefill and decode: measures both

@@ -41,6 +41,7 @@ VLMEST_INLINE std::string line(FeatureCall call, const std::string& type, std::i
     case FeatureCall::no_images: break;
     case FeatureCall::images: return list_line(n);
     case FeatureCall::sized_images: return sizes_line(n);
+    case FeatureCall::positioned_images: return positions_line(n);
     case FeatureCall::tensor:
     case FeatureCall::tile_tensor: return tensor_line(n);
     case FeatureCall::tile_rows: return tiles_line(n);

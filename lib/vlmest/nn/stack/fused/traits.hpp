@@ -23,6 +23,7 @@ struct Fused {
       .keeps_recent_wide = false,
       .writes_out_linear_attention = false,
       .adds_position_biases = false,
+      .attends_to_wide_shared_heads = false,
       .transformers_quantizers = false,
       .inference = torch_inference,
       .training = torch_training,

@@ -75,7 +75,8 @@ inline Value experts(Transformers, Context& c, const Moe& m, const Value& x, con
   Value order = arange(c.b, rows);
   places = put_rows(std::move(places), sorted.indices, std::move(order));
   weighted = take_rows(weighted, places);
-  return sum(view(weighted, {tokens, g.top_k, g.hidden}), 1, false);
+  Value y_sum = sum(view(weighted, {tokens, g.top_k, g.hidden}), 1, false);
+  return to(std::move(y_sum), x.dtype());
 }
 
 }  // namespace vlmest::stacks

@@ -23,6 +23,7 @@ struct Transformers {
       .keeps_recent_wide = true,
       .writes_out_linear_attention = true,
       .adds_position_biases = true,
+      .attends_to_wide_shared_heads = true,
       .transformers_quantizers = true,
       .inference = torch_inference,
       .training = torch_training,
