@@ -129,6 +129,9 @@ const std::vector<Case> cases() {
                              "internvl3-2b",
                              "paligemma-3b-224",
                              "gemma-3-4b",
+                             "gemma-4-e2b",
+                             "gemma-4-26b-a4b",
+                             "gemma-4-12b",
                              "idefics3-8b",
                              "smolvlm-2.2b",
                              "pixtral-12b",
@@ -183,7 +186,7 @@ const std::vector<Case> chunked_cases() {
     r.push_back(c);
   };
   for (const char* config : {"llava-1.5-7b", "llava-next-mistral-7b", "qwen2.5-vl-3b", "qwen3-vl-4b", "internvl3-2b",
-                             "smolvlm-2.2b", "pixtral-12b", "glm-4.1v-9b", "llama-3.2-11b-vision"})
+                             "smolvlm-2.2b", "pixtral-12b", "glm-4.1v-9b", "llama-3.2-11b-vision", "gemma-4-e2b"})
     add({config}, 2, 1);
   for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
     add({"qwen2-vl-2b", how}, 4, 3);
