@@ -34,6 +34,15 @@ TEST(GlmOcrConfigs, HeadsNeedNotFillTheWidth) {
   EXPECT_EQ(f.vision.merger, 3 * 1536);
 }
 
+TEST(GlmOcrConfigs, ProcessorIsTheReleasedModels) {
+  const auto tokens = [](const std::string& text) {
+    const Vlm m = read(text);
+    return layout(m.tokens, ImageSize{4000, 3000}).llm_tokens;
+  };
+  EXPECT_EQ(tokens(ocr("")), (2520 / 28) * (1876 / 28));
+  EXPECT_EQ(tokens(R"({"model_type": "glm46v"})"), (2800 / 28) * (2100 / 28));
+}
+
 TEST(GlmOcrConfigs, BadValuesNameTheirKey) {
   EXPECT_EQ(refused_at(ocr("", R"("out_hidden_size": 2048)")), "config.json.vision_config.out_hidden_size");
   EXPECT_EQ(refused_at(ocr("", R"("num_heads": 7)")), "config.json.vision_config.num_heads");

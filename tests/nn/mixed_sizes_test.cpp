@@ -12,7 +12,7 @@ namespace {
 
 Vlm published(const std::string& name) {
   const std::string path = VLMEST_SOURCE_DIR "/tests/data/configs/" + name + ".json";
-  return json::hf::read(conformance::cut_layers(conformance::read_json(path), 2), path);
+  return json::read_model(conformance::cut_layers(conformance::read_json(path), 2), path);
 }
 
 Plan plan_of(std::int64_t batch, std::vector<PixelSize> sizes) {

@@ -99,10 +99,13 @@ inline Vlm read_glm46v(const Reader& r) {
   return glm_model("glm46v", v, read_glm4v_tower(v), read_glm4v_text(t), r.boolean("tie_word_embeddings", false));
 }
 
-/// model_type "glm_ocr".
+/// model_type "glm_ocr". Its processor leaves fewer pixels than the class does (preprocessor_config.json of
+/// zai-org/GLM-OCR).
 inline Vlm read_glm_ocr(const Reader& r) {
   const Reader v = r.object("vision_config");
-  return glm_model("glm_ocr", v, read_glm_ocr_tower(v), read_glm_ocr_text(qwen_text(r)), qwen_tied(r));
+  Vlm m = glm_model("glm_ocr", v, read_glm_ocr_tower(v), read_glm_ocr_text(qwen_text(r)), qwen_tied(r));
+  std::get<tokens::Glm4v>(m.tokens).budget = {12544, 9633792};
+  return m;
 }
 
 }  // namespace vlmest::json::hf
