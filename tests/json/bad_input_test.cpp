@@ -169,8 +169,10 @@ TEST(BadInput, HeadsThatDoNotDivide) {
   int tried = 0;
   for (const auto& [type, d] : families())
     for_each_dimension(d.value, [&](const json::json_pointer& at, const std::string& path) {
+      // Where key-value heads are given too, theirs is the count that does not divide.
       const bool kv = path.ends_with("num_key_value_heads"),
-                 vision = path.find("vision_config.num_") != std::string::npos && path.ends_with("heads");
+                 vision = path.find("vision_config.num_") != std::string::npos && path.ends_with("heads") &&
+                          !d.value.contains(at.parent_pointer() / "num_key_value_heads");
       if (!kv && !vision) return;
       json j = d.value;
       j[at] = 13;

@@ -39,12 +39,14 @@ TEST(GlmOcrConfigs, ProcessorIsTheReleasedModels) {
     const Vlm m = read(text);
     return layout(m.tokens, ImageSize{4000, 3000}).llm_tokens;
   };
-  EXPECT_EQ(tokens(ocr("")), (2520 / 28) * (1876 / 28));
+  EXPECT_EQ(tokens(ocr(R"("hidden_size": 1536)")), (2520 / 28) * (1876 / 28));
   EXPECT_EQ(tokens(R"({"model_type": "glm46v"})"), (2800 / 28) * (2100 / 28));
 }
 
 TEST(GlmOcrConfigs, BadValuesNameTheirKey) {
   EXPECT_EQ(refused_at(ocr("", R"("out_hidden_size": 2048)")), "config.json.vision_config.out_hidden_size");
+  // The two classes' own defaults do not fit each other.
+  EXPECT_EQ(refused_at(R"({"model_type": "glm_ocr"})"), "config.json.vision_config.out_hidden_size");
   EXPECT_EQ(refused_at(ocr("", R"("num_heads": 7)")), "config.json.vision_config.num_heads");
   EXPECT_EQ(refused_at(ocr(R"("num_key_value_heads": 3)")), "config.json.text_config.num_key_value_heads");
 }

@@ -52,6 +52,19 @@ class Shapes(unittest.TestCase):
             self.assertEqual(shapes(i), {"pixel_values": (2 * 32 * 48, 3 * 2 * 16 * 16), "image_grid_thw": (2, 3)})
             self.assertEqual((i.tokens, i.token_types), (16 * 24, "mm_token_type_ids"))
 
+    def test_patches_padded_to_a_budget(self):
+        i = images("gemma-4-e2b", 768, 1024, batch=2)
+        self.assertEqual(shapes(i), {"pixel_values": (2, 2520, 768), "image_position_ids": (2, 2520, 2)})
+        places = i.tensors["image_position_ids"].last
+        # 14 x 19 features of 3 x 3 patches each
+        self.assertEqual((i.tokens, len(places), places[57], places[42 * 57 - 1]), (266, 2520, (0, 1), (56, 41)))
+        self.assertEqual(set(places[42 * 57 :]), {(-1, -1)})
+
+    def test_squares_of_patches_padded_to_a_budget(self):
+        i = images("gemma-4-12b", 768, 1024)
+        self.assertEqual(shapes(i), {"pixel_values": (1, 280, 6912), "image_position_ids": (1, 280, 2)})
+        self.assertEqual((i.tokens, i.token_types, i.axes), (266, "mm_token_type_ids", 0))
+
     def test_a_decoder_beside_the_sequence(self):
         for name, decoder in (("blip2-flan-t5-xl", True), ("blip2-opt-2.7b", False)):
             i = images(name, 336, 336, batch=2)
@@ -100,7 +113,7 @@ def input_bytes(i, s, row: dict, train: bool) -> int:
     positions = row["batch"] * s.length
     pixel = 4 if row["dtype"] == "float32" else 2
     total = positions * 8 * (3 if train else 2)
-    total += positions * {"": 0, "mm_token_type_ids": 4, "token_type_ids": 8}[i.token_types]
+    total += positions * (0 if not i.token_types else 4 if i.axes else 8)
     if i.cross_tiles:
         total += positions * row["images"] * i.cross_tiles[1] * 8
     for t in i.tensors.values():
@@ -133,6 +146,8 @@ class Table(unittest.TestCase):
         sizes = [None, (336, 336), (480, 640), (1080, 1920), (300, 1200), (64, 90), (37, 2000)]
         for path in sorted(glob.glob(os.path.join(CONFIGS, "*-[0-9]*b*.json"))):
             document = load(path).document
+            if "vision_config" not in document:
+                continue
             for size in sizes:
                 height, width = size or families.native_size(document)
                 found = families.lay_out(Request(document, 1, 2, height, width)).tokens

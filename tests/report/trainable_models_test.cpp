@@ -12,6 +12,7 @@
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/family/blip2.hpp>
 #include <vlmest/nn/family/blip2_t5.hpp>
+#include <vlmest/nn/family/gemma4_unified.hpp>
 #include <vlmest/nn/family/qwen3_5.hpp>
 #include <vlmest/report/training.hpp>
 
@@ -54,8 +55,11 @@ class TrainableModels : public testing::TestWithParam<std::string> {
     return r;
   }
   bool has_t5() const { return get_if<Blip2T5Family>(&model_.family) != nullptr; }
-  bool refuses_flash() const { return get_if<Blip2Family>(&model_.family) != nullptr || has_t5(); }
-  bool refuses_fused() const { return get_if<Qwen35Family>(&model_.family) != nullptr || has_t5(); }
+  bool is_gemma4() const {
+    return get_if<Gemma4Family>(&model_.family) != nullptr || get_if<Gemma4UnifiedFamily>(&model_.family) != nullptr;
+  }
+  bool refuses_flash() const { return get_if<Blip2Family>(&model_.family) != nullptr || has_t5() || is_gemma4(); }
+  bool refuses_fused() const { return get_if<Qwen35Family>(&model_.family) != nullptr || has_t5() || is_gemma4(); }
 
   Vlm model_;
   Plan plan_;

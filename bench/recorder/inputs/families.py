@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from recorder.errors import RecorderError
-from recorder.inputs import anyres, native, square, tiles
+from recorder.inputs import anyres, native, positioned, square, tiles
 from recorder.inputs.layout import Images, Request, number
 
 
@@ -36,6 +36,8 @@ FAMILIES: dict[str, Family] = {
     "glm4v": Family(native.glm4v, 448),
     "glm46v": Family(native.glm4v, 448),
     "glm_ocr": Family(native.glm4v, 448),
+    "gemma4": Family(positioned.gemma4, 768),
+    "gemma4_unified": Family(positioned.gemma4_unified, 768),
     "idefics3": Family(tiles.idefics3),
     "smolvlm": Family(tiles.idefics3),
     "internvl": Family(tiles.internvl),

@@ -12,19 +12,21 @@ INT64 = "int64"
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input tensor. `last` is what each innermost row holds; pixels are random and have none."""
+    """An input tensor. `last` is what its innermost rows hold, one row or as many as the last two sizes say; pixels are
+    random and have none."""
 
     shape: tuple[int, ...]
     dtype: str = PIXELS
-    last: tuple[int, ...] = ()
+    last: tuple = ()
 
 
 @dataclass(frozen=True)
 class Images:
     """All images of the batch, all of one size.
 
-    token_types: the key that marks image tokens where the model takes one: mm_token_type_ids (int32; Qwen and GLM
-        compute positions from it) or token_type_ids (int64). marked: whether image tokens are 1 there.
+    token_types: the key that marks image tokens where the model takes one. marked: whether image tokens are 1 there.
+    axes: of positions that the model computes from those marks (Qwen and GLM, whose processors write them as int32; all
+        others are int64); 0: it counts tokens.
     cross_tiles: (used, all) tiles of each image where text sees images by cross-attention (Mllama).
     decoder: the sequence is an encoder's, and a decoder writes another one (T5).
     """
@@ -33,6 +35,7 @@ class Images:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     token_types: str = ""
     marked: bool = True
+    axes: int = 0
     cross_tiles: tuple[int, int] | None = None
     decoder: bool = False
 

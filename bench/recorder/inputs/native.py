@@ -87,6 +87,7 @@ def _patches(r: Request, budget: Budget, patch: int, channels: str) -> Images:
         rows * cols // merge**2,
         pixels(r.count * rows * cols, values) | {"image_grid_thw": grid},
         token_types="mm_token_type_ids",
+        axes=3,
     )
 
 

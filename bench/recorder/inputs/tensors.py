@@ -52,10 +52,9 @@ def make(
         marks[:, start : start + sequence.tokens] = 1
     tensors["input_ids"] = ids
     tensors["attention_mask"] = torch.ones_like(ids)
-    if images.token_types == "mm_token_type_ids":
-        tensors[images.token_types] = marks.int()
-    elif images.token_types:
-        tensors[images.token_types] = marks if images.marked else torch.zeros_like(ids)
+    if images.token_types:
+        types = marks if images.marked else torch.zeros_like(ids)
+        tensors[images.token_types] = types.int() if images.axes else types
     if images.decoder:
         tensors["decoder_input_ids"] = torch.full_like(ids[:, :1], START_ID)
     if images.cross_tiles:
@@ -85,7 +84,7 @@ def _cross_attention_mask(images: Images, sequence: Sequence, batch: int, device
 
 def next_token(inputs: Inputs, cached: int) -> dict[str, torch.Tensor]:
     """Arguments of the step that decodes one token behind `cached` ones, as generate() passes them: the mask covers the
-    whole cache, and models with multimodal positions get theirs (three axes, one position)."""
+    whole cache, and models with multimodal positions get theirs (one on every axis)."""
     ids = inputs.tensors["input_ids"]
     batch = ids.shape[0]
     if inputs.images.decoder:  # the mask is the encoder's
@@ -97,9 +96,9 @@ def next_token(inputs: Inputs, cached: int) -> dict[str, torch.Tensor]:
         "input_ids": torch.full_like(ids[:, :1], NEXT_ID),
         "attention_mask": torch.ones(batch, cached + 1, dtype=torch.long, device=ids.device),
     }
-    if inputs.images.token_types == "mm_token_type_ids":
-        step["position_ids"] = torch.full((3, batch, 1), cached, dtype=torch.long, device=ids.device)
-    elif inputs.images.token_types:
+    if inputs.images.axes:
+        step["position_ids"] = torch.full((inputs.images.axes, batch, 1), cached, dtype=torch.long, device=ids.device)
+    elif inputs.images.token_types == "token_type_ids":
         step["token_type_ids"] = torch.zeros_like(step["input_ids"])
     cross = inputs.tensors.get("cross_attention_mask")
     if cross is not None:
