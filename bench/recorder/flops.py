@@ -2,9 +2,11 @@
 """FLOPs by torch.utils.flop_counter, attention counted dense whatever kernel runs it.
 
 PyTorch's own formulas refuse grouped key and value heads (sdpa_flop_count asserts equal head counts), so attention gets
-the same products with the query's heads.
+the same products with the query's heads. They count the weight gradient of a grouped convolution as if it had one group
+(conv_backward_flop), thousands of times too much for a depthwise one.
 """
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -25,9 +27,15 @@ def attention_backward(_grad, q, k, v, *_args, out_shape=None, **_kwargs) -> int
     return 2 * batch * heads * length * k[2] * (3 * size + 2 * v[3])
 
 
+def convolution_backward(grad, _input, weight, *args, out_shape=None, **_kwargs) -> int:
+    """As many as the forward pass for each gradient that is asked for: of the input and of the weight."""
+    wanted = args[-1]
+    return 2 * grad[0] * math.prod(grad[2:]) * math.prod(weight) * sum(wanted[:2])
+
+
 def counted(work: Callable[[], object]) -> tuple[int, dict[str, int]]:
     """All FLOPs of the work, and by operator (aten.mm)."""
-    formulas = {}
+    formulas = {torch.ops.aten.convolution_backward: convolution_backward}
     for kernel in KERNELS:
         for suffix, formula in (("", attention_forward), ("_backward", attention_backward)):
             op = getattr(torch.ops.aten, f"_scaled_dot_product_{kernel}_attention{suffix}", None)

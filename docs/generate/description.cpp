@@ -38,7 +38,8 @@ std::string meaning(const Json& root, const Json& s) {
   std::string text = s.value("description", target(s) == "activation" ? "" : type.value("description", ""));
   if (type.contains("enum") && target(s) != "activation") {
     std::string words;
-    for (const auto& v : type["enum"]) words += (words.empty() ? "`" : ", `") + v.get<std::string>() + "`";
+    for (const auto& v : type["enum"])
+      words += (words.empty() ? "`" : ", `") + (v.is_string() ? v.get<std::string>() : v.dump()) + "`";
     text = words + (text.empty() ? "" : "; " + text);
   }
   return text;

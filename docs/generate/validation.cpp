@@ -117,6 +117,15 @@ int main() {
     const std::vector<Comparison> held_out = validation::compare(".", {"h200-training-held-out.json"});
     training(held_out);
     std::printf(
+        "\n## Held out\n\nModels of types that were read last, in settings of their own, against "
+        "[h200-held-out.json](../../tests/validation/rows/h200-held-out.json):\nchosen before they ran, and nothing "
+        "was "
+        "fitted to them.\n");
+    const auto types = validation::compare(".", {"h200-held-out.json"});
+    inference(types);
+    training(types);
+    times(types);
+    std::printf(
         "\n## Times\n\nGPU time is the sum of the kernels' durations, a graph's that of one replayed decode step, the "
         "rest is wall time of\neager runs. The estimated wall time is the larger of GPU and host, so that a run that "
         "waits for both in turn takes\nlonger. A graph's step was captured without an attention mask, with which "
