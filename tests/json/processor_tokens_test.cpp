@@ -78,6 +78,11 @@ const std::map<std::string, std::function<TokenRule(const json&)>> rules{
                         .max_tiles = n(s, "max"),
                         .tiling = cut(s, "crop")};
      }},
+    {"cohere2_vision",
+     [](const json& s) {
+       return Cohere2Vision{
+           .image_size = n(s, "tile"), .patch_size = n(s, "patch"), .max_tiles = n(s, "max"), .tiling = cut(s, "crop")};
+     }},
     {"idefics3", idefics3},
     {"smolvlm", idefics3},
     {"pixtral",

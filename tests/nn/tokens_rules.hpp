@@ -19,9 +19,9 @@ inline const Idefics3 smolvlm_256m{.tile_size = 512, .patch_size = 16, .merge = 
 inline const Gemma3 gemma3_scan{.pan_and_scan = true};
 
 inline std::vector<TokenRule> all_rules() {
-  return {Llava{},        LlavaNext{}, LlavaOnevision{}, Pixtral{},   Mistral3{},  Qwen2Vl{}, Qwen2_5Vl{},
-          Qwen3Vl{},      Glm4v{},     InternVl{},       AyaVision{}, PaliGemma{}, Gemma3{},  gemma3_scan,
-          idefics3_whole, idefics3,    smolvlm_2b,       Mllama{},    Blip2{}};
+  return {Llava{},     LlavaNext{},    LlavaOnevision{}, Pixtral{},   Mistral3{},      Qwen2Vl{},   Qwen2_5Vl{},
+          Qwen3Vl{},   Glm4v{},        InternVl{},       AyaVision{}, Cohere2Vision{}, PaliGemma{}, Gemma3{},
+          gemma3_scan, idefics3_whole, idefics3,         smolvlm_2b,  Mllama{},        Blip2{}};
 }
 
 }  // namespace vlmest::test_rules

@@ -79,6 +79,12 @@ class Shapes(unittest.TestCase):
         self.assertEqual(shapes(images("internvl3-2b", 448, 448))["pixel_values"], (1, 3, 448, 448))
         self.assertEqual(shapes(images("idefics3-8b", 336, 336, count=2))["pixel_values"], (1, 34, 3, 364, 364))
 
+    def test_tiles_of_the_grid_that_scales_least(self):
+        # 600 x 900 fits 2 x 2 tiles of 512, enlarged least, and one more shows the whole image
+        i = images("cohere2-vision", 600, 900, batch=2)
+        self.assertEqual((i.tokens, shapes(i)), (5 * 256, {"pixel_values": (10, 3, 512, 512)}))
+        self.assertEqual(images("cohere2-vision", 512, 512).tokens, 256)
+
     def test_cross_attention_sees_every_tile(self):
         i = images("llama-3.2-11b-vision", 560, 1120, count=2)
         self.assertEqual((i.tokens, i.cross_tiles), (1, (2, 4)))
@@ -116,6 +122,8 @@ def input_bytes(i, s, row: dict, train: bool) -> int:
     total += positions * (0 if not i.token_types else 4 if i.axes else 8)
     if i.cross_tiles:
         total += positions * row["images"] * i.cross_tiles[1] * 8
+    if i.decoder and not train:
+        total += row["batch"] * 8  # the decoder's first token
     for t in i.tensors.values():
         elements = 1
         for n in t.shape:

@@ -2,13 +2,13 @@
 """Families that cut an image into the tower's squares.
 
 transformers 5.17: image_processing_idefics3.py and image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL,
-Aya Vision: get_optimal_tiled_canvas), image_processing_mllama.py.
+Aya Vision: get_optimal_tiled_canvas), image_processing_cohere2_vision.py, image_processing_mllama.py.
 """
 
 from recorder.errors import RecorderError
 from recorder.inputs.layout import INT64, Images, Request, Tensor, ceil_div, number, patch_side, pixels, value
 
-MOST_TILES = 12  # max_patches of InternVL's and Aya Vision's released processors
+MOST_TILES = 12  # max_patches of the released processors
 LARGEST_SIDE = 4096  # MAX_IMAGE_SIZE of Idefics3's processor
 
 
@@ -76,7 +76,7 @@ def aya_vision(r: Request) -> Images:
     return _shuffled(r, number(r.document, "downsample_factor", 2))
 
 
-def mllama_grid(height: int, width: int, tile: int, most: int) -> tuple[int, int]:
+def least_scaling_grid(height: int, width: int, tile: int, most: int) -> tuple[int, int]:
     """The arrangement that enlarges the image least, else the one that shrinks it least; of equals the smallest."""
     best, best_scale = (1, 1), 0.0
     for rows in range(1, most + 1):
@@ -88,12 +88,21 @@ def mllama_grid(height: int, width: int, tile: int, most: int) -> tuple[int, int
     return best
 
 
+def cohere2_vision(r: Request) -> Images:
+    """downsample_factor 2 joins two patches by two; tiles of the grid that scales the image least, and a thumbnail."""
+    tile = number(r.document, "vision_config.image_size")
+    rows, cols = least_scaling_grid(r.height, r.width, tile, MOST_TILES)
+    tiles = rows * cols + (rows * cols > 1)
+    side = patch_side(r.document) // number(r.document, "downsample_factor", 2)
+    return Images(tiles * side * side, pixels(r.count * tiles, 3, tile, tile))
+
+
 def mllama(r: Request) -> Images:
     """Tower and cross-attention always see max_num_tiles tiles, the unused ones as padding; the sequence holds one
     placeholder. The id of an arrangement counts them by width, then height, from 1."""
     tile = number(r.document, "vision_config.image_size")
     most = number(r.document, "vision_config.max_num_tiles", 4)
-    rows, cols = mllama_grid(r.height, r.width, tile, most)
+    rows, cols = least_scaling_grid(r.height, r.width, tile, most)
     arrangements = [(w, h) for w in range(1, most + 1) for h in range(1, most + 1) if w * h <= most]
     # convert_aspect_ratios_to_ids is given (rows, columns) and looks them up in this list of pairs.
     number_of = arrangements.index((rows, cols)) + 1

@@ -95,6 +95,9 @@ inline void lower(std::vector<TokenRule>& to, const tokens::InternVl& r, const I
 inline void lower(std::vector<TokenRule>& to, const tokens::AyaVision& r, const ImageLayout& l) {
   lower_tiles(to, r, l);
 }
+inline void lower(std::vector<TokenRule>& to, const tokens::Cohere2Vision& r, const ImageLayout& l) {
+  lower_tiles(to, r, l);
+}
 inline void lower(std::vector<TokenRule>& to, const tokens::Mllama& r, const ImageLayout& l) { lower_tiles(to, r, l); }
 inline void lower(std::vector<TokenRule>& to, const tokens::LlavaNext& r, const ImageLayout& l) {
   lower_canvas(to, r, l);

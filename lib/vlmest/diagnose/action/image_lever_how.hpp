@@ -38,6 +38,7 @@ inline std::string how(const tokens::Idefics3& r) { return edge(r.longest_edge);
 /// image_processing_got_ocr2.py, which both use.
 inline std::string how(const tokens::InternVl& r) { return tiles("max_patches", r.max_tiles); }
 inline std::string how(const tokens::AyaVision& r) { return tiles("max_patches", r.max_tiles); }
+inline std::string how(const tokens::Cohere2Vision& r) { return tiles("max_patches", r.max_tiles); }
 inline std::string how(const tokens::Mllama& r) { return tiles("max_image_tiles", r.max_tiles); }
 inline std::string how(const tokens::LlavaNext& r) { return canvases(r.pinpoints); }
 inline std::string how(const tokens::LlavaOnevision& r) { return canvases(r.pinpoints); }

@@ -7,6 +7,21 @@
 
 namespace vlmest::json::hf {
 
+/// The projector that joins squares of patches, for a tower of these facts: of Aya Vision and Command A Vision.
+/// `intermediate` is what an absent alignment_intermediate_size means.
+inline AyaVisionProjectorConfig read_joining_projector(const Reader& r, const TowerFacts& tower, std::int64_t out,
+                                                       std::int64_t intermediate) {
+  AyaVisionProjectorConfig p{.in = tower.hidden, .out = out};
+  p.scale = r.integer("downsample_factor", 2, 1, 1 << 10);
+  p.intermediate = r.integer("alignment_intermediate_size", intermediate, 1, 1 << 24);
+  if (p.intermediate % 2 != 0) r.fail("alignment_intermediate_size", "must be even: it is split into two halves");
+  const std::int64_t side = tower.image_size / tower.patch_size;
+  if (side % p.scale != 0)
+    r.fail("downsample_factor",
+           std::to_string(side) + " patches a side are not divisible by " + std::to_string(p.scale));
+  return p;
+}
+
 /// model_type "aya_vision": transformers 5.17, models/aya_vision/configuration_aya_vision.py. Its default vision_config
 /// asks for 14 heads over 1152 channels, which the tower refuses; so one must be given.
 inline Vlm read_aya_vision(const Reader& r) {
@@ -28,19 +43,10 @@ inline Vlm read_aya_vision(const Reader& r) {
   f.layer_list = r.given("vision_feature_layer") && r.value()["vision_feature_layer"].is_array();
   check_feature_layer(r, f.feature_layer, g.layers);
 
-  f.projector.in = g.hidden;
-  f.projector.out = width(f.language);
-  f.projector.scale = r.integer("downsample_factor", 2, 1, 1 << 10);
-  f.projector.intermediate = r.integer("alignment_intermediate_size", f.projector.out, 1, 1 << 24);
-  if (f.projector.intermediate % 2 != 0)
-    r.fail("alignment_intermediate_size", "must be even: it is split into two halves");
-  const std::int64_t side = g.image_size / g.patch_size;
+  f.projector = read_joining_projector(r, g, width(f.language), width(f.language));
   if (g.class_token != f.drop_first)
     r.fail("vision_feature_select_strategy", "what is left of the tower's tokens is no square",
            "\"full\" for a tower without a class token, \"default\" for one that has it");
-  if (side % f.projector.scale != 0)
-    r.fail("downsample_factor",
-           std::to_string(side) + " patches a side are not divisible by " + std::to_string(f.projector.scale));
 
   Vlm m{.type = "aya_vision"};
   m.tokens = tokens::AyaVision{.image_size = g.image_size, .patch_size = g.patch_size, .merge = f.projector.scale};

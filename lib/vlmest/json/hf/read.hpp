@@ -11,6 +11,7 @@
 #include <vlmest/json/hf/aya_vision.hpp>
 #include <vlmest/json/hf/blip2.hpp>
 #include <vlmest/json/hf/causal_lm.hpp>
+#include <vlmest/json/hf/cohere2_vision.hpp>
 #include <vlmest/json/hf/gemma3.hpp>
 #include <vlmest/json/hf/gemma4.hpp>
 #include <vlmest/json/hf/glm4v.hpp>
@@ -42,6 +43,7 @@ inline constexpr std::array families{
     Entry{"idefics3", read_idefics3},
     Entry{"smolvlm", read_smolvlm},
     Entry{"aya_vision", read_aya_vision},
+    Entry{"cohere2_vision", read_cohere2_vision},
     Entry{"llava", read_llava},
     Entry{"llava_next", read_llava_next},
     Entry{"llava_onevision", read_llava_onevision},

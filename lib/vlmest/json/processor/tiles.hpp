@@ -3,10 +3,11 @@
 
 #include <vlmest/json/processor/keys.hpp>
 #include <vlmest/nn/tokens/aya_vision.hpp>
+#include <vlmest/nn/tokens/cohere2_vision.hpp>
 #include <vlmest/nn/tokens/internvl.hpp>
 #include <vlmest/nn/tokens/mllama.hpp>
 
-/// InternVL and Aya Vision (GotOcr2ImageProcessor), and Llama 3.2 Vision.
+/// InternVL and Aya Vision (GotOcr2ImageProcessor), Command A Vision, and Llama 3.2 Vision.
 namespace vlmest::json {
 
 /// `crop_to_patches` of the file decides nothing: InternVLProcessor and AyaVisionProcessor pass true to every call
@@ -34,6 +35,21 @@ inline void read_outer_keys(ProcessorKeys& k, tokens::AyaVision& rule) {
   const std::int64_t patch = k.integer("patch_size", 28, 1, tokens::max_side);
   const std::int64_t cell = patch * k.integer("downsample_factor", 1, 1, tokens::max_side);
   const std::int64_t side = rule.image_size / cell;
+  const std::int64_t own = tokens::merged(tokens::square_patches(rule.image_size, rule.patch_size), rule.merge).count();
+  if (side * side != own)
+    k.differs("patch_size", std::to_string(side * side) + " tokens of a tile",
+              "config.json makes them " + std::to_string(own));
+}
+
+/// Cohere2VisionImageProcessor. A tile has patch_size^2 placeholders (processing_cohere2_vision.py,
+/// replace_image_token); min_patches is handed on and read by nobody (get_optimal_tiled_canvas).
+inline void read_image_keys(ProcessorKeys& k, tokens::Cohere2Vision& rule) {
+  k.must_be("do_resize", true);
+  k.square("size", k.size("size"), rule.image_size);
+  rule.max_tiles = k.integer("max_patches", 12, 1, tokens::max_tile_count);
+  k.ignore({"min_patches"});
+  rule.tiling = k.boolean("crop_to_patches", true) ? Tiling::automatic : Tiling::never;
+  const std::int64_t side = k.integer("patch_size", 16, 1, tokens::max_side);
   const std::int64_t own = tokens::merged(tokens::square_patches(rule.image_size, rule.patch_size), rule.merge).count();
   if (side * side != own)
     k.differs("patch_size", std::to_string(side * side) + " tokens of a tile",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/mlp.hpp>
@@ -10,25 +11,27 @@
 namespace vlmest {
 
 /// Squares of neighbouring patches joined, normed, and put through a gated MLP with one wide first linear
-/// (transformers models/aya_vision, AyaVisionMultiModalProjector).
+/// (transformers models/aya_vision, AyaVisionMultiModalProjector; models/cohere2_vision,
+/// Cohere2VisionMultiModalProjector, which has no norm).
 struct AyaVisionProjectorConfig {
   std::int64_t in = 1152;            ///< vision width
   std::int64_t intermediate = 8192;  ///< alignment_intermediate_size: both halves of the gate
   std::int64_t out = 8192;           ///< language width
   std::int64_t scale = 2;            ///< downsample_factor
+  bool norm = true;                  ///< of the joined squares
 };
 
 struct AyaVisionProjector {
   ScopeId scope = 0, activation_scope = 0;
   std::int64_t scale = 2;
-  LayerNorm norm;
+  std::optional<LayerNorm> norm;
   Linear first, second;
 };
 
 inline AyaVisionProjector make_projector(Context& c, const AyaVisionProjectorConfig& g) {
   AyaVisionProjector p{.scope = c.b.scope(), .scale = g.scale};
   const std::int64_t joined = checked_mul(g.in, checked_mul(g.scale, g.scale));
-  p.norm = make_layer_norm(c, "layernorm", joined);
+  if (g.norm) p.norm = make_layer_norm(c, "layernorm", joined);
   p.first = make_linear(c, "linear_1", joined, g.intermediate, true);
   p.activation_scope = c.b.child("act");
   p.second = make_linear(c, "linear_2", g.intermediate / 2, g.out, true);
@@ -49,12 +52,12 @@ inline Value join_squares(const Value& features, std::int64_t scale) {
   return x;
 }
 
-/// AyaVisionMultiModalProjector.forward: both halves of the first linear stay alive to the end.
+/// …MultiModalProjector.forward: both halves of the first linear stay alive to the end.
 inline Value forward(Context& c, const AyaVisionProjector& p, const Value& features) {
   using namespace eager;
   InScope in(c.b, p.scope);
   Value x = join_squares(features, p.scale);
-  x = forward(c, p.norm, x);
+  if (p.norm) x = forward(c, *p.norm, x);
   Value both = forward(c, p.first, x);
   if (c.stack().fuses_gate) return forward(c, p.second, fused_gate(std::move(both)));
   const std::int64_t half = both.size(-1) / 2;

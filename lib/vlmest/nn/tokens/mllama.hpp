@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/tokens/tiled_canvas.hpp>
 
 namespace vlmest::tokens {
 
@@ -15,22 +13,6 @@ struct Mllama {
   std::int64_t max_tiles = 4;
 };
 
-/// The arrangement that enlarges the picture least, else the one that shrinks it least; among equals the smallest.
-/// transformers 5.17 image_processing_mllama.py, get_optimal_tiled_canvas.
-constexpr Grid tile_arrangement(const Mllama& r, ImageSize image) {
-  const auto h = static_cast<double>(image.height), w = static_cast<double>(image.width);
-  Grid best;
-  double best_scale = 0;
-  for (std::int64_t rows = 1; rows <= r.max_tiles; ++rows)
-    for (std::int64_t cols = 1; rows * cols <= r.max_tiles; ++cols) {
-      const double scale =
-          std::min(static_cast<double>(rows * r.image_size) / h, static_cast<double>(cols * r.image_size) / w);
-      const bool better = best_scale >= 1 ? scale >= 1 && scale < best_scale : scale > best_scale;
-      if (better || (scale == best_scale && rows * cols < best.count())) best = {rows, cols}, best_scale = scale;
-    }
-  return best;
-}
-
 /// transformers 5.17 processing_mllama.py; modeling_mllama.py, MllamaVisionModel.forward.
 constexpr ImageLayout layout(const Mllama& r, ImageSize image) {
   check(image);
@@ -38,7 +20,7 @@ constexpr ImageLayout layout(const Mllama& r, ImageSize image) {
   ImageLayout l;
   l.patches = square_patches(r.image_size, r.patch_size);
   l.tower_tokens = l.patches.count() + 1;
-  l.tile_grid = tile_arrangement(r, image);
+  l.tile_grid = least_scaling_grid(image, r.image_size, r.max_tiles);
   l.resized = {l.tile_grid.rows * r.image_size, l.tile_grid.cols * r.image_size};
   l.tiles = r.max_tiles;
   l.llm_tokens = 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -30,19 +31,42 @@ inline Grid nearest_aspect_grid(ImageSize image, std::int64_t tile, std::int64_t
   return grid;
 }
 
-/// A picture stretched over that grid of square tiles, plus a thumbnail when there is more than one. Tower and LLM
-/// tokens stay open. `never` makes one tile (crop_to_patches=False).
+/// The grid that enlarges the picture least, else the one that shrinks it least; among equals the smallest. Llama 3.2
+/// Vision, Command A Vision. transformers 5.17 image_processing_mllama.py and image_processing_cohere2_vision.py,
+/// get_optimal_tiled_canvas: the two list equals in another order, but of two with one scale and one area a third one
+/// within both is smaller.
+constexpr Grid least_scaling_grid(ImageSize image, std::int64_t tile, std::int64_t max_tiles) {
+  const auto h = static_cast<double>(image.height), w = static_cast<double>(image.width);
+  Grid best;
+  double best_scale = 0;
+  for (std::int64_t rows = 1; rows <= max_tiles; ++rows)
+    for (std::int64_t cols = 1; rows * cols <= max_tiles; ++cols) {
+      const double scale = std::min(static_cast<double>(rows * tile) / h, static_cast<double>(cols * tile) / w);
+      const bool better = best_scale >= 1 ? scale >= 1 && scale < best_scale : scale > best_scale;
+      if (better || (scale == best_scale && rows * cols < best.count())) best = {rows, cols}, best_scale = scale;
+    }
+  return best;
+}
+
+/// A picture stretched over a grid of square tiles, plus a thumbnail when there is more than one. Tower and LLM tokens
+/// stay open.
+constexpr ImageLayout canvas_of(Grid grid, std::int64_t tile, std::int64_t patch_size) {
+  ImageLayout l;
+  l.patches = square_patches(tile, patch_size);
+  l.tile_grid = grid;
+  l.resized = {grid.rows * tile, grid.cols * tile};
+  l.tiles = grid.count() + (grid.count() > 1 ? 1 : 0);
+  return l;
+}
+
+/// That of the nearest aspect ratio. `never` makes one tile (crop_to_patches=False).
 inline ImageLayout tiled_canvas(ImageSize image, std::int64_t tile, std::int64_t patch_size, std::int64_t min_tiles,
                                 std::int64_t max_tiles, Tiling tiling) {
   check(image);
-  ImageLayout l;
-  l.patches = square_patches(tile, patch_size);
   check("max_patches", max_tiles, 1, max_tile_count);
   check("min_patches", min_tiles, 1, max_tiles);
-  if (tiling != Tiling::never) l.tile_grid = nearest_aspect_grid(image, tile, min_tiles, max_tiles);
-  l.resized = {l.tile_grid.rows * tile, l.tile_grid.cols * tile};
-  l.tiles = l.tile_grid.count() + (l.tile_grid.count() > 1 ? 1 : 0);
-  return l;
+  if (tiling == Tiling::never) return canvas_of({1, 1}, tile, patch_size);
+  return canvas_of(nearest_aspect_grid(image, tile, min_tiles, max_tiles), tile, patch_size);
 }
 
 }  // namespace vlmest::tokens

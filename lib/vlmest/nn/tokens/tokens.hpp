@@ -7,6 +7,7 @@
 
 #include <vlmest/nn/tokens/aya_vision.hpp>
 #include <vlmest/nn/tokens/blip2.hpp>
+#include <vlmest/nn/tokens/cohere2_vision.hpp>
 #include <vlmest/nn/tokens/gemma3.hpp>
 #include <vlmest/nn/tokens/gemma4.hpp>
 #include <vlmest/nn/tokens/glm4v.hpp>
@@ -29,10 +30,11 @@
 namespace vlmest {
 
 /// How a model family turns pixels into tokens. A further family is one more header and one more alternative.
-using TokenRule = std::variant<tokens::Llava, tokens::LlavaNext, tokens::LlavaOnevision, tokens::Pixtral,
-                               tokens::Mistral3, tokens::Qwen2Vl, tokens::Qwen2_5Vl, tokens::Qwen3Vl, tokens::Glm4v,
-                               tokens::InternVl, tokens::AyaVision, tokens::PaliGemma, tokens::Gemma3, tokens::Gemma4,
-                               tokens::Idefics3, tokens::Mllama, tokens::Blip2, tokens::TextOnly>;
+using TokenRule =
+    std::variant<tokens::Llava, tokens::LlavaNext, tokens::LlavaOnevision, tokens::Pixtral, tokens::Mistral3,
+                 tokens::Qwen2Vl, tokens::Qwen2_5Vl, tokens::Qwen3Vl, tokens::Glm4v, tokens::InternVl,
+                 tokens::AyaVision, tokens::Cohere2Vision, tokens::PaliGemma, tokens::Gemma3, tokens::Gemma4,
+                 tokens::Idefics3, tokens::Mllama, tokens::Blip2, tokens::TextOnly>;
 
 /// The layout of one picture, alone in its prompt. Throws Error for sizes or parameters that the processor refuses.
 inline ImageLayout layout(const TokenRule& rule, ImageSize image) {
