@@ -72,6 +72,29 @@ TEST(ProcessorFiles, PixelBudgets) {
             std::string::npos);
 }
 
+/// The image processor's own patch_size decides, 16 where the file does not say; the tower must see whole patches.
+TEST(ProcessorFiles, OfLightOnOcrSetTheCells) {
+  const std::string size = R"("size": {"longest_edge": 1540})";
+  const Read r = with("lighton-ocr", ("{" + size + R"(, "patch_size": 28})").c_str());
+  EXPECT_EQ(layout(r.vlm.tokens, {308, 483}).tower_tokens, 22 * 36);
+  EXPECT_EQ(
+      with("lighton-ocr", ("{" + size + R"(, "patch_size": {"height": 14, "width": 14}})").c_str()).tokens(308, 483),
+      11 * 17);
+  EXPECT_THROW(with("lighton-ocr", ("{" + size + "}").c_str()).tokens(308, 483), Error);
+  EXPECT_EQ(refused("lighton-ocr", R"({"patch_size": {"height": 14, "width": 28}})"), "p.patch_size: is no square");
+  EXPECT_EQ(refused("lighton-ocr", R"({"patch_size": 16})", ProcessorFile::processor),
+            "p.patch_size: 16, but vision_config.patch_size of config.json makes it 14");
+}
+
+TEST(ProcessorFiles, TilesOfCommandAVision) {
+  EXPECT_EQ(with("cohere2-vision", R"({"max_patches": 4, "min_patches": 2})").tokens(1080, 1920), 1280);
+  EXPECT_EQ(with("cohere2-vision", R"({"crop_to_patches": false})").tokens(1080, 1920), 256);
+  EXPECT_EQ(refused("cohere2-vision", R"({"patch_size": 14})"),
+            "p.patch_size: 196 tokens of a tile, but config.json makes them 256");
+  EXPECT_EQ(refused("cohere2-vision", R"({"size": {"height": 364, "width": 364}})"),
+            "p.size: 364x364, but the vision tower takes 512x512");
+}
+
 /// The code of these checkpoints cuts pictures itself, by config.json.
 TEST(ProcessorFiles, OfInternVlChatSetNoTiles) {
   const char* const config = R"({"model_type": "internvl_chat", "max_dynamic_patch": 6, "min_dynamic_patch": 1,

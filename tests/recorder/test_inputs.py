@@ -79,6 +79,11 @@ class Shapes(unittest.TestCase):
         self.assertEqual(shapes(images("internvl3-2b", 448, 448))["pixel_values"], (1, 3, 448, 448))
         self.assertEqual(shapes(images("idefics3-8b", 336, 336, count=2))["pixel_values"], (1, 34, 3, 364, 364))
 
+    def test_patches_that_fill_no_square_are_left_out(self):
+        i = images("lighton-ocr", 308, 483, batch=2)
+        self.assertEqual((i.tokens, shapes(i)["pixel_values"]), (11 * 17, (2, 3, 308, 490)))
+        self.assertEqual(i.tensors["image_sizes"].last, (308, 490))
+
     def test_tiles_of_the_grid_that_scales_least(self):
         # 600 x 900 fits 2 x 2 tiles of 512, enlarged least, and one more shows the whole image
         i = images("cohere2-vision", 600, 900, batch=2)

@@ -27,6 +27,7 @@ FAMILIES: dict[str, Family] = {
     "llava_next": Family(anyres.llava_next),
     "llava_onevision": Family(anyres.llava_onevision),
     "mistral3": Family(native.mistral3),
+    "lighton_ocr": Family(native.lighton_ocr),
     "qwen2_vl": Family(native.qwen2_vl, 448),
     "qwen2_5_vl": Family(native.qwen2_vl, 448),
     "qwen3_vl": Family(native.qwen3_vl, 512),

@@ -12,9 +12,8 @@ from recorder.errors import RecorderError
 from recorder.inputs.layout import INT64, Images, Request, Tensor, ceil_div, number, pixels
 
 
-def _rows_of_patches(r: Request, merge: int) -> Images:
+def _rows_of_cells(r: Request, cell: int) -> tuple[int, int]:
     longest = number(r.document, "vision_config.image_size")
-    cell = number(r.document, "vision_config.patch_size") * merge
     height, width = r.height, r.width
     ratio = max(height / longest, width / longest)
     if ratio > 1:
@@ -22,9 +21,18 @@ def _rows_of_patches(r: Request, merge: int) -> Images:
     if min(height, width) == 0:
         what = f"{r.height}x{r.width} shrinks to nothing"
         raise RecorderError("--image-size", what, "use a less extreme aspect ratio")
-    rows, cols = ceil_div(height, cell), ceil_div(width, cell)
-    sizes = Tensor((r.count, 2), INT64, (rows * cell, cols * cell))
-    return Images(rows * cols, pixels(r.count, 3, rows * cell, cols * cell) | {"image_sizes": sizes})
+    return ceil_div(height, cell), ceil_div(width, cell)
+
+
+def _sized(r: Request, tokens: int, height: int, width: int) -> Images:
+    sizes = Tensor((r.count, 2), INT64, (height, width))
+    return Images(tokens, pixels(r.count, 3, height, width) | {"image_sizes": sizes})
+
+
+def _rows_of_patches(r: Request, merge: int) -> Images:
+    cell = number(r.document, "vision_config.patch_size") * merge
+    rows, cols = _rows_of_cells(r, cell)
+    return _sized(r, rows * cols, rows * cell, cols * cell)
 
 
 def pixtral(r: Request) -> Images:
@@ -35,6 +43,13 @@ def pixtral(r: Request) -> Images:
 def mistral3(r: Request) -> Images:
     """The same; patches are merged before the projector."""
     return _rows_of_patches(r, number(r.document, "spatial_merge_size", 2))
+
+
+def lighton_ocr(r: Request) -> Images:
+    """Whole patches; what fills no square of merged ones is left out behind the tower."""
+    patch, merge = number(r.document, "vision_config.patch_size"), number(r.document, "spatial_merge_size", 2)
+    rows, cols = _rows_of_cells(r, patch)
+    return _sized(r, (rows // merge) * (cols // merge), rows * patch, cols * patch)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ void lower_budget(std::vector<TokenRule>& to, const Rule& r, const ImageLayout& 
   }
 }
 
-/// Pixtral and Mistral 3: the longer side, in whole cells.
+/// Pixtral, Mistral 3 and LightOnOCR: the longer side, in whole cells.
 template <class Rule>
 void lower_edge(std::vector<TokenRule>& to, const Rule& r, const ImageLayout& now, std::int64_t cell) {
   const std::int64_t edge = std::max(now.resized.height, now.resized.width);
@@ -81,6 +81,9 @@ inline void lower(std::vector<TokenRule>& to, const tokens::Pixtral& r, const Im
 }
 inline void lower(std::vector<TokenRule>& to, const tokens::Mistral3& r, const ImageLayout& l) {
   lower_edge(to, r, l, r.patch_size * r.merge);
+}
+inline void lower(std::vector<TokenRule>& to, const tokens::LightOnOcr& r, const ImageLayout& l) {
+  lower_edge(to, r, l, r.cell);
 }
 inline void lower(std::vector<TokenRule>& to, const tokens::Idefics3& r, const ImageLayout& l) {
   for (std::int64_t n = std::max(l.tile_grid.rows, l.tile_grid.cols) - 1; n > 0; --n) {

@@ -34,6 +34,7 @@ inline std::string how(const tokens::Qwen3Vl& r) { return pixels(r.budget.max_pi
 inline std::string how(const tokens::Glm4v& r) { return pixels(r.budget.max_pixels, r.budget.min_pixels); }
 inline std::string how(const tokens::Pixtral& r) { return edge(r.longest_edge); }
 inline std::string how(const tokens::Mistral3& r) { return edge(r.longest_edge); }
+inline std::string how(const tokens::LightOnOcr& r) { return edge(r.longest_edge); }
 inline std::string how(const tokens::Idefics3& r) { return edge(r.longest_edge); }
 /// image_processing_got_ocr2.py, which both use.
 inline std::string how(const tokens::InternVl& r) { return tiles("max_patches", r.max_tiles); }

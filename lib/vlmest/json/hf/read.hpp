@@ -18,6 +18,7 @@
 #include <vlmest/json/hf/idefics3.hpp>
 #include <vlmest/json/hf/internvl.hpp>
 #include <vlmest/json/hf/internvl_chat.hpp>
+#include <vlmest/json/hf/lighton_ocr.hpp>
 #include <vlmest/json/hf/llava.hpp>
 #include <vlmest/json/hf/llava_next.hpp>
 #include <vlmest/json/hf/llava_onevision.hpp>
@@ -49,6 +50,7 @@ inline constexpr std::array families{
     Entry{"llava_onevision", read_llava_onevision},
     Entry{"vipllava", read_vipllava},
     Entry{"mistral3", read_mistral3},
+    Entry{"lighton_ocr", read_lighton_ocr},
     Entry{"qwen2_vl", read_qwen2_vl},
     Entry{"qwen2_5_vl", read_qwen2_5_vl},
     Entry{"qwen3_vl", read_qwen3_vl},

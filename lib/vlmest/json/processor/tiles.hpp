@@ -48,7 +48,7 @@ inline void read_image_keys(ProcessorKeys& k, tokens::Cohere2Vision& rule) {
   k.square("size", k.size("size"), rule.image_size);
   rule.max_tiles = k.integer("max_patches", 12, 1, tokens::max_tile_count);
   k.ignore({"min_patches"});
-  rule.tiling = k.boolean("crop_to_patches", true) ? Tiling::automatic : Tiling::never;
+  rule.tiling = k.boolean("crop_to_patches", true) ? tokens::Tiling::automatic : tokens::Tiling::never;
   const std::int64_t side = k.integer("patch_size", 16, 1, tokens::max_side);
   const std::int64_t own = tokens::merged(tokens::square_patches(rule.image_size, rule.patch_size), rule.merge).count();
   if (side * side != own)

@@ -14,6 +14,7 @@
 #include <vlmest/nn/tokens/idefics3.hpp>
 #include <vlmest/nn/tokens/image.hpp>
 #include <vlmest/nn/tokens/internvl.hpp>
+#include <vlmest/nn/tokens/lighton_ocr.hpp>
 #include <vlmest/nn/tokens/llava.hpp>
 #include <vlmest/nn/tokens/llava_next.hpp>
 #include <vlmest/nn/tokens/llava_onevision.hpp>
@@ -32,9 +33,9 @@ namespace vlmest {
 /// How a model family turns pixels into tokens. A further family is one more header and one more alternative.
 using TokenRule =
     std::variant<tokens::Llava, tokens::LlavaNext, tokens::LlavaOnevision, tokens::Pixtral, tokens::Mistral3,
-                 tokens::Qwen2Vl, tokens::Qwen2_5Vl, tokens::Qwen3Vl, tokens::Glm4v, tokens::InternVl,
-                 tokens::AyaVision, tokens::Cohere2Vision, tokens::PaliGemma, tokens::Gemma3, tokens::Gemma4,
-                 tokens::Idefics3, tokens::Mllama, tokens::Blip2, tokens::TextOnly>;
+                 tokens::LightOnOcr, tokens::Qwen2Vl, tokens::Qwen2_5Vl, tokens::Qwen3Vl, tokens::Glm4v,
+                 tokens::InternVl, tokens::AyaVision, tokens::Cohere2Vision, tokens::PaliGemma, tokens::Gemma3,
+                 tokens::Gemma4, tokens::Idefics3, tokens::Mllama, tokens::Blip2, tokens::TextOnly>;
 
 /// The layout of one picture, alone in its prompt. Throws Error for sizes or parameters that the processor refuses.
 inline ImageLayout layout(const TokenRule& rule, ImageSize image) {
