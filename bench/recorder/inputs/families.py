@@ -42,6 +42,7 @@ FAMILIES: dict[str, Family] = {
     "idefics3": Family(tiles.idefics3),
     "smolvlm": Family(tiles.idefics3),
     "internvl": Family(tiles.internvl),
+    "qianfan_ocr": Family(tiles.internvl),
     "aya_vision": Family(tiles.aya_vision),
     "cohere2_vision": Family(tiles.cohere2_vision),
     "mllama": Family(tiles.mllama),

@@ -76,9 +76,10 @@ constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
 /// What cuDNN takes from the allocator for the gradient of the weight of conv_scratch's convolutions, few input
 /// channels and a gradient that is NCHW: input, weight and gradient are always converted, channels padded to 16 bytes.
 /// The sum over positions is shared among multiprocessors: by counters, one for each tile of 64 x 64 of the result, up
-/// to 2048 positions of several images, else by fp32 partial results that a second kernel adds up. Recorded with
-/// cuDNN 9.19 at 256 to 8192 positions, 1024 to 1408 result channels, patches of 14 and 16.
-constexpr Bytes conv_weight_gradient_scratch(const Convolution& o, std::int64_t height) {
+/// to 2048 positions of several images, else by fp32 partial results that a second kernel adds up: 3 of them with up to
+/// 1024 positions an image, 14 from 1536. Recorded with cuDNN 9.19 at 256 to 12,800 positions, 1024 to 1408 result
+/// channels, patches of 14 and 16.
+constexpr Bytes conv_weight_gradient_scratch(const Convolution& o) {
   const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
   const std::int64_t in = up(o.in_channels, is_half(o.dtype) ? 8 : 4),
                      positions = checked_mul(o.batch, o.out_positions);
@@ -89,7 +90,7 @@ constexpr Bytes conv_weight_gradient_scratch(const Convolution& o, std::int64_t 
   if (!is_half(o.dtype)) return converted;
   if (positions <= 2048 && o.batch == 1) return converted - Bytes(128);  // the sum of a single image is not split
   if (positions <= 2048) return converted + Bytes(up(o.out_channels, 64) / 64 * (up(taps, 64) / 64) * 4);
-  return converted + size_of(Elements(weights), DType::fp32) * (height < 399 ? 3 : 14);
+  return converted + size_of(Elements(weights), DType::fp32) * (o.out_positions <= 1024 ? 3 : 14);
 }
 
 /// What cuDNN takes for the weight's gradient of a 3-D convolution that covers its input (patches of [channels, frames,

@@ -219,7 +219,7 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw](Gradients& g) {
     // A gradient that is not row-major is copied first (aten/src/ATen/native/Convolution.cpp).
     const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
-    convolution_backward(op, g, sx, sw, copy + conv_weight_gradient_scratch(op, sx.size(2)));
+    convolution_backward(op, g, sx, sw, copy + conv_weight_gradient_scratch(op));
   });
   return out;
 }

@@ -6,10 +6,10 @@
 
 namespace vlmest::json::hf {
 
-/// models/internvl/configuration_internvl.py, InternVLVisionConfig.
-inline InternVitVision read_intern_vit_config(const Reader& r) {
-  InternVitVision d = vit(r, InternVitVision{}, "gelu");
-  d.qkv_bias = r.boolean("attention_bias", false);
+/// models/internvl/configuration_internvl.py, InternVLVisionConfig; `d` holds the class's defaults.
+inline InternVitVision read_intern_vit_config(const Reader& r, InternVitVision d = {}) {
+  d = vit(r, std::move(d), "gelu");
+  d.qkv_bias = r.boolean("attention_bias", d.qkv_bias);
   d.qk_norm = r.boolean("use_qk_norm", false);
   const std::string norm = r.string("norm_type", "layer_norm");
   if (norm != "layer_norm" && norm != "rms_norm") r.fail("norm_type", "expected \"layer_norm\" or \"rms_norm\"");

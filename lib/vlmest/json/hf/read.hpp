@@ -62,6 +62,7 @@ inline constexpr std::array families{
     Entry{"glm_ocr", read_glm_ocr},
     Entry{"blip-2", read_blip2},
     Entry{"internvl", read_internvl},
+    Entry{"qianfan_ocr", read_qianfan_ocr},
     Entry{"internvl_chat", read_internvl_chat},
     Entry{"mllama", read_mllama},
     Entry{"paligemma", read_paligemma},

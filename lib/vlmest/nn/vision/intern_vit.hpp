@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include <vlmest/nn/dropout.hpp>
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/projections.hpp>
@@ -13,6 +15,7 @@ namespace vlmest {
 
 /// InternViT (transformers models/internvl, InternVLVisionModel): a class token, layers whose two branches are scaled
 /// per channel, layer norms in the 300M tower, root-mean-square norms and normed queries and keys in the 6B one.
+/// Qianfan-OCR's tower (models/qianfan_ocr, QianfanOCRVisionModel) is the same with stochastic depth.
 struct InternVitVision {
   std::int64_t hidden = 1024;
   std::int64_t intermediate = 4096;
@@ -28,6 +31,8 @@ struct InternVitVision {
   bool mask_token = false;   ///< a parameter that only pre-training uses
   bool positions = true;     ///< use_absolute_position_embeddings
   bool mean_pooling = true;  ///< switches the final norm off
+  bool encoder = true;       ///< the layers stand in an encoder, else in the tower itself, behind its norm
+  bool drop_path = false;    ///< drop_path_rate is above zero: in training, of every layer but the first
 };
 
 /// One of the two norms that norm_type chooses between.
@@ -44,6 +49,7 @@ struct InternVitLayer {
   Mlp mlp;
   InternVitNorm before, after;
   TensorId lambda_1 = none, lambda_2 = none;
+  std::optional<ScopeId> drop_1, drop_2;
 };
 
 struct InternVitTower {
@@ -67,9 +73,10 @@ inline Value forward(Context& c, const InternVitNorm& n, const Value& x) {
   return n.rms ? forward(c, n.root, x) : forward(c, n.layer, x);
 }
 
-/// The order of InternVLVisionLayer.__init__ and InternVLVisionAttention.__init__.
+/// The order of InternVLVisionLayer.__init__ and InternVLVisionAttention.__init__. Rates of stochastic depth grow from
+/// nothing in the first layer.
 inline InternVitLayer make_intern_vit_layer(Context& c, const InternVitVision& g, std::int32_t index) {
-  Module m(c, "layer", index);
+  Module m(c, g.encoder ? "layer" : "layers", index);
   InternVitLayer l{.scope = m.scope};
   {
     Module a(c, "attention");
@@ -85,11 +92,16 @@ inline InternVitLayer make_intern_vit_layer(Context& c, const InternVitVision& g
   l.after = make_intern_vit_norm(c, "layernorm_after", g);
   l.lambda_1 = parameter(c, "lambda_1", {g.hidden});
   l.lambda_2 = parameter(c, "lambda_2", {g.hidden});
+  if (g.drop_path && index > 0) {
+    l.drop_1 = c.b.child("drop_path1");
+    l.drop_2 = c.b.child("drop_path2");
+  }
   return l;
 }
 
 /// The first parameter that the layer declared.
 inline TensorId first_parameter(const InternVitLayer& l) { return l.attention.first(); }
+inline std::int64_t kind_of(const InternVitLayer& l) { return l.drop_1 ? 1 : 0; }
 
 inline InternVitTower make_tower(Context& c, const InternVitVision& g) {
   InternVitTower t{.config = &g, .scope = c.b.scope()};
@@ -107,11 +119,22 @@ inline InternVitTower make_tower(Context& c, const InternVitVision& g) {
     if (g.positions)
       t.positions = parameter(c, "position_embeddings", {1, checked_add(checked_mul(side, side), 1), g.hidden});
   }
-  {
-    Module e(c, "encoder");
+  const auto layers = [&] {
     t.layers = make_layers(g.layers, [&](std::int32_t i) { return make_intern_vit_layer(c, g, i); });
+  };
+  const auto norm = [&] {
+    if (!g.mean_pooling) t.norm = make_layer_norm(c, "layernorm", g.hidden);
+  };
+  if (g.encoder) {
+    {
+      Module e(c, "encoder");
+      layers();
+    }
+    norm();
+  } else {
+    norm();
+    layers();
   }
-  if (!g.mean_pooling) t.norm = make_layer_norm(c, "layernorm", g.hidden);
   return t;
 }
 
@@ -137,17 +160,19 @@ inline Value forward(Context& c, const InternVitVision& g, const InternVitLayer&
   Value normed = forward(c, l.before, x);
   Attended attended = intern_vit_attention(c, g, l, std::move(normed));  // the weights stay to the end
   Value lambda_1(c.b, l.lambda_1), lambda_2(c.b, l.lambda_2);
-  if (c.stack().fuses_scaled_sums) {
+  if (c.stack().fuses_scaled_sums && !(l.drop_1 && c.plan.dropout)) {
     Value hidden = fused_scale("scale_add", true, c.plan.multiprocessors, x, std::move(attended.out), lambda_1);
     Value y = forward(c, l.mlp, forward(c, l.after, hidden));
     return fused_scale("scale_add", true, c.plan.multiprocessors, std::move(hidden), std::move(y), lambda_2);
   }
   attended.out = mul(lambda_1, attended.out);
+  if (l.drop_1) attended.out = drop_path(c, *l.drop_1, attended.out);
   Value hidden = add(attended.out, x);
+  if (!g.encoder) attended.out.reset();  // QianfanOCRVisionLayer.forward has one variable for both
   Value y = forward(c, l.after, hidden);
   y = forward(c, l.mlp, y);
   y = mul(lambda_2, y);
-  y = add(y, hidden);
+  y = add(l.drop_2 ? drop_path(c, *l.drop_2, y) : y, hidden);
   return y;
 }
 
@@ -186,12 +211,15 @@ inline Value intern_vit_embeddings(Context& c, const InternVitTower& t, const Va
   return x;
 }
 
-/// modeling_internvl.py, InternVLVisionModel.forward.
+/// modeling_internvl.py, InternVLVisionModel.forward, which keeps the embeddings while its encoder runs;
+/// modeling_qianfan_ocr.py, QianfanOCRVisionModel.forward.
 inline TowerOutput forward(Context& c, const InternVitTower& t, const TowerInput& input) {
   InScope in(c.b, t.scope);
   TowerOutput out;
-  const Value embedded = intern_vit_embeddings(c, t, input.pixels);
-  Value x = run_layers(c, t.layers, embedded, 1, input, out,
+  Value embedded = intern_vit_embeddings(c, t, input.pixels);
+  Value first = embedded;
+  if (!t.config->encoder) embedded.reset();
+  Value x = run_layers(c, t.layers, std::move(first), 1, input, out,
                        [&](const InternVitLayer& l, const Value& h) { return forward(c, *t.config, l, h); });
   if (!t.config->mean_pooling) x = forward(c, t.norm, x);
   out.last = x;
