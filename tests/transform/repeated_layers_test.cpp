@@ -127,6 +127,7 @@ const std::vector<Case> cases() {
                              "qwen3.5-4b",
                              "qwen3.5-35b-a3b",
                              "internvl3-2b",
+                             "qianfan-ocr",
                              "paligemma-3b-224",
                              "gemma-3-4b",
                              "gemma-4-e2b",
@@ -185,8 +186,9 @@ const std::vector<Case> chunked_cases() {
     c.vision_chunk = chunk;
     r.push_back(c);
   };
-  for (const char* config : {"llava-1.5-7b", "llava-next-mistral-7b", "qwen2.5-vl-3b", "qwen3-vl-4b", "internvl3-2b",
-                             "smolvlm-2.2b", "pixtral-12b", "glm-4.1v-9b", "llama-3.2-11b-vision", "gemma-4-e2b"})
+  for (const char* config :
+       {"llava-1.5-7b", "llava-next-mistral-7b", "qwen2.5-vl-3b", "qwen3-vl-4b", "internvl3-2b", "qianfan-ocr",
+        "smolvlm-2.2b", "pixtral-12b", "glm-4.1v-9b", "llama-3.2-11b-vision", "gemma-4-e2b"})
     add({config}, 2, 1);
   for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
     add({"qwen2-vl-2b", how}, 4, 3);
