@@ -131,6 +131,10 @@ TEST(ProcessorFiles, WhatTheProcessorOverrides) {
   EXPECT_EQ(intern.tokens(896, 896), 5 * 256);
   ASSERT_EQ(intern.notes.size(), 1u);
   EXPECT_NE(intern.notes[0].find("crop_to_patches is false"), std::string::npos);
+  const Read qianfan = with("qianfan-ocr", R"({"crop_to_patches": false, "max_patches": 4})");
+  EXPECT_EQ(qianfan.tokens(896, 896), 5 * 256);
+  EXPECT_EQ(qianfan.notes.size(), 1u);
+  EXPECT_NE(refused("qianfan-ocr", R"({"image_seq_length": 64})", ProcessorFile::processor), "accepted");
   const Read gemma = with("gemma-3-4b", R"({"do_pan_and_scan": true, "image_seq_length": 256})");
   EXPECT_EQ(gemma.tokens(800, 3000), 256);
   ASSERT_EQ(gemma.notes.size(), 1u);

@@ -77,6 +77,9 @@ class Shapes(unittest.TestCase):
     def test_tiles_and_thumbnail(self):
         self.assertEqual(shapes(images("internvl3-2b", 448, 896, count=2))["pixel_values"], (2 * 3, 3, 448, 448))
         self.assertEqual(shapes(images("internvl3-2b", 448, 448))["pixel_values"], (1, 3, 448, 448))
+        # 448 x 896 is one row of two tiles, and one more shows the whole image
+        i = images("qianfan-ocr", 448, 896, batch=2)
+        self.assertEqual((i.tokens, shapes(i)), (3 * 256, {"pixel_values": (2 * 3, 3, 448, 448)}))
         self.assertEqual(shapes(images("idefics3-8b", 336, 336, count=2))["pixel_values"], (1, 34, 3, 364, 364))
 
     def test_patches_that_fill_no_square_are_left_out(self):

@@ -7,11 +7,12 @@
 #include <vlmest/nn/tokens/internvl.hpp>
 #include <vlmest/nn/tokens/mllama.hpp>
 
-/// InternVL and Aya Vision (GotOcr2ImageProcessor), Command A Vision, and Llama 3.2 Vision.
+/// InternVL, Qianfan-OCR and Aya Vision (GotOcr2ImageProcessor), Command A Vision, and Llama 3.2 Vision.
 namespace vlmest::json {
 
-/// `crop_to_patches` of the file decides nothing: InternVLProcessor and AyaVisionProcessor pass true to every call
-/// (transformers 5.17 processing_internvl.py and processing_aya_vision.py, _defaults), which comes before the file.
+/// `crop_to_patches` of the file decides nothing: InternVLProcessor, QianfanOCRProcessor and AyaVisionProcessor pass
+/// true to every call (transformers 5.17 processing_internvl.py, processing_qianfan_ocr.py and
+/// processing_aya_vision.py, _defaults), which comes before the file.
 template <class Rule>
 void read_patch_keys(ProcessorKeys& k, Rule& rule) {
   k.must_be("do_resize", true);
