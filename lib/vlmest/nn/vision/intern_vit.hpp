@@ -101,7 +101,7 @@ inline InternVitLayer make_intern_vit_layer(Context& c, const InternVitVision& g
 
 /// The first parameter that the layer declared.
 inline TensorId first_parameter(const InternVitLayer& l) { return l.attention.first(); }
-inline std::int64_t kind_of(const InternVitLayer& l) { return l.drop_1 ? 1 : 0; }
+inline int kind_of(const InternVitLayer& l) { return l.drop_1 ? 1 : 0; }
 
 inline InternVitTower make_tower(Context& c, const InternVitVision& g) {
   InternVitTower t{.config = &g, .scope = c.b.scope()};

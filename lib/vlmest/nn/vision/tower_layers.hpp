@@ -9,7 +9,7 @@ namespace vlmest {
 
 /// Layers of one kind run the same ops: all of them, where the layer's type has no overload.
 template <class Layer>
-constexpr std::int64_t kind_of(const Layer&) {
+constexpr int kind_of(const Layer&) {
   return 0;
 }
 
