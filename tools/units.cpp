@@ -14,8 +14,8 @@
 namespace vlmest::tool {
 namespace {
 
-/// Three significant digits without an exponent.
-std::string digits(double v) { return fmt::format("{:.{}f}", v, v >= 100 ? 0 : v >= 10 ? 1 : 2); }
+/// Three significant digits without an exponent: what rounds up to another digit has one less behind the point.
+std::string digits(double v) { return fmt::format("{:.{}f}", v, v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2); }
 
 }  // namespace
 
@@ -42,8 +42,8 @@ std::string show_count(std::int64_t n) {
 }
 
 std::string show(Seconds s) {
-  if (s.value >= 1) return digits(s.value) + " s";
-  if (s.ms() >= 1) return digits(s.ms()) + " ms";
+  if (s.ms() >= 999.5) return digits(s.value) + " s";
+  if (s.us() >= 999.5) return digits(s.ms()) + " ms";
   return digits(s.us()) + " us";
 }
 

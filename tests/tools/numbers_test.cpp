@@ -50,5 +50,14 @@ TEST(Numbers, OfMemoryHaveAUnit) {
     }
 }
 
+TEST(Units, ThreeDigitsWhicheverWayTheyRound) {
+  EXPECT_EQ(tool::show(Seconds{0.9994}), "999 ms");
+  EXPECT_EQ(tool::show(Seconds{0.9996}), "1.00 s");
+  EXPECT_EQ(tool::show(Seconds{999.6e-6}), "1.00 ms");
+  EXPECT_EQ(tool::show(Seconds{99.96e-3}), "100 ms");
+  EXPECT_EQ(tool::show(Seconds{9.996e-3}), "10.0 ms");
+  EXPECT_EQ(tool::show(Bytes(std::int64_t{1} << 30)), "1.00 GiB");
+}
+
 }  // namespace
 }  // namespace vlmest::tool::numbers_test

@@ -7,7 +7,8 @@
 
 namespace vlmest {
 
-/// GLM-4.1V and GLM-OCR (transformers models/glm4v, models/glm_ocr): Qwen2-VL's assembly, step for step, with a tower and a text model of its own.
+/// GLM-4.1V and GLM-OCR (transformers models/glm4v, models/glm_ocr): Qwen2-VL's assembly, step for step, with a tower
+/// and a text model of its own.
 using Glm4vFamily = QwenVlFamily<Glm4vVision, Glm4vTextConfig>;
 
 }  // namespace vlmest

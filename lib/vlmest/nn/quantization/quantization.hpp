@@ -23,18 +23,21 @@ class ModuleRule {
     pattern,  ///< from the beginning of the name
     skip,  ///< as transformers 5 reads modules_to_not_convert (quantizers_utils.py, should_convert_module): a pattern
            ///< from the beginning of the name, of which it need not be all, or the name's last characters
+    part,  ///< anywhere in the name, as AutoAWQ wrote checkpoints (exclude_layers_to_not_quantize) and engines read
+           ///< them (vLLM and SGLang, is_layer_skipped_awq); or as transformers reads a skip
   };
   ModuleRule(std::string_view text, Kind kind, const std::string& where) : text_(text), where_(where), kind_(kind) {
     const bool plain = text.find_first_of("*+?^$[](){}|\\") == std::string_view::npos;
     if (kind == Kind::name && !plain) kind_ = Kind::pattern;
-    if (kind_ == Kind::pattern || (kind == Kind::skip && !plain)) pattern_.emplace(text, where);
+    if (kind_ == Kind::pattern || ((kind == Kind::skip || kind == Kind::part) && !plain)) pattern_.emplace(text, where);
   }
   /// `renamed`: a name that the checkpoint has for the module, and the library has not. What is skipped by such a name
   /// is skipped with all below it (quantizers/finegrained/base.py, _normalize_modules_to_not_convert).
   bool names(std::string_view module, bool renamed = false) const {
     if (kind_ == Kind::pattern) return pattern_->matches(module);
     if (kind_ == Kind::exact) return module == text_;
-    if (kind_ == Kind::skip) return skips(module) || (renamed && skips_above(module));
+    if (kind_ == Kind::part && !text_.empty() && module.find(text_) != std::string_view::npos) return true;
+    if (kind_ == Kind::skip || kind_ == Kind::part) return skips(module) || (renamed && skips_above(module));
     if (text_.empty()) return false;
     for (std::size_t at = module.find(text_); at != std::string_view::npos; at = module.find(text_, at + 1)) {
       const std::size_t end = at + text_.size();

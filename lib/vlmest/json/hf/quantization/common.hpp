@@ -43,8 +43,9 @@ inline void add_rules(std::vector<ModuleRule>& rules, const Reader& r, const cha
 }
 
 /// Modules that transformers does not convert.
-inline void add_skips(std::vector<ModuleRule>& rules, const Reader& r, const char* key) {
-  for (const auto& n : names(r, key)) rules.emplace_back(n, ModuleRule::Kind::skip, r.path() + "." + key);
+inline void add_skips(std::vector<ModuleRule>& rules, const Reader& r, const char* key,
+                      ModuleRule::Kind kind = ModuleRule::Kind::skip) {
+  for (const auto& n : names(r, key)) rules.emplace_back(n, kind, r.path() + "." + key);
 }
 
 /// A group of inputs: -1 is all of them, which is 0 here.

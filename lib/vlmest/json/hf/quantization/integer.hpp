@@ -19,7 +19,7 @@ inline Quantization read_awq(const Reader& r) {
   w.gemv = version == "gemv";
   Quantization q = one_storage("awq", "awq " + std::to_string(w.bits) + " bit" + in_groups(w.group), w);
   q.experts = true;
-  add_skips(q.skipped, r, "modules_to_not_convert");
+  add_skips(q.skipped, r, "modules_to_not_convert", ModuleRule::Kind::part);
   note_unknown(q, r, {"bits", "w_bit", "group_size", "q_group_size", "version", "format", "modules_to_not_convert"},
                {"zero_point", "backend", "do_fuse", "fuse_max_seq_len", "modules_to_fuse", "exllama_config", "sym",
                 "desc_act", "checkpoint_format", "meta", "pack_dtype", "quantizer", "damp_percent", "true_sequential",
