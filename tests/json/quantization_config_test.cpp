@@ -228,6 +228,10 @@ std::string fault(const json& quantization) {
   return "accepted";
 }
 
+json mixed(const json& layers) {
+  return {{"quant_method", "modelopt"}, {"quant_algo", "MIXED_PRECISION"}, {"quantized_layers", layers}};
+}
+
 TEST(QuantizationConfig, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(fault({{"quant_method", "aqlm"}}), "quant_method: weights stored by 'aqlm' are not known");
   EXPECT_EQ(fault({{"bits", 4}}), "quant_method: missing");
@@ -247,6 +251,11 @@ TEST(QuantizationConfig, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(fault({{"load_in_4bit", true}, {"llm_int8_skip_modules", {1, 2}}}),
             "llm_int8_skip_modules: expected a list of names");
   EXPECT_EQ(fault({{"quant_method", "modelopt"}, {"quant_algo", "W4A8_AWQ"}}), "quant_algo: unknown 'W4A8_AWQ'");
+  EXPECT_EQ(fault({{"quant_method", "modelopt"}, {"quant_algo", "MIXED_PRECISION"}}),
+            "quantized_layers: missing, but MIXED_PRECISION means what each module of it has");
+  EXPECT_EQ(fault(mixed({{q_proj, {{"quant_algo", "MIXED_PRECISION"}}}})), "quant_algo: unknown 'MIXED_PRECISION'");
+  EXPECT_EQ(fault(mixed({{q_proj, {{"quant_algo", "NVFP4"}, {"group_size", 32}}}})),
+            "group_size: groups of NVFP4 are of 16 inputs");
   EXPECT_EQ(fault(compressed({{"num_bits", 4}}, "marlin-24")), "format: the format 'marlin-24' is not known");
   EXPECT_EQ(fault(compressed({{"num_bits", 4}, {"strategy", "group"}}, "pack-quantized")),
             "group_size: groups without a size");
@@ -294,6 +303,25 @@ TEST(QuantizationConfig, RulesThatNameNoModuleAreNoted) {
   Plan plan;
   plan.weights = DType::int8;
   EXPECT_EQ(unused_rules(vlm_of({{"load_in_8bit", true}, {"llm_int8_skip_modules", {"a1"}}}), plan), Lines{});
+}
+
+/// modelopt's names are whole ones; one of the experts stands for all of them, which are one tensor.
+TEST(QuantizationConfig, AlgorithmsByModule) {
+  const json fp8 = {{"quant_algo", "FP8"}}, fp4 = {{"quant_algo", "NVFP4"}, {"group_size", 16}};
+  json c = mixed({{q_proj, fp8}, {"lm_head", fp4}, {"model.language_model.layers.0.self_attn.q", fp8}});
+  const Graph g = stored_as(c);
+  EXPECT_EQ(first_of(g, q_proj), "weight fp8 256x256");
+  EXPECT_EQ(first_of(g, "lm_head").substr(0, 12), "weight uint8");
+  EXPECT_EQ(first_of(g, "model.language_model.layers.0.self_attn.k_proj").substr(0, 11), "weight bf16");
+  EXPECT_EQ(unused(c),
+            (Lines{"config.json.quantization_config.quantized_layers: "
+                   "'model.language_model.layers.0.self_attn.q' names no module of llava and changes nothing "
+                   "here"}));
+  c["ignore"] = {"lm_head*", "mtp*"};
+  EXPECT_EQ(first_of(stored_as(c), "lm_head").substr(0, 11), "weight bf16");
+  EXPECT_EQ(unused(c).at(0),
+            "config.json.quantization_config.ignore: 'mtp*' names no module of llava and changes "
+            "nothing here");
 }
 
 TEST(QuantizationConfig, ClassesAsTargets) {

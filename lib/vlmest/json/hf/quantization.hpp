@@ -9,6 +9,7 @@
 #include <vlmest/json/hf/quantization/compressed_tensors.hpp>
 #include <vlmest/json/hf/quantization/floating.hpp>
 #include <vlmest/json/hf/quantization/integer.hpp>
+#include <vlmest/json/hf/quantization/modelopt.hpp>
 #include <vlmest/json/known_keys.hpp>
 
 /// What a config.json says of the storage of its weights, whatever the model is.

@@ -25,16 +25,18 @@ class ModuleRule {
            ///< from the beginning of the name, of which it need not be all, or the name's last characters
     part,  ///< anywhere in the name, as AutoAWQ wrote checkpoints (exclude_layers_to_not_quantize) and engines read
            ///< them (vLLM and SGLang, is_layer_skipped_awq); or as transformers reads a skip
+    wildcard,  ///< the whole name, in which `*` stands for anything
   };
   ModuleRule(std::string_view text, Kind kind, const std::string& where) : text_(text), where_(where), kind_(kind) {
     const bool plain = text.find_first_of("*+?^$[](){}|\\") == std::string_view::npos;
     if (kind == Kind::name && !plain) kind_ = Kind::pattern;
     if (kind_ == Kind::pattern || ((kind == Kind::skip || kind == Kind::part) && !plain)) pattern_.emplace(text, where);
+    if (kind == Kind::wildcard) pattern_.emplace(as_pattern(text), where);
   }
   /// `renamed`: a name that the checkpoint has for the module, and the library has not. What is skipped by such a name
   /// is skipped with all below it (quantizers/finegrained/base.py, _normalize_modules_to_not_convert).
   bool names(std::string_view module, bool renamed = false) const {
-    if (kind_ == Kind::pattern) return pattern_->matches(module);
+    if (kind_ == Kind::pattern || kind_ == Kind::wildcard) return pattern_->matches(module);
     if (kind_ == Kind::exact) return module == text_;
     if (kind_ == Kind::part && !text_.empty() && module.find(text_) != std::string_view::npos) return true;
     if (kind_ == Kind::skip || kind_ == Kind::part) return skips(module) || (renamed && skips_above(module));
@@ -49,6 +51,12 @@ class ModuleRule {
   const std::string& where() const { return where_; }  ///< the key that it stands under
 
  private:
+  static std::string as_pattern(std::string_view wildcards) {
+    std::string pattern;
+    for (const char c : wildcards)
+      pattern += c == '*' ? std::string(".*") : c == '.' ? std::string("\\.") : std::string(1, c);
+    return pattern + "$";
+  }
   /// A text without other signs is a pattern too: its dots are any character.
   bool begins(std::string_view module) const {
     return text_.size() <= module.size() &&
@@ -71,10 +79,12 @@ class ModuleRule {
   std::optional<Pattern> pattern_;
 };
 
-/// One way to store weights, and the linears that it is for; no targets: all.
+/// One way to store weights, and the linears that it is for; neither targets nor modules: all.
 struct StorageGroup {
   std::optional<WeightStorage> storage;  ///< none: as the other weights
   std::vector<ModuleRule> targets;
+  std::vector<std::string> modules;  ///< sorted: the whole names of modules, or of what is in them (one of the experts)
+  std::string where;                 ///< the key that the modules stand under
 };
 
 struct Quantization {
@@ -138,6 +148,16 @@ inline bool names_any(const std::vector<ModuleRule>& rules, const std::vector<st
   return std::any_of(rules.begin(), rules.end(), [&](const ModuleRule& r) { return names_any(r, names); });
 }
 
+/// Whether one of the group's modules is the one of these names, or in it.
+inline bool holds(const StorageGroup& group, const std::vector<std::string>& names) {
+  const auto holds_one = [&](const std::string& name) {
+    if (std::binary_search(group.modules.begin(), group.modules.end(), name)) return true;
+    const auto within = std::lower_bound(group.modules.begin(), group.modules.end(), name + ".");
+    return within != group.modules.end() && within->starts_with(name + ".");
+  };
+  return !group.modules.empty() && std::any_of(names.begin(), names.end(), holds_one);
+}
+
 /// What kind of module asks; fixed: one whose weight its parent multiplies by itself, which no method replaces.
 enum class StoredModule : std::uint8_t { linear, head, experts, fixed };
 
@@ -151,7 +171,8 @@ inline const WeightStorage* storage_of(const Quantization& q, const Graph& g, Sc
   if (names_any(q.skipped, names)) return nullptr;
   if (!q.only.empty() && !names_any(q.only, names)) return nullptr;
   for (const StorageGroup& group : q.groups)
-    if (group.targets.empty() || names_any(group.targets, names)) return group.storage ? &*group.storage : nullptr;
+    if ((group.targets.empty() && group.modules.empty()) || names_any(group.targets, names) || holds(group, names))
+      return group.storage ? &*group.storage : nullptr;
   return nullptr;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,24 @@ inline std::string unused_line(const std::string& where, const std::vector<std::
   const bool one = entries.size() == 1;
   return where + ": " + all + (one ? " names" : " name") + " no module of " + type + " and " +
          (one ? "changes" : "change") + " nothing here";
+}
+
+/// Adds the modules of groups that are none of the model's, nor in one of its experts, under their keys.
+inline void add_unnamed_modules(std::map<std::string, std::vector<std::string>>& under, const Quantization& q,
+                                const Graph& g) {
+  std::set<std::string> known;
+  const auto no_module = [&](const std::string& module) {
+    const std::size_t experts = module.find(".experts.");
+    return !known.contains(experts == std::string::npos ? module : module.substr(0, experts + 8));
+  };
+  for (const StorageGroup& group : q.groups) {
+    if (group.modules.empty()) continue;
+    if (known.empty())
+      for (ScopeId s = 0; s < static_cast<ScopeId>(g.scopes.size()); ++s)
+        for (std::string& name : module_names(g, s)) known.insert(std::move(name));
+    for (const std::string& module : group.modules)
+      if (no_module(module)) under[group.where].push_back(module);
+  }
 }
 
 /// A line for each key with entries that name no module, and one if no weight at all is stored so. Empty where the
@@ -48,6 +67,7 @@ inline std::vector<std::string> unused_rules(const Vlm& vlm, const Plan& plan) {
     std::erase_if(left, [&](const ModuleRule* r) { return names_any(*r, names); });
   }
   std::map<std::string, std::vector<std::string>> under;
+  add_unnamed_modules(under, *q, g);
   for (const ModuleRule* r : left) under[r->where()].push_back(r->text());
   std::vector<std::string> lines;
   for (const auto& [where, entries] : under) lines.push_back(unused_line(where, entries, vlm.type));

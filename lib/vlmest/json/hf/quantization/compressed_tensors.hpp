@@ -3,8 +3,7 @@
 
 #include <vlmest/json/hf/quantization/common.hpp>
 
-/// quant_method compressed-tensors (0.16: quantization/quant_config.py, quant_args.py, utils/match.py), and NVIDIA's
-/// modelopt, which writes the same groups.
+/// quant_method compressed-tensors (0.16: quantization/quant_config.py, quant_args.py, utils/match.py).
 namespace vlmest::json::hf {
 
 /// Rules as compressed-tensors matches them: "re:" and a pattern, or the whole name. A class of modules names none by
@@ -147,49 +146,6 @@ inline Quantization read_compressed_tensors(const Reader& r) {
                {"config_groups", "format", "ignore", "kv_cache_scheme", "quantization_status", "sparsity_config",
                 "dequantize", "run_compressed", "use_optimized_inference"},
                {"global_compression_ratio", "version", "packed_modules_mapping"});
-  return q;
-}
-
-/// modelopt excludes modules by names with wildcards.
-inline void add_wildcards(std::vector<ModuleRule>& rules, const Reader& r, const char* key) {
-  for (const auto& n : names(r, key)) {
-    if (n.find('*') == std::string::npos) {
-      rules.emplace_back(n, ModuleRule::Kind::name, r.path() + "." + key);
-      continue;
-    }
-    std::string pattern;
-    for (const char c : n) pattern += c == '*' ? std::string(".*") : c == '.' ? std::string("\\.") : std::string(1, c);
-    rules.emplace_back(pattern + "$", ModuleRule::Kind::pattern, r.path() + "." + key);
-  }
-}
-
-/// transformers has no quantizer for modelopt; the tensors are those of the checkpoint, which serving engines keep
-/// (vLLM model_executor/layers/quantization/modelopt.py). Of the head, modelopt's own exports name it.
-inline Quantization read_modelopt(const Reader& whole) {
-  const Reader r = whole.given("quantization") ? whole.object("quantization") : whole;
-  const std::string algorithm = r.string("quant_algo", "");
-  WeightStorage storage;
-  if (algorithm == "FP8")
-    storage = Fp8Weight{.scales = Fp8Weight::Scales::tensor, .static_activations = true, .scale_name = "weight_scale"};
-  else if (algorithm == "FP8_PER_CHANNEL_PER_TOKEN")
-    storage = Fp8Weight{.scales = Fp8Weight::Scales::channel, .scale_name = "weight_scale"};
-  else if (algorithm == "FP8_PB_WO")
-    storage = Fp8Weight{.scale_name = "weight_scale"};
-  else if (algorithm == "NVFP4")
-    storage = Fp4Weight{.group = group_size(r, "group_size", 16), .static_activations = true, .modelopt = true};
-  else
-    r.fail("quant_algo", algorithm.empty() ? "missing" : "unknown '" + algorithm.substr(0, 64) + "'",
-           "known: FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4");
-  Quantization q = one_storage("modelopt", "modelopt " + algorithm + " as serving engines keep it", storage);
-  q.experts = true;
-  q.head = true;
-  add_wildcards(q.skipped, r, "exclude_modules");
-  add_wildcards(q.skipped, r, "ignore");
-  for (const char* key : {"kv_cache_quant_algo", "kv_cache_scheme"})
-    if (r.given(key)) q.notes.push_back(r.path() + "." + key + " is not applied; --kv says what the cache is kept in");
-  note_unknown(q, r,
-               {"quant_algo", "group_size", "exclude_modules", "ignore", "kv_cache_quant_algo", "kv_cache_scheme"},
-               {"config_groups", "producer", "quantization", "quant_library", "version"});
   return q;
 }
 
