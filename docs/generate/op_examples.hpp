@@ -110,6 +110,33 @@ inline Example example(const Convolution& o) {
            {"size", bytes_of(o.dtype)}},
           cost(o)};
 }
+inline Example example(const DepthwiseConvolution& o) {
+  const char* made = o.forward ? "" : ", both gradients";
+  return {call({{"batch", o.batch},
+                {"channels", o.channels},
+                {"in_positions", o.in_positions},
+                {"out_positions", o.out_positions},
+                {"taps", o.taps}},
+               name(o.dtype) + std::string(made)),
+          {{"batch", number(o.batch)},
+           {"channels", number(o.channels)},
+           {"in_positions", number(o.in_positions)},
+           {"out_positions", number(o.out_positions)},
+           {"taps", number(o.taps)},
+           {"results", number(results(o))},
+           {"copies", number(o.copies)},
+           {"workspace", number(o.workspace.value())},
+           {"size", bytes_of(o.dtype)}},
+          cost(o)};
+}
+inline Example example(const TriangularSolve& o) {
+  return {call({{"batch", o.batch}, {"rows", o.rows}, {"columns", o.columns}}, std::string(name(o.dtype))),
+          {{"batch", number(o.batch)},
+           {"rows", number(o.rows)},
+           {"columns", number(o.columns)},
+           {"size", bytes_of(o.dtype)}},
+          cost(o)};
+}
 inline Example example(const Norm& o) {
   const bool layer = o.kind == Norm::Kind::layer_norm;
   return {(layer ? "layer_norm, " : "rms_norm, ") +

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/op/conv.hpp>
+#include <vlmest/op/depthwise_conv.hpp>
 
 namespace vlmest::conv_test {
 namespace {
@@ -77,24 +78,23 @@ TEST(Convolution, CountsAProductForEachGradient) {
 }
 
 // Two operations a tap of each channel, as torch/utils/flop_counter.py counts; packing is read and written besides.
-TEST(Convolution, OfEachChannelByItselfIsNoProduct) {
-  Convolution o{.batch = 2,
-                .in_channels = 6144,
-                .out_channels = 6144,
-                .in_positions = 100,
-                .out_positions = 103,
-                .kernel = 4,
-                .groups = 6144};
+TEST(DepthwiseConvolution, IsNoProduct) {
+  DepthwiseConvolution o{.batch = 2, .channels = 6144, .in_positions = 100, .out_positions = 103, .taps = 4};
   EXPECT_EQ(cost(o).flops, Flops(2 * 2 * 103 * 6144 * 4));
   EXPECT_EQ(cost(o).engine, Engine::cuda_core);
+  EXPECT_EQ(cost(o).kernels, 1);
   const Bytes in(2 * 6144 * 100 * 2), out(2 * 6144 * 103 * 2), weight(6144 * 4 * 2);
   EXPECT_EQ(cost(o).read, in + weight);
   EXPECT_EQ(cost(o).written, out);
   o.workspace = in;
+  o.copies = 1;
   EXPECT_EQ(cost(o).read, in + weight + in);
   EXPECT_EQ(cost(o).written, out + in);
-  o.groups = 1;
-  EXPECT_EQ(cost(o).engine, Engine::tensor_core);
+  EXPECT_EQ(cost(o).kernels, 2);
+  o.forward = false;
+  o.input_gradient = o.weight_gradient = true;
+  EXPECT_EQ(cost(o).flops, Flops(2 * 2 * 2 * 103 * 6144 * 4));
+  EXPECT_EQ(cost(o).kernels, 3);
 }
 
 TEST(ConvScratch, DoesNotOverflowSilently) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/analysis/attention_time.hpp>
 #include <vlmest/analysis/fft_time.hpp>
 #include <vlmest/analysis/memory_time.hpp>
@@ -59,11 +61,6 @@ inline TiledTime time(const GroupedMatmul& o, const Device& d) {
 /// 1410.0759, section 3). Tensor cores take it from operands that were first converted to channels last, few channels
 /// padded to eight, through scratch (conv_scratch); without scratch a 16-bit one runs in fp32.
 inline TiledTime time(const Convolution& o, const Device& d) {
-  if (is_depthwise(o)) {  // a multiply-add or two for each byte: bytes are what takes its time
-    const Cost c = cost(o);
-    return memory_time(c.read + c.written, elements_in(std::max(c.read, c.written), o.dtype), o.kernels, d,
-                       d.efficiency.memory.strided);
-  }
   const std::int64_t channels = o.in_channels / o.groups;
   const bool half = is_half(o.dtype), converted = half && channels < 8 && o.workspace > Bytes{};
   const Matmul product{.m = checked_mul(o.batch, o.out_positions),
@@ -78,6 +75,53 @@ inline TiledTime time(const Convolution& o, const Device& d) {
   t.start += copies.start;
   t.memory += copies.time;
   t.time = t.time * static_cast<double>(o.products) + copies.time;
+  return t;
+}
+
+/// Each result by a kernel whose threads are slower than its bytes, after the copies.
+inline TiledTime time(const DepthwiseConvolution& o, const Device& d) {
+  const DepthwiseEfficiency& e = d.efficiency.depthwise;
+  const double channels = static_cast<double>(o.batch) * static_cast<double>(o.channels),
+               taps = static_cast<double>(o.taps), in = channels * static_cast<double>(o.in_positions),
+               out = channels * static_cast<double>(o.out_positions);
+  const Cost c = cost(o);
+  const MemoryEfficiencies& m = d.efficiency.memory;
+  TiledTime t = memory_time((c.read + c.written - o.workspace * 2) * results(o), Elements{}, results(o), d, m.strided);
+  if (o.forward) t.compute += (e.result + e.tap * taps) * out;
+  if (o.input_gradient) t.compute += (e.input_result + e.input_tap * taps) * in;
+  if (o.weight_gradient) t.compute += e.weight_tap * (taps * out);
+  const TiledTime copies = memory_time(o.workspace * 2, elements_in(o.workspace, o.dtype), o.copies, d, m.transposed);
+  t.time = t.start + tiled::overlapped(t.memory, t.compute) + copies.time;
+  t.start += copies.start;
+  t.memory += copies.memory;
+  return t;
+}
+
+/// cuBLAS solves 64 rows at a time, and subtracts the product with those solved before from the next ones.
+inline TiledTime time(const TriangularSolve& o, const Device& d) {
+  constexpr std::int64_t block = 64;
+  const SolveEfficiency& e = d.efficiency.solve;
+  const MemoryEfficiencies& m = d.efficiency.memory;
+  const Bytes sides = size_of(Elements(checked_mul(checked_mul(o.batch, o.rows), o.columns)), o.dtype),
+              matrices = size_of(Elements(checked_mul(checked_mul(o.batch, o.rows), o.rows)), o.dtype);
+  TiledTime t = memory_time(sides * 2, elements_in(sides, o.dtype), 1, d, m.transposed);
+  const auto then = [&](const TiledTime& more) {
+    t.start += more.start;
+    t.memory += more.memory;
+    t.compute += more.compute;
+    t.time += more.time;
+  };
+  if (o.packed) then(memory_time(matrices * 2, elements_in(matrices, o.dtype), 1, d, m.transposed));
+  if (o.listed) then(memory_time({}, {}, 2, d, m.contiguous));
+  const double systems = static_cast<double>(o.batch) * static_cast<double>(o.columns);
+  for (std::int64_t done = 0; done < o.rows; done += block) {
+    const auto rows = static_cast<double>(std::min(block, o.rows - done));
+    const Seconds threads = (e.element + e.term * rows) * (rows * systems);
+    then({.time = tiled::overlapped(e.row * rows, threads), .compute = threads, .start = e.row * rows});
+    if (done > 0)
+      then(matmul_time(
+          {.batch = o.batch, .m = std::min(block, o.rows - done), .n = o.columns, .k = done, .dtype = o.dtype}, d));
+  }
   return t;
 }
 

@@ -159,6 +159,21 @@ struct FftEfficiency {
   Seconds block{0.66e-9};  ///< of a point, while one block transforms it in shared memory
 };
 
+/// torch's kernels of depthwise convolutions. Every thread finds the place of its result by divisions, which take
+/// longer than the bytes; all multiprocessors together.
+struct DepthwiseEfficiency {
+  Seconds result{8.44e-12}, tap{0.524e-12};              ///< of a result, and for each of its taps
+  Seconds input_result{7.37e-12}, input_tap{0.467e-12};  ///< the same of the input's gradient
+  Seconds weight_tap{1.65e-12};                          ///< of a tap at one position: the weight's gradient
+};
+
+/// cuBLAS's batched triangular solves. The rows of a system wait for each other, its columns do not.
+struct SolveEfficiency {
+  Seconds row{0.3e-6};      ///< of a system, however many there are
+  Seconds element{10e-12};  ///< of the right-hand sides, all multiprocessors together
+  Seconds term{0.24e-12};   ///< for each of the rows that each of these elements may depend on
+};
+
 /// How fast a device runs real kernels; measured where the device's file says so, else as on an H200.
 struct Efficiency {
   AlignedMatmulEfficiency half;  ///< bf16 and fp16
@@ -168,6 +183,8 @@ struct Efficiency {
   MatmulEfficiency grouped{.rate = 0.6, .bandwidth = 0.6};  ///< 16-bit products of groups of rows
   MatmulEfficiency convolution{.rate = 0.33};               ///< 16-bit convolutions of the kernels that compute in fp32
   MatmulEfficiency converted_convolution{.rate = 0.14};     ///< those of the kernels that convert their operands first
+  DepthwiseEfficiency depthwise;
+  SolveEfficiency solve;
   AttentionEfficiency attention;
   MemoryEfficiencies memory;
   FftEfficiency fft;

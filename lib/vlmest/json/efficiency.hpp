@@ -170,6 +170,22 @@ void fields(E& e, F f) {
   f("block_ps", e.block, ps);
 }
 template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, DepthwiseEfficiency>
+void fields(E& e, F f) {
+  f("result_ps", e.result, ps);
+  f("tap_ps", e.tap, ps);
+  f("input_result_ps", e.input_result, ps);
+  f("input_tap_ps", e.input_tap, ps);
+  f("weight_tap_ps", e.weight_tap, ps);
+}
+template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, SolveEfficiency>
+void fields(E& e, F f) {
+  f("row_us", e.row, us);
+  f("element_ps", e.element, ps);
+  f("term_ps", e.term, ps);
+}
+template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, Efficiency>
 void fields(E& e, F f) {
   f("half", e.half);
@@ -179,6 +195,8 @@ void fields(E& e, F f) {
   f("grouped", e.grouped);
   f("convolution", e.convolution);
   f("converted_convolution", e.converted_convolution);
+  f("depthwise", e.depthwise);
+  f("solve", e.solve);
   f("attention", e.attention);
   f("memory", e.memory);
   f("fft", e.fft);

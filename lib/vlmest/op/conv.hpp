@@ -22,10 +22,6 @@ struct Convolution {
   int kernels = 1;
 };
 
-/// Whether every channel is convolved by itself: torch's own kernel, no product of matrices. Its scratch holds packed
-/// copies of what is not row-major.
-constexpr bool is_depthwise(const Convolution& o) { return o.groups > 1 && o.groups == o.in_channels; }
-
 /// FLOPs: torch/utils/flop_counter.py, conv_flop_count.
 constexpr Cost cost(const Convolution& o) {
   const std::int64_t taps = checked_mul(o.kernel, o.in_channels / o.groups);
@@ -40,11 +36,6 @@ constexpr Cost cost(const Convolution& o) {
   r.engine = o.dtype == DType::fp32 ? Engine::cuda_core : Engine::tensor_core;
   r.dtype = o.dtype;
   r.kernels = o.kernels;
-  if (is_depthwise(o)) {
-    r.engine = Engine::cuda_core;
-    r.read += o.workspace;
-    r.written += o.workspace;
-  }
   return r;
 }
 

@@ -16,16 +16,14 @@ inline Value depthwise_conv1d(Value x, Value weight, std::int64_t padding) {
   const std::int64_t channels = x.size(1), taps = weight.size(2),
                      length = checked_add(x.size(2), 2 * padding) - taps + 1;
   const Bytes packed = is_contiguous(x) ? Bytes{} : data_bytes(x);
-  const Convolution op{.batch = x.size(0),
-                       .in_channels = channels,
-                       .out_channels = channels,
-                       .in_positions = x.size(2),
-                       .out_positions = length,
-                       .kernel = taps,
-                       .groups = channels,
-                       .dtype = t,
-                       .workspace = packed,
-                       .kernels = packed > Bytes{} ? 2 : 1};
+  const DepthwiseConvolution op{.batch = x.size(0),
+                                .channels = channels,
+                                .in_positions = x.size(2),
+                                .out_positions = length,
+                                .taps = taps,
+                                .dtype = t,
+                                .workspace = packed,
+                                .copies = packed > Bytes{} ? 1 : 0};
   const TensorId r = b.result(t, Shape{x.size(0), channels, length}, "convolution");
   const GradEdge ex = edge(x), ew = edge(weight);
   const Value sx = saved(x, ex || ew), sw = saved(weight, ex || ew);
@@ -36,10 +34,12 @@ inline Value depthwise_conv1d(Value x, Value weight, std::int64_t padding) {
     if (g.wants(0)) outs.push_back(at.result(op.dtype, sx.shape(), "input gradient"));
     if (g.wants(1)) outs.push_back(at.result(op.dtype, sw.shape(), "weight gradient"));
     const Bytes copied = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
-    Convolution back = op;
-    back.products = static_cast<int>(outs.size());
+    DepthwiseConvolution back = op;
+    back.forward = false;
+    back.input_gradient = g.wants(0);
+    back.weight_gradient = g.wants(1);
     back.workspace = op.workspace + copied;
-    back.kernels = back.products + (op.workspace > Bytes{} ? 1 : 0) + (copied > Bytes{} ? 1 : 0);
+    back.copies = op.copies + (copied > Bytes{} ? 1 : 0);
     const std::array<TensorId, 3> ins{g.in[0].id(), sx.id(), sw.id()};
     at.emit("convolution_backward", back, ins, outs, {op.workspace, copied});
     std::size_t next = 0;

@@ -31,8 +31,7 @@ inline bool is_packed_matrix(const Tensor& t) {
 /// columns lie one after another, and solved there. Up to 512 rows (or 63 of up to 8 matrices) one cuBLAS call takes
 /// all matrices by two lists of addresses, which a kernel each fills; up to 8 larger ones take a call each
 /// (aten/src/ATen/native/BatchLinearAlgebra.cpp, linalg_solve_triangular_out; cuda/BatchLinearAlgebra.cpp,
-/// triangular_solve_kernel). Which half of `a` is read changes nothing here. No FLOPs: torch's counter has no formula
-/// for it either (torch/utils/flop_counter.py), with which FLOPs are compared.
+/// triangular_solve_kernel). Which half of `a` is read changes nothing here.
 inline Value solve_triangular(Value a, Value b) {
   Builder& g = b.builder();
   const DType t = b.dtype();
@@ -44,16 +43,11 @@ inline Value solve_triangular(Value a, Value b) {
   const bool listed = batch > 8 || n < 64;
   const Bytes copied = is_packed_matrix(a.tensor()) ? Bytes{} : data_bytes(a);
   const Bytes list = listed ? size_of(Elements(batch), DType::int64) : Bytes{};
+  const TriangularSolve op{
+      .batch = batch, .rows = n, .columns = b.size(-1), .dtype = t, .packed = copied > Bytes{}, .listed = listed};
   Shape strides = contiguous_strides(s);
   strides[rank - 2] = 1;
   strides[rank - 1] = n;
-  const Bytes moved = data_bytes(b);
-  const MemoryOp op{.read = moved * 2 + data_bytes(a) + copied,
-                    .written = moved * 2 + copied,
-                    .workspace = list * 2 + copied,
-                    .dtype = t,
-                    .kernels = (listed ? 4 : 1 + static_cast<int>(batch)) + (copied > Bytes{} ? 1 : 0),
-                    .access = Access::strided};
   const GradEdge ea = edge(a), eb = edge(b);
   const Value sa = saved(a, ea || eb);
   const TensorId r = g.result(t, s, strides, "linalg_solve_triangular");

@@ -88,6 +88,13 @@ VLMEST_INLINE std::optional<Op> convolution(const Call& c, const Device* device)
     o.kernel = checked_mul(o.kernel, w[i + 2]);
   }
   o.bias = c.has(2, 1);
+  if (o.groups > 1 && o.groups == o.in_channels && o.out_channels == o.in_channels)
+    return DepthwiseConvolution{.batch = o.batch,
+                                .channels = o.in_channels,
+                                .in_positions = o.in_positions,
+                                .out_positions = o.out_positions,
+                                .taps = o.kernel,
+                                .dtype = o.dtype};
   if (device != nullptr && device->sm == 90 && rank == 4) o.workspace = conv_scratch(o, x[2]);
   o.kernels = (o.workspace > Bytes{} ? 4 : 1) + (o.bias ? 1 : 0);
   return o;

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/op/cost.hpp>
+
+namespace vlmest {
+
+/// A convolution of every channel by itself, by torch's own kernels, one for each result (aten/src/ATen/native/cuda/
+/// DepthwiseConv2d.cu): no product of matrices.
+struct DepthwiseConvolution {
+  std::int64_t batch = 1;
+  std::int64_t channels = 1;
+  std::int64_t in_positions = 1;   ///< product of the input's spatial sizes
+  std::int64_t out_positions = 1;  ///< product of the output's spatial sizes
+  std::int64_t taps = 1;           ///< product of the kernel's spatial sizes
+  DType dtype = DType::bf16;
+  bool forward = true;  ///< which results it makes
+  bool input_gradient = false;
+  bool weight_gradient = false;
+  Bytes workspace{};  ///< packed copies of what is not row-major
+  int copies = 0;
+};
+
+/// Results that one call makes.
+constexpr int results(const DepthwiseConvolution& o) {
+  return (o.forward ? 1 : 0) + (o.input_gradient ? 1 : 0) + (o.weight_gradient ? 1 : 0);
+}
+
+/// FLOPs: torch/utils/flop_counter.py, conv_flop_count, for each result.
+constexpr Cost cost(const DepthwiseConvolution& o) {
+  const auto of_channels = [&](std::int64_t n) { return checked_mul(checked_mul(o.batch, o.channels), n); };
+  Cost r;
+  r.flops = r.flops_causal = flops(Macs(checked_mul(checked_mul(of_channels(o.out_positions), o.taps), results(o))));
+  r.read = size_of(Elements(of_channels(o.in_positions)), o.dtype) +
+           size_of(Elements(checked_mul(o.channels, o.taps)), o.dtype) + o.workspace;
+  r.written = size_of(Elements(of_channels(o.out_positions)), o.dtype) + o.workspace;
+  r.workspace = o.workspace;
+  r.engine = Engine::cuda_core;
+  r.dtype = o.dtype;
+  r.kernels = results(o) + o.copies;
+  return r;
+}
+
+}  // namespace vlmest
