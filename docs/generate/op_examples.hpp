@@ -117,7 +117,7 @@ inline Example example(const DepthwiseConvolution& o) {
                 {"in_positions", o.in_positions},
                 {"out_positions", o.out_positions},
                 {"taps", o.taps}},
-               name(o.dtype) + std::string(made)),
+               std::string(name(o.dtype)) + made),
           {{"batch", number(o.batch)},
            {"channels", number(o.channels)},
            {"in_positions", number(o.in_positions)},

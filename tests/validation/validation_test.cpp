@@ -130,8 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Bar{"prefill_kernels", 0, 0.16, 1.5, 10}, Bar{"decode_kernels", 2.8, 4.5, 10, 10},
                     Bar{"forward_peak", 0.13, 0.17, 0.28, 3}, Bar{"backward_peak", 0.13, 0.17, 0.28, 3},
                     Bar{"step_peak", 0.055, 0.09, 0.18, 3}, Bar{"reserved_peak", 2.6, 2.4, 2.8, 3},
-                    Bar{"prefill_gpu_ms", 2, 5, 18, 10}, Bar{"decode_gpu_ms", 4, 6, 18, 10},
-                    Bar{"step_gpu_ms", 15, 11, 15, 3}),
+                    Bar{"prefill_gpu_ms", 2, 2.4, 6, 10}, Bar{"decode_gpu_ms", 3.5, 4.5, 10, 10},
+                    Bar{"step_gpu_ms", 7, 8, 15, 3}),
     quantity_name);
 
 // Single operations: random shapes, and large ones with DRAM counters. The rows say what was fitted to which.

@@ -101,6 +101,34 @@ inline Seconds fp32_loops(const Attention& o, const Device& d, const AttentionEf
   return {(total / units + e.longest * longest) * step};
 }
 
+/// Whether the memory-efficient kernel runs whose blocks keep their results in memory, because registers have no room
+/// for a row (torch, .../mem_eff_attention, fmha_cutlassF_..._32x128_gmem_sm80).
+constexpr bool is_wide(const Attention& o) {
+  return o.backend == AttentionBackend::efficient && is_half(o.dtype) && std::max(o.head_dim, o.v_dim) > 128;
+}
+
+/// Its loops: blocks of 32 queries, of one query as well, steps of 128 keys. A multiprocessor with several blocks is
+/// busy with one while another waits. Blocks of a causal mask end about one of the longest after the average.
+inline Seconds wide_loops(const Attention& o, const Device& d, const AttentionEfficiency& e) {
+  constexpr std::int64_t rows = 32;
+  const std::int64_t blocks = tiled::ceil_div(o.q_len, rows), width = std::max(o.head_dim, o.v_dim);
+  const auto heads = static_cast<double>(checked_mul(o.batch, o.heads)), units = static_cast<double>(d.multiprocessors),
+             keys = static_cast<double>(tiled::ceil_div(o.kv_len, tile));
+  Seconds step = e.wide_column * static_cast<double>(width);
+  if (o.mask > Bytes{}) step += e.wide_mask;
+  const double resident = std::ceil(heads * static_cast<double>(blocks) / units);
+  const Seconds all = resident > 1 ? step * (resident * keys) : (step + e.wide_wait) * keys;
+  if (!o.causal || blocks == 1) return all;
+  // Block i sees the keys up to its last query.
+  double total = 0;
+  const std::int64_t before = std::max<std::int64_t>(0, o.kv_len - o.q_len);
+  constexpr std::int64_t same = tile / rows;  // blocks whose last keys lie in one step
+  for (std::int64_t i = 0; i < blocks; i += same)
+    total += static_cast<double>(std::min(same, blocks - i)) *
+             std::min(keys, static_cast<double>(tiled::ceil_div(before + (i + same) * rows, tile)));
+  return {std::min(all.value, (step * (heads * total / units + keys)).value)};
+}
+
 /// How many blocks the keys of one tile of queries are split among. Kernels that have fewer tiles than half of the
 /// multiprocessors halve the keys until there is a block for each multiprocessor; short keys stay whole.
 constexpr std::int64_t splits(std::int64_t tiles, std::int64_t keys, std::int64_t units) {
@@ -145,8 +173,9 @@ inline TiledTime decode_time(const Attention& o, const Device& d, const DecodeEf
 /// FlashAttention-2, arXiv 2307.08691, section 3.1), handed to the multiprocessors one after the other.
 inline TiledTime attention_time(const Attention& o, const Device& d, const AttentionEfficiency& e) {
   const bool fp32 = o.dtype == DType::fp32;
-  if (o.q_len == 1 && !fp32) return decode_time(o, d, e.decode);
   using namespace fused_attention;
+  const bool wide = is_wide(o);
+  if (o.q_len == 1 && !fp32 && !wide) return decode_time(o, d, e.decode);
   TiledTime r;
   const Cost c = cost(o);
   const std::int64_t width = padded_head_dim(o);
@@ -154,10 +183,11 @@ inline TiledTime attention_time(const Attention& o, const Device& d, const Atten
               .n = static_cast<int>(width),
               .split = 1,
               .tiles = checked_mul(checked_mul(o.batch, o.heads), tiled::ceil_div(o.q_len, tile))};
-  r.compute = fp32 ? fp32_loops(o, d, e) : loops(o, d, e);
+  r.compute = fp32 ? fp32_loops(o, d, e) : wide ? wide_loops(o, d, e) : loops(o, d, e);
   r.memory = (c.read + c.written) / Bandwidth{d.dram.value * e.bandwidth};
   r.start = e.start;
-  r.time = r.start + tiled::overlapped(r.compute, r.memory, e.overlap);
+  r.time =
+      r.start + (wide ? tiled::overlapped(r.compute, r.memory) : tiled::overlapped(r.compute, r.memory, e.overlap));
   return r;
 }
 

@@ -87,6 +87,9 @@ struct AttentionEfficiency {
   Seconds boost{20e-3};      ///< of loops that take half of that
   double backward = 2.9;     ///< the products of the backward against those of the forward
   double fp32_64 = 0.45, fp32_128 = 0.7;  ///< of the fp32 peak, where nothing runs on tensor cores, by head size
+  /// The memory-efficient kernel of 16-bit heads of more than 128 columns: a column of a step of 32 queries and 128
+  /// keys, what a step waits for where no other block hides it, and more for an explicit mask.
+  Seconds wide_column{14.2e-9}, wide_wait{3.7e-6}, wide_mask{0.53e-6};
   DecodeEfficiency decode;
 };
 

@@ -115,6 +115,9 @@ void fields(E& e, F f) {
   f("backward", e.backward);
   f("fp32_64", e.fp32_64);
   f("fp32_128", e.fp32_128);
+  f("wide_column_ns", e.wide_column, ns);
+  f("wide_wait_us", e.wide_wait, us);
+  f("wide_mask_us", e.wide_mask, us);
   f("decode", e.decode);
 }
 template <class E, class F>
