@@ -12,6 +12,7 @@
 #include <vlmest/json/model.hpp>
 #include <vlmest/json/parse.hpp>
 #include <vlmest/json/processor.hpp>
+#include <vlmest/json/quantization_file.hpp>
 
 #include "catalogue.hpp"
 #include "shipped.hpp"
@@ -86,6 +87,16 @@ void read_processor_files(const fs::path& folder, Vlm& vlm) {
   for (const auto& line : lines) say("note: " + line);
 }
 
+/// How the weights are stored where config.json does not say it and a file beside it does.
+void read_quantization_files(const fs::path& folder, Vlm& vlm) {
+  std::error_code ignored;
+  for (const json::QuantizationFile& file : json::quantization_files) {
+    const std::string path = (folder / file.name).string();
+    if (!fs::exists(path, ignored)) continue;
+    return json::read_quantization_file(json::parse(read_file(path), path), path, file, vlm);
+  }
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -122,8 +133,10 @@ Vlm find_model(const std::string& config) {
   const nlohmann::json document = json::parse(read_file(path.string()), where);
   Vlm vlm = json::read_model(document, where);
   // A description says itself what its processor is set to.
-  if (config != "-" && path.filename() == "config.json" && !document.contains("model"))
+  if (config != "-" && path.filename() == "config.json" && !document.contains("model")) {
     read_processor_files(path.parent_path(), vlm);
+    if (json::wants_quantization_file(document, where)) read_quantization_files(path.parent_path(), vlm);
+  }
   if (vlm.name.empty()) {
     const bool anonymous = path.filename() == "config.json" && path.has_parent_path();
     vlm.name = config == "-" ? "model"

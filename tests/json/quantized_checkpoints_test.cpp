@@ -280,6 +280,29 @@ TEST(QuantizedCheckpoints, ModeloptByModule) {
   EXPECT_NEAR(static_cast<double>(all_bytes(g)) / gib - tower, published["language_gib"].get<double>(), 0.0005);
 }
 
+/// A weight's scale and its input's, 4 bytes each; what the pattern names and the head are as they were.
+TEST(QuantizedCheckpoints, ModeloptFp8) {
+  const Graph g = loaded(read(config_of("qwen2.5-vl-3b-modelopt-fp8").dump()));
+  I expected = 0;
+  for (const auto& [in, out] : layer(2048, 256, 11008)) expected += in * out + 4 + 4;
+  const std::string first = "language_model.layers.0.";
+  EXPECT_EQ(bytes(g, first + "self_attn", false) + bytes(g, first + "mlp"), expected);
+  const Graph wide = loaded(read(load("tests/data/configs/qwen2.5-vl-3b.json").dump()));
+  EXPECT_EQ(bytes(g, "visual"), bytes(wide, "visual"));
+  const json published = load("tests/data/quantization/qwen2.5-vl-3b-modelopt-fp8.json")["published"];
+  EXPECT_NEAR(static_cast<double>(all_bytes(g)) / 1073741824.0, published["file_gib"].get<double>(),
+              0.1);  // given as about that, with the files beside it
+}
+
+TEST(QuantizedCheckpoints, EightBitWithAScaleForEachOutput) {
+  const Graph g = loaded(read(config_of("qwen2.5-vl-7b-bnb-8bit").dump()));
+  I expected = 0;
+  for (const auto& [in, out] : layer(3584, 512, 18944)) expected += in * out + out * 4;
+  const std::string first = "language_model.layers.0.";
+  EXPECT_EQ(bytes(g, first + "self_attn", false) + bytes(g, first + "mlp"), expected);
+  EXPECT_EQ(bytes(g, "lm_head"), I{152064} * 3584 * 2);
+}
+
 TEST(QuantizedCheckpoints, EveryConfigRuns) {
   const Device device = parse_device(load("models/device/h200-sxm.json").dump(), "h200-sxm");
   for (const auto& e :

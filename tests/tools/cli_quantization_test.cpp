@@ -34,6 +34,45 @@ TEST(TypesOfAConfig, AreTheDefaultAndTold) {
   EXPECT_EQ(types(c, ""), "bf16");
 }
 
+/// config.json says nothing, a file of the tool that quantised the weights does.
+TEST(StorageBesideAConfig, IsReadWhereTheConfigHasNone) {
+  Folder folder;
+  folder.write("config.json", config("qwen2-vl-2b").dump());
+  const auto said = [&](std::string* err) {
+    const Called r = run("--config '" + folder.path.string() + "' --phase inference --top 0");
+    EXPECT_EQ(r.code, 0) << r.err;
+    *err = r.err;
+    const std::size_t at = r.out.find(", bf16");
+    std::string words = r.out.substr(at + 2, r.out.find("\n\n") - at - 2);
+    if (const std::size_t wrap = words.find("\n  "); wrap != std::string::npos) words.replace(wrap, 3, " ");
+    return words;
+  };
+  std::string err;
+  EXPECT_EQ(said(&err), "bf16");
+  EXPECT_EQ(err, "");
+  const std::string file = (folder.path / "quantize_config.json").string();
+  folder.write("quantize_config.json", R"({"bits": 4, "group_size": 64, "desc_act": false, "sym": true})");
+  EXPECT_EQ(said(&err), "bf16, weights gptq 4 bit in groups of 64 (quantize_config.json)");
+  EXPECT_EQ(err, "note: weights stored as " + file + " says; config.json has no quantization_config\n");
+  folder.write("quant_config.json", R"({"zero_point": true, "q_group_size": 128, "w_bit": 4, "version": "GEMM"})");
+  EXPECT_EQ(said(&err), "bf16, weights awq 4 bit in groups of 128 (quant_config.json)");
+  folder.write("hf_quant_config.json",
+               R"({"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "exclude_modules": []}})");
+  EXPECT_EQ(said(&err), "bf16, weights modelopt FP8 as serving engines keep it (hf_quant_config.json)");
+  folder.write("hf_quant_config.json", R"({"quantization": {"quant_algo": "INT8"}})");
+  refused(
+      "--config '" + folder.path.string() + "' --phase inference", 3,
+      (folder.path / "hf_quant_config.json").string() + ".quantization.quant_algo: unknown 'INT8'",
+      "known: FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, MIXED_PRECISION; or give --weights TYPE");
+  folder.write("hf_quant_config.json", "[]");
+  EXPECT_EQ(run("--config '" + folder.path.string() + "'").code, 3);
+  Json own = config("qwen2-vl-2b");
+  own["quantization_config"] = awq;
+  folder.write("config.json", own.dump());
+  EXPECT_EQ(said(&err), "bf16, weights awq 4 bit in groups of 128 (config.json)");
+  EXPECT_EQ(err, "");
+}
+
 TEST(StorageOfAConfig, IsToldAndOverridden) {
   Json c = config("qwen2-vl-2b");
   c["quantization_config"] = awq;

@@ -196,9 +196,9 @@ std::string stored_words(const Vlm& vlm, const Plan& plan) {
   if (plan.own_dtype) s += " (config.json)";
   if (plan.weights) {
     s += fmt::format(", weights {}", name(*plan.weights));
-    if (vlm.quantization) s += fmt::format(" (instead of config.json's {})", vlm.quantization->method);
+    if (vlm.quantization) s += fmt::format(" (instead of {}'s {})", vlm.quantization->file, vlm.quantization->method);
   } else if (vlm.quantization) {
-    s += fmt::format(", weights {} (config.json)", vlm.quantization->summary);
+    s += fmt::format(", weights {} ({})", vlm.quantization->summary, vlm.quantization->file);
     if (vlm.quantization->unpacked_by_transformers && traits_of(plan.profile).transformers_quantizers)
       s += fmt::format(", unpacked to {} by the first forward", name(plan.dtype));
   }

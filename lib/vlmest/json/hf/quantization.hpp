@@ -49,12 +49,9 @@ inline std::optional<QuantizationSection> quantization_section(const Reader& r) 
   return std::nullopt;
 }
 
-/// A method or a setting that is not known is told where the storage is asked for: --weights can stand in for it.
-inline std::optional<Quantization> read_quantization(const Reader& r) {
-  const std::optional<QuantizationSection> section = quantization_section(r);
-  if (!section || section->keys.value().empty()) return std::nullopt;
-  const Reader& s = section->keys;
-  std::string method = s.string("quant_method", "");
+/// The keys of a section as a value. A method or a setting that is not known is told where the storage is asked for:
+/// --weights can stand in for it.
+inline Quantization read_quantization_keys(const Reader& s, std::string method) {
   if (method.empty() && (s.given("load_in_4bit") || s.given("load_in_8bit"))) method = "bitsandbytes";
   if (method.empty() && (s.given("quant_algo") || s.given("quantization"))) method = "modelopt";
   if (method.empty() && s.given("config_groups")) method = "compressed-tensors";
@@ -63,24 +60,28 @@ inline std::optional<Quantization> read_quantization(const Reader& r) {
   if (method == "modelopt_fp4" || method == "modelopt_fp8") method = "modelopt";
   std::vector<std::string_view> known;
   for (const auto& e : quantizations) {
-    if (e.method == method) {
-      Quantization q;
-      try {
-        q = e.read(s);
+    if (e.method == method) try {
+        return e.read(s);
       } catch (const Error& fault) {
-        q = {.method = method};
+        Quantization q{.method = method};
         q.refused.emplace(fault.where, fault.what_happened,
                           fault.hint + (fault.hint.empty() ? "" : "; or ") + "give --weights TYPE");
+        return q;
       }
-      if (section->of_language_model) q.language_layers_only = true;
-      return q;
-    }
     known.push_back(e.method);
   }
   Quantization q{.method = method.substr(0, 64)};
   q.refused.emplace(s.path() + ".quant_method",
                     method.empty() ? "missing" : "weights stored by '" + q.method + "' are not known",
                     known_words(method, known) + "; or give --weights TYPE");
+  return q;
+}
+
+inline std::optional<Quantization> read_quantization(const Reader& r) {
+  const std::optional<QuantizationSection> section = quantization_section(r);
+  if (!section || section->keys.value().empty()) return std::nullopt;
+  Quantization q = read_quantization_keys(section->keys, section->keys.string("quant_method", ""));
+  if (section->of_language_model) q.language_layers_only = true;
   return q;
 }
 

@@ -90,6 +90,7 @@ struct StorageGroup {
 struct Quantization {
   std::string method;                ///< quant_method
   std::string summary;               ///< "awq 4 bit in groups of 128"
+  std::string file = "config.json";  ///< that says so
   std::vector<StorageGroup> groups;  ///< the first that names a module counts
   std::vector<ModuleRule> skipped;
   std::vector<ModuleRule> only;  ///< where not empty, no other modules
