@@ -101,7 +101,7 @@ std::string chosen_format(const CLI::App& app, const std::vector<std::string>& k
 }
 
 void Output::add_to(CLI::App& app) {
-  const auto flags = [&app](CLI::Option* o) { o->group("Output"); };
+  const auto flags = [](CLI::Option* o) { o->group("Output"); };
   flags(add_choice(app, "--format", asked, "how it is written [as --output is named, or text]",
                    {"text", "json", "markdown", "csv"}));
   flags(app.add_flag_callback(

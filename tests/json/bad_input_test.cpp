@@ -154,7 +154,7 @@ TEST(BadInput, WrongTypesAndImpossibleDimensions) {
                               1e30};
   int tried = 0;
   for (const auto& [type, d] : families())
-    for_each_dimension(d.value, [&](const json::json_pointer& at, const std::string& path) {
+    for_each_dimension(d.value, [&, &type = type, &d = d](const json::json_pointer& at, const std::string& path) {
       for (const auto& v : bad) {
         json j = d.value;
         j[at] = v;
@@ -168,7 +168,7 @@ TEST(BadInput, WrongTypesAndImpossibleDimensions) {
 TEST(BadInput, HeadsThatDoNotDivide) {
   int tried = 0;
   for (const auto& [type, d] : families())
-    for_each_dimension(d.value, [&](const json::json_pointer& at, const std::string& path) {
+    for_each_dimension(d.value, [&, &type = type, &d = d](const json::json_pointer& at, const std::string& path) {
       // Where key-value heads are given too, theirs is the count that does not divide.
       const bool kv = path.ends_with("num_key_value_heads"),
                  vision = path.find("vision_config.num_") != std::string::npos && path.ends_with("heads") &&

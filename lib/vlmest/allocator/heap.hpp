@@ -164,7 +164,7 @@ struct Heap {
   bool splits(std::int32_t i, std::int64_t size) const {
     const auto& b = at(i);
     const auto kind = b.pool & 1u;
-    return (b.size - size >= least_rest[kind]) & (size < split_below[kind]);
+    return b.size - size >= least_rest[kind] && size < split_below[kind];
   }
   /// The first `size` bytes of a cached block, or all of it, as an allocated one (alloc_found_block).
   std::int32_t allocate(std::int32_t i, std::int64_t size, bool split) {

@@ -44,7 +44,7 @@ class Search {
       : o_(o),
         e_(e),
         depth_(static_cast<double>(step_depth(o.dtype))),
-        units_(d.multiprocessors),
+        units_(std::max(d.multiprocessors, 1)),
         share_(1 / units_),
         memory_(memory.value),
         copied_(copies_rows(o)) {
@@ -169,6 +169,8 @@ class Search {
 /// "Tile Quantization" and "Wave Quantization", describes the effects; the parameters are fitted to measured products.
 inline TiledTime matmul_time(const Matmul& o, const Device& d, const MatmulEfficiency& e) {
   TiledTime r;
+  // Where nothing is to be computed no kernel runs (aten/src/ATen/native/cuda/Blas.cpp, addmm_out_cuda_impl).
+  if (o.m == 0 || o.n == 0 || o.batch == 0) return r;
   const Cost c = cost(o);
   r.memory = (c.read + c.written) / Bandwidth{d.dram.value * e.bandwidth};
   // Half a sector at each end of a tile's row is read before it is written.

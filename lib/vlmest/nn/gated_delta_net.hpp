@@ -77,7 +77,8 @@ inline Value causal_conv_step(Context& c, const DeltaNet& m, const Value& x, con
   const Value all = to(cat(state, x, -1), weight.dtype());
   copy_over(state, slice(all, 2, all.size(2) - g.taps, all.size(2)));
   Value y = depthwise_conv1d(all, weight, 0);
-  y = slice(std::move(y), 2, y.size(2) - x.size(2), y.size(2));
+  const std::int64_t end = y.size(2);
+  y = slice(std::move(y), 2, end - x.size(2), end);
   y = activate(c, g.activation, y);
   return to(std::move(y), x.dtype());
 }

@@ -48,7 +48,7 @@ inline Value fused_norm(Norm::Kind kind, Value x, Value weight, int multiprocess
   Value rstd(b, outs[1]), mean = layer ? Value(b, outs[2]) : Value();
   differentiable(
       y, layer ? "LigerLayerNormFunctionBackward" : "LigerRMSNormFunctionBackward", {ex, ew},
-      [name, layer, multiprocessors, sx = saved(x, true), sw = saved(weight, true), sr = saved(rstd, true),
+      [layer, multiprocessors, sx = saved(x, true), sw = saved(weight, true), sr = saved(rstd, true),
        sm = saved(mean, true)](Gradients& g) {
         Builder& at = sx.builder();
         const DType u = sx.dtype();

@@ -44,7 +44,8 @@ inline Value pad_end(Value a, int dim, std::int64_t after) {
   } else {
     if (after < 0) {
       NoGrad views(b);
-      a = slice(std::move(a), dim, 0, a.size(dim) + after);
+      const std::int64_t end = a.size(dim) + after;
+      a = slice(std::move(a), dim, 0, end);
     }
     // What has no gaps keeps its layout and goes by cudaMemcpyAsync.
     const Shape strides = strides_like(a.tensor(), a.shape());

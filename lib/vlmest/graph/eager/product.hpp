@@ -95,8 +95,8 @@ inline Value matmul_rows(Value a, Value b) {
   const AutocastCall call(CastPolicy::lower, a, b);
   Shape out = a.shape();
   out[out.rank() - 1] = b.size(-1);
-  const std::int64_t k = a.size(-1);
-  a = reshape(std::move(a), {numel(a.shape()).value() / k, k});
+  const std::int64_t k = a.size(-1), rows = numel(a.shape()).value() / k;
+  a = reshape(std::move(a), {rows, k});
   return view(mm(std::move(a), std::move(b)), out);
 }
 

@@ -126,7 +126,8 @@ inline Value tower_features(Context& c, const MllamaVisionTower& t, const Mllama
   std::vector<MllamaVisionInput> chunks;
   for (std::size_t i = 0; i < lengths.size(); ++i) chunks.push_back({pixels[i], ids[i], masks[i]});
   Value all = in_chunks(c, chunks, [&](const MllamaVisionInput& chunk) { return forward(c, t, chunk); });
-  return view(std::move(all), {batch, media, all.size(2), all.size(3), all.size(4)});
+  const Shape out{batch, media, all.size(2), all.size(3), all.size(4)};
+  return view(std::move(all), out);
 }
 
 /// modeling_mllama.py, MllamaModel.forward and the head.
