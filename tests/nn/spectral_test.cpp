@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/analysis/fft_buffers.hpp>
-#include <vlmest/analysis/fft_plans.hpp>
 #include <vlmest/analysis/params.hpp>
 #include <vlmest/nn/family/llava.hpp>
 #include <vlmest/nn/family/llava_next.hpp>
@@ -287,19 +286,6 @@ TEST(Blocks, RefuseWhatDoesNotFit) {
   EXPECT_THROW(built(llava({wrong}), {.text = 5}), Error);
   EXPECT_THROW(built(llava({{after_tower, LinearBlock{33, 32}, {}, false}}), {.text = 5}), Error);
   EXPECT_THROW(built(llava({{after_tower, AttentionBlock{32, 5}, {}, false}}), {.text = 5}), Error);
-}
-
-// A second number of images needs plans of its own; the same run again does not.
-TEST(FftPlans, GrowWithTheSizesOfARun) {
-  std::vector<Fft> plans;
-  const Vlm m = llava({filter});
-  add_fft_plans(plans, built(m, {.text = 5}));
-  EXPECT_EQ(plans.size(), 2U);
-  add_fft_plans(plans, built(m, {.text = 9}));
-  EXPECT_EQ(plans.size(), 2U);
-  add_fft_plans(plans, built(m, {.batch = 2, .text = 5}));
-  EXPECT_EQ(plans.size(), 4U);
-  EXPECT_EQ(plan_cache(plans).low, Bytes(4 * 400'000));
 }
 
 }  // namespace

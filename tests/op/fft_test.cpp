@@ -201,11 +201,5 @@ TEST(FftLayout, ChannelsLastCollapsesOnlyForOneImage) {
   EXPECT_FALSE(layout_of(fft(Kind::r2c, 5, 16), Shape{5, 16}, Shape{0, 1}, {1, 0, 0}).embeds);
 }
 
-TEST(FftPlanCache, HoldsAtMostFourThousandAndNinetySix) {
-  EXPECT_EQ(vlmest::plan_cache(0).high, Bytes(0));
-  EXPECT_EQ(vlmest::plan_cache(10).low, Bytes(4'000'000));
-  EXPECT_EQ(vlmest::plan_cache(1'000'000).high, vlmest::plan_cache(4096).high);
-}
-
 }  // namespace
 }  // namespace fft_test

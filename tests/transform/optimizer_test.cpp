@@ -1,11 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <vlmest/analysis/optimizer_states.hpp>
 #include <vlmest/transform/optimizer.hpp>
 
 namespace vlmest::optimizer_test {
 namespace {
+
+/// Bytes of an optimizer's states for one parameter, counted once more (make_states says what they are).
+Bytes optimizer_bytes(Optimizer o, const Tensor& p, bool embedding) {
+  const Elements n = p.storage;
+  const Bytes own = size_of(n, p.dtype);
+  switch (o) {
+    case Optimizer::adamw: return own * 2;
+    case Optimizer::adamw_fused: return own * 2 + size_of(Elements(1), DType::fp32);
+    case Optimizer::adamw_8bit:
+    case Optimizer::adamw_bnb_8bit:
+      if (keeps_fp32_moments(o, n.value(), embedding)) return size_of(n, DType::fp32) * 2;
+      return (size_of(n, DType::uint8) + size_of(Elements((n.value() + 255) / 256), DType::fp32)) * 2;
+    case Optimizer::sgd: return Bytes{};
+    case Optimizer::sgd_momentum: return own;
+    case Optimizer::adafactor: {
+      const Elements rms{1};
+      if (p.shape.rank() < 2) return size_of(n + rms, DType::fp32);
+      const Elements rows{n.value() / p.shape[-1]}, columns{n.value() / p.shape[-2]};
+      return size_of(rows + columns + rms, DType::fp32);
+    }
+  }
+  return Bytes{};
+}
 
 struct Step {
   Builder b;

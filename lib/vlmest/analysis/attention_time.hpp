@@ -145,10 +145,10 @@ constexpr std::int64_t splits(std::int64_t tiles, std::int64_t keys, std::int64_
 /// round find their places in pairs like the ones before; there is room for one only of heads of more than 128 columns,
 /// and of the kernel that runs where the keys fill no second step. Where there are few blocks, the keys are split and a
 /// second kernel joins the parts (Dao et al., Flash-Decoding, 2023).
-inline TiledTime decode_time(const Attention& o, const Device& d, const DecodeEfficiency& e) {
+inline OpTime decode_time(const Attention& o, const Device& d, const DecodeEfficiency& e) {
   using namespace fused_attention;
   constexpr std::int64_t rows = 16;
-  TiledTime r;
+  OpTime r;
   const Cost c = cost(o);
   const std::int64_t units = d.multiprocessors, width = padded_head_dim(o), keys = tiled::ceil_div(o.kv_len, tile);
   const std::int64_t group = std::max<std::int64_t>(1, o.heads / std::max<std::int64_t>(1, o.kv_heads));
@@ -171,12 +171,12 @@ inline TiledTime decode_time(const Attention& o, const Device& d, const DecodeEf
 
 /// How long a fused attention takes: blocks of 128 queries of one head, each a loop over the keys in steps of 128 (Dao,
 /// FlashAttention-2, arXiv 2307.08691, section 3.1), handed to the multiprocessors one after the other.
-inline TiledTime attention_time(const Attention& o, const Device& d, const AttentionEfficiency& e) {
+inline OpTime attention_time(const Attention& o, const Device& d, const AttentionEfficiency& e) {
   const bool fp32 = o.dtype == DType::fp32;
   using namespace fused_attention;
   const bool wide = is_wide(o);
   if (o.q_len == 1 && !fp32 && !wide) return decode_time(o, d, e.decode);
-  TiledTime r;
+  OpTime r;
   const Cost c = cost(o);
   const std::int64_t width = padded_head_dim(o);
   r.tiling = {.m = static_cast<int>(tile),
@@ -194,10 +194,10 @@ inline TiledTime attention_time(const Attention& o, const Device& d, const Atten
 /// The backward of the same: a loop with five products where the forward has two, between kernels that move bytes. Its
 /// queries' gradients are summed in fp32: one kernel clears them and multiplies the result by its gradient, a last one
 /// rounds them. Gradients of keys and values that query heads share are summed by two more kernels.
-inline TiledTime attention_time(const AttentionBackward& b, const Device& d, const AttentionEfficiency& e) {
+inline OpTime attention_time(const AttentionBackward& b, const Device& d, const AttentionEfficiency& e) {
   using namespace fused_attention;
   const Attention& o = b.forward;
-  TiledTime r;
+  OpTime r;
   const Cost c = cost(b);
   const Bandwidth bandwidth{d.dram.value * e.bandwidth};
   const std::int64_t bh = checked_mul(o.batch, o.heads);

@@ -38,11 +38,11 @@ constexpr bool runs(const Matmul& o) {
 
 /// Its time. A dot product waits for its own chain of additions, a multiprocessor computes its share of the results one
 /// after the other, and DRAM brings the weight.
-inline TiledTime time(const Matmul& o, const Device& d, const FewRowsEfficiency& e) {
+inline OpTime time(const Matmul& o, const Device& d, const FewRowsEfficiency& e) {
   const auto m = static_cast<double>(o.m), n = static_cast<double>(o.n), k = static_cast<double>(o.k);
   const double share = n / std::max(1, d.multiprocessors);
   const Cost c = cost(o);
-  TiledTime r;
+  OpTime r;
   r.memory = (c.read + c.written) / Bandwidth{d.dram.value * e.bandwidth};
   if (o.m > 1) {
     const Seconds chain = o.m == 2 ? e.two : o.m == 3 ? e.three : o.m == 4 ? e.four : e.row * m;

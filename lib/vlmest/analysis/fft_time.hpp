@@ -127,7 +127,7 @@ class Sum {
 
   /// `arithmetic` counts where it takes longer than the bytes.
   void add(const MemoryEfficiency& e, Bytes read, Bytes written, Elements walked, Seconds arithmetic = {}) {
-    TiledTime t = memory_time(read, written, walked, 1, d_, e, operands_);
+    OpTime t = memory_time(read, written, walked, 1, d_, e, operands_);
     t.compute += arithmetic;
     total_.start += t.start;
     total_.memory += t.memory;
@@ -143,12 +143,12 @@ class Sum {
       arithmetic = std::max(arithmetic, blocks(p.kind == Kind::real ? p.n / 2 : p.n, p.transforms, type, d_));
     add(efficiency(e, p.kind), p.read, p.written, Elements{}, arithmetic);
   }
-  const TiledTime& total() const { return total_; }
+  const OpTime& total() const { return total_; }
 
  private:
   const Device& d_;
   Operands operands_;
-  TiledTime total_;
+  OpTime total_;
 };
 
 }  // namespace vlmest::fft_time
@@ -156,8 +156,7 @@ class Sum {
 namespace vlmest {
 
 /// How long a transform takes that runs by these passes, with its copies and scaling.
-inline TiledTime transform_time(const Fft& f, const std::vector<cufft::Pass>& passes, const Device& d,
-                                Operands operands) {
+inline OpTime transform_time(const Fft& f, const std::vector<cufft::Pass>& passes, const Device& d, Operands operands) {
   const MemoryEfficiencies& m = d.efficiency.memory;
   const bool c2r = f.kind == Fft::Kind::c2r;
   const Elements on_input = f.kind == Fft::Kind::r2c ? points(f) : spectrum(f);
@@ -169,7 +168,7 @@ inline TiledTime transform_time(const Fft& f, const std::vector<cufft::Pass>& pa
   if (f.scaled) sum.add(m.contiguous, output_bytes(f), output_bytes(f), c2r ? points(f) : spectrum(f));
   return sum.total();
 }
-inline TiledTime transform_time(const Fft& f, const Device& d, Operands operands) {
+inline OpTime transform_time(const Fft& f, const Device& d, Operands operands) {
   check(f);
   return transform_time(f, cufft::passes(f), d, operands);
 }

@@ -167,8 +167,8 @@ class Search {
 /// that is fastest (cuBLAS' heuristic, taken as exact), and splits the inner dimension where the tiles do not fill the
 /// device. Reading and writing DRAM overlap with it. NVIDIA, Matrix Multiplication Background User's Guide, sections
 /// "Tile Quantization" and "Wave Quantization", describes the effects; the parameters are fitted to measured products.
-inline TiledTime matmul_time(const Matmul& o, const Device& d, const MatmulEfficiency& e) {
-  TiledTime r;
+inline OpTime matmul_time(const Matmul& o, const Device& d, const MatmulEfficiency& e) {
+  OpTime r;
   // Where nothing is to be computed no kernel runs (aten/src/ATen/native/cuda/Blas.cpp, addmm_out_cuda_impl).
   if (o.m == 0 || o.n == 0 || o.batch == 0) return r;
   const Cost c = cost(o);
@@ -208,7 +208,7 @@ inline const MatmulEfficiency& efficiency(const Efficiency& e, const Matmul& o) 
   if (row == 16) return e.half.bytes16;
   return row >= 4 ? e.half.bytes4 : e.half.bytes2;
 }
-inline TiledTime matmul_time(const Matmul& o, const Device& d) {
+inline OpTime matmul_time(const Matmul& o, const Device& d) {
   if (few_rows::runs(o)) return few_rows::time(o, d, d.efficiency.half.few_rows);
   return matmul_time(o, d, efficiency(d.efficiency, o));
 }

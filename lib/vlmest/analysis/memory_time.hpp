@@ -38,9 +38,9 @@ constexpr const MemoryEfficiency& efficiency(const MemoryEfficiencies& e, Access
 /// threads that compute where each element lies, whichever is slower. Of the bytes, the cache has all up to half of its
 /// size and nothing beyond. What comes from DRAM arrives after its latency, and once more so where there is enough for
 /// requests to queue (Little's law: bandwidth times latency must be on the way).
-inline TiledTime memory_time(Bytes read, Bytes written, Elements walked, int kernels, const Device& d,
-                             const MemoryEfficiency& e, Operands operands = Operands::from_cache) {
-  TiledTime r;
+inline OpTime memory_time(Bytes read, Bytes written, Elements walked, int kernels, const Device& d,
+                          const MemoryEfficiency& e, Operands operands = Operands::from_cache) {
+  OpTime r;
   if (kernels == 0) return r;
   r.start = e.start * static_cast<double>(kernels);
   const Bytes moved = read + written;
@@ -57,7 +57,7 @@ inline TiledTime memory_time(Bytes read, Bytes written, Elements walked, int ker
   r.time = r.start + tiled::overlapped(r.memory, r.compute);
   return r;
 }
-inline TiledTime memory_time(Bytes moved, Elements walked, int kernels, const Device& d, const MemoryEfficiency& e) {
+inline OpTime memory_time(Bytes moved, Elements walked, int kernels, const Device& d, const MemoryEfficiency& e) {
   return memory_time(moved, Bytes{}, walked, kernels, d, e);
 }
 
@@ -84,21 +84,21 @@ constexpr HeldRow held_row(std::int64_t width, DType t) {
 
 /// A norm or softmax that keeps each row on the chip. `passes`: how often every thread goes over its part of the row,
 /// for each reduction and for the result.
-inline TiledTime row_time(const Cost& c, std::int64_t rows, std::int64_t width, DType t, int passes, const Device& d,
-                          const RowEfficiency& e, Operands operands) {
+inline OpTime row_time(const Cost& c, std::int64_t rows, std::int64_t width, DType t, int passes, const Device& d,
+                       const RowEfficiency& e, Operands operands) {
   const HeldRow row = held_row(width, t);
   const Elements walked(checked_mul(checked_mul(rows, row.elements), passes));
-  TiledTime r = memory_time(c.read, c.written, walked, 1, d, e, operands);
+  OpTime r = memory_time(c.read, c.written, walked, 1, d, e, operands);
   const Seconds steps = e.vector * static_cast<double>(row.vectors * passes);
   r.start += steps;
   r.time += steps;
   return r;
 }
-inline TiledTime fused_time(const Norm& o, const Device& d, Operands operands) {
+inline OpTime fused_time(const Norm& o, const Device& d, Operands operands) {
   return row_time(cost(o), o.rows, o.width, o.dtype, o.kind == Norm::Kind::layer_norm ? 3 : 2, d,
                   d.efficiency.memory.fused_norm, operands);
 }
-inline TiledTime fused_time(const Softmax& o, const Device& d, Operands operands) {
+inline OpTime fused_time(const Softmax& o, const Device& d, Operands operands) {
   return row_time(cost(o), o.rows, o.width, o.in, 3, d, d.efficiency.memory.fused_softmax, operands);
 }
 

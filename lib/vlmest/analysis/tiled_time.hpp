@@ -16,7 +16,7 @@ struct Tiling {
 };
 
 /// How long a product takes, and why.
-struct TiledTime {
+struct OpTime {
   Seconds time{};
   Seconds compute{};  ///< of the arithmetic in the waves of tiles
   Seconds memory{};   ///< of the compulsory bytes

@@ -55,7 +55,7 @@ inline Work work(const Op& op, const Device& device, Operands operands = Operand
   const Cost c = cost(op);
   Work w{.flops = c.flops, .flops_causal = c.flops_causal, .read = c.read, .written = c.written, .kernels = c.kernels};
   if (c.kernels == 0) return w;
-  const TiledTime t = op_time(op, device, operands);
+  const OpTime t = op_time(op, device, operands);
   w.time = t.time;
   const Roofline limits = roofline(c, device);
   w.roofline = limits.time();

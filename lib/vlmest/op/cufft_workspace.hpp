@@ -217,19 +217,4 @@ constexpr Bytes workspace_limit(const Fft& f) {
   return 8 * size_of(points(f), complex_of(f.dtype));
 }
 
-/// What plans cost outside the framework's allocator: twiddle tables and loaded kernels. Not in any peak that torch
-/// reports. torch keeps up to 4096 plans per device, least recently used out first
-/// (ATen/native/cuda/CuFFTPlanCache.h); one plan per distinct size, batch, strides and type. Users measured 0.4 to
-/// 0.7 MB per plan (212 MB with 32 plans, 2.2 GB at 4096, the fixed part of the library included): a range, not a rule.
-struct FftPlanCache {
-  static constexpr std::int64_t capacity = 4096;
-  Bytes low{};
-  Bytes high{};
-};
-
-constexpr FftPlanCache plan_cache(std::int64_t distinct_plans) {
-  const std::int64_t n = std::clamp<std::int64_t>(distinct_plans, 0, FftPlanCache::capacity);
-  return {Bytes(n * 400'000), Bytes(n * 700'000)};
-}
-
 }  // namespace vlmest

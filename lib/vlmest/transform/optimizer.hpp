@@ -13,8 +13,17 @@ inline bool is_embedding(const Graph& g, TensorId parameter) {
   return std::find(g.embeddings.begin(), g.embeddings.end(), parameter) != g.embeddings.end();
 }
 
-/// The states that the first step makes for a parameter, in the order in which the optimizer allocates them; sizes as
-/// analysis/optimizer_states.hpp says.
+/// The states that the first step makes for a parameter, in the order in which the optimizer allocates them, of the
+/// parameter's type where not said otherwise.
+/// - adamw: two moments; the step count lives on the host (torch/optim/adamw.py, _init_group).
+/// - adamw_fused: two moments and an fp32 step count.
+/// - adamw_8bit: two moments of one byte an element with an fp32 scale for every 256 of them; parameters of fewer than
+///   4,096 elements keep two fp32 moments (bitsandbytes, optim/optimizer.py, init_state). The two code books that all
+///   parameters share, 2 KiB, are left out.
+/// - adamw_bnb_8bit: the same, but embeddings keep two fp32 moments (transformers/trainer.py, create_optimizer).
+/// - sgd: nothing; sgd_momentum: one buffer.
+/// - adafactor: a row and a column of the last two dimensions, or one vector, and the root mean square, in fp32
+///   (transformers/optimization.py, Adafactor.step).
 inline OptimizerStates make_states(Builder& b, Optimizer o, TensorId parameter) {
   const Shape shape = b.graph.tensor(parameter).shape;
   const DType t = b.graph.tensor(parameter).dtype;

@@ -20,7 +20,7 @@ constexpr std::string_view name(Goal g) { return goal_names[static_cast<std::siz
 
 /// The number that a goal makes as large as it can: sequences of a batch, tokens of a sequence, rows of pixels of an
 /// image, whose columns keep the proportion that was asked for.
-struct Dial {
+struct SearchVariable {
   std::int64_t least = 1, most = 1, asked = 1;
   std::int64_t window = 3;  ///< values above an answer that are tried too
 };
@@ -35,9 +35,9 @@ inline std::int64_t columns(ImageSize asked, std::int64_t rows) {
 
 void turn(Settings& s, Goal goal, std::int64_t n);
 
-/// The dial of a goal. A processor that gives every image the same tokens has none for pixels. Throws Error for that,
-/// and where a run has no images.
-Dial dial(const Settings& s, Goal goal);
+/// The variable of a goal. A processor that gives every image the same tokens has none for pixels. Throws Error for
+/// that, and where a run has no images.
+SearchVariable search_variable(const Settings& s, Goal goal);
 
 }  // namespace vlmest::diagnose
 

@@ -55,7 +55,7 @@ std::vector<PlannedRun> front(const std::vector<Found>& found);
 /// for most of what the tower's temporaries take.
 std::optional<Candidate> in_chunks(const PlannedRun& r, const PlanRequest& q, Estimator& e);
 /// A candidate at the size that was asked for.
-inline Candidate as_asked(Candidate c, const Dial& d, const PlanRequest& q) {
+inline Candidate as_asked(Candidate c, const SearchVariable& d, const PlanRequest& q) {
   turn(c.settings, q.goal, d.asked);
   if (q.goal == Goal::fastest) c.settings.plan.batch = q.asked.plan.batch;
   if (q.goal == Goal::fastest) c.settings.plan.gradient_accumulation = q.asked.plan.gradient_accumulation;

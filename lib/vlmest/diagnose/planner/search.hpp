@@ -29,7 +29,7 @@ struct PlanRequest {
 struct PlannedRun {
   Candidate candidate;
   Outcome outcome;
-  std::int64_t reach = 0;  ///< of the goal's dial
+  std::int64_t reach = 0;  ///< of the goal's variable
   double cost = 0;         ///< seconds of a sequence, or of a token where plans differ in their sequences' length
 };
 
@@ -73,7 +73,7 @@ struct Probe {
   std::optional<Outcome> small, large;
   std::int64_t at_small = 0, at_large = 0;
 };
-Probe probe(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, Found& f);
+Probe probe(const Candidate& c, const SearchVariable& d, const PlanRequest& q, Estimator& e, Found& f);
 
 /// What the search's guesses follow: each phase's peak. Of sequences' length the largest alone: a longer one makes no
 /// larger graph, so that tries far beyond the limit cost no more, and next to it, where fragmentation decides and one
@@ -86,7 +86,7 @@ inline std::array<double, 3> guiding(const Outcome& o, Goal goal) {
 }
 
 /// The size that reaches furthest. What the probe has tried, where there was one, is not tried again.
-Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, const Probe* probed);
+Found search(const Candidate& c, const SearchVariable& d, const PlanRequest& q, Estimator& e, const Probe* probed);
 
 /// a needs no more than b at both sizes, grows no faster, and changes no more: b reaches no further.
 bool beats(const Candidate& a, const Probe& x, const Candidate& b, const Probe& y);

@@ -20,7 +20,7 @@ VLMEST_INLINE void turn(Settings& s, Goal goal, std::int64_t n) {
   }
 }
 
-VLMEST_INLINE Dial dial(const Settings& s, Goal goal) {
+VLMEST_INLINE SearchVariable search_variable(const Settings& s, Goal goal) {
   const Sequences now = make_sequences(s.vlm, s.plan);
   switch (goal) {
     case Goal::max_batch:

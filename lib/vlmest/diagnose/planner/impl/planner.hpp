@@ -47,7 +47,7 @@ VLMEST_INLINE std::optional<Candidate> in_chunks(const PlannedRun& r, const Plan
 }
 
 VLMEST_INLINE PlanAnswer best_of(const PlanRequest& q, std::vector<Candidate> all, std::vector<Found>& found) {
-  const Dial d = dial(q.asked, q.goal);
+  const SearchVariable d = search_variable(q.asked, q.goal);
   std::vector<Probe> probes;  // of the combinations that there were first
   std::size_t before = 0;
   std::vector<bool> worth(all.size(), true);

@@ -7,7 +7,7 @@
 namespace vlmest::diagnose {
 namespace planner {
 
-VLMEST_INLINE Probe probe(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, Found& f) {
+VLMEST_INLINE Probe probe(const Candidate& c, const SearchVariable& d, const PlanRequest& q, Estimator& e, Found& f) {
   Probe p{.at_small = d.asked, .at_large = d.asked > d.most / 2 ? d.most : d.asked * 2};
   Settings s = c.settings;
   turn(s, q.goal, p.at_small);
@@ -19,7 +19,8 @@ VLMEST_INLINE Probe probe(const Candidate& c, const Dial& d, const PlanRequest& 
   return p;
 }
 
-VLMEST_INLINE Found search(const Candidate& c, const Dial& d, const PlanRequest& q, Estimator& e, const Probe* probed) {
+VLMEST_INLINE Found search(const Candidate& c, const SearchVariable& d, const PlanRequest& q, Estimator& e,
+                           const Probe* probed) {
   Found f;
   std::optional<Outcome> best;
   std::int64_t at = 0;
