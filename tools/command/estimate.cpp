@@ -13,6 +13,7 @@
 #include "output/timeline.hpp"
 #include "streams.hpp"
 #include "units.hpp"
+#include "weight_files.hpp"
 
 namespace vlmest::tool {
 namespace {
@@ -54,6 +55,7 @@ int estimate(const EstimateOptions& o) {
   o.args.make_plan();  // what contradicts itself is told before a file is opened
   const Vlm vlm = find_model(o.args.config);
   const Plan plan = o.args.make_plan(vlm);
+  compare_weight_files(o.args, vlm, plan);
   const Device device = find_device(o.args.device);
   const Phases phases = o.args.phases();
   const Bytes least = parse_size(o.args.timeline_min, "--timeline-min");
