@@ -76,11 +76,14 @@ inline std::vector<OpJson> random(Dice& dice, int count) {
   const std::vector<const char*> streamed{"copy", "add", "silu_mul"}, normal{"rmsnorm", "layernorm", "softmax"};
   std::vector<OpJson> r;
   for (int i = 0; i < count; ++i) {
+    // One draw a statement: in one argument list compilers draw in orders of their own.
     if (i % 2 == 0) {
-      r.push_back(stream(dice.one_of(streamed), dice.size(2048, 1'000'000'000, 8)));
+      const std::int64_t elements = dice.size(2048, 1'000'000'000, 8);
+      r.push_back(stream(dice.one_of(streamed), elements));
     } else {
       const std::int64_t width = dice.size(64, 16384, 8);
-      r.push_back(rows(dice.one_of(normal), dice.size(1, 500'000'000 / width), width));
+      const std::int64_t count_of_rows = dice.size(1, 500'000'000 / width);
+      r.push_back(rows(dice.one_of(normal), count_of_rows, width));
     }
   }
   return r;

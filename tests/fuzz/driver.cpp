@@ -16,6 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "../sanitizer.hpp"
 #include "mutate.hpp"
 #include "target.hpp"
 
@@ -25,13 +26,9 @@ extern "C" const char* __ubsan_default_options() { return "abort_on_error=1:prin
 
 namespace {
 
-std::string current;  ///< the input that runs
-long number = -1;     ///< its number; negative for the files themselves
-#ifdef __SANITIZE_ADDRESS__
-unsigned timeout = 120;  ///< seconds of the processor, of which the sanitizers take several times as many
-#else
-unsigned timeout = 20;  ///< seconds of the processor
-#endif
+std::string current;                                    ///< the input that runs
+long number = -1;                                       ///< its number; negative for the files themselves
+unsigned timeout = under_address_sanitizer ? 120 : 20;  ///< seconds of the processor
 
 void keep(int signal) {
   char line[96];

@@ -2,6 +2,7 @@
 // The default text of an estimate: one screen with the verdict first, figures that add up, and what helps.
 #include <algorithm>
 
+#include "../sanitizer.hpp"
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
@@ -57,11 +58,7 @@ std::vector<std::vector<std::int64_t>> memory_columns(const std::string& text) {
 }
 
 /// The program takes twenty times as long under the sanitizers: one model in eight there.
-#ifdef __SANITIZE_ADDRESS__
-constexpr std::size_t every = 8;
-#else
-constexpr std::size_t every = 1;
-#endif
+constexpr std::size_t every = under_address_sanitizer ? 8 : 1;
 
 /// What is not modelled of T5, which says so and nothing else.
 bool is_refused(const std::string& model, std::string_view flags) {

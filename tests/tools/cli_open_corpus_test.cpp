@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "../sanitizer.hpp"
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
@@ -32,11 +33,7 @@ struct Counts {
 
 /// What is said of a file's cases. Under AddressSanitizer, which takes ten times as long, of one in eight.
 Counts counts(const char* file, bool with_flags) {
-#if defined(__SANITIZE_ADDRESS__)
-  constexpr std::size_t step = 8;
-#else
-  constexpr std::size_t step = 1;
-#endif
+  constexpr std::size_t step = under_address_sanitizer ? 8 : 1;
   std::ifstream in(std::string(VLMEST_SOURCE_DIR) + "/tests/data/corpus/" + file);
   const auto cases = nlohmann::json::parse(in);
   Counts n;

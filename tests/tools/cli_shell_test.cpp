@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program among others in a shell: outputs that cannot be written, inputs that have no end.
+#include "../sanitizer.hpp"
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
@@ -61,11 +62,9 @@ TEST(Shell, AStandardErrorThatCannotBeWrittenChangesNothing) {
 /// What a line prints, with no more than 1 GiB of address space. AddressSanitizer maps terabytes for its shadow,
 /// whatever the program does: there it counts what is resident, its redzones and freed blocks in quarantine among it.
 Called limited(const std::string& arguments, const std::string& input = {}) {
-#if defined(__SANITIZE_ADDRESS__)
-  return run(arguments, input, "export ASAN_OPTIONS=\"$ASAN_OPTIONS:hard_rss_limit_mb=3072\";");
-#else
-  return run(arguments, input, "ulimit -v 1048576;");
-#endif
+  return run(
+      arguments, input,
+      under_address_sanitizer ? "export ASAN_OPTIONS=\"$ASAN_OPTIONS:hard_rss_limit_mb=3072\";" : "ulimit -v 1048576;");
 }
 
 TEST(Shell, InputsWithoutEndAreRefused) {
