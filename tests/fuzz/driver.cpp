@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target without libFuzzer: TARGET [--inputs N] [--seed S] [--first I] [--timeout SECONDS] FILE|FOLDER...
+// Runs fuzz targets without libFuzzer: vlmest_fuzz TARGET [--inputs N] [--seed S] [--first I] [--timeout SECONDS]
+// FILE|FOLDER...
 // Every file as it is, then N mutations of them. The input of number I depends on the files, the seed and I alone, so a
 // failure is run again with --first I --inputs 1; its input is also left in failed-input.json.
 #include <algorithm>
@@ -46,11 +47,11 @@ void allow(unsigned seconds) {
   setitimer(ITIMER_PROF, &t, nullptr);
 }
 
-double run(std::string input) {
+double run(const vlmest::fuzz::Target& target, std::string input) {
   current = std::move(input);
   allow(timeout);
   const auto begin = std::chrono::steady_clock::now();
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(current.data()), current.size());
+  target.run(reinterpret_cast<const std::uint8_t*>(current.data()), current.size());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   allow(0);
   return took.count();
@@ -67,7 +68,16 @@ int main(int argc, char** argv) {
   long inputs = 20000, first = 0;
   std::uint64_t seed = 1;
   std::vector<std::filesystem::path> files;
-  for (int i = 1; i < argc; ++i) {
+  const auto& targets = vlmest::fuzz::targets;
+  const auto target =
+      std::find_if(targets.begin(), targets.end(), [&](const auto& t) { return argc > 1 && t.name == argv[1]; });
+  if (target == targets.end()) {
+    std::fprintf(stderr, "the first argument names a target:");
+    for (const auto& t : targets) std::fprintf(stderr, " %s", std::string(t.name).c_str());
+    std::fprintf(stderr, "\n");
+    return 2;
+  }
+  for (int i = 2; i < argc; ++i) {
     const std::string arg = argv[i];
     const auto value = [&] { return i + 1 < argc ? std::atol(argv[++i]) : 0; };
     if (arg == "--inputs")
@@ -95,11 +105,11 @@ int main(int argc, char** argv) {
   double slowest = 0;
   long slowest_number = -1;
   const auto begin = std::chrono::steady_clock::now();
-  for (const auto& c : corpus) slowest = std::max(slowest, run(c));
+  for (const auto& c : corpus) slowest = std::max(slowest, run(*target, c));
   const vlmest::fuzz::Mutator mutate(corpus);
   for (number = first; number < first + inputs; ++number) {
     vlmest::fuzz::Mutator::Random random(seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(number));
-    const double took = run(mutate(corpus[random() % corpus.size()], random));
+    const double took = run(*target, mutate(corpus[random() % corpus.size()], random));
     if (took > slowest) {
       slowest = took;
       slowest_number = number;

@@ -42,7 +42,7 @@ void analysed(const RecordedSnapshot& s) {
   replayable(s, 0);
 }
 
-std::string outcome(ByteSource source) {
+std::string read_whole(ByteSource source) {
   try {
     const auto s = read_recorded_snapshot(source, "input");
     std::string seen = std::to_string(s.segments.size()) + " " + std::to_string(s.stacks.stack_count());
@@ -59,10 +59,10 @@ std::string outcome(ByteSource source) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto input = fuzz::text(data, size);
-  const auto whole = outcome(ByteSource(input));
+  const auto whole = read_whole(ByteSource(input));
   fuzz::Choices choices(input);
   auto rest = input;
-  const auto in_pieces = outcome(ByteSource(ByteSource::Refill([&] {
+  const auto in_pieces = read_whole(ByteSource(ByteSource::Refill([&] {
     const auto piece = rest.substr(0, 1 + choices.of(300));
     rest.remove_prefix(piece.size());
     return piece;
@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       default: changed.erase(at, 1 + choices.of(3)); break;
     }
   }
-  outcome(ByteSource(changed));
+  read_whole(ByteSource(changed));
   try {
     if (!input.empty() && (input[0] == '{' || input[0] == '[')) analysed(json::read_recorded_snapshot(input, "input"));
   } catch (const Error& e) {

@@ -6,12 +6,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <vector>
 
-/// A fuzz target: what libFuzzer calls with each input, and what driver.cpp calls where there is no libFuzzer. It
-/// returns for every input; bad ones may throw nothing but vlmest::Error, which the target catches.
+/// A fuzz target: what libFuzzer calls with each input. It returns for every input; bad ones may throw nothing but
+/// vlmest::Error, which the target catches.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace vlmest::fuzz {
+
+/// Without libFuzzer all targets are one program, and driver.cpp calls the one that is named.
+struct Target {
+  std::string_view name;
+  int (*run)(const std::uint8_t* data, std::size_t size);
+};
+extern const std::vector<Target> targets;
 
 inline std::string_view text(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
