@@ -30,7 +30,7 @@ Records& records() {
 constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                            CUPTI_ACTIVITY_KIND_MEMSET};
 
-void check(CUptiResult r) {
+void require(CUptiResult r) {
   if (r == CUPTI_SUCCESS) return;
   const char* text = nullptr;
   static_cast<void>(cuptiGetResultString(r, &text));
@@ -67,10 +67,10 @@ void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::s
 
 }  // namespace
 
-KernelTrace::KernelTrace() { check(cuptiActivityRegisterCallbacks(give_buffer, take_buffer)); }
+KernelTrace::KernelTrace() { require(cuptiActivityRegisterCallbacks(give_buffer, take_buffer)); }
 
 Traced KernelTrace::trace(int calls, const std::function<void()>& work) const {
-  for (const auto kind : kinds) check(cuptiActivityEnable(kind));
+  for (const auto kind : kinds) require(cuptiActivityEnable(kind));
   {
     const std::lock_guard hold(records().lock);
     records().list.clear();
@@ -82,7 +82,7 @@ Traced KernelTrace::trace(int calls, const std::function<void()>& work) const {
     failed = std::current_exception();  // recording must end, whatever happened
   }
   for (const auto kind : kinds) static_cast<void>(cuptiActivityDisable(kind));
-  check(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+  require(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
   if (failed) std::rethrow_exception(failed);
 
   const std::lock_guard hold(records().lock);

@@ -51,7 +51,7 @@ TEST(CudnnAttentionGraph, MismatchedTensorsAreRefused) {
 
 #else
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::attention_cudnn_test {
 namespace {
 
 TEST(CudnnAttention, SaysThatItWasNotBuilt) {
@@ -60,6 +60,6 @@ TEST(CudnnAttention, SaysThatItWasNotBuilt) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::attention_cudnn_test
 
 #endif

@@ -15,7 +15,7 @@
 
 #include "device_tensor.hpp"
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::attention_test {
 namespace {
 
 std::string spelt(const Attention& op) {
@@ -280,4 +280,4 @@ TEST_F(AttentionDevice, SaysWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::attention_test

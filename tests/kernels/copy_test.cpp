@@ -7,7 +7,7 @@
 
 #include "device_tensor.hpp"
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::copy_test {
 namespace {
 
 using Kind = Elementwise::Kind;
@@ -153,4 +153,4 @@ TEST(StreamRead, GivesASumForEvery32KiB) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::copy_test

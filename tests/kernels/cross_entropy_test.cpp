@@ -5,7 +5,7 @@
 
 #include "offset.hpp"
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::cross_entropy_test {
 namespace {
 
 constexpr std::int64_t ignored = -100;
@@ -113,4 +113,4 @@ TEST(CrossEntropyKernelLimits, AreSaidBeforeAnythingRuns) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::cross_entropy_test

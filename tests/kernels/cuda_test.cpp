@@ -10,7 +10,7 @@
 
 #include "device_tensor.hpp"
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::cuda_test {
 namespace {
 
 class Fill : public DeviceTest {};
@@ -157,4 +157,4 @@ TEST(Buffer, OfNothingNeedsNoDevice) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::cuda_test

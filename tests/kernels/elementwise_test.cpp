@@ -7,7 +7,7 @@
 
 #include "offset.hpp"
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::elementwise_test {
 namespace {
 
 using Kind = Elementwise::Kind;
@@ -97,4 +97,4 @@ TEST(ElementwiseKernelLimits, AreSaidBeforeAnythingRuns) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::elementwise_test

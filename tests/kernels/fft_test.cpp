@@ -11,7 +11,7 @@
 
 #include "device_tensor.hpp"
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::fft_test {
 namespace {
 
 using Kind = Fft::Kind;
@@ -170,4 +170,4 @@ TEST(CufftLimits, AreSaidBeforeAnythingRuns) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::fft_test

@@ -4,7 +4,7 @@
 
 #include "offset.hpp"
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::gather_test {
 namespace {
 
 class GatherKernel : public DeviceTest, public ::testing::WithParamInterface<DType> {
@@ -67,4 +67,4 @@ TEST(GatherKernelLimits, AreSaidBeforeAnythingRuns) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::gather_test

@@ -8,7 +8,7 @@
 
 #include "device_tensor.hpp"
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::matmul_test {
 namespace {
 
 using Choice = CublasLtOptions::Choice;
@@ -181,4 +181,4 @@ TEST(CublasLtTiles, AnUnknownOneHasNoSize) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::matmul_test

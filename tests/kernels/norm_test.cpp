@@ -4,7 +4,7 @@
 
 #include "offset.hpp"
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::norm_test {
 namespace {
 
 /// Fresh rows around a mean far from zero, so that a variance taken the wrong way shows.
@@ -96,4 +96,4 @@ TEST(NormKernelLimits, AreSaidBeforeAnythingRuns) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::norm_test

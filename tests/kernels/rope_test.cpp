@@ -4,7 +4,7 @@
 
 #include "offset.hpp"
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::rope_test {
 namespace {
 
 struct Types {
@@ -109,4 +109,4 @@ TEST(RopeKernelLimits, AreSaidBeforeAnythingRuns) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::rope_test

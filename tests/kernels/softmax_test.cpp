@@ -6,7 +6,7 @@
 
 #include "offset.hpp"
 
-namespace vlmest::kernels {
+namespace vlmest::kernels::softmax_test {
 namespace {
 
 /// Of the type whose rounding is coarser.
@@ -96,4 +96,4 @@ TEST(SoftmaxKernelLimits, AreSaidBeforeAnythingRuns) {
 }
 
 }  // namespace
-}  // namespace vlmest::kernels
+}  // namespace vlmest::kernels::softmax_test
