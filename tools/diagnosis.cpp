@@ -307,9 +307,11 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
       put_cause_first(d, of, {.mode = d.verdict.mode, .plan = &plan});
   } else if (d.verdict.limit || failed || d.verdict.cause != diagnose::Cause::unknown) {
     // Without a model flags tell which actions are in force.
-    Plan said = flags.args.make_plan();
-    if (run.device_known) said.compute_capability = run.device.sm;
-    add_generic_actions(d, of, {.mode = run.mode ? run.mode : d.verdict.mode, .plan = &said});
+    const Plan said = flags.args.make_plan();
+    add_generic_actions(d, of,
+                        {.mode = run.mode ? run.mode : d.verdict.mode,
+                         .plan = &said,
+                         .gpu = run.device_known ? gpu_of(run.device) : Gpu{}});
   }
   return d;
 }

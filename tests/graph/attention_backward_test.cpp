@@ -20,6 +20,7 @@ struct Recorded {
 };
 Recorded backward_of(const Call& c) {
   Builder b;
+  b.gpu.sm = c.sm;
   const auto parameter = [&](std::int64_t heads) {
     const TensorId t = b.persistent("x", Role::weight, c.dtype, {c.batch, c.tokens, heads, c.head_dim});
     b.require_grad(t);
@@ -32,7 +33,7 @@ Recorded backward_of(const Call& c) {
   Value mask;
   if (c.masked) mask = b.existing("mask", Role::input, DType::boolean, {c.batch, 1, c.tokens, c.tokens});
   Value query = states(q), keys = states(k), values = states(v);
-  Value out = eager::scaled_dot_product_attention(query, keys, values, mask, false, {c.sm, 132});
+  Value out = eager::scaled_dot_product_attention(query, keys, values, mask, false);
   b.end_phase();
   b.begin_phase("backward");
   {

@@ -34,7 +34,7 @@ TEST_F(UnderAutocast, ProductsRunInTheLowerType) {
   EXPECT_EQ(linear(x, activation({16, 8}), activation({16})).dtype(), bf16);
   EXPECT_EQ(conv2d(activation({1, 3, 8, 8}), activation({5, 3, 4, 4}), {}, 4).dtype(), bf16);
   const Value q = activation({1, 2, 8, 64});
-  EXPECT_EQ(scaled_dot_product_attention(q, q, q, {}, false, {}).dtype(), bf16);
+  EXPECT_EQ(scaled_dot_product_attention(q, q, q, {}, false).dtype(), bf16);
   for (const Node& n : b.graph.nodes) {
     const auto* m = std::get_if<Matmul>(&b.graph.op(n));
     const auto* a = std::get_if<Attention>(&b.graph.op(n));
@@ -97,7 +97,8 @@ TEST_F(UnderAutocast, NothingElseIsKept) {
 TEST_F(UnderAutocast, OpsInsideAnOpAreNotCast) {
   // Without a fused kernel attention is written out, in fp32.
   const Value q = activation({1, 4, 8, 30}), k = activation({1, 2, 8, 30});
-  EXPECT_EQ(scaled_dot_product_attention(q, k, k, {}, false, {.sm = 70}).dtype(), bf16);
+  b.gpu.sm = 70;
+  EXPECT_EQ(scaled_dot_product_attention(q, k, k, {}, false).dtype(), bf16);
   int products = 0;
   for (const Node& n : b.graph.nodes)
     if (const auto* m = std::get_if<Matmul>(&b.graph.op(n))) {

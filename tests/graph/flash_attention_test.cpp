@@ -54,7 +54,7 @@ Flash run(const Shape& q_shape, const Shape& k_shape, Call&& call) {
   return r;
 }
 Flash dense(const Shape& q, const Shape& k) {
-  return run(q, k, [](Value a, Value b, Value c, const Value&) { return eager::flash_attn_func(a, b, c, true, 132); });
+  return run(q, k, [](Value a, Value b, Value c, const Value&) { return eager::flash_attn_func(a, b, c, true); });
 }
 
 TEST(FlashAttention, KeepsResultAndRowSumsBesideItsOperands) {
@@ -107,7 +107,7 @@ TEST(FlashAttention, SplitsLongKeysOfFewQueries) {
   const Value q = b.existing("q", Role::input, DType::bf16, {1, 1, 8, 128});
   const Value k = b.existing("k", Role::input, DType::bf16, {1, 8192, 8, 128});
   b.begin_phase("decode");
-  eager::flash_attn_func(q, k, k, true, 132);
+  eager::flash_attn_func(q, k, k, true);
   b.end_phase();
   const auto scratch = b.graph.scratch_of(b.graph.nodes.back());
   ASSERT_EQ(scratch.size(), 2u);  // partial sums, and results of 128 channels

@@ -11,7 +11,7 @@
 
 #include <vlmest/graph/autocast.hpp>
 #include <vlmest/graph/tape.hpp>
-#include <vlmest/op/multiprocessor.hpp>
+#include <vlmest/library/gpu.hpp>
 
 namespace vlmest {
 
@@ -20,8 +20,7 @@ namespace vlmest {
 class Builder {
  public:
   Graph graph;
-  /// Of the device that runs the graph; clear() keeps them. An H200's, until a build sets those of its plan.
-  Multiprocessors multiprocessors = multiprocessors_of(90, 132);
+  Gpu gpu;  ///< that runs the graph; clear() keeps it
 
   void clear() {
     autocast = {};

@@ -49,7 +49,7 @@ inline Value flash_attention(Context& c, const AttentionArgs& a) {
   if (c.stack().flash_attention_2 && !is_half(q.dtype()))
     throw Error("--attention", "FlashAttention-2 takes bf16 and fp16, not " + std::string(name(q.dtype())),
                 "give --dtype bf16, or --attention sdpa");
-  return flash_attn_func(q, k, v, a.causal, c.plan.multiprocessors);
+  return flash_attn_func(q, k, v, a.causal);
 }
 
 }  // namespace vlmest

@@ -127,9 +127,7 @@ struct Plan {
   std::optional<bool> input_gradients;
   std::int64_t gradient_accumulation = 1;
   bool amp = false;
-  bool dropout = false;         ///< modules in training mode (model.train()): dropout draws its masks
-  int compute_capability = 90;  ///< of the device, 10 * major + minor: decides kernels and workspaces
-  int multiprocessors = 132;
+  bool dropout = false;  ///< modules in training mode (model.train()): dropout draws its masks
 };
 
 }  // namespace vlmest

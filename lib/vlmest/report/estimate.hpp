@@ -41,11 +41,11 @@ class Estimator {
   void infer(Estimate& e, const Vlm& vlm, const Plan& asked, const Device& device);
 
   /// Fills the estimate's training part; `further` says that inference's is there and stays.
-  void train(Estimate& e, const Vlm& vlm, const Plan& asked, const Device& device, bool further = false);
+  void train(Estimate& e, const Vlm& vlm, const Plan& plan, const Device& device, bool further = false);
 
   /// The training part without what a replay on the allocator tells: of states that are divided, which change no op,
   /// the memory is asked for apart (training_estimate::add_memory).
-  TrainingEstimate training_work(const Vlm& vlm, const Plan& asked, const Device& device);
+  TrainingEstimate training_work(const Vlm& vlm, const Plan& plan, const Device& device);
 
   /// The graphs and lifetimes behind the estimate made last.
   const Graph& graph() const { return inference_.builder.graph; }
@@ -62,8 +62,6 @@ class Estimator {
   };
 
   const Graph& record_training(const Vlm& vlm, const Plan& plan, const Sequences& s, const Device& device);
-
-  static Plan on(const Device& device, Plan plan);
 
   Built inference_, training_;
 };

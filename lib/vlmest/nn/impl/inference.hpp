@@ -56,7 +56,7 @@ VLMEST_INLINE std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
 }
 
 VLMEST_INLINE void declare_parameters(Context& c, const Vlm& vlm) {
-  c.quantization = quantization_of(vlm, c.plan);
+  c.quantization = quantization_of(vlm, c.plan, c.b.gpu);
   vlm.family.make_model(c);
   make_blocks(c, vlm.blocks);
 }
@@ -74,8 +74,7 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   if (plan.amp) plan.dtype = DType::fp32;
   check_kv_type(plan.kv.dtype.value_or(plan.dtype));
   Context c{caller.b, plan};
-  c.b.multiprocessors = multiprocessors_of(plan.compute_capability, plan.multiprocessors);
-  c.quantization = quantization_of(vlm, plan);
+  c.quantization = quantization_of(vlm, plan, c.b.gpu);
   c.padded = s.padded();
   Blocks blocks;
   const FamilyModel model = vlm.family.make_model(c);

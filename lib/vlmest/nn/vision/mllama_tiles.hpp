@@ -48,8 +48,7 @@ inline Value forward(Context& c, const MllamaTileEmbedding& e, const MllamaVisio
   InScope in(c.b, e.scope);
   Value tiles = forward(c, e.table, ids);
   tiles = view(tiles, {-1, g.max_tiles, 1, g.hidden});
-  if (c.stack().fuses_scaled_sums)
-    return fused_scale("gated_add", true, c.plan.multiprocessors, x, std::move(tiles), Value(c.b, e.gate));
+  if (c.stack().fuses_scaled_sums) return fused_scale("gated_add", true, x, std::move(tiles), Value(c.b, e.gate));
   Value opening = unary("tanh", Value(c.b, e.gate));
   tiles = mul(tiles, std::move(opening));
   return add(x, tiles);
@@ -72,8 +71,7 @@ inline Value mllama_positions(Context& c, const MllamaVisionTower& t, const Valu
   }
   Value tiles = forward(c, t.tile_table, ids);
   tiles = view(tiles, {x.size(0), g.max_tiles, g.tile_tokens(), g.hidden});
-  if (c.stack().fuses_scaled_sums)
-    return fused_scale("gated_add", true, c.plan.multiprocessors, x, positions, std::move(tiles), gate);
+  if (c.stack().fuses_scaled_sums) return fused_scale("gated_add", true, x, positions, std::move(tiles), gate);
   Value opening = unary("tanh", gate);
   Value gated = mul(std::move(opening), tiles);
   x = add(x, gated);

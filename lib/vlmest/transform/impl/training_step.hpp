@@ -20,7 +20,6 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
   plan.dropout = true;  // model.train()
   if (plan.amp) plan.dtype = DType::fp32;
   Context c{asked.b, plan, asked.blocks};
-  c.b.multiprocessors = multiprocessors_of(plan.compute_capability, plan.multiprocessors);
   c.quantization = asked.quantization;
   c.padded = s.padded();
   Adapters adapters;
@@ -87,7 +86,7 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
 }
 
 VLMEST_INLINE void build_training(Context& c, const Vlm& vlm, const Sequences& s) {
-  c.quantization = quantization_of(vlm, c.plan);
+  c.quantization = quantization_of(vlm, c.plan, c.b.gpu);
   build_training(c, vlm.family, s, vlm.blocks);
 }
 

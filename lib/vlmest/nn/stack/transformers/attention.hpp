@@ -58,9 +58,7 @@ inline Value sdpa_attention(Context& c, const AttentionArgs& a) {
   }
   const bool causal = a.causal && !a.mask && a.q.size(2) > 1;
   const Value mask = a.bias ? position_bias_mask(c, a, causal) : a.mask;
-  Value out =
-      scaled_dot_product_attention(a.q, keys, values, mask, causal && !a.bias,
-                                   {c.plan.compute_capability, c.plan.multiprocessors}, a.dropout && c.plan.dropout);
+  Value out = scaled_dot_product_attention(a.q, keys, values, mask, causal && !a.bias, a.dropout && c.plan.dropout);
   return contiguous(transpose(std::move(out), 1, 2));
 }
 
