@@ -55,7 +55,7 @@ TEST_F(UnderAutocast, NumericallyDelicateOpsRunInFp32) {
 
 TEST_F(UnderAutocast, OtherOpsPromote) {
   const Value narrow = activation({2, 8}, bf16), wide = activation({2, 8});
-  EXPECT_EQ(unary("gelu", narrow).dtype(), bf16);
+  EXPECT_EQ(unary(functions::gelu, narrow).dtype(), bf16);
   EXPECT_EQ(mean(narrow, -1, true).dtype(), bf16);
   EXPECT_EQ(mul(wide, narrow).dtype(), fp32);
   EXPECT_EQ(add(narrow, wide).dtype(), fp32);
@@ -113,13 +113,13 @@ TEST_F(UnderAutocast, GradientsReachWeightsInTheirOwnType) {
   const TensorId w = weight({16, 8});
   const Value x = activation({4, 8});
   b.enable_grad(true);
-  b.begin_phase("forward");
+  b.begin_phase(PhaseKind::forward);
   Value y = to(linear(x, Value(b, w), {}), fp32);
   on.reset();
   const TensorId copy = b.graph.outputs(b.graph.nodes.front()).front();
   EXPECT_EQ(b.references(copy), 0) << "an input without a gradient does not need the weight";
   b.end_phase();
-  b.begin_phase("backward");
+  b.begin_phase(PhaseKind::backward);
   BackwardEngine engine;
   engine.run(y, fill(b, "ones_like", y.shape(), fp32));
   b.end_phase();

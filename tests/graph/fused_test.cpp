@@ -20,7 +20,7 @@ struct Fixture {
     weight = b.persistent("w", Role::weight, DType::bf16, {64, 64});
     b.require_grad(weight);
     b.enable_grad(true);
-    b.begin_phase("forward");
+    b.begin_phase(PhaseKind::forward);
   }
   Value states(std::int64_t rows) {
     const Value x = b.existing("x", Role::input, DType::bf16, {rows, 64});
@@ -33,7 +33,7 @@ struct Fixture {
   }
   void backward(Value y) {
     b.end_phase();
-    b.begin_phase("backward");
+    b.begin_phase(PhaseKind::backward);
     boundary = b.now();
     Value seed = eager::fill(b, "ones_like", y.shape(), y.dtype());
     BackwardEngine engine;

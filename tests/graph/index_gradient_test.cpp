@@ -20,7 +20,7 @@ struct Tape {
     const TensorId w = b.persistent("weight", Role::weight, t, s);
     b.require_grad(w);
     b.enable_grad(true);
-    b.begin_phase("forward");
+    b.begin_phase(PhaseKind::forward);
     weight = Value(b, w);
   }
   Value input(const Shape& s, DType t) { return b.existing("input", Role::input, t, s); }

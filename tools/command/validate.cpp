@@ -39,9 +39,9 @@ ErrorLimit parse_limit(const std::string& text) {
   if (equals == std::string::npos || equals == 0) throw wrong;
   ErrorLimit l{.quantity = text.substr(0, equals)};
   if (const auto colon = l.quantity.find(':'); colon != std::string::npos) {
-    const auto known = std::find(statistic_names.begin(), statistic_names.end(), l.quantity.substr(0, colon));
-    if (known == statistic_names.end()) throw wrong;
-    l.statistic = static_cast<Statistic>(known - statistic_names.begin());
+    const auto known = value_of<Statistic>(l.quantity.substr(0, colon));
+    if (!known) throw wrong;
+    l.statistic = *known;
     l.quantity.erase(0, colon + 1);
   }
   const char *first = text.data() + equals + 1, *last = text.data() + text.size();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <string_view>
 #include <vector>
 
 #include <vlmest/analysis/params.hpp>
@@ -12,6 +14,8 @@ namespace vlmest {
 
 /// What to estimate: a prefill with a decode step, a training step, or both.
 enum class Phases : std::uint8_t { inference, train, all };
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<Phases>{"inference", "train", "all"};
 constexpr bool has_inference(Phases p) { return p != Phases::train; }
 constexpr bool has_training(Phases p) { return p != Phases::inference; }
 

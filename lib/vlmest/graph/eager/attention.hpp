@@ -35,8 +35,8 @@ inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
   const std::array<TensorId, 4> with_lse{out, lse, seed, offset};
   const std::array<TensorId, 3> without{out, seed, offset};
-  b.emit("_scaled_dot_product_cudnn_attention", op, ins, trains ? std::span<const TensorId>(with_lse) : without,
-         {workspace});
+  b.emit(product("_scaled_dot_product_cudnn_attention"), op, ins,
+         trains ? std::span<const TensorId>(with_lse) : without, {workspace});
   Value r(b, out);
   Value keep_seed(b, seed), keep_offset(b, offset);
   if (!trains) return r;
@@ -71,13 +71,14 @@ inline Value flash_backend(const Attention& asked, Value q, Value k, Value v) {
   const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
   if (!(eq || ek || ev)) {
     const std::array<TensorId, 1> outs{out};
-    b.emit("_scaled_dot_product_flash_attention", op, ins, outs, {lse, lse_accum, out_accum, Bytes(16), Bytes(8)});
+    b.emit(product("_scaled_dot_product_flash_attention"), op, ins, outs,
+           {lse, lse_accum, out_accum, Bytes(16), Bytes(8)});
     return slice(Value(b, out), 3, 0, d);
   }
   const std::array<TensorId, 4> outs{out, b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
                                      b.result(DType::int64, {2}, "rng_state"),
                                      b.result(DType::int64, Shape{}, "philox_offset")};
-  b.emit("_scaled_dot_product_flash_attention", op, ins, outs, {lse_accum, out_accum});
+  b.emit(product("_scaled_dot_product_flash_attention"), op, ins, outs, {lse_accum, out_accum});
   Value r(b, out);
   const Value sums(b, outs[1]), state(b, outs[2]), offset(b, outs[3]);
   differentiable(r, "ScaledDotProductFlashAttentionBackward0", {eq, ek, ev},
@@ -111,7 +112,7 @@ inline Value efficient_attention(const Attention& op, Value q, Value k, Value v,
   const TensorId lse = b.result(DType::fp32, {op.batch, op.heads, trains ? round_up(op.q_len, 32) : 0}, "logsumexp");
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
   const std::array<TensorId, 2> outs{out, lse};
-  b.emit("_scaled_dot_product_efficient_attention", op, ins, outs, {accum});
+  b.emit(product("_scaled_dot_product_efficient_attention"), op, ins, outs, {accum});
   Value r(b, out);
   Value sums(b, lse);
   differentiable(r, "ScaledDotProductEfficientAttentionBackward0", {eq, ek, ev},

@@ -120,7 +120,7 @@ inline Value flash_attn_func(Value q, Value k, Value v, bool causal) {
                                      b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
                                      b.result(DType::int64, {2}, "rng_state")};
   const std::array<TensorId, 3> ins{in.q.id(), in.k.id(), in.v.id()};
-  b.emit("_flash_attn_forward", op, ins, outs, {lse_parts, out_parts});
+  b.emit(product("_flash_attn_forward"), op, ins, outs, {lse_parts, out_parts});
   const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);
   Value result = slice(out, 3, 0, d);
   FlashSaved s{saved(in.wide_q, in.trains),
@@ -165,7 +165,7 @@ inline Value flash_attn_varlen_func(Value q, Value k, Value v, const Value& boun
                                      b.result(DType::int64, {2}, "rng_state")};
   const std::array<TensorId, 4> ins{in.q.id(), in.k.id(), in.v.id(), boundaries ? boundaries.id() : none};
   for (bool first = true; const Attention& call : calls) {
-    b.emit("_flash_attn_varlen_forward", call, ins, std::span(outs).first(first ? 3 : 1));
+    b.emit(product("_flash_attn_varlen_forward"), call, ins, std::span(outs).first(first ? 3 : 1));
     first = false;
   }
   const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);

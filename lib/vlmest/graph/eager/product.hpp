@@ -35,7 +35,7 @@ inline Value mm(Value a, Value b, Value bias = {}) {
   const GradEdge ea = edge(a), eb = edge(b), ec = edge(bias);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
   const bool columns_a = column_major(a.tensor()), columns_b = column_major(b.tensor());
-  Value out = op.bias ? emit1(g, "addmm", op, r, {}, bias, a, b) : emit1(g, "mm", op, r, {}, a, b);
+  Value out = op.bias ? emit1(g, product("addmm"), op, r, {}, bias, a, b) : emit1(g, product("mm"), op, r, {}, a, b);
   // mm_mat1_backward, mm_mat2_backward: the gradient of a column-major matrix is column-major too. Without a bias the
   // second operand's gradient is computed first, with one the first's.
   differentiable(

@@ -173,7 +173,7 @@ inline Value grouped_mm(Value a, Value b, Value offsets, std::int64_t active) {
   const TensorId r = g.result(t, op.per_group ? Shape{op.groups, op.k, op.n} : Shape{op.rows, op.n}, "grouped_mm");
   const GradEdge ea = edge(a), eb = edge(b);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea)), so = saved(offsets, ea || eb);
-  Value out = emit1(g, "_grouped_mm", op, r, {arguments, tensor_maps}, a, b, offsets);
+  Value out = emit1(g, product("_grouped_mm"), op, r, {arguments, tensor_maps}, a, b, offsets);
   // _grouped_mm_mat2_backward, _grouped_mm_mat1_backward: as those of mm, for each group.
   differentiable(out, "GroupedMmBackward0", {ea, eb}, [sa, sb, so, active](Gradients& d) {
     const bool columns = sb && sb.tensor().strides[1] == 1;

@@ -110,7 +110,7 @@ inline Value finish_logits(LogitStep step, Value arg) {
     case LogitStep::divide: logits = div_scalar(logits); break;
     case LogitStep::softcap:
       logits = div_scalar(logits);
-      logits = unary("tanh", logits);
+      logits = unary(functions::tanh, logits);
       logits = mul_scalar(logits);
       break;
   }

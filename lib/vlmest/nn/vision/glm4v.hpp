@@ -140,7 +140,7 @@ inline Value forward(Context& c, const Glm4vMerger& m, Value arg) {
   Value normed = forward(c, m.norm, x);
   {
     InScope a(c.b, m.act1_scope);
-    x = eager::unary("gelu", std::move(normed));
+    x = eager::unary(eager::functions::gelu, std::move(normed));
   }
   return forward(c, m.mlp, x);
 }

@@ -15,7 +15,7 @@ inline Attended eager_attention(Context& c, const AttentionArgs& a) {
   Value weights = mul_scalar(matmul(a.q, transpose(keys, 2, 3)));
   if (a.softcap) {  // modeling_gemma2.py, eager_attention_forward
     weights = div_scalar(weights);
-    weights = unary("tanh", weights);
+    weights = unary(functions::tanh, weights);
     weights = mul_scalar(weights);
   }
   if (a.bias) weights = add(weights, a.bias);  // modeling_t5.py, eager_attention_forward

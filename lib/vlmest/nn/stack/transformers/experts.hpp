@@ -18,7 +18,7 @@ inline Value clamped_gate(const Value& gate_up) {
   Value gate = slice(gate_up, -1, 0, channels, 2), up = slice(gate_up, -1, 1, channels, 2);
   gate = clamp(gate, false);
   up = clamp(up, true);
-  Value share = unary("sigmoid", mul_scalar(gate));
+  Value share = unary(functions::sigmoid, mul_scalar(gate));
   const Value glu = mul(gate, std::move(share));
   return mul(add_scalar(up), glu);
 }
