@@ -23,7 +23,7 @@ namespace {
 constexpr std::array activation_types{DType::bf16, DType::fp16, DType::fp32};
 constexpr std::array weight_types{DType::bf16, DType::fp16, DType::fp8, DType::int8, DType::int4, DType::nf4};
 constexpr std::array kv_types{DType::bf16, DType::fp16, DType::fp32, DType::fp8, DType::int8, DType::int4};
-constexpr std::array parts{Part::vision, Part::projector, Part::language};
+constexpr std::array trainable_parts{Part::vision, Part::projector, Part::language};
 /// Beside Checkpointing's: all layers of the tower alone.
 constexpr std::string_view tower_alone = name(Part::vision);
 
@@ -191,7 +191,7 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
                 checkpointing_words()));
   in(training, add_whole(app, "--checkpoint-layers", checkpoint_layers,
                          "so many of the language model's layers, the first [all]", 1));
-  in(training, app.add_option("--freeze", freeze, "parts that are not trained: " + listed(words(parts)))
+  in(training, app.add_option("--freeze", freeze, "parts that are not trained: " + listed(words(trainable_parts)))
                    ->delimiter(',')
                    ->type_name("PART[,PART]"));
   in(training, add_whole(app, "--lora", plan.lora.rank, "rank of adapters on the language model; the rest is frozen", 1,
@@ -266,7 +266,7 @@ Plan EstimateArgs::make_plan() const {
     p.lora.targets.clear();
     for (const auto& t : lora_targets) p.lora.targets.push_back(module_name(t));
   }
-  for (const auto& part : freeze) switch (choice("--freeze", part, parts)) {
+  for (const auto& part : freeze) switch (choice("--freeze", part, trainable_parts)) {
       case Part::vision: p.trainable.vision = false; break;
       case Part::projector: p.trainable.projector = false; break;
       default: p.trainable.language = false; break;

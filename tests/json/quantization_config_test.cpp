@@ -275,7 +275,7 @@ TEST(QuantizationConfig, WhatIsNotKnownIsNamed) {
 TEST(QuantizationConfig, TypesOfThePlanStandInForRefusedSettings) {
   const Vlm vlm = vlm_of({{"quant_method", "awq"}, {"bits", 3}});
   ASSERT_TRUE(vlm.quantization->refused);
-  EXPECT_NE(vlm.quantization->refused->hint.find("--weights"), std::string::npos);
+  EXPECT_NE(vlm.quantization->refused->hint.find("plan.weights"), std::string::npos);
   EXPECT_THROW(loaded(vlm), Error);
   Plan plan;
   plan.weights = DType::int8;

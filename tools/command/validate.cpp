@@ -16,6 +16,7 @@
 #include "options.hpp"
 #include "output/json_document.hpp"
 #include "output/validation_report.hpp"
+#include "plan_flags.hpp"
 #include "row_models.hpp"
 #include "streams.hpp"
 
@@ -123,12 +124,12 @@ class Validation {
         r.compared += add(f, own, at, compare(run, models_.find(run, file), device_, estimator_));
       } catch (const Error& e) {
         // The model may be named by its key or by a file of its own; the row's place leads to both.
-        problems_.emplace_back(at + ": " + e.where, e.what_happened, e.hint);
+        problems_.push_back(in_flags(Error(at + ": " + e.where, e.what_happened, e.hint)));
       }
     for (const auto& [at, op, own] : f.ops) try {
         r.compared += add(f, own, at, compare(op, device_));
       } catch (const Error& e) {
-        problems_.emplace_back(at + ": " + e.where, e.what_happened, e.hint);
+        problems_.push_back(in_flags(Error(at + ": " + e.where, e.what_happened, e.hint)));
       }
     if (f.rows == 0) problems_.emplace_back(where, "holds no rows", "record some, or leave the file out");
     r.skipped = std::move(f.skipped);

@@ -15,10 +15,10 @@ inline void expect_runnable(const Plan& p, const Device& d) {
   if (p.attention != AttentionKind::flash || !traits_of(p.profile).flash_attention_2 ||
       holds(ArchitectureRule::flash_attn_2, d.sm))
     return;
-  throw Error("--attention",
+  throw Error("plan.attention",
               "FlashAttention-2 needs compute capability 8.0, and " + d.name + " has " + std::to_string(d.sm / 10) +
                   "." + std::to_string(d.sm % 10),
-              "give --attention sdpa, which takes a memory-efficient kernel there, or eager");
+              "give plan.attention=sdpa, which takes a memory-efficient kernel there, or eager");
 }
 
 }  // namespace vlmest

@@ -117,8 +117,8 @@ inline Value log_decay(Context& c, const DeltaNet& m, const Value& a) {
 /// Throws Error for the idealised profile, whose kernels for this layer are not described.
 inline void refuse_fused_delta_rule(const Context& c) {
   if (!c.stack().writes_out_linear_attention)
-    throw Error("--profile", "kernels that fuse a Gated DeltaNet layer are not modelled",
-                "leave --profile out: transformers without the packages fla and causal-conv1d");
+    throw Error("plan.profile", "kernels that fuse a Gated DeltaNet layer are not modelled",
+                "leave plan.profile out: transformers without the packages fla and causal-conv1d");
 }
 
 /// Qwen3_5GatedDeltaNet.forward: x[B, S, hidden]; `padding` is the mask of sequences of several lengths, else empty.

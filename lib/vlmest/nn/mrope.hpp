@@ -31,7 +31,7 @@ inline std::vector<ModalityRun> modality_runs(const Sequences& s, std::int64_t b
   std::int64_t text = s.length(b);
   for (std::size_t i = 0; i < each; ++i) text -= s.images[first + i].llm_tokens;
   if (text < 0)
-    throw Error("sequence", "its images need more than " + std::to_string(s.seq) + " tokens", "raise --seq");
+    throw Error("sequence", "its images need more than " + std::to_string(s.seq) + " tokens", "raise plan.seq");
   std::vector<ModalityRun> r;
   for (std::size_t i = 0; i < each; ++i) {
     if (text > 0) {

@@ -192,7 +192,7 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
   op.backend = choose_backend(asked);
   if (asked.mask_trains && op.backend != AttentionBackend::math)
     throw Error("training", "the gradient of an attention mask from a fused kernel is not modelled",
-                "use --attention eager");
+                "use plan.attention=eager");
   mask = float_mask(std::move(mask), op.dtype);
   switch (op.backend) {
     case AttentionBackend::cudnn: return cudnn_attention(op, q, k, v, mask);

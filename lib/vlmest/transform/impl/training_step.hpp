@@ -15,8 +15,8 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
                                   const std::vector<BlockConfig>& added) {
   Plan plan = asked.plan;
   if (plan.gradient_accumulation < 1)
-    throw Error("--gradient-accumulation", "a step of " + std::to_string(plan.gradient_accumulation) + " micro-batches",
-                "give at least 1");
+    throw Error("plan.gradient_accumulation",
+                "a step of " + std::to_string(plan.gradient_accumulation) + " micro-batches", "give at least 1");
   plan.dropout = true;  // model.train()
   if (plan.amp) plan.dtype = DType::fp32;
   Context c{asked.b, plan, asked.blocks};

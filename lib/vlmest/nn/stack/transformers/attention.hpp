@@ -98,8 +98,8 @@ inline Attended eager_sink_attention(Context& c, const AttentionArgs& a, const V
 /// know no sinks (GptOssPreTrainedModel, _compatible_flash_implementations).
 inline Attended attend_with_sinks(Transformers, Context& c, const AttentionArgs& a, const Value& sinks) {
   if (c.plan.attention == AttentionKind::flash)
-    throw Error("--attention", "FlashAttention-2 has no attention sinks, which this language model needs",
-                "give --attention eager, which transformers takes by default");
+    throw Error("plan.attention", "FlashAttention-2 has no attention sinks, which this language model needs",
+                "give plan.attention=eager, which transformers takes by default");
   return eager_sink_attention(c, a, sinks);
 }
 
