@@ -57,7 +57,7 @@ ErrorLimit parse_limit(const std::string& text) {
 std::vector<std::string> known_quantities(const std::vector<Comparison>& all) {
   std::vector<std::string> r;
   for (const auto& q : run_quantities) r.emplace_back(q.name);
-  for (const auto c : op_classes)
+  for (const auto c : words_of<OpKind>)
     for (const auto f : op_figures) r.push_back(std::string(c) + std::string(f));
   for (const auto& c : all)
     if (std::find(r.begin(), r.end(), c.quantity) == r.end()) r.push_back(c.quantity);

@@ -25,6 +25,7 @@ enum class AtenTrait : std::uint8_t {
   product,       ///< selective checkpointing keeps its results
   function,      ///< element by element, and takes a thread longer than loading its argument: erf, tanh
   accumulation,  ///< adds into its first argument
+  lists,         ///< takes lists of tensors
 };
 
 /// An op's name in ATen, without its namespace. It must outlive the graph.

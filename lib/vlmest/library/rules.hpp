@@ -42,6 +42,8 @@ enum class ArchitectureRule : std::uint8_t {
   convolution_scratch,
   flash_attn_2,
   row_wise_fp8,
+  stored_fp8,
+  stored_mxfp4,
   gemm_4bit_of_4_rows,
   gemm_4bit_by_waves,
   marlin,
@@ -61,7 +63,7 @@ struct ArchitectureRow {
 };
 
 /// One row for each rule, in the order of the enum.
-inline constexpr std::array<ArchitectureRow, 14> architecture_rules{{
+inline constexpr std::array<ArchitectureRow, 16> architecture_rules{{
     {ArchitectureRule::cudnn_attention,
      Library::torch,
      "cuDNN's attention can be taken",
@@ -69,12 +71,12 @@ inline constexpr std::array<ArchitectureRow, 14> architecture_rules{{
      "aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, check_cudnn_hardware_support"},
     {ArchitectureRule::cudnn_attention_first,
      Library::torch,
-     "and is taken before any other; elsewhere math, which takes everything, stands before it",
+     "cuDNN's attention is taken before any other; elsewhere it is never reached",
      {{{90, 90}, {93, 93}, {100, 100}, {103, 103}}},
      "sdp_utils.cpp, check_prefer_cudnn_attention and priority_order"},
     {ArchitectureRule::cudnn_attention_narrow,
      Library::torch,
-     "heads of up to 128 channels for it, not 256",
+     "cuDNN's attention takes heads of up to 128 channels, not 256",
      {{{100, 109}}},
      "sdp_utils.cpp, check_cudnn_tensor_shapes"},
     {ArchitectureRule::flash_attention,
@@ -89,7 +91,7 @@ inline constexpr std::array<ArchitectureRow, 14> architecture_rules{{
      "sdp_utils.cpp, check_mem_efficient_hardware_support"},
     {ArchitectureRule::efficient_attention_bf16,
      Library::torch,
-     "of bf16 too, and fp32 heads in steps of four channels, not of one",
+     "memory-efficient attention of bf16 too, and of fp32 heads in steps of four channels, not of one",
      {{{80, 999}}},
      "sdp_utils.cpp, can_use_mem_efficient_attention and minimum_gemm_alignment"},
     {ArchitectureRule::grouped_product,
@@ -117,14 +119,24 @@ inline constexpr std::array<ArchitectureRow, 14> architecture_rules{{
      "fp8 weights of compressed-tensors are multiplied as they are",
      {{{89, 999}}},
      "integrations/compressed_tensors.py, use_optimized_inference"},
+    {ArchitectureRule::stored_fp8,
+     Library::transformers,
+     "fine-grained fp8 weights stay fp8; elsewhere they are made wide when they are loaded",
+     {{{89, 999}}},
+     "quantizers/quantizer_finegrained_fp8.py, validate_environment"},
+    {ArchitectureRule::stored_mxfp4,
+     Library::transformers,
+     "mxfp4 weights stay mxfp4; likewise",
+     {{{75, 999}}},
+     "quantizers/quantizer_mxfp4.py, validate_environment"},
     {ArchitectureRule::gemm_4bit_of_4_rows,
      Library::bitsandbytes,
-     "its own kernel multiplies up to 4 rows by a 4-bit weight",
+     "its own kernel multiplies up to 4 rows by a 4-bit weight, not 7",
      {{{100, 109}}},
      "backends/cuda/ops.py, _gemm_4bit_use_custom_cuda"},
     {ArchitectureRule::gemm_4bit_by_waves,
      Library::bitsandbytes,
-     "or as many as the weight's tiles and the multiprocessors allow; elsewhere up to 7",
+     "its own kernel multiplies as many rows as the weight's tiles and the multiprocessors allow; elsewhere up to 7",
      {{{90, 99}}},
      "backends/cuda/ops.py, _gemm_4bit_use_custom_cuda"},
     {ArchitectureRule::marlin,
@@ -142,6 +154,8 @@ constexpr bool holds(ArchitectureRule r, int sm) {
   return std::any_of(on.begin(), on.end(), [sm](Architectures a) { return a.first <= sm && sm <= a.last; });
 }
 constexpr bool holds(ArchitectureRule r, const Gpu& gpu) { return holds(r, gpu.sm); }
+/// The lowest compute capability on which it does.
+constexpr int lowest(ArchitectureRule r) { return row(r).on.front().first; }
 
 static_assert([] {
   for (std::size_t i = 0; i < architecture_rules.size(); ++i)

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <vlmest/nn/vision/mllama_vision.hpp>
+#include <vlmest/nn/vision/mllama.hpp>
 
 /// The forward pass of Mllama's tower over pictures of several tiles.
 namespace vlmest {
