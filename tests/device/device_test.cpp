@@ -115,7 +115,6 @@ TEST(Roofline, NamesOfBounds) {
   EXPECT_EQ(name(Bound::compute), "compute");
   EXPECT_EQ(name(Bound::memory), "memory");
   EXPECT_EQ(name(Bound::launch), "launch");
-  EXPECT_EQ(name(Bound::network), "network");
 }
 
 }  // namespace
