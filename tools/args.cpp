@@ -19,15 +19,18 @@
 namespace vlmest::tool {
 namespace {
 
-/// The value that `text` names, or an error that lists the names.
-template <class T>
-T choice(const std::string& flag, const std::string& text, const std::vector<std::pair<std::string, T>>& known) {
-  std::string names;
-  for (const auto& [name, value] : known) {
-    if (name == text) return value;
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  throw CLI::ValidationError(flag, "'" + text + "' is not one of " + names);
+/// Types that a flag may be given, in the order in which --help lists them.
+constexpr std::array activation_types{DType::bf16, DType::fp16, DType::fp32};
+constexpr std::array weight_types{DType::bf16, DType::fp16, DType::fp8, DType::int8, DType::int4, DType::nf4};
+constexpr std::array kv_types{DType::bf16, DType::fp16, DType::fp32, DType::fp8, DType::int8, DType::int4};
+constexpr std::array trainable_parts{Part::vision, Part::projector, Part::language};
+/// Beside Checkpointing's: all layers of the tower alone.
+constexpr std::string_view tower_alone = name(Part::vision);
+
+std::vector<std::string> checkpointing_words() {
+  std::vector<std::string> r = words<Checkpointing>();
+  r.emplace_back(tower_alone);
+  return r;
 }
 
 /// "q" is short for "q_proj", and so on.
@@ -102,8 +105,7 @@ std::string chosen_format(const CLI::App& app, const std::vector<std::string>& k
 
 void Output::add_to(CLI::App& app) {
   const auto flags = [](CLI::Option* o) { o->group("Output"); };
-  flags(add_choice(app, "--format", asked, "how it is written [as --output is named, or text]",
-                   {"text", "json", "markdown", "csv"}));
+  flags(add_choice(app, "--format", asked, "how it is written [as --output is named, or text]", words<Format>()));
   flags(app.add_flag_callback(
       "--json", [] {}, "short for --format json"));
   flags(app.add_option("--output", file,
@@ -113,10 +115,8 @@ void Output::add_to(CLI::App& app) {
 }
 
 void Output::resolve(const CLI::App& app) {
-  const std::string chosen = chosen_format(app, {"text", "json", "markdown", "csv"}, "text");
-  format = choice<Format>(
-      "--format", chosen,
-      {{"text", Format::text}, {"json", Format::json}, {"markdown", Format::markdown}, {"csv", Format::csv}});
+  const std::string chosen = chosen_format(app, words<Format>(), "text");
+  format = choice<Format>("--format", chosen);
   if (color == "always" && format != Format::text)
     throw UsageError("--color", "there are no colours in " + chosen, "leave it out, or write text");
 }
@@ -168,34 +168,30 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
   const char* const run = "How it runs";
   in(run, add_choice(app, "--phase", phase, phase_help, phases));
   in(run,
-     add_choice(app, "--dtype", dtype, "weights and activations [config.json's, or bf16]", {"bf16", "fp16", "fp32"}));
+     add_choice(app, "--dtype", dtype, "weights and activations [config.json's, or bf16]", words(activation_types)));
   in(run, app.add_flag("--amp", plan.amp, "fp32 weights under bf16 autocast"));
-  in(run,
-     add_choice(app, "--weights", weights, "storage of the language model's weights [config.json's, or as --dtype]",
-                {"bf16", "fp16", "fp8", "int8", "int4", "nf4"}));
-  in(run, add_choice(app, "--attention", attention, "implementation of attention [sdpa]", {"eager", "sdpa", "flash"}));
-  in(run,
-     add_choice(app, "--profile", profile, "whose kernels run: Hugging Face's or an idealised stack [transformers]",
-                {"transformers", "fused"}));
+  in(run, add_choice(app, "--weights", weights,
+                     "storage of the language model's weights [config.json's, or as --dtype]", words(weight_types)));
+  in(run, add_choice(app, "--attention", attention, "implementation of attention [sdpa]", words<AttentionKind>()));
+  in(run, add_choice(app, "--profile", profile,
+                     "whose kernels run: Hugging Face's or an idealised stack [transformers]", words<Profile>()));
   const char* const inference = "Inference";
   in(inference, add_whole(app, "--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]", 1,
                           std::int64_t{1} << 31));
-  in(inference, add_choice(app, "--kv", kv, "storage of the KV cache [as --dtype]",
-                           {"bf16", "fp16", "fp32", "fp8", "int8", "int4"}));
+  in(inference, add_choice(app, "--kv", kv, "storage of the KV cache [as --dtype]", words(kv_types)));
   in(inference,
-     add_choice(app, "--logits", logits, "positions whose logits the prefill computes [last]", {"last", "all"}));
+     add_choice(app, "--logits", logits, "positions whose logits the prefill computes [last]", words<Logits>()));
   const char* const training = "Training";
   in(training, add_whole(app, "--target", target, "tokens of an encoder-decoder model's labels [as --new-tokens]", 1,
                          std::int64_t{1} << 31));
-  in(training, add_choice(app, "--optimizer", optimizer, "the optimizer [adamw]",
-                          std::vector<std::string>(optimizer_names.begin(), optimizer_names.end())));
+  in(training, add_choice(app, "--optimizer", optimizer, "the optimizer [adamw]", words<Optimizer>()));
   in(training,
      add_choice(app, "--checkpointing", checkpointing,
                 "activations to compute again: of all layers, fewer of each, or the vision tower's alone [none]",
-                {"none", "full", "selective", "vision"}));
+                checkpointing_words()));
   in(training, add_whole(app, "--checkpoint-layers", checkpoint_layers,
                          "so many of the language model's layers, the first [all]", 1));
-  in(training, app.add_option("--freeze", freeze, "parts that are not trained: vision, projector, language")
+  in(training, app.add_option("--freeze", freeze, "parts that are not trained: " + listed(words(trainable_parts)))
                    ->delimiter(',')
                    ->type_name("PART[,PART]"));
   in(training, add_whole(app, "--lora", plan.lora.rank, "rank of adapters on the language model; the rest is frozen", 1,
@@ -208,7 +204,7 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
   in(training, add_decimal(app, "--lora-dropout", lora_dropout, "their dropout probability [0]", 0, 1, "P"));
   in(training, add_choice(app, "--input-gradients", input_gradients, "gradients of the embeddings' results [auto]",
                           {"auto", "on", "off"}));
-  in(training, add_choice(app, "--loss", loss, "how the loss is computed [unfused]", {"unfused", "fused", "chunked"}));
+  in(training, add_choice(app, "--loss", loss, "how the loss is computed [unfused]", words<Loss>()));
   in(training, add_whole(app, "--gradient-accumulation", plan.gradient_accumulation, "micro-batches per step [1]", 1));
   in("Device", app.add_option("--device", device, "a shipped device or a file [h200-sxm]")->type_name("NAME|FILE"));
 }
@@ -220,7 +216,7 @@ void EstimateArgs::add_alloc_conf_to(CLI::App& app) {
 }
 
 void EstimateArgs::add_to(CLI::App& app) {
-  add_run_to(app, {"inference", "train", "all"}, "what to estimate [all]");
+  add_run_to(app, words<Phases>(), "what to estimate [all]");
   add_alloc_conf_to(app);
   const auto report = [](CLI::Option* o) { o->group("Report"); };
   report(app.add_flag("--per-layer", per_layer, "the table per layer"));
@@ -232,9 +228,7 @@ void EstimateArgs::add_to(CLI::App& app) {
              ->type_name("SIZE"));
 }
 
-Phases EstimateArgs::phases() const {
-  return phase == "inference" ? Phases::inference : phase == "train" ? Phases::train : Phases::all;
-}
+Phases EstimateArgs::phases() const { return value_of<Phases>(phase).value_or(Phases::all); }
 
 Plan EstimateArgs::make_plan() const {
   Plan p = plan;
@@ -249,50 +243,21 @@ Plan EstimateArgs::make_plan() const {
     p.image_width = p.more_sizes.front().width;
     p.more_sizes.erase(p.more_sizes.begin());
   }
-  if (!dtype.empty())
-    p.dtype = choice<DType>("--dtype", dtype, {{"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp32", DType::fp32}});
+  if (!dtype.empty()) p.dtype = choice("--dtype", dtype, activation_types);
   if (p.amp) p.dtype = DType::fp32;
-  if (!weights.empty())
-    p.weights = choice<DType>("--weights", weights,
-                              {{"bf16", DType::bf16},
-                               {"fp16", DType::fp16},
-                               {"fp8", DType::fp8},
-                               {"int8", DType::int8},
-                               {"int4", DType::int4},
-                               {"nf4", DType::nf4}});
-  if (!kv.empty())
-    p.kv.dtype = choice<DType>("--kv", kv,
-                               {{"bf16", DType::bf16},
-                                {"fp16", DType::fp16},
-                                {"fp32", DType::fp32},
-                                {"fp8", DType::fp8},
-                                {"int8", DType::int8},
-                                {"int4", DType::int4}});
-  p.attention = choice<AttentionKind>(
-      "--attention", attention,
-      {{"eager", AttentionKind::eager}, {"sdpa", AttentionKind::sdpa}, {"flash", AttentionKind::flash}});
-  p.profile =
-      choice<Profile>("--profile", profile, {{"transformers", Profile::transformers}, {"fused", Profile::fused}});
-  p.logits = choice<Logits>("--logits", logits, {{"last", Logits::last}, {"all", Logits::all}});
-  p.optimizer = choice<Optimizer>("--optimizer", optimizer,
-                                  {{"adamw", Optimizer::adamw},
-                                   {"adamw-fused", Optimizer::adamw_fused},
-                                   {"adamw-8bit", Optimizer::adamw_8bit},
-                                   {"adamw-bnb-8bit", Optimizer::adamw_bnb_8bit},
-                                   {"sgd", Optimizer::sgd},
-                                   {"sgd-momentum", Optimizer::sgd_momentum},
-                                   {"adafactor", Optimizer::adafactor}});
-  p.checkpointing = choice<Checkpointing>("--checkpointing", checkpointing,
-                                          {{"none", Checkpointing::off},
-                                           {"full", Checkpointing::full},
-                                           {"selective", Checkpointing::selective},
-                                           {"vision", Checkpointing::full}});
-  p.checkpointed.language = checkpointing != "vision";
+  if (!weights.empty()) p.weights = choice("--weights", weights, weight_types);
+  if (!kv.empty()) p.kv.dtype = choice("--kv", kv, kv_types);
+  p.attention = choice<AttentionKind>("--attention", attention);
+  p.profile = choice<Profile>("--profile", profile);
+  p.logits = choice<Logits>("--logits", logits);
+  p.optimizer = choice<Optimizer>("--optimizer", optimizer);
+  expect_one_of("--checkpointing", checkpointing, checkpointing_words());
+  p.checkpointing = value_of<Checkpointing>(checkpointing).value_or(Checkpointing::full);
+  p.checkpointed.language = checkpointing != tower_alone;
   p.checkpointed.layers = checkpoint_layers;
   if (checkpoint_layers && (p.checkpointing == Checkpointing::off || !p.checkpointed.language))
     throw CLI::ValidationError("--checkpoint-layers", "needs --checkpointing full or selective");
-  p.loss =
-      choice<Loss>("--loss", loss, {{"unfused", Loss::unfused}, {"fused", Loss::fused}, {"chunked", Loss::chunked}});
+  p.loss = choice<Loss>("--loss", loss);
   p.lora.dropout = lora_dropout > 0;
   if (input_gradients != "auto") p.input_gradients = input_gradients == "on";
   if (p.lora.rank == 0 && (!lora_targets.empty() || p.lora.vision || p.lora.dropout))
@@ -301,16 +266,11 @@ Plan EstimateArgs::make_plan() const {
     p.lora.targets.clear();
     for (const auto& t : lora_targets) p.lora.targets.push_back(module_name(t));
   }
-  for (const auto& part : freeze) {
-    if (part == "vision")
-      p.trainable.vision = false;
-    else if (part == "projector")
-      p.trainable.projector = false;
-    else if (part == "language")
-      p.trainable.language = false;
-    else
-      throw CLI::ValidationError("--freeze", "'" + part + "' is not one of vision, projector, language");
-  }
+  for (const auto& part : freeze) switch (choice("--freeze", part, trainable_parts)) {
+      case Part::vision: p.trainable.vision = false; break;
+      case Part::projector: p.trainable.projector = false; break;
+      default: p.trainable.language = false; break;
+    }
   return p;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +15,15 @@
 namespace vlmest::tool {
 
 enum class Format { text, json, markdown, csv };
+
+}  // namespace vlmest::tool
+
+namespace vlmest {
+template <>
+inline constexpr std::array<std::string_view, 4> words_of<tool::Format>{"text", "json", "markdown", "csv"};
+}  // namespace vlmest
+
+namespace vlmest::tool {
 
 /// The format that the name of a file asks for: "markdown" of "x.md"; nothing where its ending says none.
 std::optional<std::string> format_of_name(const std::string& file);

@@ -101,8 +101,9 @@ KnownRun with_texts(const FlagsOfRun& flags, const std::vector<Evidence>& all) {
   for (const Evidence& e : all) {
     const bool failed_in_inference =
         e.failure && e.failure->told && e.failure->told->mode == Mode::inference && !e.cut_short;
-    const bool training = flags.args.phase == "train" || (flags.args.phase == "all" && !failed_in_inference && k.told &&
-                                                          k.told->mode == Mode::training);
+    const bool training =
+        flags.args.phases() == Phases::train ||
+        (flags.args.phases() == Phases::all && !failed_in_inference && k.told && k.told->mode == Mode::training);
     k.read = take_settings(e.run, training, flags.given, k.args, k.placement);
     if (!k.read.empty()) break;
   }
@@ -123,7 +124,8 @@ KnownRun known_run(const FlagsOfRun& flags, const std::vector<Evidence>& all) {
     k.device_known = flags.has("--device");
     k.settings = settings_of(k.args, k.placement, k.device);
   }
-  if (flags.args.phase != "all") k.mode = flags.args.phase == "train" ? Mode::training : Mode::inference;
+  if (flags.args.phases() != Phases::all)
+    k.mode = flags.args.phases() == Phases::train ? Mode::training : Mode::inference;
   return k;
 }
 
@@ -307,9 +309,11 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
       put_cause_first(d, of, {.mode = d.verdict.mode, .plan = &plan});
   } else if (d.verdict.limit || failed || d.verdict.cause != diagnose::Cause::unknown) {
     // Without a model flags tell which actions are in force.
-    Plan said = flags.args.make_plan();
-    if (run.device_known) said.compute_capability = run.device.sm;
-    add_generic_actions(d, of, {.mode = run.mode ? run.mode : d.verdict.mode, .plan = &said});
+    const Plan said = flags.args.make_plan();
+    add_generic_actions(d, of,
+                        {.mode = run.mode ? run.mode : d.verdict.mode,
+                         .plan = &said,
+                         .gpu = run.device_known ? gpu_of(run.device) : Gpu{}});
   }
   return d;
 }

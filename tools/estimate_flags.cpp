@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "estimate_flags.hpp"
 
-#include <array>
+#include <string_view>
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+
+#include <vlmest/report/estimate.hpp>
 
 namespace vlmest::tool {
 namespace {
 
 std::string training_flags(const Plan& p) {
-  static constexpr std::array<const char*, 3> checkpointing{"none", "full", "selective"};
-  static constexpr std::array<const char*, 3> losses{"unfused", "fused", "chunked"};
   std::string f;
   if (p.optimizer != Optimizer::adamw) f += fmt::format(" --optimizer {}", name(p.optimizer));
   if (p.checkpointing != Checkpointing::off)
-    f += fmt::format(" --checkpointing {}",
-                     p.checkpointed.language ? checkpointing[static_cast<std::size_t>(p.checkpointing)] : "vision");
+    f += fmt::format(" --checkpointing {}", p.checkpointed.language ? name(p.checkpointing) : name(Part::vision));
   if (p.checkpointing != Checkpointing::off && p.checkpointed.language && p.checkpointed.layers)
     f += fmt::format(" --checkpoint-layers {}", *p.checkpointed.layers);
-  if (p.loss != Loss::unfused) f += fmt::format(" --loss {}", losses[static_cast<std::size_t>(p.loss)]);
-  std::vector<std::string> frozen;
-  if (!p.trainable.vision) frozen.emplace_back("vision");
-  if (!p.trainable.projector) frozen.emplace_back("projector");
-  if (!p.trainable.language) frozen.emplace_back("language");
+  if (p.loss != Loss::unfused) f += fmt::format(" --loss {}", name(p.loss));
+  std::vector<std::string_view> frozen;
+  if (!p.trainable.vision) frozen.emplace_back(name(Part::vision));
+  if (!p.trainable.projector) frozen.emplace_back(name(Part::projector));
+  if (!p.trainable.language) frozen.emplace_back(name(Part::language));
   if (!frozen.empty()) f += fmt::format(" --freeze {}", fmt::join(frozen, ","));
   if (p.lora.rank > 0) {
     f += fmt::format(" --lora {}", p.lora.rank);
@@ -40,7 +39,7 @@ std::string inference_flags(const Plan& p) {
   std::string f;
   if (p.new_tokens != Plan{}.new_tokens) f += fmt::format(" --new-tokens {}", p.new_tokens);
   if (p.kv.dtype) f += fmt::format(" --kv {}", name(*p.kv.dtype));
-  if (p.logits == Logits::all) f += " --logits all";
+  if (p.logits == Logits::all) f += fmt::format(" --logits {}", name(p.logits));
   return f;
 }
 
@@ -53,8 +52,7 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
   if (p.kv.kind != KvLayout::Kind::dense || where.sharding != diagnose::Sharding::none ||
       where.offload != diagnose::Offload::none || s.grouped_by_size)
     return std::nullopt;
-  static constexpr std::array<const char*, 3> attention{"eager", "sdpa", "flash"};
-  std::string f = fmt::format("--phase {} --batch {}", training ? "train" : "inference", p.batch);
+  std::string f = fmt::format("--phase {} --batch {}", name(training ? Phases::train : Phases::inference), p.batch);
   if (p.seq)
     f += fmt::format(" --seq {}", *p.seq);
   else if (p.text != Plan{}.text)
@@ -68,8 +66,7 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
   else if (p.dtype != s.vlm.dtype.value_or(DType::bf16))
     f += fmt::format(" --dtype {}", name(p.dtype));
   if (p.weights) f += fmt::format(" --weights {}", name(*p.weights));
-  if (p.attention != AttentionKind::sdpa)
-    f += fmt::format(" --attention {}", attention[static_cast<std::size_t>(p.attention)]);
+  if (p.attention != AttentionKind::sdpa) f += fmt::format(" --attention {}", name(p.attention));
   if (p.profile != Plan{}.profile) f += fmt::format(" --profile {}", name(p.profile));
   if (training && s.vlm.family.traits().encoder_decoder)
     if (const std::int64_t target = p.target.value_or(p.new_tokens); target != Plan{}.new_tokens)

@@ -39,9 +39,10 @@ std::vector<std::string> GivenFlags::of_run() const {
 }
 
 AskedPhases asked_phases(const std::string& phase) {
-  if (phase == "all") return {};
-  return {.inference = phase != "train",
-          .training = phase == "train",
+  if (phase == name(Phases::all)) return {};
+  const bool training = phase == name(Phases::train);
+  return {.inference = !training,
+          .training = training,
           .words = "with --phase " + phase,
           .hint = "leave it out, or ask for another --phase"};
 }
@@ -49,21 +50,21 @@ AskedPhases asked_phases(const std::string& phase) {
 void check_run_flags(const GivenFlags& given, const EstimateArgs& args, const AskedPhases& phases) {
   if (!phases.training) given.no_effect(training_flags, phases.words, phases.hint);
   if (!phases.inference) given.no_effect(inference_flags, phases.words, phases.hint);
-  if (args.profile == "fused") {
-    if (given.has("--attention") && args.attention != "flash")
+  if (args.profile == name(Profile::fused)) {
+    if (given.has("--attention") && args.attention != name(AttentionKind::flash))
       throw UsageError("--attention", args.attention + " is not what --profile fused runs: it has one fused kernel",
                        "leave it out, or take --profile transformers");
-    if (given.has("--loss") && args.loss == "unfused")
+    if (given.has("--loss") && args.loss == name(Loss::unfused))
       throw UsageError("--loss", "--profile fused computes it in one kernel", "leave it out, or take --loss chunked");
   }
-  if (args.plan.amp && args.dtype == "fp16")
+  if (args.plan.amp && args.dtype == name(DType::fp16))
     throw UsageError("--amp", "autocast is modelled in bf16 alone, not with --dtype fp16",
                      "leave --dtype out for bf16 autocast, or --amp out for weights in fp16");
   if (args.images == 0)
     given.no_effect({"--image-size", "--vision-chunk"}, "with --images 0", "leave it out, or give images");
   if (args.plan.lora.rank > 0 && args.plan.lora.vision)
     for (const auto& part : args.freeze)
-      if (part == "vision")
+      if (part == name(Part::vision))
         throw UsageError("--freeze", "vision contradicts --lora-vision, which trains adapters there",
                          "leave one of them out");
 }

@@ -14,6 +14,7 @@
 #include "command/command.hpp"
 #include "foreign_flags.hpp"
 #include "help.hpp"
+#include "plan_flags.hpp"
 #include "shipped.hpp"
 #include "streams.hpp"
 
@@ -132,7 +133,8 @@ int main(int argc, char** argv) {
     return complain(Exit::usage, e.where + ": " + e.what_happened, e.hint);
   } catch (const WriteError& e) {
     return complain(Exit::internal, e.where + ": " + e.what_happened, e.hint);
-  } catch (const vlmest::Error& e) {
+  } catch (const vlmest::Error& thrown) {
+    const vlmest::Error e = in_flags(thrown);
     // A flag that contradicts the model or another flag is wrong usage; a file that a flag names is an input.
     return complain(is_usage(e) ? Exit::usage : Exit::unreadable, e.where + ": " + e.what_happened, e.hint);
   } catch (const std::bad_alloc&) {

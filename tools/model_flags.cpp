@@ -2,6 +2,7 @@
 #include <vlmest/nn/quantization/unused_rules.hpp>
 
 #include "args.hpp"
+#include "plan_flags.hpp"
 #include "streams.hpp"
 
 namespace vlmest::tool {
@@ -32,9 +33,9 @@ Plan EstimateArgs::make_plan(const Vlm& vlm) const {
     p.dtype = *vlm.dtype;
     p.own_dtype = true;
   }
-  if (const auto note = vlm.family.traits().note; !note.empty()) say("note: " + std::string(note));
+  if (const auto note = vlm.family.traits().note; !note.empty()) say("note: " + in_flags(std::string(note)));
   if (vlm.quantization && !p.weights) {
-    for (const auto& note : vlm.quantization->notes) say("note: " + note);
+    for (const auto& note : vlm.quantization->notes) say("note: " + in_flags(note));
     for (const auto& note : unused_rules(vlm, p)) say("note: " + note);
   }
   return p;

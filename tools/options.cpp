@@ -56,14 +56,20 @@ CLI::Option* add_decimal(CLI::App& app, const std::string& flag, double& value, 
       ->type_name(type);
 }
 
+std::string listed(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
+
+void expect_one_of(const std::string& flag, const std::string& text, const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), text) == names.end())
+    throw CLI::ValidationError(flag, fmt::format("'{}' is not one of {}", text, listed(names)));
+}
+
 CLI::Option* add_choice(CLI::App& app, const std::string& flag, std::string& value, const std::string& help,
                         const std::vector<std::string>& names) {
   return app
       .add_option_function<std::string>(
           flag,
           [=, &value](const std::string& text) {
-            if (std::find(names.begin(), names.end(), text) == names.end())
-              throw CLI::ValidationError(flag, fmt::format("'{}' is not one of {}", text, fmt::join(names, ", ")));
+            expect_one_of(flag, text, names);
             value = text;
           },
           help)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -10,6 +12,9 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include <vlmest/tensor/dtype.hpp>
+#include <vlmest/unit/words.hpp>
 
 #include "numbers.hpp"
 
@@ -51,6 +56,34 @@ CLI::Option* add_whole(CLI::App& app, const std::string& flag, std::optional<T>&
 /// A number from `least` to `most`, fractions too.
 CLI::Option* add_decimal(CLI::App& app, const std::string& flag, double& value, const std::string& help, double least,
                          double most, const std::string& type);
+
+/// The words of an enum, and of some values alone.
+template <HasWords E>
+std::vector<std::string> words() {
+  return {words_of<E>.begin(), words_of<E>.end()};
+}
+template <class E, std::size_t N>
+std::vector<std::string> words(const std::array<E, N>& some) {
+  std::vector<std::string> r;
+  for (const E e : some) r.emplace_back(name(e));
+  return r;
+}
+/// "a, b, c".
+std::string listed(const std::vector<std::string>& names);
+
+/// Throws CLI::ValidationError that lists `names` where `text` is none of them.
+void expect_one_of(const std::string& flag, const std::string& text, const std::vector<std::string>& names);
+/// The value that `text` names; likewise.
+template <HasWords E>
+E choice(const std::string& flag, const std::string& text) {
+  expect_one_of(flag, text, words<E>());
+  return *value_of<E>(text);
+}
+template <class E, std::size_t N>
+E choice(const std::string& flag, const std::string& text, const std::array<E, N>& some) {
+  expect_one_of(flag, text, words(some));
+  return *std::find_if(some.begin(), some.end(), [&](E e) { return name(e) == text; });
+}
 
 /// One of `names`, which --help and the completion list.
 CLI::Option* add_choice(CLI::App& app, const std::string& flag, std::string& value, const std::string& help,

@@ -14,6 +14,7 @@
 #include <vlmest/parallel/states.hpp>
 
 #include "files.hpp"
+#include "plan_flags.hpp"
 #include "streams.hpp"
 #include "units.hpp"
 
@@ -82,7 +83,7 @@ void compare_weight_files(const EstimateArgs& args, const Vlm& vlm, Plan plan) {
   try {
     files = weight_files(folder ? config : config.parent_path());
   } catch (const Error& e) {
-    return say("note: the checkpoint's weights were not compared: " + e.where + ": " + e.what_happened);
+    return say("note: the checkpoint's weights were not compared: " + in_flags(e.where + ": " + e.what_happened));
   }
   if (!files) return;
   const Bytes counted = counted_weights(vlm, std::move(plan));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <bench/fit/fit_attention.hpp>
@@ -52,19 +53,7 @@ inline std::string kind_of(const Op& op) {
            : o->fused                       ? "memory.fused_softmax"
            : o->width <= warp_softmax_width ? "memory.warp_softmax"
                                             : "memory.softmax";
-  if (const auto* o = std::get_if<MemoryOp>(&op)) switch (o->access) {
-      case Access::contiguous: return "memory.contiguous";
-      case Access::functions: return "memory.functions";
-      case Access::cast: return "memory.cast";
-      case Access::strided: return "memory.strided";
-      case Access::transposed: return "memory.transposed";
-      case Access::concatenation: return "memory.concatenation";
-      case Access::gather: return "memory.gather";
-      case Access::reduction: return "memory.reduction";
-      case Access::rows: return "memory.rows";
-      case Access::fused: return "memory.fused";
-      case Access::rotation: return "memory.rotation";
-    }
+  if (const auto* o = std::get_if<MemoryOp>(&op)) return "memory." + std::string(name(o->access));
   return "";
 }
 
@@ -82,22 +71,12 @@ inline MatmulEfficiency* matmul_parameters(Efficiency& e, const std::string& kin
 }
 /// Where the parameters of a kind of kernel that moves bytes are; nullptr for other kinds.
 inline MemoryEfficiency MemoryEfficiencies::*memory_parameters(const std::string& kind) {
-  using M = MemoryEfficiencies;
-  const std::map<std::string, MemoryEfficiency M::*> all{{"memory.contiguous", &M::contiguous},
-                                                         {"memory.functions", &M::functions},
-                                                         {"memory.cast", &M::cast},
-                                                         {"memory.strided", &M::strided},
-                                                         {"memory.transposed", &M::transposed},
-                                                         {"memory.concatenation", &M::concatenation},
-                                                         {"memory.gather", &M::gather},
-                                                         {"memory.reduction", &M::reduction},
-                                                         {"memory.rows", &M::rows},
-                                                         {"memory.softmax", &M::softmax},
-                                                         {"memory.warp_softmax", &M::warp_softmax},
-                                                         {"memory.fused", &M::fused},
-                                                         {"memory.rotation", &M::rotation}};
-  const auto found = all.find(kind);
-  return found == all.end() ? nullptr : found->second;
+  if (kind == "memory.softmax") return &MemoryEfficiencies::softmax;
+  if (kind == "memory.warp_softmax") return &MemoryEfficiencies::warp_softmax;
+  constexpr std::string_view memory = "memory.";
+  if (!kind.starts_with(memory)) return nullptr;
+  const auto access = value_of<Access>(std::string_view(kind).substr(memory.size()));
+  return access ? of_access[static_cast<std::size_t>(*access)] : nullptr;
 }
 
 inline void fit_kind(Efficiency& e, const std::string& kind, const std::vector<const MeasuredOp*>& samples,

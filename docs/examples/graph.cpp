@@ -16,7 +16,7 @@ int main() {
 
   const Linear up = make_linear(c, "up", 1024, 4096, false), down = make_linear(c, "down", 4096, 1024, false);
   Value x = builder.existing("x", Role::input, plan.dtype, {8192, 1024});
-  builder.begin_phase("forward");
+  builder.begin_phase(PhaseKind::forward);
   Value hidden = forward(c, up, x);                // 64 MiB, held by the variable
   hidden = activate(c, Activation::relu, hidden);  // both are alive here, then the variable lets the first one go
   Value y = forward(c, down, std::move(hidden));

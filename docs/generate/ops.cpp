@@ -93,8 +93,8 @@ std::vector<Section> sections() {
                                .causal = true}})},
       {"Convolution",
        "conv.hpp",
-       "`bias` is 1 where there is one; workspace and kernels are the library's choice (`conv_scratch` in the same "
-       "header).",
+       "`bias` is 1 where there is one; workspace and kernels are the library's choice (`conv_scratch` in "
+       "[lib/vlmest/library/convolution.hpp](../../lib/vlmest/library/convolution.hpp)).",
        {{"FLOPs", "2 * batch * out_positions * out_channels * kernel * in_channels / groups"},
         {"read",
          "(batch * in_channels * in_positions + out_channels * kernel * in_channels / groups + bias * out_channels) * "
@@ -267,19 +267,20 @@ void print(const Section& s) {
 void print_backends() {
   std::printf(
       "\n## Which attention runs\n\n%s\n\nSource: "
-      "[lib/vlmest/op/sdpa_backend.hpp](../../lib/vlmest/op/sdpa_backend.hpp)\n",
-      reference::comment("lib/vlmest/op/sdpa_backend.hpp", "constexpr AttentionBackend choose_backend").c_str());
+      "[lib/vlmest/library/attention.hpp](../../lib/vlmest/library/attention.hpp)\n",
+      reference::comment("lib/vlmest/library/attention.hpp", "constexpr AttentionBackend choose_backend").c_str());
   std::printf(
       "\n32 query heads, 4,096 tokens; with a causal flag, with an explicit mask, and with 8 key heads and a causal "
       "flag.\n\n"
       "| type | head size | compute capability | causal | masked | grouped, causal |\n|---|---:|---|---|---|---|\n");
   const auto row = [](DType t, std::int64_t d, int sm) {
     Attention o{.heads = 32, .kv_heads = 32, .q_len = 4096, .kv_len = 4096, .head_dim = d, .v_dim = d, .dtype = t};
-    const std::string masked(name(choose_backend({.op = o, .sm = sm, .masked = true})));
+    const std::string masked(name(choose_backend({.op = o, .gpu = {.sm = sm}, .masked = true})));
     o.causal = true;
-    const std::string causal(name(choose_backend({.op = o, .sm = sm})));
+    const std::string causal(name(choose_backend({.op = o, .gpu = {.sm = sm}})));
     o.kv_heads = 8;
-    return causal + " | " + masked + " | " + std::string(name(choose_backend({.op = o, .sm = sm, .enable_gqa = true})));
+    return causal + " | " + masked + " | " +
+           std::string(name(choose_backend({.op = o, .gpu = {.sm = sm}, .enable_gqa = true})));
   };
   static constexpr std::array capabilities{75, 80, 86, 89, 90, 100, 120};
   for (const DType t : {DType::bf16, DType::fp16, DType::fp32})

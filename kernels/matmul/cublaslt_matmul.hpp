@@ -24,7 +24,7 @@ struct CublasLtOptions {
   Choice choice = Choice::first;
   int candidates = 16;  ///< how many are asked for, and timed, with `best`
   /// The most scratch an algorithm may ask for. 32 MiB is what the vendor recommends on Hopper; a framework may grant
-  /// less (cublaslt_workspace() and cublas_workspace() of vlmest/device/device.hpp).
+  /// less (cublaslt_workspace() and cublas_workspace() of vlmest/library/cublas.hpp).
   Bytes workspace_limit{32 << 20};
   /// Every address will be a multiple of this: a power of two. cudaMalloc gives 256.
   int alignment = 256;

@@ -21,7 +21,7 @@ struct Network {
     Context c{builder, plan};
     const Linear up = make_linear(c, "up", 1024, 4096, false), down = make_linear(c, "down", 4096, 1024, false);
     x = builder.existing("x", Role::input, plan.dtype, {8192, 1024});
-    builder.begin_phase("forward");
+    builder.begin_phase(PhaseKind::forward);
     Value hidden = forward(c, up, x);
     hidden = activate(c, Activation::relu, hidden);
     Value y = forward(c, down, std::move(hidden));

@@ -14,7 +14,7 @@ TEST(FftBuffers, CountWhatTheForwardKept) {
   const TensorId weight = b.persistent("w", Role::weight, DType::fp32, {24, 13, 64, 2});
   b.require_grad(weight);
   b.enable_grad(true);
-  b.begin_phase("forward");
+  b.begin_phase(PhaseKind::forward);
   const eager::FftAxes axes{{1, 2, 0}, 2};
   Value x;
   {
@@ -24,7 +24,7 @@ TEST(FftBuffers, CountWhatTheForwardKept) {
     x = eager::irfft(x, 24, axes);
   }
   b.end_phase();
-  b.begin_phase("backward");
+  b.begin_phase(PhaseKind::backward);
   {
     Value seed = eager::fill(b, "ones_like", x.shape(), x.dtype());
     BackwardEngine engine;

@@ -37,7 +37,7 @@ template <class Size>
 std::vector<GraphRow> rows_of(const vlmest::Graph& g, std::string_view phase_name, Size size) {
   using namespace vlmest;
   const auto phase =
-      std::find_if(g.phases.begin(), g.phases.end(), [&](const Phase& p) { return p.name == phase_name; });
+      std::find_if(g.phases.begin(), g.phases.end(), [&](const Phase& p) { return name(p.kind) == phase_name; });
   if (phase == g.phases.end()) throw std::runtime_error("the graph has no such phase");
   // What was there when the phase began counts from zero; what is freed at its first node was already gone.
   std::multimap<NodeId, std::int64_t> frees;

@@ -46,13 +46,6 @@ static_assert(peak(Peaks{{1e12}, {}, {}, {}, {}, {}}, DType::fp8).value == 1e12)
 // A complex transform of single precision is fp32 arithmetic.
 static_assert(peak(hopper, DType::complex64).value == 66.9e12);
 
-static_assert(cublas_workspace(90) == Bytes(33'554'432));
-static_assert(cublas_workspace(70) == Bytes(8'519'680));
-static_assert(cublas_workspace(89) == Bytes(8'519'680));
-static_assert(cublas_workspace(100) == Bytes(8'519'680));
-static_assert(cublas_workspace(120) == Bytes(8'519'680));
-static_assert(cublaslt_workspace() == Bytes(1'048'576));
-
 TEST(Device, DoublePrecisionIsRefused) {
   EXPECT_THROW(peak(hopper, DType::fp64), Error);
   EXPECT_THROW(peak(hopper, DType::complex128, false), Error);
@@ -122,7 +115,6 @@ TEST(Roofline, NamesOfBounds) {
   EXPECT_EQ(name(Bound::compute), "compute");
   EXPECT_EQ(name(Bound::memory), "memory");
   EXPECT_EQ(name(Bound::launch), "launch");
-  EXPECT_EQ(name(Bound::network), "network");
 }
 
 }  // namespace

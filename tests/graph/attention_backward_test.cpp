@@ -20,6 +20,7 @@ struct Recorded {
 };
 Recorded backward_of(const Call& c) {
   Builder b;
+  b.gpu.sm = c.sm;
   const auto parameter = [&](std::int64_t heads) {
     const TensorId t = b.persistent("x", Role::weight, c.dtype, {c.batch, c.tokens, heads, c.head_dim});
     b.require_grad(t);
@@ -27,14 +28,14 @@ Recorded backward_of(const Call& c) {
   };
   const TensorId q = parameter(c.heads), k = parameter(c.kv_heads), v = parameter(c.kv_heads);
   b.enable_grad(true);
-  b.begin_phase("forward");
+  b.begin_phase(PhaseKind::forward);
   const auto states = [&](TensorId t) { return eager::transpose(Value(b, t), 1, 2); };
   Value mask;
   if (c.masked) mask = b.existing("mask", Role::input, DType::boolean, {c.batch, 1, c.tokens, c.tokens});
   Value query = states(q), keys = states(k), values = states(v);
-  Value out = eager::scaled_dot_product_attention(query, keys, values, mask, false, {c.sm, 132});
+  Value out = eager::scaled_dot_product_attention(query, keys, values, mask, false);
   b.end_phase();
-  b.begin_phase("backward");
+  b.begin_phase(PhaseKind::backward);
   {
     // ones_like keeps the result's layout, [B, S, H, D].
     Value seed = eager::transpose(eager::fill(b, "ones_like", {c.batch, c.tokens, c.heads, c.head_dim}, c.dtype), 1, 2);

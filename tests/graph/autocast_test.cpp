@@ -34,7 +34,7 @@ TEST_F(UnderAutocast, ProductsRunInTheLowerType) {
   EXPECT_EQ(linear(x, activation({16, 8}), activation({16})).dtype(), bf16);
   EXPECT_EQ(conv2d(activation({1, 3, 8, 8}), activation({5, 3, 4, 4}), {}, 4).dtype(), bf16);
   const Value q = activation({1, 2, 8, 64});
-  EXPECT_EQ(scaled_dot_product_attention(q, q, q, {}, false, {}).dtype(), bf16);
+  EXPECT_EQ(scaled_dot_product_attention(q, q, q, {}, false).dtype(), bf16);
   for (const Node& n : b.graph.nodes) {
     const auto* m = std::get_if<Matmul>(&b.graph.op(n));
     const auto* a = std::get_if<Attention>(&b.graph.op(n));
@@ -55,7 +55,7 @@ TEST_F(UnderAutocast, NumericallyDelicateOpsRunInFp32) {
 
 TEST_F(UnderAutocast, OtherOpsPromote) {
   const Value narrow = activation({2, 8}, bf16), wide = activation({2, 8});
-  EXPECT_EQ(unary("gelu", narrow).dtype(), bf16);
+  EXPECT_EQ(unary(functions::gelu, narrow).dtype(), bf16);
   EXPECT_EQ(mean(narrow, -1, true).dtype(), bf16);
   EXPECT_EQ(mul(wide, narrow).dtype(), fp32);
   EXPECT_EQ(add(narrow, wide).dtype(), fp32);
@@ -97,7 +97,8 @@ TEST_F(UnderAutocast, NothingElseIsKept) {
 TEST_F(UnderAutocast, OpsInsideAnOpAreNotCast) {
   // Without a fused kernel attention is written out, in fp32.
   const Value q = activation({1, 4, 8, 30}), k = activation({1, 2, 8, 30});
-  EXPECT_EQ(scaled_dot_product_attention(q, k, k, {}, false, {.sm = 70}).dtype(), bf16);
+  b.gpu.sm = 70;
+  EXPECT_EQ(scaled_dot_product_attention(q, k, k, {}, false).dtype(), bf16);
   int products = 0;
   for (const Node& n : b.graph.nodes)
     if (const auto* m = std::get_if<Matmul>(&b.graph.op(n))) {
@@ -112,13 +113,13 @@ TEST_F(UnderAutocast, GradientsReachWeightsInTheirOwnType) {
   const TensorId w = weight({16, 8});
   const Value x = activation({4, 8});
   b.enable_grad(true);
-  b.begin_phase("forward");
+  b.begin_phase(PhaseKind::forward);
   Value y = to(linear(x, Value(b, w), {}), fp32);
   on.reset();
   const TensorId copy = b.graph.outputs(b.graph.nodes.front()).front();
   EXPECT_EQ(b.references(copy), 0) << "an input without a gradient does not need the weight";
   b.end_phase();
-  b.begin_phase("backward");
+  b.begin_phase(PhaseKind::backward);
   BackwardEngine engine;
   engine.run(y, fill(b, "ones_like", y.shape(), fp32));
   b.end_phase();

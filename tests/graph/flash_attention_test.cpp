@@ -29,11 +29,11 @@ Flash run(const Shape& q_shape, const Shape& k_shape, Call&& call) {
   };
   const TensorId q = parameter(q_shape), k = parameter(k_shape), v = parameter(k_shape);
   b.enable_grad(true);
-  b.begin_phase("forward");
+  b.begin_phase(PhaseKind::forward);
   const Value lengths = b.existing("cu_seqlens", Role::input, DType::int32, {3});
   Value out = call(Value(b, q), Value(b, k), Value(b, v), lengths);
   b.end_phase();
-  b.begin_phase("backward");
+  b.begin_phase(PhaseKind::backward);
   const NodeId boundary = b.now();
   {
     Value seed = eager::fill(b, "ones_like", out.shape(), DType::bf16);
@@ -54,7 +54,7 @@ Flash run(const Shape& q_shape, const Shape& k_shape, Call&& call) {
   return r;
 }
 Flash dense(const Shape& q, const Shape& k) {
-  return run(q, k, [](Value a, Value b, Value c, const Value&) { return eager::flash_attn_func(a, b, c, true, 132); });
+  return run(q, k, [](Value a, Value b, Value c, const Value&) { return eager::flash_attn_func(a, b, c, true); });
 }
 
 TEST(FlashAttention, KeepsResultAndRowSumsBesideItsOperands) {
@@ -106,8 +106,8 @@ TEST(FlashAttention, SplitsLongKeysOfFewQueries) {
   Builder b;
   const Value q = b.existing("q", Role::input, DType::bf16, {1, 1, 8, 128});
   const Value k = b.existing("k", Role::input, DType::bf16, {1, 8192, 8, 128});
-  b.begin_phase("decode");
-  eager::flash_attn_func(q, k, k, true, 132);
+  b.begin_phase(PhaseKind::decode);
+  eager::flash_attn_func(q, k, k, true);
   b.end_phase();
   const auto scratch = b.graph.scratch_of(b.graph.nodes.back());
   ASSERT_EQ(scratch.size(), 2u);  // partial sums, and results of 128 channels

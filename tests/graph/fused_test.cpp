@@ -20,7 +20,7 @@ struct Fixture {
     weight = b.persistent("w", Role::weight, DType::bf16, {64, 64});
     b.require_grad(weight);
     b.enable_grad(true);
-    b.begin_phase("forward");
+    b.begin_phase(PhaseKind::forward);
   }
   Value states(std::int64_t rows) {
     const Value x = b.existing("x", Role::input, DType::bf16, {rows, 64});
@@ -33,7 +33,7 @@ struct Fixture {
   }
   void backward(Value y) {
     b.end_phase();
-    b.begin_phase("backward");
+    b.begin_phase(PhaseKind::backward);
     boundary = b.now();
     Value seed = eager::fill(b, "ones_like", y.shape(), y.dtype());
     BackwardEngine engine;
@@ -68,7 +68,7 @@ struct Fixture {
 TEST(Fused, NormKeepsItsInputAndOneNumberPerRow) {
   Fixture f;
   const TensorId gain = f.parameter({64});
-  f.backward(eager::fused_norm(Norm::Kind::rms_norm, f.states(100), Value(f.b, gain), 132));
+  f.backward(eager::fused_norm(Norm::Kind::rms_norm, f.states(100), Value(f.b, gain)));
   EXPECT_EQ(f.kept(), (std::vector<Shape>{{100, 64}, {100, 64}, {100}}));  // the second is the root
   // The gradient of x goes over the incoming one; a partial sum of the weight's for each multiprocessor.
   EXPECT_EQ(f.made("rms_norm_backward"), Bytes(132 * 64 * 4));
@@ -79,7 +79,7 @@ TEST(Fused, NormLeavesAGradientThatAResidualStillNeeds) {
   Fixture f;
   const TensorId gain = f.parameter({64});
   const Value x = f.states(100);
-  Value y = eager::fused_norm(Norm::Kind::rms_norm, x, Value(f.b, gain), 132);
+  Value y = eager::fused_norm(Norm::Kind::rms_norm, x, Value(f.b, gain));
   f.backward(eager::add(std::move(y), x));
   EXPECT_EQ(f.made("rms_norm_backward"), Bytes(132 * 64 * 4 + 100 * 64 * 2));
 }
@@ -119,7 +119,7 @@ TEST(Fused, ScaleSumsItsVectorsGradient) {
   Fixture f;
   const TensorId scale = f.parameter({64});
   const Value x = f.states(20);
-  f.backward(eager::fused_scale("scale_add", true, 132, x, f.states(20), Value(f.b, scale)));
+  f.backward(eager::fused_scale("scale_add", true, x, f.states(20), Value(f.b, scale)));
   EXPECT_EQ(f.made("scale_backward"), Bytes(20 * 64 * 2 + 132 * 64 * 4));
 }
 
@@ -130,7 +130,7 @@ TEST(Fused, ExpertsKeepNeitherGatheredRowsNorActivations) {
   Value logits = eager::mm(x, eager::transpose(Value(f.b, router), 0, 1));
   {
     const eager::FusedRoute route = eager::fused_route(std::move(logits), 2);
-    Value y = eager::fused_experts(x, Value(f.b, gate_up), Value(f.b, down), route, 8, {90, 132});
+    Value y = eager::fused_experts(x, Value(f.b, gate_up), Value(f.b, down), route, 8);
     f.backward(std::move(y));
   }
   // x, shares, order and offsets (held by the route here), gate and up of every row, the result.

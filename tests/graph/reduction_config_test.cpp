@@ -6,7 +6,7 @@
 namespace vlmest::reduction_config_test {
 namespace {
 
-constexpr Multiprocessors h200 = multiprocessors_of(90, 132);
+constexpr Gpu h200{.sm = 90, .multiprocessors = 132};
 
 Bytes total(std::int64_t outputs, std::int64_t inputs, int element_size) {
   const eager::ReductionScratch s =
@@ -72,8 +72,7 @@ TEST(Reduction, NeighbouringDimensionsAreOne) {
 
 TEST(Reduction, FewerMultiprocessorsSplitLess) {
   const eager::Reduction r{.outputs = 34, .inputs = 3 * 364 * 364};
-  EXPECT_LT(eager::reduction_scratch(r, 8, multiprocessors_of(75, 40)).partial,
-            eager::reduction_scratch(r, 8, h200).partial);
+  EXPECT_LT(eager::reduction_scratch(r, 8, Gpu{75, 40}).partial, eager::reduction_scratch(r, 8, h200).partial);
 }
 
 }  // namespace

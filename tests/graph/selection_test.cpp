@@ -14,7 +14,7 @@ TEST(Nonzero, SelectingByTiles) {
   EXPECT_EQ(eager::nonzero_selecting(1000000), Bytes(2819));
   EXPECT_EQ(eager::nonzero_selecting(5000000), Bytes(10243));
 }
-constexpr Multiprocessors h200 = multiprocessors_of(90, 132);
+constexpr Gpu h200{.sm = 90, .multiprocessors = 132};
 TEST(Nonzero, CountingByBlocks) {
   EXPECT_EQ(eager::nonzero_counting(5000, h200), Bytes(21507));
   EXPECT_EQ(eager::nonzero_counting(5000000, h200), Bytes(21507));

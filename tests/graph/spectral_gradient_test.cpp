@@ -25,13 +25,13 @@ Filtered filter(std::int64_t tiles, std::int64_t side, std::int64_t channels, bo
   if (trains_input) b.require_grad(features);
   b.require_grad(weight);
   b.enable_grad(true);
-  b.begin_phase("forward");
+  b.begin_phase(PhaseKind::forward);
   const eager::FftAxes axes{{1, 2, 0}, 2};
   Value x = eager::rfft(Value(b, features), axes, eager::FftNorm::ortho);
   x = eager::mul(x, eager::view_as_complex(Value(b, weight)));
   x = eager::irfft(x, side, axes, eager::FftNorm::ortho);
   b.end_phase();
-  b.begin_phase("backward");
+  b.begin_phase(PhaseKind::backward);
   const NodeId boundary = b.now();
   {
     Value seed = eager::fill(b, "ones_like", x.shape(), x.dtype());

@@ -198,14 +198,14 @@ TEST(BadInput, TheLargestDimensionsEndQuickly) {
 
 TEST(BadInput, PlansThatNoRunHas) {
   const Vlm vlm = vlmest::json::read_model(families().at("llava").value, "file.json");
-  const std::vector<std::pair<std::string, Plan>> bad{{"--batch", {.batch = 0}},
-                                                      {"--batch", {.batch = std::int64_t{1} << 31}},
-                                                      {"--images", {.images = -1}},
-                                                      {"--images", {.batch = 1 << 10, .images = 1 << 10}},
-                                                      {"--seq", {.seq = 0}},
-                                                      {"--seq", {.seq = std::int64_t{1} << 40}},
-                                                      {"--text", {.text = -1}},
-                                                      {"--new-tokens", {.new_tokens = -1}},
+  const std::vector<std::pair<std::string, Plan>> bad{{"plan.batch", {.batch = 0}},
+                                                      {"plan.batch", {.batch = std::int64_t{1} << 31}},
+                                                      {"plan.images", {.images = -1}},
+                                                      {"plan.images", {.batch = 1 << 10, .images = 1 << 10}},
+                                                      {"plan.seq", {.seq = 0}},
+                                                      {"plan.seq", {.seq = std::int64_t{1} << 40}},
+                                                      {"plan.text", {.text = -1}},
+                                                      {"plan.new_tokens", {.new_tokens = -1}},
                                                       {"image size", {.image_height = -1, .image_width = 4}},
                                                       {"image size", {.image_height = 5, .image_width = 0}}};
   for (const auto& [where, plan] : bad) {

@@ -216,13 +216,5 @@ TEST(Kineto, ArgumentsOfEveryForm) {
   EXPECT_EQ(t.names[in[1].value], "3");
 }
 
-TEST(Kineto, TellsATraceFromItsBeginning) {
-  EXPECT_TRUE(json::looks_like_kineto(text_of("relative.json").substr(0, 200)));
-  EXPECT_TRUE(json::looks_like_kineto(text_of("absolute.json").substr(0, 200)));
-  EXPECT_TRUE(json::looks_like_kineto(text_of("bare_list.json").substr(0, 200)));
-  EXPECT_FALSE(json::looks_like_kineto("{\"segments\": [], \"device_traces\": []}"));
-  EXPECT_FALSE(json::looks_like_kineto("CUDA out of memory. \"ph\""));
-}
-
 }  // namespace
 }  // namespace vlmest::kineto_test

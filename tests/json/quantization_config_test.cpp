@@ -37,8 +37,9 @@ json model(const json& quantization, json more = json::object()) {
   return c;
 }
 Vlm vlm_of(const json& quantization) { return read(model(quantization).dump()); }
-Graph loaded(const Vlm& vlm, Plan plan = {}) {
+Graph loaded(const Vlm& vlm, Plan plan = {}, Gpu gpu = {}) {
   Builder b;
+  b.gpu = gpu;
   Context c{b, plan};
   c.loads = true;
   declare_parameters(c, vlm);
@@ -274,7 +275,7 @@ TEST(QuantizationConfig, WhatIsNotKnownIsNamed) {
 TEST(QuantizationConfig, TypesOfThePlanStandInForRefusedSettings) {
   const Vlm vlm = vlm_of({{"quant_method", "awq"}, {"bits", 3}});
   ASSERT_TRUE(vlm.quantization->refused);
-  EXPECT_NE(vlm.quantization->refused->hint.find("--weights"), std::string::npos);
+  EXPECT_NE(vlm.quantization->refused->hint.find("plan.weights"), std::string::npos);
   EXPECT_THROW(loaded(vlm), Error);
   Plan plan;
   plan.weights = DType::int8;
@@ -371,14 +372,12 @@ TEST(QuantizationConfig, IsFoundWhereCheckpointsPutIt) {
 /// Below 8.9 transformers makes bf16 of fp8 as it loads it; Marlin needs 8.0.
 TEST(QuantizationConfig, TheGpuDecidesToo) {
   Plan plan;
-  plan.compute_capability = 80;
+  const Gpu ampere{.sm = 80}, turing{.sm = 75};
   const Vlm fp8 = vlm_of({{"quant_method", "fp8"}});
-  EXPECT_EQ(tensors(loaded(fp8, plan), gate), (Lines{"weight bf16 320x256"}));
+  EXPECT_EQ(tensors(loaded(fp8, plan, ampere), gate), (Lines{"weight bf16 320x256"}));
   plan.profile = Profile::fused;
-  EXPECT_EQ(first_of(loaded(fp8, plan), gate), "weight fp8 320x256");
-  plan = {};
-  plan.compute_capability = 75;
-  EXPECT_EQ(tensors(loaded(vlm_of({{"quant_method", "gptq"}, {"bits", 4}, {"sym", true}}), plan), q_proj),
+  EXPECT_EQ(first_of(loaded(fp8, plan, ampere), gate), "weight fp8 320x256");
+  EXPECT_EQ(tensors(loaded(vlm_of({{"quant_method", "gptq"}, {"bits", 4}, {"sym", true}}), {}, turing), q_proj),
             (Lines{"qweight int32 32x256", "qzeros int32 2x32", "scales bf16 2x256", "g_idx int32 256"}));
 }
 
@@ -403,9 +402,9 @@ TEST(QuantizationConfig, CompressedFp8MayStayAsItIs) {
   const auto computes = [](const json& section, int capability, Profile profile = Profile::transformers) {
     const Vlm vlm = vlm_of(section);
     Plan plan;
-    plan.compute_capability = capability;
     plan.profile = profile;
     Builder b;
+    b.gpu.sm = capability;
     Context context{b, plan};
     declare_parameters(context, vlm);
     return tensors(b.graph, gate);

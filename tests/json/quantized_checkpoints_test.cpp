@@ -310,7 +310,7 @@ TEST(QuantizedCheckpoints, EveryConfigRuns) {
     if (e.path().extension() != ".json" || e.path().stem() == "device_bytes") continue;
     const Vlm vlm = read(config_of(e.path().stem().string()).dump());
     for (const std::string& note : vlm.quantization->notes)
-      EXPECT_NE(note.find("--kv says what the cache is kept in"), std::string::npos) << e.path() << note;
+      EXPECT_NE(note.find("plan.kv says what the cache is kept in"), std::string::npos) << e.path() << note;
     Vlm plain = vlm;
     plain.quantization.reset();
     for (const Profile profile : {Profile::transformers, Profile::fused}) {

@@ -7,7 +7,7 @@ cmake_minimum_required(VERSION 3.25)
 #   - plan/plan.hpp and nn/stack/stacks.hpp name the software stacks (Profile::…); the others ask for their traits
 #   - the first line is the licence, #pragma once follows, 300 lines are the limit
 # kernels/ may use the folders of `below_kernels` only.
-set(order unit tensor op graph plan nn transform device analysis allocator report parallel diagnose json)
+set(order unit tensor op library graph plan nn transform device analysis allocator report parallel diagnose json)
 set(strangers nn analysis)
 set(below_kernels unit tensor op)
 set(line_limit 300)

@@ -237,7 +237,7 @@ TEST(CausalLm, TakesNoImages) {
     make_sequences(alone(decoders().front().config), plan);
     ADD_FAILURE() << "accepted";
   } catch (const Error& e) {
-    EXPECT_EQ(e.where, "--images");
+    EXPECT_EQ(e.where, "plan.images");
     EXPECT_EQ(e.what_happened, "a plain language model takes no images");
   }
   EXPECT_FALSE(takes_images(alone(decoders().front().config)));
@@ -275,7 +275,7 @@ TEST(CausalLm, TheChunkedLossHasNoLogitsToChange) {
       test::training(alone(g, false, step), plan);
       ADD_FAILURE() << "accepted";
     } catch (const Error& e) {
-      EXPECT_EQ(e.where, "--loss");
+      EXPECT_EQ(e.where, "plan.loss");
     }
 }
 

@@ -10,8 +10,9 @@
 namespace vlmest::test {
 
 /// Prefill and one decode step, `steps` tokens after the prompt.
-inline Graph inference(const Vlm& v, const Plan& plan, const Sequences& s, std::int64_t steps = 1) {
+inline Graph inference(const Vlm& v, const Plan& plan, const Sequences& s, std::int64_t steps = 1, Gpu gpu = {}) {
   Builder b;
+  b.gpu = gpu;
   {
     Context c{b, plan};
     build_inference(c, v, s, s.seq + steps);

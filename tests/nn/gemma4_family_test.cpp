@@ -150,7 +150,7 @@ TEST(Gemma4Family, WhatItsAttentionHasNoPathForIsRefused) {
   Plan fused = text_plan(40), flash = fused;
   fused.profile = Profile::fused;
   flash.attention = AttentionKind::flash;
-  for (const auto& [plan, where] : {std::pair{fused, "--profile"}, std::pair{flash, "--attention"}}) {
+  for (const auto& [plan, where] : {std::pair{fused, "plan.profile"}, std::pair{flash, "plan.attention"}}) {
     try {
       inference(tiny(tiny_text()), plan);
       FAIL() << "accepted";

@@ -73,7 +73,7 @@ KvRows entry(const Plan& plan, std::int64_t tokens) { return {plan.batch, 2, 64,
 int count(const Graph& g, const char* phase, std::string_view op) {
   int n = 0;
   for (const auto& p : g.phases)
-    if (std::string_view(p.name) == phase)
+    if (name(p.kind) == phase)
       for (NodeId i = p.first; i < p.last; ++i) n += op == g.node(i).name;
   return n;
 }

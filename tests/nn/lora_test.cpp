@@ -99,7 +99,7 @@ TEST(Lora, UnknownTargetsAreRefusedWithTheNearestName) {
     training(llava(), lora_plan({"q_proj", "gate_pro"}));
     FAIL();
   } catch (const Error& e) {
-    EXPECT_EQ(e.where, "--lora-targets");
+    EXPECT_EQ(e.where, "plan.lora.targets");
     EXPECT_NE(e.what_happened.find("gate_pro"), std::string::npos);
     EXPECT_NE(e.hint.find("did you mean gate_proj?"), std::string::npos);
     EXPECT_NE(e.hint.find("down_proj"), std::string::npos);

@@ -13,14 +13,10 @@
 namespace vlmest::multiprocessor_scratch_test {
 namespace {
 
-struct Gpu {
-  int sm, multiprocessors;
-};
 constexpr Gpu h200{90, 132}, a100{80, 108}, l4{89, 58}, t4{75, 40};
 
 Bytes sum_of(std::int64_t inputs, Gpu g) {
-  const eager::ReductionScratch s =
-      eager::full_reduction_scratch(inputs, 8, multiprocessors_of(g.sm, g.multiprocessors));
+  const eager::ReductionScratch s = eager::full_reduction_scratch(inputs, 8, g);
   return s.partial + s.semaphores;
 }
 
@@ -38,9 +34,7 @@ TEST(MultiprocessorScratch, SumToOneValue) {
 // cub::DeviceReduce: 256 threads a block, int32 partial sums of five waves at a multiple of 256 bytes, 255 bytes of
 // alignment; torch's own count takes 4.
 TEST(MultiprocessorScratch, CountingForNonzero) {
-  const auto counting = [](Gpu g) {
-    return eager::nonzero_counting(100000, multiprocessors_of(g.sm, g.multiprocessors));
-  };
+  const auto counting = [](Gpu g) { return eager::nonzero_counting(100000, g); };
   EXPECT_EQ(counting(h200), Bytes(21248 + 255 + 4));  // 132 * 8 * 5 * 4 = 21120
   EXPECT_EQ(counting(a100), Bytes(17408 + 255 + 4));  // 108 * 8 * 5 * 4 = 17280
   EXPECT_EQ(counting(l4), Bytes(7168 + 255 + 4));     // 58 * 6 * 5 * 4 = 6960
@@ -53,11 +47,10 @@ Bytes sum_over_pictures(Gpu g, int batch) {
   Vlm vlm = json::read_model(nlohmann::json::parse(file), "smolvlm-2.2b");
   std::get<tokens::Idefics3>(vlm.tokens).tiling = tokens::Tiling::never;
   Builder b;
+  b.gpu = g;
   Plan plan;
   plan.images = 1;
   plan.batch = batch;
-  plan.compute_capability = g.sm;
-  plan.multiprocessors = g.multiprocessors;
   Context c{b, plan};
   build_inference(c, vlm, make_sequences(vlm, plan), 0);
   for (const Node& n : b.graph.nodes) {
@@ -73,7 +66,7 @@ Bytes sum_over_pictures(Gpu g, int batch) {
 // 442368 / 512 = 864 values a thread, so that 54 blocks of 16 values would do, and all of these devices run as many.
 // Sums over sixteen pictures split less where fewer blocks run at a time: 16 outputs leave 80 / 16 = 5 blocks each on a
 // T4, 432 / 16 = 27 on an A100, 528 / 16 = 33 on an H200.
-TEST(MultiprocessorScratch, TheBuildTakesThePlansDevice) {
+TEST(MultiprocessorScratch, TheBuildTakesTheBuildersGpu) {
   constexpr std::int64_t elements = 3 * 384 * 384, partial = 8;
   for (const auto& [gpu, one, sixteen] : {std::tuple{h200, 54, 33}, std::tuple{a100, 54, 27}, std::tuple{t4, 54, 5}}) {
     EXPECT_EQ(sum_over_pictures(gpu, 1), Bytes(elements * 8 + partial * one + 4)) << gpu.multiprocessors;

@@ -10,9 +10,12 @@ namespace {
 Plan qlora(std::vector<std::string> targets = Lora{}.targets) {
   Plan p = lora_plan(std::move(targets));
   p.weights = DType::nf4;
-  p.compute_capability = 86;  // there a few rows alone are multiplied by stored weights
   return p;
 }
+/// There a few rows alone are multiplied by stored weights.
+constexpr Gpu few_rows{.sm = 86, .multiprocessors = 132};
+Graph step(const Plan& p, bool copy = true) { return training(llava(), p, copy, few_rows); }
+Graph run(const Plan& p) { return inference(llava(), p, make_sequences(llava(), p), 1, few_rows); }
 /// What a module holds besides its weight, by name.
 std::vector<std::string> buffers(const Graph& g, const std::string& module) {
   std::vector<std::string> r;
@@ -23,7 +26,7 @@ std::vector<std::string> buffers(const Graph& g, const std::string& module) {
 }
 
 TEST(Qlora, ScalesAreQuantisedTwice) {
-  const Graph g = training(llava(), qlora());
+  const Graph g = step(qlora());
   // 256 x 256 values: 1,024 blocks of 64, whose scales make 4 blocks of 256.
   const std::vector<std::string> expected{"quant_map fp32 16", "nested_offset fp32 ", "absmax uint8 1024",
                                           "nested_absmax fp32 4", "nested_quant_map fp32 256"};
@@ -42,7 +45,7 @@ TEST(Qlora, InferenceWithoutAdaptersHasPlainScales) {
   Plan p = qlora();
   p.lora.rank = 0;
   p.new_tokens = 1;
-  const Graph g = inference(llava(), p);
+  const Graph g = run(p);
   const auto found = buffers(g, "model.language_model.layers.0.self_attn.q_proj");
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].substr(0, 16), "absmax fp32 1024");
@@ -52,14 +55,14 @@ TEST(Qlora, FewRowsAreMultipliedByTheStoredWeight) {
   Plan p = qlora();
   p.lora.rank = 0;
   p.batch = 2;
-  const Graph g = inference(llava(), p);
+  const Graph g = run(p);
   constexpr int prefill = 0, decode = 1;
   EXPECT_EQ(count(g, prefill, "dequantize"), 7 * 3);
   EXPECT_EQ(count(g, decode, "gemm_4bit"), 6 * 3);
   EXPECT_EQ(count(g, decode, "dequantize", "down_proj"), 3);  // its inputs are no whole blocks
   // Of a weight[out, in], by the waves that its tiles fill.
   const auto hopper = [](std::int64_t out, std::int64_t in) {
-    return rows_of_4bit_kernel(out, in, DType::bf16, 90, 132);
+    return rows_of_4bit_kernel(out, in, DType::bf16, Gpu{90, 132});
   };
   EXPECT_EQ(hopper(28672, 4096), 64);
   EXPECT_EQ(hopper(16384, 2048), 32);
@@ -69,8 +72,8 @@ TEST(Qlora, FewRowsAreMultipliedByTheStoredWeight) {
   EXPECT_EQ(hopper(2048, 512), 512);
   EXPECT_EQ(hopper(4096, 512), 320);
   EXPECT_EQ(hopper(4096, 1000), 0);
-  EXPECT_EQ(rows_of_4bit_kernel(28672, 4096, DType::fp32, 90, 132), 7);
-  EXPECT_EQ(rows_of_4bit_kernel(28672, 4096, DType::bf16, 86, 84), 7);
+  EXPECT_EQ(rows_of_4bit_kernel(28672, 4096, DType::fp32, Gpu{90, 132}), 7);
+  EXPECT_EQ(rows_of_4bit_kernel(28672, 4096, DType::bf16, Gpu{86, 84}), 7);
 }
 
 TEST(StoredWeights, OfOtherKindsAreNotBitsandbytes) {
@@ -80,7 +83,7 @@ TEST(StoredWeights, OfOtherKindsAreNotBitsandbytes) {
   const auto counts = [&](DType t, std::int64_t batch) {
     p.weights = t;
     p.batch = batch;
-    const Graph g = inference(llava(), p);
+    const Graph g = run(p);
     return std::pair(count(g, decode, "gemm_4bit"), count(g, decode, "dequantize"));
   };
   EXPECT_EQ(counts(DType::int4, 1), std::pair(7 * 3, 0));
@@ -89,7 +92,7 @@ TEST(StoredWeights, OfOtherKindsAreNotBitsandbytes) {
 }
 
 TEST(Qlora, WeightsAreDequantisedForEachProduct) {
-  const Graph g = training(llava(), qlora({"q_proj"}));
+  const Graph g = step(qlora({"q_proj"}));
   constexpr int forward = 0, backward = 1;
   EXPECT_EQ(count(g, forward, "dequantize"), 7 * 3);
   EXPECT_EQ(count(g, forward, "dequantize_blockwise"), 7 * 3);
@@ -102,7 +105,7 @@ TEST(Qlora, WeightsAreDequantisedForEachProduct) {
 }
 
 TEST(Qlora, KeepsNoDequantisedWeight) {
-  const Graph g = training(llava(), qlora());
+  const Graph g = step(qlora());
   for (const Tensor& t : g.tensors) {
     if (std::string_view(t.name) != "dequantized weight" && std::string_view(t.name) != "scales") continue;
     ASSERT_NE(t.dies, none);
@@ -122,21 +125,21 @@ TEST(Qlora, SavesAsMuchAsPlainWeightsDo) {
   };
   Plan plain = qlora();
   plain.weights.reset();
-  EXPECT_EQ(saved(training(llava(), qlora())), saved(training(llava(), plain)));
+  EXPECT_EQ(saved(step(qlora())), saved(step(plain)));
 }
 
 TEST(Qlora, CopiedLayersAreWhatEveryLayerRuns) {
   for (const Checkpointing k : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
     Plan p = qlora({"all-linear"});
     p.checkpointing = k;
-    EXPECT_EQ(rows(training(llava(), p)), rows(training(llava(), p, false)));
+    EXPECT_EQ(rows(step(p)), rows(step(p, false)));
   }
 }
 
 TEST(Qlora, UnderAutocastTheModuleCastsByItself) {
   Plan p = qlora({"q_proj"});
   p.amp = true;
-  const Graph g = training(llava(), p);
+  const Graph g = step(p);
   for (const Node& n : g.nodes)
     if (std::string_view(n.name) == "dequantize") {
       EXPECT_EQ(g.tensor(g.outputs(n)[0]).dtype, DType::bf16);
@@ -148,17 +151,17 @@ TEST(StoredWeights, TrainOnlyWhereTheGradientIsKnown) {
   Plan p = qlora();
   for (const DType t : {DType::int4, DType::int8, DType::fp8}) {
     p.weights = t;
-    EXPECT_THROW(training(llava(), p), Error) << name(t);
+    EXPECT_THROW(step(p), Error) << name(t);
   }
   p.weights = DType::nf4;
   p.lora.rank = 0;
-  EXPECT_THROW(training(llava(), p), Error);  // they are not trained themselves
+  EXPECT_THROW(step(p), Error);  // they are not trained themselves
   p.trainable.language = false;
-  const Graph g = training(llava(), p);  // but a projector below them is
+  const Graph g = step(p);  // but a projector below them is
   EXPECT_EQ(count(g, 1, "mm", "language_model.layers.0.self_attn.q_proj"), 1);
   p.trainable.language = true;
   p.weights = p.dtype;  // no storage type of its own
-  EXPECT_NO_THROW(training(llava(), p));
+  EXPECT_NO_THROW(step(p));
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ TEST(Qwen35Family, TheFusedProfileIsRefused) {
     inference(tiny_lm(), plan);
     FAIL() << "accepted";
   } catch (const Error& e) {
-    EXPECT_EQ(e.where, "--profile");
+    EXPECT_EQ(e.where, "plan.profile");
     EXPECT_FALSE(e.hint.empty());
   }
 }

@@ -48,7 +48,7 @@ TEST(Stack, AttentionIsTheStacksOwnOrThePlans) {
 /// Two phases of one op each.
 Graph two_phases() {
   Builder b;
-  for (const char* phase : {"prefill", "decode"}) {
+  for (const PhaseKind phase : {PhaseKind::prefill, PhaseKind::decode}) {
     b.begin_phase(phase);
     Value x = eager::fill(b, "ones", {1024, 1024}, DType::fp32);
     b.end_phase();

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/tokens/padding.hpp>
 #include <vlmest/nn/tokens/tokens.hpp>
 
 #include "tokens_reference.hpp"
@@ -192,7 +191,6 @@ TEST(Tokens, SeveralPicturesInOnePrompt) {
   const LlavaOnevision nested;
   EXPECT_EQ(sum(layouts(nested, pictures)).llm_tokens, 3 * 730);
   EXPECT_EQ(sum(layouts(nested, std::span(pictures).first(1))).llm_tokens, 1485);
-  EXPECT_EQ(common_canvas(layouts(Pixtral{}, std::vector<ImageSize>{{512, 768}, {700, 100}})), (ImageSize{704, 768}));
 }
 
 }  // namespace

@@ -48,8 +48,9 @@ inline Plan lora_plan(std::vector<std::string> targets = Lora{}.targets) {
 }
 
 /// A training step; `copy`: equal layers are recorded once.
-inline Graph training(const Vlm& v, const Plan& plan, bool copy = true) {
+inline Graph training(const Vlm& v, const Plan& plan, bool copy = true, Gpu gpu = {}) {
   Builder b;
+  b.gpu = gpu;
   {
     Context c{b, plan};
     b.copy_layers = copy;

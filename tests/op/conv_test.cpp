@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <vlmest/op/conv.hpp>
+#include <vlmest/library/convolution.hpp>
 #include <vlmest/op/depthwise_conv.hpp>
 
 namespace vlmest::conv_test {

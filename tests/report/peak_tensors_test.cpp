@@ -148,7 +148,8 @@ TEST(PeakTensors, AddUpForRandomModelsPlansAndFreezes) {
       estimate.train(e, vlm, plan, h200(), true);
     } catch (const Error& why) {
       // Nothing that the loss reaches is trained, or adapters find no module.
-      EXPECT_TRUE(why.where == "training" || why.where == "--lora-targets") << why.where << ": " << why.what_happened;
+      EXPECT_TRUE(why.where == "training" || why.where == "plan.lora.targets")
+          << why.where << ": " << why.what_happened;
       ++refused;
       continue;
     }

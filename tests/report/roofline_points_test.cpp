@@ -72,7 +72,7 @@ TEST(RooflinePoints, AddUpToThePhase) {
     for (std::size_t i = 0; i < 2; ++i) {
       const RooflinePoints r = at.phase(i);
       const Phase& p = at.estimator.graph().phases[i];
-      EXPECT_EQ(executions(r), p.last - p.first) << name << " " << p.name;
+      EXPECT_EQ(executions(r), p.last - p.first) << name << " " << vlmest::name(p.kind);
       const Repeated all{p.first, p.last};
       expect_same(r, (i == 0 ? at.estimate.inference.prefill : at.estimate.inference.decode).work,
                   idle_bytes(at.estimator.graph(), {&all, 1}));

@@ -26,7 +26,7 @@ Work work(double milliseconds, std::int64_t kernels) {
 /// A phase of attentions over so many keys.
 Graph decode(std::initializer_list<Attention> attentions) {
   Builder b;
-  b.begin_phase("decode");
+  b.begin_phase(PhaseKind::decode);
   for (const Attention& a : attentions)
     b.emit("attention", a, std::span<const TensorId>{}, std::span<const TensorId>{});
   b.end_phase();

@@ -46,7 +46,7 @@ TEST(GradientAccumulation, ManyMicroBatchesAreWrittenAsTwo) {
   const Graph two = test::training(test::llava(), micro_batches(2)),
               five = test::training(test::llava(), micro_batches(5));
   std::vector<std::string> names;
-  for (const Phase& p : two.phases) names.emplace_back(p.name);
+  for (const Phase& p : two.phases) names.emplace_back(name(p.kind));
   EXPECT_EQ(names, (std::vector<std::string>{"forward", "backward", "forward", "backward", "step"}));
   EXPECT_EQ(test::rows(two), test::rows(five));
 }

@@ -43,7 +43,7 @@ void build(Step& s, Optimizer o, DType t, std::initializer_list<Shape> shapes) {
     s.gradients.of(p.weight) = s.b.existing("gradient", Role::gradient, t, shape);
     p.states = make_states(s.b, o, p.weight);
   }
-  s.b.begin_phase("step");
+  s.b.begin_phase(PhaseKind::step);
   optimizer_step(s.b, o, s.parameters, s.gradients);
   s.b.end_phase();
 }
@@ -99,7 +99,7 @@ TEST(Optimizer, StepsOneElementTypeAfterTheOther) {
     s.gradients.of(p.weight) = s.b.existing("gradient", Role::gradient, w.dtype, w.shape);
     p.states = make_states(s.b, Optimizer::adamw, p.weight);
   }
-  s.b.begin_phase("step");
+  s.b.begin_phase(PhaseKind::step);
   optimizer_step(s.b, Optimizer::adamw, s.parameters, s.gradients);
   s.b.end_phase();
   std::vector<NodeId> roots;

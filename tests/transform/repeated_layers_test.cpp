@@ -66,7 +66,7 @@ std::vector<Rows> rows(const Vlm& vlm, const Case& c, bool copies) {
   build_training(context, vlm, make_sequences(vlm, plan));
   std::vector<Rows> r;
   while (!b.graph.phases.empty()) {
-    const std::string phase = b.graph.phases.front().name;
+    const std::string_view phase = name(b.graph.phases.front().kind);
     r.push_back(conformance::rows_of(b.graph, phase, [](Bytes n) { return n.value(); }));
     b.graph.phases.erase(b.graph.phases.begin());
   }

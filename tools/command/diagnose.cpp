@@ -67,7 +67,7 @@ void add_diagnose(CLI::App& app, Action& action) {
     o->output.resolve(*sub);
     o->run.given = given.of_run();
     check_run_flags(given, o->run.args, asked_phases(o->run.args.phase));
-    if (o->run.args.phase == "inference" && o->run.gpus > 1)
+    if (o->run.args.phases() == Phases::inference && o->run.gpus > 1)
       throw UsageError("--gpus", "inference on several GPUs is not modelled", "leave it out");
     if (o->output.format == Format::csv)
       given.no_effect({"--top"}, "on CSV, which has no hypotheses", "leave it out, or write text, json or markdown");

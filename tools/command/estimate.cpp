@@ -11,6 +11,7 @@
 #include "output/json.hpp"
 #include "output/json_document.hpp"
 #include "output/timeline.hpp"
+#include "plan_flags.hpp"
 #include "streams.hpp"
 #include "units.hpp"
 #include "weight_files.hpp"
@@ -79,7 +80,7 @@ int estimate(const EstimateOptions& o) {
       // Who asks for everything still gets inference.
       if (!options.inference) throw;
       options.training = false;
-      options.no_training = why.where + ": " + why.what_happened;
+      options.no_training = in_flags(why.where + ": " + why.what_happened);
     }
   const Reported r{vlm, plan, device, e, estimator};
   const bool to_stdout = o.args.timeline == "-" && o.output.file.empty();

@@ -55,7 +55,7 @@ int plan(const PlanOptions& o) {
   const Device device = find_device(o.args.device);
   q.asked.allocator = allocator_settings(o.args.alloc_conf, {.total_memory = device.memory_bytes});
   q.device = o.memory.empty() ? device : limited(device, parse_size(o.memory, "--gpu-memory"));
-  q.mode = o.args.phase == "train" ? diagnose::Mode::training : diagnose::Mode::inference;
+  q.mode = o.args.phases() == Phases::train ? diagnose::Mode::training : diagnose::Mode::inference;
   q.goal = goal(o.goal);
   q.results = o.results;
   q.threads = o.threads;
@@ -80,8 +80,8 @@ int plan(const PlanOptions& o) {
 void add_plan(CLI::App& app, Action& action) {
   auto o = std::make_shared<PlanOptions>();
   CLI::App* sub = app.add_subcommand("plan", "the settings that fit a memory size, best first");
-  o->args.phase = "train";
-  o->args.add_run_to(*sub, {"inference", "train"}, "what the plan is for [train]");
+  o->args.phase = name(Phases::train);
+  o->args.add_run_to(*sub, words(std::array{Phases::inference, Phases::train}), "what the plan is for [train]");
   sub->add_option("--gpu-memory", o->memory, "what the framework may reserve on each GPU, such as 24GiB [the device's]")
       ->type_name("SIZE")
       ->group("Device");
@@ -97,7 +97,7 @@ void add_plan(CLI::App& app, Action& action) {
     const GivenFlags given(*sub);
     o->output.resolve(*sub);
     check_run_flags(given, o->args, asked_phases(o->args.phase));
-    if (o->args.phase == "inference" && o->gpus > 1)
+    if (o->args.phases() == Phases::inference && o->gpus > 1)
       throw UsageError("--gpus", "inference on several GPUs is not modelled",
                        "leave it out for one GPU, or plan training: --phase train");
     action = [o] { return plan(*o); };

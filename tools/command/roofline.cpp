@@ -34,14 +34,14 @@ RooflineView view(const RooflineOptions& o) {
   estimator.details = false;
   Estimate e;
   std::vector<Repeated> stretches;
-  const bool training = o.args.phase == "train";
+  const bool training = o.args.phase == name(Phases::train);
   if (training) {
     estimator.train(e, vlm, plan, device);
     stretches = training_stretches(estimator.training_graph(), plan.gradient_accumulation);
   } else {
     estimator.infer(e, vlm, plan, device);
     for (const Phase& p : estimator.graph().phases)
-      if (p.name == o.args.phase) stretches.push_back({p.first, p.last});
+      if (name(p.kind) == o.args.phase) stretches.push_back({p.first, p.last});
   }
   RooflineView v{
       .model = vlm.name,
@@ -87,8 +87,11 @@ int roofline(const RooflineOptions& o) {
 void add_roofline(CLI::App& app, Action& action) {
   auto o = std::make_shared<RooflineOptions>();
   CLI::App* sub = app.add_subcommand("roofline", "every op of a phase on the device's roofline, as a page to look at");
-  o->args.phase = "prefill";
-  o->args.add_run_to(*sub, {"prefill", "decode", "train"}, "whose ops [prefill]");
+  o->args.phase = name(PhaseKind::prefill);
+  o->args.add_run_to(
+      *sub,
+      {std::string(name(PhaseKind::prefill)), std::string(name(PhaseKind::decode)), std::string(name(Phases::train))},
+      "whose ops [prefill]");
   sub->add_option("--measured", o->measured, "results of vlmest bench to draw beside it; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false)
@@ -113,9 +116,9 @@ void add_roofline(CLI::App& app, Action& action) {
                                                  ".csv or .txt, or give --format");
     o->format = chosen_format(*sub, {"text", "json", "markdown", "csv", "html", "svg"}, "text");
     check_run_flags(given, o->args, asked_phases(o->args.phase));
-    if (o->args.phase == "prefill")
+    if (o->args.phase == name(PhaseKind::prefill))
       given.no_effect({"--new-tokens"}, "with --phase prefill", "leave it out, or give --phase decode");
-    if (o->args.phase == "decode")
+    if (o->args.phase == name(PhaseKind::decode))
       given.no_effect({"--logits"}, "with --phase decode", "leave it out, or give --phase prefill");
     if (o->format != "text" && o->format != "markdown")
       given.no_effect({"--top"}, "on " + o->format + ", which holds every op",

@@ -16,6 +16,7 @@
 #include "options.hpp"
 #include "output/json_document.hpp"
 #include "output/validation_report.hpp"
+#include "plan_flags.hpp"
 #include "row_models.hpp"
 #include "streams.hpp"
 
@@ -39,9 +40,9 @@ ErrorLimit parse_limit(const std::string& text) {
   if (equals == std::string::npos || equals == 0) throw wrong;
   ErrorLimit l{.quantity = text.substr(0, equals)};
   if (const auto colon = l.quantity.find(':'); colon != std::string::npos) {
-    const auto known = std::find(statistic_names.begin(), statistic_names.end(), l.quantity.substr(0, colon));
-    if (known == statistic_names.end()) throw wrong;
-    l.statistic = static_cast<Statistic>(known - statistic_names.begin());
+    const auto known = value_of<Statistic>(l.quantity.substr(0, colon));
+    if (!known) throw wrong;
+    l.statistic = *known;
     l.quantity.erase(0, colon + 1);
   }
   const char *first = text.data() + equals + 1, *last = text.data() + text.size();
@@ -56,7 +57,7 @@ ErrorLimit parse_limit(const std::string& text) {
 std::vector<std::string> known_quantities(const std::vector<Comparison>& all) {
   std::vector<std::string> r;
   for (const auto& q : run_quantities) r.emplace_back(q.name);
-  for (const auto c : op_classes)
+  for (const auto c : words_of<OpKind>)
     for (const auto f : op_figures) r.push_back(std::string(c) + std::string(f));
   for (const auto& c : all)
     if (std::find(r.begin(), r.end(), c.quantity) == r.end()) r.push_back(c.quantity);
@@ -123,12 +124,12 @@ class Validation {
         r.compared += add(f, own, at, compare(run, models_.find(run, file), device_, estimator_));
       } catch (const Error& e) {
         // The model may be named by its key or by a file of its own; the row's place leads to both.
-        problems_.emplace_back(at + ": " + e.where, e.what_happened, e.hint);
+        problems_.push_back(in_flags(Error(at + ": " + e.where, e.what_happened, e.hint)));
       }
     for (const auto& [at, op, own] : f.ops) try {
         r.compared += add(f, own, at, compare(op, device_));
       } catch (const Error& e) {
-        problems_.emplace_back(at + ": " + e.where, e.what_happened, e.hint);
+        problems_.push_back(in_flags(Error(at + ": " + e.where, e.what_happened, e.hint)));
       }
     if (f.rows == 0) problems_.emplace_back(where, "holds no rows", "record some, or leave the file out");
     r.skipped = std::move(f.skipped);

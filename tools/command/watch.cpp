@@ -8,6 +8,7 @@
 #include "files.hpp"
 #include "flag_rules.hpp"
 #include "options.hpp"
+#include "plan_flags.hpp"
 #include "streams.hpp"
 #include "units.hpp"
 #include "watch/session.hpp"
@@ -46,7 +47,7 @@ diagnose::MemoryExpectation predict(const WatchFlags& o, const Device& device) {
     } catch (const Error& why) {
       // As estimate does: who asks for everything still gets inference.
       if (!has_inference(phases)) throw;
-      say("note: training is not estimated: " + why.where + ": " + why.what_happened);
+      say("note: training is not estimated: " + in_flags(why.where + ": " + why.what_happened));
     }
   return {.peak = peak, .reserved = reserved, .total = {}, .limit = {}};
 }

@@ -41,7 +41,7 @@ std::vector<PeakColumn> peak_columns(const Reported& r, const ReportOptions& o) 
   }
   if (o.training) {
     const TrainingEstimate& e = r.estimate.training;
-    c.push_back({fmt::format("training, in {}", e.peak_phase), e.parts, e.peak, e.reserved});
+    c.push_back({fmt::format("training, in {}", name(e.peak_phase)), e.parts, e.peak, e.reserved});
   }
   return c;
 }
@@ -83,17 +83,17 @@ Table memory_table(const Reported& r, const ReportOptions& o) {
 Table largest_table(const Reported& r, const ReportOptions& o) {
   const bool both = o.inference && o.training;
   std::vector<std::vector<std::string>> rows;
-  const auto add = [&](const char* phase, const Graph& g, const std::vector<LiveTensor>& all) {
+  const auto add = [&](PhaseKind phase, const Graph& g, const std::vector<LiveTensor>& all) {
     std::size_t left = 3;
     for (const TensorGroup& x : grouped(g, all)) {
       if (left-- == 0) break;
       const std::string shape = (x.count > 1 ? std::to_string(x.count) + " of " : "") + to_string(x.shape);
-      rows.push_back({phase, x.scope.empty() ? x.name : x.scope + " " + x.name, shape, x.dtype, show(x.bytes)});
+      rows.push_back(
+          {std::string(name(phase)), x.scope.empty() ? x.name : x.scope + " " + x.name, shape, x.dtype, show(x.bytes)});
     }
   };
   const InferenceEstimate& e = r.estimate.inference;
-  const char* of_inference = e.decode_is_peak ? "decode" : "prefill";
-  if (o.inference) add(of_inference, r.estimator.graph(), e.tensors);
+  if (o.inference) add(e.peak_phase(), r.estimator.graph(), e.tensors);
   if (o.training) add(r.estimate.training.peak_phase, r.estimator.training_graph(), r.estimate.training.tensors);
   Table t{.head = {fmt::format("largest tensors at the peak{}", both ? "" : fmt::format(" of {}", rows[0][0])), "shape",
                    "dtype", "bytes"},
@@ -117,7 +117,6 @@ const char* limit_words(Bound b) {
     case Bound::compute: return "compute";
     case Bound::memory: return "memory bandwidth";
     case Bound::launch: return "the CPU's launches";
-    case Bound::network: return "network";
   }
   return "";
 }

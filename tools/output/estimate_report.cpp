@@ -21,7 +21,7 @@ std::string plural(std::int64_t n, const char* what) { return fmt::format("{} {}
 /// A run that was asked for: what it needs, and whether it gets it.
 struct Needs {
   const char* run = "";
-  const char* phase = "";
+  std::string_view phase;
   Bytes peak{}, reserved{};
   bool fits = false;
 };
@@ -30,9 +30,8 @@ std::vector<Needs> needs(const Reported& r, const ReportOptions& o) {
   std::vector<Needs> n;
   const InferenceEstimate& i = r.estimate.inference;
   const TrainingEstimate& t = r.estimate.training;
-  if (o.inference)
-    n.push_back({"inference", i.decode_is_peak ? "decode" : "prefill", i.peak, i.decode.memory.reserved, i.fits});
-  if (o.training) n.push_back({"training", t.peak_phase, t.peak, t.reserved, t.fits});
+  if (o.inference) n.push_back({"inference", name(i.peak_phase()), i.peak, i.decode.memory.reserved, i.fits});
+  if (o.training) n.push_back({"training", name(t.peak_phase), t.peak, t.reserved, t.fits});
   std::stable_sort(n.begin(), n.end(), [](const Needs& a, const Needs& b) { return a.fits < b.fits; });
   return n;
 }
@@ -158,7 +157,7 @@ Table layers(const Reported& r, const ReportOptions& o, bool fold) {
   return t;
 }
 
-const char* inference_peak(const Reported& r) { return r.estimate.inference.decode_is_peak ? "decode" : "prefill"; }
+std::string_view inference_peak(const Reported& r) { return name(r.estimate.inference.peak_phase()); }
 
 Table inference_tensors(const Reported& r, std::size_t top) {
   Table t{.head = {"tensor", "role", "shape", "dtype", "bytes"}, .rows = {}, .left = 4};
@@ -181,7 +180,8 @@ std::string tensors_text(const Reported& r, const ReportOptions& o) {
   std::string out;
   if (o.inference) out += fmt::format("\npeak of {}\n", inference_peak(r)) + text(inference_tensors(r, o.top));
   if (o.training)
-    out += fmt::format("\npeak of {}: {}\n", e.peak_phase, by_role(r.estimator.training_graph(), e.tensors, e.peak)) +
+    out += fmt::format("\npeak of {}: {}\n", name(e.peak_phase),
+                       by_role(r.estimator.training_graph(), e.tensors, e.peak)) +
            text(training_tensors(r, o.top));
   return out;
 }
@@ -300,7 +300,7 @@ std::string markdown_report(const Reported& r, const ReportOptions& o) {
   out += "\n## Layers\n\n" + markdown(layers(r, o, !o.per_layer));
   if (o.inference) out += "\n## Tensors at the peak\n\n" + markdown(inference_tensors(r, o.top));
   if (o.training)
-    out += fmt::format("\n## Tensors at the peak of {}\n\n", e.peak_phase) +
+    out += fmt::format("\n## Tensors at the peak of {}\n\n", name(e.peak_phase)) +
            by_role(r.estimator.training_graph(), e.tensors, e.peak) + "\n\n" + markdown(training_tensors(r, o.top));
   return out;
 }

@@ -29,7 +29,7 @@ class Trace {
   void phases() {
     thread(1, "phases");
     for (const auto& p : c_.phases)
-      slice(1, p.name, p.first, p.last, fmt::format(R"({{"peak_bytes":{}}})", p.peak.value()));
+      slice(1, std::string(name(p.kind)), p.first, p.last, fmt::format(R"({{"peak_bytes":{}}})", p.peak.value()));
     thread(2, "ops");
     for (std::size_t k = 0; k < c_.samples.size(); ++k) {
       if (starts_[k] == starts_[k + 1]) continue;
@@ -149,7 +149,7 @@ std::string timeline_csv(const std::vector<TracedCurve>& curves) {
       for (std::size_t k = p.first; k < p.last; ++k) {
         const MemorySample& s = t.curve.samples[k];
         const Node& n = t.graph.node(s.node);
-        out += fmt::format("{},{:.3f},{:.3f},{},{},{},{},{}", s.node, s.start.us(), s.length.us(), p.name,
+        out += fmt::format("{},{:.3f},{:.3f},{},{},{},{},{}", s.node, s.start.us(), s.length.us(), name(p.kind),
                            path(t.graph, n.scope), n.name, s.allocated.value(), s.reserved.value());
         for (const Bytes b : s.by_role) out += fmt::format(",{}", b.value());
         out += "\n";
@@ -166,11 +166,11 @@ std::string sparkline(const MemoryCurve& curve, std::size_t width, bool unicode)
     return at < curve.samples.size() ? curve.samples[at].start.value : curve.end.value;
   };
   std::size_t least_columns = 0;
-  for (const auto& p : curve.phases) least_columns += std::string(p.name).size() + 1;
+  for (const auto& p : curve.phases) least_columns += name(p.kind).size() + 1;
   const std::size_t free = width > least_columns ? width - least_columns : 0;
   for (const auto& p : curve.phases) {
     const double share = curve.end.value > 0 ? (time(p.last) - time(p.first)) / curve.end.value : 0;
-    columns.push_back(std::string(p.name).size() + 1 + static_cast<std::size_t>(share * static_cast<double>(free)));
+    columns.push_back(name(p.kind).size() + 1 + static_cast<std::size_t>(share * static_cast<double>(free)));
   }
   std::vector<Bytes> most;
   for (std::size_t i = 0; i < curve.phases.size(); ++i) {
@@ -199,7 +199,7 @@ std::string sparkline(const MemoryCurve& curve, std::size_t width, bool unicode)
     line += (unicode ? blocks : ascii)[level];
   }
   for (std::size_t i = 0; i < curve.phases.size(); ++i)
-    names += fmt::format("{:<{}}", fmt::format("|{}", curve.phases[i].name), columns[i]);
+    names += fmt::format("{:<{}}", fmt::format("|{}", name(curve.phases[i].kind)), columns[i]);
   names.erase(names.find_last_not_of(' ') + 1);
   return "  " + line + "\n  " + names + "\n";
 }

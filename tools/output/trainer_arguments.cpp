@@ -38,10 +38,9 @@ std::string quantization_line(const Plan& p, const std::string& vision) {
 }
 
 std::string model_line(const Plan& p, bool has_tower, bool quantized) {
-  static constexpr std::array<const char*, 3> attention{"eager", "sdpa", "flash_attention_2"};
   return fmt::format("model = {}.from_pretrained(MODEL, dtype={}, attn_implementation=\"{}\"{})",
                      has_tower ? "AutoModelForImageTextToText" : "AutoModelForCausalLM",
-                     torch_dtype(p.amp ? DType::fp32 : p.dtype), attention[static_cast<std::size_t>(p.attention)],
+                     torch_dtype(p.amp ? DType::fp32 : p.dtype), attn_implementation(p.attention),
                      quantized ? ", quantization_config=quantization_config" : "");
 }
 

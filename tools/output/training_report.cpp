@@ -74,7 +74,7 @@ Table training_peaks(const Reported& r, const MemoryCurve& curve) {
     if (top == last) continue;
     const Node& n = g.node(top->node);
     const std::string scope = path(g, n.scope);
-    std::vector<std::string> row{p->name, scope.empty() ? n.name : scope + " " + n.name};
+    std::vector<std::string> row{std::string(name(p->kind)), scope.empty() ? n.name : scope + " " + n.name};
     for (const Role role : shown) {
       const Bytes held = top->by_role[static_cast<std::size_t>(role)];
       row.push_back(held == Bytes{} ? "-" : show(held));

@@ -7,7 +7,7 @@
 
 #include <vlmest/allocator/caching_allocator.hpp>
 #include <vlmest/analysis/timeline.hpp>
-#include <vlmest/device/device.hpp>
+#include <vlmest/library/cublas.hpp>
 
 namespace vlmest::allocator {
 

@@ -6,20 +6,15 @@
 #include <string_view>
 
 #include <vlmest/analysis/op_time.hpp>
+#include <vlmest/unit/words.hpp>
 
 namespace vlmest {
 
 /// Why a shape costs more than its arithmetic.
 enum class Cliff : std::uint8_t { alignment, head_size, tail };
-
-constexpr std::string_view name(Cliff c) {
-  switch (c) {
-    case Cliff::alignment: return "rows that begin at no multiple of 16 bytes";
-    case Cliff::head_size: return "a head padded to the next tile";
-    case Cliff::tail: return "a last wave of few tiles";
-  }
-  return "";
-}
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<Cliff>{
+    "rows that begin at no multiple of 16 bytes", "a head padded to the next tile", "a last wave of few tiles"};
 
 /// A shape nearby that costs less than its share.
 struct FasterShape {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <vlmest/analysis/memory_time.hpp>
+#include <vlmest/library/gpu.hpp>
 #include <vlmest/op/cufft_passes.hpp>
 #include <vlmest/op/fft_cost.hpp>
-#include <vlmest/op/multiprocessor.hpp>
 
 /// The time of cuFFT's transforms: passes over the data, each a kernel that reads all points and writes them
 /// (cufft_passes.hpp).

@@ -35,6 +35,11 @@ inline constexpr std::array<int, 9> copied_splits{2, 3, 4, 5, 6, 8, 10, 12, 14};
 /// The shorter side of tiles, at least, where both sides of a result are longer than `broad` and it takes more than one
 /// wave: 11,500 of 11,700 such choices.
 inline constexpr int least_side = 96, broad = 256;
+/// What the shorter of arithmetic and memory adds to the longer one while tilings are compared: a straight line in
+/// place of overlapped(), which takes a power. It is the one nearest to the norm by least squares over all ratios of
+/// the two (tests/analysis/tile_search_test.cpp), for p = 2.7, the `overlap` that an H200's products in half types are
+/// fitted to (2.79). The time of the tiling that is chosen comes from the norm itself.
+inline constexpr double shorter_share = 0.2;
 inline constexpr std::int64_t copied_steps = 20, loaded_steps = 2, most_pieces = 40;
 
 /// The search for the fastest tiling of one product.
@@ -138,7 +143,7 @@ class Search {
     const double step =
         std::max(elements * per_element_, (tm + tn) * (per_row_ + per_row_shared_ * std::min(exact, 1.0)));
     const double busy = waves * (steps_ * std::max(step, e_.step.value) + elements * per_result_) + e_.fill.value;
-    const double t = std::max(busy, memory_) + 0.2 * std::min(busy, memory_) + second_pass_;
+    const double t = std::max(busy, memory_) + shorter_share * std::min(busy, memory_) + second_pass_;
     if (t >= shortest_) return;
     shortest_ = t;
     best_ = {{tm, tn, pieces_, static_cast<std::int64_t>(tiles)},

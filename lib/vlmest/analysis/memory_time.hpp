@@ -17,23 +17,6 @@ enum class Operands : std::uint8_t {
   from_dram,   ///< nothing of them is in the cache: an op on its own
 };
 
-constexpr const MemoryEfficiency& efficiency(const MemoryEfficiencies& e, Access a) {
-  switch (a) {
-    case Access::functions: return e.functions;
-    case Access::cast: return e.cast;
-    case Access::strided: return e.strided;
-    case Access::transposed: return e.transposed;
-    case Access::concatenation: return e.concatenation;
-    case Access::gather: return e.gather;
-    case Access::reduction: return e.reduction;
-    case Access::rows: return e.rows;
-    case Access::fused: return e.fused;
-    case Access::rotation: return e.rotation;
-    case Access::contiguous: break;
-  }
-  return e.contiguous;
-}
-
 /// How long kernels that move bytes take: each starts, then moves its share, at the speed of the memory or of the
 /// threads that compute where each element lies, whichever is slower. Of the bytes, the cache has all up to half of its
 /// size and nothing beyond. What comes from DRAM arrives after its latency, and once more so where there is enough for

@@ -8,16 +8,14 @@
 #include <string_view>
 
 #include <vlmest/device/device.hpp>
+#include <vlmest/unit/words.hpp>
 
 namespace vlmest {
 
 /// What limits an op or a phase.
-enum class Bound : std::uint8_t { compute, memory, launch, network };
-
-constexpr std::string_view name(Bound b) {
-  constexpr std::array<std::string_view, 4> names{"compute", "memory", "launch", "network"};
-  return names[static_cast<std::size_t>(b)];
-}
+enum class Bound : std::uint8_t { compute, memory, launch };
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<Bound>{"compute", "memory", "launch"};
 
 /// FLOPs per byte moved; 0 where nothing moves.
 constexpr double intensity(Flops flops, Bytes moved) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <vlmest/device/efficiency.hpp>
+#include <vlmest/library/gpu.hpp>
 #include <vlmest/tensor/dtype.hpp>
 #include <vlmest/unit/rate.hpp>
 
@@ -90,6 +91,9 @@ struct Device {
   bool calibrated = false;  ///< the efficiencies were measured on such a device
 };
 
+/// The facts that libraries choose by.
+constexpr Gpu gpu_of(const Device& d) { return {d.sm, d.multiprocessors}; }
+
 /// The same GPU behind a host whose times all lie at one end of their spread.
 inline Device with_host_at(Device d, double Spread::*end) {
   const TimeSpread& s = d.spread;
@@ -155,15 +159,5 @@ inline FlopRate peak(const Device& d, DType t, bool tensor_core = true) { return
 inline double ridge(const Device& d, DType t, bool tensor_core = true) {
   return peak(d, t, tensor_core).value / d.dram.value;
 }
-
-/// The workspace that PyTorch 2.11 takes from its allocator at the first cuBLAS call of each stream and keeps
-/// (aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize): :4096:8 on Hopper, :4096:2:16:8 elsewhere.
-constexpr Bytes cublas_workspace(int sm) {
-  return Bytes(sm / 10 == 9 ? 4096 * 1024 * 8 : 4096 * 1024 * 2 + 16 * 1024 * 8);
-}
-
-/// The second one, at the first cuBLASLt call of each stream: a linear layer with a bias in a half type takes that path
-/// (same file, parseCUDABlasLtWorkspaceSize).
-constexpr Bytes cublaslt_workspace() { return Bytes(1024 * 1024); }
 
 }  // namespace vlmest

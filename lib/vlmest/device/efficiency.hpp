@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 #include <vlmest/device/correction.hpp>
+#include <vlmest/op/memory.hpp>
 #include <vlmest/tensor/dtype.hpp>
 #include <vlmest/unit/rate.hpp>
 
@@ -128,6 +132,16 @@ struct MemoryEfficiencies {
   RowEfficiency fused_softmax{{{0.98e-6}, 1, 1.36, {0.16e-12}, {0.35e-6}, 0.13}, {0.09e-6}};
   Seconds dependent{0.22e-6};  ///< one load whose address waits for the one before
 };
+
+/// Where the parameters of each Access are, in its order.
+inline constexpr std::array<MemoryEfficiency MemoryEfficiencies::*, words_of<Access>.size()> of_access{
+    &MemoryEfficiencies::contiguous, &MemoryEfficiencies::functions,  &MemoryEfficiencies::cast,
+    &MemoryEfficiencies::strided,    &MemoryEfficiencies::transposed, &MemoryEfficiencies::concatenation,
+    &MemoryEfficiencies::gather,     &MemoryEfficiencies::reduction,  &MemoryEfficiencies::rows,
+    &MemoryEfficiencies::fused,      &MemoryEfficiencies::rotation};
+constexpr const MemoryEfficiency& efficiency(const MemoryEfficiencies& e, Access a) {
+  return e.*of_access[static_cast<std::size_t>(a)];
+}
 
 /// How one kind of cuFFT's kernels runs: its bytes move as those of other kernels do. `element` is of a point
 /// where the length is a power of two.

@@ -11,7 +11,7 @@
 
 #include <vlmest/graph/autocast.hpp>
 #include <vlmest/graph/tape.hpp>
-#include <vlmest/op/multiprocessor.hpp>
+#include <vlmest/library/gpu.hpp>
 
 namespace vlmest {
 
@@ -20,8 +20,7 @@ namespace vlmest {
 class Builder {
  public:
   Graph graph;
-  /// Of the device that runs the graph; clear() keeps them. An H200's, until a build sets those of its plan.
-  Multiprocessors multiprocessors = multiprocessors_of(90, 132);
+  Gpu gpu;  ///< that runs the graph; clear() keeps it
 
   void clear() {
     autocast = {};
@@ -71,15 +70,15 @@ class Builder {
 
   // ---- nodes
   /// Starts a node; outputs follow, then inputs are attached by the caller through emit().
-  NodeId emit(const char* name, Op op, std::span<const TensorId> in, std::span<const TensorId> out,
+  NodeId emit(AtenOp aten, Op op, std::span<const TensorId> in, std::span<const TensorId> out,
               std::initializer_list<Bytes> scratch = {}) {
     if (tracking_) {
       check_derivative();
       history.forget();
     }
-    if (saving.products && recall(name, out)) return none;
+    if (saving.products && aten.trait == AtenTrait::product && recall(out)) return none;
     check_room(graph, 0, 1);
-    Node n{.op = static_cast<OpId>(graph.ops.size()), .name = name, .scope = scope_};
+    Node n{.op = static_cast<OpId>(graph.ops.size()), .trait = aten.trait, .name = aten.name, .scope = scope_};
     graph.ops.push_back(std::move(op));
     n.first_edge = static_cast<std::int32_t>(graph.edges.size());
     n.first_scratch = static_cast<std::int32_t>(graph.scratch.size());
@@ -99,7 +98,7 @@ class Builder {
       }
     graph.nodes.push_back(std::move(n));
     unchecked_ = std::any_of(in.begin(), in.end(), [&](TensorId t) { return t != none && needs_grad(t); });
-    if (saving.products && saving.drop && is_product(name))
+    if (saving.products && saving.drop && aten.trait == AtenTrait::product)
       for (const TensorId t : out) saving.kept.emplace_back(*this, t);
     return static_cast<NodeId>(graph.nodes.size() - 1);
   }
@@ -117,7 +116,7 @@ class Builder {
     t.role = role;
   }
 
-  void begin_phase(const char* name, int thread = 0) { graph.phases.push_back({name, now(), now(), thread}); }
+  void begin_phase(PhaseKind kind, int thread = 0) { graph.phases.push_back({kind, now(), now(), thread}); }
   void end_phase() {
     if (tracking_) {
       check_derivative();
@@ -241,14 +240,9 @@ class Builder {
                 "the model cannot be trained through this op yet");
   }
 
-  /// Ops whose results selective checkpointing keeps.
-  static bool is_product(std::string_view op) {
-    return op == "mm" || op == "addmm" || op == "_grouped_mm" || op.starts_with("_scaled_dot_product") ||
-           op.starts_with("_flash_att") || op.starts_with("_efficient_attention");
-  }
   /// In the second run of a function: the results of a product are those that the first run kept.
-  bool recall(std::string_view op, std::span<const TensorId> out) {
-    if (saving.drop || !grad_enabled_ || saving.recalled >= saving.kept.size() || !is_product(op)) return false;
+  bool recall(std::span<const TensorId> out) {
+    if (saving.drop || !grad_enabled_ || saving.recalled >= saving.kept.size()) return false;
     for (const TensorId id : out) {
       Value& kept = saving.kept[saving.recalled++];
       Tensor& t = graph.tensors[static_cast<std::size_t>(id)];

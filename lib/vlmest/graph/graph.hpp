@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,16 +12,35 @@
 #include <vlmest/graph/run_script.hpp>
 #include <vlmest/op/op.hpp>
 #include <vlmest/tensor/tensor.hpp>
+#include <vlmest/unit/words.hpp>
 
 namespace vlmest {
 
 /// Names an op of a graph.
 using OpId = std::int32_t;
 
+/// What is asked of an op of ATen beside what it costs.
+enum class AtenTrait : std::uint8_t {
+  none,
+  product,       ///< selective checkpointing keeps its results
+  function,      ///< element by element, and takes a thread longer than loading its argument: erf, tanh
+  accumulation,  ///< adds into its first argument
+  lists,         ///< takes lists of tensors
+};
+
+/// An op's name in ATen, without its namespace. It must outlive the graph.
+struct AtenOp {
+  const char* name;
+  AtenTrait trait;
+  constexpr AtenOp(const char* called, AtenTrait asked = AtenTrait::none) : name(called), trait(asked) {}
+};
+constexpr AtenOp product(const char* name) { return {name, AtenTrait::product}; }
+
 /// One execution of an op. Inputs and outputs are ranges of Graph::edges; scratch is what the library behind the op
 /// takes from the allocator while it runs, a range of Graph::scratch.
 struct Node {
   OpId op = none;
+  AtenTrait trait = AtenTrait::none;
   const char* name = "";  ///< the ATen op's name, without its namespace
   ScopeId scope = 0;
   std::int32_t first_edge = 0;
@@ -32,16 +53,8 @@ struct Node {
 /// The component of a VLM that a module belongs to. What joins them (scattering features into the sequence, masks) is
 /// the model's own.
 enum class Part : std::uint8_t { model, vision, projector, language };
-
-constexpr std::string_view name(Part p) {
-  switch (p) {
-    case Part::model: return "model";
-    case Part::vision: return "vision";
-    case Part::projector: return "projector";
-    case Part::language: return "language";
-  }
-  return "";
-}
+template <>
+inline constexpr std::array<std::string_view, 4> words_of<Part>{"model", "vision", "projector", "language"};
 
 /// One element of a module path. `index` is the number in `layers.17`, or none.
 struct Scope {
@@ -51,9 +64,15 @@ struct Scope {
   Part part = Part::model;
 };
 
-/// A stretch of nodes with a name: "prefill", "decode".
+/// What a stretch of nodes does: of inference, or of a training step.
+enum class PhaseKind : std::uint8_t { prefill, decode, forward, backward, step };
+template <>
+inline constexpr std::array<std::string_view, 5> words_of<PhaseKind>{"prefill", "decode", "forward", "backward",
+                                                                     "step"};
+
+/// A stretch of nodes.
 struct Phase {
-  const char* name = "";
+  PhaseKind kind = PhaseKind::prefill;
   NodeId first = 0;
   NodeId last = 0;  ///< one past the end
   int thread = 0;   ///< of the host: autograd runs the backward in one of its own, with library handles of its own

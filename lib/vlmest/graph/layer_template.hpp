@@ -62,10 +62,11 @@ inline LayerBackward out_of_place(const LayerBackward& b) {
   const TensorId base = b.run.from.tensors;
   const auto writes = [&](const Node& n) {
     const auto out = b.run.edges.begin() + (n.first_edge - b.run.from.edges) + n.inputs;
-    return std::string_view(n.name) == "add_.Tensor" && std::find(out, out + n.outputs, b.seed) != out + n.outputs;
+    return n.trait == AtenTrait::accumulation && std::find(out, out + n.outputs, b.seed) != out + n.outputs;
   };
   const auto add = std::find_if(r.run.nodes.begin(), r.run.nodes.end(), writes);
   if (add == r.run.nodes.end()) return r;
+  add->trait = AtenTrait::none;
   add->name = "add.Tensor";
   const auto offset = static_cast<NodeId>(add - r.run.nodes.begin());
   const NodeId at = b.run.from.nodes + offset;

@@ -21,8 +21,6 @@ inline Grid read_grid(const Reader& r, const char* key) {
 }
 inline bool read_flat(const Reader& r) { return r.integer("dims", 2, 1, 2) == 1; }
 
-inline constexpr std::array<std::string_view, 2> norm_names{"layer_norm", "rms_norm"};
-
 /// What one type of block reads beyond "type", "after", "norm" and "residual".
 struct ReadBlock {
   BlockOp op;
@@ -31,8 +29,13 @@ struct ReadBlock {
 
 ReadBlock read_op(const Reader& r, const std::string& type);
 
-inline constexpr std::array<std::string_view, 7> block_types{"spectral_filter", "spectral_crop", "linear",  "mlp",
-                                                             "attention",       "layer_norm",    "rms_norm"};
+inline constexpr std::array<std::string_view, 7> block_types{"spectral_filter",
+                                                             "spectral_crop",
+                                                             "linear",
+                                                             "mlp",
+                                                             "attention",
+                                                             name(NormBlock::Kind::layer_norm),
+                                                             name(NormBlock::Kind::rms_norm)};
 
 BlockConfig read_block(const Reader& r);
 

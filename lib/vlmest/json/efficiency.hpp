@@ -141,19 +141,14 @@ void fields(E& e, F f) {
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, MemoryEfficiencies>
 void fields(E& e, F f) {
-  f("contiguous", e.contiguous);
-  f("functions", e.functions);
-  f("cast", e.cast);
-  f("strided", e.strided);
-  f("transposed", e.transposed);
-  f("concatenation", e.concatenation);
-  f("gather", e.gather);
-  f("reduction", e.reduction);
-  f("rows", e.rows);
-  f("softmax", e.softmax);
-  f("warp_softmax", e.warp_softmax);
-  f("fused", e.fused);
-  f("rotation", e.rotation);
+  for (std::size_t i = 0; i < of_access.size(); ++i) {
+    // Softmaxes are rows of their own.
+    if (static_cast<Access>(i) == Access::fused) {
+      f("softmax", e.softmax);
+      f("warp_softmax", e.warp_softmax);
+    }
+    f(words_of<Access>[i].data(), e.*of_access[i]);
+  }
   f("fused_norm", e.fused_norm);
   f("fused_softmax", e.fused_softmax);
   f("dependent_ns", e.dependent, ns);

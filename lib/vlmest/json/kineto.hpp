@@ -167,15 +167,6 @@ class TraceBuilder {
 
 }  // namespace kineto_detail
 
-/// True of the beginning of a file, some hundred bytes, that read_kineto may understand.
-inline bool looks_like_kineto(std::string_view head) {
-  const auto first = head.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || (head[first] != '{' && head[first] != '[')) return false;
-  for (const std::string_view key : {"\"traceEvents\"", "\"deviceProperties\"", "\"schemaVersion\"", "\"ph\""})
-    if (head.find(key) != std::string_view::npos) return true;
-  return false;
-}
-
 /// A trace of torch.profiler (Kineto, torch 1.8 and later), from a source of pieces of its text: a callable that gives
 /// std::string_view, an empty one at the end. `where` names it in messages. Both time bases are read: microseconds
 /// relative to baseTimeNanoseconds with three decimals, and absolute ones. Events that are no JSON are left out and

@@ -8,6 +8,7 @@
 
 #include <vlmest/json/reader.hpp>
 #include <vlmest/unit/nearest.hpp>
+#include <vlmest/unit/words.hpp>
 
 namespace vlmest::json {
 
@@ -37,6 +38,12 @@ inline std::size_t one_of(const Reader& r, const char* key, const std::string& w
   for (std::size_t i = 0; i < known.size(); ++i)
     if (known[i] == word) return i;
   r.fail(key, word.empty() ? "missing" : "unknown '" + word.substr(0, 64) + "'", known_words(word, known));
+}
+
+/// The value of an enum that a word names.
+template <HasWords E>
+E one_of(const Reader& r, const char* key, const std::string& word) {
+  return static_cast<E>(one_of(r, key, word, words_of<E>));
 }
 
 /// [rows, cols] under a key that must be there.

@@ -23,18 +23,12 @@ struct RunHeader {
 namespace measured_run {
 
 inline constexpr std::array<std::string_view, 4> modes{"infer", "inference", "train", "training"};
-inline constexpr std::array<std::string_view, 4> attentions{"eager", "sdpa", "flash", "flash_attention_2"};
 
-/// As torch and the recorder spell them, or as `--optimizer` takes them.
+/// As torch and the recorder spell them, or by its word.
 Optimizer optimizer(const Reader& r);
 
-inline AttentionKind attention(const Reader& r) {
-  switch (one_of(r, "attn", r.string("attn", "sdpa"), attentions)) {
-    case 0: return AttentionKind::eager;
-    case 1: return AttentionKind::sdpa;
-    default: return AttentionKind::flash;
-  }
-}
+/// By its word, or as transformers spells it.
+AttentionKind attention(const Reader& r);
 
 /// Given by `mode`; rows without one that say what trains are training steps.
 inline bool training(const Reader& r) {

@@ -7,12 +7,12 @@
 
 #include <vlmest/allocator/config.hpp>
 #include <vlmest/json/reader.hpp>
+#include <vlmest/library/attention.hpp>
 #include <vlmest/op/cross_entropy.hpp>
 #include <vlmest/op/elementwise.hpp>
 #include <vlmest/op/gather.hpp>
 #include <vlmest/op/op.hpp>
 #include <vlmest/op/rope.hpp>
-#include <vlmest/op/sdpa_backend.hpp>
 
 namespace vlmest::json {
 

@@ -26,10 +26,10 @@ inline Value activate(Context& c, Activation a, Value arg) {
   using namespace eager;
   Value x = std::move(arg);
   switch (a) {
-    case Activation::silu: return unary("silu", x);
+    case Activation::silu: return unary(functions::silu, x);
     case Activation::gelu:
-    case Activation::gelu_tanh: return unary("gelu", x);
-    case Activation::relu: return unary("relu", x);
+    case Activation::gelu_tanh: return unary(functions::gelu, x);
+    case Activation::relu: return unary(functions::relu, x);
     case Activation::gelu_new: return stacks::gelu_new(c, x);
     case Activation::quick_gelu: break;
   }

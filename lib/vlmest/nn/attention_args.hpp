@@ -47,9 +47,9 @@ inline Value flash_attention(Context& c, const AttentionArgs& a) {
   Value q = transpose(a.q, 1, 2), k = transpose(a.k, 1, 2), v = transpose(a.v, 1, 2);
   cast_for_flash(q, k, v);
   if (c.stack().flash_attention_2 && !is_half(q.dtype()))
-    throw Error("--attention", "FlashAttention-2 takes bf16 and fp16, not " + std::string(name(q.dtype())),
-                "give --dtype bf16, or --attention sdpa");
-  return flash_attn_func(q, k, v, a.causal, c.plan.multiprocessors);
+    throw Error("plan.attention", "FlashAttention-2 takes bf16 and fp16, not " + std::string(name(q.dtype())),
+                "give plan.dtype=bf16, or plan.attention=sdpa");
+  return flash_attn_func(q, k, v, a.causal);
 }
 
 }  // namespace vlmest

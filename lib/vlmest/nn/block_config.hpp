@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <variant>
 
 #include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/spectral.hpp>
+#include <vlmest/unit/words.hpp>
 
 /// What a description can add to an assembled model.
 namespace vlmest {
@@ -35,6 +38,8 @@ struct NormBlock {
   enum class Kind : std::uint8_t { layer_norm, rms_norm } kind = Kind::layer_norm;
   std::int64_t width = 0;
 };
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<NormBlock::Kind>{"layer_norm", "rms_norm"};
 /// Self-attention among the tokens of a tile, without mask or positions.
 struct AttentionBlock {
   std::int64_t width = 0, heads = 1;

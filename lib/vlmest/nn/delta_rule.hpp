@@ -95,10 +95,10 @@ inline DeltaRuleChunks within_chunks(DeltaRuleInputs& x, std::vector<Value>& loc
   const Value& sums = r.sums;
   Value pairs = sub(unsqueeze(sums, 4), unsqueeze(sums, 3));
   pairs = masked_fill(pairs, upper);
-  pairs = unary("exp", pairs);
+  pairs = unary(functions::exp, pairs);
   const Value system = mul(matmul(k_beta, matrix_transpose(r.k)), pairs);
   r.attention = mul(matmul(r.q, matrix_transpose(r.k)), pairs);
-  const Value decayed_k_beta = mul(k_beta, unsqueeze(unary("exp", sums), -1));
+  const Value decayed_k_beta = mul(k_beta, unsqueeze(unary(functions::exp, sums), -1));
   r.values = solve_triangular(system, v_beta);
   r.decayed_k = solve_triangular(system, decayed_k_beta);
   locals = {x.v, x.beta, v_beta, k_beta, decay, upper, pairs, system, decayed_k_beta};
@@ -120,10 +120,10 @@ inline DeltaRuleOutput chunk_delta_rule(const DeltaRuleInputs& given, const Valu
   Value state =
       initial ? to(initial, c.values.dtype()) : fill(b, "zeros", {batch, heads, key_dim, value_dim}, c.values.dtype());
   Value out = zeros_like(c.values);
-  c.q = mul(c.q, unsqueeze(unary("exp", sums), -1));
+  c.q = mul(c.q, unsqueeze(unary(functions::exp, sums), -1));
   Value rest = sub(slice(sums, -1, n - 1, n), sums);
-  c.k = mul(c.k, unsqueeze(unary("exp", std::move(rest)), -1));
-  c.decay = unsqueeze(unsqueeze(unary("exp", select(sums, -1, n - 1)), 3), 4);
+  c.k = mul(c.k, unsqueeze(unary(functions::exp, std::move(rest)), -1));
+  c.decay = unsqueeze(unsqueeze(unary(functions::exp, select(sums, -1, n - 1)), 3), 4);
   Value fresh, earlier;  // variables of the loop
   for (std::int64_t i = 0; i < (tokens + after) / n; ++i) {
     Value own = select(c.values, 2, i), keys = select(c.decayed_k, 2, i);
@@ -155,7 +155,7 @@ inline DeltaRuleOutput recurrent_delta_rule(const DeltaRuleInputs& given, const 
   Value state = to(initial, x.v.dtype());
   Value out = zeros_like(x.v);
   const Value q = select(x.q, 2, 0), k = select(x.k, 2, 0), v = select(x.v, 2, 0);
-  const Value decay = unsqueeze(unsqueeze(unary("exp", select(x.decay, 2, 0)), 2), 3);
+  const Value decay = unsqueeze(unsqueeze(unary(functions::exp, select(x.decay, 2, 0)), 2), 3);
   state = mul(state, decay);
   const Value beta = unsqueeze(select(x.beta, 2, 0), -1);
   const Value known = sum(mul(state, unsqueeze(k, -1)), -2, false);

@@ -79,7 +79,7 @@ constexpr std::int64_t loss_chunk(std::int64_t tokens, std::int64_t hidden, std:
 inline Value chunked_cross_entropy(Context& c, Value hidden, const Linear& head, const Value& target) {
   using namespace eager;
   if (head.stored || head.adapter != none)
-    throw Error("--loss", "the chunked loss multiplies by the head's own weight", "take lm_head out of the targets");
+    throw Error("plan.loss", "the chunked loss multiplies by the head's own weight", "take lm_head out of the targets");
   const Value weight(c.b, head.weight);
   const Value bias = head.bias == none ? Value() : Value(c.b, head.bias);
   const GradEdge eh = edge(hidden), ew = edge(weight), eb = edge(bias);

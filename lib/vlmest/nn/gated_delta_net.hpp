@@ -94,7 +94,7 @@ inline Value gated_norm(Context& c, const DeltaNet& m, Value arg, const Value& g
   Value scale = rsqrt(add_scalar(variance));
   x = mul(x, std::move(scale));
   x = mul(Value(c.b, m.norm), to(x, t));
-  Value opening = unary("silu", to(gate, DType::fp32));
+  Value opening = unary(functions::silu, to(gate, DType::fp32));
   x = mul(x, std::move(opening));
   return to(x, t);
 }
@@ -109,16 +109,16 @@ inline Value repeat_heads(const Value& x, std::int64_t times) {
 /// -exp(A_log) softplus(a + dt_bias): the decay of each head's state, in log space and fp32.
 inline Value log_decay(Context& c, const DeltaNet& m, const Value& a) {
   using namespace eager;
-  Value rate = neg(unary("exp", to(Value(c.b, m.a_log), DType::fp32)));
-  Value step = unary("softplus", add(to(a, DType::fp32), Value(c.b, m.dt_bias)));
+  Value rate = neg(unary(functions::exp, to(Value(c.b, m.a_log), DType::fp32)));
+  Value step = unary(functions::softplus, add(to(a, DType::fp32), Value(c.b, m.dt_bias)));
   return mul(std::move(rate), std::move(step));
 }
 
 /// Throws Error for the idealised profile, whose kernels for this layer are not described.
 inline void refuse_fused_delta_rule(const Context& c) {
   if (!c.stack().writes_out_linear_attention)
-    throw Error("--profile", "kernels that fuse a Gated DeltaNet layer are not modelled",
-                "leave --profile out: transformers without the packages fla and causal-conv1d");
+    throw Error("plan.profile", "kernels that fuse a Gated DeltaNet layer are not modelled",
+                "leave plan.profile out: transformers without the packages fla and causal-conv1d");
 }
 
 /// Qwen3_5GatedDeltaNet.forward: x[B, S, hidden]; `padding` is the mask of sequences of several lengths, else empty.
@@ -151,7 +151,7 @@ inline Value forward(Context& c, const DeltaNet& m, Value arg, const Value& padd
     of.k = reshape(parts[1], {batch, tokens, -1, g.key_dim});
     of.v = reshape(parts[2], {batch, tokens, -1, g.value_dim});
   }
-  of.beta = unary("sigmoid", b);
+  of.beta = unary(functions::sigmoid, b);
   of.decay = log_decay(c, m, a);
   if (const std::int64_t times = g.value_heads / g.key_heads; times > 1) {
     of.q = repeat_heads(of.q, times);

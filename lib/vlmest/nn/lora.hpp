@@ -91,7 +91,7 @@ inline void check_targets(const Lora& lora, const Adapters& adapters) {
     if (const auto meant = nearest(t, known); !meant.empty()) hint = "did you mean " + std::string(meant) + "? ";
     hint += "linear modules are:";
     for (const auto& m : known) hint += " " + std::string(m);
-    throw Error("--lora-targets", "no linear module is called " + t, hint);
+    throw Error("plan.lora.targets", "no linear module is called " + t, hint);
   }
 }
 

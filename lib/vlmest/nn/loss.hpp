@@ -72,7 +72,8 @@ Value head_output(Context& c, const Linear& head, const Value& hidden, Finish&& 
   using namespace eager;
   if (!c.labels) return finish(forward(c, head, kept_positions(hidden, c.plan.logits)));
   if (loss_kind(c.plan) == Loss::chunked) {
-    if (head.stored) throw Error("--loss", "a chunked loss needs a wide output head", "use --loss unfused or fused");
+    if (head.stored)
+      throw Error("plan.loss", "a chunked loss needs a wide output head", "use plan.loss=unfused or fused");
     const Value padded = pad_last(*c.labels, 0, 1);
     Value shifted = next_tokens(padded);
     const Value x = view(hidden, {-1, hidden.size(2)});

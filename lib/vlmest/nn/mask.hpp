@@ -56,8 +56,9 @@ inline bool causal_mask_is_ignored(Context& c, const MaskShape& m, const Value& 
 /// _upad_input).
 inline void refuse_unpadding(const Context& c) {
   if (c.padded)
-    throw Error("--attention", "FlashAttention over sequences of several lengths, which unpads them, is not modelled",
-                "give --seq, to which text fills every sequence, or --attention sdpa");
+    throw Error("plan.attention",
+                "FlashAttention over sequences of several lengths, which unpads them, is not modelled",
+                "give plan.seq, to which text fills every sequence, or plan.attention=sdpa");
 }
 
 /// masking_utils.py, create_causal_mask and create_sliding_window_causal_mask: empty where attention can be told

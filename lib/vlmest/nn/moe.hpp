@@ -26,7 +26,7 @@ inline Routing route(Context& c, const Moe& m, const Value& x) {
 /// Qwen2MoeSparseMoeBlock.forward: sigmoid(gate(x)) * shared expert(x), behind the experts' result.
 inline Value add_shared(Context& c, const Moe& m, const Value& flat, Value shared, Value y) {
   using namespace eager;
-  Value gate = unary("sigmoid", forward(c, m.shared_gate, flat));
+  Value gate = unary(functions::sigmoid, forward(c, m.shared_gate, flat));
   shared = mul(std::move(gate), shared);
   return add(std::move(y), shared);
 }

@@ -31,7 +31,7 @@ inline std::vector<ModalityRun> modality_runs(const Sequences& s, std::int64_t b
   std::int64_t text = s.length(b);
   for (std::size_t i = 0; i < each; ++i) text -= s.images[first + i].llm_tokens;
   if (text < 0)
-    throw Error("sequence", "its images need more than " + std::to_string(s.seq) + " tokens", "raise --seq");
+    throw Error("sequence", "its images need more than " + std::to_string(s.seq) + " tokens", "raise plan.seq");
   std::vector<ModalityRun> r;
   for (std::size_t i = 0; i < each; ++i) {
     if (text > 0) {
@@ -60,7 +60,7 @@ inline Value grid_positions(Context& c, const Value& grid_row, Grid merged, cons
   std::array<Value, 3> axes{expand(view(time, {1, 1, 1}), grid), expand(view(rows, {1, merged.rows, 1}), grid),
                             expand(view(cols, {1, 1, merged.cols}), grid)};
   Value ids = reshape(stack(axes, 0), {3, -1});
-  Value first = start ? add_(select(ids, 0, 0), start) : pointwise_("add_.Tensor", select(ids, 0, 0));
+  Value first = start ? add_(select(ids, 0, 0), start) : pointwise_(accumulate, select(ids, 0, 0));
   // ids[0] += start stores the result onto itself: no kernel runs.
   Value self = select(ids, 0, 0);
   emit_inplace(c.b, "copy_", MemoryOp{.dtype = DType::int64, .kernels = 0}, {}, self, first);
@@ -89,7 +89,7 @@ inline Value rope_index(Context& c, const TextInputs& text, MropeInputs& in, con
       if (!run.image) {
         Value steps = expand(view(arange(c.b, run.tokens), {1, run.tokens}), {3, run.tokens});
         parts.push_back(at ? add(std::move(steps), at) : add_scalar(std::move(steps)));
-        if (at) at = pointwise_("add_.Tensor", std::move(at));
+        if (at) at = pointwise_(accumulate, std::move(at));
         continue;
       }
       const Grid patches = run.image->patches;

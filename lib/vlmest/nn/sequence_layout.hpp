@@ -21,13 +21,13 @@ inline void check_counts(const Plan& p) {
                   "give " + std::to_string(low) + " to " + std::to_string(high));
   };
   constexpr std::int64_t most_tokens = std::int64_t{1} << 31;
-  within("--batch", p.batch, 1, most_sequences);
-  within("--images", p.images, 0, most_sequences / p.batch);
-  within("--vision-chunk", p.vision_chunk, 0, most_tokens);
-  within("--seq", p.seq.value_or(1), 1, most_tokens);
-  within("--text", p.text, 0, most_tokens);
-  within("--new-tokens", p.new_tokens, 0, most_tokens);
-  within("--target", p.target.value_or(1), 1, most_tokens);
+  within("plan.batch", p.batch, 1, most_sequences);
+  within("plan.images", p.images, 0, most_sequences / p.batch);
+  within("plan.vision_chunk", p.vision_chunk, 0, most_tokens);
+  within("plan.seq", p.seq.value_or(1), 1, most_tokens);
+  within("plan.text", p.text, 0, most_tokens);
+  within("plan.new_tokens", p.new_tokens, 0, most_tokens);
+  within("plan.target", p.target.value_or(1), 1, most_tokens);
 }
 
 /// The sizes of a plan's images, of which the sequences take turns.
@@ -44,12 +44,13 @@ inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   check_counts(plan);
   const bool decodes_apart = vlm.family.traits().encoder_decoder;
   if (plan.target && !decodes_apart)
-    throw Error("--target", "this model has no decoder beside the sequence", "leave it out: --text and --seq say all");
+    throw Error("plan.target", "this model has no decoder beside the sequence",
+                "leave it out: plan.text and plan.seq say all");
   const std::vector<ImageSize> sizes = image_sizes(vlm, plan);
   const auto turns = static_cast<std::int64_t>(sizes.size());
   if (turns > plan.batch)
-    throw Error("--image-size", std::to_string(turns) + " sizes for a batch of " + std::to_string(plan.batch),
-                "raise --batch, so that each has a sequence, or give fewer sizes");
+    throw Error("plan.more_sizes", std::to_string(turns) + " sizes for a batch of " + std::to_string(plan.batch),
+                "raise plan.batch, so that each has a sequence, or give fewer sizes");
   Sequences s;
   s.batch = plan.batch;
   if (decodes_apart) s.target = plan.target.value_or(std::max<std::int64_t>(plan.new_tokens, 1));
@@ -69,15 +70,16 @@ inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   }
   if (plan.seq) {
     if (*plan.seq < longest)
-      throw Error("--seq", std::to_string(*plan.seq) + " tokens, but the images alone need " + std::to_string(longest),
-                  "raise --seq, or give fewer or smaller images");
+      throw Error("plan.seq",
+                  std::to_string(*plan.seq) + " tokens, but the images alone need " + std::to_string(longest),
+                  "raise plan.seq, or give fewer or smaller images");
     s.seq = *plan.seq;
     s.text = s.seq - longest;
   } else {
     s.text = plan.text;
     s.seq = checked_add(s.text, longest);
   }
-  if (s.seq < 1) throw Error("--seq", "the sequence is empty", "give at least one text token or image");
+  if (s.seq < 1) throw Error("plan.seq", "the sequence is empty", "give at least one text token or image");
   s.images.reserve(each.front().size() * static_cast<std::size_t>(plan.batch));
   for (std::int64_t b = 0; b < plan.batch; ++b) {
     const auto& one = each[static_cast<std::size_t>(b % turns)];

@@ -29,9 +29,9 @@ inline void check_trains_through(const Plan& p, const Quantization& q) {
   });
   if (!known)
     throw Error("quantization_config", "training through " + q.method + " weights is not known",
-                "give --weights bf16 for a model that is loaded wide, or --weights nf4 with --lora RANK");
+                "give plan.weights=bf16 for a model that is loaded wide, or plan.weights=nf4 with plan.lora.rank=RANK");
   if (p.lora.rank == 0)
-    throw Error("quantization_config", "4-bit weights cannot be trained themselves", "add --lora RANK");
+    throw Error("quantization_config", "4-bit weights cannot be trained themselves", "add plan.lora.rank=RANK");
 }
 
 /// Throws Error for weights in a storage type that no gradient is known through, or that would be trained themselves.
@@ -39,10 +39,11 @@ inline void check_stored_weights(const Plan& p, const Quantization* q = nullptr)
   if (q) check_trains_through(p, *q);
   if (!p.weights || *p.weights == p.dtype) return;
   if (*p.weights != DType::nf4)
-    throw Error("--weights", "training through " + std::string(name(*p.weights)) + " weights is not known",
-                "use nf4, or no --weights");
+    throw Error("plan.weights", "training through " + std::string(name(*p.weights)) + " weights is not known",
+                "use nf4, or no plan.weights");
   if (p.lora.rank == 0 && p.trainable.language)
-    throw Error("--weights", "nf4 weights cannot be trained themselves", "add --lora RANK, or --freeze language");
+    throw Error("plan.weights", "nf4 weights cannot be trained themselves",
+                "add plan.lora.rank=RANK, or plan.trainable.language=false");
 }
 
 }  // namespace vlmest

@@ -34,11 +34,10 @@ inline bool takes_images(const Vlm& v) { return v.family.takes_images(); }
 
 /// The storage that a run keeps: the checkpoint's, unless the plan names another, or transformers makes wide weights of
 /// it on that GPU. Throws Error where it is not known.
-inline const Quantization* quantization_of(const Vlm& vlm, const Plan& plan) {
+inline const Quantization* quantization_of(const Vlm& vlm, const Plan& plan, const Gpu& gpu) {
   if (!vlm.quantization || plan.weights) return nullptr;
   if (vlm.quantization->refused) throw *vlm.quantization->refused;
-  if (traits_of(plan.profile).transformers_quantizers && plan.compute_capability < vlm.quantization->dequantised_below)
-    return nullptr;
+  if (traits_of(plan.profile).transformers_quantizers && gpu.sm < vlm.quantization->dequantised_below) return nullptr;
   return &*vlm.quantization;
 }
 

@@ -5,21 +5,14 @@
 #include <string_view>
 
 #include <vlmest/op/cost.hpp>
+#include <vlmest/unit/words.hpp>
 
 namespace vlmest {
 
 /// Which implementation of torch.nn.functional.scaled_dot_product_attention runs.
 enum class AttentionBackend : std::uint8_t { cudnn, flash, efficient, math };
-
-constexpr std::string_view name(AttentionBackend b) {
-  switch (b) {
-    case AttentionBackend::cudnn: return "cudnn";
-    case AttentionBackend::flash: return "flash";
-    case AttentionBackend::efficient: return "efficient";
-    case AttentionBackend::math: return "math";
-  }
-  return "";
-}
+template <>
+inline constexpr std::array<std::string_view, 4> words_of<AttentionBackend>{"cudnn", "flash", "efficient", "math"};
 
 /// Fused attention: q[batch, heads, q_len, head_dim], k[batch, kv_heads, kv_len, head_dim],
 /// v[batch, kv_heads, kv_len, v_dim]; `heads` is a multiple of `kv_heads`.

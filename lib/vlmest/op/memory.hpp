@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <vlmest/op/cost.hpp>
+#include <vlmest/unit/words.hpp>
 
 namespace vlmest {
 
@@ -22,7 +23,10 @@ enum class Access : std::uint8_t {
   fused,          ///< of one kernel written for the op, as in kernels/: wide loads and stores and nothing else
   rotation,       ///< such a kernel that turns pairs of channels by angles of a table
 };
-inline constexpr std::size_t access_kinds = 11;
+template <>
+inline constexpr std::array<std::string_view, 11> words_of<Access>{
+    "contiguous", "functions", "cast", "strided", "transposed", "concatenation",
+    "gather",     "reduction", "rows", "fused",   "rotation"};
 
 /// Any op whose time is the bytes it moves: element-wise arithmetic, casts, copies, concatenations, gathers, fills,
 /// reductions, scans. `read` counts each operand at its own size, so a broadcast operand is cheap.

@@ -10,35 +10,40 @@
 #include <vector>
 
 #include <vlmest/tensor/dtype.hpp>
+#include <vlmest/unit/words.hpp>
 
 namespace vlmest {
 
 /// Whose kernels run: the modules of Hugging Face transformers as they run eagerly (version 5.17 on torch 2.11), or an
 /// idealised stack with fused norms, rotary embedding, MLP and attention.
 enum class Profile : std::uint8_t { transformers, fused };
-
-/// As `--profile` takes them.
-inline constexpr std::array<std::string_view, 2> profile_names{"transformers", "fused"};
-constexpr std::string_view name(Profile p) { return profile_names[static_cast<std::size_t>(p)]; }
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<Profile>{"transformers", "fused"};
 
 /// attn_implementation: products and softmax written out, torch's scaled_dot_product_attention, FlashAttention-2.
 enum class AttentionKind : std::uint8_t { eager, sdpa, flash };
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<AttentionKind>{"eager", "sdpa", "flash"};
+/// As transformers spells it.
+constexpr std::string_view attn_implementation(AttentionKind k) {
+  return k == AttentionKind::flash ? "flash_attention_2" : name(k);
+}
 
 /// Positions whose logits a prefill computes (transformers: logits_to_keep = 1, or 0 for all).
 enum class Logits : std::uint8_t { last, all };
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<Logits>{"last", "all"};
 
 /// adamw_8bit: bitsandbytes' AdamW8bit; adamw_bnb_8bit: as transformers' Trainer runs it under that name.
 enum class Optimizer : std::uint8_t { adamw, adamw_fused, adamw_8bit, adamw_bnb_8bit, sgd, sgd_momentum, adafactor };
+template <>
+inline constexpr std::array<std::string_view, 7> words_of<Optimizer>{
+    "adamw", "adamw-fused", "adamw-8bit", "adamw-bnb-8bit", "sgd", "sgd-momentum", "adafactor"};
 
 /// Whether an 8-bit optimizer keeps the moments of a parameter in fp32.
 constexpr bool keeps_fp32_moments(Optimizer o, std::int64_t elements, bool embedding) {
   return elements < 4096 || (embedding && o == Optimizer::adamw_bnb_8bit);
 }
-
-/// As `--optimizer` takes them.
-inline constexpr std::array<std::string_view, 7> optimizer_names{
-    "adamw", "adamw-fused", "adamw-8bit", "adamw-bnb-8bit", "sgd", "sgd-momentum", "adafactor"};
-constexpr std::string_view name(Optimizer o) { return optimizer_names[static_cast<std::size_t>(o)]; }
 
 /// How the LLM's keys and values are kept between steps.
 struct KvLayout {
@@ -49,6 +54,8 @@ struct KvLayout {
   std::int64_t rope_dim = 0;    ///< mla: rotated key channels that all heads share
   std::optional<DType> dtype;   ///< storage type; the activations' type where not given
 };
+template <>
+inline constexpr std::array<std::string_view, 4> words_of<KvLayout::Kind>{"dense", "paged", "sliding", "mla"};
 
 /// Parts of the model that are trained.
 struct Trainable {
@@ -62,6 +69,8 @@ struct Trainable {
 /// selective: of every layer also what its matrix products and attention kernels gave, the rest is computed again
 /// (torch.utils.checkpoint.create_selective_checkpoint_contexts).
 enum class Checkpointing : std::uint8_t { off, full, selective };
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<Checkpointing>{"none", "full", "selective"};
 
 /// Parts of the model whose layers are checkpointed, where any are; what is neither goes with the language model.
 struct Checkpointed {
@@ -83,6 +92,8 @@ struct Lora {
 /// head and hidden states in the forward (Liger Kernel, arXiv:2410.10989, section 3.2). The fused profile takes the
 /// second where the first is asked for.
 enum class Loss : std::uint8_t { unfused, fused, chunked };
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<Loss>{"unfused", "fused", "chunked"};
 
 /// Pixels of an image, before the model's own resize.
 struct PixelSize {
@@ -127,9 +138,7 @@ struct Plan {
   std::optional<bool> input_gradients;
   std::int64_t gradient_accumulation = 1;
   bool amp = false;
-  bool dropout = false;         ///< modules in training mode (model.train()): dropout draws its masks
-  int compute_capability = 90;  ///< of the device, 10 * major + minor: decides kernels and workspaces
-  int multiprocessors = 132;
+  bool dropout = false;  ///< modules in training mode (model.train()): dropout draws its masks
 };
 
 }  // namespace vlmest

@@ -20,6 +20,7 @@ namespace vlmest {
 struct Quantity {
   std::string_view name;
   Unit unit;
+  bool wall = false;  ///< a clock on the host measured it, whose noise it holds
 };
 
 /// Every quantity that compare() knows of runs, in the order of reports. Each is the figure of that name, but
@@ -47,8 +48,8 @@ inline constexpr std::array run_quantities{Quantity{"params", Unit::count},
                                            Quantity{"prefill_gpu_ms", Unit::milliseconds},
                                            Quantity{"decode_gpu_ms", Unit::milliseconds},
                                            Quantity{"decode_graph_ms", Unit::milliseconds},
-                                           Quantity{"prefill_ms", Unit::milliseconds},
-                                           Quantity{"decode_ms", Unit::milliseconds},
+                                           Quantity{"prefill_ms", Unit::milliseconds, true},
+                                           Quantity{"decode_ms", Unit::milliseconds, true},
                                            Quantity{"trainable", Unit::count},
                                            Quantity{"optimizer_bytes", Unit::bytes},
                                            Quantity{"train_flops", Unit::flops},
@@ -63,11 +64,11 @@ inline constexpr std::array run_quantities{Quantity{"params", Unit::count},
                                            Quantity{"forward_gpu_ms", Unit::milliseconds},
                                            Quantity{"backward_gpu_ms", Unit::milliseconds},
                                            Quantity{"optimizer_gpu_ms", Unit::milliseconds},
-                                           Quantity{"step_ms", Unit::milliseconds}};
+                                           Quantity{"step_ms", Unit::milliseconds, true}};
 
-/// Times that a clock on the host measured: they hold its noise.
 constexpr bool is_wall_time(std::string_view quantity) {
-  return quantity == "prefill_ms" || quantity == "decode_ms" || quantity == "step_ms";
+  return std::any_of(run_quantities.begin(), run_quantities.end(),
+                     [&](const Quantity& q) { return q.wall && q.name == quantity; });
 }
 
 /// What the recorded process held for others, out of `alloc_base`: the estimate is a fresh process's, which takes the

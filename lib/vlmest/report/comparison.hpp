@@ -14,24 +14,20 @@
 #include <utility>
 #include <vector>
 
+#include <vlmest/unit/words.hpp>
+
 namespace vlmest {
 
 /// What a figure counts.
 enum class Unit : std::uint8_t { count, flops, bytes, milliseconds, microseconds };
-
-constexpr std::string_view name(Unit u) {
-  constexpr std::array<std::string_view, 5> names{"count", "flops", "bytes", "ms", "us"};
-  return names[static_cast<std::size_t>(u)];
-}
+template <>
+inline constexpr std::array<std::string_view, 5> words_of<Unit>{"count", "flops", "bytes", "ms", "us"};
 
 /// Whether anything that predicts a figure was fitted to its measurement: a parameter's value, or a rule that was
 /// chosen with it in sight. `unknown` where the rows do not say.
 enum class Fitted : std::uint8_t { unknown, no, partly, yes };
-
-constexpr std::string_view name(Fitted f) {
-  constexpr std::array<std::string_view, 4> names{"-", "no", "partly", "yes"};
-  return names[static_cast<std::size_t>(f)];
-}
+template <>
+inline constexpr std::array<std::string_view, 4> words_of<Fitted>{"-", "no", "partly", "yes"};
 
 /// Of several rows together: what all are, else partly. Rows that do not say leave it open.
 constexpr Fitted together(Fitted a, Fitted b) {
@@ -98,9 +94,8 @@ inline double share_within(std::span<const Comparison> all, std::string_view qua
 
 /// What is said of all rows of a quantity together.
 enum class Statistic : std::uint8_t { worst, mean, median };
-
-inline constexpr std::array<std::string_view, 3> statistic_names{"worst", "mean", "median"};
-constexpr std::string_view name(Statistic s) { return statistic_names[static_cast<std::size_t>(s)]; }
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<Statistic>{"worst", "mean", "median"};
 
 constexpr double value(const ErrorSummary& e, Statistic s) {
   return s == Statistic::worst ? e.worst : s == Statistic::mean ? e.mean : e.median;

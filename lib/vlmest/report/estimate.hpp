@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <string_view>
 #include <vector>
 
 #include <vlmest/analysis/params.hpp>
@@ -12,6 +14,8 @@ namespace vlmest {
 
 /// What to estimate: a prefill with a decode step, a training step, or both.
 enum class Phases : std::uint8_t { inference, train, all };
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<Phases>{"inference", "train", "all"};
 constexpr bool has_inference(Phases p) { return p != Phases::train; }
 constexpr bool has_training(Phases p) { return p != Phases::inference; }
 
@@ -41,11 +45,11 @@ class Estimator {
   void infer(Estimate& e, const Vlm& vlm, const Plan& asked, const Device& device);
 
   /// Fills the estimate's training part; `further` says that inference's is there and stays.
-  void train(Estimate& e, const Vlm& vlm, const Plan& asked, const Device& device, bool further = false);
+  void train(Estimate& e, const Vlm& vlm, const Plan& plan, const Device& device, bool further = false);
 
   /// The training part without what a replay on the allocator tells: of states that are divided, which change no op,
   /// the memory is asked for apart (training_estimate::add_memory).
-  TrainingEstimate training_work(const Vlm& vlm, const Plan& asked, const Device& device);
+  TrainingEstimate training_work(const Vlm& vlm, const Plan& plan, const Device& device);
 
   /// The graphs and lifetimes behind the estimate made last.
   const Graph& graph() const { return inference_.builder.graph; }
@@ -62,8 +66,6 @@ class Estimator {
   };
 
   const Graph& record_training(const Vlm& vlm, const Plan& plan, const Sequences& s, const Device& device);
-
-  static Plan on(const Device& device, Plan plan);
 
   Built inference_, training_;
 };

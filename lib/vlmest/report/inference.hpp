@@ -37,6 +37,7 @@ struct InferenceEstimate {
   PhaseEstimate prefill;
   PhaseEstimate decode;
   bool decode_is_peak = false;
+  constexpr PhaseKind peak_phase() const { return decode_is_peak ? PhaseKind::decode : PhaseKind::prefill; }
   Bytes peak{};
   std::vector<LiveTensor> tensors;  ///< at the higher of the two peaks, by bytes; they add up to `peak`
   bool fits = false;

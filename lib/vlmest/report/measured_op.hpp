@@ -32,17 +32,19 @@ struct MeasuredOp {
 
 inline Operands operands(const MeasuredOp& m) { return m.cold ? Operands::from_dram : Operands::from_cache; }
 
-/// An operation's class, and the variant that frameworks run: the one that estimates are of.
+/// What errors are summed up by. Decoding is attention of one query: it moves the cache and computes little.
+enum class OpKind : std::uint8_t { linear, sdpa, decode, sdpa_backward, convolution, fft, memory };
+template <>
+inline constexpr std::array<std::string_view, 7> words_of<OpKind>{"linear",      "sdpa", "decode", "sdpa_backward",
+                                                                  "convolution", "fft",  "memory"};
+
+/// An operation's kind, and the variant that frameworks run: the one that estimates are of.
 struct OpClass {
-  std::string_view name;
+  OpKind kind = OpKind::memory;
   std::string_view variant;
 };
-
-/// Decoding is attention of one query: it moves the cache and computes little.
 OpClass op_class(const Op& op);
 
-inline constexpr std::array<std::string_view, 7> op_classes{"linear",      "sdpa", "decode", "sdpa_backward",
-                                                            "convolution", "fft",  "memory"};
 inline constexpr std::array<std::string_view, 7> op_figures{
     "_time", "_time_hot", "_time_small", "_time_small_hot", "_dram_bytes", "_device_bytes", "_tensor_ops"};
 
@@ -53,7 +55,7 @@ inline constexpr Bytes small_op{1 << 20};
 /// frameworks' ("linear", "sdpa", "sdpa_flash").
 inline std::string compared_as(const MeasuredOp& m) {
   const OpClass c = op_class(m.op);
-  std::string s(c.name);
+  std::string s(name(c.kind));
   if (!m.variant.empty() && m.variant != c.variant) s += "_" + m.variant;
   return s;
 }

@@ -22,7 +22,7 @@ struct MemorySample {
 
 /// A phase's samples.
 struct CurvePhase {
-  const char* name = "";
+  PhaseKind kind = PhaseKind::prefill;
   std::size_t first = 0, last = 0;  ///< one past the end
   Bytes peak{};
 };
@@ -68,7 +68,7 @@ MemoryCurve of(const Graph& g, const Timeline& timeline, const Device& device,
   }
   const NodeId begin = nodes.front().node;
   for (const Phase& p : g.phases) {
-    CurvePhase q{p.name, static_cast<std::size_t>(p.first - begin), static_cast<std::size_t>(p.last - begin)};
+    CurvePhase q{p.kind, static_cast<std::size_t>(p.first - begin), static_cast<std::size_t>(p.last - begin)};
     for (std::size_t k = q.first; k < q.last; ++k) q.peak = std::max(q.peak, c.samples[k].allocated);
     c.phases.push_back(q);
   }

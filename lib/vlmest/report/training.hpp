@@ -40,7 +40,7 @@ struct TrainingEstimate {
   /// Reserved in a loop that never empties the cache; at most what the device allows where the step fits. 0 without
   /// details.
   Bytes reserved_in_loop{};
-  const char* peak_phase = "";
+  PhaseKind peak_phase = PhaseKind::forward;
   std::vector<LiveTensor> tensors;  ///< at the highest of the three peaks, by bytes; they add up to `peak`
   PeakParts parts;                  ///< of that peak; empty without details
   bool fits = false;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
 #include <vlmest/tensor/dtype.hpp>
 #include <vlmest/tensor/shape.hpp>
+#include <vlmest/unit/words.hpp>
 
 namespace vlmest {
 
@@ -16,20 +18,9 @@ inline constexpr std::int32_t none = -1;
 
 /// What a tensor is for.
 enum class Role : std::uint8_t { weight, buffer, input, activation, kv_cache, workspace, gradient, optimizer_state };
-
-constexpr std::string_view name(Role r) {
-  switch (r) {
-    case Role::weight: return "weight";
-    case Role::buffer: return "buffer";
-    case Role::input: return "input";
-    case Role::activation: return "activation";
-    case Role::kv_cache: return "kv_cache";
-    case Role::workspace: return "workspace";
-    case Role::gradient: return "gradient";
-    case Role::optimizer_state: return "optimizer_state";
-  }
-  return "";
-}
+template <>
+inline constexpr std::array<std::string_view, 8> words_of<Role>{"weight",   "buffer",    "input",    "activation",
+                                                                "kv_cache", "workspace", "gradient", "optimizer_state"};
 
 /// A tensor as the framework sees it: sizes and strides over some storage. A view has an `alias_of`, the tensor that
 /// owns the storage; it costs nothing and keeps its owner alive. An owner lives from node `born` (which allocates it)

@@ -37,7 +37,7 @@ inline Value root_mean_square(const Value& x) {
   using namespace eager;
   const DType t = x.dtype();
   Value norm = reduce("linalg_vector_norm", t, Shape{}, x, {}, 1,
-                      full_reduction_scratch(numel(x.shape()).value(), 4, x.builder().multiprocessors));
+                      full_reduction_scratch(numel(x.shape()).value(), 4, x.builder().gpu));
   return div_scalar(std::move(norm));
 }
 

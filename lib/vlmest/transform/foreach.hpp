@@ -55,7 +55,7 @@ inline void foreach_op(Builder& b, const char* name, const TensorList& l, int re
                        bool numbers = false, std::span<const TensorId> results = {}) {
   const MemoryOp op{
       .read = l.bytes * reads, .written = l.bytes * writes, .kernels = foreach_kernels(l.sizes, lists, numbers)};
-  b.emit(name, op, {}, results);
+  b.emit({name, AtenTrait::lists}, op, {}, results);
 }
 
 }  // namespace vlmest

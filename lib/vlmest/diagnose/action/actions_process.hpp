@@ -6,6 +6,7 @@
 #include <variant>
 
 #include <vlmest/diagnose/action/action_entry.hpp>
+#include <vlmest/library/rules.hpp>
 #include <vlmest/parallel/strategy.hpp>
 
 /// Actions on kernels, types, what a module holds, the allocator, and where states live. Names of arguments:
@@ -53,8 +54,8 @@ inline constexpr std::array process_actions{
     ActionEntry{"attention-flash", "FlashAttention-2, without scores and without a mask", Loses::nothing,
                 [](const Subject& s) {
                   const Plan& p = s.plan();
-                  // flash-attn 2 has no kernels below compute capability 8.0.
-                  const bool runs = s.device.sm >= 80 && traits_of(p.profile).flash_attention_2;
+                  const bool runs =
+                      holds(ArchitectureRule::flash_attn_2, s.device.sm) && traits_of(p.profile).flash_attention_2;
                   return changed(s, runs && p.attention != AttentionKind::flash,
                                  [](Settings& n) { n.plan.attention = AttentionKind::flash; });
                 },

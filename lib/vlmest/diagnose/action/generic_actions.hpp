@@ -27,6 +27,7 @@ Runtime runtime_for(Cause cause, const Failure& f);
 struct KnownSettings {
   std::optional<Mode> mode;
   const Plan* plan = nullptr;  ///< what flags say; null: nothing
+  Gpu gpu{};                   ///< that it ran on, an H200 where that is not known
 };
 
 namespace generic_actions {
@@ -117,7 +118,7 @@ inline constexpr auto by_cause = std::to_array<Of>({
 });
 
 /// Whether the run has it already, or is said not to have what it acts on.
-bool in_force(std::string_view id, const Plan& p);
+bool in_force(std::string_view id, const Plan& p, const Gpu& gpu);
 
 }  // namespace generic_actions
 

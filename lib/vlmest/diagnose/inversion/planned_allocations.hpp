@@ -21,9 +21,9 @@ constexpr std::string_view name(Moment m) { return moments[static_cast<std::size
 
 /// One call of the allocator that a run makes.
 struct PlannedAllocation {
-  LiveTensor tensor;       ///< bytes: as requested, before any rounding
-  NodeId node = none;      ///< what runs; none while the model is loaded
-  const char* phase = "";  ///< "load", or the graph's: "prefill", "decode", "forward", "backward", "step"
+  LiveTensor tensor;            ///< bytes: as requested, before any rounding
+  NodeId node = none;           ///< what runs; none while the model is loaded
+  std::string_view phase = "";  ///< "load", or the graph's: "prefill", "decode", "forward", "backward", "step"
   Moment moment = Moment::load;
   Bytes before{};  ///< allocated, with the allocator's rounding, when it is asked for
 };
@@ -64,11 +64,11 @@ class Recorder {
       Bytes before = m.allocated - m.scratch - made - less;
       for (; next < last; ++next) {
         if (!is_made(all[next])) continue;
-        out_.push_back({{all[next].tensor, "", none, all[next].bytes}, m.node, p.name, moment, before});
+        out_.push_back({{all[next].tensor, "", none, all[next].bytes}, m.node, name(p.kind), moment, before});
         before += process_.occupied(next);
       }
       for (const Bytes b : g_.scratch_of(g_.node(m.node))) {
-        out_.push_back({{none, "scratch", m.node, b}, m.node, p.name, moment, before});
+        out_.push_back({{none, "scratch", m.node, b}, m.node, name(p.kind), moment, before});
         before += b;
       }
     }
@@ -79,7 +79,7 @@ class Recorder {
     for (std::size_t i = 0; i < timeline_.storages().size(); ++i) {
       const Storage& s = timeline_.storages()[i];
       if (s.role != Role::optimizer_state) continue;
-      out_.push_back({{s.tensor, "", none, s.bytes}, step.first, step.name, Moment::first_step, before});
+      out_.push_back({{s.tensor, "", none, s.bytes}, step.first, name(step.kind), Moment::first_step, before});
       before += process_.occupied(i);
     }
   }

@@ -58,11 +58,10 @@ class Builds {
 
   /// Builds a plan; false where the model refuses it.
   bool build(Plan plan) {
-    plan.compute_capability = device_.sm;
-    plan.multiprocessors = device_.multiprocessors;
     try {
       sequences_ = make_sequences(vlm_, plan);
       builder_.clear();
+      builder_.gpu = gpu_of(device_);
       Context c{builder_, plan};
       if (training_)
         build_training(c, vlm_, sequences_);

@@ -83,7 +83,7 @@ class TensorKinds {
     return part == Part::vision || part == Part::projector ? Cause::vision_tiles : Cause::activations;
   }
   bool in_step(NodeId n) const {
-    return !g_.phases.empty() && std::string_view(g_.phases.back().name) == "step" && n >= g_.phases.back().first;
+    return !g_.phases.empty() && g_.phases.back().kind == PhaseKind::step && n >= g_.phases.back().first;
   }
 
   const Graph& g_;

@@ -5,16 +5,10 @@
 #include <vlmest/graph/eager/dropout.hpp>
 #include <vlmest/graph/eager/pad.hpp>
 #include <vlmest/graph/eager/product.hpp>
-#include <vlmest/op/sdpa_backend.hpp>
+#include <vlmest/library/attention.hpp>
 
 /// torch.nn.functional.scaled_dot_product_attention (torch 2.11), by backend: what each allocates, in order.
 namespace vlmest::eager {
-
-/// The device facts that a call depends on.
-struct SdpaDevice {
-  int sm = 90;
-  int multiprocessors = 132;
-};
 
 /// A boolean mask becomes an additive one of q's type in its own shape (attention.cpp, convert_boolean_attn_mask).
 inline Value float_mask(Value mask, DType t) {
@@ -27,9 +21,9 @@ inline Value float_mask(Value mask, DType t) {
 
 /// cuDNN: seed and offset on the device, the result in q's layout, scratch. A split over the keys is joined by a second
 /// kernel.
-inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask, int multiprocessors) {
+inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask) {
   Builder& b = q.builder();
-  const Bytes workspace = cudnn_workspace(op, multiprocessors);
+  const Bytes workspace = cudnn_workspace(op, b.gpu);
   if (op.q_len == 1 && workspace > Bytes{}) op.kernels = 2;
   const Shape s{op.batch, op.heads, op.q_len, op.v_dim};
   const TensorId seed = b.result(DType::int64, Shape{}, "philox_seed"),
@@ -41,8 +35,8 @@ inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
   const std::array<TensorId, 4> with_lse{out, lse, seed, offset};
   const std::array<TensorId, 3> without{out, seed, offset};
-  b.emit("_scaled_dot_product_cudnn_attention", op, ins, trains ? std::span<const TensorId>(with_lse) : without,
-         {workspace});
+  b.emit(product("_scaled_dot_product_cudnn_attention"), op, ins,
+         trains ? std::span<const TensorId>(with_lse) : without, {workspace});
   Value r(b, out);
   Value keep_seed(b, seed), keep_offset(b, offset);
   if (!trains) return r;
@@ -58,7 +52,7 @@ inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask
 
 /// Flash: [B, S, H, D] storage; head sizes are padded to multiples of 8 by copies; a split over the keys keeps fp32
 /// partial results while it runs.
-inline Value flash_backend(const Attention& asked, Value q, Value k, Value v, int multiprocessors) {
+inline Value flash_backend(const Attention& asked, Value q, Value k, Value v) {
   Builder& b = q.builder();
   Attention op = asked;
   const std::int64_t d = op.head_dim, padded = round_up(d, 8);
@@ -68,7 +62,7 @@ inline Value flash_backend(const Attention& asked, Value q, Value k, Value v, in
     v = pad_last(std::move(v), 0, padded - d);
     op.head_dim = op.v_dim = padded;
   }
-  const std::int64_t n = flash_splits(op, multiprocessors), wide = flash_head_size(padded);
+  const std::int64_t n = flash_splits(op, q.builder().gpu), wide = flash_head_size(padded);
   const Elements rows{checked_mul(checked_mul(op.batch, op.heads), op.q_len)};
   const Bytes lse = size_of(rows, DType::fp32);
   const Bytes lse_accum = n > 1 ? lse * n : Bytes{}, out_accum = n > 1 ? lse * n * wide : Bytes{};
@@ -77,13 +71,14 @@ inline Value flash_backend(const Attention& asked, Value q, Value k, Value v, in
   const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
   if (!(eq || ek || ev)) {
     const std::array<TensorId, 1> outs{out};
-    b.emit("_scaled_dot_product_flash_attention", op, ins, outs, {lse, lse_accum, out_accum, Bytes(16), Bytes(8)});
+    b.emit(product("_scaled_dot_product_flash_attention"), op, ins, outs,
+           {lse, lse_accum, out_accum, Bytes(16), Bytes(8)});
     return slice(Value(b, out), 3, 0, d);
   }
   const std::array<TensorId, 4> outs{out, b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
                                      b.result(DType::int64, {2}, "rng_state"),
                                      b.result(DType::int64, Shape{}, "philox_offset")};
-  b.emit("_scaled_dot_product_flash_attention", op, ins, outs, {lse_accum, out_accum});
+  b.emit(product("_scaled_dot_product_flash_attention"), op, ins, outs, {lse_accum, out_accum});
   Value r(b, out);
   const Value sums(b, outs[1]), state(b, outs[2]), offset(b, outs[3]);
   differentiable(r, "ScaledDotProductFlashAttentionBackward0", {eq, ek, ev},
@@ -117,7 +112,7 @@ inline Value efficient_attention(const Attention& op, Value q, Value k, Value v,
   const TensorId lse = b.result(DType::fp32, {op.batch, op.heads, trains ? round_up(op.q_len, 32) : 0}, "logsumexp");
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
   const std::array<TensorId, 2> outs{out, lse};
-  b.emit("_scaled_dot_product_efficient_attention", op, ins, outs, {accum});
+  b.emit(product("_scaled_dot_product_efficient_attention"), op, ins, outs, {accum});
   Value r(b, out);
   Value sums(b, lse);
   differentiable(r, "ScaledDotProductEfficientAttentionBackward0", {eq, ek, ev},
@@ -176,8 +171,7 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
 /// q[B, H, S, D], k and v[B, Hkv, L, D], mask empty, boolean or additive; the result is [B, H, S, Dv] in the backend's
 /// own layout. drops: dropout_p is above zero, which the fused kernels apply themselves. Throws Error where a fused
 /// kernel would have to give the mask's gradient.
-inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask, bool causal, SdpaDevice device,
-                                          bool drops = false) {
+inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask, bool causal, bool drops = false) {
   const AutocastCall call(CastPolicy::lower, q, k, v, mask);
   const SdpaCall asked{.op = {.batch = q.size(0),
                               .heads = q.size(1),
@@ -189,7 +183,7 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
                               .causal = causal,
                               .mask = data_bytes(mask),
                               .dtype = q.dtype()},
-                       .sm = device.sm,
+                       .gpu = q.builder().gpu,
                        .masked = static_cast<bool>(mask),
                        .mask_gaps = mask && mask.tensor().strides[-1] != 1,
                        .mask_trains = static_cast<bool>(edge(mask)),
@@ -198,11 +192,11 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
   op.backend = choose_backend(asked);
   if (asked.mask_trains && op.backend != AttentionBackend::math)
     throw Error("training", "the gradient of an attention mask from a fused kernel is not modelled",
-                "use --attention eager");
+                "use plan.attention=eager");
   mask = float_mask(std::move(mask), op.dtype);
   switch (op.backend) {
-    case AttentionBackend::cudnn: return cudnn_attention(op, q, k, v, mask, device.multiprocessors);
-    case AttentionBackend::flash: return flash_backend(op, q, k, v, device.multiprocessors);
+    case AttentionBackend::cudnn: return cudnn_attention(op, q, k, v, mask);
+    case AttentionBackend::flash: return flash_backend(op, q, k, v);
     case AttentionBackend::efficient: return efficient_attention(op, q, k, v, std::move(mask));
     case AttentionBackend::math: break;
   }

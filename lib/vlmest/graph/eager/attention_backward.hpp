@@ -2,7 +2,7 @@
 #pragma once
 
 #include <vlmest/graph/eager/product.hpp>
-#include <vlmest/op/sdpa_backend.hpp>
+#include <vlmest/library/attention.hpp>
 
 /// The gradients of scaled_dot_product_attention (torch 2.11), by backend.
 namespace vlmest::eager {

@@ -32,7 +32,7 @@ inline Value count_true(Value mask, int dims) {
   for (int i = kept; i < mask.shape().rank(); ++i) rows.inputs = checked_mul(rows.inputs, mask.size(i));
   rows.outputs = numel(s).value();
   const Bytes cast = size_of(numel(mask.shape()), DType::int64);
-  const ReductionScratch split = reduction_scratch(rows, 8, mask.builder().multiprocessors);
+  const ReductionScratch split = reduction_scratch(rows, 8, mask.builder().gpu);
   return reduce("sum.dim_IntList", DType::int64, s, std::move(mask), cast, 2, split);
 }
 

@@ -49,10 +49,10 @@ inline bool is_alone(const Value& v) {
 
 /// One node with one fresh result; then the arguments are dropped.
 template <class... In>
-Value emit1(Builder& b, const char* name, Op op, TensorId out, std::initializer_list<Bytes> scratch, In&... in) {
+Value emit1(Builder& b, AtenOp aten, Op op, TensorId out, std::initializer_list<Bytes> scratch, In&... in) {
   const std::array<TensorId, sizeof...(In)> ids{in.id()...};
   const std::array<TensorId, 1> outs{out};
-  b.emit(name, std::move(op), ids, outs, scratch);
+  b.emit(aten, std::move(op), ids, outs, scratch);
   Value r(b, out);
   (in.reset(), ...);
   return r;
@@ -60,10 +60,10 @@ Value emit1(Builder& b, const char* name, Op op, TensorId out, std::initializer_
 
 /// One node that writes into its first argument and returns it.
 template <class... In>
-Value emit_inplace(Builder& b, const char* name, Op op, std::initializer_list<Bytes> scratch, Value& self, In&... in) {
+Value emit_inplace(Builder& b, AtenOp aten, Op op, std::initializer_list<Bytes> scratch, Value& self, In&... in) {
   const std::array<TensorId, sizeof...(In) + 1> ids{self.id(), in.id()...};
   const std::array<TensorId, 1> outs{self.id()};
-  b.emit(name, std::move(op), ids, outs, scratch);
+  b.emit(aten, std::move(op), ids, outs, scratch);
   Value r = self;
   self.reset();
   (in.reset(), ...);

@@ -45,7 +45,7 @@ inline Value max_values(Value a) {
   Builder& b = a.builder();
   const DType t = a.dtype();
   const Shape s = reduced(a.shape(), -1, true);
-  const ReductionScratch split = reduction_scratch(a.tensor(), -1, 16, b.multiprocessors);
+  const ReductionScratch split = reduction_scratch(a.tensor(), -1, 16, b.gpu);
   const std::array<TensorId, 2> outs{b.result(t, s, "max"), b.result(DType::int64, s, "max_indices")};
   const std::array<TensorId, 1> ins{a.id()};
   const MemoryOp op{.read = data_bytes(a),

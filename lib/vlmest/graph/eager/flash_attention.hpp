@@ -6,7 +6,7 @@
 
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/graph/eager/pad.hpp>
-#include <vlmest/op/sdpa_backend.hpp>
+#include <vlmest/library/attention.hpp>
 
 /// The package flash-attn 2 (version 2.8.3: flash_attn/flash_attn_interface.py and csrc/flash_attn/flash_api.cpp):
 /// FlashAttention-2, arXiv:2307.08691.
@@ -96,7 +96,7 @@ inline void flash_differentiable(const Value& result, const char* name, std::arr
 
 /// flash_attn_func: q[B, S, H, D], k and v[B, L, Hkv, D] to [B, S, H, D]. A split over the keys keeps fp32 partial
 /// results while it runs (flash_api.cpp, set_params_splitkv).
-inline Value flash_attn_func(Value q, Value k, Value v, bool causal, int multiprocessors) {
+inline Value flash_attn_func(Value q, Value k, Value v, bool causal) {
   Builder& b = q.builder();
   const std::int64_t d = q.size(3);
   Attention op{.batch = q.size(0),
@@ -112,7 +112,7 @@ inline Value flash_attn_func(Value q, Value k, Value v, bool causal, int multipr
                .kv_dtype = k.dtype()};
   const FlashOperands in(q, k, v, d);
   const Elements rows(checked_mul(checked_mul(op.batch, op.heads), op.q_len));
-  const std::int64_t n = flash_splits(op, multiprocessors);
+  const std::int64_t n = flash_splits(op, q.builder().gpu);
   const Bytes lse_parts = n > 1 ? size_of(rows, DType::fp32) * n : Bytes{};
   const Bytes out_parts = lse_parts * flash_head_size(op.head_dim);
   const Shape shape{op.batch, op.q_len, op.heads, op.v_dim};
@@ -120,7 +120,7 @@ inline Value flash_attn_func(Value q, Value k, Value v, bool causal, int multipr
                                      b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
                                      b.result(DType::int64, {2}, "rng_state")};
   const std::array<TensorId, 3> ins{in.q.id(), in.k.id(), in.v.id()};
-  b.emit("_flash_attn_forward", op, ins, outs, {lse_parts, out_parts});
+  b.emit(product("_flash_attn_forward"), op, ins, outs, {lse_parts, out_parts});
   const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);
   Value result = slice(out, 3, 0, d);
   FlashSaved s{saved(in.wide_q, in.trains),
@@ -165,7 +165,7 @@ inline Value flash_attn_varlen_func(Value q, Value k, Value v, const Value& boun
                                      b.result(DType::int64, {2}, "rng_state")};
   const std::array<TensorId, 4> ins{in.q.id(), in.k.id(), in.v.id(), boundaries ? boundaries.id() : none};
   for (bool first = true; const Attention& call : calls) {
-    b.emit("_flash_attn_varlen_forward", call, ins, std::span(outs).first(first ? 3 : 1));
+    b.emit(product("_flash_attn_varlen_forward"), call, ins, std::span(outs).first(first ? 3 : 1));
     first = false;
   }
   const Value out(b, outs[0]), lse(b, outs[1]), state(b, outs[2]);

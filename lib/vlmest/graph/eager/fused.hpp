@@ -21,7 +21,7 @@ inline Value over(const Value& v, bool in_place, const char* name) {
 /// The gradient of a parameter of this shape out of partial sums in fp32, one for each multiprocessor (rms_norm.py,
 /// rms_norm_backward: _dW.sum(dim=0).to(W.dtype)).
 inline Value from_partial_sums(Value partial, Shape shape, DType t) {
-  const ReductionScratch split = reduction_scratch(partial.tensor(), 0, 4, partial.builder().multiprocessors);
+  const ReductionScratch split = reduction_scratch(partial.tensor(), 0, 4, partial.builder().gpu);
   Shape one = partial.shape();
   one.erase(0);
   return to(view(reduce("sum.dim_IntList", DType::fp32, one, std::move(partial), {}, 1, split), shape), t);
@@ -29,7 +29,7 @@ inline Value from_partial_sums(Value partial, Shape shape, DType t) {
 
 /// RMS norm over the last dimension (rms_norm.py): saves x, the weight and 1 / rms of each row; the gradient of x is
 /// written over the incoming one. Layer norm without a bias: the mean of each row too (layer_norm.py).
-inline Value fused_norm(Norm::Kind kind, Value x, Value weight, int multiprocessors) {
+inline Value fused_norm(Norm::Kind kind, Value x, Value weight) {
   Builder& b = x.builder();
   const bool layer = kind == Norm::Kind::layer_norm;
   const std::int64_t width = x.size(-1), rows = numel(x.shape()).value() / width;
@@ -48,18 +48,19 @@ inline Value fused_norm(Norm::Kind kind, Value x, Value weight, int multiprocess
   Value rstd(b, outs[1]), mean = layer ? Value(b, outs[2]) : Value();
   differentiable(
       y, layer ? "LigerLayerNormFunctionBackward" : "LigerRMSNormFunctionBackward", {ex, ew},
-      [layer, multiprocessors, sx = saved(x, true), sw = saved(weight, true), sr = saved(rstd, true),
+      [layer, sx = saved(x, true), sw = saved(weight, true), sr = saved(rstd, true),
        sm = saved(mean, true)](Gradients& g) {
         Builder& at = sx.builder();
         const DType u = sx.dtype();
         const std::int64_t n = sw ? numel(sw.shape()).value() : 0;
         g.in[0] = contiguous(std::move(g.in[0]));
         const Value dx = over(g.in[0], !layer && writable(g.in[0]), "input gradient");
-        const TensorId sums = sw ? at.result(DType::fp32, {multiprocessors, n}, "partial weight gradients") : none;
+        const TensorId sums =
+            sw ? at.result(DType::fp32, {at.gpu.multiprocessors, n}, "partial weight gradients") : none;
         const std::array<TensorId, 5> from{g.in[0].id(), sx.id(), sr.id(), sm ? sm.id() : none, sw ? sw.id() : none};
         const std::array<TensorId, 2> into{dx.id(), sums};
         const Bytes whole = data_bytes(sx);
-        const Bytes partial = sw ? size_of(Elements(checked_mul(multiprocessors, n)), DType::fp32) : Bytes{};
+        const Bytes partial = sw ? size_of(Elements(checked_mul(at.gpu.multiprocessors, n)), DType::fp32) : Bytes{};
         at.emit(layer ? "layer_norm_backward" : "rms_norm_backward",
                 MemoryOp{.read = whole * 2, .written = whole + partial, .dtype = u}, from,
                 std::span(into).first(sw ? 2 : 1));
@@ -170,7 +171,7 @@ inline void fused_rotate(const Value& q, const Value& k, const Value& cos, const
 /// `passes`: the gradient of x is the incoming one. All operands but such an x are saved. Gradients of vectors and
 /// numbers are summed up from partial sums, those of larger operands are written at full size and then summed.
 template <class... In>
-Value fused_scale(const char* name, bool passes, int multiprocessors, Value x, In... rest) {
+Value fused_scale(const char* name, bool passes, Value x, In... rest) {
   const std::array<GradEdge, sizeof...(In) + 1> edges{edge(x), edge(rest)...};
   const bool trains = std::any_of(edges.begin(), edges.end(), [](const GradEdge& e) { return static_cast<bool>(e); });
   const Shape whole = x.shape();
@@ -178,7 +179,7 @@ Value fused_scale(const char* name, bool passes, int multiprocessors, Value x, I
   std::vector<Value> kept{saved(x, trains && !passes), saved(rest, trains)...};
   Value r = pointwise(name, t, std::move(x), std::move(rest)...);
   if (!trains) return r;
-  const auto run = [kept = std::move(kept), passes, multiprocessors, whole, t](Gradients& g) {
+  const auto run = [kept = std::move(kept), passes, whole, t](Gradients& g) {
     Builder& b = g.in[0].builder();
     std::vector<TensorId> from{g.in[0].id()}, into;
     Bytes read = data_bytes(g.in[0]), written{};
@@ -192,7 +193,7 @@ Value fused_scale(const char* name, bool passes, int multiprocessors, Value x, I
       if (!g.wants(i)) continue;
       const std::int64_t n = numel(kept[i].shape()).value();
       const bool summed = n <= whole[-1];
-      const TensorId id = summed ? b.result(DType::fp32, {multiprocessors, n}, "partial gradients")
+      const TensorId id = summed ? b.result(DType::fp32, {b.gpu.multiprocessors, n}, "partial gradients")
                                  : b.result(t, whole, "operand gradient");
       made[i] = Value(b, id);
       into.push_back(id);

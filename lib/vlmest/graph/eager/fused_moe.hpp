@@ -51,7 +51,6 @@ inline FusedRoute fused_route(Value logits, std::int64_t k) {
 struct FusedExpertsSaved {
   Value x, gate_up, down, inner, shares, order;
   std::int64_t active = 1;
-  GroupedDevice device;
 };
 
 /// Biases of experts, added where their product is written; empty where they have none.
@@ -126,7 +125,7 @@ inline void fused_experts_backward(Gradients& g, const FusedExpertsSaved& s) {
 /// down[experts, hidden, inner]: rows are gathered, go through two grouped products with the gate between them, and are
 /// added up by their shares.
 inline Value fused_experts(Value x, Value gate_up, Value down, const FusedRoute& route, std::int64_t active,
-                           GroupedDevice device, const ExpertBiases& biases = {}) {
+                           const ExpertBiases& biases = {}) {
   Builder& b = x.builder();
   const DType t = x.dtype();
   const std::int64_t tokens = x.size(0), hidden = x.size(1), rows = route.order.size(0);
@@ -139,14 +138,13 @@ inline Value fused_experts(Value x, Value gate_up, Value down, const FusedRoute&
   {
     Value gathered = gather_rows("gather", detached(x), order, Shape{rows, hidden});
     const Value up = transpose(detached(gate_up), 1, 2);
-    const Value inner = grouped_mm(std::move(gathered), up, route.offsets, active, device);
+    const Value inner = grouped_mm(std::move(gathered), up, route.offsets, active);
     s = {saved(x, trains),     saved(gate_up, trains), saved(down, trains),
          saved(inner, trains), saved(share, trains),   saved(order, trains)};
     y = fused_gate(inner);
   }
-  y = grouped_mm(std::move(y), transpose(detached(down), 1, 2), route.offsets, active, device);
+  y = grouped_mm(std::move(y), transpose(detached(down), 1, 2), route.offsets, active);
   s.active = active;
-  s.device = device;
   const TensorId r = b.result(t, {tokens, hidden}, "combine");
   const MemoryOp combine{
       .read = data_bytes(y) + data_bytes(share) + data_bytes(order), .written = data_bytes(x), .dtype = t};

@@ -23,8 +23,7 @@ inline Value sum_to(Value gradient, const Shape& shape) {
   if (reduces) {
     const DType t = gradient.dtype();
     r = reduce("sum.dim_IntList", t, kept, gradient, {}, 1,
-               reduction_scratch(gradient.tensor(), reduced, is_half(t) ? 4 : bits(t) / 8,
-                                 gradient.builder().multiprocessors));
+               reduction_scratch(gradient.tensor(), reduced, is_half(t) ? 4 : bits(t) / 8, gradient.builder().gpu));
   }
   gradient.reset();
   return lead > 0 ? view(std::move(r), shape) : r;

@@ -79,21 +79,16 @@ Access access(const Shape& s, const Shape& strides, DType out, const In&... in) 
   return Access::contiguous;
 }
 
-/// Functions that take a thread longer than loading their argument.
-inline bool is_function(std::string_view name) {
-  return name == "gelu" || name == "gelu_backward" || name == "tanh" || name == "tanh_backward";
-}
-
-/// result = name(in...) in type `out`; Python scalars among the arguments are not tensors and are not passed.
+/// result = aten(in...) in type `out`; Python scalars among the arguments are not tensors and are not passed.
 template <class... In>
-Value pointwise(const char* name, DType out, Value first, In... rest) {
+Value pointwise(AtenOp aten, DType out, Value first, In... rest) {
   Shape s = first.shape();
   ((s = broadcast(s, rest.shape())), ...);
   Bytes read = data_bytes(first);
   ((read += data_bytes(rest)), ...);
   Builder& b = first.builder();
   const Shape strides = result_strides(s, first, rest...);
-  const TensorId r = b.result(out, s, strides, name);
+  const TensorId r = b.result(out, s, strides, aten.name);
   const Bytes written = size_of(numel(s), out);
   Bytes largest = std::max(written, data_bytes(first));
   ((largest = std::max(largest, data_bytes(rest))), ...);
@@ -103,12 +98,12 @@ Value pointwise(const char* name, DType out, Value first, In... rest) {
               .kernels = pieces(largest),
               .access = access(s, strides, out, first, rest...),
               .elements = numel(s)};
-  if (op.access == Access::contiguous && is_function(name)) op.access = Access::functions;
-  return emit1(b, name, op, r, {}, first, rest...);
+  if (op.access == Access::contiguous && aten.trait == AtenTrait::function) op.access = Access::functions;
+  return emit1(b, aten, op, r, {}, first, rest...);
 }
 /// The same into the first argument.
 template <class... In>
-Value pointwise_(const char* name, Value self, In... rest) {
+Value pointwise_(AtenOp aten, Value self, In... rest) {
   Bytes read = data_bytes(self);
   ((read += data_bytes(rest)), ...);
   const Bytes written = data_bytes(self);
@@ -122,7 +117,7 @@ Value pointwise_(const char* name, Value self, In... rest) {
                     .kernels = pieces(largest),
                     .access = access(self.shape(), self.tensor().strides, t, self, rest...),
                     .elements = numel(self.shape())};
-  return emit_inplace(b, name, op, {}, self, rest...);
+  return emit_inplace(b, aten, op, {}, self, rest...);
 }
 
 /// Result type of arithmetic between two tensors (c10/core/ScalarType.h, promoteTypes, for the types that occur here).
@@ -249,9 +244,10 @@ inline Value div_scalar(Value a) {
   return r;
 }
 /// a += b.
+inline constexpr AtenOp accumulate{"add_.Tensor", AtenTrait::accumulation};
 inline Value add_(Value a, Value b) {
   const GradEdge ea = edge(a), eb = edge(b);
-  Value r = pointwise_("add_.Tensor", std::move(a), std::move(b));
+  Value r = pointwise_(accumulate, std::move(a), std::move(b));
   differentiable(r, "AddBackward0", {ea, eb}, [](Gradients& g) {
     if (g.wants(1)) g.out[1] = g.in[0];
     if (g.wants(0)) g.out[0] = std::move(g.in[0]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/graph/eager/data.hpp>
+#include <vlmest/library/convolution.hpp>
 
 /// Matrix products, convolution, softmax, layer norm.
 namespace vlmest::eager {
@@ -34,7 +35,7 @@ inline Value mm(Value a, Value b, Value bias = {}) {
   const GradEdge ea = edge(a), eb = edge(b), ec = edge(bias);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
   const bool columns_a = column_major(a.tensor()), columns_b = column_major(b.tensor());
-  Value out = op.bias ? emit1(g, "addmm", op, r, {}, bias, a, b) : emit1(g, "mm", op, r, {}, a, b);
+  Value out = op.bias ? emit1(g, product("addmm"), op, r, {}, bias, a, b) : emit1(g, product("mm"), op, r, {}, a, b);
   // mm_mat1_backward, mm_mat2_backward: the gradient of a column-major matrix is column-major too. Without a bias the
   // second operand's gradient is computed first, with one the first's.
   differentiable(
@@ -193,8 +194,8 @@ inline Value layer_norm(Value a, Value weight, Value bias) {
   return r;
 }
 
-/// A 2-D convolution of NCHW data. Where cuDNN converts to its own layout (op/conv.hpp, conv_scratch), input, weight
-/// and result take a kernel each.
+/// A 2-D convolution of NCHW data. Where cuDNN converts to its own layout (library/convolution.hpp, conv_scratch),
+/// input, weight and result take a kernel each.
 inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
@@ -227,7 +228,7 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
 /// A 2-D convolution of squares of their own, x[N, C, S, S] with channels last, by a kernel of that size: cuDNN gets
 /// the weight in the same layout, by a copy (aten/src/ATen/native/cudnn/ConvShared.cpp, cudnn_convolution_forward); the
 /// result keeps it.
-inline Value conv2d_channels_last(Value x, Value weight, Value bias, int multiprocessors) {
+inline Value conv2d_channels_last(Value x, Value weight, Value bias) {
   const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
   const DType t = x.dtype();
@@ -240,9 +241,9 @@ inline Value conv2d_channels_last(Value x, Value weight, Value bias, int multipr
                  .kernel = taps,
                  .dtype = t,
                  .bias = static_cast<bool>(bias)};
-  const Bytes copy = taps > 1 ? data_bytes(weight) : Bytes{}, own = channels_last_scratch(op, multiprocessors);
+  const Bytes copy = taps > 1 ? data_bytes(weight) : Bytes{}, own = channels_last_scratch(op, b.gpu);
   op.workspace = copy + own;
-  op.kernels = 1 + (bias ? 1 : 0) + (copy > Bytes{} ? 1 : 0) + (splits_result(op, multiprocessors) ? 1 : 0);
+  op.kernels = 1 + (bias ? 1 : 0) + (copy > Bytes{} ? 1 : 0) + (splits_result(op, b.gpu) ? 1 : 0);
   const TensorId r = b.result(t, Shape{n, op.out_channels, 1, 1}, "convolution");
   const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
   const bool any = ex || ew || eb;

@@ -35,8 +35,7 @@ inline Value reduce(const char* name, DType out, const Shape& s, Value a, Bytes 
 inline Value mean(Value a, int dim, bool keepdim) {
   const Shape s = reduced(a.shape(), dim, keepdim);
   const DType t = a.dtype();
-  const ReductionScratch split =
-      reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8, a.builder().multiprocessors);
+  const ReductionScratch split = reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
   const GradEdge e = edge(a);
   Value r = reduce("mean.dim", t, s, std::move(a), {}, 1, split);
   // mean_backward: the gradient is expanded and divided at full size.
@@ -53,15 +52,14 @@ inline Value sum_all(Value a) {
   const Bytes cast = a.dtype() == DType::boolean ? size_of(numel(a.shape()), DType::int64) : Bytes{};
   const DType t = a.dtype() == DType::boolean ? DType::int64 : autocast_result(a, a.dtype());
   const ReductionScratch split =
-      full_reduction_scratch(numel(a.shape()).value(), is_half(t) ? 4 : bits(t) / 8, a.builder().multiprocessors);
+      full_reduction_scratch(numel(a.shape()).value(), is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
   return reduce("sum", t, Shape{}, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);
 }
 inline Value sum(Value a, int dim, bool keepdim) {
   const Shape s = reduced(a.shape(), dim, keepdim);
   const Bytes cast = a.dtype() == DType::boolean ? size_of(numel(a.shape()), DType::int64) : Bytes{};
   const DType t = a.dtype() == DType::boolean ? DType::int64 : autocast_result(a, a.dtype());
-  const ReductionScratch split =
-      reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8, a.builder().multiprocessors);
+  const ReductionScratch split = reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
   const GradEdge e = edge(a);
   Value r = reduce("sum.dim_IntList", t, s, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);
   differentiable(r, "SumBackward1", {e}, [whole = e.shape, dim, keepdim](Gradients& g) {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <vlmest/graph/eager/view.hpp>
-#include <vlmest/op/multiprocessor.hpp>
+#include <vlmest/library/gpu.hpp>
 
 /// How torch spreads a reduction over threads, as far as it decides what is allocated
 /// (aten/src/ATen/native/cuda/Reduce.cuh, setReduceConfig; recorded peaks of sums and means agree to the byte).
@@ -34,7 +34,7 @@ constexpr std::int64_t last_pow2(std::int64_t n) {
 
 /// Scratch of one reduction with accumulators of `element` bytes. The device matters where the split is limited by the
 /// blocks that it runs at a time.
-constexpr ReductionScratch reduction_scratch(const Reduction& r, std::int64_t element, const Multiprocessors& device) {
+constexpr ReductionScratch reduction_scratch(const Reduction& r, std::int64_t element, const Gpu& device) {
   constexpr std::int64_t warp = 32, max_threads = 512, most_values = 256, least_values = 16;
   if (r.outputs == 0 || r.inputs == 0) return {};
   const auto div_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
@@ -123,7 +123,7 @@ inline ReductionDims reduction_dims(const Tensor& t, const std::array<bool, Shap
 
 /// Reducing the marked dimensions of t.
 inline ReductionScratch reduction_scratch(const Tensor& t, const std::array<bool, Shape::max_rank>& reduced,
-                                          std::int64_t element, const Multiprocessors& device) {
+                                          std::int64_t element, const Gpu& device) {
   const ReductionDims d = reduction_dims(t, reduced);
   Reduction r;
   int gone = 0;  // the innermost dimensions
@@ -146,15 +146,14 @@ inline ReductionScratch reduction_scratch(const Tensor& t, const std::array<bool
   return reduction_scratch(r, element, device);
 }
 /// Reducing one dimension.
-inline ReductionScratch reduction_scratch(const Tensor& t, int dim, std::int64_t element,
-                                          const Multiprocessors& device) {
+inline ReductionScratch reduction_scratch(const Tensor& t, int dim, std::int64_t element, const Gpu& device) {
   std::array<bool, Shape::max_rank> reduced{};
   reduced[static_cast<std::size_t>(wrap(dim, t.shape.rank()))] = true;
   return reduction_scratch(t, reduced, element, device);
 }
 
 /// Reducing everything to one value.
-constexpr ReductionScratch full_reduction_scratch(std::int64_t n, std::int64_t element, const Multiprocessors& device) {
+constexpr ReductionScratch full_reduction_scratch(std::int64_t n, std::int64_t element, const Gpu& device) {
   return reduction_scratch(Reduction{.inputs = n}, element, device);
 }
 

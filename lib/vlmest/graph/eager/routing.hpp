@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/graph/eager/gradient.hpp>
+#include <vlmest/library/rules.hpp>
 
 /// What sends rows to experts and back: top-k, sort, histogram, gathers by integer index, the grouped product.
 namespace vlmest::eager {
@@ -147,18 +148,12 @@ inline Value empty_like(Value a) {
   return emit1(b, "empty_like", MemoryOp{.dtype = t, .kernels = 0}, r, {}, a);
 }
 
-/// The device facts that a grouped product depends on.
-struct GroupedDevice {
-  int sm = 90;
-  int multiprocessors = 132;
-};
-
 /// torch.nn.functional.grouped_mm: a[rows, k] (sorted by group), b[groups, k, n], offsets int32[groups]; or a[k, rows],
-/// b[rows, n] to a product for each group, [groups, k, n]. bf16 on
-/// compute capability 9.0 and 10.x runs one CUTLASS kernel: pointers (an even number of groups), strides and sizes of
+/// b[rows, n] to a product for each group, [groups, k, n]. Where
+/// bf16 runs as one CUTLASS kernel, that takes pointers (an even number of groups), strides and sizes of
 /// each group, and four tensor maps of 128 B for each multiprocessor (aten/src/ATen/native/cuda/GroupMM.cu; agrees with
 /// recorded peaks). Otherwise the host reads the offsets and runs one product for each group.
-inline Value grouped_mm(Value a, Value b, Value offsets, std::int64_t active, GroupedDevice device) {
+inline Value grouped_mm(Value a, Value b, Value offsets, std::int64_t active) {
   Builder& g = a.builder();
   const DType t = a.dtype();
   GroupedMatmul op{
@@ -167,26 +162,26 @@ inline Value grouped_mm(Value a, Value b, Value offsets, std::int64_t active, Gr
     op.per_group = true;
     std::swap(op.rows, op.k);
   }
-  const bool one_kernel = t == DType::bf16 && (device.sm == 90 || device.sm / 10 == 10);
+  const bool one_kernel = t == DType::bf16 && holds(ArchitectureRule::grouped_product, g.gpu);
   Bytes arguments{}, tensor_maps{};
   if (one_kernel) {
     arguments = Bytes(checked_add(checked_mul(round_up(op.groups, 2), 3 * 8), checked_mul(op.groups, 3 * 8 + 3 * 4)));
-    tensor_maps = Bytes(std::int64_t{4} * 128 * device.multiprocessors);
+    tensor_maps = Bytes(std::int64_t{4} * 128 * g.gpu.multiprocessors);
   }
   op.workspace = arguments + tensor_maps;
   op.kernels = one_kernel ? 2 : static_cast<int>(active);
   const TensorId r = g.result(t, op.per_group ? Shape{op.groups, op.k, op.n} : Shape{op.rows, op.n}, "grouped_mm");
   const GradEdge ea = edge(a), eb = edge(b);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea)), so = saved(offsets, ea || eb);
-  Value out = emit1(g, "_grouped_mm", op, r, {arguments, tensor_maps}, a, b, offsets);
+  Value out = emit1(g, product("_grouped_mm"), op, r, {arguments, tensor_maps}, a, b, offsets);
   // _grouped_mm_mat2_backward, _grouped_mm_mat1_backward: as those of mm, for each group.
-  differentiable(out, "GroupedMmBackward0", {ea, eb}, [sa, sb, so, active, device](Gradients& d) {
+  differentiable(out, "GroupedMmBackward0", {ea, eb}, [sa, sb, so, active](Gradients& d) {
     const bool columns = sb && sb.tensor().strides[1] == 1;
     if (d.wants(1)) {
-      d.out[1] = columns || !sb ? transpose(grouped_mm(transpose(d.in[0], 0, 1), sa, so, active, device), 1, 2)
-                                : grouped_mm(transpose(sa, 0, 1), d.in[0], so, active, device);
+      d.out[1] = columns || !sb ? transpose(grouped_mm(transpose(d.in[0], 0, 1), sa, so, active), 1, 2)
+                                : grouped_mm(transpose(sa, 0, 1), d.in[0], so, active);
     }
-    if (d.wants(0)) d.out[0] = grouped_mm(d.in[0], transpose(sb, 1, 2), so, active, device);
+    if (d.wants(0)) d.out[0] = grouped_mm(d.in[0], transpose(sb, 1, 2), so, active);
   });
   return out;
 }

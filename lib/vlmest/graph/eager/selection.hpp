@@ -23,7 +23,7 @@ inline void to_host(Value a) {
 /// (cub/device/dispatch/dispatch_reduce.cuh, subscription factor; tuning_reduce.cuh, from sm_60 on). Selecting comes
 /// after: two words for each tile of 4224 elements and 32 of padding, and the streaming state. Recorded from 1 to
 /// 5,000,000 elements on sm_90.
-constexpr Bytes nonzero_counting(std::int64_t n, const Multiprocessors& device) {
+constexpr Bytes nonzero_counting(std::int64_t n, const Gpu& device) {
   return n <= 4096 ? Bytes(4) : Bytes(4 + 255 + round_up(device.blocks(256) * 5 * 4, 256));
 }
 constexpr Bytes nonzero_selecting(std::int64_t n) {
@@ -32,8 +32,7 @@ constexpr Bytes nonzero_selecting(std::int64_t n) {
 }
 /// By how much finding the positions (`found` bytes) in a mask of n elements exceeds what an op holds when it has found
 /// them and made its result of `moved` bytes; `copied`: of a mask with gaps, for as long as it is searched.
-constexpr Bytes nonzero_excess(std::int64_t n, Bytes found, Bytes moved, const Multiprocessors& device,
-                               Bytes copied = {}) {
+constexpr Bytes nonzero_excess(std::int64_t n, Bytes found, Bytes moved, const Gpu& device, Bytes copied = {}) {
   const Bytes selecting = found + nonzero_selecting(n) + copied, counting = nonzero_counting(n, device) + copied;
   const Bytes most = selecting > counting ? selecting : counting;
   return most > found + moved ? most - found - moved : Bytes{};
@@ -56,7 +55,7 @@ inline Value masked_index(Value self, Value mask, std::int64_t selected) {
   const std::int64_t n = numel(mask.shape()).value();
   const Bytes found = size_of(Elements(checked_mul(selected, dims)), DType::int64), moved = size_of(numel(s), t);
   const Bytes copied = is_contiguous(mask) ? Bytes{} : data_bytes(mask);
-  const Bytes search = nonzero_excess(n, found, moved, b.multiprocessors, copied);
+  const Bytes search = nonzero_excess(n, found, moved, b.gpu, copied);
   const TensorId r = b.result(t, s, "index");
   const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved,
                     .written = found + moved,
@@ -81,7 +80,7 @@ inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_
   const std::int64_t n = numel(mask.shape()).value();
   const Bytes found = size_of(Elements(checked_mul(selected, mask.shape().rank())), DType::int64),
               moved = data_bytes(values);
-  const Bytes search = nonzero_excess(n, found, Bytes{}, b.multiprocessors);
+  const Bytes search = nonzero_excess(n, found, Bytes{}, b.gpu);
   const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved,
                     .written = found + moved,
                     .workspace = found + search,

@@ -7,41 +7,42 @@
 /// Element-wise functions of one operand.
 namespace vlmest::eager {
 
-/// How the derivative of a function of one operand is computed.
-struct UnaryDerivative {
-  const char* name;
-  const char* backward;  ///< the op of two operands that runs; null: the gradient passes through
-  bool of_result;        ///< it needs the result, not the operand
+/// A function of one operand, with the op of two operands that its derivative runs (tools/autograd/derivatives.yaml).
+struct Function {
+  AtenOp op;
+  AtenOp backward{nullptr};  ///< none: the model cannot be trained through it
+  bool of_result = false;    ///< the derivative needs the result, not the operand
+  constexpr Function(const char* name) : op(name) {}
+  constexpr Function(AtenOp forward, AtenOp derivative, bool needs_result = false)
+      : op(forward), backward(derivative), of_result(needs_result) {}
 };
-/// tools/autograd/derivatives.yaml.
-inline constexpr std::array unary_derivatives{
-    UnaryDerivative{"silu", "silu_backward", false},
-    UnaryDerivative{"gelu", "gelu_backward", false},
-    UnaryDerivative{"relu", "threshold_backward", true},
-    UnaryDerivative{"sigmoid", "sigmoid_backward", true},
-    UnaryDerivative{"tanh", "tanh_backward", true},
-    UnaryDerivative{"exp", "mul.Tensor", true},
-    UnaryDerivative{"softplus", "softplus_backward", false},
-    UnaryDerivative{"quick_gelu", "quick_gelu_backward", false},  // one kernel of the fused profile
-};
+namespace functions {
+inline constexpr Function silu{"silu", "silu_backward"};
+inline constexpr Function gelu{{"gelu", AtenTrait::function}, {"gelu_backward", AtenTrait::function}};
+inline constexpr Function relu{"relu", "threshold_backward", true};
+inline constexpr Function sigmoid{"sigmoid", "sigmoid_backward", true};
+inline constexpr Function tanh{{"tanh", AtenTrait::function}, {"tanh_backward", AtenTrait::function}, true};
+inline constexpr Function exp{"exp", "mul.Tensor", true};
+inline constexpr Function softplus{"softplus", "softplus_backward"};
+inline constexpr Function quick_gelu{"quick_gelu", "quick_gelu_backward"};  // one kernel of the fused stack
+}  // namespace functions
 
-/// One operand, same type: "neg", "cos", "sin", "silu", "gelu", "sigmoid", "tanh", "relu", "exp", …
-inline Value unary(const char* name, Value a) {
+/// One operand, same type: one of `functions`, or the name of another: "neg", "cos", "floor", "clamp", …
+inline Value unary(const Function& f, Value a) {
   const DType t = a.dtype();
   const GradEdge e = edge(a);
-  if (!e) return pointwise(name, t, std::move(a));
-  for (const auto& d : unary_derivatives)
-    if (std::string_view(d.name) == name) {
-      const Value operand = saved(a, !d.of_result);
-      Value r = pointwise(name, t, std::move(a));
-      const Value result = saved_result(r, d.of_result);
-      differentiable(r, d.backward, {e}, [d, s = d.of_result ? result : operand](Gradients& g) {
-        const DType u = g.in[0].dtype();
-        g.out[0] = pointwise(d.backward, u, g.in[0], s);
-      });
-      return r;
-    }
-  throw Error("autograd", std::string("no derivative of ") + name, "the model cannot be trained through this op yet");
+  if (!e) return pointwise(f.op, t, std::move(a));
+  if (f.backward.name == nullptr)
+    throw Error("autograd", std::string("no derivative of ") + f.op.name,
+                "the model cannot be trained through this op yet");
+  const Value operand = saved(a, !f.of_result);
+  Value r = pointwise(f.op, t, std::move(a));
+  const Value result = saved_result(r, f.of_result);
+  differentiable(r, f.backward.name, {e}, [backward = f.backward, s = f.of_result ? result : operand](Gradients& g) {
+    const DType u = g.in[0].dtype();
+    g.out[0] = pointwise(backward, u, g.in[0], s);
+  });
+  return r;
 }
 inline Value neg(Value a) {
   const DType t = a.dtype();

@@ -50,7 +50,7 @@ inline std::optional<QuantizationSection> quantization_section(const Reader& r) 
 }
 
 /// The keys of a section as a value. A method or a setting that is not known is told where the storage is asked for:
-/// --weights can stand in for it.
+/// Plan::weights can stand in for it.
 inline Quantization read_quantization_keys(const Reader& s, std::string method) {
   if (method.empty() && (s.given("load_in_4bit") || s.given("load_in_8bit"))) method = "bitsandbytes";
   if (method.empty() && (s.given("quant_algo") || s.given("quantization"))) method = "modelopt";
@@ -65,7 +65,7 @@ inline Quantization read_quantization_keys(const Reader& s, std::string method) 
       } catch (const Error& fault) {
         Quantization q{.method = method};
         q.refused.emplace(fault.where, fault.what_happened,
-                          fault.hint + (fault.hint.empty() ? "" : "; or ") + "give --weights TYPE");
+                          fault.hint + (fault.hint.empty() ? "" : "; or ") + "give plan.weights=TYPE");
         return q;
       }
     known.push_back(e.method);
@@ -73,7 +73,7 @@ inline Quantization read_quantization_keys(const Reader& s, std::string method) 
   Quantization q{.method = method.substr(0, 64)};
   q.refused.emplace(s.path() + ".quant_method",
                     method.empty() ? "missing" : "weights stored by '" + q.method + "' are not known",
-                    known_words(method, known) + "; or give --weights TYPE");
+                    known_words(method, known) + "; or give plan.weights=TYPE");
   return q;
 }
 

@@ -91,7 +91,7 @@ inline Vlm read_own(const Reader& r, std::string_view type) {
   for (const auto& [part, whole] : text_parts)
     if (part == type)
       r.fail("model_type", "transformers has no class that runs '" + std::string(type) + "' alone",
-             "give the config of the whole model, " + std::string(whole) + ", with --images 0");
+             "give the config of the whole model, " + std::string(whole) + ", with plan.images=0");
   const std::string known = known_words(type, known_types());
   if (type.empty()) r.fail("model_type", "missing", "a config.json names one: " + known);
   r.fail("model_type", "unknown type '" + std::string(type) + "'",

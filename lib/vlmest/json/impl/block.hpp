@@ -64,8 +64,7 @@ VLMEST_INLINE ReadBlock read_op(const Reader& r, const std::string& type) {
     return {a, a.width};
   }
   keys({"width"});
-  const auto kind = type == norm_names[0] ? NormBlock::Kind::layer_norm : NormBlock::Kind::rms_norm;
-  return {NormBlock{kind, width("width")}, width("width")};
+  return {NormBlock{value_of<NormBlock::Kind>(type).value(), width("width")}, width("width")};
 }
 
 VLMEST_INLINE BlockConfig read_block(const Reader& r) {
@@ -74,9 +73,9 @@ VLMEST_INLINE BlockConfig read_block(const Reader& r) {
   const ReadBlock read = read_op(r, type);
   BlockConfig b{.after = read_point(r), .op = read.op, .norm = {}, .residual = r.boolean("residual", false)};
   if (r.given("norm")) {
-    const std::size_t kind = one_of(r, "norm", r.string("norm", ""), norm_names);
+    const auto kind = one_of<NormBlock::Kind>(r, "norm", r.string("norm", ""));
     if (read.width == 0) r.fail("channels", "missing", "a norm needs to know its width");
-    b.norm = NormBlock{kind == 0 ? NormBlock::Kind::layer_norm : NormBlock::Kind::rms_norm, read.width};
+    b.norm = NormBlock{kind, read.width};
   }
   if (b.residual && (type == "spectral_crop" || (type == "linear" && r.integer("in", 0) != r.integer("out", 0))))
     r.fail("residual", "the block changes the shape of what it takes", "leave it out");

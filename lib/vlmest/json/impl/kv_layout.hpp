@@ -9,9 +9,7 @@ namespace vlmest::json {
 VLMEST_INLINE void read_kv(const Reader& document, Vlm& vlm) {
   if (!document.given("kv")) return;
   const Reader r = document.object("kv");
-  static constexpr std::array<std::string_view, 4> layouts{"dense", "paged", "sliding", "mla"};
-  const std::size_t kind = one_of(r, "layout", r.string("layout", "dense"), layouts);
-  KvLayout l{.kind = static_cast<KvLayout::Kind>(kind)};
+  KvLayout l{.kind = one_of<KvLayout::Kind>(r, "layout", r.string("layout", "dense"))};
   constexpr std::int64_t most = std::int64_t{1} << 31;
   switch (l.kind) {
     case KvLayout::Kind::dense: only_keys(r, {"layout", "dtype"}); break;

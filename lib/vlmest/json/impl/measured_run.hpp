@@ -17,11 +17,18 @@ VLMEST_INLINE Optimizer optimizer(const Reader& r) {
   const std::string word = r.string("optim", "adamw");
   for (const auto& [other, o] : also)
     if (other == word) return o;
-  return static_cast<Optimizer>(one_of(r, "optim", word, optimizer_names));
+  return one_of<Optimizer>(r, "optim", word);
+}
+
+VLMEST_INLINE AttentionKind attention(const Reader& r) {
+  std::array<std::string_view, words_of<AttentionKind>.size() + 1> known{};
+  std::copy(words_of<AttentionKind>.begin(), words_of<AttentionKind>.end(), known.begin());
+  known.back() = attn_implementation(AttentionKind::flash);
+  const std::size_t i = one_of(r, "attn", r.string("attn", "sdpa"), known);
+  return i + 1 == known.size() ? AttentionKind::flash : static_cast<AttentionKind>(i);
 }
 
 VLMEST_INLINE Plan plan(const Reader& r) {
-  static constexpr std::array<std::string_view, 2> logits{"last", "all"};
   Plan p;
   p.batch = r.integer_required("batch");
   p.text = r.integer_required("text", 0);
@@ -36,7 +43,7 @@ VLMEST_INLINE Plan plan(const Reader& r) {
     r.fail("dtype", e.what_happened, e.hint);
   }
   p.attention = attention(r);
-  if (one_of(r, "logits", r.string("logits", "last"), logits) == 1) p.logits = Logits::all;
+  p.logits = one_of<Logits>(r, "logits", r.string("logits", "last"));
   p.optimizer = optimizer(r);
   p.amp = r.boolean("amp", false);
   if (r.boolean("ckpt", false)) p.checkpointing = Checkpointing::full;

@@ -88,7 +88,7 @@ VLMEST_INLINE SingleOp embedding(const Reader& r) {
 VLMEST_INLINE void on_device(SingleOp& s, int compute_capability) {
   auto* const o = std::get_if<Attention>(&s.op);
   if (!o) return;
-  o->backend = choose_backend({.op = *o, .sm = compute_capability, .enable_gqa = o->heads != o->kv_heads});
+  o->backend = choose_backend({.op = *o, .gpu = {.sm = compute_capability}, .enable_gqa = o->heads != o->kv_heads});
   const Cost c = cost(*o);
   s.inputs = c.read;
   s.outputs = c.written;

@@ -205,7 +205,7 @@ inline Value forward(Context& caller, const InternLm2Decoder& d, Value arg, cons
   InScope in(c.b, d.scope);
   const std::int64_t tokens = embeds.size(1), all = checked_add(cache.layers.front().seen, tokens);
   if (all > g.positions)
-    throw Error("--seq",
+    throw Error("plan.seq",
                 std::to_string(all) + " tokens are more than max_position_embeddings, " + std::to_string(g.positions) +
                     ": each layer would make its tables of angles anew, which is not modelled",
                 "give a shorter sequence");

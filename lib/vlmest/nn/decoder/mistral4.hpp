@@ -171,10 +171,10 @@ inline std::int64_t padding_for_flash(const Context& c, const Mistral4Config& g)
   const bool flash = c.attention() == AttentionKind::flash;
   if (!flash || missing == 0) return 0;
   if (!c.stack().pads_values || missing < 0)
-    throw Error("--attention",
+    throw Error("plan.attention",
                 "FlashAttention-2 takes values as wide as keys, not " + std::to_string(g.v_dim) + " channels beside " +
                     std::to_string(g.qk_dim()),
-                "give --attention sdpa");
+                "give plan.attention=sdpa");
   return missing;
 }
 

@@ -128,7 +128,7 @@ inline Attended gated_attention(Context& c, const LlamaConfig& g, const Qwen35La
   Attended a =
       stacks::attend(c, {.q = q, .k = k, .v = v, .mask = mask, .causal = true, .dropout = g.attention_dropout});
   a.out = reshape(a.out, {batch, tokens, -1});
-  a.out = mul(a.out, unary("sigmoid", gate));
+  a.out = mul(a.out, unary(functions::sigmoid, gate));
   a.out = forward(c, l.attention.out, a.out);
   return a;
 }

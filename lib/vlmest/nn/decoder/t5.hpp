@@ -40,7 +40,7 @@ inline T5Stack make_t5_stack(Context& c, const T5Config& g, const Embedding& sha
 inline void check_both_ways_mask(Context& c, const Value& attention_mask) {
   using namespace eager;
   if (c.padded)
-    throw Error("--image-size", "T5 over sequences of several lengths is not modelled", "give images of one size");
+    throw Error("plan.more_sizes", "T5 over sequences of several lengths is not modelled", "give images of one size");
   const Value real = to(attention_mask, DType::boolean);
   item(reduce("all", DType::boolean, Shape{}, real));
 }

@@ -216,7 +216,7 @@ inline void clamp_infinities(Value& x, Value& bound) {
                               .kernels = 2},
                      b.result(DType::boolean, x.shape(), "isinf"), {absolute}, of);
   }
-  const ReductionScratch split = full_reduction_scratch(numel(x.shape()).value(), 1, b.multiprocessors);
+  const ReductionScratch split = full_reduction_scratch(numel(x.shape()).value(), 1, b.gpu);
   Value any = reduce("any", DType::boolean, Shape{}, std::move(infinite), {}, 1, split);
   Value low = fill(b, "scalar_tensor", Shape{}, DType::fp32), high = fill(b, "scalar_tensor", Shape{}, DType::fp32);
   bound = where(std::move(any), std::move(low), std::move(high));

@@ -32,7 +32,7 @@ struct Blip2Eyes {
 template <class Family>
 Blip2Eyes make_blip2_eyes(Context& c, const Family& g, std::int64_t width) {
   if (c.stack().flash_attention_2 && c.plan.attention == AttentionKind::flash)
-    throw Error("--attention", "BLIP-2's Q-Former has no FlashAttention path: transformers refuses it",
+    throw Error("plan.attention", "BLIP-2's Q-Former has no FlashAttention path: transformers refuses it",
                 "use sdpa or eager");
   const Plan plan = qformer_plan(c.plan);
   Context q{c.b, plan};
@@ -56,7 +56,7 @@ Blip2Eyes make_blip2_eyes(Context& c, const Family& g, std::int64_t width) {
 /// Throws Error without an image: the model's forward requires one.
 template <class Family>
 Value make_blip2_pixels(Context& c, const Family& g, const Sequences& s) {
-  if (s.images.empty()) throw Error("--images", "BLIP-2 does not run without an image", "give at least 1");
+  if (s.images.empty()) throw Error("plan.images", "BLIP-2 does not run without an image", "give at least 1");
   const auto images = static_cast<std::int64_t>(s.images.size());
   const Shape shape{images, g.vision.channels, g.vision.image_size, g.vision.image_size};
   return c.b.existing("pixel_values", Role::input, c.dtype(), shape);

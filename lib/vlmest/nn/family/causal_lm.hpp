@@ -110,7 +110,7 @@ inline Value finish_logits(LogitStep step, Value arg) {
     case LogitStep::divide: logits = div_scalar(logits); break;
     case LogitStep::softcap:
       logits = div_scalar(logits);
-      logits = unary("tanh", logits);
+      logits = unary(functions::tanh, logits);
       logits = mul_scalar(logits);
       break;
   }
@@ -124,8 +124,8 @@ Value prefill(Context& c, const CausalLmModel<Text>& m, const CausalLmInputs& in
   const LogitStep step = m.config->logits;
   const bool values_stay = step == LogitStep::as_is || step == LogitStep::widen;
   if (c.labels && !values_stay && loss_kind(c.plan) == Loss::chunked)
-    throw Error("--loss", "the chunked loss leaves out what this model does to its logits",
-                "give --loss unfused or fused");
+    throw Error("plan.loss", "the chunked loss leaves out what this model does to its logits",
+                "give plan.loss=unfused or fused");
   const Value hidden = last_hidden_state(c, m, in.text, cache);
   return head_output(c, m.head, hidden, [step](Value logits) { return finish_logits(step, std::move(logits)); });
 }

@@ -58,7 +58,7 @@ inline std::vector<VisionChunk<Idefics3Inputs>> vision_chunks(Context& c, const 
   using namespace eager;
   const auto tiles = tiles_of(s);
   if (std::any_of(tiles.begin(), tiles.end(), [&](std::int64_t n) { return n != tiles.front(); }))
-    throw Error("--vision-chunk",
+    throw Error("plan.vision_chunk",
                 "sequences with different numbers of tiles are padded with empty ones, which a call "
                 "of its own may hold alone",
                 "give images of one size");

@@ -16,7 +16,7 @@ struct InternLm2Family {
 };
 constexpr FamilyTraits traits(const InternLm2Family&) {
   return {.plain_head = false,
-          .note = "InternLM2's own code makes the logits of every position, in fp32, whatever --logits says"};
+          .note = "InternLM2's own code makes the logits of every position, in fp32, whatever plan.logits says"};
 }
 
 struct InternLm2Lm {
@@ -64,8 +64,8 @@ inline Value shifted_loss(const Value& logits, const Value& labels) {
 /// that it could widen.
 inline Value prefill(Context& c, const InternLm2Lm& m, const CausalLmInputs& in, const Sequences&, Cache& cache) {
   if (c.labels && loss_kind(c.plan) == Loss::chunked)
-    throw Error("--loss", "the chunked loss leaves out what this model does to its logits",
-                "give --loss unfused or fused");
+    throw Error("plan.loss", "the chunked loss leaves out what this model does to its logits",
+                "give plan.loss=unfused or fused");
   const Value hidden = last_hidden_state(c, m, in.text, cache);
   Value logits = forward(c, m.head, hidden);
   if (c.labels && loss_kind(c.plan) == Loss::fused) return causal_lm_loss(c, logits, *c.labels);

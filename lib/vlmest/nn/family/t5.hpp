@@ -19,21 +19,22 @@ struct T5Model {
 /// Throws Error for choices under which T5 is not modelled.
 inline void refuse_unmodelled(const Context& c) {
   if (!c.stack().adds_position_biases)
-    throw Error("--profile", "kernels that add T5's position biases to fused attention are not modelled",
-                "leave --profile out");
+    throw Error("plan.profile", "kernels that add T5's position biases to fused attention are not modelled",
+                "leave plan.profile out");
   if (c.plan.weights.value_or(c.dtype()) != c.dtype() || c.quantization)
-    throw Error("--weights", "quantised weights of T5 are not modelled", "use --dtype bf16, fp16 or fp32");
+    throw Error("plan.weights", "quantised weights of T5 are not modelled", "use plan.dtype=bf16, fp16 or fp32");
   if (c.plan.kv.kind != KvLayout::Kind::dense || c.plan.kv.dtype.value_or(c.dtype()) != c.dtype())
-    throw Error("--kv", "the cache of an encoder-decoder model is modelled dense and in the activations' type alone",
-                "leave --kv out");
+    throw Error("plan.kv", "the cache of an encoder-decoder model is modelled dense and in the activations' type alone",
+                "leave plan.kv out");
   if (c.plan.checkpointing != Checkpointing::off && c.plan.checkpointed.language)
-    throw Error("--checkpointing", "checkpointed T5 blocks, which hand position biases on, are not modelled",
-                "use --checkpointing vision or none");
+    throw Error("plan.checkpointing", "checkpointed T5 blocks, which hand position biases on, are not modelled",
+                "use plan.checkpointed.language=false or none");
   if (c.input_gradients)
-    throw Error("--input-gradients", "gradients of T5's input embeddings are not modelled",
-                "give --input-gradients off");
+    throw Error("plan.input_gradients", "gradients of T5's input embeddings are not modelled",
+                "give plan.input_gradients=off");
   if (loss_kind(c.plan) != Loss::unfused)
-    throw Error("--loss", "T5 computes its loss itself: transformers knows no fused one for it", "use --loss unfused");
+    throw Error("plan.loss", "T5 computes its loss itself: transformers knows no fused one for it",
+                "use plan.loss=unfused");
 }
 
 /// In the order of T5ForConditionalGeneration.__init__.

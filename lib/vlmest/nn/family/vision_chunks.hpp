@@ -91,8 +91,8 @@ class ChunkRun {
     if (!b_.grad_enabled() || !b_.autocast.enabled || calls < 2) return;
     const bool trained = c.input_gradients || (c.plan.lora.rank > 0 ? c.plan.lora.vision : c.plan.trainable.vision);
     if (trained && b_.vision_checkpointing != Builder::Checkpoint::off)
-      throw Error("--vision-chunk", "with --amp, a checkpointed tower that is trained is not modelled in chunks",
-                  "leave one of --vision-chunk, --amp and --checkpointing out, or freeze the tower");
+      throw Error("plan.vision_chunk", "with plan.amp, a checkpointed tower that is trained is not modelled in chunks",
+                  "leave one of plan.vision_chunk, plan.amp and plan.checkpointing out, or freeze the tower");
     b_.copy_layers = false;  // what the first call casts, the others read: their layers are not alike
   }
   ~ChunkRun() {

@@ -56,7 +56,7 @@ VLMEST_INLINE std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
 }
 
 VLMEST_INLINE void declare_parameters(Context& c, const Vlm& vlm) {
-  c.quantization = quantization_of(vlm, c.plan);
+  c.quantization = quantization_of(vlm, c.plan, c.b.gpu);
   vlm.family.make_model(c);
   make_blocks(c, vlm.blocks);
 }
@@ -74,8 +74,7 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   if (plan.amp) plan.dtype = DType::fp32;
   check_kv_type(plan.kv.dtype.value_or(plan.dtype));
   Context c{caller.b, plan};
-  c.b.multiprocessors = multiprocessors_of(plan.compute_capability, plan.multiprocessors);
-  c.quantization = quantization_of(vlm, plan);
+  c.quantization = quantization_of(vlm, plan, c.b.gpu);
   c.padded = s.padded();
   Blocks blocks;
   const FamilyModel model = vlm.family.make_model(c);
@@ -91,7 +90,7 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   const FamilyInputs inputs = vlm.family.make_inputs(c, s);
   Cache cache = vlm.family.make_cache();
   c.b.graph.script = c.stack().inference;
-  c.b.begin_phase("prefill");
+  c.b.begin_phase(PhaseKind::prefill);
   model.prefill(c, inputs, s, cache);
   c.b.end_phase();
   if (!s.images.empty()) check_all_ran(blocks);
@@ -103,7 +102,7 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   r.decode_kv = kept + 1;
   if (kept != seen || plan.kv.kind == KvLayout::Kind::paged) refill(c, cache, kept);
   const TextInputs next = make_text_inputs(c, s.batch, 1, apart ? s.seq : decode_kv);
-  c.b.begin_phase("decode");
+  c.b.begin_phase(PhaseKind::decode);
   model.decode(c, next, cache);
   c.b.end_phase();
   r.decode = entries(c, cache);

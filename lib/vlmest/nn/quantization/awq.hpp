@@ -33,14 +33,14 @@ inline StoredWeight declare(Context& c, const AwqWeight& w, const StoredSize& n,
   r.weight = packed_weight(c, s.weight, DType::int32, n.of(n.in, n.out / pack), n);
   r.quantized.extra = beside(c, r.weight, s.zeros, n.of(n.in / group, n.out / pack), DType::int32);
   r.quantized.scales = beside(c, r.weight, s.scales, n.of(n.in / group, n.out), half_scales(c));
-  if (n.experts == 0 && has_marlin(c.plan.compute_capability)) marlin_workspace(c, r.weight);
+  if (n.experts == 0 && holds(ArchitectureRule::marlin, c.b.gpu)) marlin_workspace(c, r.weight);
   return r;
 }
 
 inline Value multiply(Context& c, const AwqWeight& w, Value x, const Value& weight, const QuantizedWeight& q,
                       Value bias) {
   if (w.gemv) return stored_matmul("awq_gemv", std::move(x), weight, q, std::move(bias));
-  if (!has_marlin(c.plan.compute_capability)) return dequantized_matmul(c, std::move(x), weight, q, std::move(bias));
+  if (!holds(ArchitectureRule::marlin, c.b.gpu)) return dequantized_matmul(c, std::move(x), weight, q, std::move(bias));
   return marlin_matmul(c, "awq_marlin_gemm", std::move(x), weight, q, std::move(bias), false);
 }
 

@@ -73,13 +73,12 @@ inline Value dequantized(const FourBit& w, const Value& scales, DType t) {
 /// authors measured): 7 for nearly every weight, 4 where the compute capability is 10.x; on Hopper more where the
 /// weight is small or tiles of 64 outputs fill the multiprocessors. Followed are Hopper's numbers; other architectures
 /// have larger ones for some weights, and 4 for some small ones.
-constexpr std::int64_t rows_of_4bit_kernel(std::int64_t out, std::int64_t in, DType t, int compute_capability,
-                                           int multiprocessors) {
+constexpr std::int64_t rows_of_4bit_kernel(std::int64_t out, std::int64_t in, DType t, const Gpu& gpu) {
   if (in % 64 != 0) return 0;  // not whole blocks
   if (!is_half(t)) return 7;
-  if (compute_capability / 10 == 10) return 4;
-  if (compute_capability / 10 != 9) return 7;
-  const std::int64_t tiles = (out + 63) / 64, wave = multiprocessors;
+  if (holds(ArchitectureRule::gemm_4bit_of_4_rows, gpu)) return 4;
+  if (!holds(ArchitectureRule::gemm_4bit_by_waves, gpu)) return 7;
+  const std::int64_t tiles = (out + 63) / 64, wave = gpu.multiprocessors;
   if (out < (std::int64_t{4} << 20) / in) {
     if (in < out / 2) return tiles * 3 < wave ? 512 : 320;
     return tiles * 4 <= wave ? 32 : tiles * 2 <= wave ? 16 : 4;
@@ -151,8 +150,7 @@ inline Value multiply(Context& c, const Bnb4Weight& w, Value x, const Value& wei
   const std::int64_t out = weight.size(0), in = weight.size(1), rows = numel(x.shape()).value() / in;
   x = to(std::move(x), c.b.autocast.enabled ? c.b.autocast.lower : compute_type(w, t));
   if (bias && !c.b.autocast.enabled) bias = to(std::move(bias), x.dtype());  // autocast keeps the copy that it makes
-  const Plan& p = c.plan;
-  const bool few = rows <= rows_of_4bit_kernel(out, in, x.dtype(), p.compute_capability, p.multiprocessors);
+  const bool few = rows <= rows_of_4bit_kernel(out, in, x.dtype(), c.b.gpu);
   return to(matmul_4bit(std::move(x), four_bit(c, weight, q), std::move(bias), few), t);
 }
 inline Value multiply(Context& c, const Bnb8Weight&, Value x, const Value& weight, const QuantizedWeight& q,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/library/rules.hpp>
 #include <vlmest/nn/quantization/eight_bit.hpp>
 
 /// float8_e4m3fn weights: transformers 5 integrations/finegrained_fp8.py (FP8Linear, FP8Experts), fbgemm_fp8.py
@@ -11,7 +12,7 @@ namespace vlmest {
 /// row, and none of the input; the head is none of these.
 inline bool row_wise(const Context& c) {
   return c.quantization && c.stack().transformers_quantizers && c.quantization->fp8_kernels &&
-         c.plan.compute_capability >= 89;
+         holds(ArchitectureRule::row_wise_fp8, c.b.gpu);
 }
 
 /// Scales of a weight[out, in]; a fused pair of matrices has at least two rows of them (_alloc_expert_proj).

@@ -9,9 +9,9 @@
 namespace vlmest {
 
 /// Symmetric 4- and 8-bit weights run in Marlin, all others are dequantised for each product.
-constexpr bool runs_in_marlin(const GptqWeight& w, std::int64_t out, int compute_capability) {
+constexpr bool runs_in_marlin(const GptqWeight& w, std::int64_t out, const Gpu& gpu) {
   const bool group = w.group == 0 || w.group == 32 || w.group == 64 || w.group == 128;
-  return has_marlin(compute_capability) && w.symmetric && group && (w.bits == 4 || w.bits == 8) && out % 64 == 0;
+  return holds(ArchitectureRule::marlin, gpu) && w.symmetric && group && (w.bits == 4 || w.bits == 8) && out % 64 == 0;
 }
 
 /// qweight int32[in bits / 32, out], scales[in / group, out], and for Marlin (MarlinLinear.post_init) the groups of its
@@ -24,7 +24,7 @@ inline StoredWeight declare(Context& c, const GptqWeight& w, const StoredSize& n
   check_multiple(c, checked_mul(n.out, w.bits), 32, "bits of outputs");
   StoredWeight r;
   r.weight = packed_weight(c, s.weight, DType::int32, n.of(checked_mul(n.in, w.bits) / 32, n.out), n);
-  const bool marlin = runs_in_marlin(w, n.out, c.plan.compute_capability);
+  const bool marlin = runs_in_marlin(w, n.out, c.b.gpu);
   if (!marlin)
     r.quantized.extra = beside(c, r.weight, s.zeros, n.of(rows, checked_mul(n.out, w.bits) / 32), DType::int32);
   r.quantized.scales = beside(c, r.weight, s.scales, n.of(rows, n.out), half_scales(c));
@@ -36,8 +36,7 @@ inline StoredWeight declare(Context& c, const GptqWeight& w, const StoredSize& n
 
 inline Value multiply(Context& c, const GptqWeight& w, Value x, const Value& weight, const QuantizedWeight& q,
                       Value bias) {
-  if (!runs_in_marlin(w, q.out, c.plan.compute_capability))
-    return dequantized_matmul(c, std::move(x), weight, q, std::move(bias));
+  if (!runs_in_marlin(w, q.out, c.b.gpu)) return dequantized_matmul(c, std::move(x), weight, q, std::move(bias));
   return marlin_matmul(c, "gptq_marlin_gemm", std::move(x), weight, q, std::move(bias), w.reordered && w.group != 0);
 }
 

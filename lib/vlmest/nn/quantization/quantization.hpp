@@ -100,7 +100,7 @@ struct Quantization {
   bool head = false;  ///< the output head too, unless it is skipped by name
   /// transformers unpacks all weights at the first forward and computes with them (compressed-tensors).
   bool unpacked_by_transformers = false;
-  /// Of these it keeps fp8 ones as they are, on compute capability 8.9 and above (use_optimized_inference).
+  /// Of these it keeps fp8 ones as they are (ArchitectureRule::row_wise_fp8).
   bool fp8_kernels = false;
   /// Compute capability below which transformers makes wide weights of them when it loads them; 0: none.
   int dequantised_below = 0;

@@ -35,7 +35,7 @@ inline Value rounded_inputs(const Value& x, DType t) {
     zero = fill(b, "zeros", rows, wide);
     zero = to(std::move(zero), t);
   }
-  const Value scaled = pointwise_("add_.Tensor", pointwise("div.Tensor", wide, x, scale), to(zero, wide));
+  const Value scaled = pointwise_(accumulate, pointwise("div.Tensor", wide, x, scale), to(zero, wide));
   Value rounded;
   {
     Value limited = pointwise("clamp", wide, scaled);

@@ -47,9 +47,9 @@ inline void add_unnamed_modules(std::map<std::string, std::vector<std::string>>&
 /// A line for each key with entries that name no module, and one if no weight at all is stored so. Empty where the
 /// plan's type stands for the section.
 inline std::vector<std::string> unused_rules(const Vlm& vlm, const Plan& plan) {
-  const Quantization* q = quantization_of(vlm, plan);
-  if (!q) return {};
   Builder b;
+  const Quantization* q = quantization_of(vlm, plan, b.gpu);
+  if (!q) return {};
   Context c{b, plan};
   c.loads = true;
   declare_parameters(c, vlm);

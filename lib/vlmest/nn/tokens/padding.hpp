@@ -26,9 +26,8 @@ struct BatchPadding {
   /// Shares of the computed positions that hold nothing, in the order given and grouped by size.
   constexpr double wasted() const { return share(padded - tokens, padded); }
   constexpr double wasted_grouped() const { return share(grouped - tokens, grouped); }
-  /// Positions that grouping saves, and their share of the ones computed in the order given.
+  /// Positions that grouping saves.
   constexpr std::int64_t saved() const { return padded - grouped; }
-  constexpr double saved_share() const { return share(saved(), padded); }
 };
 
 /// Positions of batches of `batch` sequences filled in order, each padded to its own longest one.
@@ -77,14 +76,6 @@ inline BatchPadding batch_padding(std::span<const std::int64_t> lengths, std::in
   std::sort(sorted.begin(), sorted.end(), std::greater<>{});
   p.grouped = grouped_tokens(sorted, batch);
   return p;
-}
-
-/// The canvas to which processors that stack pictures pad each of them (Pixtral, Mistral-3): the largest height by the
-/// largest width. transformers 5.17 image_processing_pixtral.py, _pad_for_batching.
-constexpr ImageSize common_canvas(std::span<const ImageLayout> images) {
-  ImageSize s;
-  for (const auto& l : images) s = {std::max(s.height, l.resized.height), std::max(s.width, l.resized.width)};
-  return s;
 }
 
 }  // namespace vlmest

@@ -9,7 +9,7 @@ namespace vlmest::tokens {
 struct TextOnly {};
 
 [[noreturn]] inline ImageLayout layout(const TextOnly&, ImageSize) {
-  throw Error("--images", "a plain language model takes no images", "give 0, or a vision-language model");
+  throw Error("plan.images", "a plain language model takes no images", "give 0, or a vision-language model");
 }
 
 }  // namespace vlmest::tokens

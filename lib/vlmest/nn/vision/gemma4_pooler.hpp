@@ -26,7 +26,7 @@ inline Value one_hot(const Value& index, std::int64_t classes) {
 inline Value all_of(Value a, int dim) {
   using namespace eager;
   const Shape s = reduced(a.shape(), dim, false);
-  const ReductionScratch split = reduction_scratch(a.tensor(), dim, 1, a.builder().multiprocessors);
+  const ReductionScratch split = reduction_scratch(a.tensor(), dim, 1, a.builder().gpu);
   return reduce("all.dim", DType::boolean, s, std::move(a), {}, 1, split);
 }
 

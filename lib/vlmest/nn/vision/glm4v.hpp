@@ -140,7 +140,7 @@ inline Value forward(Context& c, const Glm4vMerger& m, Value arg) {
   Value normed = forward(c, m.norm, x);
   {
     InScope a(c.b, m.act1_scope);
-    x = eager::unary("gelu", std::move(normed));
+    x = eager::unary(eager::functions::gelu, std::move(normed));
   }
   return forward(c, m.mlp, x);
 }
@@ -169,7 +169,7 @@ inline TowerOutput forward(Context& c, const Glm4vTower& t, const PackedImages& 
   {
     InScope d(c.b, t.downsample_scope);
     Value weight(c.b, t.downsample_weight), bias(c.b, t.downsample_bias);
-    x = conv2d_channels_last(x, std::move(weight), std::move(bias), c.plan.multiprocessors);
+    x = conv2d_channels_last(x, std::move(weight), std::move(bias));
   }
   x = view(x, {-1, g.out_hidden});
   TowerOutput out;

@@ -161,9 +161,9 @@ inline Value forward(Context& c, const InternVitVision& g, const InternVitLayer&
   Attended attended = intern_vit_attention(c, g, l, std::move(normed));  // the weights stay to the end
   Value lambda_1(c.b, l.lambda_1), lambda_2(c.b, l.lambda_2);
   if (c.stack().fuses_scaled_sums && !(l.drop_1 && c.plan.dropout)) {
-    Value hidden = fused_scale("scale_add", true, c.plan.multiprocessors, x, std::move(attended.out), lambda_1);
+    Value hidden = fused_scale("scale_add", true, x, std::move(attended.out), lambda_1);
     Value y = forward(c, l.mlp, forward(c, l.after, hidden));
-    return fused_scale("scale_add", true, c.plan.multiprocessors, std::move(hidden), std::move(y), lambda_2);
+    return fused_scale("scale_add", true, std::move(hidden), std::move(y), lambda_2);
   }
   attended.out = mul(lambda_1, attended.out);
   if (l.drop_1) attended.out = drop_path(c, *l.drop_1, attended.out);

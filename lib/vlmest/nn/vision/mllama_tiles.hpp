@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <vlmest/nn/vision/mllama_vision.hpp>
+#include <vlmest/nn/vision/mllama.hpp>
 
 /// The forward pass of Mllama's tower over pictures of several tiles.
 namespace vlmest {
@@ -48,9 +48,8 @@ inline Value forward(Context& c, const MllamaTileEmbedding& e, const MllamaVisio
   InScope in(c.b, e.scope);
   Value tiles = forward(c, e.table, ids);
   tiles = view(tiles, {-1, g.max_tiles, 1, g.hidden});
-  if (c.stack().fuses_scaled_sums)
-    return fused_scale("gated_add", true, c.plan.multiprocessors, x, std::move(tiles), Value(c.b, e.gate));
-  Value opening = unary("tanh", Value(c.b, e.gate));
+  if (c.stack().fuses_scaled_sums) return fused_scale("gated_add", true, x, std::move(tiles), Value(c.b, e.gate));
+  Value opening = unary(functions::tanh, Value(c.b, e.gate));
   tiles = mul(tiles, std::move(opening));
   return add(x, tiles);
 }
@@ -66,15 +65,14 @@ inline Value mllama_positions(Context& c, const MllamaVisionTower& t, const Valu
   if (c.stack().fuses_scaled_sums) {
     positions = Value(c.b, t.position_table);
   } else {
-    Value closed = rsub_scalar(unary("tanh", gate));
+    Value closed = rsub_scalar(unary(functions::tanh, gate));
     positions = mul(std::move(closed), Value(c.b, t.position_table));
     x = add(x, view(positions, {1, 1, g.tile_tokens(), g.hidden}));
   }
   Value tiles = forward(c, t.tile_table, ids);
   tiles = view(tiles, {x.size(0), g.max_tiles, g.tile_tokens(), g.hidden});
-  if (c.stack().fuses_scaled_sums)
-    return fused_scale("gated_add", true, c.plan.multiprocessors, x, positions, std::move(tiles), gate);
-  Value opening = unary("tanh", gate);
+  if (c.stack().fuses_scaled_sums) return fused_scale("gated_add", true, x, positions, std::move(tiles), gate);
+  Value opening = unary(functions::tanh, gate);
   Value gated = mul(std::move(opening), tiles);
   x = add(x, gated);
   return x;

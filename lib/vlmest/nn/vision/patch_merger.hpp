@@ -40,7 +40,7 @@ Value forward(Context& c, const PatchMerger<NormLayer>& m, Value arg) {
   Value y = forward(c, m.in, rows);
   {
     InScope a(c.b, m.activation_scope);
-    y = unary("gelu", y);
+    y = unary(functions::gelu, y);
   }
   y = forward(c, m.out, y);
   return y;

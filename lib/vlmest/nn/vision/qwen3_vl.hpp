@@ -98,7 +98,7 @@ inline Value forward(Context& c, const Qwen3VlMerger& m, Value arg) {
   Value y = forward(c, m.fc1, x);
   {
     InScope a(c.b, m.activation_scope);
-    y = unary("gelu", std::move(y));
+    y = unary(functions::gelu, std::move(y));
   }
   return forward(c, m.fc2, std::move(y));
 }

@@ -17,28 +17,30 @@ VLMEST_INLINE Estimate Estimator::operator()(const Vlm& vlm, const Plan& plan, c
 }
 
 VLMEST_INLINE void Estimator::infer(Estimate& e, const Vlm& vlm, const Plan& asked, const Device& device) {
-  Plan plan = on(device, asked);
+  expect_runnable(asked, device);
+  Plan plan = asked;
   plan.lora.rank = 0;
   if (plan.amp) plan.dtype = DType::fp32;
   e.sequences = make_sequences(vlm, plan);
   const std::int64_t kv = checked_add(e.sequences.seq, std::max<std::int64_t>(plan.new_tokens, 1));
   Built& built = inference_;
   built.builder.clear();
+  built.builder.gpu = gpu_of(device);
   Context c{built.builder, plan};
   const InferenceCaches caches = build_inference(c, vlm, e.sequences, kv);
   const Graph& g = built.analyse(device);
   e.params = parameters(g);
+  training_.builder.gpu = gpu_of(device);
   e.trainable =
       asked.lora.rank > 0 ? trainable_parameters(training_.builder, vlm, asked) : trainable_parameters(g, plan);
   e.inference = inference_estimate::of(g, built.timeline, built.of_ops, caches, caches.decode_kv, device, allocator,
                                        details, e.layers);
-  if (const Quantization* q = quantization_of(vlm, plan); q && q->unpacked_by_transformers)
+  if (const Quantization* q = quantization_of(vlm, plan, gpu_of(device)); q && q->unpacked_by_transformers)
     e.inference.weights = inference_estimate::loaded_weights(vlm, plan, device, allocator);
 }
 
-VLMEST_INLINE void Estimator::train(Estimate& e, const Vlm& vlm, const Plan& asked, const Device& device,
-                                    bool further) {
-  const Plan plan = on(device, asked);
+VLMEST_INLINE void Estimator::train(Estimate& e, const Vlm& vlm, const Plan& plan, const Device& device, bool further) {
+  expect_runnable(plan, device);
   if (!further) e.sequences = make_sequences(vlm, plan);
   const Graph& g = record_training(vlm, plan, e.sequences, device);
   const Built& built = training_;
@@ -53,8 +55,8 @@ VLMEST_INLINE void Estimator::train(Estimate& e, const Vlm& vlm, const Plan& ask
   }
 }
 
-VLMEST_INLINE TrainingEstimate Estimator::training_work(const Vlm& vlm, const Plan& asked, const Device& device) {
-  const Plan plan = on(device, asked);
+VLMEST_INLINE TrainingEstimate Estimator::training_work(const Vlm& vlm, const Plan& plan, const Device& device) {
+  expect_runnable(plan, device);
   const Graph& g = record_training(vlm, plan, make_sequences(vlm, plan), device);
   TrainingEstimate e;
   std::vector<LayerRow> rows;
@@ -65,16 +67,10 @@ VLMEST_INLINE TrainingEstimate Estimator::training_work(const Vlm& vlm, const Pl
 VLMEST_INLINE const Graph& Estimator::record_training(const Vlm& vlm, const Plan& plan, const Sequences& s,
                                                       const Device& device) {
   training_.builder.clear();
+  training_.builder.gpu = gpu_of(device);
   Context c{training_.builder, plan};
   build_training(c, vlm, s);
   return training_.analyse(device);
-}
-
-VLMEST_INLINE Plan Estimator::on(const Device& device, Plan plan) {
-  expect_runnable(plan, device);
-  plan.compute_capability = device.sm;
-  plan.multiprocessors = device.multiprocessors;
-  return plan;
 }
 
 VLMEST_INLINE const Graph& Estimator::Built::analyse(const Device& device) {

@@ -45,6 +45,7 @@ VLMEST_INLINE bool fits(InferenceEstimate& r, const Graph& g, const Timeline& ti
 VLMEST_INLINE Bytes loaded_weights(const Vlm& vlm, const Plan& plan, const Device& device,
                                    const allocator::AllocatorConfig& settings) {
   Builder b;
+  b.gpu = gpu_of(device);
   Context c{b, plan};
   c.loads = true;
   declare_parameters(c, vlm);

@@ -7,12 +7,13 @@
 namespace vlmest {
 
 VLMEST_INLINE OpClass op_class(const Op& op) {
-  if (std::holds_alternative<Matmul>(op) || std::holds_alternative<GroupedMatmul>(op)) return {"linear", "cublaslt"};
-  if (const auto* a = std::get_if<Attention>(&op)) return {a->q_len == 1 ? "decode" : "sdpa", "cudnn"};
-  if (std::holds_alternative<AttentionBackward>(op)) return {"sdpa_backward", "cudnn"};
-  if (std::holds_alternative<Convolution>(op)) return {"convolution", "cudnn"};
-  if (std::holds_alternative<Fft>(op)) return {"fft", "cufft"};
-  return {"memory", "own"};
+  if (std::holds_alternative<Matmul>(op) || std::holds_alternative<GroupedMatmul>(op))
+    return {OpKind::linear, "cublaslt"};
+  if (const auto* a = std::get_if<Attention>(&op)) return {a->q_len == 1 ? OpKind::decode : OpKind::sdpa, "cudnn"};
+  if (std::holds_alternative<AttentionBackward>(op)) return {OpKind::sdpa_backward, "cudnn"};
+  if (std::holds_alternative<Convolution>(op)) return {OpKind::convolution, "cudnn"};
+  if (std::holds_alternative<Fft>(op)) return {OpKind::fft, "cufft"};
+  return {OpKind::memory, "own"};
 }
 
 VLMEST_INLINE std::vector<Comparison> compare(const MeasuredOp& m, const Device& device) {
@@ -25,8 +26,8 @@ VLMEST_INLINE std::vector<Comparison> compare(const MeasuredOp& m, const Device&
       out.push_back(
           {.row = m.name, .quantity = as + quantity, .unit = unit, .predicted = predicted, .measured = *measured});
   };
-  const std::string_view kind = op_class(m.op).name;
-  const bool small = (kind == "memory" || kind == "fft") && moved < small_op;
+  const OpKind kind = op_class(m.op).kind;
+  const bool small = (kind == OpKind::memory || kind == OpKind::fft) && moved < small_op;
   add(std::string("_time") + (small ? "_small" : "") + (m.cold ? "" : "_hot"), Unit::microseconds,
       work(m.op, device, operands(m)).time.us(), m.time_us);
   if (m.cold && moved >= device.l2 * 4) {

@@ -24,9 +24,7 @@ VLMEST_INLINE std::string shape(const Graph& g, const Node& n) {
     s += number(" q", o->q_len) + number(" kv", o->kv_len) + number(" dim", o->head_dim);
     return o->causal ? s + " causal" : s;
   }
-  // torch's foreach and fused ops take a list of tensors each for several operands.
-  const std::string_view name = n.name;
-  if (name.starts_with("_foreach_") || name.starts_with("_fused_")) return number("operands", n.inputs);
+  if (n.trait == AtenTrait::lists) return number("operands", n.inputs);
   const auto tensors = n.outputs > 0 ? g.outputs(n) : g.inputs(n);
   return tensors.empty() ? std::string() : to_string(g.tensor(tensors.front()).shape);
 }

@@ -157,7 +157,9 @@ VLMEST_INLINE void add_memory(TrainingEstimate& e, const Graph& g, const Timelin
   e.step = memory.step;
   e.weights = process.weights();
   const allocator::PhaseMemory& top = memory.highest();
-  e.peak_phase = &top == &memory.forward ? "forward" : &top == &memory.backward ? "backward" : "step";
+  e.peak_phase = &top == &memory.forward    ? PhaseKind::forward
+                 : &top == &memory.backward ? PhaseKind::backward
+                                            : PhaseKind::step;
   e.peak = top.peak;
   e.reserved = memory.step.reserved;
   e.fits = fits(e, g, timeline, device, settings);

@@ -15,12 +15,11 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
                                   const std::vector<BlockConfig>& added) {
   Plan plan = asked.plan;
   if (plan.gradient_accumulation < 1)
-    throw Error("--gradient-accumulation", "a step of " + std::to_string(plan.gradient_accumulation) + " micro-batches",
-                "give at least 1");
+    throw Error("plan.gradient_accumulation",
+                "a step of " + std::to_string(plan.gradient_accumulation) + " micro-batches", "give at least 1");
   plan.dropout = true;  // model.train()
   if (plan.amp) plan.dtype = DType::fp32;
   Context c{asked.b, plan, asked.blocks};
-  c.b.multiprocessors = multiprocessors_of(plan.compute_capability, plan.multiprocessors);
   c.quantization = asked.quantization;
   c.padded = s.padded();
   Adapters adapters;
@@ -57,7 +56,7 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
   const std::int64_t micro_batches = std::min<std::int64_t>(plan.gradient_accumulation, 2);
   for (std::int64_t i = 0; i < micro_batches; ++i) {
     c.b.enable_grad(true);
-    c.b.begin_phase("forward");
+    c.b.begin_phase(PhaseKind::forward);
     {
       std::optional<Autocast> amp;  // the loss is computed in it too, the backward is not
       if (plan.amp) amp.emplace(c.b, DType::bf16);
@@ -65,7 +64,7 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
     }
     if (plan.gradient_accumulation > 1) loss = eager::div_scalar(std::move(loss));
     c.b.end_phase();
-    c.b.begin_phase("backward", 1);
+    c.b.begin_phase(PhaseKind::backward, 1);
     {
       Value seed = eager::fill(c.b, "ones_like", Shape{}, loss.dtype());
       BackwardEngine engine;
@@ -77,7 +76,7 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
     c.b.enable_grad(false);
   }
   loss.reset();
-  c.b.begin_phase("step");
+  c.b.begin_phase(PhaseKind::step);
   std::vector<TrainedParameter> trained;
   for (TensorId t : parameter_order(c.b.graph, parameters))
     if (c.b.gradients.has(t)) trained.push_back({t, make_states(c.b, c.plan.optimizer, t)});
@@ -87,7 +86,7 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
 }
 
 VLMEST_INLINE void build_training(Context& c, const Vlm& vlm, const Sequences& s) {
-  c.quantization = quantization_of(vlm, c.plan);
+  c.quantization = quantization_of(vlm, c.plan, c.b.gpu);
   build_training(c, vlm.family, s, vlm.blocks);
 }
 

@@ -40,8 +40,9 @@ inline bool has_switch(std::string_view id, const Failure& f) {
   return id != "attention-flash" || f.backend != MemoryBackend::mlx;
 }
 
-VLMEST_INLINE bool in_force(std::string_view id, const Plan& p) {
-  if (id == "attention-flash") return p.attention == AttentionKind::flash || p.compute_capability < 80;
+VLMEST_INLINE bool in_force(std::string_view id, const Plan& p, const Gpu& gpu) {
+  if (id == "attention-flash")
+    return p.attention == AttentionKind::flash || !holds(ArchitectureRule::flash_attn_2, gpu);
   if (id == "checkpointing-full") return p.checkpointing == Checkpointing::full;
   if (id == "lora-16" || id == "qlora") return p.lora.rank > 0 && (id == "lora-16" || p.weights == DType::nf4);
   if (id == "weights-nf4") return p.weights && bits(*p.weights) <= 4;
@@ -99,7 +100,7 @@ VLMEST_INLINE std::vector<Action> generic_actions_of(const Verdict& v, const Fai
       if (!a || !has_switch(id, f)) continue;
       const How& h = *how_of(id);
       const bool applies = !known.mode ? true : *known.mode == Mode::training ? h.training : h.inference;
-      if (!applies || (known.plan != nullptr && in_force(id, *known.plan))) continue;
+      if (!applies || (known.plan != nullptr && in_force(id, *known.plan, known.gpu))) continue;
       if (!known.mode && h.training != h.inference) a->of = h.training ? Mode::training : Mode::inference;
       r.push_back(*std::move(a));
     }

@@ -32,7 +32,7 @@ VLMEST_INLINE std::vector<Hypothesis> hypotheses(const Graph& g, const TensorKin
     const double score = inversion::agreement(request.allocated, a.before) * agrees(request.phase, g, a) *
                          agrees(request.site, g, kinds, a);
     const auto at = tensor_groups::cut_path(g, scope_of(g, a.tensor));
-    Best& best = groups[{at.before, at.after, name_of(g, a.tensor), a.phase}];
+    Best& best = groups[{at.before, at.after, name_of(g, a.tensor), std::string(a.phase)}];
     ++best.alike;
     if (best.allocation == nullptr || score > best.score) {
       best.allocation = &a;
@@ -51,7 +51,7 @@ VLMEST_INLINE std::vector<Hypothesis> hypotheses(const Graph& g, const TensorKin
     const PlannedAllocation& a = *best.allocation;
     r.push_back({.tensor = describe(g, a.tensor),
                  .cause = kinds.of(a.tensor),
-                 .phase = a.phase,
+                 .phase = std::string(a.phase),
                  .moment = a.moment,
                  .before = a.before,
                  .alike = best.alike,

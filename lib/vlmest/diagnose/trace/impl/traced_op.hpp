@@ -2,6 +2,8 @@
 #pragma once
 
 #include <vlmest/diagnose/trace/traced_op.hpp>
+#include <vlmest/library/convolution.hpp>
+#include <vlmest/library/rules.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
@@ -95,7 +97,8 @@ VLMEST_INLINE std::optional<Op> convolution(const Call& c, const Device* device)
                                 .out_positions = o.out_positions,
                                 .taps = o.kernel,
                                 .dtype = o.dtype};
-  if (device != nullptr && device->sm == 90 && rank == 4) o.workspace = conv_scratch(o, x[2]);
+  if (device != nullptr && holds(ArchitectureRule::convolution_scratch, device->sm) && rank == 4)
+    o.workspace = conv_scratch(o, x[2]);
   o.kernels = (o.workspace > Bytes{} ? 4 : 1) + (o.bias ? 1 : 0);
   return o;
 }

@@ -141,7 +141,7 @@ inline Quantization read_compressed_tensors(const Reader& r) {
   const auto ignored = names(r, "ignore");
   if (std::find(ignored.begin(), ignored.end(), "Linear") != ignored.end()) q.linears = q.experts = false;
   if (r.given("kv_cache_scheme"))
-    q.notes.push_back(r.path() + ".kv_cache_scheme is not applied; --kv says what the cache is kept in");
+    q.notes.push_back(r.path() + ".kv_cache_scheme is not applied; plan.kv says what the cache is kept in");
   note_unknown(q, r,
                {"config_groups", "format", "ignore", "kv_cache_scheme", "quantization_status", "sparsity_config",
                 "dequantize", "run_compressed", "use_optimized_inference"},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/json/hf/quantization/common.hpp>
+#include <vlmest/library/rules.hpp>
 
 /// quant_method bitsandbytes, fp8, fbgemm_fp8, mxfp4: transformers 5 utils/quantization_config.py (BitsAndBytesConfig,
 /// FineGrainedFP8Config, FbgemmFp8Config, Mxfp4Config). Where modules that stay wide are listed, the output head is
@@ -66,7 +67,7 @@ inline Quantization read_fp8(const Reader& r) {
   if (format == "ue8m0" && w.scales == Fp8Weight::Scales::block) w.scale = DType::uint8;
   Quantization q = one_storage("fp8", summary, w);
   q.experts = true;
-  q.dequantised_below = 89;  // quantizer_finegrained_fp8.py, validate_environment
+  q.dequantised_below = lowest(ArchitectureRule::stored_fp8);
   if (r.boolean("dequantize", false)) {
     q.linears = q.experts = false;
     q.summary += ", dequantised when loaded";
@@ -97,7 +98,7 @@ inline Quantization read_fbgemm_fp8(const Reader& r) {
 inline Quantization read_mxfp4(const Reader& r) {
   Quantization q = one_storage("mxfp4", "mxfp4 experts", Fp4Weight{.group = 32, .nv = false});
   q.linears = false;
-  q.dequantised_below = 75;  // quantizer_mxfp4.py, validate_environment
+  q.dequantised_below = lowest(ArchitectureRule::stored_mxfp4);
   q.experts = !r.boolean("dequantize", false);
   if (!q.experts) q.summary += ", dequantised when loaded";
   add_skips(q.skipped, r, "modules_to_not_convert");

@@ -73,7 +73,8 @@ inline Quantization read_modelopt(const Reader& whole) {
   add_wildcards(q.skipped, r, "exclude_modules");
   add_wildcards(q.skipped, r, "ignore");
   for (const char* key : {"kv_cache_quant_algo", "kv_cache_scheme"})
-    if (r.given(key)) q.notes.push_back(r.path() + "." + key + " is not applied; --kv says what the cache is kept in");
+    if (r.given(key))
+      q.notes.push_back(r.path() + "." + key + " is not applied; plan.kv says what the cache is kept in");
   note_unknown(q, r,
                {"quant_algo", "group_size", "exclude_modules", "ignore", "kv_cache_quant_algo", "kv_cache_scheme",
                 "quantized_layers"},

@@ -7,8 +7,8 @@
 namespace vlmest::stacks {
 
 template <class Module>
-Value norm(Fused, Context& c, Norm::Kind kind, Value& x, Value& weight, Module&&) {
-  return eager::fused_norm(kind, std::move(x), std::move(weight), c.plan.multiprocessors);
+Value norm(Fused, Context&, Norm::Kind kind, Value& x, Value& weight, Module&&) {
+  return eager::fused_norm(kind, std::move(x), std::move(weight));
 }
 
 template <class Module>
@@ -21,14 +21,14 @@ Value join_channels(Fused, Context&, const Value& first, const Value& second, Mo
   return eager::cat(first, second, -1);
 }
 
-inline Value quick_gelu(Fused, Context&, const Value& x) { return eager::unary("quick_gelu", x); }
+inline Value quick_gelu(Fused, Context&, const Value& x) { return eager::unary(eager::functions::quick_gelu, x); }
 
-inline Value gelu_new(Fused, Context&, const Value& x) { return eager::unary("gelu", x); }
+inline Value gelu_new(Fused, Context&, const Value& x) { return eager::unary(eager::functions::gelu, x); }
 
 inline Value add_scaled(Fused, Context&, const Value& x, const Value& y) { return eager::add_scaled(x, y); }
 
 inline Value tanh_gate(Fused, Context& c, TensorId gate, Value x) {
-  return eager::fused_scale("tanh_gate", false, c.plan.multiprocessors, std::move(x), Value(c.b, gate));
+  return eager::fused_scale("tanh_gate", false, std::move(x), Value(c.b, gate));
 }
 
 }  // namespace vlmest::stacks

@@ -15,7 +15,7 @@ inline Attended eager_attention(Context& c, const AttentionArgs& a) {
   Value weights = mul_scalar(matmul(a.q, transpose(keys, 2, 3)));
   if (a.softcap) {  // modeling_gemma2.py, eager_attention_forward
     weights = div_scalar(weights);
-    weights = unary("tanh", weights);
+    weights = unary(functions::tanh, weights);
     weights = mul_scalar(weights);
   }
   if (a.bias) weights = add(weights, a.bias);  // modeling_t5.py, eager_attention_forward
@@ -58,9 +58,7 @@ inline Value sdpa_attention(Context& c, const AttentionArgs& a) {
   }
   const bool causal = a.causal && !a.mask && a.q.size(2) > 1;
   const Value mask = a.bias ? position_bias_mask(c, a, causal) : a.mask;
-  Value out =
-      scaled_dot_product_attention(a.q, keys, values, mask, causal && !a.bias,
-                                   {c.plan.compute_capability, c.plan.multiprocessors}, a.dropout && c.plan.dropout);
+  Value out = scaled_dot_product_attention(a.q, keys, values, mask, causal && !a.bias, a.dropout && c.plan.dropout);
   return contiguous(transpose(std::move(out), 1, 2));
 }
 
@@ -100,8 +98,8 @@ inline Attended eager_sink_attention(Context& c, const AttentionArgs& a, const V
 /// know no sinks (GptOssPreTrainedModel, _compatible_flash_implementations).
 inline Attended attend_with_sinks(Transformers, Context& c, const AttentionArgs& a, const Value& sinks) {
   if (c.plan.attention == AttentionKind::flash)
-    throw Error("--attention", "FlashAttention-2 has no attention sinks, which this language model needs",
-                "give --attention eager, which transformers takes by default");
+    throw Error("plan.attention", "FlashAttention-2 has no attention sinks, which this language model needs",
+                "give plan.attention=eager, which transformers takes by default");
   return eager_sink_attention(c, a, sinks);
 }
 

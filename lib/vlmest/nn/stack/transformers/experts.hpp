@@ -18,7 +18,7 @@ inline Value clamped_gate(const Value& gate_up) {
   Value gate = slice(gate_up, -1, 0, channels, 2), up = slice(gate_up, -1, 1, channels, 2);
   gate = clamp(gate, false);
   up = clamp(up, true);
-  Value share = unary("sigmoid", mul_scalar(gate));
+  Value share = unary(functions::sigmoid, mul_scalar(gate));
   const Value glu = mul(gate, std::move(share));
   return mul(add_scalar(up), glu);
 }
@@ -44,7 +44,6 @@ inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
 inline Value experts(Transformers, Context& c, const Moe& m, const Value& x, const Routing& r) {
   using namespace eager;
   const MoeConfig& g = *m.config;
-  const GroupedDevice device{c.plan.compute_capability, c.plan.multiprocessors};
   InScope in(c.b, m.experts_scope);
   const std::int64_t tokens = x.size(0), rows = checked_mul(tokens, g.top_k), active = active_experts(g, tokens);
   Value sample_weights = reshape(r.weights, {-1}), ids = reshape(r.experts, {-1});
@@ -59,7 +58,7 @@ inline Value experts(Transformers, Context& c, const Moe& m, const Value& x, con
   sorted.values = pointwise_("clamp_", std::move(sorted.values));
   Value bias;
   const auto product = [&](const Value& of, TensorId weight, const QuantizedWeight& stored) {
-    Value p = expert_matmul(c, of, weight, stored, offsets, active, device, g.clamped);
+    Value p = expert_matmul(c, of, weight, stored, offsets, active, g.clamped);
     return bias ? add_(std::move(p), bias) : p;
   };
   if (g.clamped) bias = take_rows(to(Value(c.b, m.gate_up_bias), c.dtype()), sorted.values);

@@ -24,7 +24,7 @@ Value join_channels(Transformers, Context&, const Value&, const Value&, Module&&
 /// x * sigmoid(1.702 * x) (activations.py, QuickGELUActivation).
 inline Value quick_gelu(Transformers, Context&, const Value& x) {
   using namespace eager;
-  Value gate = unary("sigmoid", mul_scalar(x));
+  Value gate = unary(functions::sigmoid, mul_scalar(x));
   return mul(x, std::move(gate));
 }
 
@@ -33,7 +33,7 @@ inline Value gelu_new(Transformers, Context&, const Value& x) {
   using namespace eager;
   Value half = mul_scalar(x);
   Value cubic = add(x, mul_scalar(pow_scalar(x)));
-  Value gate = add_scalar(unary("tanh", mul_scalar(std::move(cubic))));
+  Value gate = add_scalar(unary(functions::tanh, mul_scalar(std::move(cubic))));
   return mul(std::move(half), std::move(gate));
 }
 
@@ -45,7 +45,7 @@ inline Value add_scaled(Transformers, Context&, const Value& x, const Value& y) 
 /// modeling_mllama.py, MllamaCrossAttentionDecoderLayer.forward and MllamaVisionEncoderLayer.forward.
 inline Value tanh_gate(Transformers, Context& c, TensorId gate, Value x) {
   using namespace eager;
-  Value opening = unary("tanh", Value(c.b, gate));
+  Value opening = unary(functions::tanh, Value(c.b, gate));
   return mul(std::move(opening), std::move(x));
 }
 

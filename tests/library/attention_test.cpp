@@ -2,16 +2,16 @@
 // Which backend scaled_dot_product_attention chooses for masks that not every kernel takes.
 #include <gtest/gtest.h>
 
-#include <vlmest/op/sdpa_backend.hpp>
+#include <vlmest/library/attention.hpp>
 
-namespace vlmest::sdpa_backend_test {
+namespace vlmest::attention_test {
 namespace {
 
 constexpr SdpaCall masked(DType t, int sm) {
   return {
       .op =
           {.batch = 2, .heads = 4, .kv_heads = 4, .q_len = 24, .kv_len = 132, .head_dim = 64, .v_dim = 64, .dtype = t},
-      .sm = sm,
+      .gpu = {.sm = sm},
       .masked = true};
 }
 
@@ -34,4 +34,4 @@ TEST(SdpaBackend, AMaskThatTrainsIsNotForCudnn) {
 }
 
 }  // namespace
-}  // namespace vlmest::sdpa_backend_test
+}  // namespace vlmest::attention_test

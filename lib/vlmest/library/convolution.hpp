@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/library/gpu.hpp>
+#include <vlmest/op/conv.hpp>
+
+/// What cuDNN takes from the allocator for convolutions, by its own heuristics: recorded with cuDNN 9.19 on compute
+/// capability 9.0 (ArchitectureRule::convolution_scratch) and taken for the others too.
+namespace vlmest {
+
+/// What cuDNN takes from the allocator for a convolution of NCHW images of the given height.
+/// Its tensor-core kernels want channels last and, for up to eight input channels, channels padded to eight: input,
+/// weight and result are then converted through scratch. Otherwise it forms the product implicitly, without scratch.
+/// Which of the two is cuDNN's own heuristic; the borders are those of cuDNN 9.19, recorded over heights, widths,
+/// batches, types, patch sizes 8, 14, 16 and 32 and 64 to 3200 result channels. Patches of 7 and 28, which cuDNN did
+/// not convert, have no rule of their own here.
+constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
+  const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
+  const auto bytes = [&](std::int64_t a, std::int64_t b, std::int64_t c) {
+    return Bytes(up(size_of(Elements(checked_mul(checked_mul(a, b), c)), o.dtype).value(), 16));
+  };
+  const auto converted = [&](std::int64_t in, std::int64_t out) {
+    return bytes(o.batch, in, o.in_positions) + bytes(out, in, o.kernel) + bytes(o.batch, out, o.out_positions) +
+           Bytes(16);
+  };
+  const bool few = o.in_channels < 4;
+  if (!is_half(o.dtype))
+    return !few || (o.kernel > 64 && checked_mul(o.batch, o.out_positions) > 1024)
+               ? converted(o.in_channels, o.out_channels)
+               : Bytes{};
+  if (!few || height < 399)
+    return o.out_channels > 384 ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
+  return o.dtype == DType::fp16 && o.out_channels % 8 == 0 ? converted(o.in_channels, o.out_channels) : Bytes{};
+}
+
+/// What cuDNN takes from the allocator for the gradient of the weight of conv_scratch's convolutions, few input
+/// channels and a gradient that is NCHW: input, weight and gradient are always converted, channels padded to 16 bytes.
+/// The sum over positions is shared among multiprocessors: by counters, one for each tile of 64 x 64 of the result, up
+/// to 2048 positions of several images, else by fp32 partial results that a second kernel adds up: 3 of them with up to
+/// 1024 positions an image, 14 from 1536. Recorded with cuDNN 9.19 at 256 to 12,800 positions, 1024 to 1408 result
+/// channels, patches of 14 and 16.
+constexpr Bytes conv_weight_gradient_scratch(const Convolution& o) {
+  const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
+  const std::int64_t in = up(o.in_channels, is_half(o.dtype) ? 8 : 4),
+                     positions = checked_mul(o.batch, o.out_positions);
+  const std::int64_t taps = checked_mul(in, o.kernel), weights = checked_mul(o.out_channels, taps);
+  const auto bytes = [&](std::int64_t n) { return Bytes(up(size_of(Elements(n), o.dtype).value(), 16)); };
+  const Bytes converted = bytes(checked_mul(checked_mul(o.batch, in), o.in_positions)) + bytes(weights) +
+                          bytes(checked_mul(positions, o.out_channels)) + Bytes(16 + 128);
+  if (!is_half(o.dtype)) return converted;
+  if (positions <= 2048 && o.batch == 1) return converted - Bytes(128);  // the sum of a single image is not split
+  if (positions <= 2048) return converted + Bytes(up(o.out_channels, 64) / 64 * (up(taps, 64) / 64) * 4);
+  return converted + size_of(Elements(weights), DType::fp32) * (o.out_positions <= 1024 ? 3 : 14);
+}
+
+/// What cuDNN takes for the weight's gradient of a 3-D convolution that covers its input (patches of [channels, frames,
+/// side, side]), on compute capability 9.0: input and gradient with channels last and padded to eight. Where the number
+/// of kernel positions is no multiple of 64 (patches of 14, not of 16) it accumulates in an fp32 copy, with a counter
+/// for every 256 result channels at each position (recorded with 400 to 6144 patches of 1024 to 1536 channels).
+constexpr Bytes patch_gradient_scratch(const Convolution& o) {
+  if (!is_half(o.dtype)) return Bytes{};
+  const std::int64_t taps = checked_mul(checked_add(o.in_channels, 7) / 8 * 8, o.kernel);
+  const auto rows = [&](std::int64_t n, DType t) { return size_of(Elements(checked_mul(n, taps)), t); };
+  const Bytes converted = rows(o.batch, o.dtype) + rows(o.out_channels, o.dtype);
+  if (o.kernel % 64 == 0) return converted + Bytes(16);
+  const std::int64_t counters = checked_mul((o.out_channels + 255) / 256, o.kernel);
+  return converted + rows(o.out_channels, DType::fp32) + Bytes(checked_add(checked_mul(counters, 4), 48 + 127));
+}
+
+/// True where cuDNN shares the tiles of one result among multiprocessors: with fewer tiles of 128 rows and 256 channels
+/// than multiprocessors, some would have no work. Sums of fewer products are not worth it: recorded with 6,144 products
+/// a result it splits, with 4,096 and 1,280 it does not. Channels-last convolutions on compute capability 9.0.
+constexpr bool splits_result(const Convolution& o, const Gpu& gpu) {
+  const auto tiles = [](std::int64_t n, std::int64_t tile) { return (n + tile - 1) / tile; };
+  if (!is_half(o.dtype) || checked_mul(o.in_channels, o.kernel) < 6144) return false;
+  return checked_mul(tiles(checked_mul(o.batch, o.out_positions), 128), tiles(o.out_channels, 256)) <
+         gpu.multiprocessors;
+}
+
+/// What cuDNN takes from the allocator for a convolution of channels-last images on compute capability 9.0: a counter
+/// and its alignment, and, where results are split, partial sums of an eighth of the fp32 result (recorded with 256,
+/// 768 and 1536 rows of 4096 channels).
+constexpr Bytes channels_last_scratch(const Convolution& o, const Gpu& gpu) {
+  if (!is_half(o.dtype)) return Bytes{};
+  if (!splits_result(o, gpu)) return Bytes(4 + 127);
+  const std::int64_t results = checked_mul(checked_mul(o.batch, o.out_positions), o.out_channels);
+  return Bytes(checked_add(results * 4 / 8, 228 + 127));
+}
+
+}  // namespace vlmest

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include <vlmest/unit/error.hpp>
+
+namespace vlmest::tool {
+
+/// What the library says, in words of the command line: it calls a choice of the plan "plan.seq", and a value of it
+/// "plan.attention=sdpa", where users type --seq and --attention sdpa.
+std::string in_flags(const std::string& text);
+Error in_flags(const Error& e);
+
+}  // namespace vlmest::tool
