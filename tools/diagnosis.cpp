@@ -7,14 +7,14 @@
 #include <utility>
 
 #include <vlmest/device/flash_attention.hpp>
-#include <vlmest/diagnose/action/actions.hpp>
-#include <vlmest/diagnose/action/generic_actions.hpp>
-#include <vlmest/diagnose/action/remedies.hpp>
-#include <vlmest/diagnose/oom/oom_verdict.hpp>
-#include <vlmest/diagnose/oom/settings_verdict.hpp>
-#include <vlmest/diagnose/oom/sign_actions.hpp>
-#include <vlmest/diagnose/oom/sign_verdict.hpp>
-#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
+#include <vlmest/diagnose/advise/action/actions.hpp>
+#include <vlmest/diagnose/advise/action/generic_actions.hpp>
+#include <vlmest/diagnose/advise/action/remedies.hpp>
+#include <vlmest/diagnose/advise/action/sign_actions.hpp>
+#include <vlmest/diagnose/failure/from_snapshot.hpp>
+#include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_settings.hpp>
+#include <vlmest/diagnose/verdict/judge_signs.hpp>
 
 #include "files.hpp"
 

@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/oom/oom_confidence.hpp>
-#include <vlmest/diagnose/oom/oom_reader.hpp>
-#include <vlmest/diagnose/oom/sign_verdict.hpp>
+#include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/verdict/confidence.hpp>
+#include <vlmest/diagnose/verdict/judge_signs.hpp>
 
 namespace vlmest::diagnose::sign_confidence_test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/text/numerics.hpp>
+#include <vlmest/diagnose/evidence/text/numerics.hpp>
 
 #include "evidence/series_evidence.hpp"
 

@@ -11,8 +11,8 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/leak.hpp>
-#include <vlmest/diagnose/text/words.hpp>
+#include <vlmest/diagnose/evidence/leak.hpp>
+#include <vlmest/diagnose/evidence/text/words.hpp>
 
 #include "units.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/diagnose/inversion/failure.hpp>
+#include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
 
 /// An engine that measures what it needs runs its tower over as many of the largest pictures as its settings admit:

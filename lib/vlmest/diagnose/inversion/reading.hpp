@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <vlmest/diagnose/action/outcome.hpp>
-#include <vlmest/diagnose/inversion/failure.hpp>
-#include <vlmest/diagnose/inversion/inversion.hpp>
+#include <vlmest/diagnose/failure/failure.hpp>
+#include <vlmest/diagnose/inversion/hypotheses.hpp>
+#include <vlmest/diagnose/inversion/run/outcome.hpp>
 #include <vlmest/report/estimate.hpp>
 
 namespace vlmest::diagnose {

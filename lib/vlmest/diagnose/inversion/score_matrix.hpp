@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <vlmest/device/device.hpp>
-#include <vlmest/diagnose/inversion/failure.hpp>
+#include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/graph/graph.hpp>
 #include <vlmest/nn/vlm.hpp>
 #include <vlmest/plan/plan.hpp>

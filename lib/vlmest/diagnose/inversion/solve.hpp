@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <vlmest/diagnose/evidence/text/printed_size.hpp>
 #include <vlmest/diagnose/inversion/site_match.hpp>
-#include <vlmest/diagnose/text/printed_size.hpp>
 #include <vlmest/report/estimate.hpp>
 #include <vlmest/report/tensor_groups.hpp>
 #include <vlmest/transform/training_step.hpp>

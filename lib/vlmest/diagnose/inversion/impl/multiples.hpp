@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <bit>
 
+#include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/inversion/multiples.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
-#include <vlmest/diagnose/text/words.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

@@ -6,11 +6,11 @@
 #include <map>
 #include <utility>
 
+#include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
+#include <vlmest/diagnose/evidence/text/words.hpp>
+#include <vlmest/diagnose/failure/stack_cause.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
-#include <vlmest/diagnose/oom/allocation_site.hpp>
-#include <vlmest/diagnose/oom/stack_cause.hpp>
-#include <vlmest/diagnose/text/words.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

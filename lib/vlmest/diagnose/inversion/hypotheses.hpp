@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <vlmest/diagnose/evidence/text/printed_size.hpp>
+#include <vlmest/diagnose/inversion/planned_allocations.hpp>
+#include <vlmest/diagnose/inversion/site_match.hpp>
+#include <vlmest/report/tensor_groups.hpp>
+
+namespace vlmest::diagnose {
+
+/// What is known of an allocation that failed.
+struct FailedRequest {
+  PrintedSize size;                      ///< of the tensor, before any rounding
+  std::optional<PrintedSize> allocated;  ///< by the allocator at that moment
+  RunPhase phase = RunPhase::unknown;    ///< as the traceback tells
+  AllocationSite site = AllocationSite::unknown;
+};
+
+/// A tensor that may have been asked for. Tensors that are the same but for their layer are one hypothesis; the layer
+/// named is the one whose turn comes closest to the memory that was allocated.
+struct Hypothesis {
+  DescribedTensor tensor;
+  Cause cause = Cause::unknown;
+  std::string phase;
+  Moment moment = Moment::load;
+  Bytes before{};         ///< allocated, by the estimate, when it is asked for
+  std::size_t alike = 1;  ///< allocations of this kind, over all layers
+  double confidence = 0;  ///< of all hypotheses together 1
+  double agreement = 0;   ///< 1: nothing speaks against it
+  std::string assuming;   ///< what had to be changed of the settings asked for; empty: nothing
+};
+
+namespace inversion {
+
+/// How well the memory before an allocation agrees with what was allocated: 1 where the difference is within the
+/// estimate's own error, falling to a tenth at about 10 % of it.
+double agreement(const std::optional<PrintedSize>& allocated, Bytes before);
+
+}  // namespace inversion
+
+/// The allocations of a run that have the size that failed, best first. `kinds` are those of the graph that the
+/// allocations are of; `origins` receives the allocation behind each hypothesis.
+std::vector<Hypothesis> hypotheses(const Graph& g, const TensorKinds& kinds, std::span<const PlannedAllocation> all,
+                                   const FailedRequest& request,
+                                   std::vector<const PlannedAllocation*>* origins = nullptr);
+
+}  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/inversion/impl/hypotheses.hpp>
+#endif
