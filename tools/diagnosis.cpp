@@ -13,6 +13,7 @@
 #include <vlmest/diagnose/advise/action/sign_actions.hpp>
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/diagnose/verdict/judge_settings.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 

@@ -12,6 +12,7 @@
 #include <vlmest/diagnose/advise/action/generic_actions.hpp>
 #include <vlmest/diagnose/evidence/oom/reader.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/json/model.hpp>
 
 #include "args.hpp"

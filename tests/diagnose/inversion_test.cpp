@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 

@@ -15,6 +15,7 @@
 #include <vlmest/diagnose/evidence/snapshot/read.hpp>
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/json/image_processor.hpp>
 #include <vlmest/json/model.hpp>
 

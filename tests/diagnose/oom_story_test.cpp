@@ -11,6 +11,7 @@
 #include <vlmest/diagnose/advise/action/remedies.hpp>
 #include <vlmest/diagnose/evidence/oom/reader.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/json/model.hpp>
 
 #include "args.hpp"

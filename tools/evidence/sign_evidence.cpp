@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
 #include <vlmest/diagnose/evidence/stack/run_mode.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>

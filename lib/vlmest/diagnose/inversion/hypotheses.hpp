@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <vlmest/diagnose/evidence/text/printed_size.hpp>
+#include <vlmest/diagnose/inversion/hypothesis.hpp>
 #include <vlmest/diagnose/inversion/planned_allocations.hpp>
 #include <vlmest/diagnose/inversion/site_match.hpp>
 #include <vlmest/report/tensor_groups.hpp>
@@ -24,20 +25,6 @@ struct FailedRequest {
   std::optional<PrintedSize> allocated;  ///< by the allocator at that moment
   RunPhase phase = RunPhase::unknown;    ///< as the traceback tells
   AllocationSite site = AllocationSite::unknown;
-};
-
-/// A tensor that may have been asked for. Tensors that are the same but for their layer are one hypothesis; the layer
-/// named is the one whose turn comes closest to the memory that was allocated.
-struct Hypothesis {
-  DescribedTensor tensor;
-  Cause cause = Cause::unknown;
-  std::string phase;
-  Moment moment = Moment::load;
-  Bytes before{};         ///< allocated, by the estimate, when it is asked for
-  std::size_t alike = 1;  ///< allocations of this kind, over all layers
-  double confidence = 0;  ///< of all hypotheses together 1
-  double agreement = 0;   ///< 1: nothing speaks against it
-  std::string assuming;   ///< what had to be changed of the settings asked for; empty: nothing
 };
 
 namespace inversion {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <vlmest/diagnose/inversion/explained.hpp>
-#include <vlmest/diagnose/inversion/reading.hpp>
+#include <vlmest/diagnose/inversion/read_failure.hpp>
 #include <vlmest/diagnose/inversion/run/settings.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
 

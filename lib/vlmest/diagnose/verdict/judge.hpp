@@ -8,7 +8,7 @@
 
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/failure/stack_cause.hpp>
-#include <vlmest/diagnose/inversion/one_change.hpp>
+#include <vlmest/diagnose/inversion/reading.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/diagnose/verdict/scores.hpp>
@@ -34,14 +34,6 @@ Verdict judge_unexplained(const Failure& f, const Reading& r);
 
 /// Whether the run trained, as flag, evidence or, where neither tells, the reading that explains the failure has it.
 void set_mode(Verdict& v, const Failure& f, std::optional<Mode> asked, std::optional<Mode> read);
-
-/// What flags say of the lengths of a run; `seq` where it is given, `images` always.
-LengthBounds length_bounds(const Plan& p);
-
-/// Reads a failure with the settings given and, where they do not explain it, with those that differ by one flag. Both
-/// phases are read where neither `mode` nor the evidence decides.
-Verdict judge(const Failure& f, const Settings& settings, const Device& device, std::optional<Mode> mode,
-              Estimator& estimator);
 
 }  // namespace vlmest::diagnose
 

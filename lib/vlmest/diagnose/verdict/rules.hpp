@@ -10,6 +10,7 @@
 
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/failure/stack_cause.hpp>
+#include <vlmest/diagnose/inversion/reading.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/diagnose/inversion/multiples.hpp>
+#include <vlmest/diagnose/inversion/multiple.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include <vlmest/diagnose/evidence/cause.hpp>
+#include <vlmest/diagnose/evidence/stack/run_mode.hpp>
+#include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/diagnose/inversion/explained.hpp>
-#include <vlmest/diagnose/inversion/hypotheses.hpp>
-#include <vlmest/diagnose/inversion/reading.hpp>
-#include <vlmest/diagnose/inversion/run/settings.hpp>
-#include <vlmest/diagnose/inversion/solve.hpp>
+#include <vlmest/diagnose/inversion/hypothesis.hpp>
+#include <vlmest/diagnose/inversion/solution.hpp>
+#include <vlmest/plan/plan.hpp>
 
 namespace vlmest::diagnose {
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <vlmest/diagnose/evidence/stack/allocation_words.hpp>
 #include <vlmest/diagnose/evidence/text/memory_series.hpp>
-#include <vlmest/diagnose/inversion/run/settings.hpp>
 
 /// Whether a run trained or answered prompts, by what it left behind.
 namespace vlmest::diagnose {
+
+/// What is estimated of a run: a training step, or a prefill with its decode steps.
+enum class Mode : std::uint8_t { inference, training };
 
 /// What evidence tells, with the words that tell it.
 struct ToldMode {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <vlmest/allocator/config.hpp>
+#include <vlmest/diagnose/evidence/stack/run_mode.hpp>
 #include <vlmest/nn/vlm.hpp>
 #include <vlmest/parallel/strategy.hpp>
 #include <vlmest/plan/plan.hpp>
@@ -26,9 +27,6 @@ struct Settings {
   /// these batches, each as often as its size, and the largest one's memory.
   bool grouped_by_size = false;
 };
-
-/// What is estimated of a run: a training step, or a prefill with its decode steps.
-enum class Mode : std::uint8_t { inference, training };
 
 /// What a run with some settings takes.
 struct Outcome {

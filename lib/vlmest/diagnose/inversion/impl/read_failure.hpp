@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/diagnose/inversion/reading.hpp>
+#include <vlmest/diagnose/inversion/read_failure.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
