@@ -65,7 +65,7 @@ class ScoreLines {
         const Traits of = naming::of_function(name);
         const bool attends = name == "forward" || (of & trait::attention) != 0;
         return attends && (of & trait::loss) == 0 ? f : CallStackTraits::no_frame;
-      } else if ((naming::of_file(stacks.file(f)) & trait::in_torch) == 0) {
+      } else if ((naming::origin_of(stacks.file(f)) & trait::in_torch) == 0) {
         return CallStackTraits::no_frame;
       }
     }

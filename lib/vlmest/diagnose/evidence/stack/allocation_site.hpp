@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <vlmest/diagnose/evidence/stack/allocation_words.hpp>
+#include <vlmest/diagnose/evidence/stack/frame_words.hpp>
 #include <vlmest/diagnose/evidence/stack/traceback.hpp>
 
 /// What a stack was doing, and for which kind of tensor.

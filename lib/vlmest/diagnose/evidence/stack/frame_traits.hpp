@@ -7,41 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include <vlmest/diagnose/evidence/stack/frame_meaning.hpp>
 #include <vlmest/diagnose/evidence/stack/interned.hpp>
 
-/// What the names of files and functions on a stack say about an allocation. The names are those of PyTorch,
-/// transformers, accelerate, DeepSpeed, bitsandbytes and vLLM; no model is known by name.
+/// What the names of files and functions on a snapshot's stacks say about an allocation.
 namespace vlmest::diagnose {
-
-/// Bits of a set of traits.
-namespace trait {
-enum Trait : std::uint32_t {
-  in_torch = 1u << 0,    ///< torch itself, Python's library, C++, helpers such as einops
-  in_library = 1u << 1,  ///< an installed package
-  in_optimizer = 1u << 2,
-  in_backward = 1u << 3,
-  accumulates = 1u << 4,  ///< autograd's AccumulateGrad: the gradient of a leaf
-  in_forward = 1u << 5,   ///< a module's call
-  loads = 1u << 6,        ///< from_pretrained, load_state_dict, module.to and the like
-  constructs = 1u << 7,   ///< __init__
-  in_cache = 1u << 8,     ///< keys and values
-  takes_input = 1u << 9,  ///< a batch on its way to the device
-  workspace = 1u << 10,   ///< scratch of cuBLAS or cuDNN
-  attention = 1u << 11,
-  loss = 1u << 12,
-  mask = 1u << 13,
-  vision = 1u << 14,
-  fft = 1u << 15,
-  linear = 1u << 16,
-  norm = 1u << 17,
-  embedding = 1u << 18,
-  zeroes = 1u << 19,      ///< zero_grad
-  collective = 1u << 20,  ///< gathers of sharded parameters, buckets of gradients
-  optimizes = 1u << 21,   ///< a step function, where the file is not known to be an optimizer's
-  gathers = 1u << 22      ///< parameters of FSDP and ZeRO-3 put together
-};
-}  // namespace trait
-using Traits = std::uint32_t;
 
 namespace naming {
 
@@ -60,9 +30,14 @@ inline std::string_view base(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+inline constexpr std::size_t longest = 4096;  ///< characters of a name that are looked at
+
+/// Whose code a file is: in_torch, in_library, neither.
+Traits origin_of(std::string_view file);
+/// The same, and what the words of its path tell.
 Traits of_file(std::string_view file);
 
-Traits of_function(std::string_view f);
+Traits of_function(std::string_view function);
 
 /// Methods of torch.nn.Module that make or move parameters.
 inline bool moves_module(std::string_view file, std::string_view function) {

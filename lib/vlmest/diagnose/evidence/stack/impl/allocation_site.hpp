@@ -7,15 +7,11 @@
 namespace vlmest::diagnose {
 
 VLMEST_INLINE RunPhase run_phase(const std::vector<Frame>& frames) {
-  using namespace allocation_site;
+  using namespace frame_words;
   RunPhase phase = RunPhase::unknown;
   for (const auto& frame : frames) {
-    const auto f = low(frame);
-    for (const auto& r : phases)
-      if (matches(r, f)) {
-        if (replaces(r.meaning, phase)) phase = r.meaning;
-        break;
-      }
+    const auto* m = first(low(frame), [](const FrameMeaning& x) { return x.phase != RunPhase::unknown; });
+    if (m != nullptr && allocation_site::replaces(m->phase, phase)) phase = m->phase;
   }
   // Models whose file holds the tower and no decoder, which is another model's (transformers, models/idefics3, ...).
   if (phase == RunPhase::forward || phase == RunPhase::unknown)
@@ -31,34 +27,32 @@ VLMEST_INLINE RunPhase run_phase(const std::vector<Frame>& frames) {
 }
 
 VLMEST_INLINE bool in_vision_tower(const std::vector<Frame>& frames) {
-  using namespace allocation_site;
+  using namespace frame_words;
   return std::any_of(frames.begin(), frames.end(), [](const Frame& frame) {
-    const auto f = low(frame);
-    return std::any_of(phases.begin(), phases.end(),
-                       [&](const auto& r) { return r.meaning == RunPhase::vision_forward && matches(r, f); });
+    return first(low(frame), [](const FrameMeaning& x) { return x.phase == RunPhase::vision_forward; }) != nullptr;
   });
 }
 
 VLMEST_INLINE AllocationSite allocation_site_of(const std::vector<Frame>& frames) {
-  using namespace allocation_site;
+  using namespace frame_words;
   AllocationSite kernel = AllocationSite::unknown;
   bool in_step = false;  // of a run, inside of which nothing is loaded
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
     const auto f = low(*frame);
-    for (const auto& r : sites)
-      if (matches(r, f)) {
-        // Whose pixels they are, who made the model, and whose step it is, is far out: a forward or a kernel further
-        // in says more.
-        const bool far = r.meaning == AllocationSite::weights || r.meaning == AllocationSite::pixel_values ||
-                         r.meaning == AllocationSite::optimizer_temporary;
-        if (r.meaning == AllocationSite::unknown) return kernel;
-        if (far && (kernel != AllocationSite::unknown || in_step)) return kernel;
-        return r.meaning;
-      }
+    if (const auto* m = first(f, [](const FrameMeaning& x) { return x.site.has_value(); })) {
+      // Whose pixels they are, who made the model, and whose step it is, is far out: a forward or a kernel further
+      // in says more.
+      const AllocationSite site = *m->site;
+      const bool far = site == AllocationSite::weights || site == AllocationSite::pixel_values ||
+                       site == AllocationSite::optimizer_temporary;
+      if (site == AllocationSite::unknown) return kernel;
+      if (far && (kernel != AllocationSite::unknown || in_step)) return kernel;
+      return site;
+    }
     in_step = in_step || f.function == "forward" || f.function == "backward" || f.function == "training_step";
     if (kernel != AllocationSite::unknown) continue;
-    for (const auto& r : kernels)
-      if (matches(r, f)) kernel = r.meaning;
+    for (const FrameWord& w : all)
+      if (w.means.kernel != AllocationSite::unknown && matches(w, f)) kernel = w.means.kernel;
   }
   return kernel;
 }
