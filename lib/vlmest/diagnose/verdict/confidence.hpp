@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include <vlmest/diagnose/evidence/text/run_sign.hpp>
 #include <vlmest/diagnose/inversion/explained.hpp>
@@ -40,61 +42,96 @@ inline constexpr std::array<std::array<Counted, 4>, 3> counts{{
     {{{204, 232}, {47, 85}, {11, 42}, {240, 359}}},
     {{{12, 18}, {3, 8}, {3, 8}, {10, 26}}},
 }};
-// The counts below rest on less: those of `changed` on the first 45 runs, read while the search for a flag was still
-// being written; the readings behind `kept` and the two of pieces are few and not in the repository.
-/// Where a single change of the settings explains what they do not, the cause by that change: by Ground.
+/// Where a single change of the settings explains what they do not, the cause by that change: by Ground. Counted on the
+/// first 45 runs, read while the search for a flag was still being written.
 inline constexpr std::array<Counted, 3> changed{{{106, 107}, {129, 172}, {5, 6}}};
-/// Where more is alive than the settings explain, and no change of a flag does: that something is kept.
-inline constexpr Counted kept{8, 19};
-/// Where the run's own peak would fit and enough is reserved in pieces: that the pieces are the cause.
-inline constexpr Counted pieces_of_a_run_that_fits{6, 9};
-/// Where a fifth or more of what is reserved is in pieces and neither stack nor settings tell another cause: of the
-/// recorded messages alone.
-inline constexpr Counted pieces{1, 3};
-
-/// The same for what rests on one rule alone. Measured on the open half of a collection of public failures with settled
-/// causes, of which tests/data/corpus/requests.json has those that these rules answer: few cases each, which the
-/// rule of succession says. An open count of {0, 0} is one that no case has tried.
-namespace open_corpus {
 /// Scores, by ScoreGround: the stack, all digits of a figure in bytes, more than a device or a buffer may have, large.
+/// Of the open half of tests/data/corpus, as everything of Basis that says so.
 inline constexpr std::array<Counted, 5> scores{{{0, 0}, {0, 0}, {4, 4}, {3, 3}, {3, 3}}};
-/// An engine's profile run, by the stack or the line that names it, and by a whole number of its default of sequences.
-inline constexpr Counted profile_run{2, 2}, default_sequences{1, 1};
-/// An engine's pool that is mapped again.
-inline constexpr Counted engine_pool{1, 1};
-/// What was being made, by the innermost frames, and what the program was doing, by the outer ones, where no settings
-/// are given or none explain it: of the recorded runs (tests/data/oom_runs, oom_held_out) 48 of 56 and 3 of 3, of the
-/// open half 2 of 5 and none of 1.
-inline constexpr Counted by_site{50, 61}, by_phase{3, 4};
-/// Other processes hold more than this one: 3 recorded runs, 1 of the open half.
-inline constexpr Counted others_hold_more{4, 4};
-/// The first sign of a text, by SignTells. The rules were written with these texts in sight, so that the first text of
-/// each sign is what its rule was read off: only the others are counted.
+/// The first sign of a text, by SignTells, of the open half. The rules were written with these texts in sight, so that
+/// the first text of each sign is what its rule was read off: only the others are counted.
 inline constexpr std::array<Counted, 5> signs{{{5, 5}, {3, 3}, {4, 4}, {0, 0}, {0, 0}}};
-/// Settings of a training alone, of which the text does not tell pictures and lengths.
-inline constexpr Counted settings_alone{1, 5};
-}  // namespace open_corpus
 
-/// What no recorded run and no collected case has tried: set by hand, the surer the more of it the figures prove.
-namespace not_measured {
-/// Other processes hold what this one lacks: the run, estimated, would fit alone; that they hold more is deduced; they
-/// hold less.
-inline constexpr double fits_alone = 0.95, deduced_to_hold_more = 0.8, others_hold_less = 0.6;
-/// Pieces: by a table, and where the largest is known. Growth at the same point of steps.
-inline constexpr double pieces_of_a_table = 0.6, largest_piece_known = 0.8, steady_growth = 0.9;
-/// A text that ends before its error: that it was memory at all. A killed process where free(1) shows more than half
-/// of the host's memory available.
-inline constexpr double memory_is_not_said = 0.6, killed_with_room = 0.4;
-/// A library's own request, of which the stack tells what it served, not what filled the device.
-inline constexpr double outside = 0.4;
-}  // namespace not_measured
-
-constexpr double of_sign(RunSign s) { return open_corpus::signs[static_cast<std::size_t>(traits(s).tells)].share(); }
+constexpr double of_sign(RunSign s) { return signs[static_cast<std::size_t>(traits(s).tells)].share(); }
 
 }  // namespace oom_confidence
 
 constexpr double confidence(Ground g, Nearness n) {
   return oom_confidence::counts[static_cast<std::size_t>(g)][static_cast<std::size_t>(n)].share();
+}
+
+/// What else a verdict can rest on: one rule alone.
+enum class Basis : std::uint8_t {
+  kept,                       ///< more is alive than the settings explain, and no change of a flag does
+  pieces_of_a_run_that_fits,  ///< the run's own peak would fit, and enough is reserved in pieces
+  pieces,                     ///< a fifth of what is reserved is in pieces, and nothing tells another cause
+  pieces_of_a_table,          ///< the same by a table, which does not say what was asked for
+  largest_piece_known,        ///< the same where the largest piece is known, by a snapshot
+  profile_run,                ///< an engine's, by the stack or the line that names it
+  default_sequences,          ///< the same by a whole number of its default of sequences
+  engine_pool,                ///< an engine's pool that is mapped again
+  by_site,                    ///< what was being made, by the innermost frames alone
+  by_phase,                   ///< what the program was doing, by the outer ones
+  outside,                    ///< a library's own request: the stack tells what it served, not what filled the device
+  fits_alone,                 ///< other processes: the run, estimated, would fit without them
+  others_hold_more,           ///< they hold more than this one
+  deduced_to_hold_more,       ///< what is neither free nor this process's tensors does
+  others_hold_less,
+  steady_growth,       ///< memory at the same point of every step
+  growing_log,         ///< memory in the lines of a log
+  settings_alone,      ///< of a training whose text does not tell pictures and lengths
+  host_message,        ///< that the host's memory ran out
+  server_message,      ///< that an engine's own budget is too small
+  killed_with_room,    ///< a killed process where free(1) shows more than half of the host's memory available
+  memory_is_not_said,  ///< a factor: a text that ends before its error may be of something else
+  numbers,             ///< that it is not memory but NaN, a loss that jumps and the like
+  filled_at_peak       ///< no failure: the largest kind of tensor at the peak
+};
+
+/// A basis with the cases that tell how often it is right, or, where they are too few for that, a value set by hand:
+/// then `counted` are the cases there are. `where` they are to be found.
+struct BasisRow {
+  Basis basis;
+  Counted counted;
+  double by_hand;  ///< 0: the share of the counted cases
+  std::string_view where;
+};
+
+inline constexpr auto bases = std::to_array<BasisRow>({
+    {Basis::kept, {8, 19}, 0, "readings of tests/data/oom_runs, not in the repository"},
+    {Basis::pieces_of_a_run_that_fits, {6, 9}, 0, "readings of tests/data/oom_runs, not in the repository"},
+    {Basis::pieces, {1, 3}, 0, "tests/data/oom_runs and oom_held_out: the 33 messages that were looked at"},
+    {Basis::pieces_of_a_table, {0, 0}, 0.6, "not measured"},
+    {Basis::largest_piece_known, {0, 0}, 0.8, "not measured"},
+    {Basis::profile_run, {2, 2}, 0, "tests/data/corpus/open.json"},
+    {Basis::default_sequences, {1, 1}, 0, "tests/data/corpus/open.json"},
+    {Basis::engine_pool, {1, 1}, 0, "tests/data/corpus/open.json"},
+    {Basis::by_site, {50, 61}, 0, "tests/data/oom_runs and oom_held_out 48 of 56, tests/data/corpus/open.json 2 of 5"},
+    {Basis::by_phase, {3, 4}, 0, "tests/data/oom_runs and oom_held_out 3 of 3, tests/data/corpus/open.json 0 of 1"},
+    {Basis::outside, {0, 0}, 0.4, "not measured"},
+    {Basis::fits_alone, {0, 0}, 0.95, "not measured"},
+    {Basis::others_hold_more, {4, 4}, 0, "tests/data/oom_runs 3 of 3, tests/data/corpus/open.json 1 of 1"},
+    {Basis::deduced_to_hold_more, {0, 0}, 0.8, "not measured"},
+    {Basis::others_hold_less, {0, 0}, 0.6, "not measured"},
+    {Basis::steady_growth, {0, 0}, 0.9, "not measured"},
+    {Basis::growing_log, {0, 0}, 0.9, "not measured"},
+    {Basis::settings_alone, {1, 5}, 0, "tests/data/corpus/open.json"},
+    {Basis::host_message, {3, 3}, 0.9, "tests/data/corpus/open.json"},
+    {Basis::server_message, {2, 2}, 0.9, "tests/data/corpus/open.json"},
+    {Basis::killed_with_room, {0, 0}, 0.4, "not measured"},
+    {Basis::memory_is_not_said, {0, 0}, 0.6, "not measured"},
+    {Basis::numbers, {0, 0}, 0.9, "not measured"},
+    {Basis::filled_at_peak, {0, 0}, 0.5, "not measured"},
+});
+static_assert([] {
+  for (std::size_t i = 0; i < bases.size(); ++i)
+    if (bases[i].basis != static_cast<Basis>(i)) return false;
+  return bases.size() == static_cast<std::size_t>(Basis::filled_at_peak) + 1;
+}());
+
+constexpr double confidence(Basis b) {
+  const BasisRow& r = bases[static_cast<std::size_t>(b)];
+  return r.by_hand > 0 ? r.by_hand : r.counted.share();
 }
 
 }  // namespace vlmest::diagnose

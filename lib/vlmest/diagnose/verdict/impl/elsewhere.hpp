@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -8,7 +9,7 @@ namespace vlmest::diagnose {
 namespace elsewhere {
 
 VLMEST_INLINE Verdict of_host(const OomMessage& m) {
-  Verdict v{.cause = Cause::host_memory, .confidence = 0.9};
+  Verdict v{.cause = Cause::host_memory, .confidence = confidence(Basis::host_message)};
   switch (m.reason) {
     case OomReason::shared_memory:
       v.why =
@@ -34,7 +35,7 @@ VLMEST_INLINE Verdict of_server(const OomMessage& m, const std::vector<LogFact>&
   const bool sglang = m.text.find("mem-fraction") != std::string::npos ||
                       m.text.find("running-requests") != std::string::npos ||
                       m.text.find("Available tokens") != std::string::npos;
-  Verdict v{.cause = Cause::kv_cache, .confidence = 0.9};
+  Verdict v{.cause = Cause::kv_cache, .confidence = confidence(Basis::server_message)};
   const auto longest = count(facts, "longest_model_len");
   switch (m.reason) {
     case OomReason::device_in_use:

@@ -34,9 +34,9 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
   }
   const bool by_site = f.site != AllocationSite::unknown && !f.outside;
   v.confidence = v.cause == Cause::unknown ? 0
-                 : f.outside               ? oom_confidence::not_measured::outside
-                 : by_site                 ? oom_confidence::open_corpus::by_site.share()
-                                           : oom_confidence::open_corpus::by_phase.share();
+                 : f.outside               ? confidence(Basis::outside)
+                 : by_site                 ? confidence(Basis::by_site)
+                                           : confidence(Basis::by_phase);
   v.why = request_words(f);
   if (f.site != AllocationSite::unknown) v.why += "; the stack was making: " + std::string(name(f.site));
   if (f.phase != RunPhase::unknown) v.why += ", during " + std::string(name(f.phase));
@@ -100,7 +100,7 @@ VLMEST_INLINE Verdict judge_unexplained(const Failure& f, const Reading& r) {
   if (const auto more = unexplained(f, r)) {
     Verdict v;
     v.cause = Cause::leak;
-    v.confidence = oom_confidence::kept.share();
+    v.confidence = confidence(Basis::kept);
     v.why = "these settings explain at most " + in_words(std::max(r.peak, h.before)) + " at their peak, but " +
             in_words(f.allocated->value) + " were allocated: " + in_words(*more) +
             " more are kept alive, by earlier steps or by something else in the process, or the settings are not the "

@@ -77,7 +77,7 @@ VLMEST_INLINE Verdict judge_settings(const Settings& s, const Device& device, Kn
     return v;
   }
   v.cause = v.live.front().cause;
-  v.confidence = oom_confidence::open_corpus::settings_alone.share();
+  v.confidence = confidence(Basis::settings_alone);
   return v;
 }
 

@@ -56,8 +56,8 @@ VLMEST_INLINE std::optional<Verdict> judge_signs(const std::vector<FoundSign>& s
   Verdict v{.cause = cause_of(first->sign), .confidence = oom_confidence::of_sign(first->sign)};
   if (first->sign == RunSign::engine_weights && with_engine) v.cause = Cause::engine_budget;
   // The text does not say that it was memory; who asks suspects so.
-  if (place && !says_memory) v.confidence *= oom_confidence::not_measured::memory_is_not_said;
-  if (roomy) v.confidence = oom_confidence::not_measured::killed_with_room;
+  if (place && !says_memory) v.confidence *= confidence(Basis::memory_is_not_said);
+  if (roomy) v.confidence = confidence(Basis::killed_with_room);
   v.why = words_of(*first) + " (line " + std::to_string(first->line) + ").";
   if (roomy)
     v.why += " But free(1) shows " + whole(100 * first->numbers[0]) +
@@ -84,7 +84,7 @@ VLMEST_INLINE void name_profile_run(Verdict& v, const Failure& f, const std::vec
   const std::string was(name(v.cause));
   if (v.cause != Cause::unknown) v.why += " Of its kind it is one of " + was + ".";
   v.cause = Cause::profile_run;
-  v.confidence = std::max(v.confidence, oom_confidence::open_corpus::profile_run.share());
+  v.confidence = std::max(v.confidence, confidence(Basis::profile_run));
   v.why +=
       " The engine was in its profile run, over the largest inputs that its settings admit: fewer or smaller pictures "
       "at once make it smaller.";

@@ -25,16 +25,14 @@ VLMEST_INLINE std::optional<Verdict> other_process(const Failure& f, std::option
   const Bytes known = f.others_deduced ? f.others->low : others;
   if (others + f.free->value < f.requested->value || known.value() * 10 < f.total->value.value()) return std::nullopt;
   const Bytes own = f.total->value - std::min(others, f.total->value);
-  using namespace oom_confidence::not_measured;
   const Bytes context = f.non_torch ? f.non_torch->value : Bytes{};
   if (peak && *peak + context > f.total->value) return std::nullopt;  // it would not fit alone either
   if (peak && *peak + context <= own) return std::nullopt;            // it fits beside them: something else grew
   return Verdict{.cause = Cause::other_process,
-                 .confidence = peak ? fits_alone
-                               : others > own && !f.others_deduced
-                                   ? oom_confidence::open_corpus::others_hold_more.share()
-                               : others > own ? deduced_to_hold_more
-                                              : others_hold_less,
+                 .confidence = peak                                ? confidence(Basis::fits_alone)
+                               : others > own && !f.others_deduced ? confidence(Basis::others_hold_more)
+                               : others > own                      ? confidence(Basis::deduced_to_hold_more)
+                                                                   : confidence(Basis::others_hold_less),
                  .why = (f.others_deduced ? "what is not this process's tensors holds " : "other processes hold ") +
                         in_words(others) + " of the " + in_words(f.total->value) + ", and " + in_words(f.free->value) +
                         " are free; " + request_words(f) +
@@ -46,7 +44,7 @@ VLMEST_INLINE std::optional<Verdict> fragmentation(const Failure& f, std::option
   if (!f.requested && f.split && f.allocated && f.unallocated &&
       f.split->value.value() * 2 > (f.allocated->value + f.unallocated->value).value())
     return Verdict{.cause = Cause::fragmentation,
-                   .confidence = oom_confidence::not_measured::pieces_of_a_table,
+                   .confidence = confidence(Basis::pieces_of_a_table),
                    .why = in_words(f.split->value) + " of the " + in_words(f.allocated->value + f.unallocated->value) +
                           " that are reserved are free pieces of segments that tensors are in: they serve no larger "
                           "request and cannot be returned to the device."};
@@ -65,9 +63,9 @@ VLMEST_INLINE std::optional<Verdict> fragmentation(const Failure& f, std::option
   if (share) why += ", the pieces " + std::to_string(std::lround(*share * 100)) + " % of what is reserved";
   if (peak) why += ", and the run's own peak would be " + in_words(*peak);
   return Verdict{.cause = Cause::fragmentation,
-                 .confidence = peak             ? oom_confidence::pieces_of_a_run_that_fits.share()
-                               : f.largest_free ? oom_confidence::not_measured::largest_piece_known
-                                                : oom_confidence::pieces.share(),
+                 .confidence = peak             ? confidence(Basis::pieces_of_a_run_that_fits)
+                               : f.largest_free ? confidence(Basis::largest_piece_known)
+                                                : confidence(Basis::pieces),
                  .why = why + "."};
 }
 
@@ -77,7 +75,7 @@ VLMEST_INLINE std::optional<Verdict> growing_memory(const Failure& f) {
   // A recording that holds the last steps alone shows a part of what grew; at the same point of a step nothing should.
   if ((g.last - g.first).value() < f.allocated->value.value() / 32) return std::nullopt;
   return Verdict{.cause = Cause::leak,
-                 .confidence = oom_confidence::not_measured::steady_growth,
+                 .confidence = confidence(Basis::steady_growth),
                  .why = "memory in use at the same point of " + std::to_string(g.steps) + " steps grew from " +
                         in_words(g.first) + " to " + in_words(g.last) + ", " +
                         in_words(Bytes(static_cast<std::int64_t>(g.bytes_per_step))) + " a step" +
@@ -118,7 +116,7 @@ VLMEST_INLINE std::optional<Verdict> not_described(const Failure& f, const Readi
   if (!kind || !f.requested || !f.telling) return std::nullopt;
   for (const Hypothesis& h : r.hypotheses)
     if (h.cause == told) return std::nullopt;
-  Verdict v{.cause = told, .confidence = oom_confidence::open_corpus::by_site.share()};
+  Verdict v{.cause = told, .confidence = confidence(Basis::by_site)};
   v.tensor = DescribedTensor{.name = std::string(name(f.site)), .bytes = f.requested->value};
   v.why = "the stack was making: " + std::string(name(f.site)) + ", which these settings do not have in this size; " +
           request_words(f) + ". Without it the whole run needs " + in_words(r.peak) + ".";

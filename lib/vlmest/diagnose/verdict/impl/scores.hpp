@@ -49,7 +49,7 @@ VLMEST_INLINE std::optional<Verdict> judge_scores(const Failure& f, const std::v
   const ScoreGround g = score_ground(f, all);
   if (g == ScoreGround::none) return std::nullopt;
   Verdict v{.cause = Cause::attention_scores,
-            .confidence = oom_confidence::open_corpus::scores[static_cast<std::size_t>(g)].share()};
+            .confidence = oom_confidence::scores[static_cast<std::size_t>(g)].share()};
   const ScoreMatrix& m = all.front();
   const std::string why = oom_verdict::request_words(f) + oom_scores::ground_words(f, g);
   if (known || g == ScoreGround::digits) v.tensor = described(m);
@@ -92,8 +92,8 @@ VLMEST_INLINE std::optional<Verdict> judge_profile_run(const Failure& f, const s
   const bool told = stack_cause(f.site, f.phase) == Cause::profile_run;
   const bool by_size = inference && !all.empty() && all.front().plausibility >= 1 && all.front().pictures == 256;
   if (!told && !by_size) return std::nullopt;
-  const auto share = told ? oom_confidence::open_corpus::profile_run : oom_confidence::open_corpus::default_sequences;
-  Verdict v{.cause = Cause::profile_run, .confidence = share.share(), .why = oom_verdict::request_words(f)};
+  const Basis basis = told ? Basis::profile_run : Basis::default_sequences;
+  Verdict v{.cause = Cause::profile_run, .confidence = confidence(basis), .why = oom_verdict::request_words(f)};
   v.why += told
                ? " while the engine ran the largest inputs that its settings admit, to measure what is left for its KV "
                  "cache."
@@ -117,7 +117,7 @@ VLMEST_INLINE std::optional<Verdict> judge_engine_pool(const Failure& f) {
   if (!f.engine_pool) return std::nullopt;
   // vLLM: csrc/cumem_allocator.cpp, create_and_map(), as LLM.wake_up() calls it (device_allocator/cumem.py).
   return Verdict{.cause = Cause::engine_budget,
-                 .confidence = oom_confidence::open_corpus::engine_pool.share(),
+                 .confidence = confidence(Basis::engine_pool),
                  .why =
                      "vLLM's sleep mode maps its weights and its KV cache again when the engine wakes up "
                      "(CuMemAllocator), and the device has less free than they took: what trains beside it, or its "
