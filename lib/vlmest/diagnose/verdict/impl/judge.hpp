@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -66,7 +67,7 @@ VLMEST_INLINE Verdict judge_explained(const Failure& f, const Reading& r) {
     if (r.hypotheses[i].cause == h.cause) v.confidence += r.hypotheses[i].confidence;
   v.confidence = std::min(v.confidence, 1.0) * confidence(ground(f), nearness(f.allocated, h.before));
   // By the size alone, a kind that is more often wrong than right is not named.
-  if (!f.allocated && ground(f) != Ground::stack && v.confidence < 0.5) {
+  if (!f.allocated && ground(f) != Ground::stack && v.confidence < cut_off::named) {
     v.cause = Cause::unknown;
     v.confidence = 0;
     v.why = request_words(f) + "; that is the size of " + size_of_words(r.hypotheses) +
@@ -125,7 +126,7 @@ VLMEST_INLINE Verdict judge_unexplained(const Failure& f, const Reading& r) {
     v.cause = n == Nearness::near ? blamed(h, r.live, limit(f)) : h.cause;
     v.confidence = std::min(share, 1.0) * confidence(ground(f), n);
     v.why = request_words(f) + ". A tensor of that size is " + tensor_words(h) + "." + off;
-    if (v.confidence < 0.5) {
+    if (v.confidence < cut_off::named) {
       v.cause = Cause::unknown;
       v.confidence = 0;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -23,7 +24,8 @@ VLMEST_INLINE std::optional<Verdict> other_process(const Failure& f, std::option
   const Bytes others = f.others->value;
   // Of what is deduced only the part beyond any context is known to be another's.
   const Bytes known = f.others_deduced ? f.others->low : others;
-  if (others + f.free->value < f.requested->value || known.value() * 10 < f.total->value.value()) return std::nullopt;
+  if (others + f.free->value < f.requested->value || !cut_off::others.reached(known, f.total->value))
+    return std::nullopt;
   const Bytes own = f.total->value - std::min(others, f.total->value);
   const Bytes context = f.non_torch ? f.non_torch->value : Bytes{};
   if (peak && *peak + context > f.total->value) return std::nullopt;  // it would not fit alone either
@@ -42,7 +44,7 @@ VLMEST_INLINE std::optional<Verdict> other_process(const Failure& f, std::option
 VLMEST_INLINE std::optional<Verdict> fragmentation(const Failure& f, std::optional<Bytes> peak) {
   // A table does not say what was asked for. Half of what is reserved beside tensors is more than rounding leaves.
   if (!f.requested && f.split && f.allocated && f.unallocated &&
-      f.split->value.value() * 2 > (f.allocated->value + f.unallocated->value).value())
+      cut_off::pieces_beside_another_reason.exceeded(f.split->value, f.allocated->value + f.unallocated->value))
     return Verdict{.cause = Cause::fragmentation,
                    .confidence = confidence(Basis::pieces_of_a_table),
                    .why = in_words(f.split->value) + " of the " + in_words(f.allocated->value + f.unallocated->value) +
@@ -54,7 +56,8 @@ VLMEST_INLINE std::optional<Verdict> fragmentation(const Failure& f, std::option
   if (peak && most && *peak > *most) return std::nullopt;
   const bool other_reason = stack_cause(f.site, RunPhase::unknown) != Cause::unknown;
   const auto share = share_in_pieces(f);
-  if (!peak && !(share && *share >= (other_reason ? 0.5 : 0.2))) return std::nullopt;
+  if (!peak && !(share && *share >= (other_reason ? cut_off::pieces_beside_another_reason : cut_off::pieces).value))
+    return std::nullopt;
   std::string why = in_words(*pieces) + " are reserved and not in use, more than the " + in_words(f.requested->value) +
                     " asked for, but in pieces";
   if (f.largest_free) why += ": the largest is " + in_words(*f.largest_free);
@@ -73,7 +76,7 @@ VLMEST_INLINE std::optional<Verdict> growing_memory(const Failure& f) {
   if (!f.growth || !f.allocated) return std::nullopt;
   const SteadyGrowth& g = *f.growth;
   // A recording that holds the last steps alone shows a part of what grew; at the same point of a step nothing should.
-  if ((g.last - g.first).value() < f.allocated->value.value() / 32) return std::nullopt;
+  if (!cut_off::growth.reached(g.last - g.first, f.allocated->value)) return std::nullopt;
   return Verdict{.cause = Cause::leak,
                  .confidence = confidence(Basis::steady_growth),
                  .why = "memory in use at the same point of " + std::to_string(g.steps) + " steps grew from " +
@@ -89,21 +92,21 @@ VLMEST_INLINE std::optional<Bytes> unexplained(const Failure& f, const Reading& 
   const Bytes explained = std::max(r.peak, r.hypotheses.front().before);
   if (f.allocated->low <= explained) return std::nullopt;
   const Bytes more = f.allocated->low - explained;
-  const bool much = more.value() > std::max<std::int64_t>(std::int64_t{1} << 30, explained.value() / 5);
+  const bool much = more > cut_off::kept_at_least.value && cut_off::kept.exceeded(more, explained);
   return much ? std::optional(more) : std::nullopt;
 }
 
 VLMEST_INLINE Cause blamed(const Hypothesis& h, const std::vector<MemoryPart>& live, std::optional<Bytes> limit) {
   const bool temporary = h.cause == Cause::activations || h.cause == Cause::vision_tiles;
-  if (!temporary || !limit || live.empty() || h.tensor.bytes.value() > limit->value() / 20) return h.cause;
+  if (!temporary || !limit || live.empty() || cut_off::last_drop.exceeded(h.tensor.bytes, *limit)) return h.cause;
   Bytes all{}, own{};
   for (const MemoryPart& p : live) {
     all += p.bytes;
     if (p.cause == h.cause) own += p.bytes;
   }
-  if (own.value() > all.value() / 5) return h.cause;
+  if (cut_off::last_drop_of_its_kind.exceeded(own, all)) return h.cause;
   for (const MemoryPart& p : live) {
-    if (p.cause == Cause::weights && p.bytes.value() < limit->value() / 4 * 3) continue;
+    if (p.cause == Cause::weights && !cut_off::weights_alone.reached(p.bytes, *limit)) continue;
     return p.bytes > h.tensor.bytes ? p.cause : h.cause;
   }
   return h.cause;

@@ -5,6 +5,7 @@
 
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
+#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/diagnose/verdict/scores.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -81,7 +82,8 @@ VLMEST_INLINE std::optional<Verdict> judge_scores(const Failure& f, const std::v
 
 VLMEST_INLINE std::string scores_as_well(const Failure& f, const std::vector<ScoreMatrix>& all) {
   // Small tensors have too many explanations for this one to be worth a sentence.
-  if (all.empty() || all.front().plausibility < 0.4 || !f.tensor || f.tensor->high < Bytes(std::int64_t{1} << 29))
+  if (all.empty() || all.front().plausibility < cut_off::scores_as_well || !f.tensor ||
+      f.tensor->high < cut_off::scores_as_well_from.value)
     return {};
   if (f.site == AllocationSite::attention_mask) return " It would be " + matrix_words(all.front()) + ".";
   return " As attention scores it would be " + matrix_words(all.front()) + ". " + fallback_words(f);
