@@ -8,8 +8,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include <vlmest/diagnose/snapshot/read_snapshot.hpp>
-#include <vlmest/diagnose/snapshot/snapshot_analysis.hpp>
+#include <vlmest/diagnose/evidence/snapshot/analysis.hpp>
+#include <vlmest/diagnose/evidence/snapshot/read.hpp>
 
 namespace snapshot_bench {
 namespace {

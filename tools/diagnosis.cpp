@@ -7,14 +7,15 @@
 #include <utility>
 
 #include <vlmest/device/flash_attention.hpp>
-#include <vlmest/diagnose/action/actions.hpp>
-#include <vlmest/diagnose/action/generic_actions.hpp>
-#include <vlmest/diagnose/action/remedies.hpp>
-#include <vlmest/diagnose/oom/oom_verdict.hpp>
-#include <vlmest/diagnose/oom/settings_verdict.hpp>
-#include <vlmest/diagnose/oom/sign_actions.hpp>
-#include <vlmest/diagnose/oom/sign_verdict.hpp>
-#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
+#include <vlmest/diagnose/advise/action/actions.hpp>
+#include <vlmest/diagnose/advise/action/generic_actions.hpp>
+#include <vlmest/diagnose/advise/action/remedies.hpp>
+#include <vlmest/diagnose/advise/action/sign_actions.hpp>
+#include <vlmest/diagnose/failure/from_snapshot.hpp>
+#include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_run.hpp>
+#include <vlmest/diagnose/verdict/judge_settings.hpp>
+#include <vlmest/diagnose/verdict/judge_signs.hpp>
 
 #include "files.hpp"
 
@@ -55,7 +56,7 @@ Verdict of_peak(const diagnose::Failure& f) {
   if (f.allocated) v.why += "; at the peak " + diagnose::in_words(f.allocated->value) + " were allocated";
   if (!f.live.empty()) {
     v.cause = f.live.front().cause;
-    v.confidence = v.cause == diagnose::Cause::unknown ? 0 : 0.5;
+    v.confidence = v.cause == diagnose::Cause::unknown ? 0 : confidence(diagnose::Basis::filled_at_peak);
     v.why += ": " + diagnose::oom_verdict::live_words(f.live);
   }
   v.why += ".";
@@ -166,7 +167,7 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
   for (const Evidence& e : all)
     if (e.failure) diagnose::name_profile_run(v, f, e.log_facts);
   if (std::any_of(all.begin(), all.end(), [](const Evidence& e) { return e.cut_short && !e.says_memory; })) {
-    v.confidence *= diagnose::oom_confidence::not_measured::memory_is_not_said;
+    v.confidence *= confidence(diagnose::Basis::memory_is_not_said);
     v.why += " The text ends before its error: this holds if it was a lack of memory.";
   }
   return v;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/diagnose/action/action.hpp>
-#include <vlmest/diagnose/verdict.hpp>
+#include <vlmest/diagnose/advise/action/action.hpp>
+#include <vlmest/diagnose/verdict/verdict.hpp>
 
 #include "args.hpp"
 #include "evidence/evidence.hpp"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include <vlmest/diagnose/settings.hpp>
+#include <vlmest/diagnose/inversion/run/settings.hpp>
 
 namespace vlmest::tool {
 

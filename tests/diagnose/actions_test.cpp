@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/action/actions.hpp>
+#include <vlmest/diagnose/advise/action/actions.hpp>
 
 #include "planning_support.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pieces that readers of text are made of: sizes, prefixes, escapes, stacks, and the kinds of files.
-#include <vlmest/diagnose/evidence_kind.hpp>
-#include <vlmest/diagnose/oom/allocation_site.hpp>
-#include <vlmest/diagnose/text/encoding.hpp>
-#include <vlmest/diagnose/text/log_text.hpp>
-#include <vlmest/diagnose/text/traceback_reader.hpp>
+#include <vlmest/diagnose/evidence/kind.hpp>
+#include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
+#include <vlmest/diagnose/evidence/stack/traceback_reader.hpp>
+#include <vlmest/diagnose/evidence/text/encoding.hpp>
+#include <vlmest/diagnose/evidence/text/log_text.hpp>
 
 #include "read_data.hpp"
 

@@ -7,8 +7,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/oom/oom_reader.hpp>
-#include <vlmest/diagnose/oom/oom_verdict.hpp>
+#include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/inversion/solve.hpp>
+#include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 

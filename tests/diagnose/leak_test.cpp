@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/leak.hpp>
+#include <vlmest/diagnose/evidence/leak.hpp>
 
 namespace vlmest::leak_test {
 namespace {

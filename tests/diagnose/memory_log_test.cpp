@@ -2,9 +2,9 @@
 // Rows of logs, of nvidia-smi and of memory_summary().
 #include <cmath>
 
-#include <vlmest/diagnose/text/gpu_processes.hpp>
-#include <vlmest/diagnose/text/memory_log.hpp>
-#include <vlmest/diagnose/text/memory_summary.hpp>
+#include <vlmest/diagnose/evidence/text/gpu_processes.hpp>
+#include <vlmest/diagnose/evidence/text/memory_log.hpp>
+#include <vlmest/diagnose/evidence/text/memory_summary.hpp>
 
 #include "read_data.hpp"
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/text/memory_log.hpp>
-#include <vlmest/diagnose/text/numerics.hpp>
+#include <vlmest/diagnose/evidence/text/memory_log.hpp>
+#include <vlmest/diagnose/evidence/text/numerics.hpp>
 
 namespace vlmest::numerics_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/oom/oom_confidence.hpp>
+#include <vlmest/diagnose/verdict/confidence.hpp>
 
 #include "read_data.hpp"
 

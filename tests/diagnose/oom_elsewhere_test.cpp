@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages of memory that is no GPU's tensor, and failures that are none of memory.
-#include <vlmest/diagnose/oom/elsewhere.hpp>
-#include <vlmest/diagnose/oom/oom_reader.hpp>
-#include <vlmest/diagnose/oom/oom_verdict.hpp>
-#include <vlmest/diagnose/text/memory_log.hpp>
-#include <vlmest/diagnose/text/other_failures.hpp>
+#include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/evidence/text/memory_log.hpp>
+#include <vlmest/diagnose/evidence/text/other_failures.hpp>
+#include <vlmest/diagnose/verdict/elsewhere.hpp>
+#include <vlmest/diagnose/verdict/judge.hpp>
 
 #include "read_data.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every era and spelling of out-of-memory messages, from the files of tests/data/oom.
-#include <vlmest/diagnose/inversion/tensor_sizes.hpp>
-#include <vlmest/diagnose/oom/oom_reader.hpp>
+#include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/failure/tensor_sizes.hpp>
 
 #include "read_data.hpp"
 

@@ -11,10 +11,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/oom/oom_reader.hpp>
-#include <vlmest/diagnose/oom/oom_verdict.hpp>
-#include <vlmest/diagnose/snapshot/read_snapshot.hpp>
-#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
+#include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/evidence/snapshot/read.hpp>
+#include <vlmest/diagnose/failure/from_snapshot.hpp>
+#include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/json/image_processor.hpp>
 #include <vlmest/json/model.hpp>
 

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/planner/budget.hpp>
-#include <vlmest/diagnose/planner/planner.hpp>
+#include <vlmest/diagnose/advise/planner/budget.hpp>
+#include <vlmest/diagnose/advise/planner/planner.hpp>
 
 #include "planning_support.hpp"
 

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include <vlmest/diagnose/settings.hpp>
+#include <vlmest/diagnose/inversion/run/settings.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
 

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/allocator/reproduce.hpp>
-#include <vlmest/diagnose/snapshot/replayable_snapshot.hpp>
-#include <vlmest/diagnose/trace/trace_plot.hpp>
+#include <vlmest/diagnose/evidence/snapshot/replayable.hpp>
+#include <vlmest/diagnose/evidence/trace/trace_plot.hpp>
 #include <vlmest/json/memory_snapshot.hpp>
 #include <vlmest/json/parse.hpp>
 #include <vlmest/json/recorded_snapshot.hpp>

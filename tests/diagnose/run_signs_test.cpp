@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What runs die of without a message of an allocator, and the settings that their texts name.
-#include <vlmest/diagnose/oom/oom_reader.hpp>
-#include <vlmest/diagnose/oom/sign_actions.hpp>
-#include <vlmest/diagnose/oom/sign_verdict.hpp>
-#include <vlmest/diagnose/text/cut_stack.hpp>
-#include <vlmest/diagnose/text/run_settings.hpp>
+#include <vlmest/diagnose/advise/action/sign_actions.hpp>
+#include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/evidence/stack/cut_stack.hpp>
+#include <vlmest/diagnose/evidence/text/run_settings.hpp>
+#include <vlmest/diagnose/verdict/judge_signs.hpp>
 
 #include "read_data.hpp"
 

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/action/outcome.hpp>
-#include <vlmest/diagnose/planner/planner.hpp>
+#include <vlmest/diagnose/advise/planner/planner.hpp>
+#include <vlmest/diagnose/inversion/run/outcome.hpp>
 #include <vlmest/json/image_processor.hpp>
 
 #include "args.hpp"

@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/oom/oom_confidence.hpp>
-#include <vlmest/diagnose/oom/oom_reader.hpp>
-#include <vlmest/diagnose/oom/sign_verdict.hpp>
+#include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/verdict/confidence.hpp>
+#include <vlmest/diagnose/verdict/judge_signs.hpp>
 
 namespace vlmest::diagnose::sign_confidence_test {
 namespace {
@@ -47,8 +47,8 @@ TEST(SignConfidence, IsCountedOnTheOpenHalf) {
     n.right += name(v->cause) == ours(c.at("true_cause"));
   }
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    EXPECT_EQ(oom_confidence::open_corpus::signs[i].right, counts[i].right) << i;
-    EXPECT_EQ(oom_confidence::open_corpus::signs[i].of, counts[i].of) << i;
+    EXPECT_EQ(oom_confidence::signs[i].right, counts[i].right) << i;
+    EXPECT_EQ(oom_confidence::signs[i].of, counts[i].of) << i;
   }
 }
 

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/trace/slow_run.hpp>
-#include <vlmest/diagnose/trace/traced_device.hpp>
+#include <vlmest/diagnose/evidence/trace/traced_device.hpp>
+#include <vlmest/diagnose/verdict/slow_run/slow_run.hpp>
 #include <vlmest/json/device.hpp>
 
 namespace vlmest::slow_run_test {

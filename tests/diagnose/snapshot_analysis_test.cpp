@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/allocator/reproduce.hpp>
-#include <vlmest/diagnose/snapshot/snapshot_analysis.hpp>
-#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
+#include <vlmest/diagnose/evidence/snapshot/analysis.hpp>
+#include <vlmest/diagnose/failure/from_snapshot.hpp>
 
 #include "snapshots.hpp"
 

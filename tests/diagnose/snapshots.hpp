@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <vlmest/diagnose/snapshot/read_snapshot.hpp>
+#include <vlmest/diagnose/evidence/snapshot/read.hpp>
 
 namespace vlmest::diagnose {
 

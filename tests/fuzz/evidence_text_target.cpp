@@ -2,20 +2,20 @@
 // Every reader of text: encodings, messages of memory running out, logs, summaries, kinds of files.
 #include <cmath>
 
-#include <vlmest/diagnose/evidence_kind.hpp>
-#include <vlmest/diagnose/inversion/tensor_sizes.hpp>
-#include <vlmest/diagnose/leak.hpp>
-#include <vlmest/diagnose/oom/elsewhere.hpp>
-#include <vlmest/diagnose/oom/oom_reader.hpp>
-#include <vlmest/diagnose/oom/sign_verdict.hpp>
-#include <vlmest/diagnose/text/cut_stack.hpp>
-#include <vlmest/diagnose/text/encoding.hpp>
-#include <vlmest/diagnose/text/gpu_processes.hpp>
-#include <vlmest/diagnose/text/memory_log.hpp>
-#include <vlmest/diagnose/text/memory_summary.hpp>
-#include <vlmest/diagnose/text/numerics.hpp>
-#include <vlmest/diagnose/text/other_failures.hpp>
-#include <vlmest/diagnose/text/run_settings.hpp>
+#include <vlmest/diagnose/evidence/kind.hpp>
+#include <vlmest/diagnose/evidence/leak.hpp>
+#include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/evidence/stack/cut_stack.hpp>
+#include <vlmest/diagnose/evidence/text/encoding.hpp>
+#include <vlmest/diagnose/evidence/text/gpu_processes.hpp>
+#include <vlmest/diagnose/evidence/text/memory_log.hpp>
+#include <vlmest/diagnose/evidence/text/memory_summary.hpp>
+#include <vlmest/diagnose/evidence/text/numerics.hpp>
+#include <vlmest/diagnose/evidence/text/other_failures.hpp>
+#include <vlmest/diagnose/evidence/text/run_settings.hpp>
+#include <vlmest/diagnose/failure/tensor_sizes.hpp>
+#include <vlmest/diagnose/verdict/elsewhere.hpp>
+#include <vlmest/diagnose/verdict/judge_signs.hpp>
 
 #include "target.hpp"
 

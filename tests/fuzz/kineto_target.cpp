@@ -2,7 +2,7 @@
 // A profiler's trace, and the diagnosis of the run.
 #include <cmath>
 
-#include <vlmest/diagnose/trace/slow_run.hpp>
+#include <vlmest/diagnose/verdict/slow_run/slow_run.hpp>
 #include <vlmest/json/kineto.hpp>
 
 #include "device.hpp"

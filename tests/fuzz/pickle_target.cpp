@@ -3,8 +3,8 @@
 // has changed are mostly no pickle any more, so the input is also read with a few opcodes and numbers put into it.
 #include <string>
 
-#include <vlmest/diagnose/snapshot/read_snapshot.hpp>
-#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
+#include <vlmest/diagnose/evidence/snapshot/read.hpp>
+#include <vlmest/diagnose/failure/from_snapshot.hpp>
 #include <vlmest/json/recorded_snapshot.hpp>
 
 #include "target.hpp"

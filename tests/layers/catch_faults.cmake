@@ -11,6 +11,10 @@ function(tree expected path content)
   foreach(folder IN ITEMS unit op nn analysis json)
     file(WRITE ${SCRATCH}/lib/vlmest/${folder}/base.hpp "${opening}")
   endforeach()
+  foreach(folder IN ITEMS evidence failure verdict)
+    file(WRITE ${SCRATCH}/lib/vlmest/diagnose/${folder}/base.hpp "${opening}")
+  endforeach()
+  file(WRITE ${SCRATCH}/lib/vlmest/diagnose/verdict/with_model.hpp "${opening}#include <vlmest/nn/base.hpp>\n")
   file(WRITE ${SCRATCH}/${path} "${content}")
   execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${SCRATCH} -P ${CMAKE_CURRENT_LIST_DIR}/layers.cmake
                   RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -43,5 +47,22 @@ tree("lib/vlmest/op/a.hpp:1: does not begin" lib/vlmest/op/a.hpp "#pragma once\n
 tree("lib/vlmest/op/a.hpp:301: has 301 lines" lib/vlmest/op/a.hpp "${opening}${long}")
 tree("lib/vlmest/nn/a.hpp:3: names Profile::fused" lib/vlmest/nn/a.hpp "${opening}bool b(Profile p) { return p == Profile::fused; }\n")
 tree(pass lib/vlmest/nn/stack/stacks.hpp "${opening}bool b(Profile p) { return p == Profile::fused; }\n")
+
+foreach(folder IN ITEMS evidence failure verdict)
+  string(APPEND below "#include <vlmest/diagnose/${folder}/base.hpp>\n")
+endforeach()
+tree(pass lib/vlmest/diagnose/verdict/a.hpp "${opening}${below}")
+tree(pass lib/vlmest/diagnose/advise/action/a.hpp "${opening}${below}#include <vlmest/nn/base.hpp>\n")
+tree("lib/vlmest/diagnose/evidence/a.hpp:3: .*diagnose/evidence stands below diagnose/failure"
+     lib/vlmest/diagnose/evidence/a.hpp "${opening}#include <vlmest/diagnose/failure/base.hpp>\n")
+tree("lib/vlmest/diagnose/failure/impl/a.hpp:3: .*diagnose/failure stands below diagnose/verdict"
+     lib/vlmest/diagnose/failure/impl/a.hpp "${opening}#include <vlmest/diagnose/verdict/base.hpp>\n")
+tree("lib/vlmest/diagnose/a.hpp:1: stands in none of the folders of diagnose" lib/vlmest/diagnose/a.hpp "${opening}")
+tree("evidence/a.hpp: judges without a model, but reaches one: diagnose/evidence/a.hpp -> nn/base.hpp"
+     lib/vlmest/diagnose/evidence/a.hpp "${opening}#include <vlmest/nn/base.hpp>\n")
+# By a header that may include a model itself.
+tree("judge.hpp -> diagnose/verdict/with_model.hpp -> nn/base.hpp" lib/vlmest/diagnose/verdict/judge.hpp
+     "${opening}#include <vlmest/diagnose/verdict/with_model.hpp>\n")
+
 tree(pass kernels/matmul/a.cu "#include <vlmest/op/base.hpp>\n")
 tree("kernels/matmul/a.cu:2: .*kernels know nn not" kernels/matmul/a.cu "\n#include <vlmest/nn/base.hpp>\n")

@@ -2,13 +2,19 @@
 cmake_minimum_required(VERSION 3.25)
 # cmake -DROOT=<sources> -P layers.cmake
 # Reads every header of lib/vlmest and names each line that breaks a rule:
-#   - a folder includes itself and what stands left of it in `order`; nn and analysis do not know each other
+#   - a folder includes itself and what stands left of it in `order`; nn and analysis do not know each other; so do the
+#     folders of diagnose, in `order_diagnose`
+#   - what judges a run without its model (`without_model`) reaches no header `of_models`, by however many others
 #   - <vlmest/...> and the standard library are all there is, and nlohmann_json in json
 #   - plan/plan.hpp and nn/stack/stacks.hpp name the software stacks (Profile::…); the others ask for their traits
 #   - the first line is the licence, #pragma once follows, 300 lines are the limit
 # kernels/ may use the folders of `below_kernels` only.
 set(order unit tensor op library graph plan nn transform device analysis allocator report parallel diagnose json)
+set(order_diagnose evidence failure inversion verdict advise watch)
 set(strangers nn analysis)
+set(without_model diagnose/evidence/* diagnose/failure/* diagnose/verdict/judge.hpp diagnose/verdict/judge_signs.hpp
+    diagnose/verdict/elsewhere.hpp diagnose/watch/*)
+set(of_models "^(nn|transform|analysis|report|parallel|json)/|^graph/graph\\.hpp$")
 set(below_kernels unit tensor op)
 set(line_limit 300)
 set(faults "")
@@ -51,6 +57,16 @@ foreach(file IN LISTS headers)
   set(folder ${CMAKE_MATCH_1})
   list(FIND order ${folder} level)
 
+  set(part "")
+  if(folder STREQUAL "diagnose")
+    string(REGEX REPLACE "^lib/vlmest/diagnose/([^/]+).*" "\\1" part "${file}")
+    list(FIND order_diagnose "${part}" part_level)
+    if(part_level LESS 0)
+      string(REPLACE ";" " " known "${order_diagnose}")
+      fault(${file} "" "stands in none of the folders of diagnose: ${known}")
+    endif()
+  endif()
+
   string(REGEX MATCH "Profile::[a-z_]+" stack "${content}")
   if(stack AND NOT file MATCHES "/(plan/plan|nn/stack/stacks)\\.hpp$")
     fault(${file} "${stack}" "names ${stack}: ask for a trait of the stack (nn/stack/traits.hpp)")
@@ -65,6 +81,12 @@ foreach(file IN LISTS headers)
         fault(${file} "${include}" "${include}: there is no such header")
       elseif(other_level GREATER level)
         fault(${file} "${include}" "${include}: ${folder} stands below ${other} and cannot include it")
+      elseif(part AND other STREQUAL "diagnose")
+        string(REGEX REPLACE "/.*" "" other_part "${CMAKE_MATCH_2}")
+        list(FIND order_diagnose "${other_part}" other_level)
+        if(other_level GREATER part_level)
+          fault(${file} "${include}" "${include}: diagnose/${part} stands below diagnose/${other_part} and cannot include it")
+        endif()
       elseif(NOT other STREQUAL folder AND folder IN_LIST strangers AND other IN_LIST strangers)
         fault(${file} "${include}" "${include}: ${folder} and ${other} do not know each other")
       endif()
@@ -77,6 +99,37 @@ foreach(file IN LISTS headers)
     endif()
   endforeach()
 endforeach()
+
+# Breadth first from the entries; `from_<header>` is the header that a header was reached by.
+list(TRANSFORM without_model PREPEND ${ROOT}/lib/vlmest/)
+file(GLOB_RECURSE reached RELATIVE ${ROOT}/lib/vlmest ${without_model})
+list(SORT reached)
+set(open ${reached})
+while(open)
+  list(POP_FRONT open header)
+  if(header MATCHES "${of_models}")
+    set(way "")
+    set(file ${header})
+    while(DEFINED from_${file})
+      set(way " -> ${file}${way}")
+      set(file ${from_${file}})
+    endwhile()
+    set(faults "${faults}\n  lib/vlmest/${file}: judges without a model, but reaches one: ${file}${way}")
+    continue()
+  endif()
+  if(NOT EXISTS ${ROOT}/lib/vlmest/${header})
+    continue()  # named above
+  endif()
+  file(STRINGS ${ROOT}/lib/vlmest/${header} includes REGEX "^[ \t]*#[ \t]*include[ \t]*<vlmest/")
+  foreach(include IN LISTS includes)
+    string(REGEX REPLACE ".*<vlmest/([^>]+)>.*" "\\1" other "${include}")
+    if(NOT other IN_LIST reached)
+      list(APPEND reached ${other})
+      list(APPEND open ${other})
+      set(from_${other} ${header})
+    endif()
+  endforeach()
+endwhile()
 
 file(GLOB_RECURSE kernels RELATIVE ${ROOT} ${ROOT}/kernels/*.hpp ${ROOT}/kernels/*.cuh ${ROOT}/kernels/*.cu
      ${ROOT}/kernels/*.cpp)

@@ -9,7 +9,7 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
-#include <vlmest/diagnose/trace/slow_run.hpp>
+#include <vlmest/diagnose/verdict/slow_run/slow_run.hpp>
 
 namespace vlmest::tool::nsys_sqlite_test {
 namespace {

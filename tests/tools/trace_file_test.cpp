@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <vlmest/diagnose/trace/slow_run.hpp>
+#include <vlmest/diagnose/verdict/slow_run/slow_run.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/kineto.hpp>
 

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/diagnose/oom/oom_reader.hpp>
-#include <vlmest/diagnose/text/memory_log.hpp>
+#include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/evidence/text/memory_log.hpp>
 
 #include "watch/log_readings.hpp"
 

@@ -7,8 +7,8 @@
 
 #include <vlmest/allocator/reproduce.hpp>
 #include <vlmest/allocator/what_if.hpp>
-#include <vlmest/diagnose/snapshot/read_snapshot.hpp>
-#include <vlmest/diagnose/snapshot/replayable_snapshot.hpp>
+#include <vlmest/diagnose/evidence/snapshot/read.hpp>
+#include <vlmest/diagnose/evidence/snapshot/replayable.hpp>
 #include <vlmest/json/memory_snapshot.hpp>
 #include <vlmest/json/parse.hpp>
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include <vlmest/diagnose/evidence_kind.hpp>
-#include <vlmest/diagnose/text/encoding.hpp>
+#include <vlmest/diagnose/evidence/kind.hpp>
+#include <vlmest/diagnose/evidence/text/encoding.hpp>
 #include <vlmest/json/kineto.hpp>
 #include <vlmest/json/memory_stats.hpp>
 #include <vlmest/json/parse.hpp>

@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include <vlmest/device/device.hpp>
-#include <vlmest/diagnose/action/action.hpp>
-#include <vlmest/diagnose/inversion/failure.hpp>
-#include <vlmest/diagnose/text/memory_series.hpp>
-#include <vlmest/diagnose/text/run_signs.hpp>
-#include <vlmest/diagnose/trace/slow_run.hpp>
-#include <vlmest/diagnose/verdict.hpp>
+#include <vlmest/diagnose/advise/action/action.hpp>
+#include <vlmest/diagnose/evidence/text/memory_series.hpp>
+#include <vlmest/diagnose/evidence/text/run_signs.hpp>
+#include <vlmest/diagnose/failure/failure.hpp>
+#include <vlmest/diagnose/verdict/slow_run/slow_run.hpp>
+#include <vlmest/diagnose/verdict/verdict.hpp>
 
 #include "evidence/read_run.hpp"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include <vlmest/diagnose/trace/host_call.hpp>
+#include <vlmest/diagnose/evidence/trace/host_call.hpp>
 #include <vlmest/unit/error.hpp>
 
 #include "evidence/sqlite_file.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include <vlmest/diagnose/trace/profile_trace.hpp>
+#include <vlmest/diagnose/evidence/trace/profile_trace.hpp>
 
 namespace vlmest::tool {
 

@@ -6,7 +6,8 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/text/numerics.hpp>
+#include <vlmest/diagnose/evidence/text/numerics.hpp>
+#include <vlmest/diagnose/verdict/confidence.hpp>
 
 #include "evidence/series_evidence.hpp"
 
@@ -56,7 +57,7 @@ void add_numerics(Evidence& e, const MemorySeries& series, std::string_view text
   if (e.failure || e.verdict) return;
   const NumericFinding& first = found.front();
   e.verdict =
-      Verdict{.confidence = 0.9,
+      Verdict{.confidence = confidence(Basis::numbers),
               .why = fmt::format("not memory but numbers: {} at line {}{}; {}.", name(first.trouble), first.line,
                                  first.step ? fmt::format(" (step {})", *first.step) : "", advice(first.trouble))};
 }

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include <vlmest/diagnose/settings.hpp>
-#include <vlmest/diagnose/text/run_settings.hpp>
+#include <vlmest/diagnose/evidence/text/run_settings.hpp>
+#include <vlmest/diagnose/inversion/run/settings.hpp>
 #include <vlmest/parallel/strategy.hpp>
 
 #include "args.hpp"

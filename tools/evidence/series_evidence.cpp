@@ -11,8 +11,9 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/leak.hpp>
-#include <vlmest/diagnose/text/words.hpp>
+#include <vlmest/diagnose/evidence/leak.hpp>
+#include <vlmest/diagnose/evidence/text/words.hpp>
+#include <vlmest/diagnose/verdict/confidence.hpp>
 
 #include "units.hpp"
 
@@ -144,7 +145,7 @@ void add_series(Evidence& e, const MemorySeries& all) {
   if (e.verdict) return;
   e.verdict = Verdict{
       .cause = Cause::leak,
-      .confidence = 0.9,
+      .confidence = confidence(Basis::growing_log),
       .why = fmt::format("memory grows by {} a step and goes on growing, from {} to {} at step {:.0f}{}. What grows is "
                          "kept from step to step: losses or outputs in a list with their graphs (use .item() or "
                          ".detach()), a cache without a bound, metrics on the GPU.",

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/text/memory_series.hpp>
+#include <vlmest/diagnose/evidence/text/memory_series.hpp>
 
 #include "evidence/evidence.hpp"
 

@@ -7,10 +7,11 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/oom/elsewhere.hpp>
-#include <vlmest/diagnose/oom/run_mode.hpp>
-#include <vlmest/diagnose/oom/sign_verdict.hpp>
-#include <vlmest/diagnose/text/words.hpp>
+#include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
+#include <vlmest/diagnose/evidence/stack/run_mode.hpp>
+#include <vlmest/diagnose/evidence/text/words.hpp>
+#include <vlmest/diagnose/verdict/elsewhere.hpp>
+#include <vlmest/diagnose/verdict/judge_signs.hpp>
 
 namespace vlmest::tool {
 

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/text/cut_stack.hpp>
-#include <vlmest/diagnose/text/memory_series.hpp>
+#include <vlmest/diagnose/evidence/stack/cut_stack.hpp>
+#include <vlmest/diagnose/evidence/text/memory_series.hpp>
 
 #include "evidence/evidence.hpp"
 

@@ -6,10 +6,10 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/snapshot/read_snapshot.hpp>
-#include <vlmest/diagnose/snapshot/snapshot_failure.hpp>
-#include <vlmest/diagnose/text/words.hpp>
-#include <vlmest/diagnose/trace/trace_plot.hpp>
+#include <vlmest/diagnose/evidence/snapshot/read.hpp>
+#include <vlmest/diagnose/evidence/text/words.hpp>
+#include <vlmest/diagnose/evidence/trace/trace_plot.hpp>
+#include <vlmest/diagnose/failure/from_snapshot.hpp>
 #include <vlmest/json/recorded_snapshot.hpp>
 
 #include "units.hpp"

@@ -7,15 +7,15 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/oom/elsewhere.hpp>
-#include <vlmest/diagnose/oom/oom_reader.hpp>
-#include <vlmest/diagnose/oom/run_mode.hpp>
-#include <vlmest/diagnose/oom/sign_verdict.hpp>
-#include <vlmest/diagnose/text/cut_stack.hpp>
-#include <vlmest/diagnose/text/gpu_processes.hpp>
-#include <vlmest/diagnose/text/memory_log.hpp>
-#include <vlmest/diagnose/text/other_failures.hpp>
-#include <vlmest/diagnose/text/words.hpp>
+#include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/evidence/stack/cut_stack.hpp>
+#include <vlmest/diagnose/evidence/stack/run_mode.hpp>
+#include <vlmest/diagnose/evidence/text/gpu_processes.hpp>
+#include <vlmest/diagnose/evidence/text/memory_log.hpp>
+#include <vlmest/diagnose/evidence/text/other_failures.hpp>
+#include <vlmest/diagnose/evidence/text/words.hpp>
+#include <vlmest/diagnose/verdict/elsewhere.hpp>
+#include <vlmest/diagnose/verdict/judge_signs.hpp>
 
 #include "evidence/numeric_evidence.hpp"
 #include "evidence/series_evidence.hpp"

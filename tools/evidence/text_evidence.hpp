@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include <vlmest/diagnose/text/memory_summary.hpp>
+#include <vlmest/diagnose/evidence/text/memory_summary.hpp>
 
 #include "evidence/evidence.hpp"
 

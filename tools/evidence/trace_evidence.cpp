@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include <vlmest/diagnose/trace/traced_device.hpp>
+#include <vlmest/diagnose/evidence/trace/traced_device.hpp>
 
 #include "catalogue.hpp"
 #include "files.hpp"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include <vlmest/diagnose/trace/profile_trace.hpp>
+#include <vlmest/diagnose/evidence/trace/profile_trace.hpp>
 
 #include "evidence/evidence.hpp"
 

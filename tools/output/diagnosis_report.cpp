@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <vlmest/diagnose/text/words.hpp>
+#include <vlmest/diagnose/evidence/text/words.hpp>
 
 #include "output/table.hpp"
 #include "units.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <tuple>
 
-#include <vlmest/diagnose/action/actions.hpp>
+#include <vlmest/diagnose/advise/action/actions.hpp>
 
 namespace vlmest::tool {
 

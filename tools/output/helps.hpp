@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <vlmest/diagnose/action/action.hpp>
+#include <vlmest/diagnose/advise/action/action.hpp>
 
 #include "estimate_report.hpp"
 

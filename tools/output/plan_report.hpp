@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/planner/budget.hpp>
-#include <vlmest/diagnose/planner/planner.hpp>
+#include <vlmest/diagnose/advise/planner/budget.hpp>
+#include <vlmest/diagnose/advise/planner/planner.hpp>
 
 namespace vlmest::tool {
 

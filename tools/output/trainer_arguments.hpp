@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/diagnose/planner/planner.hpp>
+#include <vlmest/diagnose/advise/planner/planner.hpp>
 
 namespace vlmest::tool {
 

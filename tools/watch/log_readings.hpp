@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <vlmest/diagnose/text/memory_log.hpp>
+#include <vlmest/diagnose/evidence/text/memory_log.hpp>
 #include <vlmest/diagnose/watch/monitor.hpp>
 
 #include "lines.hpp"

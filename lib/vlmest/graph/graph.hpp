@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <vlmest/graph/part.hpp>
 #include <vlmest/graph/run_script.hpp>
 #include <vlmest/op/op.hpp>
 #include <vlmest/tensor/tensor.hpp>
@@ -49,12 +50,6 @@ struct Node {
   std::int32_t outputs = 0;
   std::int32_t scratch = 0;
 };
-
-/// The component of a VLM that a module belongs to. What joins them (scattering features into the sequence, masks) is
-/// the model's own.
-enum class Part : std::uint8_t { model, vision, projector, language };
-template <>
-inline constexpr std::array<std::string_view, 4> words_of<Part>{"model", "vision", "projector", "language"};
 
 /// One element of a module path. `index` is the number in `layers.17`, or none.
 struct Scope {

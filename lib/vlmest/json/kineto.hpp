@@ -11,8 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/trace/host_call.hpp>
-#include <vlmest/diagnose/trace/profile_trace.hpp>
+#include <vlmest/diagnose/evidence/trace/host_call.hpp>
+#include <vlmest/diagnose/evidence/trace/profile_trace.hpp>
 #include <vlmest/json/kineto_event.hpp>
 #include <vlmest/json/parse.hpp>
 #include <vlmest/json/trace_scanner.hpp>

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/trace/profile_trace.hpp>
+#include <vlmest/diagnose/evidence/trace/profile_trace.hpp>
 
 /// One event of a Kineto trace, read without a tree. Fields: libkineto/src/output_json.cpp and CuptiActivity.cpp for
 /// the device's, torch/csrc/profiler/collection.cpp and kineto_shim.cpp for the operators'.

@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/text/memory_summary.hpp>
+#include <vlmest/diagnose/evidence/text/memory_summary.hpp>
 #include <vlmest/unit/error.hpp>
 
 /// torch.cuda.memory_stats() written as JSON, flat ("allocated_bytes.all.current": 0) or nested

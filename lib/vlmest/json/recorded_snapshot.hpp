@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <vlmest/diagnose/snapshot/read_snapshot.hpp>
+#include <vlmest/diagnose/evidence/snapshot/read.hpp>
 #include <vlmest/unit/error.hpp>
 
 namespace vlmest::json {

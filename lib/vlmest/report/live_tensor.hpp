@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <vlmest/allocator/process.hpp>
+#include <vlmest/tensor/described_tensor.hpp>
 
 namespace vlmest {
 
@@ -17,16 +18,6 @@ struct LiveTensor {
   TensorId tensor = none;  ///< none: `label` says what it is
   const char* label = "";
   NodeId node = none;  ///< of scratch: the node that took it
-  Bytes bytes{};
-};
-
-/// The same in words.
-struct DescribedTensor {
-  std::string name;
-  std::string scope;
-  Role role = Role::workspace;
-  Shape shape;
-  std::string dtype;
   Bytes bytes{};
 };
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/diagnose/text/printed_size.hpp>
+#include <vlmest/diagnose/evidence/text/printed_size.hpp>
 #include <vlmest/unit/units.hpp>
 
 /// Whether settings explain the memory that a failed allocation found in use.

@@ -1,33 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
-#include <vlmest/diagnose/inversion/failure.hpp>
-#include <vlmest/diagnose/inversion/solve.hpp>
+#include <vlmest/device/device.hpp>
+#include <vlmest/diagnose/failure/failure.hpp>
+#include <vlmest/diagnose/inversion/multiple.hpp>
+#include <vlmest/nn/vlm.hpp>
+#include <vlmest/plan/plan.hpp>
 
-/// An engine that measures what it needs runs its tower over as many of the largest pictures as its settings admit:
-/// vLLM max_num_seqs of them, 256 where nothing is said (v0: worker/enc_dec_model_runner.py, profile_run), or
-/// limit_mm_per_prompt in a prompt (multimodal/profiling.py). What it asks for then is a whole number of times one
-/// picture's, or, with tensor parallelism, a rank's share of it.
 namespace vlmest::diagnose {
-
-struct Multiple {
-  DescribedTensor tensor;  ///< of one picture
-  Cause cause = Cause::vision_tiles;
-  std::int64_t pictures = 1;
-  std::int64_t tiles = 1;  ///< of one picture
-  int ranks = 1;           ///< that share it
-  double plausibility = 0;
-};
 
 /// What the tower makes of one largest picture, so many times that it has the size; the likeliest first.
 std::vector<Multiple> multiples(const Vlm& vlm, const Plan& plan, const Device& device, const Failure& f);
-
-/// "256 pictures of 4 tiles: ..."
-std::string multiple_words(const Multiple& m);
 
 }  // namespace vlmest::diagnose
 

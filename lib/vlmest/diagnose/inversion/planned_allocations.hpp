@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include <vlmest/diagnose/inversion/hypothesis.hpp>
 #include <vlmest/report/live_tensor.hpp>
 #include <vlmest/report/replay.hpp>
 
 namespace vlmest::diagnose {
-
-/// When in a run an allocation happens. Until the optimizer has stepped once its states do not exist, so a first step
-/// asks for the same tensors as later ones, over less memory.
-enum class Moment : std::uint8_t { load, inference, first_step, later_step };
-
-inline constexpr std::array<std::string_view, 4> moments{"loading", "inference", "the first step", "a later step"};
-constexpr std::string_view name(Moment m) { return moments[static_cast<std::size_t>(m)]; }
 
 /// One call of the allocator that a run makes.
 struct PlannedAllocation {

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <vlmest/diagnose/action/outcome.hpp>
-#include <vlmest/diagnose/inversion/failure.hpp>
-#include <vlmest/diagnose/inversion/inversion.hpp>
-#include <vlmest/report/estimate.hpp>
+#include <vlmest/diagnose/evidence/stack/run_mode.hpp>
+#include <vlmest/diagnose/failure/failure.hpp>
+#include <vlmest/diagnose/inversion/hypothesis.hpp>
+#include <vlmest/plan/plan.hpp>
 
 namespace vlmest::diagnose {
 
@@ -27,24 +23,4 @@ struct Reading {
   double agreement() const { return hypotheses.empty() ? 0 : hypotheses.front().agreement; }
 };
 
-namespace reading {
-
-std::vector<MemoryPart> live_at(const Timeline& timeline, const TensorKinds& kinds, const PlannedAllocation& a);
-
-/// Keys or values of a layer while a dense cache grows: every length from the prompt's on comes by, of which the graph
-/// holds one. The allocation of that one, with the length that fits the size.
-std::optional<Hypothesis> grown_cache(const Graph& g, const TensorKinds& kinds,
-                                      const std::vector<PlannedAllocation>& all, const FailedRequest& request);
-
-}  // namespace reading
-
-/// Reads a failure as an allocation of a run of `plan`. `estimator` is used for it. Throws Error where the plan is
-/// impossible.
-Reading read_failure(const Vlm& vlm, const Plan& plan, const Device& device, Mode mode, const Failure& failure,
-                     Estimator& estimator, std::string assuming = {});
-
 }  // namespace vlmest::diagnose
-
-#ifndef VLMEST_COMPILED
-#include <vlmest/diagnose/inversion/impl/reading.hpp>
-#endif

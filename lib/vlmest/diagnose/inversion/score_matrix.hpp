@@ -6,12 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/device/device.hpp>
-#include <vlmest/diagnose/inversion/failure.hpp>
-#include <vlmest/graph/graph.hpp>
-#include <vlmest/nn/vlm.hpp>
-#include <vlmest/plan/plan.hpp>
-#include <vlmest/report/live_tensor.hpp>
+#include <vlmest/diagnose/failure/failure.hpp>
+#include <vlmest/graph/part.hpp>
+#include <vlmest/tensor/described_tensor.hpp>
 
 /// A failed request read backwards as a matrix of attention scores: sequences x heads x N x N (Vaswani et al.,
 /// arXiv:1706.03762, section 3.2.1), of elements of two bytes (the product in bf16 or fp16) or four (a softmax in fp32,
@@ -43,12 +40,6 @@ struct AttentionHeads {
   std::int64_t most = 0;   ///< of the largest picture, or of the model's positions; 0: not known
   std::int64_t patch = 0;  ///< pixels of its side; 0: not known
 };
-
-/// The attentions of a model, those of its tower first: read off its graph with scores written out.
-std::vector<AttentionHeads> attention_heads(const Vlm& vlm, const Plan& plan, const Device& device);
-
-/// The layout of the largest picture that the processor hands to the tower.
-std::optional<ImageLayout> largest_picture(const TokenRule& rule);
 
 /// One reading of a request as scores.
 struct ScoreMatrix {

@@ -5,9 +5,9 @@
 #include <span>
 #include <string_view>
 
+#include <vlmest/diagnose/evidence/stack/traceback.hpp>
 #include <vlmest/diagnose/inversion/planned_allocations.hpp>
 #include <vlmest/diagnose/inversion/tensor_kinds.hpp>
-#include <vlmest/diagnose/text/traceback.hpp>
 
 namespace vlmest::diagnose {
 

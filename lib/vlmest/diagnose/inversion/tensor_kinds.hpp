@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include <vlmest/diagnose/cause.hpp>
+#include <vlmest/diagnose/evidence/cause.hpp>
 #include <vlmest/report/live_tensor.hpp>
 
 namespace vlmest::diagnose {

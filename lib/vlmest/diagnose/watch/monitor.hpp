@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include <vlmest/diagnose/leak.hpp>
-#include <vlmest/diagnose/text/memory_series.hpp>
+#include <vlmest/diagnose/evidence/leak.hpp>
+#include <vlmest/diagnose/evidence/text/memory_series.hpp>
 
 /// Memory while a run goes on: readings in, and at any time what they say of each GPU.
 namespace vlmest::diagnose {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <bit>
 
+#include <vlmest/diagnose/inversion/attention_heads.hpp>
 #include <vlmest/diagnose/inversion/multiples.hpp>
-#include <vlmest/diagnose/inversion/score_matrix.hpp>
-#include <vlmest/diagnose/text/words.hpp>
+#include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
@@ -86,16 +86,6 @@ VLMEST_INLINE std::vector<Multiple> multiples(const Vlm& vlm, const Plan& given,
     };
     return rank(a) != rank(b) ? rank(a) > rank(b) : a.tensor.bytes > b.tensor.bytes;
   });
-  return r;
-}
-
-VLMEST_INLINE std::string multiple_words(const Multiple& m) {
-  std::string r = std::to_string(m.pictures) + (m.pictures == 1 ? " picture" : " pictures");
-  if (m.tiles > 1) r += " of " + std::to_string(m.tiles) + " tiles";
-  r += ", the largest that the processor makes: " + m.tensor.name + " of " +
-       (m.tensor.scope.empty() ? "the model" : m.tensor.scope) + ", " + to_string(m.tensor.shape) + " in " +
-       m.tensor.dtype + " = " + in_words(m.tensor.bytes) + " each";
-  if (m.ranks > 1) r += ", divided over " + std::to_string(m.ranks) + " GPUs";
   return r;
 }
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <vlmest/diagnose/inversion/run/settings.hpp>
+
+namespace vlmest::diagnose {
+
+/// Parts that a range is lowered by, from 15 / 16 to 1 / 16.
+inline constexpr std::int64_t lever_steps = 16;
+
+/// What an action changes besides memory and time.
+enum class Loses : std::uint8_t {
+  nothing,  ///< the same is computed, up to rounding
+  quality,  ///< something else is computed: fewer pixels, fewer trained weights, fewer bits
+  order     ///< the last resort: what is named after everything else
+};
+
+/// A change of settings that needs less memory, estimated anew.
+struct Action {
+  std::string id;     ///< stable, in kebab case
+  std::string title;  ///< "recompute the activations of every layer"
+  /// Less at the peak: of allocated memory, or, where `of_reserved`, of reserved memory, for changes of the allocator.
+  Bytes saves{};
+  bool of_reserved = false;
+  double time_cost_pct = 0;  ///< of the time of one sequence; negative: faster
+  Bytes peak_after{};
+  Bytes reserved_after{};
+  bool fits = false;
+  /// False: whether it is enough cannot be said, because the settings do not explain what failed.
+  bool fits_known = true;
+  bool generic = false;    ///< against the cause in general: nothing was estimated, all figures are empty
+  std::optional<Mode> of;  ///< where it is not known whether the run trained: of which it is
+  std::string how;         ///< the line of code or the flag
+  Loses loses = Loses::nothing;
+  Settings after;  ///< what was estimated
+};
+
+}  // namespace vlmest::diagnose

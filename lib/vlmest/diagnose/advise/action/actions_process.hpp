@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <utility>
+#include <variant>
+
+#include <vlmest/diagnose/advise/action/action_entry.hpp>
+#include <vlmest/library/rules.hpp>
+#include <vlmest/parallel/strategy.hpp>
+
+/// Actions on kernels, types, what a module holds, the allocator, and where states live. Names of arguments:
+/// transformers 5.17 (from_pretrained), torch 2.11 (PYTORCH_ALLOC_CONF, torch.distributed), accelerate, torchao
+/// (optim), DeepSpeed (ds_config.json).
+namespace vlmest::diagnose {
+
+namespace action {
+
+inline std::vector<Settings> sharded(const Subject& s, Sharding to) {
+  const parallel::Strategy& p = s.now.placement;
+  return changed(s, s.training() && p.gpus > 1 && p.sharding < to && p.offload == Offload::none,
+                 [to](Settings& n) { n.placement.sharding = to; });
+}
+inline std::vector<Settings> bucket_views(const Subject& s) {
+  const parallel::Strategy& p = s.now.placement;
+  return changed(s, s.training() && has_buckets(p) && !p.bucket_views,
+                 [](Settings& n) { n.placement.bucket_views = true; });
+}
+inline std::vector<Settings> offloaded(const Subject& s, Offload to) {
+  return changed(s, s.now.placement.offload < to && (s.training() || to == Offload::parameters),
+                 [to](Settings& n) { n.placement.offload = to; });
+}
+inline std::vector<Settings> split_sizes(const Subject& s) {
+  std::vector<Settings> r;
+  if (s.now.allocator.expandable_segments || s.now.allocator.max_split_size.value() != allocator::no_limit) return r;
+  for (const std::int64_t mib : {512, 256, 128, 64})
+    r.emplace_back(s.now).allocator.max_split_size = Bytes(mib * (std::int64_t{1} << 20));
+  return r;
+}
+/// Blocks of a description whose code keeps what it has transformed.
+std::vector<Settings> released_spectra(const Subject& s);
+inline std::string loaded_with(const std::string& argument) { return "from_pretrained(MODEL, " + argument + ")"; }
+
+}  // namespace action
+
+inline constexpr std::array process_actions{
+    ActionEntry{"attention-sdpa", "torch's fused attention, without a matrix of scores", Loses::nothing,
+                [](const Subject& s) {
+                  return changed(
+                      s, s.plan().attention == AttentionKind::eager && !traits_of(s.plan().profile).attends_by_flash,
+                      [](Settings& n) { n.plan.attention = AttentionKind::sdpa; });
+                },
+                [](const Subject&, const Settings&) { return action::loaded_with("attn_implementation=\"sdpa\""); }},
+    ActionEntry{"attention-flash", "FlashAttention-2, without scores and without a mask", Loses::nothing,
+                [](const Subject& s) {
+                  const Plan& p = s.plan();
+                  const bool runs =
+                      holds(ArchitectureRule::flash_attn_2, s.device.sm) && traits_of(p.profile).flash_attention_2;
+                  return changed(s, runs && p.attention != AttentionKind::flash,
+                                 [](Settings& n) { n.plan.attention = AttentionKind::flash; });
+                },
+                [](const Subject&, const Settings&) {
+                  return action::loaded_with("attn_implementation=\"flash_attention_2\"");
+                }},
+    ActionEntry{"weights-bf16", "weights and gradients in bf16", Loses::quality,
+                [](const Subject& s) {
+                  return changed(s, s.plan().amp || s.plan().dtype == DType::fp32, [](Settings& n) {
+                    n.plan.amp = false;
+                    n.plan.dtype = DType::bf16;
+                  });
+                },
+                [](const Subject& s, const Settings&) {
+                  return action::loaded_with("dtype=torch.bfloat16") + (s.plan().amp ? "  # and no autocast" : "");
+                }},
+    ActionEntry{"allocator-expandable", "one growing segment instead of many that do not join", Loses::nothing,
+                [](const Subject& s) {
+                  return changed(s, !s.now.allocator.expandable_segments,
+                                 [](Settings& n) { n.allocator.expandable_segments = true; });
+                },
+                [](const Subject&, const Settings&) {
+                  return std::string("export PYTORCH_ALLOC_CONF=expandable_segments:True");
+                },
+                true},
+    ActionEntry{"allocator-max-split", "large blocks are not cut into small ones", Loses::nothing, action::split_sizes,
+                [](const Subject&, const Settings& after) {
+                  return "export PYTORCH_ALLOC_CONF=max_split_size_mb:" +
+                         std::to_string(after.allocator.max_split_size.value() >> 20);
+                },
+                true},
+    ActionEntry{"ddp-bucket-views", "gradients as views of the buckets that GPUs exchange", Loses::nothing,
+                action::bucket_views,
+                [](const Subject&, const Settings&) {
+                  return std::string(
+                      "DistributedDataParallel(model, gradient_as_bucket_view=True)  # accelerate: "
+                      "DistributedDataParallelKwargs(gradient_as_bucket_view=True)");
+                }},
+    ActionEntry{"zero-1", "optimizer states divided among the GPUs", Loses::nothing,
+                [](const Subject& s) { return action::sharded(s, Sharding::optimizer); },
+                [](const Subject&, const Settings&) {
+                  return std::string(
+                      "ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW)  # or DeepSpeed "
+                      "{\"zero_optimization\": {\"stage\": 1}}");
+                }},
+    ActionEntry{"zero-2", "optimizer states and gradients divided among the GPUs", Loses::nothing,
+                [](const Subject& s) { return action::sharded(s, Sharding::gradients); },
+                [](const Subject&, const Settings&) {
+                  return std::string(
+                      "fully_shard(layer, reshard_after_forward=False) for every layer, then the model  # or DeepSpeed "
+                      "{\"zero_optimization\": {\"stage\": 2}}");
+                }},
+    ActionEntry{"zero-3", "weights, gradients and optimizer states divided among the GPUs", Loses::nothing,
+                [](const Subject& s) { return action::sharded(s, Sharding::parameters); },
+                [](const Subject&, const Settings&) {
+                  return std::string(
+                      "fully_shard(layer) for every layer, then the model  # or DeepSpeed {\"zero_optimization\": "
+                      "{\"stage\": 3}}");
+                }},
+    ActionEntry{
+        "fft-release", "give back the steps of spectral blocks as soon as the next one is there", Loses::nothing,
+        action::released_spectra,
+        [](const Subject&, const Settings&) {
+          return std::string(
+              "in the block's forward: x = torch.fft.rfft2(x.float()); x = x * weight; x = torch.fft.irfft2(x)  "
+              "# one name, or del each once it is used");
+        }},
+    ActionEntry{
+        "offload-optimizer", "optimizer states in host memory, updated there", Loses::nothing,
+        [](const Subject& s) { return action::offloaded(s, Offload::optimizer); },
+        [](const Subject&, const Settings&) {
+          return std::string(
+              "torchao.optim.CPUOffloadOptimizer(model.parameters(), torch.optim.AdamW, fused=True)  # or "
+              "DeepSpeed {\"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": {\"device\": \"cpu\"}}}");
+        }},
+    ActionEntry{
+        "offload-parameters", "weights in host memory, copied as they are used", Loses::nothing,
+        [](const Subject& s) { return action::offloaded(s, Offload::parameters); },
+        [](const Subject& s, const Settings&) {
+          return std::string(
+              s.training()
+                  ? "fully_shard(layer, offload_policy=CPUOffloadPolicy()) for every layer, then the model  # or "
+                    "DeepSpeed {\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"cpu\"}, "
+                    "\"offload_optimizer\": {\"device\": \"cpu\"}}}"
+                  : "accelerate.cpu_offload(model, execution_device=\"cuda\")");
+        }},
+};
+
+}  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/advise/action/impl/actions_process.hpp>
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/diagnose/advise/action/actions.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::diagnose {
+
+VLMEST_INLINE std::vector<ActionEntry> action_entries() {
+  std::vector<ActionEntry> r;
+  for (const auto& e : training_actions) r.push_back(e);
+  for (const auto& e : inference_actions) r.push_back(e);
+  for (const auto& e : input_actions) r.push_back(e);
+  for (const auto& e : process_actions) r.push_back(e);
+  return r;
+}
+
+namespace action {
+
+VLMEST_INLINE std::optional<Tried> choose(const std::vector<Settings>& options, const Subject& s, Estimator& estimator,
+                                          bool levels_off) {
+  if (options.empty()) return std::nullopt;
+  const auto at = [&](std::size_t i) { return attempt(options[i], s.device, s.mode, estimator); };
+  std::size_t chosen = options.size() / 2;
+  if (options.size() > 1 && !s.fits)
+    chosen = first_enough(options.size() - 1, [&](std::size_t i) {
+      const auto t = at(i);
+      return t && t->outcome.fits;
+    });
+  const auto found = at(chosen);
+  if (!levels_off || !found || (found->outcome.fits && !s.fits)) return found;
+  // Less than a thousandth is the allocator's rounding.
+  const Bytes enough = found->outcome.peak + Bytes(found->outcome.peak.value() / 1000);
+  chosen = first_enough(chosen, [&](std::size_t i) {
+    const auto t = at(i);
+    return t && t->outcome.peak <= enough;
+  });
+  return at(chosen);
+}
+
+}  // namespace action
+
+VLMEST_INLINE std::vector<Action> actions(const Settings& now, const Device& device, Mode mode, Estimator& estimator) {
+  const allocator::AllocatorConfig settings = estimator.allocator;
+  const bool details = estimator.details;
+  const Outcome before = evaluate(now, device, mode, estimator);
+  Subject s{.now = now, .device = device, .mode = mode, .fits = before.fits};
+  s.vision = action::vision_path(mode == Mode::training ? estimator.training_graph() : estimator.graph());
+  std::vector<Action> r;
+  for (const ActionEntry& e : action_entries()) {
+    const std::vector<Settings> options = e.options(s);
+    const auto tried = action::choose(options, s, estimator, e.levels_off);
+    if (!tried) continue;
+    const Outcome& after = tried->outcome;
+    const Bytes saves = e.of_reserved ? before.reserved - after.reserved : before.peak - after.peak;
+    // Less than a thousandth of the peak is the allocator's rounding.
+    const Bytes least = (before.fits || !after.fits) ? Bytes(before.peak.value() / 1000) : Bytes{};
+    const bool faster = e.for_time && after.fits && after.per_sample().value * same_time < before.per_sample().value;
+    if (saves <= least && !faster) continue;
+    r.push_back({.id = std::string(e.id),
+                 .title = std::string(e.title),
+                 .saves = std::max(saves, Bytes{}),
+                 .of_reserved = e.of_reserved,
+                 .time_cost_pct = action::time_cost_pct(before, after),
+                 .peak_after = after.peak,
+                 .reserved_after = after.reserved,
+                 .fits = after.fits,
+                 .how = e.how(s, *tried->settings),
+                 .loses = e.loses,
+                 .after = *tried->settings});
+  }
+  const auto rank = [](const Action& a) {
+    return std::tuple(a.loses == Loses::order, !a.fits, a.loses == Loses::quality, a.time_cost_pct, -a.saves.value());
+  };
+  // Batches come behind everything.
+  const auto batch = [](const Action& a) { return a.id == "smaller-micro-batch" || a.id == "smaller-batch"; };
+  std::stable_sort(r.begin(), r.end(), [&](const Action& a, const Action& b) {
+    return batch(a) != batch(b) ? batch(b) : rank(a) < rank(b);
+  });
+  estimator.allocator = settings;
+  estimator.details = details;
+  return r;
+}
+
+}  // namespace vlmest::diagnose

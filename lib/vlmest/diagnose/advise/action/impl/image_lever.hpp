@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/diagnose/advise/action/image_lever.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::diagnose {
+
+VLMEST_INLINE std::vector<Settings> lower_images(const Settings& now) {
+  std::vector<Settings> r;
+  if (now.plan.images < 1) return r;
+  const std::vector<ImageSize> sizes = image_sizes(now.vlm, now.plan);
+  const auto of = [](const TokenRule& rule, ImageSize size) {
+    const ImageLayout l = layout(rule, size);
+    return l.tiles * l.tower_tokens + l.llm_tokens;
+  };
+  const auto tokens = [&](const TokenRule& rule) {
+    std::int64_t n = 0;
+    for (const ImageSize s : sizes) n = checked_add(n, of(rule, s));
+    return n;
+  };
+  const ImageSize largest = *std::max_element(sizes.begin(), sizes.end(), [&](ImageSize a, ImageSize b) {
+    return of(now.vlm.tokens, a) < of(now.vlm.tokens, b);
+  });
+  std::vector<TokenRule> rules;
+  std::visit([&](const auto& rule) { lever::lower(rules, rule, tokens::layout(rule, largest)); }, now.vlm.tokens);
+  std::int64_t least = tokens(now.vlm.tokens);
+  for (const TokenRule& rule : rules) {
+    const std::int64_t n = tokens(rule);
+    if (n >= least) continue;
+    least = n;
+    Settings s = now;
+    s.vlm.tokens = rule;
+    keep_text(now, s);
+    r.push_back(std::move(s));
+  }
+  return r;
+}
+
+}  // namespace vlmest::diagnose

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include <vlmest/diagnose/evidence/stack/frame_meaning.hpp>
+
+namespace vlmest::diagnose::frame_words {
+
+/// Words of a training step: gathered parameters, the backward, the optimizer, the loss.
+inline constexpr auto step_words = std::to_array<FrameWord>({
+    // An engine that measures itself.
+    {Part::code, "profile_run", {.phase = RunPhase::server_profile}},
+    {Part::code, "determine_available_memory", {.phase = RunPhase::server_profile}},
+    {Part::code, "determine_num_available_blocks", {.phase = RunPhase::server_profile}},
+    {Part::code, "_dummy_run", {.phase = RunPhase::server_profile}},
+    {Part::code, "_initialize_kv_caches", {.phase = RunPhase::server_profile}},
+    // Parameters of FSDP and ZeRO-3 that are put together.
+    {Part::code, "all_gather_into_tensor", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::code, "_allgather_params", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::code, "all_gather_coalesced", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::code, "_all_gather_flat_param", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::code, "_alloc_padded_unsharded", {.site = Site::module_gather}},
+    {Part::code, "alloc_all_gather_outputs", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::function, "unshard", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::code, "fetch_sub_module", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::function, "wait_for_unshard", {.phase = RunPhase::module_gather}},
+    {Part::code, "all_gather", {.traits = trait::gathers}},
+    {Part::code, "allgather", {.traits = trait::gathers}},
+    {Part::code, "unshard", {.traits = trait::gathers}},
+    {Part::code, "alloc_storage", {.traits = trait::gathers}},
+    // Fourier transforms.
+    {Part::code, "fft2(", {.site = Site::fft}},
+    {Part::code, "fftn(", {.site = Site::fft}},
+    {Part::code, "fft.", {.site = Site::fft}},
+    {Part::code, "fft(", {.site = Site::fft}},
+    {Part::file, "torch/fft", {.traits = trait::fft}},
+    {Part::code, "fft", {.traits = trait::fft}},
+    {Part::code, "fourier", {.traits = trait::fft}},
+    {Part::code, "spectral", {.traits = trait::fft}},
+    // The optimizer's states.
+    {Part::code, "exp_avg", {.site = Site::optimizer_state}},
+    {Part::code, "init_state", {.site = Site::optimizer_state}},
+    {Part::code, "momentum_buffer", {.site = Site::optimizer_state}},
+    {Part::code, "initialize_optimizer_states", {.site = Site::optimizer_state}},
+    {Part::code, "_setup_for_real_optimizer", {.site = Site::optimizer_state}},  // deepspeed/runtime/zero/stage3.py
+    {Part::code, "_create_fp32_partitions", {.site = Site::optimizer_state}},
+    {Part::code, "_configure_zero_optimizer", {.site = Site::optimizer_state}},  // deepspeed/runtime/engine.py
+    {Part::code, "ds_initialize(", {.site = Site::optimizer_state}},             // accelerate/accelerator.py
+    {Part::code, "fp32_partitioned_groups", {.site = Site::optimizer_state}},
+    // The backward. The hooks: torch/utils/checkpoint.py, which runs a forward again on autograd's thread.
+    {Part::file, "torch/autograd/graph.py", {.traits = trait::in_backward}},
+    {Part::function, "unpack_hook", {.traits = trait::in_backward}},
+    {Part::function, "recompute_fn", {.traits = trait::in_backward}},
+    {Part::code, "torch::autograd::engine", {.traits = trait::in_backward}},
+    // accelerate's wrapper of DeepSpeed steps within its backward (accelerate/utils/deepspeed.py).
+    {Part::code, "engine.step(", {.phase = RunPhase::optimizer_step}},
+    {Part::code, "_take_model_step", {.phase = RunPhase::optimizer_step}},
+    {Part::code,
+     "_engine_run_backward",
+     {.phase = RunPhase::backward, .mode = Mode::training, .traits = trait::in_backward}},
+    {Part::code, "autograd.backward", {.phase = RunPhase::backward}},
+    {Part::code, ".backward(", {.phase = RunPhase::backward, .mode = Mode::training}},
+    {Part::function, "backward", {.phase = RunPhase::backward, .mode = Mode::training, .traits = trait::in_backward}},
+    {Part::code,
+     "_init_group",
+     {.site = Site::optimizer_state, .phase = RunPhase::optimizer_step, .traits = trait::in_optimizer}},
+    {Part::code,
+     "get_state_buffer",
+     {.site = Site::optimizer_state, .phase = RunPhase::optimizer_step, .traits = trait::in_optimizer}},
+    // The step.
+    {Part::file, "torch/optim/", {.phase = RunPhase::optimizer_step, .mode = Mode::training}},
+    {Part::file, "transformers/optimization.py", {.phase = RunPhase::optimizer_step}},
+    {Part::code, "optimizer.step(", {.phase = RunPhase::optimizer_step, .mode = Mode::training}},
+    {Part::file, "bitsandbytes/optim/", {.phase = RunPhase::optimizer_step, .mode = Mode::training}},
+    {Part::code, "_foreach_", {.site = Site::optimizer_temporary}},
+    {Part::code, "multi_tensor_", {.site = Site::optimizer_temporary, .traits = trait::in_optimizer}},
+    {Part::code, "single_tensor_", {.site = Site::optimizer_temporary, .traits = trait::in_optimizer}},
+    {Part::file, "/optim/", {.traits = trait::in_optimizer}},
+    {Part::file, "/optimizers/", {.traits = trait::in_optimizer}},
+    {Part::file, "deepspeed/ops/", {.traits = trait::in_optimizer}},
+    {Part::file_name, "optimization.py", {.traits = trait::in_optimizer}},
+    {Part::file_name, "optimizer.py", {.traits = trait::in_optimizer}},
+    {Part::function, "step", {.traits = trait::optimizes}},
+    {Part::function, "optimizer_step", {.traits = trait::optimizes}},
+    {Part::function, "_optimizer_step", {.traits = trait::optimizes}},
+    {Part::code, "_fused_adam", {.traits = trait::in_optimizer}},
+    {Part::function, "zero_grad", {.traits = trait::zeroes}},
+    {Part::function, "init_state", {.traits = trait::in_optimizer}},
+    // The loss.
+    {Part::code, "logits.float(", {.site = Site::logits_upcast, .phase = RunPhase::loss}},
+    {Part::code, "logits.to(torch.float", {.site = Site::logits_upcast}},
+    {Part::code, "logits.to(dtype=torch.float", {.site = Site::logits_upcast}},
+    {Part::code, "cross_entropy", {.site = Site::cross_entropy, .phase = RunPhase::loss, .traits = trait::loss}},
+    {Part::code, "log_softmax", {.site = Site::cross_entropy}},
+    {Part::code, "logsumexp", {.site = Site::cross_entropy}},
+    {Part::code, "loss_fct(", {.site = Site::cross_entropy, .phase = RunPhase::loss}},
+    {Part::code, "loss_function(", {.site = Site::cross_entropy, .phase = RunPhase::loss}},
+    {Part::code, "forcausallmloss", {.phase = RunPhase::loss}},
+    {Part::in_file_name, "loss", {.traits = trait::loss}},
+    {Part::code, "loss", {.traits = trait::loss}},
+});
+
+}  // namespace vlmest::diagnose::frame_words

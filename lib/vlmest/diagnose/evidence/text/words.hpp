@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include <vlmest/unit/units.hpp>
+
+namespace vlmest::diagnose {
+
+/// A size in a sentence, as torch prints them: "6.10 GiB", "512 bytes".
+std::string in_words(Bytes b);
+
+}  // namespace vlmest::diagnose
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/diagnose/evidence/text/impl/words.hpp>
+#endif

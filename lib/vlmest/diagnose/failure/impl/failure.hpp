@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/diagnose/failure/failure.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::diagnose {
+
+VLMEST_INLINE Failure failure_of(const OomMessage& m) {
+  Failure f{.requested = m.requested,
+            .allocated = allocated(m),
+            .unallocated = unallocated(m),
+            .free = m.free,
+            .total = m.total,
+            .allowed = m.allowed,
+            .non_torch = non_torch(m),
+            .phase = m.phase,
+            .site = m.site,
+            .frames = m.traceback.frames,
+            .told = told_mode(m.traceback.frames, m.phase)};
+  // What the driver keeps for itself is in the difference of total and free; processes that are listed are not.
+  if (!m.processes.empty()) {
+    f.others = other_processes(m);
+  } else if (const auto rest = not_torch(m); rest && !m.own_process && !m.allowed) {
+    // Messages before 2.1, and those of HIP, list no process. What remains beyond any context is somebody else's.
+    if (rest->low > context_at_most) f.others = PrintedSize{rest->value, rest->low - context_at_most, rest->high};
+    f.others_deduced = f.others.has_value();
+  }
+  f.outside = m.backend == MemoryBackend::cuda_driver || m.backend == MemoryBackend::cublas ||
+              m.backend == MemoryBackend::cudnn || m.backend == MemoryBackend::cufft ||
+              m.backend == MemoryBackend::nccl;
+  f.backend = m.backend;
+  // mlx/backend/metal/allocator.cpp and torch's MPSAllocator.mm compare with MTLDevice.maxBufferLength.
+  const bool metal = m.text.find("maximum allowed buffer size") != std::string::npos;
+  f.one_buffer = metal || m.text.find("nvalid buffer size") != std::string::npos;
+  if (metal && m.backend == MemoryBackend::unknown) f.backend = MemoryBackend::mlx;
+  const auto by = [&](const char* words) {
+    const auto in = [&](const Frame& x) { return x.file.find(words) != std::string::npos; };
+    return m.text.find(words) != std::string::npos || std::any_of(f.frames.begin(), f.frames.end(), in);
+  };
+  f.foreign = f.backend == MemoryBackend::mlx || f.backend == MemoryBackend::ggml || f.backend == MemoryBackend::jax ||
+              by("urbomind") || by("TM][") || by("CUDA runtime error") || by("onnxruntime") || by("ggml") || by("/mlx");
+  f.engine_pool = m.text.find("cumem_allocator") != std::string::npos;
+  f.whole_graph = m.backend == MemoryBackend::ggml && m.reason != OomReason::model_buffer &&
+                  m.reason != OomReason::kv_cache_too_small;
+  if (const auto t = tensor_sizes(m)) {
+    f.tensor = PrintedSize{t->high, t->low, t->high};
+    f.telling = t->telling();
+  }
+  return f;
+}
+
+VLMEST_INLINE std::optional<Bytes> limit(const Failure& f) {
+  if (f.allowed && !f.one_buffer) return f.allowed->value;
+  if (f.total) {
+    Bytes r = f.total->value;
+    for (const auto& other : {f.non_torch, f.others})
+      if (other && other->value < r) r -= other->value;
+    return r;
+  }
+  if (!f.allocated || !f.unallocated || !f.requested) return std::nullopt;
+  const Bytes reserved = f.allocated->value + f.unallocated->value;
+  return f.free && f.free->value < f.requested->value ? reserved + f.free->value : reserved;
+}
+
+VLMEST_INLINE Failure on_device(Failure f, Bytes memory) {
+  if (f.total || !f.allocated || !f.unallocated || !f.requested || !f.free || f.free->value >= f.requested->value)
+    return f;
+  const Bytes reserved = f.allocated->value + f.unallocated->value, known = reserved + f.free->value;
+  // A context and its libraries take some; a tenth of the device is none of theirs.
+  if (known >= memory || (memory - known).value() * 10 < memory.value()) return f;
+  f.total = PrintedSize::exactly(memory);
+  f.others = PrintedSize::exactly(memory - known);
+  return f;
+}
+
+}  // namespace vlmest::diagnose

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/diagnose/evidence/cause.hpp>
+#include <vlmest/diagnose/evidence/stack/traceback.hpp>
+
+namespace vlmest::diagnose {
+
+/// What a stack alone says that was asked for: by its innermost frames, else by what the program was doing.
+constexpr Cause stack_cause(AllocationSite site, RunPhase phase) {
+  // An engine that measures itself asks for what its largest inputs need, whichever tensor is the last one.
+  if (phase == RunPhase::server_profile && site != AllocationSite::weights && site != AllocationSite::kv_cache)
+    return Cause::profile_run;
+  switch (site) {
+    case AllocationSite::score_matrix:
+    case AllocationSite::attention_mask: return Cause::attention_scores;
+    case AllocationSite::logits:
+    case AllocationSite::logits_upcast:
+    case AllocationSite::cross_entropy: return Cause::logits;
+    case AllocationSite::optimizer_state:
+    case AllocationSite::optimizer_temporary: return Cause::optimizer_state;
+    case AllocationSite::gradient: return Cause::gradients;
+    case AllocationSite::weights:
+    case AllocationSite::module_gather: return Cause::weights;
+    case AllocationSite::kv_cache: return Cause::kv_cache;
+    case AllocationSite::patch_embedding:
+    case AllocationSite::image_features:
+    case AllocationSite::pixel_values: return Cause::vision_tiles;
+    case AllocationSite::fft: return Cause::fft_buffers;
+    default: break;
+  }
+  switch (phase) {
+    case RunPhase::load_weights:
+    case RunPhase::module_gather: return Cause::weights;
+    case RunPhase::vision_forward: return Cause::vision_tiles;
+    case RunPhase::loss: return Cause::logits;
+    case RunPhase::backward: return Cause::gradients;
+    case RunPhase::optimizer_step: return Cause::optimizer_state;
+    case RunPhase::server_profile: return Cause::profile_run;
+    case RunPhase::forward:
+    case RunPhase::decode: return Cause::activations;
+    case RunPhase::unknown: break;
+  }
+  return Cause::unknown;
+}
+
+}  // namespace vlmest::diagnose

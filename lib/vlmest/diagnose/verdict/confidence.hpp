@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <vlmest/diagnose/evidence/text/run_sign.hpp>
+#include <vlmest/diagnose/inversion/explained.hpp>
+
+/// How often verdicts were right: what their confidence is taken from.
+///
+/// The recorded runs of tests/data/oom_runs and oom_held_out were read with the flags that they ran with and with each
+/// of up to 13 single changes of them (another batch, type, optimizer, ...), with and without their tracebacks; a
+/// reading is right where its cause is the recorded one. In the order of their names the runs 1, 3, 5, ... were counted
+/// (33 runs), the runs 2, 4, 6, ... (32) were set aside and tell how well this holds. The readings are
+/// tests/data/oom_confidence/readings.json; oom_confidence_test.cpp counts them, and has the shares of those set aside.
+/// Readings of one run are alike, so that the counts say more than they would of as many runs.
+namespace vlmest::diagnose {
+
+/// What a verdict stands on besides a size.
+enum class Ground : std::uint8_t {
+  stack,     ///< the stack tells what was being made, or in which part of a step
+  size,      ///< the size alone, or with a stack that says no more than "forward"
+  any_small  ///< not even that: 2 or 20 MiB stand for any small tensor
+};
+
+/// Readings that were right, of so many.
+struct Counted {
+  int right = 0, of = 0;
+  /// Laplace's rule of succession.
+  constexpr double share() const { return (right + 1.0) / (of + 2.0); }
+};
+
+namespace oom_confidence {
+
+/// By Ground and by Nearness. Where a class further off was right more often than a nearer one, both are counted
+/// together (near and far, of Ground::stack and any_small): more distance never makes a verdict surer.
+inline constexpr std::array<std::array<Counted, 4>, 3> counts{{
+    {{{130, 132}, {84, 100}, {84, 100}, {214, 232}}},
+    {{{204, 232}, {47, 85}, {11, 42}, {240, 359}}},
+    {{{12, 18}, {3, 8}, {3, 8}, {10, 26}}},
+}};
+/// Where a single change of the settings explains what they do not, the cause by that change: by Ground. Counted on the
+/// first 45 runs, read while the search for a flag was still being written.
+inline constexpr std::array<Counted, 3> changed{{{106, 107}, {129, 172}, {5, 6}}};
+/// Scores, by ScoreGround: the stack, all digits of a figure in bytes, more than a device or a buffer may have, large.
+/// Of the open half of tests/data/corpus, as everything of Basis that says so.
+inline constexpr std::array<Counted, 5> scores{{{0, 0}, {0, 0}, {4, 4}, {3, 3}, {3, 3}}};
+/// The first sign of a text, by SignTells, of the open half. The rules were written with these texts in sight, so that
+/// the first text of each sign is what its rule was read off: only the others are counted.
+inline constexpr std::array<Counted, 5> signs{{{5, 5}, {3, 3}, {4, 4}, {0, 0}, {0, 0}}};
+
+constexpr double of_sign(RunSign s) { return signs[static_cast<std::size_t>(traits(s).tells)].share(); }
+
+}  // namespace oom_confidence
+
+constexpr double confidence(Ground g, Nearness n) {
+  return oom_confidence::counts[static_cast<std::size_t>(g)][static_cast<std::size_t>(n)].share();
+}
+
+/// What else a verdict can rest on: one rule alone.
+enum class Basis : std::uint8_t {
+  kept,                       ///< more is alive than the settings explain, and no change of a flag does
+  pieces_of_a_run_that_fits,  ///< the run's own peak would fit, and enough is reserved in pieces
+  pieces,                     ///< a fifth of what is reserved is in pieces, and nothing tells another cause
+  pieces_of_a_table,          ///< the same by a table, which does not say what was asked for
+  largest_piece_known,        ///< the same where the largest piece is known, by a snapshot
+  profile_run,                ///< an engine's, by the stack or the line that names it
+  default_sequences,          ///< the same by a whole number of its default of sequences
+  engine_pool,                ///< an engine's pool that is mapped again
+  by_site,                    ///< what was being made, by the innermost frames alone
+  by_phase,                   ///< what the program was doing, by the outer ones
+  outside,                    ///< a library's own request: the stack tells what it served, not what filled the device
+  fits_alone,                 ///< other processes: the run, estimated, would fit without them
+  others_hold_more,           ///< they hold more than this one
+  deduced_to_hold_more,       ///< what is neither free nor this process's tensors does
+  others_hold_less,
+  steady_growth,       ///< memory at the same point of every step
+  growing_log,         ///< memory in the lines of a log
+  settings_alone,      ///< of a training whose text does not tell pictures and lengths
+  host_message,        ///< that the host's memory ran out
+  server_message,      ///< that an engine's own budget is too small
+  killed_with_room,    ///< a killed process where free(1) shows more than half of the host's memory available
+  memory_is_not_said,  ///< a factor: a text that ends before its error may be of something else
+  numbers,             ///< that it is not memory but NaN, a loss that jumps and the like
+  filled_at_peak       ///< no failure: the largest kind of tensor at the peak
+};
+
+/// A basis with the cases that tell how often it is right, or, where they are too few for that, a value set by hand:
+/// then `counted` are the cases there are. `where` they are to be found.
+struct BasisRow {
+  Basis basis;
+  Counted counted;
+  double by_hand;  ///< 0: the share of the counted cases
+  std::string_view where;
+};
+
+inline constexpr auto bases = std::to_array<BasisRow>({
+    {Basis::kept, {8, 19}, 0, "readings of tests/data/oom_runs, not in the repository"},
+    {Basis::pieces_of_a_run_that_fits, {6, 9}, 0, "readings of tests/data/oom_runs, not in the repository"},
+    {Basis::pieces, {1, 3}, 0, "tests/data/oom_runs and oom_held_out: the 33 messages that were looked at"},
+    {Basis::pieces_of_a_table, {0, 0}, 0.6, "not measured"},
+    {Basis::largest_piece_known, {0, 0}, 0.8, "not measured"},
+    {Basis::profile_run, {2, 2}, 0, "tests/data/corpus/open.json"},
+    {Basis::default_sequences, {1, 1}, 0, "tests/data/corpus/open.json"},
+    {Basis::engine_pool, {1, 1}, 0, "tests/data/corpus/open.json"},
+    {Basis::by_site, {50, 61}, 0, "tests/data/oom_runs and oom_held_out 48 of 56, tests/data/corpus/open.json 2 of 5"},
+    {Basis::by_phase, {3, 4}, 0, "tests/data/oom_runs and oom_held_out 3 of 3, tests/data/corpus/open.json 0 of 1"},
+    {Basis::outside, {0, 0}, 0.4, "not measured"},
+    {Basis::fits_alone, {0, 0}, 0.95, "not measured"},
+    {Basis::others_hold_more, {4, 4}, 0, "tests/data/oom_runs 3 of 3, tests/data/corpus/open.json 1 of 1"},
+    {Basis::deduced_to_hold_more, {0, 0}, 0.8, "not measured"},
+    {Basis::others_hold_less, {0, 0}, 0.6, "not measured"},
+    {Basis::steady_growth, {0, 0}, 0.9, "not measured"},
+    {Basis::growing_log, {0, 0}, 0.9, "not measured"},
+    {Basis::settings_alone, {1, 5}, 0, "tests/data/corpus/open.json"},
+    {Basis::host_message, {3, 3}, 0.9, "tests/data/corpus/open.json"},
+    {Basis::server_message, {2, 2}, 0.9, "tests/data/corpus/open.json"},
+    {Basis::killed_with_room, {0, 0}, 0.4, "not measured"},
+    {Basis::memory_is_not_said, {0, 0}, 0.6, "not measured"},
+    {Basis::numbers, {0, 0}, 0.9, "not measured"},
+    {Basis::filled_at_peak, {0, 0}, 0.5, "not measured"},
+});
+static_assert([] {
+  for (std::size_t i = 0; i < bases.size(); ++i)
+    if (bases[i].basis != static_cast<Basis>(i)) return false;
+  return bases.size() == static_cast<std::size_t>(Basis::filled_at_peak) + 1;
+}());
+
+constexpr double confidence(Basis b) {
+  const BasisRow& r = bases[static_cast<std::size_t>(b)];
+  return r.by_hand > 0 ? r.by_hand : r.counted.share();
+}
+
+}  // namespace vlmest::diagnose

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <vlmest/unit/units.hpp>
+
+/// From where on the figures of a failure count as proof: parts of a whole, and bytes. Each with what it rests on; what
+/// says "chosen" was not measured.
+namespace vlmest::diagnose::cut_off {
+
+struct Part {
+  double value;
+  std::string_view where;
+  /// Whether `some` is that part of `all` or more; and whether it is more.
+  constexpr bool reached(Bytes some, Bytes all) const {
+    return static_cast<double>(some.value()) >= value * static_cast<double>(all.value());
+  }
+  constexpr bool exceeded(Bytes some, Bytes all) const {
+    return static_cast<double>(some.value()) > value * static_cast<double>(all.value());
+  }
+};
+struct Size {
+  Bytes value;
+  std::string_view where;
+};
+
+/// Of the device that other processes hold, to be the cause.
+inline constexpr Part others{0.1, "chosen: a context and its libraries take less of any device"};
+/// Of what is reserved that lies in pieces, to be the cause where the run is not estimated; and where the stack says
+/// what was being made, or a table is all there is.
+inline constexpr Part pieces{0.2,
+                             "tests/data/oom_runs, oom_held_out: 15 of 33 messages have pieces, 3 of them a fifth"};
+inline constexpr Part pieces_beside_another_reason{0.5, "chosen: more than rounding leaves"};
+/// Of what is allocated that grew over the recorded steps.
+inline constexpr Part growth{1.0 / 32, "chosen: a recording may hold the last steps alone"};
+/// Beyond what the settings explain, of that, and at least.
+inline constexpr Part kept{0.2, "tests/data/oom_confidence/readings.json: estimates are nearer where settings hold"};
+inline constexpr Size kept_at_least{Bytes(std::int64_t{1} << 30), "chosen: libraries take less"};
+/// A temporary is the last drop below that part of the limit, where its kind has at most that part of what is alive;
+/// weights are blamed where they take that part of the limit.
+inline constexpr Part last_drop{0.05, "chosen"}, last_drop_of_its_kind{0.2, "chosen"}, weights_alone{0.75, "chosen"};
+/// A kind of tensor that is less often right is not named by its size alone.
+inline constexpr double named{0.5};
+
+/// A reading as scores is worth a sentence from that plausibility and that size on.
+inline constexpr double scores_as_well{0.4};
+inline constexpr Size scores_as_well_from{Bytes(std::int64_t{1} << 29), "chosen: small tensors have many explanations"};
+
+}  // namespace vlmest::diagnose::cut_off

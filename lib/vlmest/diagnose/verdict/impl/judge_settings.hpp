@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include <vlmest/diagnose/evidence/text/words.hpp>
+#include <vlmest/diagnose/inversion/run/outcome.hpp>
+#include <vlmest/diagnose/verdict/confidence.hpp>
+#include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_settings.hpp>
+#include <vlmest/parallel/placement.hpp>
+#include <vlmest/parallel/states.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::diagnose {
+namespace settings_verdict {
+
+inline Bytes part(Bytes b, std::int64_t n) { return n == 0 ? Bytes{} : Bytes(b.value() / n); }
+
+/// What DeepSpeed's optimizer holds of a run beyond what torch's does, on all GPUs together.
+inline Bytes beyond_torch(const Plan& p, const TrainingEstimate& e) {
+  const bool adam = p.optimizer == Optimizer::adamw || p.optimizer == Optimizer::adamw_fused;
+  if (!adam || p.amp || bits(p.dtype) != 16) return {};
+  const Bytes states(checked_mul(12, e.trainable.value()));
+  return states > e.optimizer ? states - e.optimizer : Bytes{};
+}
+
+/// What each GPU holds of a training, the largest first.
+inline std::vector<MemoryPart> parts(const Settings& s, const TrainingEstimate& e, const Graph& g, const Outcome& o) {
+  const parallel::Shares share = parallel::shares(s.placement);
+  std::vector<MemoryPart> r{{Cause::weights, part(parallel::weight_bytes(g).all, share.weights)},
+                            {Cause::gradients, part(e.gradients, share.gradients)},
+                            {Cause::optimizer_state, part(e.optimizer, share.optimizer)}};
+  Bytes states{};
+  for (const MemoryPart& p : r) states += p.bytes;
+  // What the step has beside the states are the optimizer's temporaries.
+  if (o.peak > states && o.peaks[2] == o.peak)
+    r.back().bytes += o.peak - states;
+  else if (o.peak > states)
+    r.push_back({Cause::activations, o.peak - states});
+  std::stable_sort(r.begin(), r.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return r;
+}
+
+}  // namespace settings_verdict
+
+VLMEST_INLINE Verdict judge_settings(const Settings& s, const Device& device, KnownOfRun known, Estimator& estimator) {
+  const Outcome o = evaluate(s, device, Mode::training, estimator);
+  const TrainingEstimate e = estimator.training_work(s.vlm, s.plan, device);
+  Verdict v{.live = settings_verdict::parts(s, e, estimator.training_graph(), o)};
+  Bytes peak = o.peak;
+  bool fits = o.fits;
+  if (const Bytes more =
+          settings_verdict::part(settings_verdict::beyond_torch(s.plan, e), parallel::shares(s.placement).optimizer);
+      known.deepspeed && more > Bytes{}) {
+    peak += more;
+    fits = fits && peak <= device.usable_bytes;
+    for (MemoryPart& p : v.live)
+      if (p.cause == Cause::optimizer_state) p.bytes += more;
+    std::stable_sort(v.live.begin(), v.live.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  }
+  v.predicted_peak = peak;
+  v.mode = Mode::training;
+  v.why = "no message of an allocator is in this text; by the settings that are known each GPU needs " +
+          in_words(peak) + ": " + oom_verdict::live_words(v.live);
+  if (peak > o.peak) v.why += ", with the fp32 copies of the weights and the fp32 moments that DeepSpeed holds";
+  if (!known.device) {
+    v.why += ". --device says whether that fits.";
+    return v;
+  }
+  v.limit = device.usable_bytes;
+  v.why += ", and has " + in_words(device.usable_bytes) + ".";
+  if (fits) {
+    v.why +=
+        " That fits: if it was a lack of the GPU's memory, then with more or larger pictures than these, longer "
+        "sequences, or a setting that the text does not have; otherwise it was the host's.";
+    return v;
+  }
+  v.cause = v.live.front().cause;
+  v.confidence = confidence(Basis::settings_alone);
+  return v;
+}
+
+}  // namespace vlmest::diagnose
