@@ -10,7 +10,7 @@
 #include <vlmest/json/block.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
-#include <vlmest/nn/family/llava.hpp>
+#include <vlmest/family/llava/family.hpp>
 #include <vlmest/report/estimate.hpp>
 
 namespace vlmest::description_test {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/json/processor.hpp>
-#include <vlmest/nn/family/gemma4_unified.hpp>
+#include <vlmest/family/gemma4/unified.hpp>
 
 #include "recorded_parameters.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/llava.hpp>
+#include <vlmest/family/llava/family.hpp>
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/transform/training_step.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/mllama.hpp>
+#include <vlmest/family/mllama/family.hpp>
 
 #include "family_support.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/family/llava.hpp>
+#include <vlmest/family/llava/family.hpp>
 
 #include "training_support.hpp"
 

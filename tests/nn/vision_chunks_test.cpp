@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/idefics3.hpp>
+#include <vlmest/family/idefics3/family.hpp>
 
 #include "../conformance/recorded_model.hpp"
 #include "family_support.hpp"

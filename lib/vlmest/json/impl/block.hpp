@@ -88,21 +88,15 @@ VLMEST_INLINE void resample_tokens(Vlm& vlm, const std::string& where) {
     const auto* crop = std::get_if<SpectralCrop>(&vlm.blocks[i].op);
     if (!crop) continue;
     const std::string at = where + "[" + std::to_string(i) + "]";
-    std::visit(
-        [&](auto& rule) {
-          if constexpr (requires { rule.features; }) {
-            const Grid have = rule.features.count() > 0 ? rule.features : layout(TokenRule(rule), vlm.native).patches;
-            if (!(crop->from == have))
-              throw Error(at + ".from",
-                          "the grid here is " + std::to_string(have.rows) + "x" + std::to_string(have.cols),
-                          "blocks are listed in the order in which they run");
-            rule.features = crop->to;
-          } else {
-            throw Error(at, "this family's features cannot be resampled",
-                        "spectral_crop works with llava, llava_next, llava_onevision and paligemma");
-          }
-        },
-        vlm.tokens);
+    Grid* const features = vlm.tokens.features();
+    if (!features)
+      throw Error(at, "this family's features cannot be resampled",
+                  "spectral_crop works with llava, llava_next, llava_onevision and paligemma");
+    const Grid have = features->count() > 0 ? *features : layout(vlm.tokens, vlm.native).patches;
+    if (!(crop->from == have))
+      throw Error(at + ".from", "the grid here is " + std::to_string(have.rows) + "x" + std::to_string(have.cols),
+                  "blocks are listed in the order in which they run");
+    *features = crop->to;
   }
 }
 
