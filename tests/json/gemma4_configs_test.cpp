@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/json/processor.hpp>
 #include <vlmest/family/gemma4/unified.hpp>
+#include <vlmest/json/processor.hpp>
 
 #include "recorded_parameters.hpp"
 
