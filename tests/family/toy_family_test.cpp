@@ -46,7 +46,7 @@ std::string content(const fs::path& path) {
 /// SigLIP: a patch embedding, 4 positions, two layers, the last norm. Llama: embedding and head, two layers, a norm.
 TEST(ToyFamily, IsReadAndEstimated) {
   const Vlm vlm = read(config);
-  const Device device = json::read_device(Json::parse(content(root / "models/device/h200-sxm.json")), "h200-sxm.json");
+  const Device device = load_device(root / "models/device/h200-sxm.json");
   Estimator estimator;
   Plan plan{.text = 10, .new_tokens = 2};
   plan.image_height = 30;

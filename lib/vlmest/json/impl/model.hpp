@@ -20,7 +20,7 @@ VLMEST_INLINE Vlm read_model(const nlohmann::json& document, const std::string& 
   vlm.name = r.string("name", "");
   expect_hub_id(r);
   read_image(r, vlm, rows);
-  read_blocks(r, vlm);
+  read_blocks(r, vlm, rows);
   read_kv(r, vlm);
   return vlm;
 }
