@@ -13,10 +13,11 @@ from recorder.inputs.table import TABLE
 
 @dataclass(frozen=True)
 class Family:
-    """`images` lays images out. `native` is the size meant where none is given; None: the tower's image_size."""
+    """`images` lays images out. `native` is the size meant where none is given; None: the tower's image_size; "canvas":
+    the largest square of image_grid_pinpoints that is not smaller."""
 
     images: Callable[[Request], Images]
-    native: int | None = None
+    native: int | str | None = None
 
 
 _FILES = {"anyres": anyres, "native": native, "positioned": positioned, "square": square, "tiles": tiles}
@@ -41,15 +42,15 @@ def family(document: Mapping) -> Family:
 
 
 def native_size(document: Mapping) -> tuple[int, int]:
-    """The size of an image where none is given: the tower's, or for LLaVA-NeXT its largest square canvas."""
+    """The size of an image where none is given: the family's, the tower's, or the largest square canvas."""
     f = family(document)
-    if f.native:
+    if isinstance(f.native, int):
         return f.native, f.native
     try:
         side = number(document, "vision_config.image_size")
     except RecorderError as e:
         raise RecorderError(e.where, e.what, "give --image-size HxW") from e
-    if document["model_type"] == "llava_next":
+    if f.native == "canvas":
         side = max([side] + [h for h, w in document.get("image_grid_pinpoints", []) if h == w])
     return side, side
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model types and how their images are laid out: the function of this folder as "file.function", and the size of an
-image where none is given, None for that of the tower.
+image where none is given: None for that of the tower, "canvas" for the largest square of image_grid_pinpoints.
 
 Written by docs/generate/recorder-table.cpp out of the rows of lib/vlmest/family/registry.hpp.
 """
 
-TABLE: dict[str, tuple[str, int | None]] = {
+TABLE: dict[str, tuple[str, int | str | None]] = {
     "idefics3": ("tiles.idefics3", None),
     "smolvlm": ("tiles.idefics3", None),
     "aya_vision": ("tiles.aya_vision", None),
     "cohere2_vision": ("tiles.cohere2_vision", None),
     "llava": ("square.llava", None),
-    "llava_next": ("anyres.llava_next", None),
+    "llava_next": ("anyres.llava_next", "canvas"),
     "llava_onevision": ("anyres.llava_onevision", None),
     "vipllava": ("square.llava", None),
     "mistral3": ("native.mistral3", None),

@@ -21,10 +21,10 @@
 namespace vlmest::json {
 
 /// How the recorder makes the inputs of a model_type (bench/recorder): the function of bench/recorder/inputs that lays
-/// pictures out, as "file.function", and the size of a picture where none is given, 0 for that of the tower.
+/// pictures out, as "file.function", and the size of a picture where none is given.
 struct RecorderInputs {
   std::string_view layout;
-  std::int64_t native = 0;
+  std::int64_t native = 0;  ///< 0: the tower's; -1: the largest square of image_grid_pinpoints
 };
 /// Of language models alone, and of models that transformers does not run by itself.
 inline constexpr RecorderInputs not_recorded{};

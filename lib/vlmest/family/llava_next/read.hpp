@@ -48,8 +48,9 @@ namespace vlmest::family {
 
 struct LlavaNext {
   static constexpr std::string_view folder = "llava_next";
-  static constexpr std::array types{json::ModelType{
-      .type = "llava_next", .read = json::hf::read_llava_next, .recorder = json::RecorderInputs{"anyres.llava_next"}}};
+  static constexpr std::array types{json::ModelType{.type = "llava_next",
+                                                    .read = json::hf::read_llava_next,
+                                                    .recorder = json::RecorderInputs{"anyres.llava_next", -1}}};
   using Rules = json::Rules<tokens::LlavaNext>;
 };
 
