@@ -116,7 +116,7 @@ inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
   for (std::int64_t b = 0; b < r.batch; ++b) {
     const auto& images = r.sequences[static_cast<std::size_t>(b) % r.sequences.size()];
     std::int64_t tokens = 0;
-    for (const auto& l : vlmest::layouts(rule, images)) {
+    for (const auto& l : layouts(rule, images)) {
       tokens += l.llm_tokens;
       s.images.push_back(l);
     }

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/llava_next/family.hpp>
+#include <vlmest/family/llava_next/rule.hpp>
 #include <vlmest/family/llava_onevision/family.hpp>
+#include <vlmest/family/llava_onevision/rule.hpp>
 
 #include "family_support.hpp"
 

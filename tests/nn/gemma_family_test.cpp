@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/gemma3/family.hpp>
+#include <vlmest/family/gemma3/rule.hpp>
 #include <vlmest/family/paligemma/family.hpp>
+#include <vlmest/family/paligemma/rule.hpp>
 
 #include "family_support.hpp"
 

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/blip2/family.hpp>
+#include <vlmest/family/blip2/rule.hpp>
 #include <vlmest/family/glm4v/family.hpp>
+#include <vlmest/family/glm4v/rule.hpp>
 
 #include "family_support.hpp"
 

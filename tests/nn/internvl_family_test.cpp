@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/internvl/family.hpp>
+#include <vlmest/family/internvl/rule.hpp>
 
 #include "family_support.hpp"
 

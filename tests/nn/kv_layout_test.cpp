@@ -7,6 +7,7 @@
 
 #include <vlmest/family/llava/family.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/tokens/llava.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 namespace vlmest::kv_layout_test {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/mllama/family.hpp>
+#include <vlmest/family/mllama/rule.hpp>
 
 #include "family_support.hpp"
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/family/llava/family.hpp>
+#include <vlmest/nn/tokens/llava.hpp>
 
 #include "training_support.hpp"
 

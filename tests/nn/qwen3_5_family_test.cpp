@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/qwen3_5/family.hpp>
+#include <vlmest/nn/tokens/qwen3_vl.hpp>
 
 #include "family_support.hpp"
 

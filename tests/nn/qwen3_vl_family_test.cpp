@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/qwen3_vl/family.hpp>
+#include <vlmest/nn/tokens/qwen3_vl.hpp>
 
 #include "family_support.hpp"
 

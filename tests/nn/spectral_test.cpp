@@ -12,7 +12,9 @@
 #include <vlmest/analysis/params.hpp>
 #include <vlmest/family/llava/family.hpp>
 #include <vlmest/family/llava_next/family.hpp>
+#include <vlmest/family/llava_next/rule.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/tokens/llava.hpp>
 
 namespace vlmest::spectral_test {
 namespace {

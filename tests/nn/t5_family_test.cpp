@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/blip2/family.hpp>
+#include <vlmest/family/blip2/rule.hpp>
 #include <vlmest/family/blip2/t5.hpp>
 #include <vlmest/transform/training_step.hpp>
 

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include <vlmest/family/blip2/family.hpp>
+#include <vlmest/family/blip2/rule.hpp>
 #include <vlmest/family/llava/family.hpp>
+#include <vlmest/nn/tokens/llava.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "family_support.hpp"
