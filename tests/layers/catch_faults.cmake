@@ -8,7 +8,7 @@ string(REPEAT "// a line\n" 299 long)
 # tree(EXPECTED PATH CONTENT): EXPECTED is a regular expression of the report, or "pass".
 function(tree expected path content)
   file(REMOVE_RECURSE ${SCRATCH})
-  foreach(folder IN ITEMS unit op nn analysis json)
+  foreach(folder IN ITEMS unit op nn family/a analysis json)
     file(WRITE ${SCRATCH}/lib/vlmest/${folder}/base.hpp "${opening}")
   endforeach()
   foreach(folder IN ITEMS evidence failure verdict)
@@ -64,5 +64,12 @@ tree("evidence/a.hpp: judges without a model, but reaches one: diagnose/evidence
 tree("judge.hpp -> diagnose/verdict/with_model.hpp -> nn/base.hpp" lib/vlmest/diagnose/verdict/judge.hpp
      "${opening}#include <vlmest/diagnose/verdict/with_model.hpp>\n")
 
+tree(pass lib/vlmest/family/a/family.hpp "${opening}#include <vlmest/nn/base.hpp>\n#include <vlmest/family/a/base.hpp>\n")
+tree(pass lib/vlmest/family/a/read.hpp "${opening}#include <nlohmann/json.hpp>\n#include <vlmest/json/base.hpp>\n")
+tree(pass lib/vlmest/family/a/schema.json "{}\n")
+tree("lib/vlmest/nn/a.hpp:3: .*nn stands below family" lib/vlmest/nn/a.hpp "${opening}#include <vlmest/family/a/base.hpp>\n")
+tree("lib/vlmest/family/a/rule.hpp:3: .*family stands below json" lib/vlmest/family/a/rule.hpp "${opening}#include <vlmest/json/base.hpp>\n")
+tree("lib/vlmest/family/a/rule.hpp:3: .*only json" lib/vlmest/family/a/rule.hpp "${opening}#include <nlohmann/json.hpp>\n")
+tree("lib/vlmest/family/b/rule.hpp:3: .*families share" lib/vlmest/family/b/rule.hpp "${opening}#include <vlmest/family/a/base.hpp>\n")
 tree(pass kernels/matmul/a.cu "#include <vlmest/op/base.hpp>\n")
 tree("kernels/matmul/a.cu:2: .*kernels know nn not" kernels/matmul/a.cu "\n#include <vlmest/nn/base.hpp>\n")

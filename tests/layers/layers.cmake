@@ -5,19 +5,30 @@ cmake_minimum_required(VERSION 3.25)
 #   - a folder includes itself and what stands left of it in `order`; nn and analysis do not know each other; so do the
 #     folders of diagnose, in `order_diagnose`
 #   - what judges a run without its model (`without_model`) reaches no header `of_models`, by however many others
+#   - in family, registry.hpp and a family's read.hpp and read_*.hpp stand as high as json; a family's folder includes
+#     no other family's, and holds headers and its part of the schema of descriptions, schema.json
 #   - <vlmest/...> and the standard library are all there is, and nlohmann_json in json
 #   - plan/plan.hpp and nn/stack/stacks.hpp name the software stacks (Profile::…); the others ask for their traits
 #   - the first line is the licence, #pragma once follows, 300 lines are the limit
 # kernels/ may use the folders of `below_kernels` only.
-set(order unit tensor op library graph plan nn transform device analysis allocator report parallel diagnose json)
+set(order unit tensor op library graph plan nn family transform device analysis allocator report parallel diagnose json)
 set(order_diagnose evidence failure inversion verdict advise watch)
 set(strangers nn analysis)
 set(without_model diagnose/evidence/* diagnose/failure/* diagnose/verdict/judge.hpp diagnose/verdict/judge_signs.hpp
     diagnose/verdict/elsewhere.hpp diagnose/watch/*)
-set(of_models "^(nn|transform|analysis|report|parallel|json)/|^graph/graph\\.hpp$")
+set(of_models "^(nn|family|transform|analysis|report|parallel|json)/|^graph/graph\\.hpp$")
 set(below_kernels unit tensor op)
 set(line_limit 300)
 set(faults "")
+
+# level_of(HEADER OUT): the folder that says how high HEADER, as included, stands.
+function(level_of header out)
+  string(REGEX REPLACE "/.*" "" folder ${header})
+  if(header MATCHES "^family/(registry|[^/]+/read(_[a-z0-9_]+)?)\\.hpp$")
+    set(folder json)
+  endif()
+  set(${out} ${folder} PARENT_SCOPE)
+endfunction()
 
 # fault(FILE TEXT WHAT): notes WHAT at the line of FILE that holds TEXT first.
 function(fault file text what)
@@ -39,6 +50,9 @@ if(NOT headers)
 endif()
 list(SORT headers)
 foreach(file IN LISTS headers)
+  if(file MATCHES "^lib/vlmest/family/[^/]+/schema\\.json$")
+    continue()
+  endif()
   file(READ ${ROOT}/${file} content)
   string(REGEX MATCHALL "\n" newlines "${content}")
   list(LENGTH newlines lines)
@@ -54,8 +68,13 @@ foreach(file IN LISTS headers)
     fault(${file} "" "is no .hpp in one of lib/vlmest's folders: ${known}")
     continue()
   endif()
-  set(folder ${CMAKE_MATCH_1})
+  string(REGEX REPLACE "^lib/vlmest/" "" header ${file})
+  level_of(${header} folder)
   list(FIND order ${folder} level)
+  set(own_family "")
+  if(header MATCHES "^family/([^/]+)/")
+    set(own_family ${CMAKE_MATCH_1})
+  endif()
 
   set(part "")
   if(folder STREQUAL "diagnose")
@@ -74,10 +93,11 @@ foreach(file IN LISTS headers)
 
   file(STRINGS ${ROOT}/${file} includes REGEX "^[ \t]*#[ \t]*include")
   foreach(include IN LISTS includes)
-    if(include MATCHES "<vlmest/([^/>]+)/([^>]+)>")
-      set(other ${CMAKE_MATCH_1})
+    if(include MATCHES "<vlmest/([^/>]+/[^>]+)>")
+      set(included ${CMAKE_MATCH_1})
+      level_of(${included} other)
       list(FIND order ${other} other_level)
-      if(NOT EXISTS ${ROOT}/lib/vlmest/${other}/${CMAKE_MATCH_2})
+      if(NOT EXISTS ${ROOT}/lib/vlmest/${included})
         fault(${file} "${include}" "${include}: there is no such header")
       elseif(other_level GREATER level)
         fault(${file} "${include}" "${include}: ${folder} stands below ${other} and cannot include it")
@@ -89,6 +109,8 @@ foreach(file IN LISTS headers)
         endif()
       elseif(NOT other STREQUAL folder AND folder IN_LIST strangers AND other IN_LIST strangers)
         fault(${file} "${include}" "${include}: ${folder} and ${other} do not know each other")
+      elseif(NOT own_family STREQUAL "" AND included MATCHES "^family/([^/]+)/" AND NOT CMAKE_MATCH_1 STREQUAL own_family)
+        fault(${file} "${include}" "${include}: what families share stands in nn, or in json")
       endif()
     elseif(include MATCHES "<nlohmann/")
       if(NOT folder STREQUAL "json")

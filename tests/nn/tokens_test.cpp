@@ -18,7 +18,7 @@ ImageSize pixels(reference::Size s) { return {s.height, s.width}; }
 void expect_tokens(const TokenRule& rule, const reference::Counts& expected) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto s = pixels(reference::sizes[i]);
-    EXPECT_EQ(layout(rule, s).llm_tokens, expected[i]) << rule.index() << ": " << s.height << "x" << s.width;
+    EXPECT_EQ(layout(rule, s).llm_tokens, expected[i]) << s.height << "x" << s.width;
   }
 }
 
