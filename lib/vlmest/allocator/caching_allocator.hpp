@@ -125,7 +125,7 @@ class BasicAllocator {
   Fragmentation fragmentation() const {
     std::int64_t largest = 0;
     for (const auto& list : heap_.cached)
-      if (const auto i = list.last(); i != none) largest = std::max(largest, heap_.at(i).size);
+      if (const auto i = list.last(heap_.blocks); i != none) largest = std::max(largest, heap_.at(i).size);
     return {reserved(), Bytes(heap_.releasable), Bytes(heap_.reserved - heap_.active - heap_.releasable),
             Bytes(largest)};
   }
@@ -197,7 +197,7 @@ class BasicAllocator {
     return i;
   }
   /// A block that memory can still be mapped behind counts as large as it can become, so a larger one may be preferred.
-  std::int32_t least_expandable(std::uint16_t pool, std::int32_t i) const {
+  std::int32_t least_expandable(std::uint16_t pool, std::int32_t i) {
     const auto size = [&](std::int32_t b) {
       const auto next = heap_.at(b).next;
       return heap_.at(b).size +
@@ -211,7 +211,7 @@ class BasicAllocator {
     return i;
   }
   /// Expandable segments were turned off: they serve nothing more.
-  std::int32_t past_expandable(std::uint16_t pool, std::int32_t i) const {
+  std::int32_t past_expandable(std::uint16_t pool, std::int32_t i) {
     while (i != none && heap_.at(i).range != none) i = heap_.cached[pool].after(heap_.blocks, i);
     return i;
   }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <vlmest/allocator/block.hpp>
@@ -20,6 +21,9 @@ namespace vlmest::allocator {
 /// the two-level index of Masmano et al., "TLSF: a New Dynamic Memory Allocator for Real-Time Systems" (ECRTS 2004),
 /// with sorted bins, so that its good fit becomes torch's exact best fit. Nothing is allocated per operation, and a
 /// copy is a copy of arrays.
+///
+/// The block whose bounds moved last lies loose, in no bin: what is cut off a block and given back a moment later, as
+/// most of what a model makes, then moves bounds and no chains. It is compared with what the bins offer.
 class FreeList {
  public:
   using Blocks = std::vector<BlockRecord>;
@@ -31,10 +35,79 @@ class FreeList {
     tail_.fill(none);
     columns_.fill(0);
     rows_ = 0;
+    loose_ = none;
   }
 
   /// The smallest block of at least `size` bytes, at the lowest address among equals; `none` if there is none.
   std::int32_t first_at_least(const Blocks& blocks, std::int64_t size) const {
+    const auto i = first_in_bins(blocks, size);
+    if (loose_ == none || at(blocks, loose_).size < size) return i;
+    return i == none || less(at(blocks, loose_), at(blocks, i)) ? loose_ : i;
+  }
+
+  std::int32_t first(Blocks& blocks) {
+    settle(blocks);
+    return first_from_row(0);
+  }
+
+  std::int32_t after(Blocks& blocks, std::int32_t i) {
+    settle(blocks);
+    if (at(blocks, i).free_next != none) return at(blocks, i).free_next;
+    const std::size_t bin = at(blocks, i).bin;
+    const auto row = bin / columns, column = bin % columns;
+    const auto used = column + 1 == columns ? 0 : columns_[row] & (~std::uint64_t{0} << (column + 1));
+    return used != 0 ? head_[row * columns + lowest(used)] : first_from_row(row + 1);
+  }
+
+  std::int32_t before(Blocks& blocks, std::int32_t i) {
+    settle(blocks);
+    if (at(blocks, i).free_prev != none) return at(blocks, i).free_prev;
+    const std::size_t bin = at(blocks, i).bin;
+    const auto row = bin / columns;
+    auto used = columns_[row] & ((std::uint64_t{1} << (bin % columns)) - 1);
+    if (used != 0) return tail_[row * columns + highest(used)];
+    const auto below = rows_ & ((std::uint64_t{1} << row) - 1);
+    if (below == 0) return none;
+    used = columns_[highest(below)];
+    return tail_[highest(below) * columns + highest(used)];
+  }
+
+  std::int32_t last(const Blocks& blocks) const {
+    if (rows_ == 0) return loose_;
+    const auto row = highest(rows_);
+    const auto i = tail_[row * columns + highest(columns_[row])];
+    return loose_ != none && less(at(blocks, i), at(blocks, loose_)) ? loose_ : i;
+  }
+
+  void insert(Blocks& blocks, std::int32_t i) { insert(blocks, i, bin_of(at(blocks, i).size)); }
+
+  void erase(Blocks& blocks, std::int32_t i) {
+    if (i == loose_) {
+      loose_ = none;
+      return;
+    }
+    const auto& block = at(blocks, i);
+    const std::size_t bin = block.bin;
+    (block.free_next != none ? at(blocks, block.free_next).free_prev : tail_[bin]) = block.free_prev;
+    (block.free_prev != none ? at(blocks, block.free_prev).free_next : head_[bin]) = block.free_next;
+    if (head_[bin] == none && (columns_[bin / columns] &= ~(std::uint64_t{1} << (bin % columns))) == 0)
+      rows_ &= ~(std::uint64_t{1} << (bin / columns));
+  }
+
+  /// Moves the bounds of a listed block.
+  void resize(Blocks& blocks, std::int32_t i, std::int64_t address, std::int64_t size) {
+    if (i != loose_) {
+      erase(blocks, i);
+      settle(blocks);
+      loose_ = i;
+    }
+    auto& block = at(blocks, i);
+    block.address = address;
+    block.size = size;
+  }
+
+ private:
+  std::int32_t first_in_bins(const Blocks& blocks, std::int64_t size) const {
     const auto bin = bin_of(size);
     const auto row = bin / columns, column = bin % columns;
     if (row >= rows) return none;  // asked for is more than any block has: max_split_size can be
@@ -48,59 +121,10 @@ class FreeList {
     return first_from_row(row + 1);
   }
 
-  std::int32_t first() const { return first_from_row(0); }
-
-  std::int32_t after(const Blocks& blocks, std::int32_t i) const {
-    if (at(blocks, i).free_next != none) return at(blocks, i).free_next;
-    const std::size_t bin = at(blocks, i).bin;
-    const auto row = bin / columns, column = bin % columns;
-    const auto used = column + 1 == columns ? 0 : columns_[row] & (~std::uint64_t{0} << (column + 1));
-    return used != 0 ? head_[row * columns + lowest(used)] : first_from_row(row + 1);
+  /// Puts the loose block into its bin.
+  void settle(Blocks& blocks) {
+    if (loose_ != none) insert(blocks, std::exchange(loose_, none));
   }
-
-  std::int32_t before(const Blocks& blocks, std::int32_t i) const {
-    if (at(blocks, i).free_prev != none) return at(blocks, i).free_prev;
-    const std::size_t bin = at(blocks, i).bin;
-    const auto row = bin / columns;
-    auto used = columns_[row] & ((std::uint64_t{1} << (bin % columns)) - 1);
-    if (used != 0) return tail_[row * columns + highest(used)];
-    const auto below = rows_ & ((std::uint64_t{1} << row) - 1);
-    if (below == 0) return none;
-    used = columns_[highest(below)];
-    return tail_[highest(below) * columns + highest(used)];
-  }
-
-  std::int32_t last() const {
-    if (rows_ == 0) return none;
-    const auto row = highest(rows_);
-    return tail_[row * columns + highest(columns_[row])];
-  }
-
-  void insert(Blocks& blocks, std::int32_t i) { insert(blocks, i, bin_of(at(blocks, i).size)); }
-
-  void erase(Blocks& blocks, std::int32_t i) {
-    const auto& block = at(blocks, i);
-    const std::size_t bin = block.bin;
-    (block.free_next != none ? at(blocks, block.free_next).free_prev : tail_[bin]) = block.free_prev;
-    (block.free_prev != none ? at(blocks, block.free_prev).free_next : head_[bin]) = block.free_next;
-    if (head_[bin] == none && (columns_[bin / columns] &= ~(std::uint64_t{1} << (bin % columns))) == 0)
-      rows_ &= ~(std::uint64_t{1} << (bin / columns));
-  }
-
-  /// Moves the bounds of a listed block; in most cases it keeps its place.
-  void resize(Blocks& blocks, std::int32_t i, std::int64_t address, std::int64_t size) {
-    auto& block = at(blocks, i);
-    const BlockRecord moved{address, size};
-    const auto bin = bin_of(size);
-    const bool stays = block.bin == bin && (block.free_prev == none || less(at(blocks, block.free_prev), moved)) &&
-                       (block.free_next == none || less(moved, at(blocks, block.free_next)));
-    if (!stays) erase(blocks, i);
-    block.address = address;
-    block.size = size;
-    if (!stays) insert(blocks, i, bin);
-  }
-
- private:
   /// Looks for the place from both ends at once: chains of equal blocks grow long (the gradients of a model), and most
   /// blocks belong near an end.
   void insert(Blocks& blocks, std::int32_t i, std::size_t bin) {
@@ -161,6 +185,7 @@ class FreeList {
   std::array<std::int32_t, rows * columns> head_, tail_;
   std::array<std::uint64_t, rows> columns_;
   std::uint64_t rows_ = 0;
+  std::int32_t loose_ = none;
 };
 
 }  // namespace vlmest::allocator

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -42,9 +43,11 @@ class Timeline {
   }
   /// Adds storages beside those of the graph; among equals they are born last.
   void add(std::span<const Storage> also) {
+    const auto earlier = [](const Storage& a, const Storage& b) { return a.born < b.born; };
+    const auto here = static_cast<std::ptrdiff_t>(storages_.size());
     storages_.insert(storages_.end(), also.begin(), also.end());
-    std::stable_sort(storages_.begin(), storages_.end(),
-                     [](const Storage& a, const Storage& b) { return a.born < b.born; });
+    std::stable_sort(storages_.begin() + here, storages_.end(), earlier);
+    std::inplace_merge(storages_.begin(), storages_.begin() + here, storages_.end(), earlier);
     list_deaths();
   }
 

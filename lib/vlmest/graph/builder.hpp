@@ -182,8 +182,9 @@ class Builder {
   Checkpoint checkpointing = Checkpoint::off, vision_checkpointing = Checkpoint::off;
 
   // ---- for copying recorded layers (graph/repeat.hpp, graph/layer_gradient.hpp)
-  /// Layers that run alike are recorded once and copied.
+  /// Layers that run alike are recorded once and copied, so often at most: what is then left out has no other sizes.
   bool copy_layers = true;
+  std::int32_t most_copies = INT32_MAX;
   /// Parameters that were added to the finished model, layer by layer: [first, last).
   TensorId first_adapter = none, last_adapter = none;
   GraphMark mark() const { return vlmest::mark(graph); }
@@ -199,8 +200,7 @@ class Builder {
   void forget() { history.forget(); }
   std::int32_t references(TensorId id) const { return refs_[static_cast<std::size_t>(graph.owner(id))]; }
   void references_resize() { refs_.resize(graph.tensors.size(), 0); }
-  /// Points v at another tensor, or at none; its old storage dies at node `dies`, or, where that is none, with its
-  /// other holders.
+  /// Points v at another tensor or at none; its old storage dies at node `dies`; none: with its other holders.
   inline void rebind(Value& v, TensorId to, NodeId dies);
 
  private:

@@ -122,6 +122,7 @@ struct LayerTemplate {
   std::vector<Cast> casts;
   bool checkpointed = false;
   bool differentiable = false;  ///< it has a backward
+  std::int32_t copies = 0;      ///< of it that there are
   LayerBackward backward;
 };
 

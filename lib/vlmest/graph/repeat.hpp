@@ -45,7 +45,7 @@ class LayerRepeater {
     // another.
     const bool apart = !checkpointed && (layer.lends || (layer.input_read_elsewhere && b_.edge(x)));
     if (!apart)
-      if (const auto t = find(layer, x, state, checkpointed)) return copy(t, layer, x, state);
+      if (const auto t = find(layer, x, state, checkpointed)) return is_left_out(*t, x) ? x : copy(t, layer, x, state);
     auto made = std::make_shared<LayerTemplate>();
     LayerTemplate& t = *made;
     t.layer = layer;
@@ -102,8 +102,14 @@ class LayerRepeater {
     const bool vision = b_.graph.scopes[static_cast<std::size_t>(layer.scope)].part == Part::vision;
     return vision ? b_.vision_checkpointing : b_.checkpointing;
   }
-  std::shared_ptr<const LayerTemplate> find(const Layer& layer, const Value& x, std::span<Value* const> state,
-                                            bool checkpointed) const {
+  /// Whether a layer like the recorded one is to be left out (Builder::most_copies) and can be.
+  bool is_left_out(LayerTemplate& t, const Value& x) const {
+    if (t.copies >= b_.most_copies && alike(t.y, x.id()) && t.before == t.after) return true;
+    ++t.copies;
+    return false;
+  }
+  std::shared_ptr<LayerTemplate> find(const Layer& layer, const Value& x, std::span<Value* const> state,
+                                      bool checkpointed) const {
     for (const auto& t : templates_) {
       bool ok = t->layer.kind == layer.kind && t->checkpointed == checkpointed && t->states == state.size() &&
                 alike(t->x, x.id()) && static_cast<bool>(t->x_edge) == static_cast<bool>(b_.edge(x)) &&

@@ -32,18 +32,32 @@ struct InferenceMemory {
   allocator::PhaseMemory prefill, decode;
 };
 
+/// Memory of the N phases that are measured last.
+template <std::size_t N>
+class MeasuredPhases {
+ public:
+  void operator()(const allocator::PhaseMemory& m) {
+    std::rotate(last_.begin(), last_.begin() + 1, last_.end());
+    last_.back() = m;
+    ++count_;
+  }
+  const std::array<allocator::PhaseMemory, N>& get() const {
+    if (count_ < N)
+      throw Error("graph.script", "measures " + std::to_string(count_) + " phases of " + std::to_string(N));
+    return last_;
+  }
+
+ private:
+  std::array<allocator::PhaseMemory, N> last_{};
+  std::size_t count_ = 0;
+};
+
 /// Runs the graph by its script. Memory of the N phases that are measured last.
 template <std::size_t N, class Observe>
 std::array<allocator::PhaseMemory, N> measured_phases(const Graph& g, allocator::Process& process, Observe&& observe) {
-  std::array<allocator::PhaseMemory, N> r{};
-  std::size_t count = 0;
-  allocator::walk(g.script, g, process, observe, [&](const allocator::PhaseMemory& m) {
-    std::rotate(r.begin(), r.begin() + 1, r.end());
-    r.back() = m;
-    ++count;
-  });
-  if (count < N) throw Error("graph.script", "measures " + std::to_string(count) + " phases of " + std::to_string(N));
-  return r;
+  MeasuredPhases<N> r;
+  allocator::walk(g.script, g, process, observe, r);
+  return r.get();
 }
 
 /// `observe` is told of the nodes of both.
@@ -81,8 +95,13 @@ inline TrainingMemory replay_training(const Graph& g, allocator::Process& proces
   return replay_training(g, process, [](const allocator::NodeMemory&) {});
 }
 
-/// torch.cuda.max_memory_reserved() of a loop of steps, by the graph's script for that.
-Bytes replay_loop(const Graph& g, allocator::Process& process);
+/// The same, and torch.cuda.max_memory_reserved() of a loop of steps, by the graph's script for that. The process is
+/// then the one that was measured.
+struct TrainingAndLoop {
+  TrainingMemory step;
+  Bytes reserved_in_loop{};
+};
+TrainingAndLoop replay_training_and_loop(const Graph& g, allocator::Process& process);
 
 }  // namespace vlmest
 

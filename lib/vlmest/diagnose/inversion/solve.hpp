@@ -37,8 +37,11 @@ class Builds {
  public:
   Builds(const Vlm& vlm, const Device& device, bool training) : vlm_(vlm), device_(device), training_(training) {}
 
-  /// Builds a plan; false where the model refuses it.
-  bool build(Plan plan) {
+  /// Builds a plan; false where the model refuses it. `sizes_alone`: with no more than three layers of those that run
+  /// alike, where nothing but their tensors' sizes is asked for. Three, because the gradients of what several layers
+  /// read are added up: the second one to a fresh tensor, the third in place.
+  bool build(Plan plan, bool sizes_alone = false) {
+    builder_.most_copies = sizes_alone ? 2 : INT32_MAX;
     try {
       sequences_ = make_sequences(vlm_, plan);
       builder_.clear();
@@ -68,10 +71,9 @@ class Builds {
     std::map<std::pair<const char*, ScopeId>, Sized> by_scope;
     for (std::size_t i = 0; i < g.tensors.size(); ++i) {
       const Tensor& t = g.tensors[i];
-      if (t.alias_of != none || (t.role != Role::activation && t.role != Role::kv_cache)) continue;
+      if (!is_counted(t)) continue;
       const LiveTensor live{static_cast<TensorId>(i), "", none, requested_bytes(t)};
-      const char* made = t.name[0] != '\0' || t.born < 0 ? t.name : g.node(t.born).name;
-      Sized& s = by_scope[{made, t.scope}];
+      Sized& s = by_scope[{made_by(g, t), t.scope}];
       if (live.bytes > s.bytes) s = {live.tensor, live.bytes, of.of(live)};
     }
     std::map<Key, Sized> r;
@@ -82,13 +84,30 @@ class Builds {
     }
     return r;
   }
+  /// The largest of one kind.
   Bytes size_of(const Key& key) const {
-    const auto all = kinds();
-    const auto found = all.find(key);
-    return found == all.end() ? Bytes{} : found->second.bytes;
+    const Graph& g = graph();
+    const auto& [before, after, name] = key;
+    Bytes most{};
+    for (const Tensor& t : g.tensors) {
+      if (!is_counted(t)) continue;
+      const Bytes n = requested_bytes(t);
+      if (n <= most || name != made_by(g, t)) continue;
+      const auto path = tensor_groups::cut_path(g, t.scope);
+      if (path.before == before && path.after == after) most = n;
+    }
+    return most;
   }
 
  private:
+  static bool is_counted(const Tensor& t) {
+    return t.alias_of == none && (t.role == Role::activation || t.role == Role::kv_cache);
+  }
+  /// Its name, or that of the op that makes it.
+  static const char* made_by(const Graph& g, const Tensor& t) {
+    return t.name[0] != '\0' || t.born < 0 ? t.name : g.node(t.born).name;
+  }
+
   const Vlm& vlm_;
   const Device& device_;
   bool training_;

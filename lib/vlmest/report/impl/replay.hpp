@@ -15,9 +15,11 @@ VLMEST_INLINE allocator::AllocatorConfig without_limit(const Device& device, all
   return c;
 }
 
-VLMEST_INLINE Bytes replay_loop(const Graph& g, allocator::Process& process) {
-  const auto nothing = [](const auto&) {};
-  return allocator::walk(g.loop, g, process, nothing, nothing);
+VLMEST_INLINE TrainingAndLoop replay_training_and_loop(const Graph& g, allocator::Process& process) {
+  MeasuredPhases<3> phases;
+  const Bytes reserved = allocator::walk_both(g.script, g.loop, g, process, phases);
+  const auto& r = phases.get();
+  return {{r[0], r[1], r[2]}, reserved};
 }
 
 }  // namespace vlmest

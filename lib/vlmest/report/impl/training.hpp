@@ -150,7 +150,14 @@ VLMEST_INLINE void add_work(TrainingEstimate& e, const Graph& g, const Timeline&
 VLMEST_INLINE void add_memory(TrainingEstimate& e, const Graph& g, const Timeline& timeline, const Device& device,
                               const allocator::AllocatorConfig& settings, bool details) {
   allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
-  const TrainingMemory memory = replay_training(g, process);
+  TrainingMemory memory;
+  if (details) {
+    const TrainingAndLoop both = replay_training_and_loop(g, process);
+    memory = both.step;
+    e.reserved_in_loop = both.reserved_in_loop;
+  } else {
+    memory = replay_training(g, process);
+  }
   e.forward = memory.forward;
   e.forward_end = memory.forward.after;
   e.backward = memory.backward;
@@ -166,8 +173,6 @@ VLMEST_INLINE void add_memory(TrainingEstimate& e, const Graph& g, const Timelin
   if (!details) return;
   e.tensors = live_tensors(timeline, process, top);
   e.parts = peak_parts(timeline, process, top, &g.phases[g.phases.size() - 3]);
-  allocator::Process loop(g, timeline, device.sm, without_limit(device, settings));
-  e.reserved_in_loop = replay_loop(g, loop);
   // At the limit the allocator gives its cache back before it fails.
   if (e.fits) e.reserved_in_loop = std::min(e.reserved_in_loop, reservable(device, settings));
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include <vlmest/diagnose/advise/action/image_lever.hpp>
@@ -23,6 +24,9 @@ constexpr std::string_view name(Goal g) { return goal_names[static_cast<std::siz
 struct SearchVariable {
   std::int64_t least = 1, most = 1, asked = 1;
   std::int64_t window = 3;  ///< values above an answer that are tried too
+  /// Of a try against one that fits, before one does not: of a batch, of which every sequence may add nodes to the
+  /// graph, so that tries far beyond the limit take longer than all others.
+  std::int64_t growth = std::numeric_limits<std::int64_t>::max();
 };
 
 /// Sides beyond which no processor's limit lies (nn/tokens: 16,777,216 pixels at most as released).

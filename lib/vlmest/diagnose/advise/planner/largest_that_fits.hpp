@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -46,10 +47,12 @@ struct MemoryLines {
 /// The largest n of least .. most for which `attempt(n)` fits, and nothing where `least` does not. Memory grows with n
 /// but for small steps back, which come from rounding (a mask padded to 8 columns, a segment of whole pages): so the
 /// `window` values above the answer are tried too, and none of them fits. `first` is a guess to begin from, `limit` the
-/// memory; further guesses are MemoryLines'.
+/// memory; further guesses are MemoryLines'. While everything fits, no try is more than `growth` times as large as one
+/// that did: lines through small values, where what grows is hidden by what does not, lead far beyond the limit.
 template <class Attempt>
 std::optional<std::int64_t> largest_that_fits(std::int64_t least, std::int64_t most, std::int64_t first, double limit,
-                                              std::int64_t window, Attempt&& attempt) {
+                                              std::int64_t window, Attempt&& attempt,
+                                              std::int64_t growth = std::numeric_limits<std::int64_t>::max()) {
   MemoryLines lines;
   std::vector<std::pair<std::int64_t, bool>> tried;
   const auto fits = [&](std::int64_t n) {
@@ -76,6 +79,7 @@ std::optional<std::int64_t> largest_that_fits(std::int64_t least, std::int64_t m
       if (guess && *guess > static_cast<double>(low) && *guess < static_cast<double>(high))
         n = std::clamp(static_cast<std::int64_t>(*guess), low + 1, high - 1);
     }
+    if (high > most && low > 0 && low <= most / growth) n = std::min(n, low * growth);
     if (n <= low) n = low + 1;
     move(n);
   }

@@ -85,6 +85,7 @@ VLMEST_INLINE std::vector<Solution> solve_unknown(const Vlm& vlm, const Plan& pl
                      [&](const Wanted& c) { return c.now.cause == w.now.cause && type_of(c) == type_of(w); }))
       chosen.push_back(w);
   if (chosen.size() > kinds) chosen.resize(kinds);
+  if (chosen.empty()) return r;
   const ImageSize native = builds.sequences().images.empty() ? ImageSize{} : builds.sequences().image;
   const std::int64_t text = builds.sequences().text, patches = builds.patches();
   for (const Unknown u : {Unknown::text_tokens, Unknown::batch, Unknown::images, Unknown::image_side}) {
@@ -94,26 +95,29 @@ VLMEST_INLINE std::vector<Solution> solve_unknown(const Vlm& vlm, const Plan& pl
                                                        : u == Unknown::images    ? plan.images
                                                                                  : native.height);
     if (!solve::affordable(plan, u, 3 * now, now, patches)) continue;
-    std::array<std::map<solve::Key, solve::Sized>, 3> at;
-    bool built = true;
-    for (std::size_t i = 0; i < at.size() && built; ++i) {
-      built = builds.build(solve::with(plan, u, now * static_cast<std::int64_t>(i + 1), native));
-      if (built) at[i] = builds.kinds();
-    }
-    if (!built) continue;
-    for (const Wanted& w : chosen) {
-      std::array<double, 3> sizes{};
-      for (std::size_t i = 0; i < at.size(); ++i)
-        if (const auto found = at[i].find(w.key); found != at[i].end())
-          sizes[i] = static_cast<double>(found->second.bytes.value());
+    // What each of the chosen kinds takes at a value; empty where the model refuses it.
+    std::map<std::int64_t, std::vector<Bytes>> built;
+    const auto sizes_at = [&](std::int64_t v) -> const std::vector<Bytes>& {
+      const auto [at, fresh] = built.try_emplace(v);
+      if (fresh && builds.build(solve::with(plan, u, v, native), true))
+        for (const Wanted& w : chosen) at->second.push_back(builds.size_of(w.key));
+      return at->second;
+    };
+    bool refused = false;
+    for (std::int64_t i = 1; i <= 3 && !refused; ++i) refused = sizes_at(i * now).empty();
+    if (refused) continue;
+    for (std::size_t k = 0; k < chosen.size(); ++k) {
+      const Wanted& w = chosen[k];
+      const auto size_at = [&](std::int64_t v) { return static_cast<double>(sizes_at(v)[k].value()); };
+      const std::array<double, 3> sizes{size_at(now), size_at(2 * now), size_at(3 * now)};
       if (!(sizes[0] > 0 && sizes[2] > sizes[0])) continue;
-      const auto value = solve::smallest(
-          now, sizes, static_cast<double>(size.low.value()), [&](std::int64_t v) -> std::optional<double> {
-            if (!solve::affordable(plan, u, v, now, patches) || !builds.build(solve::with(plan, u, v, native)))
-              return std::nullopt;
-            return static_cast<double>(builds.size_of(w.key).value());
-          });
-      if (!value || !builds.build(solve::with(plan, u, *value, native))) continue;
+      const auto value = solve::smallest(now, sizes, static_cast<double>(size.low.value()),
+                                         [&](std::int64_t v) -> std::optional<double> {
+                                           if (!solve::affordable(plan, u, v, now, patches) || sizes_at(v).empty())
+                                             return std::nullopt;
+                                           return size_at(v);
+                                         });
+      if (!value || !builds.build(solve::with(plan, u, *value, native), true)) continue;
       const auto all = builds.kinds();
       const auto found = all.find(w.key);
       if (found == all.end()) continue;

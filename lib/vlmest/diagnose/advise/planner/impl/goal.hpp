@@ -26,7 +26,8 @@ VLMEST_INLINE SearchVariable search_variable(const Settings& s, Goal goal) {
     case Goal::max_batch:
       return {.least = static_cast<std::int64_t>(s.plan.more_sizes.size()) + 1,
               .most = most_sequences / std::max<std::int64_t>(1, s.plan.images),
-              .asked = s.plan.batch};
+              .asked = s.plan.batch,
+              .growth = 8};
     case Goal::max_seq:
       // Kernels work on whole groups of 8 rows: the values up to the next of them are tried.
       return {.least = now.image_tokens + now.markers + 1,

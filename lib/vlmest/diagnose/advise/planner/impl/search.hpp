@@ -31,8 +31,9 @@ VLMEST_INLINE Found search(const Candidate& c, const SearchVariable& d, const Pl
     return tried(s, q, e, f);
   };
   const auto limit = static_cast<double>(q.device.usable_bytes.value());
-  const auto n =
-      largest_that_fits(d.least, d.most, c.first > 0 ? c.first : d.asked, limit, d.window, [&](std::int64_t value) {
+  const auto n = largest_that_fits(
+      d.least, d.most, c.first > 0 ? c.first : d.asked, limit, d.window,
+      [&](std::int64_t value) {
         s = c.settings;
         turn(s, q.goal, value);
         const auto o = outcome(value);
@@ -43,7 +44,8 @@ VLMEST_INLINE Found search(const Candidate& c, const SearchVariable& d, const Pl
           at = value;
         }
         return Fit{o->fits, guiding(*o, q.goal)};
-      });
+      },
+      d.growth);
   if (!n) return f;
   s = c.settings;
   turn(s, q.goal, at);
