@@ -40,8 +40,9 @@ struct ParallelEstimate {
   std::string network;
   std::vector<RankEstimate> ranks;
   std::vector<CommunicationRow> communication;
-  Bytes outside{};  ///< on each GPU, in no allocator of the framework: the CUDA context and NCCL
-  Seconds step;     ///< a training step, or without training the prefill
+  Timeline training;  ///< lifetimes of a training step on the rank that needs most
+  Bytes outside{};    ///< on each GPU, in no allocator of the framework: the CUDA context and NCCL
+  Seconds step;       ///< a training step, or without training the prefill
   double bubble_share = 0;
   double tokens_per_second = 0;  ///< of all GPUs
   /// The model's FLOPs without what checkpointing computes again, in parts of what the tensor cores of all GPUs could

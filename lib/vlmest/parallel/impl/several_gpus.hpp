@@ -240,7 +240,7 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   p.mfu = several::model_flops(g, t, estimator.training_works()) * layout.dp / (p.step.value * peak_rate);
 
   const TrainingEstimate one = t;
-  const auto remember = [&](Timeline timeline, Bytes weights, Bytes gradients, Bytes optimizer) {
+  const auto remember = [&](const Timeline& timeline, Bytes weights, Bytes gradients, Bytes optimizer) {
     TrainingEstimate r = one;
     training_estimate::add_memory(r, g, timeline, inside, estimator.allocator, estimator.details);
     if (weights > Bytes{}) r.weights = weights;
@@ -261,7 +261,10 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
       of.ranks = equal;
       several::add_training(of, r);
       all_fit = all_fit && r.fits;
-      if (!most || r.peak > most->peak) most = r;
+      if (!most || r.peak > most->peak) {
+        most = r;
+        p.training = z.timeline;
+      }
       rank += equal;
     }
     t = *most;
@@ -274,7 +277,8 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   const Bytes buckets = placements(strategy).gradients.holder == Holder::bucket ? total(states.trained) : Bytes{};
   const Bytes gradients = several::of_role(timeline, Role::gradient) + buckets;
   const Bytes optimizer = several::of_role(timeline, Role::optimizer_state);
-  t = remember(std::move(timeline), Bytes{}, gradients, optimizer);
+  t = remember(timeline, Bytes{}, gradients, optimizer);
+  p.training = std::move(timeline);
   several::add_training(all, t);
   p.ranks.push_back(all);
   return p;
