@@ -51,19 +51,6 @@ struct Layout {
   constexpr std::int64_t gpus() const { return std::int64_t{1} * dp * tp * pp * cp * ep; }
 };
 
-/// Throws Error for what is laid out in a way that is not modelled yet.
-inline void expect_modelled(const Layout& l) {
-  const auto refuse = [](int size, const char* dimension, const char* what) {
-    if (size > 1)
-      throw Error("--parallel", std::string(dimension) + "=" + std::to_string(size) + ": " + what + " is not modelled",
-                  "leave it out, or give dp=N");
-  };
-  refuse(l.tp, "tp", "tensor parallelism");
-  refuse(l.pp, "pp", "pipeline parallelism");
-  refuse(l.cp, "cp", "context parallelism");
-  refuse(l.ep, "ep", "expert parallelism");
-}
-
 constexpr std::string_view name(Shard s) {
   switch (s) {
     case Shard::none: return "none";
@@ -73,6 +60,24 @@ constexpr std::string_view name(Shard s) {
     case Shard::fsdp2: return "fsdp2";
   }
   return "";
+}
+
+/// Micro-batches of a step in the pipeline.
+constexpr std::int64_t micro_batches(const Layout& l) { return l.micro_batches.value_or(2 * std::int64_t{l.pp}); }
+
+/// Throws Error for what is laid out in a way that is not modelled yet.
+inline void expect_modelled(const Layout& l) {
+  const auto refuse = [](int size, const char* dimension, const char* what) {
+    if (size > 1)
+      throw Error("--parallel", std::string(dimension) + "=" + std::to_string(size) + ": " + what + " is not modelled",
+                  "leave it out, or give dp=N");
+  };
+  refuse(l.tp, "tp", "tensor parallelism");
+  refuse(l.cp, "cp", "context parallelism");
+  refuse(l.ep, "ep", "expert parallelism");
+  if (l.pp > 1 && l.dp > 1 && l.shard != Shard::none)
+    throw Error("--shard", std::string(name(l.shard)) + " in a pipeline is not modelled",
+                "leave it out for DistributedDataParallel, or give dp=N alone");
 }
 
 }  // namespace vlmest::parallel
