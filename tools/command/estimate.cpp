@@ -10,7 +10,9 @@
 #include "output/estimate_report.hpp"
 #include "output/json.hpp"
 #include "output/json_document.hpp"
+#include "output/several_gpus.hpp"
 #include "output/timeline.hpp"
+#include "parallel_flags.hpp"
 #include "plan_flags.hpp"
 #include "streams.hpp"
 #include "units.hpp"
@@ -21,6 +23,7 @@ namespace {
 
 struct EstimateOptions {
   EstimateArgs args;
+  ParallelArgs parallel;
   Output output;
   bool verbose = false, top_given = false, device_given = false;
 };
@@ -38,24 +41,27 @@ bool utf8() {
   return false;
 }
 
-void write_timeline(const std::string& file, Bytes least, const Estimator& estimator, const Device& device,
-                    const ReportOptions& shown) {
+void write_timeline(const std::string& file, Bytes least, const Reported& r, const ReportOptions& shown) {
+  const Estimator& estimator = r.estimator;
+  const Device& device = r.device;
   std::vector<TracedCurve> curves;
   if (shown.inference)
     curves.push_back({"inference", estimator.graph(),
                       inference_curve(estimator.graph(), estimator.timeline(), device, estimator.allocator)});
   if (shown.training)
-    curves.push_back(
-        {"training", estimator.training_graph(),
-         training_curve(estimator.training_graph(), estimator.training_timeline(), device, estimator.allocator)});
+    curves.push_back({"training", estimator.training_graph(),
+                      training_curve(estimator.training_graph(), r.training_timeline(), device, estimator.allocator)});
   const std::string text = file.ends_with(".csv") ? timeline_csv(curves) : chrome_trace(curves, least);
   Output{.file = file == "-" ? "" : file, .flag = "--timeline"}.write(text);
 }
 
 int estimate(const EstimateOptions& o) {
   o.args.make_plan();  // what contradicts itself is told before a file is opened
+  const parallel::Layout layout = o.parallel.layout();
+  expect_modelled(layout);
   const Vlm vlm = find_model(o.args.config);
-  const Plan plan = o.args.make_plan(vlm);
+  Plan plan = o.args.make_plan(vlm);
+  if (layout.pp > 1) plan.gradient_accumulation = parallel::micro_batches(layout);
   compare_weight_files(o.args, vlm, plan);
   const Device device = find_device(o.args.device);
   const Phases phases = o.args.phases();
@@ -82,17 +88,24 @@ int estimate(const EstimateOptions& o) {
       options.training = false;
       options.no_training = in_flags(why.where + ": " + why.what_happened);
     }
-  const Reported r{vlm, plan, device, e, estimator};
+  std::optional<parallel::ParallelEstimate> several;
+  if (layout.gpus() > 1) {
+    const Phases asked = !options.training ? Phases::inference : !options.inference ? Phases::train : Phases::all;
+    several =
+        parallel::estimate_several(estimator, e, plan, device, layout, find_network(o.parallel.network, device), asked);
+  }
+  const Reported r{vlm, plan, device, e, estimator, several ? &*several : nullptr};
   const bool to_stdout = o.args.timeline == "-" && o.output.file.empty();
   if (!to_stdout) switch (o.output.format) {
       case Format::json: o.output.write(json_document(to_json(r, options))); break;
       case Format::markdown: o.output.write(markdown_report(r, options)); break;
       case Format::csv: o.output.write(csv_report(r, options)); break;
       case Format::text:
-        o.output.write(answer_text(r, options, find_answer(r, options)) + tables_text(r, options));
+        o.output.write(answer_text(r, options, find_answer(r, options)) + several_gpus_text(r) +
+                       tables_text(r, options));
         break;
     }
-  if (!o.args.timeline.empty()) write_timeline(o.args.timeline, least, estimator, device, options);
+  if (!o.args.timeline.empty()) write_timeline(o.args.timeline, least, r, options);
   const bool shows_why = !to_stdout && (o.output.format == Format::text || o.output.format == Format::markdown);
   if (!options.no_training.empty() && !shows_why) say("note: training is not estimated: " + options.no_training);
   const bool fits = (!options.inference || e.inference.fits) && (!options.training || e.training.fits);
@@ -119,6 +132,7 @@ void add_estimate(CLI::App& app, Action& action) {
   auto o = std::make_shared<EstimateOptions>();
   CLI::App* sub = app.add_subcommand("estimate", "memory, FLOPs and time of a model (the default command)");
   o->args.add_to(*sub);
+  o->parallel.add_to(*sub);
   sub->add_flag("--verbose", o->verbose, "every table of text: components, phases, layers, tensors of the peaks");
   o->output.add_to(*sub);
   sub->callback([o, sub, &action] {
@@ -127,6 +141,7 @@ void add_estimate(CLI::App& app, Action& action) {
     const GivenFlags given(*sub);
     o->output.resolve(*sub);
     check_run_flags(given, o->args, asked_phases(o->args.phase));
+    check_parallel_flags(given, o->parallel.layout(), asked_phases(o->args.phase));
     check_report_flags(given, *o);
     action = [o] { return estimate(*o); };
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 #include <vlmest/device/device.hpp>
@@ -16,6 +17,10 @@ inline Bandwidth host_link(const Device& d) { return d.measured.host_link.value_
 /// NVLink"), 18 of 50 GB/s on Blackwell (NVIDIA Blackwell architecture brief, "Fifth-Generation NVLink"). Everything
 /// else goes over the host's link.
 Bandwidth peer_link(const Device& d);
+
+/// The name of the shipped network (models/network) that joins such GPUs: NVLink of the module's generation, or the
+/// host's PCI Express.
+std::string own_network(const Device& d);
 
 }  // namespace vlmest::parallel
 
