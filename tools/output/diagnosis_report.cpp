@@ -76,12 +76,12 @@ Json verdict_json(const Verdict& v, std::size_t top) {
 
 Json action_json(const diagnose::Action& a) {
   if (a.generic) {
-    Json j = {{"id", a.id},    {"title", a.title},    {"generic", true},
-              {"fits", false}, {"fits_known", false}, {"how", a.how}};
+    Json j = {{"id", name(a.id)}, {"title", a.title},    {"generic", true},
+              {"fits", false},    {"fits_known", false}, {"how", a.how}};
     if (a.of) j["phase"] = *a.of == Mode::training ? "train" : "inference";
     return j;
   }
-  Json j = {{"id", a.id},
+  Json j = {{"id", name(a.id)},
             {"title", a.title},
             {"saves_bytes", a.saves.value()},
             {"time_cost_pct", significant(a.time_cost_pct)},
@@ -101,7 +101,7 @@ Table actions_table(std::span<const diagnose::Action> actions) {
   Table t{.head = {"action", "fits", "saves", "peak after", "time"}, .rows = {}, .left = 2};
   if (both) t.head.push_back("where it is");
   for (const diagnose::Action& a : actions) {
-    t.rows.push_back({a.id, fits_words(a), a.saves > Bytes{} ? in_words(a.saves) : "",
+    t.rows.push_back({std::string(name(a.id)), fits_words(a), a.saves > Bytes{} ? in_words(a.saves) : "",
                       a.peak_after > Bytes{} ? in_words(a.peak_after) : "",
                       a.generic ? "" : fmt::format("{:+.0f} %", a.time_cost_pct)});
     if (both) t.rows.back().push_back(a.of ? std::string(name(*a.of)) : "either");
@@ -208,7 +208,7 @@ std::string text(const Diagnosis& d, std::size_t top, std::size_t actions) {
   }
   if (const auto shown = first_of(d, actions); !shown.empty()) {
     out += "\n" + text(actions_table(shown)) + "\n";
-    for (const diagnose::Action& a : shown) out += fmt::format("{}: {}\n  {}\n", a.id, a.title, a.how);
+    for (const diagnose::Action& a : shown) out += fmt::format("{}: {}\n  {}\n", name(a.id), a.title, a.how);
     if (shown.size() < d.actions.size())
       out += fmt::format("and {} more: --actions {}\n", d.actions.size() - shown.size(), d.actions.size());
   }
@@ -237,7 +237,7 @@ std::string markdown(const Diagnosis& d, std::size_t top, std::size_t actions) {
 std::string csv(const Diagnosis& d) {
   Table t{.head = {"id", "title", "saves_bytes", "time_cost_pct", "peak_after_bytes", "fits", "how"}, .rows = {}};
   for (const diagnose::Action& a : d.actions)
-    t.rows.push_back({a.id, a.title, a.generic ? "" : std::to_string(a.saves.value()),
+    t.rows.push_back({std::string(name(a.id)), a.title, a.generic ? "" : std::to_string(a.saves.value()),
                       a.generic ? "" : fmt::format("{}", significant(a.time_cost_pct)),
                       a.generic ? "" : std::to_string(a.peak_after.value()),
                       !a.fits_known ? "unknown"

@@ -25,9 +25,11 @@ std::vector<diagnose::Action> find_helps(const Reported& r, diagnose::Mode mode)
   std::stable_sort(rest, all.end(),
                    [&](const diagnose::Action& a, const diagnose::Action& b) { return rank(a) < rank(b); });
   std::vector<diagnose::Action> chosen;
-  std::set<std::string> kinds;  // "checkpointing", "loss", "weights"
-  for (diagnose::Action& a : all)
-    if (chosen.size() < 3 && kinds.insert(a.id.substr(0, a.id.find('-'))).second) chosen.push_back(std::move(a));
+  std::set<std::string_view> kinds;  // "checkpointing", "loss", "weights"
+  for (diagnose::Action& a : all) {
+    const std::string_view id = name(a.id);
+    if (chosen.size() < 3 && kinds.insert(id.substr(0, id.find('-'))).second) chosen.push_back(std::move(a));
+  }
   return chosen;
 }
 

@@ -26,7 +26,7 @@ std::string pixels(const Settings& s) {
 
 std::string changes(const PlannedRun& r) {
   std::string text;
-  for (const auto* e : r.candidate.changes) text += (text.empty() ? "" : ", ") + std::string(e->id);
+  for (const auto* e : r.candidate.changes) text += (text.empty() ? "" : ", ") + std::string(e->name);
   return text.empty() ? "as asked" : text;
 }
 
@@ -65,7 +65,7 @@ Json run(const ReportedPlan& p, const PlannedRun& r) {
   for (std::size_t i = 0; i < how.size(); ++i) {
     const auto& e = *r.candidate.changes[i];
     gave_up.push_back(
-        {{"id", e.id}, {"title", e.title}, {"same_result", e.loses == diagnose::Loses::nothing}, {"how", how[i]}});
+        {{"id", e.name}, {"title", e.title}, {"same_result", e.loses == diagnose::Loses::nothing}, {"how", how[i]}});
   }
   const auto flags = estimate_flags(s, p.request.mode);
   Json j = {{"batch", s.plan.batch},

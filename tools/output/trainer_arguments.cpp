@@ -99,16 +99,19 @@ std::string arguments_line(const Settings& s) {
 }
 
 /// The changes in force that no argument asks for, by their names.
-std::vector<std::string_view> by_hand(const Settings& s, const std::vector<const diagnose::ActionEntry*>& changes) {
+std::vector<diagnose::ActionId> by_hand(const Settings& s, const std::vector<const diagnose::ActionEntry*>& changes) {
   const Plan& p = s.plan;
-  std::vector<std::string_view> ids;
-  if (p.checkpointing == Checkpointing::selective) ids.emplace_back("checkpointing-selective");
-  if (p.checkpointing == Checkpointing::full && !p.checkpointed.language) ids.emplace_back("checkpointing-vision");
-  if (p.checkpointing == Checkpointing::full && p.checkpointed.layers) ids.emplace_back("checkpointing-layers");
-  if (p.loss != Loss::unfused) ids.emplace_back(p.loss == Loss::fused ? "loss-fused" : "loss-chunked");
-  if (p.vision_chunk > 0) ids.emplace_back("vision-chunks");
+  using diagnose::action_id;
+  std::vector<diagnose::ActionId> ids;
+  if (p.checkpointing == Checkpointing::selective) ids.push_back(action_id("checkpointing-selective"));
+  if (p.checkpointing == Checkpointing::full && !p.checkpointed.language)
+    ids.push_back(action_id("checkpointing-vision"));
+  if (p.checkpointing == Checkpointing::full && p.checkpointed.layers) ids.push_back(action_id("checkpointing-layers"));
+  if (p.loss != Loss::unfused)
+    ids.push_back(p.loss == Loss::fused ? action_id("loss-fused") : action_id("loss-chunked"));
+  if (p.vision_chunk > 0) ids.push_back(action_id("vision-chunks"));
   for (const auto* e : changes)
-    if (e->id == "zero-1") ids.push_back(e->id);
+    if (id_of(*e) == action_id("zero-1")) ids.push_back(id_of(*e));
   return ids;
 }
 

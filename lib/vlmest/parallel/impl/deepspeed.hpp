@@ -34,7 +34,7 @@ inline Graph flat_step(std::int64_t elements, Optimizer o) {
   const TensorId weight = b.persistent("weight", Role::weight, DType::fp32, Shape{elements});
   const std::vector<TrainedParameter> all{{weight, make_states(b, o, weight)}};
   b.gradients.of(weight) = b.existing("grad", Role::gradient, DType::fp32, Shape{elements});
-  b.begin_phase("step");
+  b.begin_phase(PhaseKind::step);
   optimizer_step(b, o, all, b.gradients);
   b.end_phase();
   return std::move(b.graph);

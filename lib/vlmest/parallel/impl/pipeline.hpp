@@ -90,7 +90,7 @@ VLMEST_INLINE Stages cut(const Graph& g, const Layout& layout) {
   }
   r.of_node.resize(g.nodes.size());
   for (const Phase& p : g.phases) {
-    const bool backward = std::string_view(p.name) == "backward";
+    const bool backward = p.kind == PhaseKind::backward;
     int at = backward ? layout.pp - 1 : 0;
     for (NodeId n = p.first; n < p.last; ++n) {
       const int own = r.of_scope[static_cast<std::size_t>(g.node(n).scope)];

@@ -4,21 +4,16 @@
 #include <optional>
 #include <string>
 
+#include <vlmest/diagnose/advise/action/action_entry.hpp>
+#include <vlmest/diagnose/advise/action/action_id.hpp>
 #include <vlmest/diagnose/inversion/run/settings.hpp>
 #include <vlmest/nn/tokens/levers.hpp>
 
 namespace vlmest::diagnose {
 
-/// What an action changes besides memory and time.
-enum class Loses : std::uint8_t {
-  nothing,  ///< the same is computed, up to rounding
-  quality,  ///< something else is computed: fewer pixels, fewer trained weights, fewer bits
-  order     ///< the last resort: what is named after everything else
-};
-
 /// A change of settings that needs less memory, estimated anew.
 struct Action {
-  std::string id;     ///< stable, in kebab case
+  ActionId id{};
   std::string title;  ///< "recompute the activations of every layer"
   /// Less at the peak: of allocated memory, or, where `of_reserved`, of reserved memory, for changes of the allocator.
   Bytes saves{};

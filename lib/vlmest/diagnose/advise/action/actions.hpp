@@ -7,16 +7,10 @@
 #include <vector>
 
 #include <vlmest/diagnose/advise/action/action.hpp>
-#include <vlmest/diagnose/advise/action/actions_inference.hpp>
-#include <vlmest/diagnose/advise/action/actions_inputs.hpp>
-#include <vlmest/diagnose/advise/action/actions_process.hpp>
-#include <vlmest/diagnose/advise/action/actions_training.hpp>
+#include <vlmest/diagnose/advise/action/catalogue.hpp>
 #include <vlmest/diagnose/inversion/run/outcome.hpp>
 
 namespace vlmest::diagnose {
-
-/// The rows of all tables.
-std::vector<ActionEntry> action_entries();
 
 namespace action {
 

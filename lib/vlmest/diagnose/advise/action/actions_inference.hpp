@@ -36,10 +36,15 @@ inline constexpr std::array inference_actions{
                   return changed(s, !s.training() && s.plan().logits == Logits::all,
                                  [](Settings& n) { n.plan.logits = Logits::last; });
                 },
-                [](const Subject&, const Settings&) { return std::string("model(**inputs, logits_to_keep=1)"); }},
+                [](const Subject&, const Settings&) { return std::string("model(**inputs, logits_to_keep=1)"); }}
+        .in_general({.training = false, .torch = "model.generate(...), or model(..., logits_to_keep=1)"}),
     ActionEntry{"kv-fp8", "keys and values in 8-bit floating point", Loses::quality,
                 [](const Subject& s) { return action::kv_in(s, DType::fp8); },
-                [](const Subject&, const Settings&) { return std::string("vllm serve MODEL --kv-cache-dtype fp8"); }},
+                [](const Subject&, const Settings&) { return std::string("vllm serve MODEL --kv-cache-dtype fp8"); }}
+        .in_general({.training = false,
+                     .engine = "--kv-cache-dtype fp8; SGLang: fp8_e5m2",
+                     .other = "a quantised cache (llama.cpp -ctk q8_0 -ctv q8_0; ollama OLLAMA_KV_CACHE_TYPE=q8_0, "
+                              "with its flash attention)"}),
     ActionEntry{
         "kv-int8", "keys and values in 8-bit integers", Loses::quality,
         [](const Subject& s) { return action::kv_in(s, DType::int8); },
@@ -68,14 +73,24 @@ inline constexpr std::array inference_actions{
                 [](const Subject& s, const Settings&) {
                   return "from_pretrained(MODEL, quantization_config=BitsAndBytesConfig(load_in_8bit=True, " +
                          skipped_modules(s) + "))";
-                }},
+                }}
+        .in_general({.training = false,
+                     .torch = "BitsAndBytesConfig(load_in_8bit=True)",
+                     .engine = "a checkpoint in 8 bits",
+                     .other = "a model file in 8 bits",
+                     .in_force = [](const Plan& p, const Gpu&) { return p.weights && bits(*p.weights) <= 8; }}),
     ActionEntry{"weights-nf4", "the language model's weights in 4 bits", Loses::quality,
                 [](const Subject& s) { return action::weights_in(s, DType::nf4); },
                 [](const Subject& s, const Settings&) {
                   return "from_pretrained(MODEL, quantization_config=BitsAndBytesConfig(load_in_4bit=True, "
                          "bnb_4bit_quant_type=\"nf4\", bnb_4bit_compute_dtype=torch.bfloat16, " +
                          skipped_modules(s) + "))";
-                }},
+                }}
+        .in_general({.training = false,
+                     .torch = "BitsAndBytesConfig(load_in_4bit=True)",
+                     .engine = "a checkpoint in AWQ or GPTQ",
+                     .other = "a model file in 4 bits",
+                     .in_force = [](const Plan& p, const Gpu&) { return p.weights && bits(*p.weights) <= 4; }}),
 };
 
 }  // namespace vlmest::diagnose

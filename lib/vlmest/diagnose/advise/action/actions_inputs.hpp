@@ -40,13 +40,17 @@ std::vector<Settings> smaller_batches(const Subject& s);
 inline constexpr std::array input_actions{
     ActionEntry{"smaller-images", "a lower limit on the pixels or tiles of an image", Loses::quality,
                 [](const Subject& s) { return lower_images(s.now); },
-                [](const Subject&, const Settings& after) { return limit_line(after.vlm.tokens); }},
-    ActionEntry{.id = "vision-chunks",
+                [](const Subject&, const Settings& after) { return limit_line(after.vlm.tokens); }}
+        .in_general({.torch = "a processor with lower max_pixels (or size), or pictures scaled down before it",
+                     .engine = "--mm-processor-kwargs '{\"max_pixels\": N}'",
+                     .other = "scale pictures down before they are handed over"}),
+    ActionEntry{.name = "vision-chunks",
                 .title = "the vision tower on a few images at a time",
                 .options = [](const Subject& s) { return vision_chunks(s); },
                 .how = [](const Subject&, const Settings& after) { return vision_chunk_line(after); },
-                .levels_off = true},
-    ActionEntry{.id = "group-by-size",
+                .levels_off = true}
+        .in_general({.torch = "call the tower on a few pictures at a time and concatenate its features"}),
+    ActionEntry{.name = "group-by-size",
                 .title = "batches of images of one size, without padding for the largest",
                 .options =
                     [](const Subject& s) {
@@ -67,13 +71,19 @@ inline constexpr std::array input_actions{
     ActionEntry{"fewer-images", "fewer images or frames in a sequence", Loses::quality, action::fewer_images,
                 [](const Subject&, const Settings& after) {
                   return "images = images[:" + std::to_string(after.plan.images) + "]  # in each sequence";
-                }},
+                }}
+        .in_general({.torch = "images = images[:N]; of videos fewer frames (fps, nframes, max_frames)",
+                     .engine = "--limit-mm-per-prompt '{\"image\": N, \"video\": 0}'; fewer frames",
+                     .other = "one picture at a time; fewer frames of a video"}),
     ActionEntry{"shorter-seq", "less text in a sequence", Loses::quality, action::shorter,
                 [](const Subject& s, const Settings& after) {
                   const auto tokens = std::to_string(make_sequences(after.vlm, after.plan).seq);
                   return s.training() ? "SFTConfig(max_length=" + tokens + ")"
                                       : "processor(..., truncation=True, max_length=" + tokens + ")";
-                }},
+                }}
+        .in_general({.torch = "max_length=N (SFTConfig), max_prompt_length, cutoff_len",
+                     .engine = "--max-model-len N; SGLang: --context-length N",
+                     .other = "a smaller context (llama.cpp -c N, ollama num_ctx), prompts in chunks (-ub N)"}),
     ActionEntry{"fewer-new-tokens", "a shorter answer", Loses::quality, action::fewer_new_tokens,
                 [](const Subject&, const Settings& after) {
                   return "model.generate(**inputs, max_new_tokens=" + std::to_string(after.plan.new_tokens) + ")";
@@ -83,12 +93,17 @@ inline constexpr std::array input_actions{
                 [](const Subject&, const Settings& after) {
                   return "TrainingArguments(per_device_train_batch_size=" + std::to_string(after.plan.batch) +
                          ", gradient_accumulation_steps=" + std::to_string(after.plan.gradient_accumulation) + ")";
-                }},
+                }}
+        .in_general({.inference = false, .torch = "per_device_train_batch_size=1, gradient_accumulation_steps=N"}),
     ActionEntry{"smaller-batch", "fewer sequences at a time", Loses::order, action::smaller_batches,
                 [](const Subject&, const Settings& after) {
                   return "prompts = prompts[:" + std::to_string(after.plan.batch) +
                          "]  # the others in further batches; vLLM: --max-num-seqs " + std::to_string(after.plan.batch);
-                }},
+                }}
+        .in_general({.training = false,
+                     .torch = "prompts = prompts[:N]",
+                     .engine = "--max-num-seqs N; SGLang: --max-running-requests N",
+                     .other = "fewer requests at once (llama.cpp -np, ollama OLLAMA_NUM_PARALLEL)"}),
 };
 
 }  // namespace vlmest::diagnose

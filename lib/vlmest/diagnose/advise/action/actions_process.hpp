@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <variant>
@@ -37,6 +38,13 @@ inline std::vector<Settings> split_sizes(const Subject& s) {
     r.emplace_back(s.now).allocator.max_split_size = Bytes(mib * (std::int64_t{1} << 20));
   return r;
 }
+/// A call that failed in sdpa is not helped by it.
+inline bool outside_sdpa(const Failure& f) {
+  return std::none_of(f.frames.begin(), f.frames.end(), [](const Frame& x) {
+    return x.code.find("scaled_dot_product_attention") != std::string::npos ||
+           x.function.find("sdpa_attention") != std::string::npos;
+  });
+}
 /// Blocks of a description whose code keeps what it has transformed.
 std::vector<Settings> released_spectra(const Subject& s);
 inline std::string loaded_with(const std::string& argument) { return "from_pretrained(MODEL, " + argument + ")"; }
@@ -50,7 +58,9 @@ inline constexpr std::array process_actions{
                       s, s.plan().attention == AttentionKind::eager && !traits_of(s.plan().profile).attends_by_flash,
                       [](Settings& n) { n.plan.attention = AttentionKind::sdpa; });
                 },
-                [](const Subject&, const Settings&) { return action::loaded_with("attn_implementation=\"sdpa\""); }},
+                [](const Subject&, const Settings&) { return action::loaded_with("attn_implementation=\"sdpa\""); }}
+        .in_general({.torch = "from_pretrained(MODEL, attn_implementation=\"sdpa\")", .acts = action::outside_sdpa}),
+    // MLX has no switch for its fused attention, its models call it or do not.
     ActionEntry{"attention-flash", "FlashAttention-2, without scores and without a mask", Loses::nothing,
                 [](const Subject& s) {
                   const Plan& p = s.plan();
@@ -61,7 +71,14 @@ inline constexpr std::array process_actions{
                 },
                 [](const Subject&, const Settings&) {
                   return action::loaded_with("attn_implementation=\"flash_attention_2\"");
-                }},
+                }}
+        .in_general({.torch = "from_pretrained(MODEL, attn_implementation=\"flash_attention_2\")",
+                     .other = "llama.cpp -fa on; OLLAMA_FLASH_ATTENTION=1",
+                     .in_force =
+                         [](const Plan& p, const Gpu& gpu) {
+                           return p.attention == AttentionKind::flash || !holds(ArchitectureRule::flash_attn_2, gpu);
+                         },
+                     .acts = [](const Failure& f) { return f.backend != MemoryBackend::mlx; }}),
     ActionEntry{"weights-bf16", "weights and gradients in bf16", Loses::quality,
                 [](const Subject& s) {
                   return changed(s, s.plan().amp || s.plan().dtype == DType::fp32, [](Settings& n) {
@@ -71,7 +88,10 @@ inline constexpr std::array process_actions{
                 },
                 [](const Subject& s, const Settings&) {
                   return action::loaded_with("dtype=torch.bfloat16") + (s.plan().amp ? "  # and no autocast" : "");
-                }},
+                }}
+        .in_general({.torch = "from_pretrained(MODEL, dtype=torch.bfloat16)",
+                     .engine = "--dtype bfloat16",
+                     .in_force = [](const Plan& p, const Gpu&) { return p.dtype != DType::fp32; }}),
     ActionEntry{"allocator-expandable", "one growing segment instead of many that do not join", Loses::nothing,
                 [](const Subject& s) {
                   return changed(s, !s.now.allocator.expandable_segments,
@@ -80,7 +100,8 @@ inline constexpr std::array process_actions{
                 [](const Subject&, const Settings&) {
                   return std::string("export PYTORCH_ALLOC_CONF=expandable_segments:True");
                 },
-                true},
+                true}
+        .in_general({.torch = "export PYTORCH_ALLOC_CONF=expandable_segments:True"}),
     ActionEntry{"allocator-max-split", "large blocks are not cut into small ones", Loses::nothing, action::split_sizes,
                 [](const Subject&, const Settings& after) {
                   return "export PYTORCH_ALLOC_CONF=max_split_size_mb:" +
@@ -100,21 +121,27 @@ inline constexpr std::array process_actions{
                   return std::string(
                       "ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW)  # or DeepSpeed "
                       "{\"zero_optimization\": {\"stage\": 1}}");
-                }},
+                }}
+        .in_general(
+            {.inference = false, .torch = "DeepSpeed {\"zero_optimization\": {\"stage\": 1}}, with several GPUs"}),
     ActionEntry{"zero-2", "optimizer states and gradients divided among the GPUs", Loses::nothing,
                 [](const Subject& s) { return action::sharded(s, Sharding::gradients); },
                 [](const Subject&, const Settings&) {
                   return std::string(
                       "fully_shard(layer, reshard_after_forward=False) for every layer, then the model  # or DeepSpeed "
                       "{\"zero_optimization\": {\"stage\": 2}}");
-                }},
+                }}
+        .in_general(
+            {.inference = false, .torch = "DeepSpeed {\"zero_optimization\": {\"stage\": 2}}, with several GPUs"}),
     ActionEntry{"zero-3", "weights, gradients and optimizer states divided among the GPUs", Loses::nothing,
                 [](const Subject& s) { return action::sharded(s, Sharding::parameters); },
                 [](const Subject&, const Settings&) {
                   return std::string(
                       "fully_shard(layer) for every layer, then the model  # or DeepSpeed {\"zero_optimization\": "
                       "{\"stage\": 3}}");
-                }},
+                }}
+        .in_general(
+            {.inference = false, .torch = "DeepSpeed {\"zero_optimization\": {\"stage\": 3}}, with several GPUs"}),
     ActionEntry{
         "fft-release", "give back the steps of spectral blocks as soon as the next one is there", Loses::nothing,
         action::released_spectra,
@@ -130,7 +157,9 @@ inline constexpr std::array process_actions{
           return std::string(
               "torchao.optim.CPUOffloadOptimizer(model.parameters(), torch.optim.AdamW, fused=True)  # or "
               "DeepSpeed {\"zero_optimization\": {\"stage\": 2, \"offload_optimizer\": {\"device\": \"cpu\"}}}");
-        }},
+        }}
+        .in_general({.inference = false,
+                     .torch = "DeepSpeed {\"zero_optimization\": {\"offload_optimizer\": {\"device\": \"cpu\"}}}"}),
     ActionEntry{
         "offload-parameters", "weights in host memory, copied as they are used", Loses::nothing,
         [](const Subject& s) { return action::offloaded(s, Offload::parameters); },
@@ -141,7 +170,10 @@ inline constexpr std::array process_actions{
                     "DeepSpeed {\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"cpu\"}, "
                     "\"offload_optimizer\": {\"device\": \"cpu\"}}}"
                   : "accelerate.cpu_offload(model, execution_device=\"cuda\")");
-        }},
+        }}
+        .in_general({.torch = "from_pretrained(MODEL, device_map=\"auto\"); training: offload_param of stage 3",
+                     .engine = "--cpu-offload-gb N",
+                     .other = "fewer layers on the device (llama.cpp -ngl N)"}),
 };
 
 }  // namespace vlmest::diagnose

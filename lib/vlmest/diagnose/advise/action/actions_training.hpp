@@ -58,7 +58,10 @@ inline constexpr std::array training_actions{
           return std::string(
               "model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={\"use_reentrant\": False})  # or "
               "TrainingArguments(gradient_checkpointing=True)");
-        }},
+        }}
+        .in_general({.inference = false,
+                     .torch = "gradient_checkpointing=True",
+                     .in_force = [](const Plan& p, const Gpu&) { return p.checkpointing == Checkpointing::full; }}),
     ActionEntry{"checkpointing-selective", "keep the results of products and attention, compute the rest again",
                 Loses::nothing,
                 [](const Subject& s) {
@@ -84,7 +87,8 @@ inline constexpr std::array training_actions{
                 [](const Subject& s, const Settings&) {
                   return "model." + s.vision +
                          ".gradient_checkpointing_enable(gradient_checkpointing_kwargs={\"use_reentrant\": False})";
-                }},
+                }}
+        .in_general({.inference = false, .torch = "model.visual.gradient_checkpointing_enable()  # of the tower, too"}),
     ActionEntry{
         "checkpointing-layers", "compute the activations of some of the language model's layers again", Loses::nothing,
         action::checkpointed_layers,
@@ -105,7 +109,8 @@ inline constexpr std::array training_actions{
                              "h = model.model(**inputs).last_hidden_state.flatten(0, 1); loss = "
                              "liger_kernel.transformers.LigerFusedLinearCrossEntropyLoss()(model.lm_head.weight, h, ") +
                          action::next_tokens + ")";
-                }},
+                }}
+        .in_general({.inference = false, .torch = "use_liger_kernel=True"}),
     ActionEntry{"loss-fused", "one kernel for the loss, which writes the gradient over the logits", Loses::nothing,
                 [](const Subject& s) {
                   return changed(s, s.training() && s.plan().loss == Loss::unfused,
@@ -133,7 +138,13 @@ inline constexpr std::array training_actions{
                   return std::string(
                       "optimizer = bitsandbytes.optim.AdamW8bit(model.parameters(), lr)  # Trainer's "
                       "adamw_bnb_8bit keeps moments of embeddings in fp32: --optimizer adamw-bnb-8bit");
-                }},
+                }}
+        .in_general({.inference = false,
+                     .torch = "optim=\"adamw_bnb_8bit\"",
+                     .in_force =
+                         [](const Plan& p, const Gpu&) {
+                           return p.optimizer == Optimizer::adamw_8bit || p.optimizer == Optimizer::adamw_bnb_8bit;
+                         }}),
     ActionEntry{"optimizer-adafactor", "factored second moments, no first ones", Loses::quality,
                 [](const Subject& s) { return action::optimizer(s, Optimizer::adafactor); },
                 [](const Subject&, const Settings&) { return std::string("TrainingArguments(optim=\"adafactor\")"); }},
@@ -154,7 +165,10 @@ inline constexpr std::array training_actions{
                       s.training() && takes_images(s.now.vlm) && s.plan().trainable.vision && s.plan().lora.rank == 0,
                       [](Settings& n) { n.plan.trainable.vision = false; });
                 },
-                [](const Subject& s, const Settings&) { return "model." + s.vision + ".requires_grad_(False)"; }},
+                [](const Subject& s, const Settings&) { return "model." + s.vision + ".requires_grad_(False)"; }}
+        .in_general({.inference = false,
+                     .torch = "for p in model.visual.parameters(): p.requires_grad_(False)",
+                     .in_force = [](const Plan& p, const Gpu&) { return !p.trainable.vision || p.lora.rank > 0; }}),
     ActionEntry{"lora-16", "adapters of rank 16 are trained, nothing else", Loses::quality,
                 [](const Subject& s) {
                   return changed(s, s.training() && s.plan().lora.rank == 0,
@@ -162,7 +176,10 @@ inline constexpr std::array training_actions{
                 },
                 [](const Subject& s, const Settings& after) {
                   return action::lora_line(after.plan.lora, after.vlm, s.vision.empty());
-                }},
+                }}
+        .in_general({.inference = false,
+                     .torch = "peft.get_peft_model(model, LoraConfig(r=16, target_modules=\"all-linear\"))",
+                     .in_force = [](const Plan& p, const Gpu&) { return p.lora.rank > 0; }}),
     ActionEntry{"qlora", "adapters over the language model's weights in 4 bits", Loses::quality,
                 [](const Subject& s) {
                   return changed(s, s.training() && s.plan().weights != DType::nf4, [](Settings& n) {
@@ -174,7 +191,10 @@ inline constexpr std::array training_actions{
                   return "BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", "
                          "bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16, " +
                          skipped_modules(s) + "); " + action::lora_line(after.plan.lora, after.vlm, s.vision.empty());
-                }},
+                }}
+        .in_general({.inference = false,
+                     .torch = "BitsAndBytesConfig(load_in_4bit=True) under a LoraConfig",
+                     .in_force = [](const Plan& p, const Gpu&) { return p.lora.rank > 0 && p.weights == DType::nf4; }}),
 };
 
 }  // namespace vlmest::diagnose

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <vlmest/diagnose/advise/action/action.hpp>
+#include <vlmest/diagnose/advise/action/action_entry.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 
 /// What an image processor lets one lower: its name differs from family to family.

@@ -2,11 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include <vlmest/diagnose/advise/action/action.hpp>
@@ -16,13 +13,6 @@
 #include <vlmest/diagnose/verdict/verdict.hpp>
 
 namespace vlmest::diagnose {
-
-/// Titles of actions that no setting of the model makes, and that are named without figures too (generic_actions.hpp).
-inline constexpr auto remedy_titles = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"let-go", "keep numbers and detached tensors from step to step, not graphs"},
-    {"engine-share", "a larger share of the device for the engine"},
-    {"free-the-gpu", "end the other processes on this GPU, or take another one"},
-});
 
 /// What helps against a cause that no setting of the model changes: memory that is not this run's, or not this step's.
 /// The bytes are those of the evidence.

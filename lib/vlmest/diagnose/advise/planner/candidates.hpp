@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string_view>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include <vlmest/diagnose/advise/action/actions.hpp>
@@ -21,8 +25,17 @@ struct Candidate {
   }
 };
 
+/// The actions of one row, at most three.
+struct PlanKnob {
+  std::array<ActionId, 3> all{};
+  std::size_t count = 0;
+  template <class... Names>
+  consteval PlanKnob(Names... names) : all{action_id(names)...}, count(sizeof...(names)) {}
+  constexpr std::span<const ActionId> ids() const { return std::span(all).first(count); }
+};
+
 /// Actions of which a plan takes one or none: what excludes each other stands in one row.
-inline constexpr std::array<std::array<std::string_view, 3>, 9> plan_knobs{{
+inline constexpr std::array<PlanKnob, 9> plan_knobs{{
     {"attention-sdpa", "attention-flash"},
     {"checkpointing-vision", "checkpointing-selective", "checkpointing-full"},
     {"loss-fused", "loss-chunked"},
@@ -34,17 +47,14 @@ inline constexpr std::array<std::array<std::string_view, 3>, 9> plan_knobs{{
     {"zero-1", "zero-2", "zero-3"},
 }};
 
-/// The row of an action; nullptr for an unknown name.
-const ActionEntry* action_entry(std::string_view id);
-
 /// The candidate with one action more, or nothing where it does not apply.
-std::optional<Candidate> with(const Candidate& c, std::string_view id, const Device& device, Mode mode);
+std::optional<Candidate> with(const Candidate& c, ActionId id, const Device& device, Mode mode);
 
 /// Every combination of the knobs over these, which come first.
 inline std::vector<Candidate> combined(std::vector<Candidate> all, const Device& device, Mode mode) {
   for (const auto& knob : plan_knobs)
     for (std::size_t i = 0, n = all.size(); i < n; ++i)
-      for (const auto id : knob)
+      for (const ActionId id : knob.ids())
         if (auto c = with(all[i], id, device, mode)) all.push_back(std::move(*c));
   return all;
 }

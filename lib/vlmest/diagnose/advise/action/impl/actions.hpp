@@ -6,15 +6,6 @@
 
 namespace vlmest::diagnose {
 
-VLMEST_INLINE std::vector<ActionEntry> action_entries() {
-  std::vector<ActionEntry> r;
-  for (const auto& e : training_actions) r.push_back(e);
-  for (const auto& e : inference_actions) r.push_back(e);
-  for (const auto& e : input_actions) r.push_back(e);
-  for (const auto& e : process_actions) r.push_back(e);
-  return r;
-}
-
 namespace action {
 
 VLMEST_INLINE std::optional<Tried> choose(const std::vector<Settings>& options, const Subject& s, Estimator& estimator,
@@ -47,7 +38,8 @@ VLMEST_INLINE std::vector<Action> actions(const Settings& now, const Device& dev
   Subject s{.now = now, .device = device, .mode = mode, .fits = before.fits};
   s.vision = action::vision_path(mode == Mode::training ? estimator.training_graph() : estimator.graph());
   std::vector<Action> r;
-  for (const ActionEntry& e : action_entries()) {
+  for (const ActionEntry& e : catalogue::rows) {
+    if (!e.options) continue;
     const std::vector<Settings> options = e.options(s);
     const auto tried = action::choose(options, s, estimator, e.levels_off);
     if (!tried) continue;
@@ -57,7 +49,7 @@ VLMEST_INLINE std::vector<Action> actions(const Settings& now, const Device& dev
     const Bytes least = (before.fits || !after.fits) ? Bytes(before.peak.value() / 1000) : Bytes{};
     const bool faster = e.for_time && after.fits && after.per_sample().value * same_time < before.per_sample().value;
     if (saves <= least && !faster) continue;
-    r.push_back({.id = std::string(e.id),
+    r.push_back({.id = id_of(e),
                  .title = std::string(e.title),
                  .saves = std::max(saves, Bytes{}),
                  .of_reserved = e.of_reserved,
@@ -73,7 +65,9 @@ VLMEST_INLINE std::vector<Action> actions(const Settings& now, const Device& dev
     return std::tuple(a.loses == Loses::order, !a.fits, a.loses == Loses::quality, a.time_cost_pct, -a.saves.value());
   };
   // Batches come behind everything.
-  const auto batch = [](const Action& a) { return a.id == "smaller-micro-batch" || a.id == "smaller-batch"; };
+  const auto batch = [](const Action& a) {
+    return a.id == action_id("smaller-micro-batch") || a.id == action_id("smaller-batch");
+  };
   std::stable_sort(r.begin(), r.end(), [&](const Action& a, const Action& b) {
     return batch(a) != batch(b) ? batch(b) : rank(a) < rank(b);
   });

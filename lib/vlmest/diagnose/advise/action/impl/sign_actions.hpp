@@ -14,8 +14,8 @@
 namespace vlmest::diagnose {
 namespace sign_actions_detail {
 
-inline Action made(std::string_view id, std::string_view title, std::string how, Loses loses) {
-  return {.id = std::string(id),
+inline Action made(ActionId id, std::string_view title, std::string how, Loses loses) {
+  return {.id = id,
           .title = std::string(title),
           .fits_known = false,
           .generic = true,
@@ -31,9 +31,10 @@ inline std::vector<Action> of_encoder_cache(const FoundSign* f) {
   const std::string least = figures ? whole(std::ceil(f->numbers[0] / 1024) * 1024) : "N  # its tokens, or more";
   const std::string share =
       figures ? "at most " + whole(std::floor(100 * f->numbers[1] / f->numbers[0])) + " % of its" : "fewer";
-  return {made("encoder-cache", "an encoder cache that holds the " + what,
+  return {made(action_id(sign_rows::encoder_cache), "an encoder cache that holds the " + what,
                "vllm serve ... --max-num-batched-tokens " + least, Loses::nothing),
-          made("smaller-images", "a " + what + (what == "video" ? " of fewer frames or pixels" : " of fewer pixels"),
+          made(action_id("smaller-images"),
+               "a " + what + (what == "video" ? " of fewer frames or pixels" : " of fewer pixels"),
                what == "video" ? "hand over " + share + " frames, or pixels of a frame: fps, num_frames, max_pixels"
                                : "resize it to " + share + " pixels, or --mm-processor-kwargs '{\"max_pixels\": ...}'",
                Loses::quality)};
@@ -48,7 +49,7 @@ VLMEST_INLINE bool of_other_runtime(const std::vector<FoundSign>& signs) {
 VLMEST_INLINE std::vector<Action> sign_actions(const Verdict& v, const std::vector<FoundSign>& signs) {
   using namespace sign_actions_detail;
   std::uint32_t found = 0;
-  for (const FoundSign& f : signs) found |= bit(f.sign);
+  for (const FoundSign& f : signs) found |= sign_rows::bit(f.sign);
   if (v.cause == Cause::encoder_cache) {
     const auto f = std::find_if(signs.begin(), signs.end(),
                                 [](const FoundSign& x) { return x.sign == RunSign::image_beyond_cache; });
@@ -61,14 +62,15 @@ VLMEST_INLINE std::vector<Action> sign_actions(const Verdict& v, const std::vect
   Failure of;
   of.foreign = of_other_runtime(signs);
   std::vector<Action> r;
-  for (const Row& row : rows) {
+  for (const sign_rows::Row& row : sign_rows::rows) {
     if (row.cause != v.cause || (row.signs != 0 && (row.signs & found) == 0)) continue;
     if (!row.title.empty())
-      r.push_back(made(row.id, row.title, std::string(row.how), row.loses));
-    else if (auto a = generic_action(row.id, runtime_for(v.cause, of)))
+      r.push_back(made(id_of(row), row.title, std::string(row.how), row.loses));
+    else if (auto a = generic_action(id_of(row), runtime_for(v.cause, of)))
       r.push_back(*std::move(a));
   }
-  if (loading) std::stable_partition(r.begin(), r.end(), [](const Action& a) { return a.id == "load-once"; });
+  if (loading)
+    std::stable_partition(r.begin(), r.end(), [](const Action& a) { return a.id == action_id("load-once"); });
   return r;
 }
 

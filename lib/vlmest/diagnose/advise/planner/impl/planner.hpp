@@ -33,7 +33,7 @@ VLMEST_INLINE std::vector<PlannedRun> front(const std::vector<Found>& found) {
 }
 
 VLMEST_INLINE std::optional<Candidate> in_chunks(const PlannedRun& r, const PlanRequest& q, Estimator& e) {
-  const ActionEntry* chunks = action_entry("vision-chunks");
+  const ActionEntry* chunks = action_entry(action_id("vision-chunks"));
   const std::vector<Settings> options =  // a half, a third, and so on
       chunks->options({.now = r.candidate.settings, .device = q.device, .mode = q.mode});
   if (options.empty()) return std::nullopt;
@@ -95,8 +95,8 @@ VLMEST_INLINE PlanAnswer best_of(const PlanRequest& q, std::vector<Candidate> al
   Estimator& e = estimators.front();
   for (const auto& r : ranked(runs, q.goal, q.results)) {
     const Candidate c = as_asked(r.candidate, d, q);
-    if (auto more = with(c, "allocator-expandable", q.device, q.mode)) all.push_back(std::move(*more));
-    if (auto more = with(c, "group-by-size", q.device, q.mode)) all.push_back(std::move(*more));
+    if (auto more = with(c, action_id("allocator-expandable"), q.device, q.mode)) all.push_back(std::move(*more));
+    if (auto more = with(c, action_id("group-by-size"), q.device, q.mode)) all.push_back(std::move(*more));
     if (auto more = in_chunks(r, q, e)) all.push_back(as_asked(std::move(*more), d, q));
   }
   if (before < all.size()) search_all();
