@@ -34,6 +34,7 @@ namespace {
 
 using nlohmann::json;
 using namespace tokens;
+using tokens::Tiling;
 
 const json& recorded() {
   static const json d = [] {

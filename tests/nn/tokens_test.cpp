@@ -26,7 +26,7 @@ void expect_tokens(const TokenRule& rule, const reference::Counts& llm, const re
   expect_tokens(rule, llm);
   for (std::size_t i = 0; i < with_text.size(); ++i) {
     const auto l = layout(rule, pixels(reference::sizes[i]));
-    EXPECT_EQ(l.llm_tokens + l.text_overhead, with_text[i]) << "rule " << rule.index() << " size " << i;
+    EXPECT_EQ(l.llm_tokens + l.text_overhead, with_text[i]) << limit_line(rule) << " size " << i;
   }
 }
 
