@@ -36,6 +36,7 @@ inline Graph flat_step(std::int64_t elements, Optimizer o) {
   b.gradients.of(weight) = b.existing("grad", Role::gradient, DType::fp32, Shape{elements});
   b.begin_phase("step");
   optimizer_step(b, o, all, b.gradients);
+  b.gradients = {};
   b.end_phase();
   return std::move(b.graph);
 }
