@@ -18,11 +18,11 @@ using test::settings;
 
 std::set<std::string> ids(const std::vector<Action>& all) {
   std::set<std::string> r;
-  for (const auto& a : all) r.insert(a.id);
+  for (const auto& a : all) r.emplace(name(a.id));
   return r;
 }
 const Action* find(const std::vector<Action>& all, const std::string& id) {
-  const auto at = std::find_if(all.begin(), all.end(), [&](const Action& a) { return a.id == id; });
+  const auto at = std::find_if(all.begin(), all.end(), [&](const Action& a) { return name(a.id) == id; });
   return at == all.end() ? nullptr : &*at;
 }
 Plan eager(std::int64_t batch) {
@@ -42,7 +42,7 @@ std::vector<Action> checked(const Settings& now, const Device& device, Mode mode
   EXPECT_EQ(estimator.allocator.max_split_size, Bytes(64 << 20));
   const Outcome before = evaluate(now, device, mode, estimator);
   for (const Action& a : all) {
-    SCOPED_TRACE(a.id);
+    SCOPED_TRACE(name(a.id));
     Estimator fresh;
     const Outcome after = evaluate(a.after, device, mode, fresh);
     EXPECT_EQ(a.peak_after, after.peak);
@@ -71,7 +71,7 @@ TEST(Actions, OfATrainingStepThatDoesNotFit) {
   for (const char* id : {"zero-1", "zero-3", "logits-last", "weights-int8", "kv-fp8", "fewer-images", "smaller-batch",
                          "fewer-new-tokens", "weights-bf16"})
     EXPECT_FALSE(offered.contains(id)) << id;
-  EXPECT_EQ(all.back().id, "smaller-micro-batch");
+  EXPECT_EQ(all.back().id, action_id("smaller-micro-batch"));
   const Plan& p = all.back().after.plan;
   EXPECT_EQ(p.batch * p.gradient_accumulation, 8);
   // Recomputing costs time, and everything but the last resort stands in order.
@@ -79,11 +79,11 @@ TEST(Actions, OfATrainingStepThatDoesNotFit) {
   EXPECT_TRUE(find(all, "checkpointing-full")->fits);
   for (std::size_t i = 1; i < all.size(); ++i) {
     if (all[i].loses == Loses::order || all[i - 1].loses == Loses::order) continue;
-    EXPECT_GE(all[i - 1].fits, all[i].fits) << all[i].id;
+    EXPECT_GE(all[i - 1].fits, all[i].fits) << name(all[i].id);
     if (all[i - 1].fits != all[i].fits) continue;
-    EXPECT_LE(all[i - 1].loses, all[i].loses) << all[i].id;
+    EXPECT_LE(all[i - 1].loses, all[i].loses) << name(all[i].id);
     if (all[i - 1].loses == all[i].loses) {
-      EXPECT_LE(all[i - 1].time_cost_pct, all[i].time_cost_pct) << all[i].id;
+      EXPECT_LE(all[i - 1].time_cost_pct, all[i].time_cost_pct) << name(all[i].id);
     }
   }
   // The vision tower alone: between nothing and everything.
@@ -104,7 +104,7 @@ TEST(Actions, OfInference) {
     EXPECT_TRUE(offered.contains(id)) << id;
   for (const char* id : {"checkpointing-full", "lora-16", "optimizer-8bit", "offload-optimizer", "smaller-micro-batch"})
     EXPECT_FALSE(offered.contains(id)) << id;
-  EXPECT_EQ(all.back().id, "smaller-batch");
+  EXPECT_EQ(all.back().id, action_id("smaller-batch"));
 }
 
 TEST(Actions, OfASpectralBlockThatKeepsItsSteps) {
@@ -385,11 +385,17 @@ TEST(Actions, OffloadedStatesCrossTheLink) {
 
 TEST(Actions, TableIsSound) {
   std::set<std::string_view> seen;
-  for (const ActionEntry& e : action_entries()) {
-    EXPECT_TRUE(seen.insert(e.id).second) << e.id;
-    EXPECT_TRUE(e.options && e.how) << e.id;
-    EXPECT_EQ(e.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string_view::npos) << e.id;
+  for (const ActionEntry& e : catalogue::rows) {
+    EXPECT_TRUE(seen.insert(e.name).second) << e.name;
+    // Of settings, or with a line that is the same for all of them.
+    EXPECT_EQ(e.options != nullptr, e.how != nullptr) << e.name;
+    EXPECT_TRUE(e.options || !e.line.empty() || !e.general.engine.empty()) << e.name;
+    EXPECT_FALSE(e.title.empty()) << e.name;
+    EXPECT_EQ(name(id_of(e)), e.name);
+    EXPECT_EQ(action_entry(id_of(e)), &e);
   }
+  for (const std::string_view n : catalogue::names)
+    EXPECT_EQ(n.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string_view::npos) << n;
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ TEST(CorpusRequests, ActionsInGeneralActOnTheRuntime) {
     const auto actions = generic_actions_of(a.verdict, a.failure, {.mode = Mode::inference});
     EXPECT_FALSE(actions.empty()) << c.at("name");
     for (const Action& x : actions) {
-      EXPECT_TRUE(x.generic && !x.fits && !x.fits_known && x.saves == Bytes{} && !x.how.empty()) << x.id;
+      EXPECT_TRUE(x.generic && !x.fits && !x.fits_known && x.saves == Bytes{} && !x.how.empty()) << name(x.id);
       if (!a.failure.foreign) continue;
       for (const char* torch : {"from_pretrained", "PYTORCH", "BitsAndBytes", "--max-num-seqs"})
         EXPECT_EQ(x.how.find(torch), std::string::npos) << c.at("name") << ": " << x.how;
@@ -191,7 +191,7 @@ TEST(CorpusRequests, WhatIsInForceIsNotOffered) {
   Plan plan;
   plan.weights = DType::nf4;
   for (const Action& x : generic_actions_of(a.verdict, a.failure, {.mode = Mode::inference, .plan = &plan}))
-    EXPECT_NE(x.id, "weights-nf4");
+    EXPECT_NE(x.id, action_id("weights-nf4"));
 }
 
 }  // namespace vlmest::diagnose::corpus_requests_test

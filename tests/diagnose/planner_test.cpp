@@ -160,7 +160,7 @@ TEST(Planner, TrainsAdaptersWhereFullTrainingDoesNotFit) {
   expect_sound(q, a);
   for (const PlannedRun& r : a.best) {
     EXPECT_EQ(r.candidate.settings.plan.lora.rank, 16);
-    EXPECT_TRUE(r.candidate.changes.front()->id == "lora-16" || r.candidate.changes.front()->id == "qlora");
+    EXPECT_TRUE(r.candidate.changes.front()->name == "lora-16" || r.candidate.changes.front()->name == "qlora");
   }
   // What trains a part alone is asked for as it is, and so are adapters.
   q.asked.plan.trainable.vision = false;

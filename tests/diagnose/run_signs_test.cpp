@@ -74,7 +74,7 @@ TEST(RunSigns, RemediesHaveLinesToType) {
   const auto signs = find_run_signs(text);
   const auto actions = sign_actions(verdict(text), signs);
   ASSERT_FALSE(actions.empty());
-  EXPECT_EQ(actions[0].id, "encoder-cache");
+  EXPECT_EQ(name(actions[0].id), "encoder-cache");
   EXPECT_NE(actions[0].how.find("--max-num-batched-tokens 6144"), std::string::npos) << actions[0].how;
 }
 
@@ -95,7 +95,7 @@ TEST(RunSigns, AVideoBeyondTheEncoderCache) {
 TEST(RunSigns, TheFirstActionIsOfTheLine) {
   const auto first = [](const std::string& text) {
     const auto actions = sign_actions(verdict(text), find_run_signs(text));
-    return actions.empty() ? "" : actions[0].id;
+    return actions.empty() ? std::string_view() : name(actions[0].id);
   };
   EXPECT_EQ(first("RuntimeError: DataLoader worker (pid(s) 4711) exited unexpectedly\n"), "shared-memory");
   EXPECT_EQ(first("Loading checkpoint shards:  75%|####  | 3/4 [00:30<00:10]Killed\n"), "load-once");

@@ -66,7 +66,7 @@ class Search {
   }
 
   struct Best {
-    Tiling tiling;
+    ProductTiling tiling;
     double loops = 0, busy = 0, second_pass = 0;
   };
   Best best() {

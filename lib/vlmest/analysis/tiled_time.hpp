@@ -10,7 +10,7 @@
 namespace vlmest {
 
 /// The tile of a result that one thread block computes, and into how many pieces the inner dimension is split.
-struct Tiling {
+struct ProductTiling {
   int m = 0, n = 0, split = 1;
   std::int64_t tiles = 0;  ///< of the result, times the split
 };
@@ -21,7 +21,7 @@ struct OpTime {
   Seconds compute{};  ///< of the arithmetic in the waves of tiles
   Seconds memory{};   ///< of the compulsory bytes
   Seconds start{};    ///< that neither arithmetic nor bytes explain: the launch, and pipelines that wait for operands
-  Tiling tiling;
+  ProductTiling tiling;
 };
 
 namespace tiled {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include <vlmest/diagnose/advise/action/action.hpp>
 #include <vlmest/diagnose/advise/action/catalogue.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
