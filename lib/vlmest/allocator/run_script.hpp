@@ -118,7 +118,7 @@ Bytes walk(const RunScript& script, const Graph& g, Process& process, Observe&& 
 template <class Measured>
 Bytes walk_both(const RunScript& script, const RunScript& other, const Graph& g, Process& process,
                 Measured&& measured) {
-  const auto nothing = [](const NodeMemory&) {};
+  const auto nothing = [](const auto&) {};
   Walk w(g);
   const std::vector<Walk::Step> once = w.steps(script.once), other_once = w.steps(other.once),
                                 round = w.steps(other.round);
