@@ -79,6 +79,25 @@ TEST(Inversion, TheLargestImageOnTheMathPath) {
   EXPECT_NEAR(static_cast<double>(s->patches), 65536, 65536 * 0.02);
 }
 
+/// A search for sizes leaves layers out: what is left has every size that the whole graph has, in training too, where
+/// gradients of what several layers read are added up.
+TEST(Inversion, FewerLayersHaveTheSameSizes) {
+  for (const char* model : {"qwen2.5-vl-7b", "llama-3.2-11b-vision", "gemma-3-4b", "pixtral-12b", "blip2-opt-2.7b"})
+    for (const Checkpointing c : {Checkpointing::off, Checkpointing::selective, Checkpointing::full}) {
+      const Vlm vlm = tool::find_model(model);
+      Plan p;
+      p.batch = 2;
+      p.gradient_accumulation = 2;
+      p.checkpointing = c;
+      solve::Builds whole(vlm, device(), true), fewer(vlm, device(), true);
+      ASSERT_TRUE(whole.build(p));
+      ASSERT_TRUE(fewer.build(p, true));
+      EXPECT_LT(fewer.graph().nodes.size(), whole.graph().nodes.size() / 2) << model;
+      for (const auto& [key, sized] : whole.kinds())
+        EXPECT_EQ(fewer.size_of(key), sized.bytes) << model << ' ' << std::get<1>(key) << ' ' << std::get<2>(key);
+    }
+}
+
 /// open-compass/VLMEvalKit#1183: eager attention, 28.43 GiB: 30,884 or 30,888 patches.
 TEST(Inversion, PatchesOutOfAnEagerScoreMatrix) {
   Failure f = message("CUDA out of memory. Tried to allocate 28.43 GiB (GPU 0; 15.77 GiB total capacity)");

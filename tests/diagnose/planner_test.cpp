@@ -226,6 +226,22 @@ TEST(Planner, LargestThatFitsGuessesByThePhaseThatReachesTheLimitFirst) {
   EXPECT_EQ(std::adjacent_find(tried.begin(), tried.end()), tried.end());  // none twice
 }
 
+TEST(Planner, TriesGrowNoFasterThanAllowedWhileAllOfThemFit) {
+  // What grows is hidden up to 50, so that lines through the first tries lead beyond a million.
+  std::int64_t most = 0;
+  const auto attempt = [&](std::int64_t n) {
+    most = std::max(most, n);
+    const double bytes =
+        1000 + 0.001 * static_cast<double>(n) + 10 * static_cast<double>(std::max<std::int64_t>(n - 50, 0));
+    return Fit{bytes <= 2005, {{bytes}}};
+  };
+  EXPECT_EQ(largest_that_fits(1, 1 << 30, 1, 2005, 3, attempt, 8), 150);
+  EXPECT_LE(most, 8 * 128);
+  most = 0;
+  EXPECT_EQ(largest_that_fits(1, 1 << 30, 1, 2005, 3, attempt), 150);
+  EXPECT_GT(most, 8 * 128);
+}
+
 TEST(Planner, FrontHoldsWhatNothingBeats) {
   const std::vector<std::pair<int, double>> points{{3, 1.0}, {1, 5.0}, {2, 5.0}, {2, 3.0},
                                                    {1, 5.0}, {4, 1.0}, {5, 0.5}};

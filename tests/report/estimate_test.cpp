@@ -29,6 +29,26 @@ std::vector<std::int64_t> figures(const TrainingEstimate& t) {
           static_cast<std::int64_t>(t.tensors.size())};
 }
 
+TEST(Estimator, TheLoopGoesAsItDoesInAProcessOfItsOwn) {
+  const Vlm vlm = test::llava();
+  const Device device = h200();
+  Estimator estimate;
+  for (const std::int64_t micro_batches : {1, 3}) {
+    Plan plan;
+    plan.gradient_accumulation = micro_batches;
+    const TrainingEstimate t = estimate(vlm, plan, device, Phases::train).training;
+    const Graph& g = estimate.training_graph();
+    const auto config = without_limit(device, {});
+    allocator::Process measured(g, estimate.training_timeline(), device.sm, config);
+    const TrainingMemory step = replay_training(g, measured);
+    allocator::Process looping(g, estimate.training_timeline(), device.sm, config);
+    const auto nothing = [](const auto&) {};
+    EXPECT_EQ(t.reserved_in_loop, allocator::walk(g.loop, g, looping, nothing, nothing));
+    EXPECT_EQ(t.reserved, step.step.reserved);
+    EXPECT_EQ(t.backward.peak, step.backward.peak);
+  }
+}
+
 TEST(Estimator, WithoutDetailsTheTotalsAreTheSame) {
   const Vlm vlm = test::llava();
   Estimator whole, totals;

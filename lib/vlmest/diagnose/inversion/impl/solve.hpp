@@ -117,7 +117,7 @@ VLMEST_INLINE std::vector<Solution> solve_unknown(const Vlm& vlm, const Plan& pl
                                              return std::nullopt;
                                            return size_at(v);
                                          });
-      if (!value || !builds.build(solve::with(plan, u, *value, native), true)) continue;
+      if (!value || !builds.build(solve::with(plan, u, *value, native))) continue;
       const auto all = builds.kinds();
       const auto found = all.find(w.key);
       if (found == all.end()) continue;
