@@ -27,7 +27,7 @@ struct Size {
 };
 
 /// Of the device that other processes hold, to be the cause.
-inline constexpr Part others{0.1, "chosen: a context and its libraries take less of any device"};
+inline constexpr Part others{0.1, "chosen"};
 /// Of what is reserved that lies in pieces, to be the cause where the run is not estimated; and where the stack says
 /// what was being made, or a table is all there is.
 inline constexpr Part pieces{0.2,
@@ -36,7 +36,7 @@ inline constexpr Part pieces_beside_another_reason{0.5, "chosen: more than round
 /// Of what is allocated that grew over the recorded steps.
 inline constexpr Part growth{1.0 / 32, "chosen: a recording may hold the last steps alone"};
 /// Beyond what the settings explain, of that, and at least.
-inline constexpr Part kept{0.2, "tests/data/oom_confidence/readings.json: estimates are nearer where settings hold"};
+inline constexpr Part kept{0.2, "chosen"};
 inline constexpr Size kept_at_least{Bytes(std::int64_t{1} << 30), "chosen: libraries take less"};
 /// A temporary is the last drop below that part of the limit, where its kind has at most that part of what is alive;
 /// weights are blamed where they take that part of the limit.
