@@ -136,8 +136,7 @@ const std::map<std::string, std::function<TokenRule(const json&)>> rules{
 json counted(const TokenRule& rule, ImageSize size, std::size_t images) {
   try {
     const ImageLayout l = layouts(rule, std::vector<ImageSize>(images, size)).back();
-    if (get_if<Mllama>(&rule))
-      return {l.llm_tokens, l.tile_grid.rows, l.tile_grid.cols, l.text_overhead};
+    if (get_if<Mllama>(&rule)) return {l.llm_tokens, l.tile_grid.rows, l.tile_grid.cols, l.text_overhead};
     return {l.llm_tokens, l.tiles, l.text_overhead};
   } catch (const Error& e) {
     EXPECT_FALSE(e.hint.empty());

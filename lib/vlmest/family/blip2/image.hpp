@@ -11,15 +11,14 @@
 /// Blip2ForConditionalGeneration): the tower, the Q-Former, and how its queries come among the embeddings.
 namespace vlmest {
 
-/// pixels -> the outputs of tower and Q-Former: modeling_blip_2.py, Blip2ForConditionalGeneration.forward and generate().
-/// The line's result lacks the tower's states.
+/// pixels -> the outputs of tower and Q-Former: modeling_blip_2.py, Blip2ForConditionalGeneration.forward and
+/// generate(). The line's result lacks the tower's states.
 inline std::string blip2_line(const std::string&, std::int64_t n) {
   return "from transformers.models.blip_2.modeling_blip_2 import BaseModelOutputWithVisionQformerOutputs; " +
-         feature_calls::wrapped(
-             "model.get_image_features", "pixel_values",
-             "BaseModelOutputWithVisionQformerOutputs(pooler_output=torch.cat([f(pixel_values=p, "
-             "**k).pooler_output for p in " +
-                 feature_calls::split("pixel_values", n) + "]))");
+         feature_calls::wrapped("model.get_image_features", "pixel_values",
+                                "BaseModelOutputWithVisionQformerOutputs(pooler_output=torch.cat([f(pixel_values=p, "
+                                "**k).pooler_output for p in " +
+                                    feature_calls::split("pixel_values", n) + "]))");
 }
 
 /// The Q-Former and its queries are fp32 in a model loaded as fp16 (_keep_in_fp32_modules; modeling_utils.py applies it

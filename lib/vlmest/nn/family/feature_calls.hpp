@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-/// How a model's forward calls what turns pixels into features, and the line of Python that wraps what it calls, so that
-/// the tower runs over a few images at a time and the caller gets what it reads (transformers 5.17, the models'
+/// How a model's forward calls what turns pixels into features, and the line of Python that wraps what it calls, so
+/// that the tower runs over a few images at a time and the caller gets what it reads (transformers 5.17, the models'
 /// get_image_features). nn/family/vision_chunks.hpp estimates these lines. A call that one family alone has stands in
 /// that family's folder.
 namespace vlmest {
