@@ -2,7 +2,7 @@
 // One inference estimate: whole, by steps, and against the number of layers.
 #include <benchmark/benchmark.h>
 
-#include <vlmest/nn/family/llava_next.hpp>
+#include <vlmest/family/llava_next/family.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "models.hpp"

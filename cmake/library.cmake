@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# vlmest::vlmest (standard library only) and vlmest::json (adds lib/vlmest/json, which reads and writes with nlohmann_json).
+# vlmest::vlmest (standard library only) and vlmest::json (adds what reads and writes with nlohmann_json: lib/vlmest/json,
+# and of lib/vlmest/family the registry and each family's read.hpp).
 file(GLOB_RECURSE vlmest_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/vlmest/*.hpp)
 set(vlmest_json_headers ${vlmest_headers})
-list(FILTER vlmest_json_headers INCLUDE REGEX "/lib/vlmest/json/")
-list(FILTER vlmest_headers EXCLUDE REGEX "/lib/vlmest/json/")
+set(vlmest_json_header "/lib/vlmest/(json/|family/registry\\.hpp$|family/[^/]+/read(_[a-z0-9_]+)?\\.hpp$)")
+list(FILTER vlmest_json_headers INCLUDE REGEX ${vlmest_json_header})
+list(FILTER vlmest_headers EXCLUDE REGEX ${vlmest_json_header})
 
 add_library(vlmest INTERFACE)
 add_library(vlmest::vlmest ALIAS vlmest)

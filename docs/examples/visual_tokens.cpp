@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <vector>
 
+#include <vlmest/family/llava_next/rule.hpp>
+#include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/nn/tokens/padding.hpp>
 #include <vlmest/nn/tokens/tokens.hpp>
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <vlmest/family/idefics3/rule.hpp>
+#include <vlmest/family/llava_onevision/rule.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/transform/training_step.hpp>
@@ -107,14 +109,14 @@ inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
 /// The recorded batch: every sequence has the same number of tokens.
 inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
   vlmest::TokenRule rule = vlm.tokens;
-  if (auto* ov = std::get_if<vlmest::tokens::LlavaOnevision>(&rule)) ov->tile_several = r.tile_several;
-  if (auto* split = std::get_if<vlmest::tokens::Idefics3>(&rule); split != nullptr && r.whole_images)
+  if (auto* ov = get_if<vlmest::tokens::LlavaOnevision>(&rule)) ov->tile_several = r.tile_several;
+  if (auto* split = get_if<vlmest::tokens::Idefics3>(&rule); split != nullptr && r.whole_images)
     split->tiling = vlmest::tokens::Tiling::never;
   vlmest::Sequences s{.batch = r.batch, .text = r.text, .target = r.target};
   for (std::int64_t b = 0; b < r.batch; ++b) {
     const auto& images = r.sequences[static_cast<std::size_t>(b) % r.sequences.size()];
     std::int64_t tokens = 0;
-    for (const auto& l : vlmest::layouts(rule, images)) {
+    for (const auto& l : layouts(rule, images)) {
       tokens += l.llm_tokens;
       s.images.push_back(l);
     }

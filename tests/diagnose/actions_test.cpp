@@ -311,7 +311,7 @@ TEST(Actions, EveryFamilyHasItsOwnLever) {
   p.image_width = 1300;
   const auto how = [&](const char* model) {
     const auto less = lower_images(settings(model, p));
-    return less.empty() ? std::string() : image_limit_line(less.back().vlm.tokens);
+    return less.empty() ? std::string() : limit_line(less.back().vlm.tokens);
   };
   EXPECT_NE(how("qwen2-vl-2b").find("longest_edge"), std::string::npos);
   EXPECT_NE(how("internvl3-1b").find("max_patches="), std::string::npos);

@@ -9,6 +9,7 @@
 
 #include <vlmest/diagnose/oom/oom_reader.hpp>
 #include <vlmest/diagnose/oom/oom_verdict.hpp>
+#include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 

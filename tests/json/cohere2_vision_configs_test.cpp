@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/cohere2_vision.hpp>
+#include <vlmest/family/cohere2_vision/family.hpp>
 
 #include "recorded_parameters.hpp"
 

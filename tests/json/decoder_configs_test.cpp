@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/family/llava/family.hpp>
 #include <vlmest/json/model.hpp>
-#include <vlmest/nn/family/llava.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "config_support.hpp"

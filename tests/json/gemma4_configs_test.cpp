@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/family/gemma4/unified.hpp>
 #include <vlmest/json/processor.hpp>
-#include <vlmest/nn/family/gemma4_unified.hpp>
 
 #include "recorded_parameters.hpp"
 

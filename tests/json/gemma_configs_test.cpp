@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/gemma3.hpp>
-#include <vlmest/nn/family/paligemma.hpp>
+#include <vlmest/family/gemma3/family.hpp>
+#include <vlmest/family/paligemma/family.hpp>
 
 #include "config_support.hpp"
 

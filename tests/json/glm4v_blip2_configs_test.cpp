@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/glm4v.hpp>
+#include <vlmest/family/glm4v/family.hpp>
 
 #include "config_support.hpp"
 

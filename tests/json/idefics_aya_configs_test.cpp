@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/aya_vision.hpp>
+#include <vlmest/family/aya_vision/family.hpp>
 #include <vlmest/nn/inference.hpp>
 
 #include "config_support.hpp"

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/family/internvl/rule.hpp>
+
 #include "config_support.hpp"
 
 namespace vlmest::internvl_chat_configs_test {
@@ -60,7 +62,7 @@ TEST(InternVlChat, CutsPicturesAsItsOwnCode) {
   };
   const Vlm vlm = read(chat(tower, qwen2_7b));
   const auto tiles = [&](ImageSize s, std::int64_t least, std::int64_t most, bool thumbnail) {
-    auto rule = std::get<tokens::InternVl>(vlm.tokens);
+    auto rule = get<tokens::InternVl>(vlm.tokens);
     rule.min_tiles = least;
     rule.max_tiles = most;
     rule.thumbnail = thumbnail;
@@ -88,11 +90,11 @@ TEST(InternVlChat, CutsPicturesAsItsOwnCode) {
 }
 
 TEST(InternVlChat, ReadsItsTiles) {
-  const auto rule = std::get<tokens::InternVl>(read(chat(tower, qwen2_7b)).tokens);
+  const auto rule = get<tokens::InternVl>(read(chat(tower, qwen2_7b)).tokens);
   EXPECT_EQ(rule.max_tiles, 12);
   EXPECT_TRUE(rule.thumbnail);
   EXPECT_EQ(rule.tiling, tokens::Tiling::automatic);
-  const auto absent = std::get<tokens::InternVl>(
+  const auto absent = get<tokens::InternVl>(
       read(R"({"model_type": "internvl_chat", "ps_version": "v2", "llm_config": {"model_type": "llama"},
            "vision_config": {"image_size": 448}})")
           .tokens);

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/mllama.hpp>
+#include <vlmest/family/mllama/family.hpp>
 
 #include "config_support.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/family/lighton_ocr/rule.hpp>
 #include <vlmest/json/processor.hpp>
 
 #include "recorded_parameters.hpp"
@@ -29,10 +30,10 @@ TEST(LightOnOcrConfigs, TheImageProcessorsPatchesAreTheCells) {
   EXPECT_EQ(count().tower_tokens, 22 * 35);
   EXPECT_EQ(count().llm_tokens, 11 * 17);
   EXPECT_EQ(count().text_overhead, 0);
-  std::get<tokens::LightOnOcr>(m.tokens).cell = 28;
+  get<tokens::LightOnOcr>(m.tokens).cell = 28;
   EXPECT_EQ(count().tower_tokens, 22 * 36);
   EXPECT_EQ(count().llm_tokens, 11 * 18);
-  std::get<tokens::LightOnOcr>(m.tokens).cell = 16;
+  get<tokens::LightOnOcr>(m.tokens).cell = 16;
   EXPECT_THROW(count(), Error);
   EXPECT_THROW(layout(tokens::LightOnOcr{}, ImageSize{14, 300}), Error);
 }

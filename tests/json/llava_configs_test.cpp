@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/family/llava_onevision/rule.hpp>
+
 #include "config_support.hpp"
 
 namespace vlmest::llava_configs_test {
@@ -59,7 +61,7 @@ TEST(LlavaConfigs, AnAbsentSiglipHeadKeyMeansAHead) {
 
 TEST(LlavaConfigs, AspectRatioIsReadAsTheModelStripsIt) {
   auto tiles = [](const char* s) {
-    return std::get<tokens::LlavaOnevision>(
+    return get<tokens::LlavaOnevision>(
                read((std::string(R"({"model_type": "llava_onevision", "vision_aspect_ratio": ")") + s + "\"}").c_str())
                    .tokens)
         .max_tiles;

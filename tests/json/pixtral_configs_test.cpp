@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/mistral3.hpp>
+#include <vlmest/family/mistral3/family.hpp>
 
 #include "config_support.hpp"
 

@@ -8,6 +8,25 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <vlmest/family/aya_vision/rule.hpp>
+#include <vlmest/family/blip2/rule.hpp>
+#include <vlmest/family/cohere2_vision/rule.hpp>
+#include <vlmest/family/gemma3/rule.hpp>
+#include <vlmest/family/gemma4/rule.hpp>
+#include <vlmest/family/glm4v/rule.hpp>
+#include <vlmest/family/idefics3/rule.hpp>
+#include <vlmest/family/internvl/rule.hpp>
+#include <vlmest/family/lighton_ocr/rule.hpp>
+#include <vlmest/family/llava_next/rule.hpp>
+#include <vlmest/family/llava_onevision/rule.hpp>
+#include <vlmest/family/mistral3/rule.hpp>
+#include <vlmest/family/mllama/rule.hpp>
+#include <vlmest/family/paligemma/rule.hpp>
+#include <vlmest/family/qwen2_5_vl/rule.hpp>
+#include <vlmest/family/qwen2_vl/rule.hpp>
+#include <vlmest/nn/tokens/llava.hpp>
+#include <vlmest/nn/tokens/pixtral.hpp>
+#include <vlmest/nn/tokens/qwen3_vl.hpp>
 #include <vlmest/nn/tokens/tokens.hpp>
 
 namespace vlmest::processor_tokens_test {
@@ -15,6 +34,7 @@ namespace {
 
 using nlohmann::json;
 using namespace tokens;
+using tokens::Tiling;
 
 const json& recorded() {
   static const json d = [] {
@@ -116,8 +136,7 @@ const std::map<std::string, std::function<TokenRule(const json&)>> rules{
 json counted(const TokenRule& rule, ImageSize size, std::size_t images) {
   try {
     const ImageLayout l = layouts(rule, std::vector<ImageSize>(images, size)).back();
-    if (std::holds_alternative<Mllama>(rule))
-      return {l.llm_tokens, l.tile_grid.rows, l.tile_grid.cols, l.text_overhead};
+    if (get_if<Mllama>(&rule)) return {l.llm_tokens, l.tile_grid.rows, l.tile_grid.cols, l.text_overhead};
     return {l.llm_tokens, l.tiles, l.text_overhead};
   } catch (const Error& e) {
     EXPECT_FALSE(e.hint.empty());

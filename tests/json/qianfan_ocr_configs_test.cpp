@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/internvl.hpp>
+#include <vlmest/family/internvl/family.hpp>
 
 #include "recorded_parameters.hpp"
 

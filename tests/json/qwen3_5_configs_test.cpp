@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/qwen3_5.hpp>
+#include <vlmest/family/qwen3_5/family.hpp>
 
 #include "recorded_parameters.hpp"
 

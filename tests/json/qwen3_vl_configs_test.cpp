@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/qwen3_vl.hpp>
+#include <vlmest/family/qwen3_vl/family.hpp>
 
 #include "config_support.hpp"
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <vlmest/json/hf/qwen_vl.hpp>
 #include <vlmest/nn/inference.hpp>
 
 #include "config_support.hpp"

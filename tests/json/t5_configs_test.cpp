@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/blip2_t5.hpp>
+#include <vlmest/family/blip2/t5.hpp>
 
 #include "recorded_parameters.hpp"
 

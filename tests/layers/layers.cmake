@@ -3,15 +3,26 @@ cmake_minimum_required(VERSION 3.25)
 # cmake -DROOT=<sources> -P layers.cmake
 # Reads every header of lib/vlmest and names each line that breaks a rule:
 #   - a folder includes itself and what stands left of it in `order`; nn and analysis do not know each other
+#   - in family, registry.hpp and a family's read.hpp and read_*.hpp stand as high as json; a family's folder includes
+#     no other family's, and holds headers and its part of the schema of descriptions, schema.json
 #   - <vlmest/...> and the standard library are all there is, and nlohmann_json in json
 #   - plan/plan.hpp and nn/stack/stacks.hpp name the software stacks (Profile::…); the others ask for their traits
 #   - the first line is the licence, #pragma once follows, 300 lines are the limit
 # kernels/ may use the folders of `below_kernels` only.
-set(order unit tensor op graph plan nn transform device analysis allocator report parallel diagnose json)
+set(order unit tensor op graph plan nn family transform device analysis allocator report parallel diagnose json)
 set(strangers nn analysis)
 set(below_kernels unit tensor op)
 set(line_limit 300)
 set(faults "")
+
+# level_of(HEADER OUT): the folder that says how high HEADER, as included, stands.
+function(level_of header out)
+  string(REGEX REPLACE "/.*" "" folder ${header})
+  if(header MATCHES "^family/(registry|[^/]+/read(_[a-z0-9_]+)?)\\.hpp$")
+    set(folder json)
+  endif()
+  set(${out} ${folder} PARENT_SCOPE)
+endfunction()
 
 # fault(FILE TEXT WHAT): notes WHAT at the line of FILE that holds TEXT first.
 function(fault file text what)
@@ -33,6 +44,9 @@ if(NOT headers)
 endif()
 list(SORT headers)
 foreach(file IN LISTS headers)
+  if(file MATCHES "^lib/vlmest/family/[^/]+/schema\\.json$")
+    continue()
+  endif()
   file(READ ${ROOT}/${file} content)
   string(REGEX MATCHALL "\n" newlines "${content}")
   list(LENGTH newlines lines)
@@ -48,8 +62,13 @@ foreach(file IN LISTS headers)
     fault(${file} "" "is no .hpp in one of lib/vlmest's folders: ${known}")
     continue()
   endif()
-  set(folder ${CMAKE_MATCH_1})
+  string(REGEX REPLACE "^lib/vlmest/" "" header ${file})
+  level_of(${header} folder)
   list(FIND order ${folder} level)
+  set(own_family "")
+  if(header MATCHES "^family/([^/]+)/")
+    set(own_family ${CMAKE_MATCH_1})
+  endif()
 
   string(REGEX MATCH "Profile::[a-z_]+" stack "${content}")
   if(stack AND NOT file MATCHES "/(plan/plan|nn/stack/stacks)\\.hpp$")
@@ -58,15 +77,18 @@ foreach(file IN LISTS headers)
 
   file(STRINGS ${ROOT}/${file} includes REGEX "^[ \t]*#[ \t]*include")
   foreach(include IN LISTS includes)
-    if(include MATCHES "<vlmest/([^/>]+)/([^>]+)>")
-      set(other ${CMAKE_MATCH_1})
+    if(include MATCHES "<vlmest/([^/>]+/[^>]+)>")
+      set(included ${CMAKE_MATCH_1})
+      level_of(${included} other)
       list(FIND order ${other} other_level)
-      if(NOT EXISTS ${ROOT}/lib/vlmest/${other}/${CMAKE_MATCH_2})
+      if(NOT EXISTS ${ROOT}/lib/vlmest/${included})
         fault(${file} "${include}" "${include}: there is no such header")
       elseif(other_level GREATER level)
         fault(${file} "${include}" "${include}: ${folder} stands below ${other} and cannot include it")
       elseif(NOT other STREQUAL folder AND folder IN_LIST strangers AND other IN_LIST strangers)
         fault(${file} "${include}" "${include}: ${folder} and ${other} do not know each other")
+      elseif(NOT own_family STREQUAL "" AND included MATCHES "^family/([^/]+)/" AND NOT CMAKE_MATCH_1 STREQUAL own_family)
+        fault(${file} "${include}" "${include}: what families share stands in nn, or in json")
       endif()
     elseif(include MATCHES "<nlohmann/")
       if(NOT folder STREQUAL "json")

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/llava_next.hpp>
-#include <vlmest/nn/family/llava_onevision.hpp>
+#include <vlmest/family/llava_next/family.hpp>
+#include <vlmest/family/llava_next/rule.hpp>
+#include <vlmest/family/llava_onevision/family.hpp>
+#include <vlmest/family/llava_onevision/rule.hpp>
 
 #include "family_support.hpp"
 

@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/family/internlm2/family.hpp>
+#include <vlmest/family/llava/family.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/nn/family/causal_lm.hpp>
-#include <vlmest/nn/family/internlm2.hpp>
-#include <vlmest/nn/family/llava.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "training_support.hpp"

@@ -2,7 +2,8 @@
 // Gemma 4: which layers keep keys, what layers get beside their input, what the tower sees of padding.
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/gemma4_unified.hpp>
+#include <vlmest/family/gemma4/rule.hpp>
+#include <vlmest/family/gemma4/unified.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "family_support.hpp"

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/blip2.hpp>
-#include <vlmest/nn/family/glm4v.hpp>
+#include <vlmest/family/blip2/family.hpp>
+#include <vlmest/family/blip2/rule.hpp>
+#include <vlmest/family/glm4v/family.hpp>
+#include <vlmest/family/glm4v/rule.hpp>
 
 #include "family_support.hpp"
 

@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/internvl.hpp>
+#include <vlmest/family/internvl/family.hpp>
+#include <vlmest/family/internvl/rule.hpp>
 
 #include "family_support.hpp"
 

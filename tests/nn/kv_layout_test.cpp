@@ -5,8 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/llava.hpp>
+#include <vlmest/family/llava/family.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/tokens/llava.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 namespace vlmest::kv_layout_test {

@@ -2,7 +2,7 @@
 // The loss in its three kinds: what each makes of the logits.
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/llava.hpp>
+#include <vlmest/family/llava/family.hpp>
 #include <vlmest/nn/loss.hpp>
 
 #include "training_support.hpp"

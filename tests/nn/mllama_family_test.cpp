@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/mllama.hpp>
+#include <vlmest/family/mllama/family.hpp>
+#include <vlmest/family/mllama/rule.hpp>
 
 #include "family_support.hpp"
 

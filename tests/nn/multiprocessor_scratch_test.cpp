@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/inference.hpp>
@@ -51,7 +52,7 @@ TEST(MultiprocessorScratch, CountingForNonzero) {
 Bytes sum_over_pictures(Gpu g, int batch) {
   std::ifstream file(VLMEST_SOURCE_DIR "/tests/data/configs/smolvlm-2.2b.json");
   Vlm vlm = json::read_model(nlohmann::json::parse(file), "smolvlm-2.2b");
-  std::get<tokens::Idefics3>(vlm.tokens).tiling = tokens::Tiling::never;
+  get<tokens::Idefics3>(vlm.tokens).tiling = tokens::Tiling::never;
   Builder b;
   Plan plan;
   plan.images = 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/family/llava.hpp>
+#include <vlmest/family/llava/family.hpp>
+#include <vlmest/nn/tokens/llava.hpp>
 
 #include "training_support.hpp"
 

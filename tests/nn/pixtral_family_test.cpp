@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/mistral3.hpp>
-#include <vlmest/nn/tokens/mistral3.hpp>
+#include <vlmest/family/mistral3/family.hpp>
+#include <vlmest/family/mistral3/rule.hpp>
 #include <vlmest/nn/tokens/pixtral.hpp>
 
 namespace vlmest::pixtral_family_test {

@@ -2,7 +2,8 @@
 // Qwen3.5's layers of linear attention: what they keep of a sequence, and what runs for how many tokens.
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/qwen3_5.hpp>
+#include <vlmest/family/qwen3_5/family.hpp>
+#include <vlmest/nn/tokens/qwen3_vl.hpp>
 
 #include "family_support.hpp"
 

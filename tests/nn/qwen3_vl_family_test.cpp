@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/qwen3_vl.hpp>
+#include <vlmest/family/qwen3_vl/family.hpp>
+#include <vlmest/nn/tokens/qwen3_vl.hpp>
 
 #include "family_support.hpp"
 

@@ -10,9 +10,11 @@
 
 #include <vlmest/analysis/fft_buffers.hpp>
 #include <vlmest/analysis/params.hpp>
-#include <vlmest/nn/family/llava.hpp>
-#include <vlmest/nn/family/llava_next.hpp>
+#include <vlmest/family/llava/family.hpp>
+#include <vlmest/family/llava_next/family.hpp>
+#include <vlmest/family/llava_next/rule.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/tokens/llava.hpp>
 
 namespace vlmest::spectral_test {
 namespace {

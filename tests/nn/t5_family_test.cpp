@@ -5,8 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/blip2.hpp>
-#include <vlmest/nn/family/blip2_t5.hpp>
+#include <vlmest/family/blip2/family.hpp>
+#include <vlmest/family/blip2/rule.hpp>
+#include <vlmest/family/blip2/t5.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "family_support.hpp"

@@ -3,6 +3,25 @@
 
 #include <vector>
 
+#include <vlmest/family/aya_vision/rule.hpp>
+#include <vlmest/family/blip2/rule.hpp>
+#include <vlmest/family/cohere2_vision/rule.hpp>
+#include <vlmest/family/gemma3/rule.hpp>
+#include <vlmest/family/gemma4/rule.hpp>
+#include <vlmest/family/glm4v/rule.hpp>
+#include <vlmest/family/idefics3/rule.hpp>
+#include <vlmest/family/internvl/rule.hpp>
+#include <vlmest/family/lighton_ocr/rule.hpp>
+#include <vlmest/family/llava_next/rule.hpp>
+#include <vlmest/family/llava_onevision/rule.hpp>
+#include <vlmest/family/mistral3/rule.hpp>
+#include <vlmest/family/mllama/rule.hpp>
+#include <vlmest/family/paligemma/rule.hpp>
+#include <vlmest/family/qwen2_5_vl/rule.hpp>
+#include <vlmest/family/qwen2_vl/rule.hpp>
+#include <vlmest/nn/tokens/llava.hpp>
+#include <vlmest/nn/tokens/pixtral.hpp>
+#include <vlmest/nn/tokens/qwen3_vl.hpp>
 #include <vlmest/nn/tokens/tokens.hpp>
 
 // Rules with other settings than their defaults, and one list of all.

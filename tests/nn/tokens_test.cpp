@@ -19,7 +19,7 @@ ImageSize pixels(reference::Size s) { return {s.height, s.width}; }
 void expect_tokens(const TokenRule& rule, const reference::Counts& expected) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto s = pixels(reference::sizes[i]);
-    EXPECT_EQ(layout(rule, s).llm_tokens, expected[i]) << rule.index() << ": " << s.height << "x" << s.width;
+    EXPECT_EQ(layout(rule, s).llm_tokens, expected[i]) << s.height << "x" << s.width;
   }
 }
 
@@ -27,7 +27,7 @@ void expect_tokens(const TokenRule& rule, const reference::Counts& llm, const re
   expect_tokens(rule, llm);
   for (std::size_t i = 0; i < with_text.size(); ++i) {
     const auto l = layout(rule, pixels(reference::sizes[i]));
-    EXPECT_EQ(l.llm_tokens + l.text_overhead, with_text[i]) << "rule " << rule.index() << " size " << i;
+    EXPECT_EQ(l.llm_tokens + l.text_overhead, with_text[i]) << limit_line(rule) << " size " << i;
   }
 }
 
@@ -192,7 +192,8 @@ TEST(Tokens, SeveralPicturesInOnePrompt) {
   const LlavaOnevision nested;
   EXPECT_EQ(sum(layouts(nested, pictures)).llm_tokens, 3 * 730);
   EXPECT_EQ(sum(layouts(nested, std::span(pictures).first(1))).llm_tokens, 1485);
-  EXPECT_EQ(common_canvas(layouts(Pixtral{}, std::vector<ImageSize>{{512, 768}, {700, 100}})), (ImageSize{704, 768}));
+  EXPECT_EQ(common_canvas(layouts(TokenRule(Pixtral{}), std::vector<ImageSize>{{512, 768}, {700, 100}})),
+            (ImageSize{704, 768}));
 }
 
 }  // namespace

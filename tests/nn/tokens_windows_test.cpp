@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/tokens/qwen2_5_vl.hpp>
+#include <vlmest/family/qwen2_5_vl/rule.hpp>
 
 namespace vlmest::tokens_windows_test {
 namespace {

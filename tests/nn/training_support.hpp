@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/nn/family/blip2.hpp>
-#include <vlmest/nn/family/llava.hpp>
+#include <vlmest/family/blip2/family.hpp>
+#include <vlmest/family/blip2/rule.hpp>
+#include <vlmest/family/llava/family.hpp>
+#include <vlmest/nn/tokens/llava.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "family_support.hpp"

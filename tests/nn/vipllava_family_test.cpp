@@ -2,8 +2,8 @@
 // ViP-LLaVA: hidden states of several layers side by side, normed, then LLaVA's projector.
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/llava.hpp>
-#include <vlmest/nn/family/vipllava.hpp>
+#include <vlmest/family/llava/family.hpp>
+#include <vlmest/family/vipllava/family.hpp>
 
 #include "training_support.hpp"
 

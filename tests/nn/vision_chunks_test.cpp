@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/family/idefics3.hpp>
+#include <vlmest/family/idefics3/family.hpp>
+#include <vlmest/family/idefics3/rule.hpp>
+#include <vlmest/family/llava_onevision/rule.hpp>
 
 #include "../conformance/recorded_model.hpp"
 #include "family_support.hpp"
@@ -18,13 +20,13 @@ namespace {
 Vlm published(const std::string& name) {
   const std::string path = VLMEST_SOURCE_DIR "/tests/data/configs/" + name + ".json";
   Vlm v = json::read_model(conformance::cut_layers(conformance::read_json(path), 2), path);
-  if (auto* r = std::get_if<tokens::LlavaOnevision>(&v.tokens)) r->tile_several = true;
+  if (auto* r = get_if<tokens::LlavaOnevision>(&v.tokens)) r->tile_several = true;
   return v;
 }
 /// With every image one tile.
 Vlm untiled(const std::string& name) {
   Vlm v = published(name);
-  if (auto* r = std::get_if<tokens::Idefics3>(&v.tokens)) r->tiling = tokens::Tiling::never;
+  if (auto* r = get_if<tokens::Idefics3>(&v.tokens)) r->tiling = tokens::Tiling::never;
   return v;
 }
 

@@ -8,12 +8,12 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/family/blip2/family.hpp>
+#include <vlmest/family/blip2/t5.hpp>
+#include <vlmest/family/gemma4/unified.hpp>
+#include <vlmest/family/qwen3_5/family.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
-#include <vlmest/nn/family/blip2.hpp>
-#include <vlmest/nn/family/blip2_t5.hpp>
-#include <vlmest/nn/family/gemma4_unified.hpp>
-#include <vlmest/nn/family/qwen3_5.hpp>
 #include <vlmest/report/training.hpp>
 
 namespace vlmest::trainable_models_test {

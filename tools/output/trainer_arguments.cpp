@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <variant>
 
 #include <fmt/core.h>
 
@@ -53,17 +52,10 @@ std::string pixels_line(const Settings& s) {
   const ImageLayout whole = layout(s.vlm.tokens, asked);
   for (const std::int64_t copies : {1, 2}) {
     TokenRule rule = s.vlm.tokens;
-    const bool counts = std::visit(
-        [&](auto& r) {
-          if constexpr (requires { r.budget.max_pixels; }) {
-            r.budget.max_pixels = std::max(r.budget.min_pixels, whole.resized.height * whole.resized.width * copies);
-            return true;
-          } else {
-            return false;
-          }
-        },
-        rule);
-    if (counts && layout(rule, asked) == whole) return diagnose::image_limit_line(rule);
+    tokens::PixelBudget* const budget = rule.budget();
+    if (!budget) return {};
+    budget->max_pixels = std::max(budget->min_pixels, whole.resized.height * whole.resized.width * copies);
+    if (layout(rule, asked) == whole) return limit_line(rule);
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include <vlmest/json/families.hpp>
 #include <vlmest/json/known_keys.hpp>
 #include <vlmest/nn/vlm.hpp>
 
@@ -36,11 +37,14 @@ inline constexpr std::array<std::string_view, 7> block_types{"spectral_filter", 
 
 BlockConfig read_block(const Reader& r);
 
+/// The folders of families whose rules count resampled features.
+std::string resampled_families(FamilyRows rows);
+
 /// Crops change how many features a tile has, and with it what the language model sees. Throws Error where a crop does
 /// not take up the grid that reaches it, and for token rules whose projector regroups the grid.
-void resample_tokens(Vlm& vlm, const std::string& where);
+void resample_tokens(Vlm& vlm, const std::string& where, FamilyRows rows = families());
 
-void read_blocks(const Reader& document, Vlm& vlm);
+void read_blocks(const Reader& document, Vlm& vlm, FamilyRows rows = families());
 
 }  // namespace vlmest::json
 

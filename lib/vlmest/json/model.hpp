@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/json/families.hpp>
 #include <vlmest/json/reader.hpp>
 #include <vlmest/nn/vlm.hpp>
 
@@ -18,7 +19,7 @@ inline void expect_hub_id(const Reader& r) {
 /// A model out of a document: a description ("model" holds the assembly in config.json's keys, beside "name", "id",
 /// "source" and "expect", and what a config.json cannot say: "image", "blocks" and "kv"), or a config.json as it is.
 /// Keys of a description: docs/reference/description.md. Throws Error for a key that a description does not have.
-Vlm read_model(const nlohmann::json& document, const std::string& where);
+Vlm read_model(const nlohmann::json& document, const std::string& where, FamilyRows rows = families());
 
 Vlm parse_model(std::string_view text, const std::string& where);
 

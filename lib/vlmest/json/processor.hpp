@@ -4,14 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/json/processor/anyres.hpp>
-#include <vlmest/json/processor/gemma3.hpp>
-#include <vlmest/json/processor/gemma4.hpp>
-#include <vlmest/json/processor/idefics3.hpp>
-#include <vlmest/json/processor/pixel_budget.hpp>
-#include <vlmest/json/processor/pixtral.hpp>
-#include <vlmest/json/processor/square.hpp>
-#include <vlmest/json/processor/tiles.hpp>
+#include <vlmest/json/families.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// The files beside a checkpoint's config.json that set its processor. What `from_pretrained` makes of them decides:
@@ -22,12 +15,6 @@ namespace vlmest::json {
 /// processor's own, and since transformers 5 the image processor's below "image_processor".
 enum class ProcessorFile { preprocessor, processor };
 
-namespace processor_files {
-
-void read_image_part(ProcessorKeys& k, Vlm& vlm);
-
-}  // namespace processor_files
-
 /// Whether a processor_config.json holds the image processor too: then a preprocessor_config.json beside it is not read
 /// (transformers 5.17 image_processing_base.py, get_image_processor_dict).
 inline bool holds_image_processor(const nlohmann::json& document) {
@@ -37,7 +24,7 @@ inline bool holds_image_processor(const nlohmann::json& document) {
 /// Sets the model's rule for images as the file does, and returns what has to be said about it, a line each. Throws
 /// Error naming the key where the file contradicts config.json, or asks for what no rule here does.
 std::vector<std::string> read_processor(const nlohmann::json& document, const std::string& where, ProcessorFile file,
-                                        Vlm& vlm);
+                                        Vlm& vlm, FamilyRows rows = families());
 
 }  // namespace vlmest::json
 

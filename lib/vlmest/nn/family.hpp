@@ -9,36 +9,19 @@
 #include <utility>
 
 #include <vlmest/nn/cache_layer.hpp>
+#include <vlmest/nn/family/feature_calls.hpp>
 #include <vlmest/nn/sequence.hpp>
+#include <vlmest/unit/required.hpp>
 
-/// What the rest of the library knows of a model family: one value, whatever its config is. Only the headers below
-/// nn/family/ and the readers of their configs (json/hf/) know the configs themselves.
+/// What the rest of the library knows of a model family: one value, whatever its config is. Only the folders of
+/// family/ know the configs themselves.
 namespace vlmest {
 
 struct LlamaConfig;
 
-/// How a model's forward calls what turns pixels into features: its arguments and the shape of its result
-/// (transformers 5.17, the models' get_image_features). Who loops around that call has to know it
-/// (diagnose/action/vision_chunk_line.hpp).
-enum class FeatureCall : std::uint8_t {
-  no_images,          ///< a language model alone
-  images,             ///< pixels, a row for each image -> a list, a tensor for each image
-  sized_images,       ///< pixels and image_sizes -> a list
-  positioned_images,  ///< pixels and image_position_ids, a row for each image -> a list
-  tensor,             ///< pixels, a row for each image -> one tensor
-  tile_tensor,        ///< pixels, a row for each tile -> one tensor
-  tile_rows,          ///< pixels[B, tiles, …] and their mask -> one tensor
-  packed,             ///< patches of all images in rows, and their grid -> a list
-  deepstack,          ///< as packed, with features for the first layers of the language model beside it
-  mllama,             ///< the tower is called itself, with tiles, their aspect ratios and a mask
-  blip2,              ///< pixels -> the outputs of tower and Q-Former
-};
-/// Whether the processor hands tiles over as rows of the pixels.
-constexpr bool counts_tiles(FeatureCall c) { return c == FeatureCall::tile_tensor || c == FeatureCall::tile_rows; }
-
 /// What a family is asked beside its graph. Each says so itself, as an overload `traits(config)`.
 struct FamilyTraits {
-  FeatureCall features = FeatureCall::no_images;
+  Required<FeatureCall> features;  ///< how its forward gets features of pixels
   bool plain_head = true;  ///< hidden states -> lm_head -> logits, with nothing behind: another loss can take its place
   bool bare_projections = false;  ///< attention's linear modules are called q, k, v and o, without _proj
   bool encoder_decoder = false;   ///< the sequence is an encoder's; a decoder writes another one
@@ -135,7 +118,7 @@ class FamilyModel {
 
 /// How a model is put together: the config of one family, with its functions. Copies share the config until one of
 /// them is changed. A new family is a header with a config and make_model, make_inputs, make_cache of its language
-/// model, prefill, decode and traits; it is named nowhere else but by its reader.
+/// model, prefill, decode and traits; it is named nowhere else but by its reader (family/registry.hpp).
 class Family {
  public:
   Family() = default;

@@ -5,11 +5,9 @@
 #include <string>
 
 #include <vlmest/diagnose/settings.hpp>
+#include <vlmest/nn/tokens/levers.hpp>
 
 namespace vlmest::diagnose {
-
-/// Parts that a range is lowered by, from 15 / 16 to 1 / 16.
-inline constexpr std::int64_t lever_steps = 16;
 
 /// What an action changes besides memory and time.
 enum class Loses : std::uint8_t {

@@ -5,7 +5,6 @@
 
 #include <vlmest/diagnose/action/action_entry.hpp>
 #include <vlmest/diagnose/action/image_lever.hpp>
-#include <vlmest/diagnose/action/image_lever_how.hpp>
 #include <vlmest/diagnose/action/vision_chunk_line.hpp>
 
 /// Actions on what is fed to a model. Names of arguments: transformers 5.17 (training_args.py, processors), TRL
@@ -41,7 +40,7 @@ std::vector<Settings> smaller_batches(const Subject& s);
 inline constexpr std::array input_actions{
     ActionEntry{"smaller-images", "a lower limit on the pixels or tiles of an image", Loses::quality,
                 [](const Subject& s) { return lower_images(s.now); },
-                [](const Subject&, const Settings& after) { return image_limit_line(after.vlm.tokens); }},
+                [](const Subject&, const Settings& after) { return limit_line(after.vlm.tokens); }},
     ActionEntry{.id = "vision-chunks",
                 .title = "the vision tower on a few images at a time",
                 .options = [](const Subject& s) { return vision_chunks(s); },

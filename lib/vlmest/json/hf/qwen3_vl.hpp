@@ -3,26 +3,13 @@
 
 #include <vlmest/json/hf/qwen_moe.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
-#include <vlmest/nn/family/qwen3_vl.hpp>
+#include <vlmest/json/processor/pixel_budget.hpp>
+#include <vlmest/nn/tokens/qwen3_vl.hpp>
+#include <vlmest/nn/vision/qwen3_vl.hpp>
 #include <vlmest/nn/vlm.hpp>
 
-/// Qwen3-VL, dense and with experts: transformers 5.17, models/qwen3_vl/configuration_qwen3_vl.py and
-/// models/qwen3_vl_moe/configuration_qwen3_vl_moe.py.
+/// What the configs of Qwen3-VL and Qwen3.5 share.
 namespace vlmest::json::hf {
-
-/// Qwen3VLVisionConfig and Qwen3VLMoeVisionConfig, which agree.
-inline Qwen3VlVision read_qwen3_vl_vision(const Reader& v) {
-  Qwen3VlVision g = qwen_tower(v, Qwen3VlVision{}, "hidden_size", "gelu_pytorch_tanh");
-  g.intermediate = v.integer("intermediate_size", g.intermediate, 1, 1 << 24);
-  g.out_hidden = v.integer("out_hidden_size", g.out_hidden, 1, 1 << 20);
-  g.positions = v.integer("num_position_embeddings", g.positions, 1, 1 << 24);
-  g.deepstack = v.integers("deepstack_visual_indexes", g.deepstack);
-  for (auto layer : g.deepstack)
-    if (layer < 0 || layer >= g.layers)
-      v.fail("deepstack_visual_indexes", "layer " + std::to_string(layer) + " does not exist",
-             "the tower has " + std::to_string(g.layers) + " layers");
-  return g;
-}
 
 inline void read_qwen3_attention(const Reader& t, LlamaConfig& g) {
   g.qkv_bias = g.o_bias = t.boolean("attention_bias", false);
@@ -33,34 +20,6 @@ inline std::vector<std::int64_t> three_sections(const Reader& t, std::vector<std
   std::vector<std::int64_t> s = mrope_sections(t, std::move(absent));
   if (s.size() < 3) t.fail("mrope_section", "expected three counts: time, rows, columns");
   return s;
-}
-
-/// Qwen3VLTextConfig.
-inline Qwen3VlTextConfig read_qwen3_vl_text(const Reader& t) {
-  Qwen3VlTextConfig d;
-  d.layers = text_model(t, d.layers, 32, 128);
-  read_qwen3_attention(t, d.layers);
-  d.sections = three_sections(t, d.sections);
-  return d;
-}
-
-/// Qwen3VLMoeTextConfig.
-inline Qwen3VlTextConfig read_qwen3_vl_moe_text(const Reader& t) {
-  Qwen3VlTextConfig d;
-  d.layers = {.vocab = 151936,
-              .hidden = 2048,
-              .intermediate = 5632,
-              .layers = 24,
-              .heads = 16,
-              .kv_heads = 16,
-              .head_dim = 128,
-              .qk_norm = true};
-  d.layers = text_model(t, d.layers, 16, std::nullopt);
-  read_qwen3_attention(t, d.layers);
-  d.sections = three_sections(t, d.sections);
-  d.moe = read_experts(t, {.hidden = d.layers.hidden, .activation = d.layers.activation}, 1408, 60, 4);
-  d.sparse = sparse_layers(t, d.layers.layers, d.moe);
-  return d;
 }
 
 /// A family around Qwen3-VL's tower and processor, of the parts that were read.
@@ -78,21 +37,6 @@ Vlm around_qwen3_tower(const Reader& r, const char* type, Qwen3VlVision vision, 
   m.native = {512, 512};
   m.family = std::move(f);
   return m;
-}
-
-inline Vlm qwen3_vl(const Reader& r, const char* type, Qwen3VlTextConfig language) {
-  return around_qwen3_tower<Qwen3VlFamily>(r, type, read_qwen3_vl_vision(r.object("vision_config")),
-                                           std::move(language));
-}
-
-/// model_type "qwen3_vl".
-inline Vlm read_qwen3_vl(const Reader& r) {
-  return qwen3_vl(r, "qwen3_vl", read_qwen3_vl_text(r.object("text_config")));
-}
-
-/// model_type "qwen3_vl_moe".
-inline Vlm read_qwen3_vl_moe(const Reader& r) {
-  return qwen3_vl(r, "qwen3_vl_moe", read_qwen3_vl_moe_text(r.object("text_config")));
 }
 
 }  // namespace vlmest::json::hf

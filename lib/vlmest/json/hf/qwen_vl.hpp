@@ -3,11 +3,10 @@
 
 #include <vlmest/json/hf/text.hpp>
 #include <vlmest/json/hf/vision.hpp>
-#include <vlmest/nn/family/qwen_vl.hpp>
-#include <vlmest/nn/vlm.hpp>
+#include <vlmest/nn/decoder/qwen_vl_text.hpp>
 
-/// Qwen2-VL and Qwen2.5-VL: transformers 5.17, models/qwen2_vl/configuration_qwen2_vl.py and
-/// models/qwen2_5_vl/configuration_qwen2_5_vl.py.
+/// What the configs of the Qwen line and of GLM-4V share: transformers 5.17, models/qwen2_vl/configuration_qwen2_vl.py
+/// and models/qwen2_5_vl/configuration_qwen2_5_vl.py.
 namespace vlmest::json::hf {
 
 /// The text keys: in text_config, or, in the flat files of the hub, beside the others.
@@ -75,44 +74,6 @@ Vision qwen_tower(const Reader& v, Vision d, const char* width_key, std::string_
   if (d.hidden / d.heads % 4 != 0)
     v.fail("num_heads", "rotation over two axes needs a head size that is a multiple of 4");
   return d;
-}
-
-/// model_type "qwen2_vl". The merger's width is a key of its own: transformers builds any, and only a run shows whether
-/// it is the language model's.
-inline Vlm read_qwen2_vl(const Reader& r) {
-  const Reader v = r.object("vision_config");
-  Qwen2VlFamily f;
-  f.vision = qwen_tower(v, f.vision, "embed_dim", "quick_gelu");
-  f.vision.mlp_ratio = v.integer("mlp_ratio", f.vision.mlp_ratio, 1, 1 << 10);
-  f.vision.out_hidden = v.integer("hidden_size", f.vision.out_hidden, 1, 1 << 20);
-  f.language = read_qwen_vl_text(qwen_text(r));
-  f.tied = qwen_tied(r);
-  Vlm m{.type = "qwen2_vl"};
-  m.tokens = tokens::Qwen2Vl{.patch_size = f.vision.patch_size, .merge = f.vision.merge};
-  m.native = {448, 448};
-  m.family = std::move(f);
-  return m;
-}
-
-/// model_type "qwen2_5_vl".
-inline Vlm read_qwen2_5_vl(const Reader& r) {
-  const Reader v = r.object("vision_config");
-  Qwen2_5VlFamily f;
-  f.vision = qwen_tower(v, f.vision, "hidden_size", "silu");
-  Qwen2_5VlVision& g = f.vision;
-  g.intermediate = v.integer("intermediate_size", g.intermediate, 1, 1 << 24);
-  g.window_size = v.integer("window_size", g.window_size, g.patch_size * g.merge, 1 << 20);
-  g.full_attention = v.integers("fullatt_block_indexes", g.full_attention);  // those above the last layer match none
-  for (auto i : g.full_attention)
-    if (i < 0) v.fail("fullatt_block_indexes", "layers count from 0");
-  g.out_hidden = v.integer("out_hidden_size", g.out_hidden, 1, 1 << 20);
-  f.language = read_qwen_vl_text(qwen_text(r));
-  f.tied = qwen_tied(r);
-  Vlm m{.type = "qwen2_5_vl"};
-  m.tokens = tokens::Qwen2_5Vl{.patch_size = g.patch_size, .merge = g.merge, .window_size = g.window_size};
-  m.native = {448, 448};
-  m.family = std::move(f);
-  return m;
 }
 
 }  // namespace vlmest::json::hf

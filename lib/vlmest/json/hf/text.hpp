@@ -137,7 +137,7 @@ inline DecoderConfig read_ministral3(const Reader& r) {
 }
 
 /// models/granite/configuration_granite.py. The multipliers' values change no byte; logits_scaling is the model's alone
-/// (json/hf/causal_lm.hpp).
+/// (family/causal_lm/read.hpp).
 inline DecoderConfig read_granite(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{.multipliers = true}, std::nullopt, std::nullopt);
   d.qkv_bias = d.o_bias = r.boolean("attention_bias", false);

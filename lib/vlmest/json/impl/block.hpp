@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/json/block.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -83,30 +85,33 @@ VLMEST_INLINE BlockConfig read_block(const Reader& r) {
   return b;
 }
 
-VLMEST_INLINE void resample_tokens(Vlm& vlm, const std::string& where) {
+VLMEST_INLINE std::string resampled_families(FamilyRows rows) {
+  std::string all;
+  for (const FamilyRow& row : rows)
+    if (std::any_of(row.rules.begin(), row.rules.end(),
+                    [](const RuleReader& r) { return r.defaults().features() != nullptr; }))
+      all += (all.empty() ? "" : ", ") + std::string(row.folder);
+  return all;
+}
+
+VLMEST_INLINE void resample_tokens(Vlm& vlm, const std::string& where, FamilyRows rows) {
   for (std::size_t i = 0; i < vlm.blocks.size(); ++i) {
     const auto* crop = std::get_if<SpectralCrop>(&vlm.blocks[i].op);
     if (!crop) continue;
     const std::string at = where + "[" + std::to_string(i) + "]";
-    std::visit(
-        [&](auto& rule) {
-          if constexpr (requires { rule.features; }) {
-            const Grid have = rule.features.count() > 0 ? rule.features : layout(TokenRule(rule), vlm.native).patches;
-            if (!(crop->from == have))
-              throw Error(at + ".from",
-                          "the grid here is " + std::to_string(have.rows) + "x" + std::to_string(have.cols),
-                          "blocks are listed in the order in which they run");
-            rule.features = crop->to;
-          } else {
-            throw Error(at, "this family's features cannot be resampled",
-                        "spectral_crop works with llava, llava_next, llava_onevision and paligemma");
-          }
-        },
-        vlm.tokens);
+    Grid* const features = vlm.tokens.features();
+    if (!features)
+      throw Error(at, "this family's features cannot be resampled",
+                  "spectral_crop works with " + resampled_families(rows));
+    const Grid have = features->count() > 0 ? *features : layout(vlm.tokens, vlm.native).patches;
+    if (!(crop->from == have))
+      throw Error(at + ".from", "the grid here is " + std::to_string(have.rows) + "x" + std::to_string(have.cols),
+                  "blocks are listed in the order in which they run");
+    *features = crop->to;
   }
 }
 
-VLMEST_INLINE void read_blocks(const Reader& document, Vlm& vlm) {
+VLMEST_INLINE void read_blocks(const Reader& document, Vlm& vlm, FamilyRows rows) {
   if (!document.given("blocks")) return;
   const auto& list = document.value()["blocks"];
   if (!takes_images(vlm))
@@ -114,7 +119,7 @@ VLMEST_INLINE void read_blocks(const Reader& document, Vlm& vlm) {
   if (!list.is_array() || list.size() > 256) document.fail("blocks", "expected a list of at most 256 blocks");
   for (std::size_t i = 0; i < list.size(); ++i)
     vlm.blocks.push_back(read_block(Reader(list[i], document.path() + ".blocks[" + std::to_string(i) + "]")));
-  resample_tokens(vlm, document.path() + ".blocks");
+  resample_tokens(vlm, document.path() + ".blocks", rows);
 }
 
 }  // namespace vlmest::json

@@ -6,11 +6,15 @@
 
 namespace vlmest::json {
 
-VLMEST_INLINE void read_image(const Reader& document, Vlm& vlm) {
+VLMEST_INLINE void read_image(const Reader& document, Vlm& vlm, FamilyRows rows) {
   if (!document.given("image")) return;
   const Reader r = document.object("image");
   if (!takes_images(vlm)) document.fail("image", "a plain language model takes no images", "leave it out");
-  std::visit([&](auto& rule) { read_image(r, rule); }, vlm.tokens);
+  DescriptionImage image(r);
+  reader_of(rows, vlm.tokens).image(image, vlm.tokens);
+  std::vector<std::string_view> keys{"native_size"};
+  keys.insert(keys.end(), image.keys().begin(), image.keys().end());
+  only_keys(r, keys);
   if (r.given("native_size")) {
     const auto [height, width] = pair_required(r, "native_size", tokens::max_side);
     vlm.native = {height, width};

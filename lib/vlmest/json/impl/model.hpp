@@ -11,16 +11,16 @@
 
 namespace vlmest::json {
 
-VLMEST_INLINE Vlm read_model(const nlohmann::json& document, const std::string& where) {
+VLMEST_INLINE Vlm read_model(const nlohmann::json& document, const std::string& where, FamilyRows rows) {
   const Reader r(document, where);
-  if (!r.has("model")) return hf::read(document, where);
+  if (!r.has("model")) return hf::read(document, where, rows);
   only_keys(r, {"$schema", "name", "id", "source", "expect", "model", "image", "blocks", "kv"});
   const Reader model = r.object("model");
-  Vlm vlm = hf::read(model.value(), model.path());
+  Vlm vlm = hf::read(model.value(), model.path(), rows);
   vlm.name = r.string("name", "");
   expect_hub_id(r);
-  read_image(r, vlm);
-  read_blocks(r, vlm);
+  read_image(r, vlm, rows);
+  read_blocks(r, vlm, rows);
   read_kv(r, vlm);
   return vlm;
 }

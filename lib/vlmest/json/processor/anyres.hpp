@@ -2,8 +2,6 @@
 #pragma once
 
 #include <vlmest/json/processor/square.hpp>
-#include <vlmest/nn/tokens/llava_next.hpp>
-#include <vlmest/nn/tokens/llava_onevision.hpp>
 
 /// LLaVA-NeXT and LLaVA-OneVision: the model splits the features by its own list of canvases, so that the processor's
 /// must be the same.
@@ -29,17 +27,6 @@ void read_anyres_keys(ProcessorKeys& k, const Rule& rule) {
   if (said != rule.pinpoints)
     k.differs("image_grid_pinpoints", "a list of " + std::to_string(said.size()),
               "image_grid_pinpoints of config.json is another one, of " + std::to_string(rule.pinpoints.size()));
-}
-inline void read_image_keys(ProcessorKeys& k, tokens::LlavaNext& rule) { read_anyres_keys(k, rule); }
-inline void read_image_keys(ProcessorKeys& k, tokens::LlavaOnevision& rule) { read_anyres_keys(k, rule); }
-
-inline void read_outer_keys(ProcessorKeys& k, tokens::LlavaNext& rule) { read_tower_keys(k, rule); }
-inline void read_outer_keys(ProcessorKeys& k, tokens::LlavaOnevision& rule) {
-  read_tower_keys(k, rule);
-  k.same("num_image_tokens", tokens::square_patches(rule.image_size, rule.patch_size).count(), "vision_config");
-  const std::string ratio = k.string("vision_aspect_ratio"), own = "anyres_max_" + std::to_string(rule.max_tiles);
-  if (!ratio.empty() && ratio != own)
-    k.differs("vision_aspect_ratio", "'" + ratio.substr(0, 64) + "'", "config.json makes it '" + own + "'");
 }
 
 }  // namespace vlmest::json

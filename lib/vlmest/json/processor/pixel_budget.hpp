@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/json/description_image.hpp>
 #include <vlmest/json/processor/keys.hpp>
-#include <vlmest/nn/tokens/glm4v.hpp>
-#include <vlmest/nn/tokens/qwen2_5_vl.hpp>
-#include <vlmest/nn/tokens/qwen2_vl.hpp>
+#include <vlmest/nn/family.hpp>
 #include <vlmest/nn/tokens/qwen3_vl.hpp>
 
 /// The Qwen line and GLM-4V: pixel counts between which a picture is scaled.
@@ -47,12 +46,11 @@ void read_qwen_keys(ProcessorKeys& k, Rule& rule, std::int64_t frames) {
   // Of the class, whatever the checkpoint: image_processing_qwen2_vl.py.
   read_budget(k, rule.budget, {56 * 56, 28 * 28 * 1280}, true);
 }
-inline void read_image_keys(ProcessorKeys& k, tokens::Glm4v& rule) {
-  k.must_be("do_resize", true);
-  k.same("patch_size", rule.patch_size, "vision_config.patch_size");
-  k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
-  k.same("temporal_patch_size", rule.temporal_patch_size, "vision_config.temporal_patch_size");
-  read_budget(k, rule.budget, {112 * 112, 28 * 28 * 15000}, false);
+
+inline void read_image(DescriptionImage& image, tokens::Qwen3Vl& rule) { image.budget(rule.budget); }
+inline void read_image_keys(ProcessorKeys& k, tokens::Qwen3Vl& rule, const FamilyTraits& t) {
+  read_qwen_keys(k, rule, t.frames);
 }
+inline void read_outer_keys(ProcessorKeys&, tokens::Qwen3Vl&) {}
 
 }  // namespace vlmest::json

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/json/description_image.hpp>
 #include <vlmest/json/processor/keys.hpp>
-#include <vlmest/nn/tokens/lighton_ocr.hpp>
-#include <vlmest/nn/tokens/mistral3.hpp>
 #include <vlmest/nn/tokens/pixtral.hpp>
 
-/// Pixtral, Mistral 3 and LightOnOCR.
+/// Processors that keep a picture's shape and limit its longer side: Pixtral's, and what of it Mistral 3 and LightOnOCR
+/// share.
 namespace vlmest::json {
 
 template <class Rule>
@@ -18,37 +18,16 @@ void read_native_keys(ProcessorKeys& k, Rule& rule) {
     k.fail("size", "has no longest_edge", "give the pixels of the longer side");
   rule.longest_edge = size.longest_edge ? *size.longest_edge : size.height.value_or(1024);
 }
+inline void read_image(DescriptionImage& image, tokens::Pixtral& rule) { image.longest_edge(rule.longest_edge); }
 /// PixtralProcessor passes its own patch_size * spatial_merge_size to every call, which comes before the image
 /// processor's patch_size (transformers 5.17 processing_pixtral.py).
 inline void read_image_keys(ProcessorKeys& k, tokens::Pixtral& rule) {
   read_native_keys(k, rule);
   k.ignore({"patch_size"});
 }
-inline void read_image_keys(ProcessorKeys& k, tokens::Mistral3& rule) {
-  read_native_keys(k, rule);
-  k.ignore({"patch_size"});
-}
-/// LightOnOcrProcessor passes nothing: the image processor's patch_size counts, 16 where the file does not say
-/// (PixtralImageProcessor).
-inline void read_image_keys(ProcessorKeys& k, tokens::LightOnOcr& rule) {
-  read_native_keys(k, rule);
-  const ProcessorSize cell = k.size("patch_size");
-  if (cell.given() && (!cell.height || cell.height != cell.width))
-    k.fail("patch_size", "is no square", "give equal height and width");
-  rule.cell = cell.height.value_or(16);
-}
-
 inline void read_outer_keys(ProcessorKeys& k, tokens::Pixtral& rule) {
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("spatial_merge_size", 1, "a tower without a merger");
-}
-inline void read_outer_keys(ProcessorKeys& k, tokens::Mistral3& rule) {
-  k.same("patch_size", rule.patch_size, "vision_config.patch_size");
-  k.same("spatial_merge_size", rule.merge, "spatial_merge_size");
-}
-inline void read_outer_keys(ProcessorKeys& k, tokens::LightOnOcr& rule) {
-  k.same("patch_size", rule.patch_size, "vision_config.patch_size");
-  k.same("spatial_merge_size", rule.merge, "spatial_merge_size");
 }
 
 }  // namespace vlmest::json

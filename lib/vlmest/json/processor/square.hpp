@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/json/description_image.hpp>
 #include <vlmest/json/processor/keys.hpp>
-#include <vlmest/nn/tokens/blip2.hpp>
 #include <vlmest/nn/tokens/llava.hpp>
-#include <vlmest/nn/tokens/paligemma.hpp>
 
 /// Processors that make one square of every picture, which the tower must take.
 namespace vlmest::json {
@@ -26,11 +25,6 @@ inline void read_square_keys(ProcessorKeys& k, std::int64_t side) {
 }
 
 inline void read_image_keys(ProcessorKeys& k, tokens::Llava& rule) { read_square_keys(k, rule.image_size); }
-inline void read_image_keys(ProcessorKeys& k, tokens::PaliGemma& rule) {
-  read_square_keys(k, rule.image_size);
-  k.same("image_seq_length", tokens::square_patches(rule.image_size, rule.patch_size).count(), "vision_config");
-}
-inline void read_image_keys(ProcessorKeys& k, tokens::Blip2& rule) { read_square_keys(k, rule.image_size); }
 
 /// What the processor takes the tower for: other values make other counts than the model's, which it refuses.
 template <class Rule>
@@ -42,12 +36,7 @@ void read_tower_keys(ProcessorKeys& k, const Rule& rule) {
   if (!select.empty() && select != own)
     k.differs("vision_feature_select_strategy", "'" + select.substr(0, 64) + "'", "config.json says '" + own + "'");
 }
+inline void read_image(DescriptionImage&, tokens::Llava&) {}
 inline void read_outer_keys(ProcessorKeys& k, tokens::Llava& rule) { read_tower_keys(k, rule); }
-inline void read_outer_keys(ProcessorKeys& k, tokens::PaliGemma& rule) {
-  k.same("image_seq_length", tokens::square_patches(rule.image_size, rule.patch_size).count(), "vision_config");
-}
-inline void read_outer_keys(ProcessorKeys& k, tokens::Blip2& rule) {
-  k.same("num_query_tokens", rule.query_tokens, "num_query_tokens");
-}
 
 }  // namespace vlmest::json

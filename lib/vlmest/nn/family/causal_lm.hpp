@@ -32,7 +32,7 @@ struct CausalLm {
 };
 template <class Text>
 constexpr FamilyTraits traits(const CausalLm<Text>& g) {
-  return {.plain_head = g.logits == LogitStep::as_is};
+  return {.features = feature_calls::no_images, .plain_head = g.logits == LogitStep::as_is};
 }
 
 using CausalLmFamily = CausalLm<DecoderConfig>;

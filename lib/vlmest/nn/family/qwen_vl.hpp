@@ -3,8 +3,7 @@
 
 #include <vlmest/nn/decoder/qwen_vl_text.hpp>
 #include <vlmest/nn/family/assembly.hpp>
-#include <vlmest/nn/vision/qwen2_5_vl.hpp>
-#include <vlmest/nn/vision/qwen2_vl.hpp>
+#include <vlmest/nn/vision/packed_patches.hpp>
 
 namespace vlmest {
 
@@ -20,11 +19,8 @@ struct QwenVlFamily {
 };
 template <class Vision, class Text>
 constexpr FamilyTraits traits(const QwenVlFamily<Vision, Text>& g) {
-  return {.features = FeatureCall::packed, .frames = g.vision.frames};
+  return {.features = feature_calls::packed, .frames = g.vision.frames};
 }
-
-using Qwen2VlFamily = QwenVlFamily<Qwen2VlVision>;
-using Qwen2_5VlFamily = QwenVlFamily<Qwen2_5VlVision>;
 
 template <class Vision, class Text>
 using QwenVlModel = Assembly<QwenVlFamily<Vision, Text>>;

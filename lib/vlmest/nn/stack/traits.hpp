@@ -2,21 +2,13 @@
 #pragma once
 
 #include <vlmest/graph/run_script.hpp>
+#include <vlmest/unit/required.hpp>
 
 /// What a software stack (a runtime: transformers, an inference engine) does in its own way. Blocks do not ask which
 /// stack runs them; they ask for one of these traits, or call a word of its vocabulary (the other headers of nn/stack).
 namespace vlmest {
 
-/// A value without a default: a stack that leaves one out does not compile.
-template <class T>
-class Required {
- public:
-  constexpr Required(T value) : value_(value) {}
-  constexpr operator const T&() const { return value_; }
-
- private:
-  T value_;
-};
+/// A stack that leaves one out does not compile.
 using Trait = Required<bool>;
 
 struct StackTraits {

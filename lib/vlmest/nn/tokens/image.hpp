@@ -58,6 +58,12 @@ enum class Tiling {
   never,  ///< one tile
 };
 
+/// Limits of the Qwen line and of GLM-4V on the pixels of a picture and its copies in time together.
+struct PixelBudget {
+  std::int64_t min_pixels = 0;
+  std::int64_t max_pixels = 0;
+};
+
 /// Which of the tower's tokens go on to the projector (`vision_feature_select_strategy`).
 enum class FeatureSelect {
   drop_first,  ///< "default": all but the first one, which is the class token where the tower has one

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <vlmest/nn/tokens/image.hpp>
 #include <vlmest/unit/count.hpp>
 
@@ -27,5 +30,9 @@ constexpr ImageLayout layout(const Llava& r, ImageSize image) {
   if (l.features.count() > 0) l.llm_tokens = checked_add(l.llm_tokens, l.features.count() - l.patches.count());
   return l;
 }
+
+/// Every picture becomes one square of fixed size.
+inline std::vector<Llava> lower(const Llava&, const ImageLayout&) { return {}; }
+inline std::string limit_line(const Llava&) { return {}; }
 
 }  // namespace vlmest::tokens

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/tokens/levers.hpp>
 #include <vlmest/nn/tokens/rounding.hpp>
 
 namespace vlmest::tokens {
@@ -49,5 +50,8 @@ inline ImageLayout native_rows(ImageSize image, std::int64_t longest_edge, std::
 inline ImageLayout layout(const Pixtral& r, ImageSize image) {
   return native_rows(image, r.longest_edge, r.patch_size, 1);
 }
+
+inline std::vector<Pixtral> lower(const Pixtral& r, const ImageLayout& l) { return lower_edge(r, l, r.patch_size); }
+inline std::string limit_line(const Pixtral& r) { return edge_line(r.longest_edge); }
 
 }  // namespace vlmest::tokens

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/tokens/levers.hpp>
 #include <vlmest/nn/tokens/smart_resize.hpp>
 
 namespace vlmest::tokens {
@@ -20,5 +21,8 @@ inline ImageLayout layout(const Qwen3Vl& r, ImageSize image) {
   check("merge_size", r.merge, 1, 64);
   return merged_patches(smart_resize(image, r.patch_size * r.merge, r.budget), r.patch_size, r.merge);
 }
+
+inline std::vector<Qwen3Vl> lower(const Qwen3Vl& r, const ImageLayout& l) { return lower_budget(r, l); }
+inline std::string limit_line(const Qwen3Vl& r) { return budget_line(r.budget); }
 
 }  // namespace vlmest::tokens

@@ -9,12 +9,6 @@
 
 namespace vlmest::tokens {
 
-/// Limits of the Qwen line and of GLM-4V on the pixels of `frames` pictures together.
-struct PixelBudget {
-  std::int64_t min_pixels = 0;
-  std::int64_t max_pixels = 0;
-};
-
 /// The nearest size with sides divisible by `factor` and a pixel count inside the budget. `frames` is 1 for the Qwen
 /// line; GLM-4V counts the copies of a still picture that fill its temporal patch.
 /// transformers 5.17 image_processing_qwen2_vl.py and image_processing_glm4v.py, smart_resize. Throws Error when one

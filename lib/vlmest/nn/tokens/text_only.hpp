@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <vlmest/nn/tokens/image.hpp>
 
 namespace vlmest::tokens {
@@ -11,5 +14,8 @@ struct TextOnly {};
 [[noreturn]] inline ImageLayout layout(const TextOnly&, ImageSize) {
   throw Error("--images", "a plain language model takes no images", "give 0, or a vision-language model");
 }
+
+inline std::vector<TextOnly> lower(const TextOnly&, const ImageLayout&) { return {}; }
+inline std::string limit_line(const TextOnly&) { return {}; }
 
 }  // namespace vlmest::tokens

@@ -1,56 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
-#include <variant>
+#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include <vlmest/nn/tokens/aya_vision.hpp>
-#include <vlmest/nn/tokens/blip2.hpp>
-#include <vlmest/nn/tokens/cohere2_vision.hpp>
-#include <vlmest/nn/tokens/gemma3.hpp>
-#include <vlmest/nn/tokens/gemma4.hpp>
-#include <vlmest/nn/tokens/glm4v.hpp>
-#include <vlmest/nn/tokens/idefics3.hpp>
 #include <vlmest/nn/tokens/image.hpp>
-#include <vlmest/nn/tokens/internvl.hpp>
-#include <vlmest/nn/tokens/lighton_ocr.hpp>
-#include <vlmest/nn/tokens/llava.hpp>
-#include <vlmest/nn/tokens/llava_next.hpp>
-#include <vlmest/nn/tokens/llava_onevision.hpp>
-#include <vlmest/nn/tokens/mistral3.hpp>
-#include <vlmest/nn/tokens/mllama.hpp>
-#include <vlmest/nn/tokens/paligemma.hpp>
-#include <vlmest/nn/tokens/pixtral.hpp>
-#include <vlmest/nn/tokens/qwen2_5_vl.hpp>
-#include <vlmest/nn/tokens/qwen2_vl.hpp>
-#include <vlmest/nn/tokens/qwen3_vl.hpp>
 #include <vlmest/nn/tokens/text_only.hpp>
 #include <vlmest/unit/count.hpp>
 
+/// What the rest of the library knows of an image processor: one value, whatever its settings are.
 namespace vlmest {
 
-/// How a model family turns pixels into tokens. A further family is one more header and one more alternative.
-using TokenRule =
-    std::variant<tokens::Llava, tokens::LlavaNext, tokens::LlavaOnevision, tokens::Pixtral, tokens::Mistral3,
-                 tokens::LightOnOcr, tokens::Qwen2Vl, tokens::Qwen2_5Vl, tokens::Qwen3Vl, tokens::Glm4v,
-                 tokens::InternVl, tokens::AyaVision, tokens::Cohere2Vision, tokens::PaliGemma, tokens::Gemma3,
-                 tokens::Gemma4, tokens::Idefics3, tokens::Mllama, tokens::Blip2, tokens::TextOnly>;
+class TokenRule;
 
-/// The layout of one picture, alone in its prompt. Throws Error for sizes or parameters that the processor refuses.
-inline ImageLayout layout(const TokenRule& rule, ImageSize image) {
-  return std::visit([image](const auto& r) { return tokens::layout(r, image); }, rule);
-}
+/// What a rule has to say, as functions beside its struct:
+///   - layout(rule, size): one picture alone in its prompt. Throws Error for sizes or parameters that the processor
+///     refuses;
+///   - lower(rule, layout): itself with lower limits, most tokens first, for a picture that it lays out so. Empty where
+///     every picture costs the same;
+///   - limit_line(rule): the Python that tells the processor these limits; "" where there are none.
+/// A rule may also have layouts(rule, sizes), where a prompt's pictures are not laid out each by itself, and
+/// otherwise(rule), the setting of the processor that recorded runs without a word about it may have had.
+template <class R>
+concept ImageRule = std::copyable<R> && requires(const R& r, ImageSize size, const ImageLayout& l) {
+  { layout(r, size) } -> std::same_as<ImageLayout>;
+  { lower(r, l) } -> std::same_as<std::vector<R>>;
+  { limit_line(r) } -> std::same_as<std::string>;
+};
 
-/// The layouts of all pictures of one prompt, in order.
-inline std::vector<ImageLayout> layouts(const TokenRule& rule, std::span<const ImageSize> images) {
-  const auto* ov = std::get_if<tokens::LlavaOnevision>(&rule);
-  const bool untiled = ov != nullptr && !ov->tile_several && images.size() > 1;
-  std::vector<ImageLayout> r;
-  r.reserve(images.size());
-  for (const auto s : images) r.push_back(untiled ? tokens::untiled_layout(*ov, s) : layout(rule, s));
-  return r;
-}
+/// A rule's functions over its settings, whose type is left out.
+struct RuleFunctions {
+  std::shared_ptr<void> (*copy)(const void*);
+  ImageLayout (*layout)(const void*, ImageSize);
+  std::vector<ImageLayout> (*layouts)(const void*, std::span<const ImageSize>);
+  std::vector<TokenRule> (*lower)(const void*, const ImageLayout&);
+  std::string (*limit_line)(const void*);
+  std::optional<TokenRule> (*otherwise)(const void*);
+  tokens::PixelBudget* (*budget)(void*);
+  Grid* (*features)(void*);
+};
+
+template <ImageRule R>
+extern const RuleFunctions rule_functions;
+
+/// How a model's processor turns pixels into tokens: the settings of one rule, with its functions. Copies share the
+/// settings until one of them is changed.
+class TokenRule {
+ public:
+  TokenRule() : TokenRule(tokens::TextOnly{}) {}
+  template <class R>
+  requires(!std::same_as<std::remove_cvref_t<R>, TokenRule> && ImageRule<std::remove_cvref_t<R>>)
+      TokenRule(R&& rule)  // NOLINT(google-explicit-constructor): settings are a rule
+      : functions_(&rule_functions<std::remove_cvref_t<R>>),
+        rule_(std::make_shared<std::remove_cvref_t<R>>(std::forward<R>(rule))) {}
+
+  friend ImageLayout layout(const TokenRule& r, ImageSize size) { return r.functions_->layout(r.rule_.get(), size); }
+  /// The layouts of all pictures of one prompt, in order.
+  friend std::vector<ImageLayout> layouts(const TokenRule& r, std::span<const ImageSize> sizes) {
+    return r.functions_->layouts(r.rule_.get(), sizes);
+  }
+  friend std::vector<TokenRule> lower(const TokenRule& r, const ImageLayout& l) {
+    return r.functions_->lower(r.rule_.get(), l);
+  }
+  friend std::string limit_line(const TokenRule& r) { return r.functions_->limit_line(r.rule_.get()); }
+  friend std::optional<TokenRule> otherwise(const TokenRule& r) { return r.functions_->otherwise(r.rule_.get()); }
+
+  /// The limits of a processor that counts pixels, to be changed; else nothing.
+  tokens::PixelBudget* budget() {
+    own();
+    return functions_->budget(rule_.get());
+  }
+  /// The features of a tile where blocks resample them, to be changed; nothing where none can.
+  Grid* features() {
+    own();
+    return functions_->features(rule_.get());
+  }
+
+  /// The settings, which must be an R: get_if says whether they are.
+  template <class R>
+  friend const R& get(const TokenRule& r) {
+    return *get_if<R>(&r);
+  }
+  template <class R>
+  friend R& get(TokenRule& r) {
+    return *get_if<R>(&r);
+  }
+  /// The settings, where they are an R, else nothing.
+  template <class R>
+  friend const R* get_if(const TokenRule* r) {
+    return r->functions_ == &rule_functions<R> ? static_cast<const R*>(r->rule_.get()) : nullptr;
+  }
+  template <class R>
+  friend R* get_if(TokenRule* r) {
+    if (r->functions_ != &rule_functions<R>) return nullptr;
+    r->own();
+    return static_cast<R*>(r->rule_.get());
+  }
+
+ private:
+  void own() {
+    if (rule_.use_count() > 1) rule_ = functions_->copy(rule_.get());
+  }
+
+  const RuleFunctions* functions_;
+  std::shared_ptr<void> rule_;
+};
+
+/// The table of a rule: functions found by its type where a model with that rule is made.
+template <ImageRule R>
+inline constexpr RuleFunctions rule_functions{
+    .copy = [](const void* r) -> std::shared_ptr<void> { return std::make_shared<R>(*static_cast<const R*>(r)); },
+    .layout = [](const void* r, ImageSize size) -> ImageLayout { return layout(*static_cast<const R*>(r), size); },
+    .layouts = [](const void* rule, std::span<const ImageSize> sizes) -> std::vector<ImageLayout> {
+      const R& r = *static_cast<const R*>(rule);
+      if constexpr (requires { layouts(r, sizes); }) {
+        return layouts(r, sizes);
+      } else {
+        std::vector<ImageLayout> all;
+        all.reserve(sizes.size());
+        for (const ImageSize s : sizes) all.push_back(layout(r, s));
+        return all;
+      }
+    },
+    .lower = [](const void* r, const ImageLayout& l) -> std::vector<TokenRule> {
+      std::vector<TokenRule> all;
+      for (R& less : lower(*static_cast<const R*>(r), l)) all.emplace_back(std::move(less));
+      return all;
+    },
+    .limit_line = [](const void* r) -> std::string { return limit_line(*static_cast<const R*>(r)); },
+    .otherwise = [](const void* rule) -> std::optional<TokenRule> {
+      const R& r = *static_cast<const R*>(rule);
+      if constexpr (requires { otherwise(r); })
+        return otherwise(r);
+      else
+        return std::nullopt;
+    },
+    .budget = [](void* r) -> tokens::PixelBudget* {
+      if constexpr (requires(R & rule) { rule.budget; })
+        return &static_cast<R*>(r)->budget;
+      else
+        return nullptr;
+    },
+    .features = [](void* r) -> Grid* {
+      if constexpr (requires(R & rule) { rule.features; })
+        return &static_cast<R*>(r)->features;
+      else
+        return nullptr;
+    },
+};
 
 /// Sums over the pictures of one prompt.
 struct PromptTokens {

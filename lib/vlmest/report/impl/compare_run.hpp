@@ -7,14 +7,13 @@
 namespace vlmest {
 
 VLMEST_INLINE Vlm as_counted(Vlm vlm, const MeasuredRun& run) {
-  auto* const rule = std::get_if<tokens::Idefics3>(&vlm.tokens);
+  const std::optional<TokenRule> other = otherwise(vlm.tokens);
   const auto counted = run.figure("image_tokens");
-  if (rule == nullptr || !run.image.empty() || !counted) return vlm;
+  if (!other || !run.image.empty() || !counted) return vlm;
   const auto count = [&] { return static_cast<double>(make_sequences(vlm, run.plan).image_tokens); };
-  const tokens::Tiling own = rule->tiling;
   if (count() == *counted) return vlm;
-  rule->tiling = tokens::Tiling::never;
-  if (count() != *counted) rule->tiling = own;
+  const TokenRule own = std::exchange(vlm.tokens, *other);
+  if (count() != *counted) vlm.tokens = own;
   return vlm;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/diagnose/action/image_lever.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -22,8 +24,7 @@ VLMEST_INLINE std::vector<Settings> lower_images(const Settings& now) {
   const ImageSize largest = *std::max_element(sizes.begin(), sizes.end(), [&](ImageSize a, ImageSize b) {
     return of(now.vlm.tokens, a) < of(now.vlm.tokens, b);
   });
-  std::vector<TokenRule> rules;
-  std::visit([&](const auto& rule) { lever::lower(rules, rule, tokens::layout(rule, largest)); }, now.vlm.tokens);
+  const std::vector<TokenRule> rules = lower(now.vlm.tokens, layout(now.vlm.tokens, largest));
   std::int64_t least = tokens(now.vlm.tokens);
   for (const TokenRule& rule : rules) {
     const std::int64_t n = tokens(rule);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/family/blip2/family.hpp>
+#include <vlmest/family/blip2/rule.hpp>
+#include <vlmest/family/blip2/t5.hpp>
+#include <vlmest/json/family_row.hpp>
+#include <vlmest/json/hf/opt.hpp>
+#include <vlmest/json/hf/t5.hpp>
+#include <vlmest/json/hf/text.hpp>
+#include <vlmest/json/hf/vision.hpp>
+#include <vlmest/json/processor/square.hpp>
+#include <vlmest/nn/vlm.hpp>
+
+/// BLIP-2: transformers 5.17, models/blip_2/configuration_blip_2.py.
+namespace vlmest::json::hf {
+
+/// Blip2VisionConfig; its patch embedding takes three channels whatever the config says.
+inline Blip2Vision read_blip2_tower(const Reader& r) {
+  Blip2Vision d = vit(r, Blip2Vision{}, "gelu");
+  d.channels = 3;
+  d.qkv_bias = r.boolean("qkv_bias", d.qkv_bias);
+  return d;
+}
+
+/// Blip2QFormerConfig; encoder_hidden_size is the tower's width whatever the config says (Blip2Config.__post_init__).
+inline QFormerConfig read_qformer(const Reader& r, std::int64_t encoder_hidden) {
+  QFormerConfig d;
+  d.hidden = r.integer("hidden_size", d.hidden, 1, 1 << 20);
+  d.intermediate = r.integer("intermediate_size", d.intermediate, 1, 1 << 24);
+  d.layers = r.layers("num_hidden_layers", d.layers);
+  d.heads = r.integer("num_attention_heads", d.heads, 1, 1 << 16);
+  d.cross_every = r.integer("cross_attention_frequency", d.cross_every, 1, 1024);
+  d.encoder_hidden = encoder_hidden;
+  d.text_input = r.boolean("use_qformer_text_input", d.text_input);
+  d.hidden_dropout = read_dropout(r, "hidden_dropout_prob", 0.1);
+  d.attention_dropout = read_dropout(r, "attention_probs_dropout_prob", 0.1);
+  d.activation = parse_activation(r.string("hidden_act", "gelu"));
+  divides(r, "num_attention_heads", d.hidden, d.heads);
+  return d;
+}
+
+/// The part of a family's config that does not depend on its language model.
+template <class Family>
+Family read_blip2_family(const Reader& r) {
+  Family f;
+  f.vision = read_blip2_tower(r.object("vision_config"));
+  f.qformer = read_qformer(r.object("qformer_config"), f.vision.hidden);
+  f.query_tokens = r.integer("num_query_tokens", f.query_tokens, 1, 1 << 16);
+  return f;
+}
+
+/// With OPT. The output head is tied by the language model's own key.
+inline Blip2Family read_blip2_opt(const Reader& r, const Reader& t) {
+  auto f = read_blip2_family<Blip2Family>(r);
+  f.language = read_opt(t);
+  if (projects(f.language))
+    t.fail("word_embed_proj_dim", "must be hidden_size: image features of that width go among the embeddings");
+  f.tied = t.boolean("tie_word_embeddings", true);
+  return f;
+}
+
+/// With T5.
+inline Blip2T5Family read_blip2_t5(const Reader& r, const Reader& t) {
+  auto f = read_blip2_family<Blip2T5Family>(r);
+  f.language = read_t5(t);
+  return f;
+}
+
+/// model_type "blip-2". What the language model is decides whether it has an encoder (Blip2Config.__post_init__); a key
+/// that says otherwise makes transformers look for a class that there is not.
+inline Vlm read_blip2(const Reader& r) {
+  const Reader t = r.object("text_config");
+  const std::string type = t.string("model_type", "opt");
+  if (type != "opt" && type != "t5")
+    t.fail("model_type", "unknown language model '" + type + "' of BLIP-2", "known: opt, t5");
+  const bool alone = type == "opt";
+  if (r.boolean("use_decoder_only_language_model", alone) != alone)
+    r.fail("use_decoder_only_language_model", "must be " + std::string(alone ? "true" : "false") + " with " + type,
+           "leave the key out");
+  Vlm m{.type = "blip-2"};
+  const auto finish = [&](auto f) {
+    m.tokens = tokens::Blip2{
+        .image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .query_tokens = f.query_tokens};
+    m.native = {f.vision.image_size, f.vision.image_size};
+    m.family = std::move(f);
+  };
+  if (alone)
+    finish(read_blip2_opt(r, t));
+  else
+    finish(read_blip2_t5(r, t));
+  return m;
+}
+
+}  // namespace vlmest::json::hf
+
+namespace vlmest::json {
+
+inline void read_image(DescriptionImage&, tokens::Blip2&) {}
+inline void read_image_keys(ProcessorKeys& k, tokens::Blip2& rule) { read_square_keys(k, rule.image_size); }
+inline void read_outer_keys(ProcessorKeys& k, tokens::Blip2& rule) {
+  k.same("num_query_tokens", rule.query_tokens, "num_query_tokens");
+}
+
+}  // namespace vlmest::json
+
+namespace vlmest::family {
+
+struct Blip2 {
+  static constexpr std::string_view folder = "blip2";
+  static constexpr std::array types{json::ModelType{
+      .type = "blip-2", .read = json::hf::read_blip2, .recorder = json::RecorderInputs{"square.blip2"}}};
+  using Rules = json::Rules<tokens::Blip2>;
+};
+
+}  // namespace vlmest::family

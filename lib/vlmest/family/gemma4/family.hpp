@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include <vlmest/nn/decoder/gemma4_text.hpp>
+#include <vlmest/nn/family/causal_lm.hpp>
+#include <vlmest/nn/family/scatter.hpp>
+#include <vlmest/nn/family/vision_chunks.hpp>
+#include <vlmest/nn/gemma4_audio.hpp>
+#include <vlmest/nn/projector/gemma4.hpp>
+#include <vlmest/nn/vision/gemma4.hpp>
+
+namespace vlmest {
+
+/// Gemma 4 (transformers 5.17 models/gemma4): a tower over padded rows of patches, a language model whose layers get
+/// something of each token beside their input, and an audio tower that is loaded with it.
+struct Gemma4Family {
+  Gemma4Vision vision;
+  Gemma4TextConfig language;
+  std::optional<Gemma4Audio> audio;
+  bool tied = true;
+  LogitStep logits = LogitStep::as_is;
+};
+/// image_position_ids beside the pixels, by position; a list for each image: modeling_gemma4.py,
+/// modeling_gemma4_unified.py.
+inline std::string gemma4_line(const std::string&, std::int64_t n) {
+  using feature_calls::split;
+  return feature_calls::image_features("pixel_values, image_position_ids",
+                                       "[y for p, s in zip(" + split("pixel_values", n) + ", " +
+                                           split("image_position_ids", n) + ") for y in f(p, s, **k).pooler_output]");
+}
+constexpr FamilyTraits traits(const Gemma4Family& g) {
+  return {.features = FeatureCall{gemma4_line}, .plain_head = g.logits == LogitStep::as_is};
+}
+
+/// The language model alone: Gemma4ForCausalLM, Gemma4UnifiedForCausalLM.
+using Gemma4LmFamily = CausalLm<Gemma4TextConfig>;
+
+struct Gemma4Model {
+  const Gemma4Family* config = nullptr;
+  ScopeId model = 0;
+  Gemma4Tower vision;
+  Gemma4Text language;
+  Gemma4Embedder embed_vision;
+  Linear head;
+};
+
+/// In the order of Gemma4Model.__init__ and Gemma4ForConditionalGeneration.__init__. The audio tower belongs to the
+/// model as a whole.
+inline Gemma4Model make_model(Context& c, const Gemma4Family& g) {
+  Gemma4Model r{.config = &g};
+  {
+    Module m(c, "model");
+    r.model = m.scope;
+    {
+      Module v(c, "vision_tower", Part::vision);
+      r.vision = make_tower(c, g.vision);
+    }
+    {
+      Module l(c, "language_model", Part::language);
+      r.language = make_decoder(c, g.language);
+    }
+    if (g.audio) {
+      Module a(c, "audio_tower");
+      declare_audio_tower(c, *g.audio);
+    }
+    {
+      Module e(c, "embed_vision", Part::projector);
+      r.embed_vision = make_gemma4_embedder(c, g.vision.hidden, g.language.hidden);
+    }
+    if (g.audio) {
+      Module e(c, "embed_audio");
+      make_gemma4_embedder(c, g.audio->out, g.language.hidden);
+    }
+  }
+  r.head = make_head(c, g.language.hidden, g.language.vocab, g.tied, r.language.embed_tokens.weight);
+  return r;
+}
+
+/// Inputs of a forward; types[B, S] (mm_token_type_ids, int64) tell what each token is of.
+struct Gemma4Inputs {
+  TextInputs text;
+  Value types;
+  Value pixels, positions;  ///< none without images
+};
+
+template <class Vision>
+Gemma4Inputs make_gemma4_inputs(Context& c, const Vision& vision, const Sequences& s) {
+  Gemma4Inputs r;
+  if (!s.images.empty()) {
+    r.pixels = make_pixels(c, vision, s);
+    r.positions =
+        c.b.existing("image_position_ids", Role::input, DType::int64, {r.pixels.size(0), r.pixels.size(1), 2});
+  }
+  r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
+  r.types = c.b.existing("mm_token_type_ids", Role::input, DType::int64, {s.batch, s.seq});
+  return r;
+}
+inline Gemma4Inputs make_inputs(Context& c, const Gemma4Family& g, const Sequences& s) {
+  return make_gemma4_inputs(c, g.vision, s);
+}
+inline std::vector<VisionChunk<Gemma4Inputs>> vision_chunks(const Context& c, const Gemma4Inputs& in,
+                                                            const Sequences& s) {
+  return cut_rows(c, in, s, s.images, &Gemma4Inputs::positions);
+}
+
+/// Gemma4Model.get_image_features: a list with those of each image, whose counts the host reads from the positions.
+inline std::vector<Value> image_features(Context& c, const Gemma4Model& m, const Gemma4Inputs& in, const Sequences& s) {
+  using namespace eager;
+  const Value last = forward(c, m.vision, in.pixels, in.positions, s.images);
+  const Value embedded = forward(c, m.embed_vision, last);
+  const Value real = all_of(compare_scalar("ne.Scalar", in.positions), -1);
+  to_host(unary("floor_divide", sum(real, -1, false)));
+  return split(embedded, feature_counts(s.images), 0);
+}
+
+/// modeling_gemma4.py, get_block_sequence_ids_for_mask: each run of image or video tokens is a block of its own.
+inline Value vision_blocks(Context& c, const Value& types) {
+  using namespace eager;
+  Value is_vision;
+  {
+    const Value image = compare_scalar("eq.Scalar", types);
+    const Value video = compare_scalar("eq.Scalar", types);
+    is_vision = pointwise("bitwise_or.Tensor", DType::boolean, image, video);
+  }
+  const Value is_previous = pointwise("roll", DType::boolean, is_vision);
+  fill_(select(is_previous, -1, 0));
+  Value starts = pointwise("bitwise_not", DType::boolean, is_previous);
+  starts = pointwise("bitwise_and.Tensor", DType::boolean, is_vision, std::move(starts));
+  Value groups = cumsum(to(starts, DType::int32), DType::int64);
+  groups = sub_scalar(std::move(groups));
+  Value absent = fill(c.b, "scalar_tensor", Shape{}, DType::int64);
+  return where(is_vision, groups, std::move(absent));
+}
+
+/// masking_utils.py, create_masks_for_generate: a mask for each type of layer that there is, in the order of a set of
+/// strings, here the full layers' first.
+inline LayerMasks masks_of_types(Context& c, const Gemma4TextConfig& g, const Value& attention_mask,
+                                 const MaskShape& full, const MaskShape& sliding) {
+  LayerMasks r;
+  const std::int64_t slides = std::count(g.sliding.begin(), g.sliding.end(), true);
+  if (slides < g.layers) r.full = causal_mask(c, full, attention_mask);
+  if (slides > 0) r.sliding = causal_mask(c, sliding, attention_mask);
+  return r;
+}
+
+/// modeling_gemma4.py, create_masks_for_vision_model where there are types and the model's pictures are blocks. Blocks
+/// are no part of full layers; the sliding mask's sizes are asked for first, which converts the padding mask once more.
+/// `blocks` is a variable of the caller.
+inline LayerMasks layer_masks(Context& c, const Gemma4Family& f, const TextInputs& in, const Value& types,
+                              const Cache& cache, Value& blocks) {
+  using namespace eager;
+  const Gemma4TextConfig& g = f.language;
+  LayerMasks r;
+  const std::int64_t batch = in.ids.size(0), tokens = in.ids.size(1);
+  const MaskShape full = mask_shape(cache, batch, tokens), sliding = mask_shape(cache, batch, tokens, g.window);
+  if (!g.blocks_of_images || !types) return masks_of_types(c, g, in.mask, full, sliding);
+  blocks = vision_blocks(c, types);
+  r.full = causal_mask(c, full, in.mask);
+  to(in.mask, DType::boolean);
+  r.sliding = windowed_block_mask(c, sliding, in.mask, padded_blocks(blocks, sliding));
+  return r;
+}
+
+/// torch_compilable_check that the placeholders' elements are as many as the features', with the message it formats.
+inline void check_features(const Value& embeds, const Value& mask, std::int64_t features, const Value& count) {
+  using namespace eager;
+  const Value wide = expand(mask, embeds.shape());
+  masked_index(embeds, wide, checked_mul(features, embeds.size(-1)));
+  item(count);
+}
+
+/// Gemma4Model.forward: token ids and pixels -> normed hidden states. The variables of its caller's output keep the
+/// features. Placeholders are embedded as padding.
+template <class Model>
+Value gemma4_hidden(Context& c, const Model& m, const TextInputs& text, const Value& types, const Gemma4Inputs* images,
+                    const Sequences* s, Cache& cache, Value& features) {
+  using namespace eager;
+  check_wide_heads(c);
+  const Gemma4TextConfig& g = m.config->language;
+  InScope scope(c.b, m.model);
+  const auto places = [&] { return compare_scalar("eq.Scalar", text.ids); };
+  Value image = places();
+  const Value video = places(), audio = places();
+  Value any = pointwise("bitwise_or.Tensor", DType::boolean, image, video);
+  any = pointwise("bitwise_or.Tensor", DType::boolean, any, audio);
+  Value ids = clone(text.ids);
+  {
+    Value padding = fill(c.b, "scalar_tensor", Shape{}, DType::int64);
+    ids = where(any, std::move(padding), ids);
+  }
+  Value embeds = embed(c, m.language, ids);
+  Value of_text, of_tokens, per_layer, count, blocks;
+  if (g.per_layer > 0) {
+    const Value row = select(Value(c.b, m.language.embed_tokens.weight), 0, 0);
+    of_text = where(unsqueeze(any, -1), view(row, {1, 1, -1}), embeds);
+    InScope l(c.b, m.language.scope);
+    of_tokens = per_layer_inputs(c, m.language, ids);
+  }
+  if (images != nullptr && images->pixels) {
+    std::vector<Value> parts = batch_features(c, m, *images, *s);
+    features = to(cat(parts, 0), embeds.dtype());
+    parts.clear();
+    count = sum_all(image);
+    image = unsqueeze(std::move(image), -1);
+    check_features(embeds, image, features.size(0), count);
+    embeds = masked_scatter(embeds, image, features);
+  }
+  const Value position_ids = text_positions(c, text.ids.size(1));
+  const LayerMasks masks = layer_masks(c, *m.config, text, types, cache, blocks);
+  if (of_tokens) per_layer = project_per_layer_inputs(c, m.language, embeds, of_tokens);
+  return forward(c, m.language, embeds, per_layer, position_ids, masks, cache);
+}
+
+/// Gemma4ForConditionalGeneration.forward over a fresh cache.
+inline Value prefill(Context& c, const Gemma4Model& m, const Gemma4Inputs& in, const Sequences& s, Cache& cache) {
+  Value features;  // the output carries them
+  const Value hidden = gemma4_hidden(c, m, in.text, in.types, &in, &s, cache, features);
+  return head_output(c, m.head, hidden, [&](Value x) { return finish_logits(m.config->logits, std::move(x)); });
+}
+
+/// One token over the cache; generate() leaves mm_token_type_ids out after the first step.
+inline Value decode(Context& c, const Gemma4Model& m, const TextInputs& in, Cache& cache) {
+  Value features;
+  const Value hidden = gemma4_hidden(c, m, in, {}, nullptr, nullptr, cache, features);
+  return finish_logits(m.config->logits, forward(c, m.head, kept_positions(hidden, Logits::last)));
+}
+
+/// Gemma4TextModel.forward as Gemma4ForCausalLM calls it: masks of both types, whatever the layers are.
+inline Value last_hidden_state(Context& c, const CausalLmModel<Gemma4TextConfig>& m, const TextInputs& in,
+                               Cache& cache) {
+  check_wide_heads(c);
+  const Gemma4TextConfig& g = m.config->language;
+  InScope scope(c.b, m.model);
+  const Value embeds = embed(c, m.language, in.ids);
+  Value per_layer;
+  if (g.per_layer > 0) {
+    per_layer = per_layer_inputs(c, m.language, in.ids);
+    per_layer = project_per_layer_inputs(c, m.language, embeds, per_layer);
+  }
+  const Value position_ids = text_positions(c, in.ids.size(1));
+  const LayerMasks masks = causal_masks(c, g, in.mask, in.ids.size(0), in.ids.size(1), cache);
+  return forward(c, m.language, embeds, per_layer, position_ids, masks, cache);
+}
+
+}  // namespace vlmest

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/family/glm4v/family.hpp>
+#include <vlmest/family/glm4v/rule.hpp>
+#include <vlmest/json/family_row.hpp>
+#include <vlmest/json/hf/glm_text.hpp>
+#include <vlmest/json/hf/qwen_vl.hpp>
+#include <vlmest/json/processor/pixel_budget.hpp>
+#include <vlmest/nn/vlm.hpp>
+
+/// GLM-4.1V, GLM-4.6V and GLM-OCR: transformers 5.17, models/glm4v/configuration_glm4v.py,
+/// models/glm46v/configuration_glm46v.py and models/glm_ocr/configuration_glm_ocr.py.
+namespace vlmest::json::hf {
+
+/// What Glm4vVisionConfig and GlmOcrVisionConfig share; intermediate_size sizes different modules in the two.
+inline Glm4vVision read_glm_tower(const Reader& v, Glm4vVision d) {
+  d = qwen_tower(v, std::move(d), "hidden_size", "silu");
+  d.out_hidden = v.integer("out_hidden_size", d.out_hidden, 1, 1 << 20);
+  d.attention_bias = v.boolean("attention_bias", d.attention_bias);
+  return d;
+}
+
+/// Glm4vVisionConfig.
+inline Glm4vVision read_glm4v_tower(const Reader& v) {
+  Glm4vVision d = read_glm_tower(v, {});
+  d.intermediate = d.out_hidden;
+  d.merger = v.integer("intermediate_size", d.merger, 1, 1 << 24);
+  d.image_size = v.side("image_size", d.image_size);
+  if (d.patch_size > d.image_size) v.fail("patch_size", "larger than the image");
+  return d;
+}
+
+/// GlmOcrVisionConfig. The merger is out_hidden_size times in_channels wide.
+inline Glm4vVision read_glm_ocr_tower(const Reader& v) {
+  Glm4vVision d = read_glm_tower(v, {.hidden = 1024, .heads = 16, .out_hidden = 1536, .attention_bias = true});
+  d.intermediate = v.integer("intermediate_size", 4096, 1, 1 << 24);
+  d.merger = checked_mul(d.out_hidden, d.channels);
+  d.block_bias = d.attention_bias;
+  d.qk_norm = true;
+  d.position_table = false;
+  return d;
+}
+
+inline void read_glm_rotation(const Reader& t, Glm4vTextConfig& d) {
+  d.rotary_dim = read_rotary_dim(t, d.head_dim, 1.0);
+  d.sections = fit_sections(mrope_sections(t, {8, 12, 12}), d.rotary_dim / 2);
+}
+
+/// Glm4vTextConfig. The attention's heads fill hidden_size, whatever head_dim says.
+inline Glm4vTextConfig read_glm4v_text(const Reader& t) {
+  const Glm4vTextConfig defaults;
+  Glm4vTextConfig d = text_model(t, defaults, defaults.kv_heads, std::nullopt);
+  check_heads_fill(t, d.hidden, d.heads, d.head_dim);
+  read_glm_rotation(t, d);
+  return d;
+}
+
+/// GlmOcrTextConfig.
+inline Glm4vTextConfig read_glm_ocr_text(const Reader& t) {
+  Glm4vTextConfig d = text_model(
+      t,
+      Glm4vTextConfig{
+          .vocab = 59392, .hidden = 1024, .intermediate = 4096, .layers = 16, .heads = 16, .qkv_bias = false},
+      8, std::nullopt);
+  read_glm_rotation(t, d);
+  return d;
+}
+
+/// The parts of a model of the family put together. Throws Error where the merger does not end in the language
+/// model's width.
+inline Vlm glm_model(std::string_view type, const Reader& v, Glm4vVision vision, Glm4vTextConfig language, bool tied) {
+  Glm4vFamily f;
+  f.vision = std::move(vision);
+  f.language = std::move(language);
+  f.tied = tied;
+  if (f.vision.out_hidden != width(f.language))
+    v.fail("out_hidden_size", "the merger must end in the language model's hidden_size");
+  Vlm m{.type = std::string(type)};
+  m.tokens =
+      tokens::Glm4v{.patch_size = f.vision.patch_size, .merge = f.vision.merge, .temporal_patch_size = f.vision.frames};
+  m.native = {448, 448};
+  m.family = std::move(f);
+  return m;
+}
+
+/// model_type "glm4v".
+inline Vlm read_glm4v(const Reader& r) {
+  const Reader v = r.object("vision_config");
+  return glm_model("glm4v", v, read_glm4v_tower(v), read_glm4v_text(qwen_text(r)), qwen_tied(r));
+}
+
+/// model_type "glm46v": the same model around parts that name their types; only its own tie_word_embeddings counts.
+inline Vlm read_glm46v(const Reader& r) {
+  const Reader v = r.object("vision_config"), t = r.object("text_config");
+  if (const std::string tower = v.string("model_type", "glm4v_vision"); tower != "glm4v_vision")
+    v.fail("model_type", "'" + tower + "' is not modelled", "known: glm4v_vision");
+  if (const std::string text = t.string("model_type", "glm4v_text"); text != "glm4v_text")
+    t.fail("model_type", "'" + text + "' is not modelled", "known: glm4v_text, which GLM-4.6V-Flash has");
+  return glm_model("glm46v", v, read_glm4v_tower(v), read_glm4v_text(t), r.boolean("tie_word_embeddings", false));
+}
+
+/// model_type "glm_ocr". Its processor leaves fewer pixels than the class does (preprocessor_config.json of
+/// zai-org/GLM-OCR).
+inline Vlm read_glm_ocr(const Reader& r) {
+  const Reader v = r.object("vision_config");
+  Vlm m = glm_model("glm_ocr", v, read_glm_ocr_tower(v), read_glm_ocr_text(qwen_text(r)), qwen_tied(r));
+  get<tokens::Glm4v>(m.tokens).budget = {12544, 9633792};
+  return m;
+}
+
+}  // namespace vlmest::json::hf
+
+namespace vlmest::json {
+
+inline void read_image(DescriptionImage& image, tokens::Glm4v& rule) { image.budget(rule.budget); }
+inline void read_image_keys(ProcessorKeys& k, tokens::Glm4v& rule) {
+  k.must_be("do_resize", true);
+  k.same("patch_size", rule.patch_size, "vision_config.patch_size");
+  k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
+  k.same("temporal_patch_size", rule.temporal_patch_size, "vision_config.temporal_patch_size");
+  read_budget(k, rule.budget, {112 * 112, 28 * 28 * 15000}, false);
+}
+inline void read_outer_keys(ProcessorKeys&, tokens::Glm4v&) {}
+
+}  // namespace vlmest::json
+
+namespace vlmest::family {
+
+struct Glm4v {
+  static constexpr std::string_view folder = "glm4v";
+  static constexpr std::array types{
+      json::ModelType{.type = "glm4v",
+                      .read = json::hf::read_glm4v,
+                      .recorder = json::RecorderInputs{"native.glm4v", 448},
+                      .text_part = "glm4v_text"},
+      json::ModelType{
+          .type = "glm46v", .read = json::hf::read_glm46v, .recorder = json::RecorderInputs{"native.glm4v", 448}},
+      json::ModelType{
+          .type = "glm_ocr", .read = json::hf::read_glm_ocr, .recorder = json::RecorderInputs{"native.glm4v", 448}}};
+  using Rules = json::Rules<tokens::Glm4v>;
+};
+
+}  // namespace vlmest::family

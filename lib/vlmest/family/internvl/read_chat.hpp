@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+
+#include <vlmest/family/internvl/family.hpp>
+#include <vlmest/family/internvl/rule.hpp>
+#include <vlmest/json/hf/decoder.hpp>
+#include <vlmest/json/hf/intern_vit.hpp>
+#include <vlmest/nn/vlm.hpp>
+
+/// model_type "internvl_chat": the config.json of OpenGVLab's InternVL 1.5, 2, 2.5, 3 and 3.5 checkpoints, whose code
+/// comes with them (configuration_intern_vit.py, configuration_internvl_chat.py, modeling_internvl_chat.py of
+/// OpenGVLab/InternVL3-8B). What runs is followed in transformers' own port of the same architecture, models/internvl:
+/// its modules and names, q, k and v as three products where the checkpoints' code has one of the same weights.
+namespace vlmest::json::hf {
+
+/// downsample_ratio as the side of the squares that are folded; it must be one over a whole number, as int(1 / ratio)
+/// and the ratio itself both size the projector.
+inline std::int64_t read_merge(const Reader& r, const char* key, double absent) {
+  const double ratio = r.number(key, absent);
+  const double merge = ratio > 0 ? std::round(1 / ratio) : 0;
+  if (!(merge >= 1 && merge <= 1024) || std::abs(merge * ratio - 1) > 1e-9)
+    r.fail(key, "must be one over a whole number", "0.5 folds squares of 2 x 2 features");
+  return static_cast<std::int64_t>(merge);
+}
+
+/// Throws Error where squares of `merge` patches do not fill a tile.
+inline void check_merge(const Reader& r, const InternVlFamily& f) {
+  if (f.vision.image_size / f.vision.patch_size % f.merge != 0)
+    r.fail("downsample_ratio",
+           std::to_string(f.vision.image_size / f.vision.patch_size) + " patches a side cannot be folded by " +
+               std::to_string(f.merge),
+           "choose image_size / patch_size as a multiple of 1 / downsample_ratio");
+}
+
+/// InternVisionConfig; there is neither a mask token nor a norm behind the last layer (modeling_intern_vit.py).
+inline InternVitVision read_intern_vision(const Reader& r) {
+  InternVitVision d =
+      vit(r,
+          InternVitVision{
+              .hidden = 3200, .intermediate = 12800, .layers = 48, .heads = 25, .image_size = 224, .patch_size = 14},
+          "gelu");
+  d.qkv_bias = r.boolean("qkv_bias", false);
+  d.qk_norm = r.boolean("qk_normalization", true);
+  const std::string norm = r.string("norm_type", "rms_norm");
+  if (norm != "layer_norm" && norm != "rms_norm") r.fail("norm_type", "expected \"layer_norm\" or \"rms_norm\"");
+  d.rms_norm = norm == "rms_norm";
+  return d;
+}
+
+/// The language model of llm_config: its model_type, and its own key for tied embeddings.
+inline void read_llm(const Reader& t, InternVlFamily& f) {
+  const std::string type = t.string("model_type", "");
+  if (type.empty()) t.fail("model_type", "missing", "the llm_config of a checkpoint names its type");
+  f.language = read_decoder(t, type);
+  f.tied = t.boolean("tie_word_embeddings", false);
+}
+
+/// conversation.py and dynamic_preprocess() in the checkpoints' README: tiles as config.json sets them, a thumbnail
+/// behind more than one.
+inline tokens::InternVl read_dynamic_tiles(const Reader& r, const InternVlFamily& f) {
+  tokens::InternVl rule{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .merge = f.merge};
+  rule.min_tiles = r.integer("min_dynamic_patch", 1, 1, tokens::max_tile_count);
+  rule.max_tiles = r.integer("max_dynamic_patch", 6, 1, tokens::max_tile_count);
+  if (rule.min_tiles > rule.max_tiles) r.fail("min_dynamic_patch", "larger than max_dynamic_patch", "exchange them");
+  rule.thumbnail = r.boolean("use_thumbnail", false);
+  if (!r.boolean("dynamic_image_size", false)) rule.tiling = tokens::Tiling::never;
+  return rule;
+}
+
+/// Throws Error for ps_version "v1", whose features lie in another order after one copy less (InternVL-Chat-V1-1 and
+/// V1-2), and for a force_image_size that is not the tower's.
+inline Vlm read_internvl_chat(const Reader& r) {
+  InternVlFamily f;
+  f.vision = read_intern_vision(r.object("vision_config"));
+  read_llm(r.object("llm_config"), f);
+  f.merge = read_merge(r, "downsample_ratio", 0.5);
+  check_merge(r, f);
+  if (const std::string version = r.string("ps_version", "v1"); version != "v2")
+    r.fail("ps_version", "'" + version + "' is not supported", "known: v2, which InternVL 1.5 and later have");
+  if (const auto side = r.side("force_image_size", f.vision.image_size); side != f.vision.image_size)
+    r.fail("force_image_size",
+           std::to_string(side) + ", but the tower has positions for images of " + std::to_string(f.vision.image_size),
+           "set vision_config.image_size to the same");
+  f.feature_layer = r.integer("select_layer", -1, -(f.vision.layers + 1), f.vision.layers);
+  Vlm m{.type = "internvl_chat"};
+  m.tokens = read_dynamic_tiles(r, f);
+  m.native = {f.vision.image_size, f.vision.image_size};
+  m.family = std::move(f);
+  return m;
+}
+
+}  // namespace vlmest::json::hf

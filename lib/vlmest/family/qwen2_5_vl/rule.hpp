@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/tokens/levers.hpp>
+#include <vlmest/nn/tokens/smart_resize.hpp>
+#include <vlmest/nn/tokens/windows.hpp>
+
+namespace vlmest::tokens {
+
+/// Qwen2.5-VL: Qwen2-VL's sizes, with window attention in most layers of the tower.
+struct Qwen2_5Vl {
+  std::int64_t patch_size = 14;
+  std::int64_t merge = 2;
+  /// Limits of the released preprocessor_config.json.
+  PixelBudget budget{3136, 12845056};
+  std::int64_t window_size = 112;  ///< pixels
+};
+
+/// transformers 5.17 processing_qwen2_5_vl.py, replace_image_token; image_processing_qwen2_vl.py.
+inline ImageLayout layout(const Qwen2_5Vl& r, ImageSize image) {
+  check(image);
+  check("patch_size", r.patch_size);
+  check("merge_size", r.merge, 1, 64);
+  return merged_patches(smart_resize(image, r.patch_size * r.merge, r.budget), r.patch_size, r.merge);
+}
+
+/// The windows of a picture that `layout` laid out.
+constexpr WindowGrid windows(const Qwen2_5Vl& r, const ImageLayout& l) {
+  return window_grid(l.patches, r.window_size, r.patch_size, r.merge);
+}
+
+inline std::vector<Qwen2_5Vl> lower(const Qwen2_5Vl& r, const ImageLayout& l) { return lower_budget(r, l); }
+inline std::string limit_line(const Qwen2_5Vl& r) { return budget_line(r.budget); }
+
+}  // namespace vlmest::tokens

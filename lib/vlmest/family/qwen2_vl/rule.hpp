@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/tokens/levers.hpp>
+#include <vlmest/nn/tokens/smart_resize.hpp>
+
+namespace vlmest::tokens {
+
+/// Qwen2-VL: native aspect ratio, sides rounded to whole merged patches.
+struct Qwen2Vl {
+  std::int64_t patch_size = 14;
+  std::int64_t merge = 2;
+  /// Limits of the released preprocessor_config.json; the class alone would stop at 28 * 28 * 1280 pixels.
+  PixelBudget budget{3136, 12845056};
+};
+
+/// transformers 5.17 processing_qwen2_vl.py, replace_image_token; image_processing_qwen2_vl.py.
+inline ImageLayout layout(const Qwen2Vl& r, ImageSize image) {
+  check(image);
+  check("patch_size", r.patch_size);
+  check("merge_size", r.merge, 1, 64);
+  return merged_patches(smart_resize(image, r.patch_size * r.merge, r.budget), r.patch_size, r.merge);
+}
+
+inline std::vector<Qwen2Vl> lower(const Qwen2Vl& r, const ImageLayout& l) { return lower_budget(r, l); }
+inline std::string limit_line(const Qwen2Vl& r) { return budget_line(r.budget); }
+
+}  // namespace vlmest::tokens

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include <vlmest/nn/decoder/qwen3_5_text.hpp>
+#include <vlmest/nn/family/causal_lm.hpp>
+#include <vlmest/nn/family/qwen_vl.hpp>
+#include <vlmest/nn/vision/qwen3_vl.hpp>
+
+namespace vlmest {
+
+/// Qwen3.5, 3.6 and 3.8, dense and with experts (transformers models/qwen3_5, models/qwen3_5_moe): Qwen3-VL's tower
+/// without DeepStack over a language model of linear and full attention.
+using Qwen35Family = QwenVlFamily<Qwen3VlVision, Qwen35TextConfig>;
+using Qwen35Model = Assembly<Qwen35Family>;
+/// The language model alone: Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM.
+using Qwen35LmFamily = CausalLm<Qwen35TextConfig>;
+
+inline constexpr std::string_view delta_rule_note =
+    "layers of linear attention are estimated as torch runs them, without the packages fla and causal-conv1d, whose "
+    "kernels take less memory and time";
+constexpr FamilyTraits traits(const Qwen35Family& g) {
+  return {.features = feature_calls::packed, .frames = g.vision.frames, .note = delta_rule_note};
+}
+constexpr FamilyTraits traits(const Qwen35LmFamily&) {
+  return {.features = feature_calls::no_images, .note = delta_rule_note};
+}
+
+/// What a forward gets of get_image_features, of which it keeps all to its end.
+struct Qwen35Images {
+  std::vector<Value> parts;  ///< pooler_output: merged features of each image
+  TowerOutput tower;
+};
+
+/// modeling_qwen3_5.py, Qwen3_5Model.get_image_features.
+inline Qwen35Images image_features(Context& c, const Qwen35Model& m, const PackedImages& in, const Sequences& s) {
+  Qwen3VlFeatures vision = forward(c, m.vision, in, s.images);
+  std::vector<Value> parts = split_by_grid(vision.tower.pooled, in.grid, s.images);
+  return {std::move(parts), std::move(vision.tower)};
+}
+
+/// The same in chunks, of which the features stay.
+inline Qwen35Images batch_features(Context& c, const Qwen35Model& m, const PackedImages& in, const Sequences& s) {
+  if (c.plan.vision_chunk == 0) return image_features(c, m, in, s);
+  Qwen35Images all;
+  const auto chunks = vision_chunks(c, in, s);
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const ChunkRun one(c, i, chunks.size());
+    Qwen35Images part = image_features(c, m, chunks[i].inputs, chunks[i].sequences);
+    std::move(part.parts.begin(), part.parts.end(), std::back_inserter(all.parts));
+  }
+  return all;
+}
+
+/// modeling_qwen3_5.py, Qwen3_5ForConditionalGeneration.forward over a fresh cache; the inputs' rope_deltas become this
+/// call's.
+inline Value prefill(Context& c, const Qwen35Model& m, QwenVlInputs& in, const Sequences& s, Cache& cache) {
+  using namespace eager;
+  Value hidden;
+  {
+    InScope scope(c.b, m.model);
+    Value embeds = embed(c, m.language, in.text.ids);
+    Qwen35Images vision;  // variables of the function: alive until it returns
+    Value features, positions;
+    PlaceholderMasks masks;
+    if (in.images.pixels) {
+      vision = batch_features(c, m, in.images, s);
+      std::vector<Value> parts = vision.parts;
+      features = to(cat(parts, 0), embeds.dtype());
+      masks = placeholder_masks(in.text.ids);
+      embeds = masked_scatter(embeds, masks.image, features);
+      positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);
+    }
+    hidden = forward(c, m.language, embeds, positions, in.text.mask, cache);
+  }
+  return head_output(c, m.head, hidden);
+}
+
+}  // namespace vlmest

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// rejected with: conver(sion|t)
+#include <vlmest/nn/tokens/tokens.hpp>
+
+struct Square {};
+vlmest::ImageLayout layout(const Square&, vlmest::ImageSize);
+#ifndef REJECT
+std::vector<Square> lower(const Square&, const vlmest::ImageLayout&);
+#endif
+std::string limit_line(const Square&);
+
+vlmest::TokenRule rule() {
+  vlmest::TokenRule r = Square{};
+  return r;
+}
