@@ -144,7 +144,7 @@ class Table(unittest.TestCase):
     def test_an_unknown_type_names_the_known_ones(self):
         with self.assertRaises(RecorderError) as caught:
             families.family({"model_type": "lava"})
-        self.assertIn("did you mean llava? known: llava, vipllava, paligemma", caught.exception.hint)
+        self.assertIn("did you mean llava? known: idefics3, smolvlm, aya_vision", caught.exception.hint)
 
     def test_a_missing_key_is_named(self):
         with self.assertRaises(RecorderError) as caught:

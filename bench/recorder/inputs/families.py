@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of model types: how each one's images are laid out."""
+"""Model types and what lays out their images (table.py)."""
 
 import difflib
 from collections.abc import Callable, Mapping
@@ -8,45 +8,27 @@ from dataclasses import dataclass
 from recorder.errors import RecorderError
 from recorder.inputs import anyres, native, positioned, square, tiles
 from recorder.inputs.layout import Images, Request, number
+from recorder.inputs.table import TABLE
 
 
 @dataclass(frozen=True)
 class Family:
-    """`images` lays images out. `native` is the size meant where none is given; None: the tower's image_size."""
+    """`images` lays images out. `native` is the size meant where none is given; None: the tower's image_size; "canvas":
+    the largest square of image_grid_pinpoints that is not smaller."""
 
     images: Callable[[Request], Images]
-    native: int | None = None
+    native: int | str | None = None
 
 
-FAMILIES: dict[str, Family] = {
-    "llava": Family(square.llava),
-    "vipllava": Family(square.llava),
-    "paligemma": Family(square.paligemma),
-    "gemma3": Family(square.gemma3),
-    "blip-2": Family(square.blip2),
-    "llava_next": Family(anyres.llava_next),
-    "llava_onevision": Family(anyres.llava_onevision),
-    "mistral3": Family(native.mistral3),
-    "lighton_ocr": Family(native.lighton_ocr),
-    "qwen2_vl": Family(native.qwen2_vl, 448),
-    "qwen2_5_vl": Family(native.qwen2_vl, 448),
-    "qwen3_vl": Family(native.qwen3_vl, 512),
-    "qwen3_vl_moe": Family(native.qwen3_vl, 512),
-    "qwen3_5": Family(native.qwen3_vl, 512),
-    "qwen3_5_moe": Family(native.qwen3_vl, 512),
-    "glm4v": Family(native.glm4v, 448),
-    "glm46v": Family(native.glm4v, 448),
-    "glm_ocr": Family(native.glm4v, 448),
-    "gemma4": Family(positioned.gemma4, 768),
-    "gemma4_unified": Family(positioned.gemma4_unified, 768),
-    "idefics3": Family(tiles.idefics3),
-    "smolvlm": Family(tiles.idefics3),
-    "internvl": Family(tiles.internvl),
-    "qianfan_ocr": Family(tiles.internvl),
-    "aya_vision": Family(tiles.aya_vision),
-    "cohere2_vision": Family(tiles.cohere2_vision),
-    "mllama": Family(tiles.mllama),
-}
+_FILES = {"anyres": anyres, "native": native, "positioned": positioned, "square": square, "tiles": tiles}
+
+
+def _function(name: str) -> Callable[[Request], Images]:
+    file, function = name.split(".")
+    return getattr(_FILES[file], function)
+
+
+FAMILIES: dict[str, Family] = {name: Family(_function(layout), size) for name, (layout, size) in TABLE.items()}
 
 
 def family(document: Mapping) -> Family:
@@ -60,15 +42,15 @@ def family(document: Mapping) -> Family:
 
 
 def native_size(document: Mapping) -> tuple[int, int]:
-    """The size of an image where none is given: the tower's, or for LLaVA-NeXT its largest square canvas."""
+    """The size of an image where none is given: the family's, the tower's, or the largest square canvas."""
     f = family(document)
-    if f.native:
+    if isinstance(f.native, int):
         return f.native, f.native
     try:
         side = number(document, "vision_config.image_size")
     except RecorderError as e:
         raise RecorderError(e.where, e.what, "give --image-size HxW") from e
-    if document["model_type"] == "llava_next":
+    if f.native == "canvas":
         side = max([side] + [h for h, w in document.get("image_grid_pinpoints", []) if h == w])
     return side, side
 
