@@ -66,7 +66,7 @@ TEST(Network, MoreRanksTakeLongerForTheSameBytes) {
     for (const Bytes b : {Bytes(1 << 10), Bytes(1 << 20), Bytes(1 << 30)}) {
       EXPECT_EQ(time(n, k, b, 1), Seconds{});
       EXPECT_LT(time(n, k, b, 2), time(n, k, b, 8));
-      EXPECT_LT(time(n, k, b, 8), time(n, k, b, 64)) << "over NICs";
+      EXPECT_LE(time(n, k, b, 8), time(n, k, b, 64)) << "no faster over NICs than inside a host";
     }
 }
 

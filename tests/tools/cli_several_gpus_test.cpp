@@ -108,7 +108,8 @@ TEST(SeveralGpus, WhatDoesNothingIsRefused) {
 TEST(SeveralGpus, StepsOnTwoGpus) {
   const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/";
   int compared = 0;
-  for (const Json& r : Json::parse(slurp(root + "several_gpus/data_parallel.json"))["runs"]) {
+  const Json recorded = Json::parse(slurp(root + "several_gpus/data_parallel.json"));
+  for (const Json& r : recorded["runs"]) {
     if (!r.contains("phases") || !r.contains("parallel")) continue;
     std::string flags;
     for (const char* part : {"flags", "parallel"})
