@@ -135,7 +135,7 @@ TEST(SeveralGpus, StepsOnTwoGpus) {
     }
     ++compared;
   }
-  EXPECT_EQ(compared, 29);
+  EXPECT_EQ(compared, 31);
 }
 
 }  // namespace
