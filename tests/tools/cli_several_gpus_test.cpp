@@ -115,9 +115,7 @@ TEST(SeveralGpus, UnusedParametersAreTold) {
 }
 
 /// Training steps on two GPUs (tests/data/several_gpus): peaks of every phase. The largest error of a phase is 1.3 %
-/// with DistributedDataParallel and 7.7 % with fully_shard: in backwards that end with the sum of a tied embedding's
-/// two gradients, which is taken to be there together with what is reduced of it. Elsewhere fully_shard's are 1.5 %
-/// off.
+/// with DistributedDataParallel and 3.3 % with fully_shard, of a peak 1.3 and 2.5 %.
 TEST(SeveralGpus, StepsOnTwoGpus) {
   const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/";
   int compared = 0;
@@ -136,12 +134,12 @@ TEST(SeveralGpus, StepsOnTwoGpus) {
       for (const Json& rank : r["phases"]) most = std::max(most, rank[phase].get<double>());
       static constexpr const char* names[]{"forward", "backward", "step"};
       const double estimate = e["training"][names[phase]]["peak_bytes"].get<double>();
-      EXPECT_NEAR(estimate / most, 1, 0.08) << flags << " " << names[phase];
+      EXPECT_NEAR(estimate / most, 1, 0.035) << flags << " " << names[phase];
       measured = std::max(measured, most);
       predicted = std::max(predicted, estimate);
     }
     EXPECT_NEAR(predicted / measured, 1,
-                r["mode"] == "single" || r["mode"].get<std::string>().starts_with("ddp") ? 0.015 : 0.06)
+                r["mode"] == "single" || r["mode"].get<std::string>().starts_with("ddp") ? 0.015 : 0.026)
         << flags;
     if (e.contains("parallel")) {
       EXPECT_NEAR(e["parallel"]["outside_bytes"].get<double>() / r["outside"].get<double>(), 1, 0.02) << flags;

@@ -16,10 +16,11 @@
 ///
 /// fully_shard (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, _fsdp_collectives.py) gathers the weights of
 /// a unit, which is a layer, or everything that belongs to no layer: into one flat buffer, then into the weights'
-/// own. The forward keeps the flat one until the next unit's has been copied, the backward asks for the next unit's
-/// while one runs. Gradients are whole until their unit's backward ends; they are copied into a flat buffer for the
-/// reduction, which stays until the next unit's. The unit of the rest is gathered from the beginning of the forward to
-/// the end of the backward.
+/// own. The forward keeps the flat one until the next unit's has been copied, and the last until it ends
+/// (FSDPState._post_forward); the backward asks for the next unit's while one runs, for the first at its beginning
+/// (FSDPParamGroup._backward_prefetch). Gradients are whole until their unit's backward ends; they are copied into a
+/// flat buffer for the reduction, which stays until the next unit's. The unit of the rest is gathered from the
+/// beginning of the forward to the end of the backward.
 namespace vlmest::parallel {
 
 namespace gathered {

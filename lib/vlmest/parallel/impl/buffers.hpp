@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/parallel/buffers.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -40,13 +42,13 @@ VLMEST_INLINE void add_weights(std::vector<Storage>& to, const Graph& g, const S
   for (std::size_t i = 0; i < there.size(); ++i) {
     const Run& r = there[i];
     add(to, s.of_weights(r.unit), r.first, stay ? ends[static_cast<std::size_t>(r.unit)] : r.end);
-    add_flat(to, s.of_weights(r.unit), r.first, i + 1 < there.size() ? there[i + 1].first : r.end);
+    add_flat(to, s.of_weights(r.unit), r.first, i + 1 < there.size() ? there[i + 1].first : forward.last);
   }
   if (stay) return;
   for (std::size_t i = 0; i < back.size(); ++i) {
     const Run& r = back[i];
     add(to, s.of_weights(r.unit), r.first, r.end);
-    if (i > 0) add_flat(to, s.of_weights(r.unit), back[i - 1].first, r.first);
+    add_flat(to, s.of_weights(r.unit), i > 0 ? back[i - 1].first : backward.first, r.first);
   }
 }
 
@@ -67,7 +69,12 @@ VLMEST_INLINE void add_gradients(std::vector<Storage>& to, const Graph& g, const
   }
   for (std::size_t i = 0; i < back.size(); ++i)
     add(to, s.of_trained(back[i].unit), back[i].end - 1, i + 1 < back.size() ? back[i + 1].end - 1 : backward.last);
-  add(to, s.of_trained(0), backward.last - 1, backward.last);
+  // The rest is reduced when the last node has ended: what that node leaves behind is gone by then.
+  Bytes gone{};
+  for (const Tensor& t : g.tensors)
+    if (t.alias_of == none && t.dies == backward.last && t.born < backward.last && t.role == Role::activation)
+      gone += requested_bytes(t);
+  add(to, std::max(Bytes{}, s.of_trained(0) - gone), backward.last - 1, backward.last);
 }
 
 }  // namespace gathered
