@@ -79,7 +79,7 @@ TEST(ToyFamily, IsKnownToTheReadersOfFiles) {
     return std::string();
   };
   EXPECT_EQ(hint("toi").rfind("did you mean 'toy'? known: llava, toy;", 0), 0u);
-  EXPECT_EQ(hint("toy_text"), "give the config of the whole model, toy, with --images 0");
+  EXPECT_EQ(hint("toy_text"), "give the config of the whole model, toy, with plan.images=0");
 }
 
 TEST(ToyFamily, HasLevers) {

@@ -169,7 +169,7 @@ TEST(CausalLmConfigs, PartsSayOfWhatTheyAreOne) {
   const Error e = refusal(R"({"model_type": "qwen2_5_vl_text"})");
   EXPECT_EQ(e.where, "x.model_type");
   EXPECT_EQ(e.what_happened, "transformers has no class that runs 'qwen2_5_vl_text' alone");
-  EXPECT_EQ(e.hint, "give the config of the whole model, qwen2_5_vl, with --images 0");
+  EXPECT_EQ(e.hint, "give the config of the whole model, qwen2_5_vl, with plan.images=0");
 }
 TEST(CausalLmConfigs, AnUnknownTypeIsToldTheNearest) {
   EXPECT_EQ(refusal(R"({"model_type": "qwen3_mo"})").hint.rfind("did you mean 'qwen3_moe'? known: idefics3, ", 0), 0u);

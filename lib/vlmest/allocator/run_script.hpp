@@ -56,12 +56,13 @@ class Walk {
   }
 
   /// The rounds of a script, of which the first one begins with `before` reserved and has the first `taken` steps
-  /// behind it. What the process has reserved at the end.
-  Bytes take_rounds(const RunScript& script, Process& process, Bytes before, std::size_t taken = 0) {
-    const auto nothing = [](const auto&) {};
+  /// behind it; `observe` and `measured` as above. What the process has reserved at the end.
+  template <class Observe, class Measured>
+  Bytes take_rounds(const RunScript& script, Process& process, Bytes before, Observe&& observe, Measured&& measured,
+                    std::size_t taken = 0) {
     const std::vector<Step> round = steps(script.round);
     for (int i = 1; i <= script.most_rounds; ++i) {
-      take(std::span(round).subspan(taken), process, nothing, nothing);
+      take(std::span(round).subspan(taken), process, observe, measured);
       if (i >= script.least_rounds && reserved_ == before) break;
       before = reserved_;
       taken = 0;
@@ -110,7 +111,7 @@ template <class Observe, class Measured>
 Bytes walk(const RunScript& script, const Graph& g, Process& process, Observe&& observe, Measured&& measured) {
   Walk w(g);
   w.take(w.steps(script.once), process, observe, measured);
-  return w.take_rounds(script, process, w.reserved());
+  return w.take_rounds(script, process, w.reserved(), observe, measured);
 }
 
 /// Goes through one script, and a second process through another; what both begin with runs once. `measured` is told of
@@ -136,9 +137,9 @@ Bytes walk_both(const RunScript& script, const RunScript& other, const Graph& g,
   Process second = process;
   Walk v = w;
   w.take(std::span(once).subspan(begun + of_round), process, nothing, measured);
-  w.take_rounds(script, process, w.reserved());
+  w.take_rounds(script, process, w.reserved(), nothing, measured);
   v.take(std::span(other_once).subspan(begun), second, nothing, nothing);
-  return v.take_rounds(other, second, in_round ? before : v.reserved(), of_round);
+  return v.take_rounds(other, second, in_round ? before : v.reserved(), nothing, nothing, of_round);
 }
 
 }  // namespace vlmest::allocator
