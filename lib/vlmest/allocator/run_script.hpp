@@ -46,6 +46,7 @@ Bytes walk(const RunScript& script, const Graph& g, Process& process, Observe&& 
   };
   const auto take = [&](std::span<const RunStep> steps) {
     for (const RunStep& s : steps) switch (s.action) {
+        case Action::warm_up: process.warm_up(); break;
         case Action::load: process.load(); break;
         case Action::run:
         case Action::pass: run_phases(s); break;

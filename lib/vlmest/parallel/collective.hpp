@@ -6,14 +6,11 @@
 #include <span>
 
 #include <vlmest/graph/graph.hpp>
+#include <vlmest/op/collective.hpp>
 #include <vlmest/parallel/mesh.hpp>
 #include <vlmest/unit/rate.hpp>
 
 namespace vlmest::parallel {
-
-enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather };
-inline constexpr std::array collective_kinds{CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
-                                             CollectiveKind::all_gather};
 
 /// One operation of a process group: what buffers hold its tensor, and how long it takes, is asked of the same value.
 struct Collective {
@@ -23,14 +20,6 @@ struct Collective {
   Bytes bytes{};
   ScopeId unit = 0;  ///< the modules whose weights these are, or whose gradients
 };
-
-/// What part of its bytes each of n ranks sends, and receives, in a ring: n - 1 steps of a part of n that reduce, and
-/// as many that gather; an all-reduce is both (Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms, JPDC 69(2),
-/// 2009, sections 2 and 3).
-constexpr double traffic(CollectiveKind kind, int n) {
-  const double once = static_cast<double>(n - 1) / n;
-  return kind == CollectiveKind::all_reduce ? once * 2 : once;
-}
 
 /// One after the other over a link, one direction of which is given. Launching them takes no time here, so that only
 /// the sum of their bytes counts.

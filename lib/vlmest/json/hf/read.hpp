@@ -29,6 +29,7 @@
 #include <vlmest/json/hf/qwen3_5.hpp>
 #include <vlmest/json/hf/qwen3_vl.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
+#include <vlmest/json/hf/text_class.hpp>
 #include <vlmest/json/hf/vipllava.hpp>
 #include <vlmest/json/known_keys.hpp>
 
@@ -112,6 +113,7 @@ inline std::optional<std::int64_t> read_positions(const Reader& r) {
 inline Vlm read(const nlohmann::json& document, const std::string& path) {
   const Reader r(document, path);
   Vlm vlm = read_own(r, r.string("model_type", ""));
+  vlm.text = read_text_class(r, r.string("model_type", ""));
   vlm.positions = read_positions(r);
   vlm.dtype = read_dtype(r);
   vlm.quantization = read_quantization(r);

@@ -5,6 +5,7 @@
 #include <vlmest/nn/cache.hpp>
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/nn/quantization/quantization.hpp>
+#include <vlmest/nn/sharded_model.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -57,7 +58,10 @@ VLMEST_INLINE std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
 
 VLMEST_INLINE void declare_parameters(Context& c, const Vlm& vlm) {
   c.quantization = quantization_of(vlm, c.plan);
+  const std::optional<Sharding> sharding = sharding_of(vlm, c.plan);
+  if (sharding) c.sharding = &*sharding;
   vlm.family.make_model(c);
+  c.sharding = nullptr;
   make_blocks(c, vlm.blocks);
 }
 
@@ -76,6 +80,8 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   Context c{caller.b, plan};
   c.b.multiprocessors = multiprocessors_of(plan.compute_capability, plan.multiprocessors);
   c.quantization = quantization_of(vlm, plan);
+  const std::optional<Sharding> sharding = sharding_of(vlm, plan);
+  if (sharding) c.sharding = &*sharding;
   c.padded = s.padded();
   Blocks blocks;
   const FamilyModel model = vlm.family.make_model(c);
@@ -90,7 +96,7 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   }
   const FamilyInputs inputs = vlm.family.make_inputs(c, s);
   Cache cache = vlm.family.make_cache();
-  c.b.graph.script = c.stack().inference;
+  c.b.graph.script = sharding ? c.stack().rank_inference : c.stack().inference;
   c.b.begin_phase("prefill");
   model.prefill(c, inputs, s, cache);
   c.b.end_phase();
