@@ -11,6 +11,7 @@
 #include "output/json.hpp"
 #include "output/json_document.hpp"
 #include "output/timeline.hpp"
+#include "parallel_flags.hpp"
 #include "streams.hpp"
 #include "units.hpp"
 #include "weight_files.hpp"
@@ -20,6 +21,7 @@ namespace {
 
 struct EstimateOptions {
   EstimateArgs args;
+  ParallelArgs parallel;
   Output output;
   bool verbose = false, top_given = false, device_given = false;
 };
@@ -53,6 +55,8 @@ void write_timeline(const std::string& file, Bytes least, const Estimator& estim
 
 int estimate(const EstimateOptions& o) {
   o.args.make_plan();  // what contradicts itself is told before a file is opened
+  const parallel::Layout layout = o.parallel.layout();
+  expect_modelled(layout);
   const Vlm vlm = find_model(o.args.config);
   const Plan plan = o.args.make_plan(vlm);
   compare_weight_files(o.args, vlm, plan);
@@ -118,6 +122,7 @@ void add_estimate(CLI::App& app, Action& action) {
   auto o = std::make_shared<EstimateOptions>();
   CLI::App* sub = app.add_subcommand("estimate", "memory, FLOPs and time of a model (the default command)");
   o->args.add_to(*sub);
+  o->parallel.add_to(*sub);
   sub->add_flag("--verbose", o->verbose, "every table of text: components, phases, layers, tensors of the peaks");
   o->output.add_to(*sub);
   sub->callback([o, sub, &action] {
@@ -126,6 +131,7 @@ void add_estimate(CLI::App& app, Action& action) {
     const GivenFlags given(*sub);
     o->output.resolve(*sub);
     check_run_flags(given, o->args, asked_phases(o->args.phase));
+    check_parallel_flags(given, o->parallel.layout(), asked_phases(o->args.phase));
     check_report_flags(given, *o);
     action = [o] { return estimate(*o); };
   });

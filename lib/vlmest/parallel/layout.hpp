@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <vlmest/tensor/dtype.hpp>
+#include <vlmest/unit/error.hpp>
+
+namespace vlmest::parallel {
+
+/// What the GPUs of the data-parallel group divide among themselves: nothing (DistributedDataParallel); optimizer
+/// states, gradients too, weights too, as DeepSpeed's ZeRO does (stages 1, 2 and 3); everything, as torch's fully_shard
+/// does.
+enum class Shard : std::uint8_t { none, zero1, zero2, zero3, fsdp2 };
+
+/// Where the vision tower is under tensor parallelism: whole on each rank, divided as the language model is, or whole
+/// on each rank with the images divided.
+enum class Tower : std::uint8_t { replicate, shard, data };
+
+/// In which order a pipeline's stages run forwards and backwards of micro-batches.
+enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble };
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::one_f_one_b;
+  int chunks = 1;  ///< of layers that a rank holds (virtual stages); more than one where it is interleaved
+  bool operator==(const Schedule&) const = default;
+};
+
+/// How a run is laid out over GPUs: the sizes of the mesh's dimensions, and what each of them does.
+struct Layout {
+  int dp = 1;  ///< replicas, or shards, with sequences of their own
+  int tp = 1;  ///< parts of each layer's products
+  int pp = 1;  ///< stages of layers
+  int cp = 1;  ///< parts of each sequence
+  int ep = 1;  ///< parts of the experts
+  Shard shard = Shard::none;
+  /// DistributedDataParallel(gradient_as_bucket_view=True): gradients are views of the buckets that are reduced.
+  bool bucket_views = false;
+  bool reshard_after_forward = true;          ///< fully_shard's: weights do not stay from the forward to the backward
+  std::optional<DType> reduce_dtype;          ///< of gradients in collectives; none: their own
+  bool sequence_parallel = false;             ///< norms and residuals divided over tp
+  Tower tower = Tower::shard;                 ///< under tp
+  Schedule schedule;                          ///< of the pipeline
+  std::optional<std::int64_t> micro_batches;  ///< of a step, in the pipeline; none: twice the stages
+  std::vector<std::int64_t> stages;           ///< layers of the language model in each stage; none: evenly many
+  bool operator==(const Layout&) const = default;
+
+  constexpr std::int64_t gpus() const { return std::int64_t{1} * dp * tp * pp * cp * ep; }
+};
+
+/// Throws Error for what is laid out in a way that is not modelled yet.
+inline void expect_modelled(const Layout& l) {
+  const auto refuse = [](int size, const char* dimension, const char* what) {
+    if (size > 1)
+      throw Error("--parallel", std::string(dimension) + "=" + std::to_string(size) + ": " + what + " is not modelled",
+                  "leave it out, or give dp=N");
+  };
+  refuse(l.tp, "tp", "tensor parallelism");
+  refuse(l.pp, "pp", "pipeline parallelism");
+  refuse(l.cp, "cp", "context parallelism");
+  refuse(l.ep, "ep", "expert parallelism");
+}
+
+constexpr std::string_view name(Shard s) {
+  switch (s) {
+    case Shard::none: return "none";
+    case Shard::zero1: return "zero1";
+    case Shard::zero2: return "zero2";
+    case Shard::zero3: return "zero3";
+    case Shard::fsdp2: return "fsdp2";
+  }
+  return "";
+}
+
+}  // namespace vlmest::parallel
