@@ -58,7 +58,8 @@ int estimate(const EstimateOptions& o) {
   const parallel::Layout layout = o.parallel.layout();
   expect_modelled(layout);
   const Vlm vlm = find_model(o.args.config);
-  const Plan plan = o.args.make_plan(vlm);
+  Plan plan = o.args.make_plan(vlm);
+  plan.shards = layer_shards(layout);
   compare_weight_files(o.args, vlm, plan);
   const Device device = find_device(o.args.device);
   const Phases phases = o.args.phases();

@@ -21,7 +21,7 @@ inline OpTime time(const HostSync&, const Device&) { return {}; }
 /// Over the link to the other GPUs, whose two directions are used at once.
 inline OpTime time(const CollectiveOp& o, const Device& d) {
   if (o.ranks < 2) return {};
-  const Seconds over = (o.bytes / peer_link(d)) * traffic(o.kind, o.ranks);
+  const Seconds over = (o.bytes / peer_link(d)) * ring_traffic(o.kind, o.ranks);
   return {.time = over, .memory = over};
 }
 

@@ -12,8 +12,9 @@ inline int ranks_of(const Graph& g, TensorId weight) {
   return 1;
 }
 
-/// Of the whole model, also where this GPU holds a part of it. Parameters by component; a tied weight counts once, the output head belongs to the language model. What belongs to
-/// the model as a whole (LLaVA's image_newline) counts with the projector.
+/// Of the whole model, also where this GPU holds a part of it. Parameters by component; a tied weight counts once, the
+/// output head belongs to the language model. What belongs to the model as a whole (LLaVA's image_newline) counts with
+/// the projector.
 struct Parameters {
   Elements vision{}, projector{}, language{};
   Elements idle{};  ///< of the experts that a token is not sent to

@@ -32,9 +32,9 @@ struct Moe {
   TensorId gate_up_bias = none, down_bias = none, router_bias = none;
   GatedMlp shared;  ///< only where config->shared > 0
   Linear shared_gate;
-  std::int64_t inner = 0, experts = 0;  ///< those of its config, or this rank's part
-  bool divided = false;                 ///< experts are divided among GPUs
-  bool masked = false;                  ///< some are on other GPUs: the router leaves out their tokens
+  std::int64_t inner = 0, experts = 0;          ///< those of its config, or this rank's part
+  bool divided = false;                         ///< experts are divided among GPUs
+  bool masked = false;                          ///< some are on other GPUs: the router leaves out their tokens
   QuantizedWeight gate_up_stored, down_stored;  ///< where the checkpoint stores them in a way of its own
 };
 

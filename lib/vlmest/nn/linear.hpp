@@ -13,10 +13,10 @@ struct Linear {
   ScopeId scope = 0;
   TensorId weight = none;
   TensorId bias = none;
-  QuantizedWeight quantized;    ///< of a weight in a storage type of its own
-  bool stored = false;          ///< the weight has one
-  std::optional<DType> rounds;  ///< what inputs are rounded to: of a weight that was unpacked
-  std::int32_t adapter = none;  ///< in Adapters::list
+  QuantizedWeight quantized;            ///< of a weight in a storage type of its own
+  bool stored = false;                  ///< the weight has one
+  std::optional<DType> rounds;          ///< what inputs are rounded to: of a weight that was unpacked
+  std::int32_t adapter = none;          ///< in Adapters::list
   ShardStyle style = ShardStyle::none;  ///< how it is divided among GPUs
 };
 
@@ -103,8 +103,8 @@ inline Value adapted(Context& c, const Linear& l, Value arg) {
 }
 
 /// transformers 5.17 distributed/tensor_parallel.py, ColwiseParallel and RowwiseParallel. Without gradients a linear
-/// works on this rank's tensors and results are summed in place, before the bias; with them DTensor redistributes, which
-/// gives results of their own, and each rank's product has its part of the bias.
+/// works on this rank's tensors and results are summed in place, before the bias; with them DTensor redistributes,
+/// which gives results of their own, and each rank's product has its part of the bias.
 inline Value sharded(Context& c, const Linear& l, Value arg) {
   using namespace eager;
   const int ranks = c.sharding->ranks;

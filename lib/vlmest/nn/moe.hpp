@@ -23,8 +23,8 @@ inline Routing route(Context& c, const Moe& m, const Value& x) {
   return r;
 }
 
-/// transformers 5.17 distributed/tensor_parallel.py, EpRouterParallel.transform_output_post_forward: of experts on other
-/// ranks weights become 0 and ids that of no expert. What the router gave is a variable of the caller until then.
+/// transformers 5.17 distributed/tensor_parallel.py, EpRouterParallel.transform_output_post_forward: of experts on
+/// other ranks weights become 0 and ids that of no expert. What the router gave is a variable of the caller until then.
 inline Routing mask_others(const Moe& m, const Routing& given, int ranks) {
   using namespace eager;
   Routing r;

@@ -78,7 +78,8 @@ namespace shard_rules {
 inline constexpr ShardRules dense{attention, mlp}, normed{attention, head_norms, mlp}, sparse{own_experts},
     packed{attention, packed_mlp};
 
-/// configuration_<type>.py of transformers 5.17. Qwen3-VL's mixture leaves its experts whole where attention is divided.
+/// configuration_<type>.py of transformers 5.17. Qwen3-VL's mixture leaves its experts whole where attention is
+/// divided.
 inline constexpr std::array plans{
     ShardPlans{"cohere", dense},
     ShardPlans{"cohere2", dense},

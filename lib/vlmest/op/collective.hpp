@@ -18,7 +18,7 @@ constexpr std::string_view name(CollectiveKind k) {
 /// What part of its bytes each of n ranks sends, and receives, in a ring: n - 1 steps of a part of n that reduce, and
 /// as many that gather; an all-reduce is both (Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms, JPDC 69(2),
 /// 2009, sections 2 and 3). Of an all-to-all a rank keeps its own part.
-constexpr double traffic(CollectiveKind kind, int n) {
+constexpr double ring_traffic(CollectiveKind kind, int n) {
   const double once = static_cast<double>(n - 1) / n;
   return kind == CollectiveKind::all_reduce ? once * 2 : once;
 }

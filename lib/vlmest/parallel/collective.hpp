@@ -32,7 +32,7 @@ inline Seconds time(std::span<const Collective> all, const Mesh& mesh, Bandwidth
       Bytes bytes{};
       for (const Collective& c : all)
         if (c.kind == kind && c.group == group) bytes += c.bytes;
-      r += (bytes / link) * traffic(kind, ranks);
+      r += (bytes / link) * ring_traffic(kind, ranks);
     }
   return r;
 }

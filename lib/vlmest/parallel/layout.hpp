@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <vlmest/tensor/dtype.hpp>
+#include <vlmest/plan/plan.hpp>
 #include <vlmest/unit/error.hpp>
 
 namespace vlmest::parallel {
@@ -51,17 +51,30 @@ struct Layout {
   constexpr std::int64_t gpus() const { return std::int64_t{1} * dp * tp * pp * cp * ep; }
 };
 
+/// How the layers of the model are divided: its tensor-parallel plan over tp ranks, or its expert-parallel one over ep.
+constexpr LayerShards layer_shards(const Layout& l) {
+  return l.ep > 1 ? LayerShards{.ranks = l.ep, .experts = true} : LayerShards{.ranks = l.tp};
+}
+
 /// Throws Error for what is laid out in a way that is not modelled yet.
 inline void expect_modelled(const Layout& l) {
+  if (l.tp > 1 && l.ep > 1)
+    throw Error("--parallel", "tp with ep: transformers 5.17 divides layers by one plan", "give one of them");
+  if ((l.tp > 1 || l.ep > 1) && l.dp > 1)
+    throw Error("--parallel", "data parallelism of divided layers is not modelled", "give tp=N or dp=N alone");
+  if (l.sequence_parallel)
+    throw Error("--sequence-parallel", "transformers 5.17 does not run it (DistributedConfig: not wired up yet)",
+                "leave it out");
+  if (l.tp > 1 && l.tower == Tower::data)
+    throw Error("--tower", "transformers 5.17 does not divide images among ranks",
+                "leave it out: the tower is divided where its own plan says so, else whole");
   const auto refuse = [](int size, const char* dimension, const char* what) {
     if (size > 1)
       throw Error("--parallel", std::string(dimension) + "=" + std::to_string(size) + ": " + what + " is not modelled",
                   "leave it out, or give dp=N");
   };
-  refuse(l.tp, "tp", "tensor parallelism");
   refuse(l.pp, "pp", "pipeline parallelism");
   refuse(l.cp, "cp", "context parallelism");
-  refuse(l.ep, "ep", "expert parallelism");
 }
 
 constexpr std::string_view name(Shard s) {

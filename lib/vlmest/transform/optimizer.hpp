@@ -174,8 +174,8 @@ inline std::vector<std::vector<TrainedParameter>> optimizer_groups(const Graph& 
   }
   r.resize(2);
   for (TrainedParameter& p : all) {
-    const bool parts = std::any_of(g.sharded.begin(), g.sharded.end(),
-                                   [&](const ShardedWeight& w) { return w.weight == p.weight; });
+    const bool parts =
+        std::any_of(g.sharded.begin(), g.sharded.end(), [&](const ShardedWeight& w) { return w.weight == p.weight; });
     r[parts ? 0 : 1].push_back(std::move(p));
   }
   return r;

@@ -5,8 +5,8 @@
 #include <vlmest/nn/cache.hpp>
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/nn/quantization/quantization.hpp>
-#include <vlmest/nn/sharded_model.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/sharded_model.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest {
