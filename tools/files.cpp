@@ -10,9 +10,11 @@
 
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
+#include <vlmest/json/network.hpp>
 #include <vlmest/json/parse.hpp>
 #include <vlmest/json/processor.hpp>
 #include <vlmest/json/quantization_file.hpp>
+#include <vlmest/parallel/link.hpp>
 
 #include "catalogue.hpp"
 #include "shipped.hpp"
@@ -157,6 +159,21 @@ fs::path device_file(const std::string& device) {
 Device find_device(const std::string& device) {
   const std::string file = device_file(device).string();
   return parse_device(read_file(file), file == "-" ? "standard input" : file);
+}
+
+parallel::Network find_network(const std::string& network, const Device& device) {
+  const std::string name = network.empty() ? parallel::own_network(device) : network;
+  std::error_code ignored;
+  const fs::path known = shipped_models() / "network" / (name + ".json");
+  if (fs::exists(known, ignored)) return json::parse_network(read_file(known.string()), known.string());
+  if (name == "-" || (fs::exists(name, ignored) && !fs::is_directory(name, ignored)))
+    return json::parse_network(read_file(name), name == "-" ? "standard input" : name);
+  const std::vector<std::string> all = shipped("network");
+  const std::string near = nearest(name, all);
+  std::string list;
+  for (const std::string& n : all) list += (list.empty() ? "" : ", ") + n;
+  throw Error("--network", "unknown network '" + name + "'",
+              near.empty() ? "give a file, or one of " + list : "did you mean " + near + "?");
 }
 
 }  // namespace vlmest::tool

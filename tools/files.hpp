@@ -6,6 +6,7 @@
 
 #include <vlmest/device/device.hpp>
 #include <vlmest/nn/vlm.hpp>
+#include <vlmest/parallel/network.hpp>
 
 namespace vlmest::tool {
 
@@ -18,6 +19,9 @@ std::filesystem::path device_file(const std::string& device);
 
 /// The device that `--device` names: a shipped one or a file.
 Device find_device(const std::string& device);
+
+/// The network that `--network` names: a shipped one or a file; without a name the device's own.
+parallel::Network find_network(const std::string& network, const Device& device);
 
 /// The whole of a file, or of standard input for "-": at most 64 MiB. Throws Error where it cannot be read or is
 /// larger.

@@ -2,6 +2,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include <vlmest/parallel/divided_layers.hpp>
+
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
@@ -10,6 +12,7 @@
 #include "output/estimate_report.hpp"
 #include "output/json.hpp"
 #include "output/json_document.hpp"
+#include "output/several_gpus.hpp"
 #include "output/timeline.hpp"
 #include "parallel_flags.hpp"
 #include "streams.hpp"
@@ -39,16 +42,16 @@ bool utf8() {
   return false;
 }
 
-void write_timeline(const std::string& file, Bytes least, const Estimator& estimator, const Device& device,
-                    const ReportOptions& shown) {
+void write_timeline(const std::string& file, Bytes least, const Reported& r, const ReportOptions& shown) {
+  const Estimator& estimator = r.estimator;
+  const Device& device = r.device;
   std::vector<TracedCurve> curves;
   if (shown.inference)
     curves.push_back({"inference", estimator.graph(),
                       inference_curve(estimator.graph(), estimator.timeline(), device, estimator.allocator)});
   if (shown.training)
-    curves.push_back(
-        {"training", estimator.training_graph(),
-         training_curve(estimator.training_graph(), estimator.training_timeline(), device, estimator.allocator)});
+    curves.push_back({"training", estimator.training_graph(),
+                      training_curve(estimator.training_graph(), r.training_timeline(), device, estimator.allocator)});
   const std::string text = file.ends_with(".csv") ? timeline_csv(curves) : chrome_trace(curves, least);
   Output{.file = file == "-" ? "" : file, .flag = "--timeline"}.write(text);
 }
@@ -86,17 +89,25 @@ int estimate(const EstimateOptions& o) {
       options.training = false;
       options.no_training = why.where + ": " + why.what_happened;
     }
-  const Reported r{vlm, plan, device, e, estimator};
+  std::optional<parallel::ParallelEstimate> several;
+  if (layout.gpus() > 1) {
+    const Phases asked = !options.training ? Phases::inference : !options.inference ? Phases::train : Phases::all;
+    const parallel::Network network = find_network(o.parallel.network, device);
+    several = plan.shards.ranks > 1 ? parallel::estimate_divided(estimator, e, plan, device, layout, network, asked)
+                                    : parallel::estimate_several(estimator, e, plan, device, layout, network, asked);
+  }
+  const Reported r{vlm, plan, device, e, estimator, several ? &*several : nullptr};
   const bool to_stdout = o.args.timeline == "-" && o.output.file.empty();
   if (!to_stdout) switch (o.output.format) {
       case Format::json: o.output.write(json_document(to_json(r, options))); break;
       case Format::markdown: o.output.write(markdown_report(r, options)); break;
       case Format::csv: o.output.write(csv_report(r, options)); break;
       case Format::text:
-        o.output.write(answer_text(r, options, find_answer(r, options)) + tables_text(r, options));
+        o.output.write(answer_text(r, options, find_answer(r, options)) + several_gpus_text(r) +
+                       tables_text(r, options));
         break;
     }
-  if (!o.args.timeline.empty()) write_timeline(o.args.timeline, least, estimator, device, options);
+  if (!o.args.timeline.empty()) write_timeline(o.args.timeline, least, r, options);
   const bool shows_why = !to_stdout && (o.output.format == Format::text || o.output.format == Format::markdown);
   if (!options.no_training.empty() && !shows_why) say("note: training is not estimated: " + options.no_training);
   const bool fits = (!options.inference || e.inference.fits) && (!options.training || e.training.fits);

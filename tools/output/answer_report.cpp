@@ -213,8 +213,8 @@ std::string notes(const Reported& r, const ReportOptions& o) {
 
 Answer find_answer(const Reported& r, const ReportOptions& o) {
   Answer a;
-  if (o.inference && !r.estimate.inference.fits) a.inference = find_helps(r, diagnose::Mode::inference);
-  if (o.training && !r.estimate.training.fits) a.training = find_helps(r, diagnose::Mode::training);
+  if (o.inference && !r.estimate.inference.fits && !r.several) a.inference = find_helps(r, diagnose::Mode::inference);
+  if (o.training && !r.estimate.training.fits && !r.several) a.training = find_helps(r, diagnose::Mode::training);
   return a;
 }
 

@@ -8,6 +8,7 @@
 
 #include "lines.hpp"
 #include "peak_table.hpp"
+#include "several_gpus.hpp"
 #include "slow_shapes.hpp"
 #include "table.hpp"
 #include "training_report.hpp"
@@ -187,7 +188,7 @@ std::string tensors_text(const Reported& r, const ReportOptions& o) {
 }
 
 MemoryCurve step_curve(const Reported& r) {
-  return training_curve(r.estimator.training_graph(), r.estimator.training_timeline(), r.device, r.estimator.allocator);
+  return training_curve(r.estimator.training_graph(), r.training_timeline(), r.device, r.estimator.allocator);
 }
 
 /// "bf16, weights awq 4 bit in groups of 128 (config.json)"
@@ -234,7 +235,7 @@ std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
 }
 
 std::vector<VerdictLine> verdicts(const Reported& r, const ReportOptions& o) {
-  const Bytes usable = r.device.usable_bytes;
+  const Bytes usable = r.usable();
   const std::string device = r.device.name + (o.device_assumed ? " (assumed)" : "");
   const std::vector<Needs> n = needs(r, o);
   std::vector<VerdictLine> lines;
@@ -297,6 +298,7 @@ std::string markdown_report(const Reported& r, const ReportOptions& o) {
            "\n";
   }
   if (const Table slow = slow_shapes_table(r, o); !slow.rows.empty()) out += "\n## Slow shapes\n\n" + markdown(slow);
+  out += several_gpus_markdown(r);
   out += "\n## Layers\n\n" + markdown(layers(r, o, !o.per_layer));
   if (o.inference) out += "\n## Tensors at the peak\n\n" + markdown(inference_tensors(r, o.top));
   if (o.training)

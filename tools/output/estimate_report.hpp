@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <vlmest/parallel/several_gpus.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "report_options.hpp"
@@ -17,7 +18,11 @@ struct Reported {
   const Device& device;
   const Estimate& estimate;
   const Estimator& estimator;
+  const parallel::ParallelEstimate* several = nullptr;  ///< of several GPUs
 
+  /// What the framework's allocator can reserve on a GPU.
+  Bytes usable() const { return several ? device.memory_bytes - several->outside : device.usable_bytes; }
+  const Timeline& training_timeline() const { return several ? several->training : estimator.training_timeline(); }
   /// The graph whose scopes the layers name.
   const Graph& layers_graph(const ReportOptions& o) const {
     return o.inference ? estimator.graph() : estimator.training_graph();

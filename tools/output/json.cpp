@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "several_gpus.hpp"
 #include "slow_shapes.hpp"
 #include "units.hpp"
 
@@ -197,6 +198,7 @@ nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& option
   if (e.params.idle > Elements{}) r["model"]["params"]["active"] = e.params.active().value();
   if (options.inference) r["inference"] = inference(e.inference, from.plan, from.estimator.graph(), options.top);
   if (options.training) r["training"] = training(e.training, from.estimator.training_graph(), options.top);
+  if (from.several) r["parallel"] = several_gpus_json(*from.several, options);
   r["slow_shapes"] = slow_shapes_json(from, options);
   if (options.per_layer) r["layers"] = layers(e, from.layers_graph(options), options.inference);
   return r;

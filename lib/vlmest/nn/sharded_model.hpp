@@ -23,6 +23,10 @@ inline std::optional<Sharding> sharding_of(const Vlm& vlm, const Plan& plan) {
     refuse("transformers 5.17 has no " + what + "-parallel plan for " + (type.empty() ? "this model" : type),
            s.experts ? "experts are divided in models that have some: qwen2_moe, qwen3_moe, qwen3_vl_moe"
                      : "leave it out, or give dp=N");
+  if (s.experts && type == "qwen3_vl_moe_text")  // conversion_mapping.py: its checkpoint has the experts transposed
+    refuse(
+        "transformers 5.17 does not load the experts of this model in parts: its shapes do not match the checkpoint's",
+        "give tp=N, which leaves experts whole");
   if (vlm.quantization || plan.weights)
     refuse(what + " parallelism of weights that are stored in fewer bits is not modelled", "estimate it in bf16");
   if (plan.lora.rank > 0)

@@ -7,18 +7,21 @@
 
 namespace vlmest {
 
-enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all };
+enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, send };
 inline constexpr std::array collective_kinds{CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
-                                             CollectiveKind::all_gather, CollectiveKind::all_to_all};
+                                             CollectiveKind::all_gather, CollectiveKind::all_to_all,
+                                             CollectiveKind::send};
 constexpr std::string_view name(CollectiveKind k) {
-  constexpr std::array<std::string_view, 4> names{"all_reduce", "reduce_scatter", "all_gather", "all_to_all"};
+  constexpr std::array<std::string_view, 5> names{"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send"};
   return names[static_cast<std::size_t>(k)];
 }
 
 /// What part of its bytes each of n ranks sends, and receives, in a ring: n - 1 steps of a part of n that reduce, and
 /// as many that gather; an all-reduce is both (Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms, JPDC 69(2),
-/// 2009, sections 2 and 3). Of an all-to-all a rank keeps its own part.
+/// 2009, sections 2 and 3). Of an all-to-all a rank keeps its own part; a send goes to
+/// one other rank, whole.
 constexpr double ring_traffic(CollectiveKind kind, int n) {
+  if (kind == CollectiveKind::send) return 1;
   const double once = static_cast<double>(n - 1) / n;
   return kind == CollectiveKind::all_reduce ? once * 2 : once;
 }

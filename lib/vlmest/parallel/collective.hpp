@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <span>
 
 #include <vlmest/graph/graph.hpp>
@@ -12,6 +10,9 @@
 
 namespace vlmest::parallel {
 
+using vlmest::collective_kinds;
+using vlmest::CollectiveKind;
+
 /// One operation of a process group: what buffers hold its tensor, and how long it takes, is asked of the same value.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -20,6 +21,9 @@ struct Collective {
   Bytes bytes{};
   ScopeId unit = 0;  ///< the modules whose weights these are, or whose gradients
 };
+
+/// The part of its bytes that each rank sends (op/collective.hpp).
+constexpr double traffic(CollectiveKind kind, int n) { return ring_traffic(kind, n); }
 
 /// One after the other over a link, one direction of which is given. Launching them takes no time here, so that only
 /// the sum of their bytes counts.
@@ -32,7 +36,7 @@ inline Seconds time(std::span<const Collective> all, const Mesh& mesh, Bandwidth
       Bytes bytes{};
       for (const Collective& c : all)
         if (c.kind == kind && c.group == group) bytes += c.bytes;
-      r += (bytes / link) * ring_traffic(kind, ranks);
+      r += (bytes / link) * traffic(kind, ranks);
     }
   return r;
 }

@@ -23,7 +23,15 @@ struct HostWork {
 /// (no_sync).
 HostWork host_work(const Strategy& s, const ModelStates& states, std::int64_t micro_batches, const Device& d);
 
-/// `whole` is the step with all of its states on one GPU.
+/// How long what is not the model's own takes in a step: collectives beside the forwards and backwards of all
+/// micro-batches, those that only the optimizer's end sets off, and the optimizer's kernels on this GPU.
+struct StepParts {
+  Seconds beside, after, update;
+};
+Seconds step_time(const Strategy& s, const ModelStates& states, const StepParts& parts, const TrainingEstimate& whole,
+                  const Device& d);
+
+/// The same over a link of which only the bandwidth is known. `whole` is the step with all of its states on one GPU.
 Seconds step_time(const Strategy& s, const ModelStates& states, const StepCollectives& c, const TrainingEstimate& whole,
                   const Device& d);
 

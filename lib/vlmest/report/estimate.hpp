@@ -52,6 +52,8 @@ class Estimator {
   const Timeline& timeline() const { return inference_.timeline; }
   const Graph& training_graph() const { return training_.builder.graph; }
   const Timeline& training_timeline() const { return training_.timeline; }
+  /// The work of each op of the training graph.
+  std::span<const Work> training_works() const { return training_.of_ops; }
 
  private:
   struct Built {

@@ -25,6 +25,16 @@ VLMEST_INLINE HostWork host_work(const Strategy& s, const ModelStates& states, s
 
 VLMEST_INLINE Seconds step_time(const Strategy& s, const ModelStates& states, const StepCollectives& c,
                                 const TrainingEstimate& whole, const Device& d) {
+  const Mesh m = mesh(s);
+  const Bandwidth link = peer_link(d);
+  const Seconds beside =
+      time(c.every_pass, m, link) * static_cast<double>(whole.micro_batches) + time(c.last_pass, m, link);
+  const auto ranks = static_cast<double>(parts(placements(s).optimizer, m));
+  return step_time(s, states, StepParts{beside, time(c.after, m, link), whole.step_wall * (1 / ranks)}, whole, d);
+}
+
+VLMEST_INLINE Seconds step_time(const Strategy& s, const ModelStates& states, const StepParts& taken,
+                                const TrainingEstimate& whole, const Device& d) {
   const HostWork host = host_work(s, states, whole.micro_batches, d);
   const Mesh m = mesh(s);
   const auto passes = static_cast<double>(whole.micro_batches);
@@ -37,8 +47,7 @@ VLMEST_INLINE Seconds step_time(const Strategy& s, const ModelStates& states, co
   step.run(Stream::compute, Seconds{std::max(0.0, whole.wall.value - whole.step_wall.value)});
   step.run(Stream::host, whole.passes_host);
   step.run(Stream::host, host.passes);
-  step.run(Stream::communication, time(c.every_pass, m, peer_link(d)) * passes);
-  step.run(Stream::communication, time(c.last_pass, m, peer_link(d)));
+  step.run(Stream::communication, taken.beside);
   // Gradients go to the host as they come; weights that live there come once for the forward and once for the backward.
   if (s.offload != Offload::none) step.run(Stream::to_host, share(states.trained));
   if (s.offload == Offload::parameters) step.run(Stream::from_host, share(states.weights) * (2 * passes));
@@ -46,7 +55,7 @@ VLMEST_INLINE Seconds step_time(const Strategy& s, const ModelStates& states, co
 
   Streams update;  // from a moment when all are idle
   if (s.offload == Offload::none) {
-    update.run(Stream::compute, whole.step_wall * (1 / ranks));
+    update.run(Stream::compute, taken.update);
   } else {
     update.run(Stream::host, {host_adam_seconds * static_cast<double>(whole.trainable.value()) / ranks});
     // Updated weights come back while others are updated.
@@ -57,7 +66,7 @@ VLMEST_INLINE Seconds step_time(const Strategy& s, const ModelStates& states, co
 
   step.run(Stream::compute, update.wall());
   step.wait(Stream::communication, Stream::compute);
-  step.run(Stream::communication, time(c.after, m, peer_link(d)));
+  step.run(Stream::communication, taken.after);
   return step.wall();
 }
 

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <vlmest/graph/builder.hpp>
+#include <vlmest/parallel/buffers.hpp>
+#include <vlmest/parallel/deepspeed.hpp>
+#include <vlmest/transform/optimizer.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::parallel {
+
+namespace zero {
+
+VLMEST_INLINE std::vector<ModuleRun> module_runs(const Graph& g, const std::vector<std::int64_t>& elements) {
+  std::vector<ModuleRun> r;
+  const NodeId end = g.phases.back().first;  // the optimizer runs no module
+  for (NodeId n = g.phases.front().first; n < end; ++n) {
+    const ScopeId s = g.node(n).scope;
+    if (elements[static_cast<std::size_t>(s)] == 0) continue;
+    if (!r.empty() && r.back().scope == s)
+      r.back().end = n + 1;
+    else
+      r.push_back({s, n, n + 1});
+  }
+  return r;
+}
+
+/// The optimizer's step over one flat fp32 parameter, as a graph of its own: its states, its temporaries, its work.
+inline Graph flat_step(std::int64_t elements, Optimizer o) {
+  Builder b;
+  const TensorId weight = b.persistent("weight", Role::weight, DType::fp32, Shape{elements});
+  const std::vector<TrainedParameter> all{{weight, make_states(b, o, weight)}};
+  b.gradients.of(weight) = b.existing("grad", Role::gradient, DType::fp32, Shape{elements});
+  b.begin_phase("step");
+  optimizer_step(b, o, all, b.gradients);
+  b.end_phase();
+  return std::move(b.graph);
+}
+
+/// Storages of a rank as they are collected.
+struct Plan {
+  const Graph& g;
+  const Layout& layout;
+  const ZeroSettings& settings;
+  std::int64_t rank, ranks;
+  std::vector<Storage> added;
+
+  void add(Bytes bytes, NodeId born, NodeId dies, Role role, std::uint8_t stream = 0) {
+    if (bytes > Bytes{} && (dies == none || born < dies)) added.push_back({none, born, dies, 0, bytes, role, stream});
+  }
+  const Phase& step() const { return g.phases.back(); }
+  NodeId in_step(NodeId i) const { return std::min(step().first + i, step().last - 1); }
+};
+
+/// A trained parameter's place in the flat tensor, and when its gradient comes.
+struct Part {
+  TensorId weight = none;
+  std::int64_t first = 0, elements = 0;
+  NodeId gradient = none;  ///< in the last backward
+};
+
+/// The step: squares in fp64, the flat gradient in both types, then the optimizer over the partition.
+inline void add_step(Plan& p, std::int64_t partition, std::int64_t largest, DType type, Optimizer o) {
+  const NodeId last = p.step().last;
+  p.add(size_of(Elements(largest), DType::fp64), p.in_step(0), p.in_step(1), Role::workspace);
+  const std::int64_t at_once = p.layout.shard == Shard::zero3 ? std::min(partition, p.settings.sub_group) : partition;
+  p.add(size_of(Elements(at_once), type), p.in_step(1), p.in_step(2), Role::workspace);
+  p.add(size_of(Elements(at_once), DType::fp32), p.in_step(1), last, Role::gradient);
+  const Graph flat = flat_step(at_once, o);
+  for (const Tensor& t : flat.tensors)
+    if (t.alias_of == none && t.born >= flat.phases[0].first && t.role != Role::optimizer_state &&
+        t.role != Role::gradient && t.role != Role::weight)
+      p.add(requested_bytes(t), p.in_step(2 + t.born),
+            t.dies == none ? last : std::max(p.in_step(2 + t.dies), p.in_step(2 + t.born) + 1), Role::workspace);
+}
+
+/// Buckets of stages 1 and 2: each is reduced when the next gradient has no room. Those that span partitions are
+/// copied.
+inline void add_buckets(Plan& p, std::vector<Part> parts, std::int64_t partition, DType type) {
+  const std::int64_t from = p.rank * partition, to = from + partition;
+  const Phase& backward = p.g.phases[p.g.phases.size() - 2];
+  const bool late = p.layout.shard == Shard::zero1;
+  NodeId begin = backward.last;
+  for (const Part& x : parts) begin = std::min(begin, x.gradient);
+  if (!late)
+    std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.gradient < b.gradient; });
+  p.add(size_of(Elements(p.settings.reduce_bucket), type), begin, backward.last, Role::buffer);
+  std::int64_t filled = 0, own = 0;
+  std::int64_t low = p.ranks, high = -1;  // whose partitions the bucket's parameters belong to
+  NodeId kept = none;
+  const auto reduce = [&](NodeId at) {
+    if (filled == 0) return;
+    if (low != high) p.add(size_of(Elements(filled), type), std::min(at, backward.last - 1), at + 1, Role::workspace);
+    if (own > 0 && kept == none) kept = at;
+    filled = 0;
+    low = p.ranks;
+    high = -1;
+  };
+  for (const Part& x : parts) {
+    const NodeId at = late ? backward.last - 1 : x.gradient;
+    if (filled + x.elements > p.settings.reduce_bucket) reduce(at);
+    filled += x.elements;
+    low = std::min(low, x.first / partition);
+    high = std::max(high, (x.first + x.elements - 1) / partition);
+    if (x.first < to && x.first + x.elements > from) own += x.elements;
+  }
+  reduce(backward.last - 1);
+  if (kept != none)
+    p.add(size_of(Elements(own), type), std::min(kept, backward.last - 1), p.in_step(2), Role::gradient);
+}
+
+/// Gathered weights of stage 3.
+inline void add_gathered(Plan& p, const std::vector<std::int64_t>& elements, DType type) {
+  const std::vector<ModuleRun> runs = module_runs(p.g, elements);
+  const auto size = [&](std::size_t i) { return elements[static_cast<std::size_t>(runs[i].scope)]; };
+  std::vector<std::size_t> asked(runs.size());  // which run asks for the weights of each
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (next <= i) {
+      asked[i] = i;
+      next = i + 1;
+    }
+    for (std::int64_t ahead = 0; next < runs.size() && ahead < p.settings.prefetch; ++next) {
+      asked[next] = i;
+      ahead += size(next);
+    }
+  }
+  std::unordered_map<ScopeId, std::size_t> there;  // an index into the storages that are added
+  std::unordered_map<ScopeId, std::size_t> before;
+  std::vector<std::int64_t> sum(runs.size() + 1, 0);
+  for (std::size_t i = 0; i < runs.size(); ++i) sum[i + 1] = sum[i] + size(i);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const ScopeId s = runs[i].scope;
+    const auto last = before.find(s);
+    if (last != before.end() && sum[i] - sum[last->second + 1] < p.settings.reuse) {
+      p.added[there[s]].dies = runs[i].end;
+    } else {
+      there[s] = p.added.size();
+      p.add(size_of(Elements(size(i)), type), runs[asked[i]].first, runs[i].end, Role::workspace, gathering_stream);
+    }
+    before[s] = i;
+  }
+}
+
+}  // namespace zero
+
+VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const std::vector<TensorId>& order,
+                                 const Layout& layout, std::int64_t rank, Optimizer optimizer,
+                                 const ZeroSettings& settings) {
+  const bool divides_weights = layout.shard == Shard::zero3;
+  zero::Plan p{g, layout, settings, rank, layout.dp, {}};
+  ZeroRank r{whole, {}, {}, {}};
+  const auto parts_of = [&](std::int64_t n) { return (n + p.ranks - 1) / p.ranks; };
+
+  std::unordered_map<TensorId, zero::Part> parts;
+  std::int64_t trained = 0, mine = 0, largest = 0;
+  const DType type = order.empty() ? DType::bf16 : g.tensor(order.front()).dtype;
+  for (const TensorId t : order) {
+    const std::int64_t n = g.tensor(t).storage.value();
+    if (g.tensor(t).dtype != type)
+      throw Error("--shard", "trained weights of two types are not modelled with DeepSpeed's flat tensors",
+                  "take --shard fsdp2 or none");
+    parts[t] = {t, trained, n, none};
+    trained += n;
+    mine += parts_of(n);
+  }
+  const std::int64_t aligned = parts_of((trained + 1) / 2) * 2;  // partitions begin at 4 bytes
+  const std::int64_t partition = divides_weights ? mine : aligned;
+  const Phase &first_backward = g.phases[1], &backward = g.phases[g.phases.size() - 2];
+
+  // What the graph has of one GPU goes, or gets this rank's size.
+  std::vector<std::int64_t> of_scope(g.scopes.size(), 0);  // elements that a module gathers
+  for (std::size_t i = 0; i < r.timeline.storages().size(); ++i) {
+    const Storage& s = r.timeline.storages()[i];
+    if (s.tensor == none) continue;
+    const Tensor& t = g.tensor(s.tensor);
+    const bool state = s.role == Role::optimizer_state;
+    const bool in_step = s.born >= p.step().first && s.role != Role::buffer && s.role != Role::input;
+    if (s.role == Role::weight) {
+      const bool is_trained = parts.contains(s.tensor);
+      if (!divides_weights) {
+        if (is_trained)
+          r.timeline.resize(i, Bytes{});
+        else
+          r.weights += s.bytes;
+        continue;
+      }
+      const std::int64_t n = t.storage.value();
+      const Bytes part = size_of(Elements(parts_of(n)), t.dtype);
+      r.weights += part;
+      if (n <= settings.persistence) {
+        r.weights += s.bytes;  // and stays whole
+        p.add(part, 0, none, Role::buffer);
+        continue;
+      }
+      of_scope[static_cast<std::size_t>(s.scope)] += n;
+      r.timeline.resize(i, part);
+    } else if (s.role == Role::gradient) {
+      const auto of = parts.find(t.of);
+      if (of != parts.end()) of->second.gradient = s.born;
+      const NodeId dies = layout.shard == Shard::zero1 ? backward.last : s.born + 1;
+      const Bytes bytes = s.bytes;
+      p.add(bytes, s.born, dies, Role::gradient);
+      r.timeline.resize(i, Bytes{});
+    } else if (state || in_step) {
+      r.timeline.resize(i, Bytes{});
+    }
+  }
+  std::vector<zero::Part> reduced;
+  const std::int64_t from = rank * partition, to = from + partition;
+  for (const TensorId t : order) {
+    zero::Part x = parts[t];
+    // With several micro-batches the gradients are born in the first backward; the last one takes as long.
+    if (x.gradient != none)
+      x.gradient = std::min(x.gradient + (backward.first - first_backward.first), backward.last - 1);
+    if (x.gradient == none) x.gradient = backward.last - 1;
+    const std::int64_t own =
+        divides_weights ? parts_of(x.elements) : std::min(x.first + x.elements, to) - std::max(x.first, from);
+    largest = std::max(largest, own);
+    reduced.push_back(x);
+  }
+
+  const Bytes flat = size_of(Elements(divides_weights ? 0 : aligned * p.ranks), type);
+  p.add(flat, 0, none, Role::weight);
+  r.weights += flat;
+  r.gradients = size_of(Elements(partition), type);
+  const Bytes masters = type == DType::fp32 && divides_weights ? Bytes{} : size_of(Elements(partition), DType::fp32);
+  Bytes states{};
+  for (const Tensor& t : zero::flat_step(partition, optimizer).tensors)
+    if (t.role == Role::optimizer_state) {
+      p.add(requested_bytes(t), 0, none, Role::optimizer_state);
+      states += requested_bytes(t);
+    }
+  p.add(masters, 0, none, Role::optimizer_state);
+  r.optimizer = states + masters;
+
+  if (divides_weights) {
+    const Bytes bucket = size_of(Elements(settings.reduce_bucket), type);
+    p.add(bucket, 0, none, Role::buffer);
+    p.add(r.gradients, 0, none, Role::gradient);
+    zero::add_gathered(p, of_scope, type);
+    // A full bucket is put together anew for the reduce-scatter (coalesced_collectives.py, reduce_scatter_coalesced).
+    p.add(size_of(Elements(std::min(trained, settings.reduce_bucket)), type), backward.last - 1, backward.last,
+          Role::workspace, reducing_stream);
+  } else {
+    zero::add_buckets(p, reduced, partition, type);
+    if (g.phases.size() > 3 && layout.shard == Shard::zero2)
+      p.add(r.gradients, first_backward.last - 1, backward.last, Role::gradient);
+  }
+  zero::add_step(p, partition, largest, type, optimizer);
+  r.timeline.add(p.added);
+  return r;
+}
+
+}  // namespace vlmest::parallel

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include <vlmest/parallel/network.hpp>
+#include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/error.hpp>
+
+namespace vlmest::parallel {
+
+VLMEST_INLINE std::int64_t steps(CollectiveKind kind, std::int64_t ranks) {
+  if (ranks < 2) return 0;
+  if (kind == CollectiveKind::send) return 1;
+  if (kind != CollectiveKind::all_reduce) return ranks - 1;
+  const auto tree = 2 * static_cast<std::int64_t>(std::ceil(std::log2(static_cast<double>(ranks))));
+  return std::min(2 * (ranks - 1), tree);
+}
+
+namespace network {
+
+/// Between two measured points time is a straight line; below the first it is the first's, beyond the last it goes on
+/// as it went between the last two.
+inline Seconds along(const CollectiveCurve& c, double bytes) {
+  const auto& p = c.points;
+  if (p.size() == 1 || bytes <= static_cast<double>(p.front().bytes.value())) return p.front().time;
+  std::size_t i = 1;
+  while (i + 1 < p.size() && static_cast<double>(p[i].bytes.value()) < bytes) ++i;
+  const auto x0 = static_cast<double>(p[i - 1].bytes.value()), x1 = static_cast<double>(p[i].bytes.value());
+  const double slope = (p[i].time.value - p[i - 1].time.value) / (x1 - x0);
+  return {p[i - 1].time.value + slope * (bytes - x0)};
+}
+
+}  // namespace network
+
+VLMEST_INLINE Seconds time(const Network& n, CollectiveKind kind, Bytes bytes, std::int64_t ranks) {
+  if (ranks < 2) return {};
+  const auto of = std::find_if(n.domains.begin(), n.domains.end(), [&](const Domain& d) { return d.gpus >= ranks; });
+  if (of == n.domains.end())
+    throw Error("--network", "'" + n.name + "' joins no " + std::to_string(ranks) + " GPUs",
+                "name a network that reaches over several hosts, or describe one: --network FILE");
+  const auto size = static_cast<int>(ranks);
+  for (const CollectiveCurve& c : of->curves) {
+    if (c.kind != kind || c.points.empty()) continue;
+    const double same = static_cast<double>(bytes.value()) * traffic(kind, size) / traffic(kind, c.ranks);
+    return network::along(c, same) + of->hop * static_cast<double>(steps(kind, ranks) - steps(kind, c.ranks));
+  }
+  return of->launch + of->hop * static_cast<double>(steps(kind, ranks) - 1) +
+         (bytes / of->bandwidth) * traffic(kind, size);
+}
+
+}  // namespace vlmest::parallel

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include <vlmest/nn/parameter_order.hpp>
+#include <vlmest/nn/trainable.hpp>
+#include <vlmest/parallel/buffers.hpp>
+#include <vlmest/parallel/deepspeed.hpp>
+#include <vlmest/parallel/several_gpus.hpp>
+#include <vlmest/parallel/states.hpp>
+#include <vlmest/parallel/step_time.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::parallel {
+
+VLMEST_INLINE Seconds ParallelEstimate::communicated() const {
+  Seconds r;
+  for (const CommunicationRow& c : communication) r += c.time;
+  return r;
+}
+VLMEST_INLINE Seconds ParallelEstimate::exposed() const {
+  Seconds r;
+  for (const CommunicationRow& c : communication) r += c.exposed;
+  return r;
+}
+
+VLMEST_INLINE Bytes nccl_memory(std::int64_t communicators, std::int64_t channels) {
+  if (communicators == 0) return {};
+  constexpr std::int64_t granule = std::int64_t{2} << 20, kernels = std::int64_t{360} << 20;
+  constexpr std::int64_t receiving = 5;  // granules of 9.2 MiB
+  const auto tables = 3 * static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(channels))) + 2;
+  return Bytes(kernels + communicators * granule * (tables + channels * (receiving + 1)));
+}
+
+VLMEST_INLINE std::vector<Bytes> ddp_buckets(const Graph& g, std::span<const TensorId> trained) {
+  constexpr Bytes first(std::int64_t{1} << 20), cap(std::int64_t{25} << 20);
+  std::vector<Bytes> r;
+  std::vector<std::pair<DType, Bytes>> open;
+  for (std::size_t i = trained.size(); i-- > 0;) {
+    const Tensor& t = g.tensor(trained[i]);
+    auto at = std::find_if(open.begin(), open.end(), [&](const auto& b) { return b.first == t.dtype; });
+    if (at == open.end()) at = open.insert(open.end(), {t.dtype, Bytes{}});
+    at->second += requested_bytes(t);
+    if (at->second < (r.empty() ? first : cap)) continue;
+    r.push_back(at->second);
+    at->second = Bytes{};
+  }
+  for (const auto& [type, bytes] : open)
+    if (bytes > Bytes{}) r.push_back(bytes);
+  return r;
+}
+
+namespace several {
+
+/// The same in torch's words; DeepSpeed's stages have states of their own (deepspeed.hpp), and here its work on the
+/// host.
+inline Strategy strategy(const Layout& l) {
+  Strategy s{.gpus = l.dp, .bucket_views = l.bucket_views};
+  if (l.shard == Shard::fsdp2) s.sharding = l.reshard_after_forward ? Sharding::parameters : Sharding::gradients;
+  if (l.shard == Shard::zero1 || l.shard == Shard::zero2) s.sharding = Sharding::optimizer;
+  if (l.shard == Shard::zero3) s.sharding = Sharding::parameters;
+  return s;
+}
+
+inline bool is_zero(Shard s) { return s == Shard::zero1 || s == Shard::zero2 || s == Shard::zero3; }
+
+inline std::int64_t most_channels(const Network& n, std::int64_t ranks) {
+  for (const Domain& d : n.domains)
+    if (d.gpus >= ranks) return d.channels;
+  return n.domains.empty() ? 0 : n.domains.back().channels;
+}
+
+/// Collects collectives as rows.
+struct Rows {
+  const Network& network;
+  std::int64_t ranks;
+  std::vector<CommunicationRow> all;
+
+  CommunicationRow& add(CollectiveKind kind, const char* phase, std::span<const Bytes> sizes, std::int64_t times) {
+    CommunicationRow& r = all.emplace_back(CommunicationRow{.kind = kind, .phase = phase});
+    for (const Bytes b : sizes) {
+      if (b == Bytes{}) continue;
+      r.count += times;
+      r.bytes += b * times;
+      r.time += time(network, kind, b, ranks) * static_cast<double>(times);
+    }
+    if (r.count == 0) all.pop_back();
+    return r;
+  }
+};
+
+/// A gradient's bytes in a collective of another type.
+inline std::vector<Bytes> in_type(std::vector<Bytes> all, DType own, const std::optional<DType>& other) {
+  if (!other) return all;
+  for (Bytes& b : all) b = size_of(Elements(b.value() / size_of(Elements(1), own).value()), *other);
+  return all;
+}
+
+/// What a step sends: `beside` forwards and backwards, and after the optimizer.
+inline void add_rows(Rows& rows, const Graph& g, const Layout& l, const ModelStates& states,
+                     std::span<const TensorId> trained, std::int64_t micro_batches) {
+  using enum CollectiveKind;
+  const DType type = trained.empty() ? DType::bf16 : g.tensor(trained.front()).dtype;
+  const Bytes all[]{total(states.trained)};
+  switch (l.shard) {
+    case Shard::none: rows.add(all_reduce, "backward", ddp_buckets(g, trained), 1); return;
+    case Shard::fsdp2:
+      rows.add(all_gather, "forward", states.weights, micro_batches);
+      if (l.reshard_after_forward) rows.add(all_gather, "backward", states.weights, micro_batches);
+      rows.add(reduce_scatter, "backward", in_type(states.trained, type, l.reduce_dtype), micro_batches);
+      return;
+    case Shard::zero1:
+    case Shard::zero2:
+    case Shard::zero3: break;
+  }
+  const ZeroSettings settings;
+  const bool divides_weights = l.shard == Shard::zero3;
+  std::vector<Bytes> buckets;
+  const Bytes full = size_of(Elements(settings.reduce_bucket), type);
+  for (Bytes left = all[0]; left > Bytes{}; left -= buckets.back()) buckets.push_back(std::min(left, full));
+  const std::int64_t times = l.shard == Shard::zero1 ? 1 : micro_batches;
+  if (divides_weights) {
+    rows.add(all_gather, "forward", states.weights, micro_batches);
+    rows.add(all_gather, "backward", states.weights, micro_batches);
+  }
+  rows.add(divides_weights ? reduce_scatter : all_reduce, "backward", in_type(buckets, type, l.reduce_dtype), times);
+  if (!divides_weights) rows.add(all_gather, "step", all, 1);
+}
+
+/// FLOPs of a step but for the second forwards of checkpointed layers.
+inline double model_flops(const Graph& g, const TrainingEstimate& e, std::span<const Work> of_ops) {
+  double r = static_cast<double>(e.work.flops.value());
+  const double passes = static_cast<double>(e.micro_batches) / (g.phases.size() > 3 ? 2 : 1);
+  for (const SecondForward& s : g.second_forwards)
+    r -= passes * static_cast<double>(work(g, s.first, s.last, of_ops).flops.value());
+  return r;
+}
+
+inline Device without(Device d, Bytes taken) {
+  d.usable_bytes = std::max(Bytes{}, d.usable_bytes - taken);
+  return d;
+}
+
+inline RankEstimate inference_rank(const InferenceEstimate& e, std::int64_t ranks) {
+  RankEstimate r{.ranks = ranks, .weights = e.weights};
+  r.prefill = e.prefill.memory.peak;
+  r.decode = e.decode.memory.peak;
+  r.kv_cache = e.kv_cache;
+  r.peak = e.peak;
+  r.reserved = std::max(e.prefill.memory.reserved, e.decode.memory.reserved);
+  r.fits = e.fits;
+  return r;
+}
+
+/// Adds training's memory to a rank's.
+inline void add_training(RankEstimate& r, const TrainingEstimate& e) {
+  r.weights = e.weights;
+  r.gradients = e.gradients;
+  r.optimizer = e.optimizer;
+  r.forward = e.forward.peak;
+  r.backward = e.backward.peak;
+  r.step = e.step.peak;
+  r.peak = std::max(r.peak, e.peak);
+  r.reserved = std::max(r.reserved, e.reserved);
+  r.fits = r.fits && e.fits;
+}
+
+/// Bytes of a role in a timeline.
+inline Bytes of_role(const Timeline& t, Role role) {
+  Bytes r{};
+  for (const Storage& s : t.storages())
+    if (s.role == role) r += s.bytes;
+  return r;
+}
+
+}  // namespace several
+
+VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Estimate& e, const Plan& plan,
+                                                const Device& device, const Layout& layout, const Network& network,
+                                                Phases phases) {
+  expect_modelled(layout);
+  ParallelEstimate p{.layout = layout, .network = network.name};
+  const std::int64_t gpus = layout.gpus();
+  const Bytes nccl = nccl_memory(1, several::most_channels(network, gpus));
+  p.outside = device.memory_bytes - device.usable_bytes + nccl;
+  const Device inside = several::without(device, nccl);
+  RankEstimate all{.ranks = gpus};
+  const double peak_rate = peak(device, plan.amp ? DType::bf16 : plan.dtype).value * static_cast<double>(gpus);
+  const auto tokens = static_cast<double>(e.sequences.batch * e.sequences.seq) * layout.dp;
+  if (has_inference(phases)) {
+    InferenceEstimate& i = e.inference;
+    i.fits = inference_estimate::fits(i, estimator.graph(), estimator.timeline(), inside, estimator.allocator);
+    all = several::inference_rank(i, gpus);
+    p.step = i.prefill.wall;
+    p.tokens_per_second = i.tokens_per_second(plan.batch) * layout.dp;
+    p.mfu = static_cast<double>(i.prefill.work.flops.value()) * layout.dp / (p.step.value * peak_rate);
+  }
+  if (!has_training(phases)) {
+    p.ranks.push_back(all);
+    return p;
+  }
+
+  TrainingEstimate& t = e.training;
+  const Graph& g = estimator.training_graph();
+  const Timeline& whole = estimator.training_timeline();
+  const auto is_trained = [&](const Tensor& x) { return trains(plan, g, x); };
+  const ModelStates states = model_states(g, is_trained);
+  std::vector<TensorId> trained;
+  for (const TensorId id : parameter_order(g, static_cast<TensorId>(g.loaded().size())))
+    if (g.tensor(id).alias_of == none && is_trained(g.tensor(id))) trained.push_back(id);
+  const Strategy strategy = several::strategy(layout);
+
+  several::Rows rows{network, layout.dp, {}};
+  several::add_rows(rows, g, layout, states, trained, t.micro_batches);
+  p.communication = std::move(rows.all);
+  StepParts parts{
+      .beside = {},
+      .after = {},
+      .update = t.step_wall * (1.0 / vlmest::parallel::parts(placements(strategy).optimizer, mesh(strategy)))};
+  for (const CommunicationRow& c : p.communication)
+    (std::string_view(c.phase) == "step" ? parts.after : parts.beside) += c.time;
+  // DeepSpeed reduces on the stream of the kernels unless overlap_comm is set, which only stage 3 does by itself.
+  const bool in_turn = layout.shard == Shard::zero1 || layout.shard == Shard::zero2;
+  StepParts alone = parts;
+  alone.beside = alone.after = Seconds{};
+  const Seconds without = step_time(strategy, states, alone, t, device);
+  Seconds hidden_behind;
+  if (in_turn) std::swap(hidden_behind, parts.beside);
+  p.step = step_time(strategy, states, parts, t, device) + hidden_behind;
+  const double beside = (in_turn ? hidden_behind : parts.beside).value;
+  const double exposed = p.step.value - without.value - parts.after.value;
+  for (CommunicationRow& c : p.communication)
+    c.exposed = std::string_view(c.phase) == "step" ? c.time
+                : beside > 0                        ? c.time * (std::max(0.0, exposed) / beside)
+                                                    : Seconds{};
+  p.tokens_per_second = tokens * static_cast<double>(t.micro_batches) / p.step.value;
+  p.mfu = several::model_flops(g, t, estimator.training_works()) * layout.dp / (p.step.value * peak_rate);
+
+  const TrainingEstimate one = t;
+  const auto remember = [&](const Timeline& timeline, Bytes weights, Bytes gradients, Bytes optimizer) {
+    TrainingEstimate r = one;
+    training_estimate::add_memory(r, g, timeline, inside, estimator.allocator, estimator.details);
+    if (weights > Bytes{}) r.weights = weights;
+    r.gradients = gradients;
+    r.optimizer = optimizer;
+    return r;
+  };
+  if (several::is_zero(layout.shard)) {
+    // The first and the last rank's partitions differ in when their gradients come; those between lie between.
+    bool all_fit = true;
+    std::optional<TrainingEstimate> most;
+    for (std::int64_t rank = 0; rank < layout.dp;) {
+      const std::int64_t equal = rank == 0 ? 1 : rank + 1 < layout.dp ? layout.dp - 2 : 1;
+      const ZeroRank z = zero_rank(g, whole, trained, layout, rank, plan.optimizer);
+      const TrainingEstimate r = remember(z.timeline, z.weights, z.gradients, z.optimizer);
+      RankEstimate& of = p.ranks.emplace_back(all);
+      of.rank = rank;
+      of.ranks = equal;
+      several::add_training(of, r);
+      all_fit = all_fit && r.fits;
+      if (!most || r.peak > most->peak) {
+        most = r;
+        p.training = z.timeline;
+      }
+      rank += equal;
+    }
+    t = *most;
+    t.fits = all_fit;
+    return p;
+  }
+  Timeline timeline = keep(g, whole, shares(strategy), true);
+  const StepCollectives sent = collectives(strategy, states);
+  timeline.add(data_parallel_storages(g, strategy, states, sent));
+  const Bytes buckets = placements(strategy).gradients.holder == Holder::bucket ? total(states.trained) : Bytes{};
+  const Bytes gradients = several::of_role(timeline, Role::gradient) + buckets;
+  const Bytes optimizer = several::of_role(timeline, Role::optimizer_state);
+  t = remember(timeline, Bytes{}, gradients, optimizer);
+  p.training = std::move(timeline);
+  several::add_training(all, t);
+  p.ranks.push_back(all);
+  return p;
+}
+
+}  // namespace vlmest::parallel

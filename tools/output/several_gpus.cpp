@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "several_gpus.hpp"
+
+#include <fmt/core.h>
+
+#include "lines.hpp"
+#include "table.hpp"
+#include "units.hpp"
+
+namespace vlmest::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using parallel::CommunicationRow;
+using parallel::ParallelEstimate;
+using parallel::RankEstimate;
+
+std::string which(const RankEstimate& r) {
+  return r.ranks == 1 ? std::to_string(r.rank) : fmt::format("{}-{}", r.rank, r.rank + r.ranks - 1);
+}
+
+Table ranks_table(const ParallelEstimate& p) {
+  Table t{.head = {"ranks", "weights", "gradients", "optimizer", "forward", "backward", "step", "peak", "reserved"},
+          .rows = {}};
+  for (const RankEstimate& r : p.ranks)
+    t.rows.push_back({which(r), show(r.weights), show(r.gradients), show(r.optimizer), show(r.forward),
+                      show(r.backward), show(r.step), show(r.peak), show(r.reserved)});
+  return t;
+}
+
+Table communication_table(const ParallelEstimate& p) {
+  Table t{.head = {"collective", "phase", "group", "count", "bytes", "time", "exposed"}, .rows = {}, .left = 3};
+  for (const CommunicationRow& c : p.communication)
+    t.rows.push_back(
+        {std::string(name(c.kind)), c.phase, c.group, grouped(c.count), show(c.bytes), show(c.time), show(c.exposed)});
+  return t;
+}
+
+/// "2 GPUs over nvlink4, dp 2, fsdp2: a step of 350 ms, …"
+std::string summary(const ParallelEstimate& p, bool training) {
+  const parallel::Layout& l = p.layout;
+  std::string mesh;
+  for (const auto& [size, size_name] : {std::pair{l.dp, "dp"}, {l.tp, "tp"}, {l.pp, "pp"}, {l.cp, "cp"}, {l.ep, "ep"}})
+    if (size > 1) mesh += fmt::format(", {} {}", size_name, size);
+  std::string out = fmt::format("{} GPUs over {}{}{}: {} of {}", l.gpus(), p.network, mesh,
+                                l.shard == parallel::Shard::none ? "" : ", " + std::string(name(l.shard)),
+                                training ? "a step" : "a prefill", show(p.step));
+  if (!p.communication.empty())
+    out += fmt::format(", collectives {} of which {} exposed", show(p.communicated()), show(p.exposed()));
+  if (p.bubble_share > 0) out += fmt::format(", bubble {:.0f} %", p.bubble_share * 100);
+  return out + fmt::format(", {:.0f} tokens/s, MFU {:.0f} %; {} a GPU lie outside of the allocator (context, NCCL)",
+                           p.tokens_per_second, p.mfu * 100, show(p.outside));
+}
+
+bool trains(const Reported& r) { return r.several->training.storages().size() > 0; }
+
+}  // namespace
+
+std::string several_gpus_text(const Reported& r) {
+  if (!r.several) return {};
+  std::string out = "\n" + wrapped(summary(*r.several, trains(r)), 2) + "\n";
+  if (trains(r)) out += text(ranks_table(*r.several));
+  if (!r.several->communication.empty()) out += text(communication_table(*r.several));
+  return out;
+}
+
+std::string several_gpus_markdown(const Reported& r) {
+  if (!r.several) return {};
+  std::string out = "\n## Several GPUs\n\n" + summary(*r.several, trains(r)) + "\n";
+  if (trains(r)) out += "\n" + markdown(ranks_table(*r.several));
+  if (!r.several->communication.empty()) out += "\n" + markdown(communication_table(*r.several));
+  return out;
+}
+
+nlohmann::ordered_json several_gpus_json(const ParallelEstimate& p, const ReportOptions& options) {
+  const parallel::Layout& l = p.layout;
+  Json r = {{"gpus", l.gpus()},
+            {"dp", l.dp},
+            {"tp", l.tp},
+            {"pp", l.pp},
+            {"cp", l.cp},
+            {"ep", l.ep},
+            {"shard", std::string(name(l.shard))},
+            {"network", p.network},
+            {"ranks", Json::array()}};
+  for (const RankEstimate& x : p.ranks) {
+    Json row = {{"rank", x.rank}, {"ranks", x.ranks}, {"stage", x.stage}, {"weights_bytes", x.weights.value()}};
+    if (options.training) {
+      row["gradients_bytes"] = x.gradients.value();
+      row["optimizer_bytes"] = x.optimizer.value();
+    }
+    if (options.inference) {
+      row["prefill"] = {{"peak_bytes", x.prefill.value()}};
+      row["decode"] = {{"peak_bytes", x.decode.value()}};
+      row["kv_cache_bytes"] = x.kv_cache.value();
+    }
+    if (options.training) {
+      row["forward"] = {{"peak_bytes", x.forward.value()}};
+      row["backward"] = {{"peak_bytes", x.backward.value()}};
+      row["step"] = {{"peak_bytes", x.step.value()}};
+    }
+    row["peak_bytes"] = x.peak.value();
+    row["reserved_bytes"] = x.reserved.value();
+    row["fits"] = x.fits;
+    r["ranks"].push_back(std::move(row));
+  }
+  r["communication"] = Json::array();
+  for (const CommunicationRow& c : p.communication)
+    r["communication"].push_back({{"op", std::string(name(c.kind))},
+                                  {"group", c.group},
+                                  {"phase", c.phase},
+                                  {"count", c.count},
+                                  {"bytes", c.bytes.value()},
+                                  {"ms", significant(c.time.ms())},
+                                  {"exposed_ms", significant(c.exposed.ms())}});
+  r["outside_bytes"] = p.outside.value();
+  r["step_ms"] = significant(p.step.ms());
+  r["nccl_ms"] = significant(p.communicated().ms());
+  r["exposed_ms"] = significant(p.exposed().ms());
+  r["bubble_share"] = significant(p.bubble_share);
+  r["tokens_per_s"] = significant(p.tokens_per_second);
+  r["mfu"] = significant(p.mfu);
+  return r;
+}
+
+}  // namespace vlmest::tool
