@@ -6,6 +6,21 @@
 
 namespace vlmest {
 
+/// Runs what builds a model whose layers may be divided. A view that a rank's heads do not fit is what transformers
+/// stops with where they are divided unevenly.
+template <class Build>
+void build_divided(const std::optional<Sharding>& sharding, Build&& build) {
+  if (!sharding) return build();
+  try {
+    build();
+  } catch (const Error& e) {
+    if (e.where != "graph") throw;
+    throw Error("--parallel",
+                std::to_string(sharding->ranks) + " GPUs do not divide the heads of this model: " + e.what_happened,
+                "choose a number of GPUs that divides its key and value heads");
+  }
+}
+
 /// How a run of `plan` divides the model's layers; nothing where it does not. Throws Error for what transformers has no
 /// plan for, what it does not run, and what is not modelled.
 inline std::optional<Sharding> sharding_of(const Vlm& vlm, const Plan& plan) {

@@ -98,7 +98,7 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   Cache cache = vlm.family.make_cache();
   c.b.graph.script = sharding ? c.stack().rank_inference : c.stack().inference;
   c.b.begin_phase("prefill");
-  model.prefill(c, inputs, s, cache);
+  build_divided(sharding, [&] { model.prefill(c, inputs, s, cache); });
   c.b.end_phase();
   if (!s.images.empty()) check_all_ran(blocks);
   r.prefill = entries(c, cache);

@@ -47,7 +47,7 @@ inline Seconds change(const std::vector<CommunicationRow>& rows, const Graph& g,
     if (!of.empty() && of != p.name) continue;
     const auto times = static_cast<double>(micro_batches > 1 && (i == 2 || i == 3) ? micro_batches - 1 : 1);
     for (NodeId n = p.first; n < p.last; ++n)
-      if (const auto* op = std::get_if<CollectiveOp>(&g.op(g.node(n)))) r = r - op_time(*op, d).time * times;
+      if (const auto* op = std::get_if<CollectiveOp>(&g.op(g.node(n)))) r.value -= op_time(*op, d).time.value * times;
   }
   return r;
 }

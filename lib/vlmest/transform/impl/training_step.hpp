@@ -93,7 +93,7 @@ VLMEST_INLINE void build_training(Context& c, const Vlm& vlm, const Sequences& s
   c.quantization = quantization_of(vlm, c.plan);
   const std::optional<Sharding> sharding = sharding_of(vlm, c.plan);
   c.sharding = sharding ? &*sharding : nullptr;
-  build_training(c, vlm.family, s, vlm.blocks);
+  build_divided(sharding, [&] { build_training(c, vlm.family, s, vlm.blocks); });
   c.sharding = nullptr;
 }
 
