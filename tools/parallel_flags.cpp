@@ -120,6 +120,9 @@ void check_parallel_flags(const GivenFlags& given, const Layout& l, const AskedP
   if (l.tp > 1 && l.tower != Tower::replicate)
     given.no_effect({"--tower"}, "but for replicate: transformers 5.17's plans leave the tower whole on each rank",
                     "leave it out, or take --tower replicate");
+  if (l.pp > 1)
+    given.no_effect({"--gradient-accumulation"}, "in a pipeline, whose step has --micro-batches of --batch sequences",
+                    "say how many with --micro-batches N");
   if (l.pp == 1) given.no_effect({"--schedule", "--micro-batches", "--stages"}, "without a pipeline", leave + "pp=N");
   if (!phases.training)
     given.no_effect({"--shard", "--ddp-bucket-view", "--reshard-after-forward", "--reduce-dtype", "--schedule"},

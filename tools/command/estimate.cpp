@@ -63,6 +63,7 @@ int estimate(const EstimateOptions& o) {
   const Vlm vlm = find_model(o.args.config);
   Plan plan = o.args.make_plan(vlm);
   plan.shards = layer_shards(layout);
+  if (layout.pp > 1) plan.gradient_accumulation = parallel::micro_batches(layout);
   compare_weight_files(o.args, vlm, plan);
   const Device device = find_device(o.args.device);
   const Phases phases = o.args.phases();

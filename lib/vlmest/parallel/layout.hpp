@@ -56,27 +56,6 @@ constexpr LayerShards layer_shards(const Layout& l) {
   return l.ep > 1 ? LayerShards{.ranks = l.ep, .experts = true} : LayerShards{.ranks = l.tp};
 }
 
-/// Throws Error for what is laid out in a way that is not modelled yet.
-inline void expect_modelled(const Layout& l) {
-  if (l.tp > 1 && l.ep > 1)
-    throw Error("--parallel", "tp with ep: transformers 5.17 divides layers by one plan", "give one of them");
-  if ((l.tp > 1 || l.ep > 1) && l.dp > 1)
-    throw Error("--parallel", "data parallelism of divided layers is not modelled", "give tp=N or dp=N alone");
-  if (l.sequence_parallel)
-    throw Error("--sequence-parallel", "transformers 5.17 does not run it (DistributedConfig: not wired up yet)",
-                "leave it out");
-  if (l.tp > 1 && l.tower == Tower::data)
-    throw Error("--tower", "transformers 5.17 does not divide images among ranks",
-                "leave it out: the tower is divided where its own plan says so, else whole");
-  const auto refuse = [](int size, const char* dimension, const char* what) {
-    if (size > 1)
-      throw Error("--parallel", std::string(dimension) + "=" + std::to_string(size) + ": " + what + " is not modelled",
-                  "leave it out, or give dp=N");
-  };
-  refuse(l.pp, "pp", "pipeline parallelism");
-  refuse(l.cp, "cp", "context parallelism");
-}
-
 constexpr std::string_view name(Shard s) {
   switch (s) {
     case Shard::none: return "none";
@@ -86,6 +65,30 @@ constexpr std::string_view name(Shard s) {
     case Shard::fsdp2: return "fsdp2";
   }
   return "";
+}
+
+/// Micro-batches of a step in the pipeline.
+constexpr std::int64_t micro_batches(const Layout& l) { return l.micro_batches.value_or(2 * std::int64_t{l.pp}); }
+
+/// Throws Error for what is laid out in a way that is not modelled yet.
+inline void expect_modelled(const Layout& l) {
+  const auto refuse = [](int size, const char* dimension, const char* what) {
+    if (size > 1)
+      throw Error("--parallel", std::string(dimension) + "=" + std::to_string(size) + ": " + what + " is not modelled",
+                  "leave it out, or give dp=N");
+  };
+  refuse(l.cp, "cp", "context parallelism");
+  if (l.tp > 1 && l.ep > 1)
+    throw Error("--parallel", "tp with ep: transformers 5.17 divides layers by one plan", "give one of them");
+  if ((l.tp > 1 || l.ep > 1) && (l.dp > 1 || l.pp > 1))
+    throw Error("--parallel", "divided layers in replicas or in a pipeline are not modelled",
+                "give tp=N or ep=N alone");
+  if (l.sequence_parallel)
+    throw Error("--sequence-parallel", "transformers 5.17 does not run it (DistributedConfig: not wired up yet)",
+                "leave it out");
+  if (l.pp > 1 && l.dp > 1 && l.shard != Shard::none)
+    throw Error("--shard", std::string(name(l.shard)) + " in a pipeline is not modelled",
+                "leave it out for DistributedDataParallel, or give dp=N alone");
 }
 
 }  // namespace vlmest::parallel

@@ -9,6 +9,7 @@
 #include <vlmest/nn/trainable.hpp>
 #include <vlmest/parallel/buffers.hpp>
 #include <vlmest/parallel/deepspeed.hpp>
+#include <vlmest/parallel/pipeline.hpp>
 #include <vlmest/parallel/several_gpus.hpp>
 #include <vlmest/parallel/states.hpp>
 #include <vlmest/parallel/step_time.hpp>
@@ -176,6 +177,70 @@ inline Bytes of_role(const Timeline& t, Role role) {
   return r;
 }
 
+/// A training step in the stages of a pipeline, each of which data-parallel replicas may have.
+inline void run_pipeline(ParallelEstimate& p, const Estimator& estimator, TrainingEstimate& t, const Device& device,
+                         const Network& network, double tokens, double peak_rate) {
+  const Layout& l = p.layout;
+  const Graph& g = estimator.training_graph();
+  const Stages stages = cut(g, l);
+  const std::vector<StageTime> times = stage_times(g, stages, estimator.training_works(), device);
+  const std::int64_t micro_batches = t.micro_batches;
+  const Bytes sent = sent_between(g, stages);
+  const Seconds send = time(network, CollectiveKind::send, sent, 2);
+  const PipelineTime all = pipeline_time(l.schedule, times, micro_batches, send);
+  const PipelineTime without = pipeline_time(l.schedule, times, micro_batches, Seconds{});
+  const std::int64_t hops = std::int64_t{l.pp} * l.schedule.chunks - 1, crossings = hops * micro_batches;
+  const Seconds waited{std::max(0.0, all.all.value - without.all.value)};
+  for (const char* phase : {"forward", "backward"})
+    p.communication.push_back({CollectiveKind::send, "pp", phase, crossings, sent * crossings,
+                               send * static_cast<double>(crossings), waited * 0.5});
+  p.bubble_share = all.bubble_share;
+
+  const TrainingEstimate one = t;
+  std::optional<TrainingEstimate> most;
+  bool fit = true;
+  Bytes gradients_of_most{};
+  for (int s = 0; s < l.pp; ++s) {
+    const double held = in_flight(l.schedule, s, l.pp, micro_batches) - 1;
+    Timeline timeline = stage_timeline(g, estimator.training_timeline(), stages, s, held);
+    const Graph own = stage_graph(g, stages, s);
+    const Bytes gradients = of_role(timeline, Role::gradient), optimizer = of_role(timeline, Role::optimizer_state);
+    if (l.dp > 1) {
+      const std::vector<Storage> buckets{{none, 0, none, 0, gradients, Role::buffer}};
+      timeline.add(buckets);
+    }
+    gradients_of_most = std::max(gradients_of_most, gradients);
+    TrainingEstimate r = one;
+    training_estimate::add_memory(r, own, timeline, device, estimator.allocator, estimator.details);
+    r.gradients = gradients;
+    r.optimizer = optimizer;
+    r.saved_activations = Bytes{};
+    const Phase& forward = g.phases[g.phases.size() - 3];
+    for (const Storage& x : timeline.storages())
+      if (left_by(x, forward)) r.saved_activations += x.bytes;
+    RankEstimate& of = p.ranks.emplace_back(RankEstimate{.rank = std::int64_t{s} * l.dp, .ranks = l.dp, .stage = s});
+    add_training(of, r);
+    fit = fit && r.fits;
+    if (!most || r.peak > most->peak) {
+      most = r;
+      p.training = std::move(timeline);
+    }
+  }
+  // Every stage updates its own weights, the one with most of them last.
+  const double share =
+      static_cast<double>(gradients_of_most.value()) / std::max(1.0, static_cast<double>(one.gradients.value()));
+  p.step = all.all + one.step_wall * share;
+  if (l.dp > 1) {
+    const Seconds reduced = time(network, CollectiveKind::all_reduce, gradients_of_most, l.dp);
+    p.communication.push_back({CollectiveKind::all_reduce, "dp", "backward", 1, gradients_of_most, reduced, reduced});
+    p.step += reduced;
+  }
+  p.tokens_per_second = tokens * static_cast<double>(micro_batches) / p.step.value;
+  p.mfu = model_flops(g, one, estimator.training_works()) * l.dp / (p.step.value * peak_rate);
+  t = *most;
+  t.fits = fit;
+}
+
 }  // namespace several
 
 VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Estimate& e, const Plan& plan,
@@ -184,7 +249,12 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   expect_modelled(layout);
   ParallelEstimate p{.layout = layout, .network = network.name};
   const std::int64_t gpus = layout.gpus();
-  const Bytes nccl = nccl_memory(1, several::most_channels(network, gpus));
+  if (layout.pp > 1 && has_inference(phases))
+    throw Error("--parallel", "pp=" + std::to_string(layout.pp) + ": inference in a pipeline is not modelled",
+                "ask for training alone: --phase train");
+  // One for each group that a rank belongs to.
+  const std::int64_t groups = (layout.dp > 1 ? 1 : 0) + (layout.pp > 1 ? 1 : 0);
+  const Bytes nccl = nccl_memory(groups, several::most_channels(network, gpus));
   p.outside = device.memory_bytes - device.usable_bytes + nccl;
   const Device inside = several::without(device, nccl);
   RankEstimate all{.ranks = gpus};
@@ -204,6 +274,10 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   }
 
   TrainingEstimate& t = e.training;
+  if (layout.pp > 1) {
+    several::run_pipeline(p, estimator, t, inside, network, tokens, peak_rate);
+    return p;
+  }
   const Graph& g = estimator.training_graph();
   const Timeline& whole = estimator.training_timeline();
   const auto is_trained = [&](const Tensor& x) { return trains(plan, g, x); };
