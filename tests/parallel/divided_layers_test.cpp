@@ -29,7 +29,7 @@ const Device& device() {
 }
 
 Plan small(int ranks, bool experts = false) {
-  Plan p{.image_height = 224, .image_width = 224, .text = 64, .new_tokens = 2, .markers = false};
+  Plan p{.image_height = 224, .image_width = 224, .text = 64, .markers = false, .new_tokens = 2};
   p.shards = {.ranks = ranks, .experts = experts};
   return p;
 }
@@ -175,7 +175,7 @@ TEST(DividedLayers, PeaksOfRecordedRanks) {
   for (const auto& run : recorded().at("runs")) {
     const std::string name = run.at("model");
     const std::string of = name + " " + run.at("plan").get<std::string>() + " " + run.at("mode").get<std::string>();
-    Plan plan{.batch = run.at("batch"), .text = run.at("text"), .new_tokens = 8, .markers = false};
+    Plan plan{.batch = run.at("batch"), .text = run.at("text"), .markers = false, .new_tokens = 8};
     if (run.contains("side")) plan.image_height = plan.image_width = run.at("side").get<std::int64_t>();
     if (run.contains("checkpointing")) plan.checkpointing = Checkpointing::full;
     plan.shards = {.ranks = 2, .experts = run.at("plan") == "ep"};

@@ -62,9 +62,9 @@ int estimate(const EstimateOptions& o) {
   expect_modelled(layout);
   const Vlm vlm = find_model(o.args.config);
   Plan plan = o.args.make_plan(vlm);
-  plan.shards = layer_shards(layout);
   if (layout.pp > 1) plan.gradient_accumulation = parallel::micro_batches(layout);
-  compare_weight_files(o.args, vlm, plan);
+  compare_weight_files(o.args, vlm, plan);  // a checkpoint holds the whole model
+  plan.shards = layer_shards(layout);
   const Device device = find_device(o.args.device);
   const Phases phases = o.args.phases();
   const Bytes least = parse_size(o.args.timeline_min, "--timeline-min");

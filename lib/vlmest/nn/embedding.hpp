@@ -33,7 +33,8 @@ inline Value sharded(Context& c, const Embedding& e, const Value& ids) {
     Value own = pointwise("sub.Tensor", ids.dtype(), clone(ids));
     own = masked_fill_(std::move(own), elsewhere);
     rows = embedding(Value(c.b, e.weight), std::move(own));
-    masked_fill_(detached(rows), unsqueeze(elsewhere, -1));
+    Value filled = detached(rows);
+    masked_fill_(std::move(filled), unsqueeze(elsewhere, -1));
   }
   return sum_of_ranks(std::move(rows), c.sharding->ranks);
 }

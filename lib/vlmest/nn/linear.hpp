@@ -105,24 +105,26 @@ inline Value adapted(Context& c, const Linear& l, Value arg) {
 /// transformers 5.17 distributed/tensor_parallel.py, ColwiseParallel and RowwiseParallel. Without gradients a linear
 /// works on this rank's tensors and results are summed in place, before the bias; with them DTensor redistributes,
 /// which gives results of their own, and each rank's product has its part of the bias.
+/// The wrapper around a module's forward holds the module's arguments until it returns.
 inline Value sharded(Context& c, const Linear& l, Value arg) {
   using namespace eager;
   const int ranks = c.sharding->ranks;
   const bool trains = c.b.grad_enabled();
-  Value x = std::move(arg);
-  const Value weight(c.b, l.weight);
+  const Value given = std::move(arg), weight(c.b, l.weight);
+  Value bias = l.bias == none ? Value() : Value(c.b, l.bias);
   if (splits_outputs(l.style)) {
-    Value y = linear(trains ? sum_gradient(x, ranks) : x, weight, l.bias == none ? Value() : Value(c.b, l.bias));
+    const Value x = trains ? sum_gradient(given, ranks) : given;
+    Value y = linear(x, weight, std::move(bias));
     return l.style == ShardStyle::colwise ? y : gather_of_ranks(std::move(y), ranks);
   }
-  if (l.style == ShardStyle::rowwise_split_input) x = split_to_ranks(x, ranks);
+  const Value x = l.style == ShardStyle::rowwise_split_input ? split_to_ranks(given, ranks) : given;
   if (trains) {
-    Value part = l.bias == none ? Value() : div_scalar(Value(c.b, l.bias));
-    Value y = linear(std::move(x), weight, std::move(part));
+    Value part = bias ? div_scalar(std::move(bias)) : Value();
+    Value y = linear(x, weight, std::move(part));
     return sum_of_ranks(std::move(y), ranks);
   }
-  Value y = all_reduce_(linear(std::move(x), weight, Value()), ranks);
-  return l.bias == none ? y : add(y, Value(c.b, l.bias));
+  Value y = all_reduce_(linear(x, weight, Value()), ranks);
+  return bias ? add(y, std::move(bias)) : y;
 }
 
 inline Value forward(Context& c, const Linear& l, Value arg) {

@@ -151,6 +151,7 @@ inline Value empty_like(Value a) {
 struct GroupedDevice {
   int sm = 90;
   int multiprocessors = 132;
+  int ranks = 1;  ///< that divide the groups: rows of the others lie behind these and are left out
 };
 
 /// torch.nn.functional.grouped_mm: a[rows, k] (sorted by group), b[groups, k, n], offsets int32[groups]; or a[k, rows],
@@ -176,6 +177,7 @@ inline Value grouped_mm(Value a, Value b, Value offsets, std::int64_t active, Gr
   op.workspace = arguments + tensor_maps;
   op.kernels = one_kernel ? 2 : static_cast<int>(active);
   const TensorId r = g.result(t, op.per_group ? Shape{op.groups, op.k, op.n} : Shape{op.rows, op.n}, "grouped_mm");
+  op.rows /= device.ranks;
   const GradEdge ea = edge(a), eb = edge(b);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea)), so = saved(offsets, ea || eb);
   Value out = emit1(g, "_grouped_mm", op, r, {arguments, tensor_maps}, a, b, offsets);

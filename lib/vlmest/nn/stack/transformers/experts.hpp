@@ -44,7 +44,7 @@ inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
 inline Value experts(Transformers, Context& c, const Moe& m, const Value& x, const Routing& r) {
   using namespace eager;
   const MoeConfig& g = *m.config;
-  const GroupedDevice device{c.plan.compute_capability, c.plan.multiprocessors};
+  const GroupedDevice device{c.plan.compute_capability, c.plan.multiprocessors, m.masked ? shard_ranks(c) : 1};
   InScope in(c.b, m.experts_scope);
   const std::int64_t tokens = x.size(0), rows = checked_mul(tokens, g.top_k), active = active_experts(m, tokens);
   Value sample_weights = reshape(r.weights, {-1}), ids = reshape(r.experts, {-1});
