@@ -64,7 +64,9 @@ TEST(DividedLayers, PartsOfAllRanksAreTheWholeModel) {
       EXPECT_EQ(e.params.total(), one.params.total()) << name << ranks;
       EXPECT_EQ(e.params.active(), one.params.active()) << name << ranks;
       EXPECT_EQ(e.trainable, one.trainable) << name << ranks;
-      EXPECT_EQ(e.inference.kv_cache * ranks, one.inference.kv_cache) << name << ranks;
+      // Phi-3's keys and values come out of a product whose parts are put together again.
+      const int heads = name == "llava-phi-3-mini" ? 1 : ranks;
+      EXPECT_EQ(e.inference.kv_cache * heads, one.inference.kv_cache) << name << ranks;
       EXPECT_LT(e.inference.weights, one.inference.weights) << name << ranks;
     }
   }
@@ -132,15 +134,20 @@ TEST(DividedLayers, CollectivesTakeTheNetworksTime) {
 }
 
 TEST(DividedLayers, WhatTransformersDoesNotRunIsRefused) {
-  EXPECT_EQ(refusal(json::hf::read({{"model_type", "qwen3_vl"}}, "config"), small(2)),
+  const auto of_class = [](const char* type, bool tied = false) {
+    Vlm vlm = model("qwen2.5-vl-7b");
+    vlm.text.type = type;
+    vlm.text.tied = tied;
+    return vlm;
+  };
+  EXPECT_EQ(refusal(of_class("qwen3_vl_text"), small(2)),
             "--parallel: transformers 5.17 has no tensor-parallel plan for qwen3_vl_text");
-  EXPECT_EQ(refusal(json::hf::read({{"model_type", "qwen3_5"}}, "config"), small(2)),
+  EXPECT_EQ(refusal(of_class("qwen3_5_text"), small(2)),
             "--parallel: tensor parallelism of qwen3_5_text is not modelled");
   EXPECT_EQ(refusal(model("qwen2.5-vl-7b"), small(2, true)),
             "--parallel: transformers 5.17 has no expert-parallel plan for qwen2_5_vl_text");
-  EXPECT_NE(
-      refusal(json::hf::read({{"model_type", "gemma3"}}, "config"), small(2)).find("shares the divided embeddings"),
-      std::string::npos);
+  EXPECT_NE(refusal(of_class("qwen2_5_vl_text", true), small(2)).find("shares the divided embeddings"),
+            std::string::npos);
   EXPECT_NE(refusal(model("qwen3-vl-30b-a3b"), small(2, true)).find("does not load the experts"), std::string::npos);
   const std::string heads = refusal(model("qwen2.5-vl-7b"), small(8));
   EXPECT_NE(heads.find("--parallel: 8 GPUs do not divide the heads"), std::string::npos) << heads;
@@ -176,7 +183,8 @@ TEST(DividedLayers, PeaksOfRecordedRanks) {
     const std::string name = run.at("model");
     const std::string of = name + " " + run.at("plan").get<std::string>() + " " + run.at("mode").get<std::string>();
     Plan plan{.batch = run.at("batch"), .text = run.at("text"), .markers = false, .new_tokens = 8};
-    if (run.contains("side")) plan.image_height = plan.image_width = run.at("side").get<std::int64_t>();
+    plan.images = run.contains("side") ? 1 : 0;
+    if (plan.images > 0) plan.image_height = plan.image_width = run.at("side").get<std::int64_t>();
     if (run.contains("checkpointing")) plan.checkpointing = Checkpointing::full;
     plan.shards = {.ranks = 2, .experts = run.at("plan") == "ep"};
     const bool trains = run.at("mode") == "train";
