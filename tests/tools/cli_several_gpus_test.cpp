@@ -104,9 +104,10 @@ TEST(SeveralGpus, WhatDoesNothingIsRefused) {
   }
 }
 
-/// Training steps on two GPUs (tests/data/several_gpus): peaks of every phase. The largest error of a phase is 1.3 % with
-/// DistributedDataParallel and 7.7 % with fully_shard: in backwards that end with the sum of a tied embedding's two
-/// gradients, which is taken to be there together with what is reduced of it. Elsewhere fully_shard's are 1.5 % off.
+/// Training steps on two GPUs (tests/data/several_gpus): peaks of every phase. The largest error of a phase is 1.3 %
+/// with DistributedDataParallel and 7.7 % with fully_shard: in backwards that end with the sum of a tied embedding's
+/// two gradients, which is taken to be there together with what is reduced of it. Elsewhere fully_shard's are 1.5 %
+/// off.
 TEST(SeveralGpus, StepsOnTwoGpus) {
   const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/";
   int compared = 0;
