@@ -54,6 +54,17 @@ std::string several_gpus_line(const ParallelEstimate& p, bool training) {
 
 bool has_training_ranks(const Reported& r) { return r.several->training.storages().size() > 0; }
 
+/// What DistributedDataParallel would end with.
+std::string unused_parameters(const Reported& r) {
+  const parallel::Layout& l = r.several->layout;
+  if (!has_training_ranks(r) || l.dp == 1 || l.shard != parallel::Shard::none) return {};
+  const std::int64_t n = parallel::parameters_without_gradient(r.estimator.training_graph(), r.plan);
+  if (n == 0) return {};
+  return fmt::format(
+      "{} trained parameter{} get{} no gradient: DistributedDataParallel needs find_unused_parameters=True", grouped(n),
+      n == 1 ? "" : "s", n == 1 ? "s" : "");
+}
+
 }  // namespace
 
 std::string several_gpus_text(const Reported& r) {
@@ -61,6 +72,7 @@ std::string several_gpus_text(const Reported& r) {
   std::string out = "\n" + wrapped(several_gpus_line(*r.several, has_training_ranks(r)), 2) + "\n";
   if (has_training_ranks(r)) out += text(ranks_table(*r.several));
   if (!r.several->communication.empty()) out += text(communication_table(*r.several));
+  if (const std::string unused = unused_parameters(r); !unused.empty()) out += unused + "\n";
   return out;
 }
 
@@ -69,6 +81,7 @@ std::string several_gpus_markdown(const Reported& r) {
   std::string out = "\n## Several GPUs\n\n" + several_gpus_line(*r.several, has_training_ranks(r)) + "\n";
   if (has_training_ranks(r)) out += "\n" + markdown(ranks_table(*r.several));
   if (!r.several->communication.empty()) out += "\n" + markdown(communication_table(*r.several));
+  if (const std::string unused = unused_parameters(r); !unused.empty()) out += "\n" + unused + "\n";
   return out;
 }
 

@@ -24,6 +24,11 @@ Bytes nccl_memory(std::int64_t communicators, std::int64_t channels);
 /// compute_bucket_assignment_by_size; torch/nn/parallel/distributed.py).
 std::vector<Bytes> ddp_buckets(const Graph& g, std::span<const TensorId> trained);
 
+/// Trained parameters that get no gradient, as those of layers whose results a model does not use. With any of them
+/// DistributedDataParallel ends in its second step, unless it is told find_unused_parameters=True
+/// (torch/csrc/distributed/c10d/reducer.cpp, ensure_prior_reduction_finished).
+std::int64_t parameters_without_gradient(const Graph& g, const Plan& plan);
+
 /// `e` is the estimate of one GPU that holds everything, made by `estimator`; its memory becomes that of the rank that
 /// needs most, and `fits` is true where every rank's does, beside what lies outside the allocator. Throws Error for
 /// what is not modelled.

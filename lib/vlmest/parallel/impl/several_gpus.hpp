@@ -43,6 +43,16 @@ VLMEST_INLINE std::vector<Bytes> ddp_buckets(const Graph& g, std::span<const Ten
   return r;
 }
 
+VLMEST_INLINE std::int64_t parameters_without_gradient(const Graph& g, const Plan& plan) {
+  std::vector<char> has(g.tensors.size(), 0);
+  for (const Tensor& t : g.tensors)
+    if (t.role == Role::gradient && t.of != none) has[static_cast<std::size_t>(t.of)] = 1;
+  std::int64_t r = 0;
+  for (std::size_t i = 0; i < g.loaded().size(); ++i)
+    if (g.tensors[i].alias_of == none && trains(plan, g, g.tensors[i]) && !has[i]) ++r;
+  return r;
+}
+
 namespace several {
 
 /// The same in torch's words; DeepSpeed's stages have states of their own (deepspeed.hpp), and here its work on the
