@@ -89,8 +89,7 @@ TEST(Names, OfFlagsElsewhere) {
     EXPECT_EQ(hint(theirs), "did you mean " + ours + "?") << theirs;
     EXPECT_EQ(hint("estimate --config smolvlm-256m " + theirs), "did you mean " + ours + "?") << theirs;
   }
-  EXPECT_EQ(hint("--config smolvlm-256m --tensor-parallel-size 2"),
-            "estimates are of one GPU; 'vlmest plan --gpus N' divides training among several");
+  EXPECT_EQ(hint("--config smolvlm-256m --tensor-parallel-size 2"), "did you mean --parallel tp=N?");
   EXPECT_EQ(hint("plan --config smolvlm-256m --num_gpus 2"), "did you mean --gpus?");
   EXPECT_EQ(hint("--config smolvlm-256m --gpu-memory 24GiB"),
             "'vlmest plan --gpu-memory SIZE' looks for settings that fit a memory size");

@@ -15,7 +15,7 @@ using parallel::CommunicationRow;
 using parallel::ParallelEstimate;
 using parallel::RankEstimate;
 
-std::string which(const RankEstimate& r) {
+std::string rank_names(const RankEstimate& r) {
   return r.ranks == 1 ? std::to_string(r.rank) : fmt::format("{}-{}", r.rank, r.rank + r.ranks - 1);
 }
 
@@ -23,7 +23,7 @@ Table ranks_table(const ParallelEstimate& p) {
   Table t{.head = {"ranks", "weights", "gradients", "optimizer", "forward", "backward", "step", "peak", "reserved"},
           .rows = {}};
   for (const RankEstimate& r : p.ranks)
-    t.rows.push_back({which(r), show(r.weights), show(r.gradients), show(r.optimizer), show(r.forward),
+    t.rows.push_back({rank_names(r), show(r.weights), show(r.gradients), show(r.optimizer), show(r.forward),
                       show(r.backward), show(r.step), show(r.peak), show(r.reserved)});
   return t;
 }
@@ -37,7 +37,7 @@ Table communication_table(const ParallelEstimate& p) {
 }
 
 /// "2 GPUs over nvlink4, dp 2, fsdp2: a step of 350 ms, …"
-std::string summary(const ParallelEstimate& p, bool training) {
+std::string several_gpus_line(const ParallelEstimate& p, bool training) {
   const parallel::Layout& l = p.layout;
   std::string mesh;
   for (const auto& [size, size_name] : {std::pair{l.dp, "dp"}, {l.tp, "tp"}, {l.pp, "pp"}, {l.cp, "cp"}, {l.ep, "ep"}})
@@ -52,23 +52,36 @@ std::string summary(const ParallelEstimate& p, bool training) {
                            p.tokens_per_second, p.mfu * 100, show(p.outside));
 }
 
-bool trains(const Reported& r) { return r.several->training.storages().size() > 0; }
+bool has_training_ranks(const Reported& r) { return r.several->training.storages().size() > 0; }
+
+/// What DistributedDataParallel would end with.
+std::string unused_parameters(const Reported& r) {
+  const parallel::Layout& l = r.several->layout;
+  if (!has_training_ranks(r) || l.dp == 1 || l.shard != parallel::Shard::none) return {};
+  const std::int64_t n = parallel::parameters_without_gradient(r.estimator.training_graph(), r.plan);
+  if (n == 0) return {};
+  return fmt::format(
+      "{} trained parameter{} get{} no gradient: DistributedDataParallel needs find_unused_parameters=True", grouped(n),
+      n == 1 ? "" : "s", n == 1 ? "s" : "");
+}
 
 }  // namespace
 
 std::string several_gpus_text(const Reported& r) {
   if (!r.several) return {};
-  std::string out = "\n" + wrapped(summary(*r.several, trains(r)), 2) + "\n";
-  if (trains(r)) out += text(ranks_table(*r.several));
+  std::string out = "\n" + wrapped(several_gpus_line(*r.several, has_training_ranks(r)), 2) + "\n";
+  if (has_training_ranks(r)) out += text(ranks_table(*r.several));
   if (!r.several->communication.empty()) out += text(communication_table(*r.several));
+  if (const std::string unused = unused_parameters(r); !unused.empty()) out += unused + "\n";
   return out;
 }
 
 std::string several_gpus_markdown(const Reported& r) {
   if (!r.several) return {};
-  std::string out = "\n## Several GPUs\n\n" + summary(*r.several, trains(r)) + "\n";
-  if (trains(r)) out += "\n" + markdown(ranks_table(*r.several));
+  std::string out = "\n## Several GPUs\n\n" + several_gpus_line(*r.several, has_training_ranks(r)) + "\n";
+  if (has_training_ranks(r)) out += "\n" + markdown(ranks_table(*r.several));
   if (!r.several->communication.empty()) out += "\n" + markdown(communication_table(*r.several));
+  if (const std::string unused = unused_parameters(r); !unused.empty()) out += "\n" + unused + "\n";
   return out;
 }
 

@@ -21,9 +21,10 @@
 /// parameters get is kept (copy_grads_in_partition) until the step has made a flat fp32 gradient of it.
 ///
 /// Stage 3 (stage3.py, partitioned_param_coordinator.py): weights too are divided, each by itself; those of at most
-/// `persistence` elements are whole on every rank all the time. A module's weights are gathered when it runs, or
-/// earlier, as long as less than `prefetch` elements are; they stay where one of the modules that run within the next
-/// `reuse` elements uses them again. Buckets and the partition's gradients exist all the time.
+/// `persistence` elements are whole on every rank all the time. A module's weights are gathered when it runs, and
+/// with them those of the next modules, until `prefetch` elements more are asked for or `live` are there; they stay
+/// where one of the modules that run within the next `reuse` elements uses them again. Buckets and the partition's
+/// gradients exist all the time.
 ///
 /// Before the step the squares of the gradients are summed up in fp64 (get_grad_norm_direct).
 namespace vlmest::parallel {
@@ -33,6 +34,7 @@ struct ZeroSettings {
   std::int64_t reduce_bucket = 500'000'000;
   std::int64_t prefetch = 50'000'000;
   std::int64_t persistence = 100'000;
+  std::int64_t live = 1'000'000'000;
   std::int64_t reuse = 1'000'000'000;
   std::int64_t sub_group = 1'000'000'000;
 };

@@ -36,6 +36,7 @@ inline Graph flat_step(std::int64_t elements, Optimizer o) {
   b.gradients.of(weight) = b.existing("grad", Role::gradient, DType::fp32, Shape{elements});
   b.begin_phase("step");
   optimizer_step(b, o, all, b.gradients);
+  b.gradients = {};
   b.end_phase();
   return std::move(b.graph);
 }
@@ -112,36 +113,37 @@ inline void add_buckets(Plan& p, std::vector<Part> parts, std::int64_t partition
     p.add(size_of(Elements(own), type), std::min(kept, backward.last - 1), p.in_step(2), Role::gradient);
 }
 
-/// Gathered weights of stage 3.
+/// Gathered weights of stage 3: a module that runs asks for its own and for those of the next ones.
 inline void add_gathered(Plan& p, const std::vector<std::int64_t>& elements, DType type) {
   const std::vector<ModuleRun> runs = module_runs(p.g, elements);
   const auto size = [&](std::size_t i) { return elements[static_cast<std::size_t>(runs[i].scope)]; };
-  std::vector<std::size_t> asked(runs.size());  // which run asks for the weights of each
+  std::vector<std::int64_t> before(runs.size() + 1, 0);  // elements of all runs before each
+  std::vector<std::size_t> again(runs.size(), runs.size());
+  std::unordered_map<ScopeId, std::size_t> last;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    before[i + 1] = before[i] + size(i);
+    if (const auto at = last.find(runs[i].scope); at != last.end()) again[at->second] = i;
+    last[runs[i].scope] = i;
+  }
+  std::unordered_map<ScopeId, NodeId> there;  // since when
+  std::int64_t live = 0;
+  const auto gather = [&](std::size_t i, NodeId now) {
+    if (!there.emplace(runs[i].scope, now).second) return false;
+    live += size(i);
+    return true;
+  };
   std::size_t next = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (next <= i) {
-      asked[i] = i;
-      next = i + 1;
-    }
-    for (std::int64_t ahead = 0; next < runs.size() && ahead < p.settings.prefetch; ++next) {
-      asked[next] = i;
-      ahead += size(next);
-    }
-  }
-  std::unordered_map<ScopeId, std::size_t> there;  // an index into the storages that are added
-  std::unordered_map<ScopeId, std::size_t> before;
-  std::vector<std::int64_t> sum(runs.size() + 1, 0);
-  for (std::size_t i = 0; i < runs.size(); ++i) sum[i + 1] = sum[i] + size(i);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const ScopeId s = runs[i].scope;
-    const auto last = before.find(s);
-    if (last != before.end() && sum[i] - sum[last->second + 1] < p.settings.reuse) {
-      p.added[there[s]].dies = runs[i].end;
-    } else {
-      there[s] = p.added.size();
-      p.add(size_of(Elements(size(i)), type), runs[asked[i]].first, runs[i].end, Role::workspace, gathering_stream);
-    }
-    before[s] = i;
+    gather(i, runs[i].first);
+    next = std::max(next, i + 1);
+    const std::int64_t most = std::min(p.settings.live - live, p.settings.prefetch);
+    for (std::int64_t asked = 0; next < runs.size() && asked < most; ++next)
+      if (gather(next, runs[i].first)) asked += size(next);
+    if (again[i] < runs.size() && before[again[i]] - before[i + 1] < p.settings.reuse) continue;
+    const auto at = there.find(runs[i].scope);
+    p.add(size_of(Elements(size(i)), type), at->second, runs[i].end, Role::workspace, gathering_stream);
+    live -= size(i);
+    there.erase(at);
   }
 }
 

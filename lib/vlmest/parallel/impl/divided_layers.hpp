@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include <vlmest/parallel/divided_layers.hpp>
-#include <vlmest/parallel/impl/several_gpus.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::parallel {

@@ -46,8 +46,10 @@ VLMEST_INLINE Seconds time(const Network& n, CollectiveKind kind, Bytes bytes, s
     const double same = static_cast<double>(bytes.value()) * traffic(kind, size) / traffic(kind, c.ranks);
     return network::along(c, same) + of->hop * static_cast<double>(steps(kind, ranks) - steps(kind, c.ranks));
   }
-  return of->launch + of->hop * static_cast<double>(steps(kind, ranks) - 1) +
-         (bytes / of->bandwidth) * traffic(kind, size);
+  const Seconds alone = of->launch + of->hop * static_cast<double>(steps(kind, ranks) - 1) +
+                        (bytes / of->bandwidth) * traffic(kind, size);
+  // The same ring goes through the links inside, as fast as they are.
+  return of == n.domains.begin() ? alone : std::max(alone, time(n, kind, bytes, std::prev(of)->gpus));
 }
 
 }  // namespace vlmest::parallel

@@ -9,24 +9,13 @@
 #include <vlmest/nn/trainable.hpp>
 #include <vlmest/parallel/buffers.hpp>
 #include <vlmest/parallel/deepspeed.hpp>
-#include <vlmest/parallel/pipeline.hpp>
 #include <vlmest/parallel/several_gpus.hpp>
+#include <vlmest/parallel/staged_step.hpp>
 #include <vlmest/parallel/states.hpp>
 #include <vlmest/parallel/step_time.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::parallel {
-
-VLMEST_INLINE Seconds ParallelEstimate::communicated() const {
-  Seconds r;
-  for (const CommunicationRow& c : communication) r += c.time;
-  return r;
-}
-VLMEST_INLINE Seconds ParallelEstimate::exposed() const {
-  Seconds r;
-  for (const CommunicationRow& c : communication) r += c.exposed;
-  return r;
-}
 
 VLMEST_INLINE Bytes nccl_memory(std::int64_t communicators, std::int64_t channels) {
   if (communicators == 0) return {};
@@ -54,6 +43,16 @@ VLMEST_INLINE std::vector<Bytes> ddp_buckets(const Graph& g, std::span<const Ten
   return r;
 }
 
+VLMEST_INLINE std::int64_t parameters_without_gradient(const Graph& g, const Plan& plan) {
+  std::vector<char> has(g.tensors.size(), 0);
+  for (const Tensor& t : g.tensors)
+    if (t.role == Role::gradient && t.of != none) has[static_cast<std::size_t>(t.of)] = 1;
+  std::int64_t r = 0;
+  for (std::size_t i = 0; i < g.loaded().size(); ++i)
+    if (g.tensors[i].alias_of == none && trains(plan, g, g.tensors[i]) && !has[i]) ++r;
+  return r;
+}
+
 namespace several {
 
 /// The same in torch's words; DeepSpeed's stages have states of their own (deepspeed.hpp), and here its work on the
@@ -67,12 +66,6 @@ inline Strategy strategy(const Layout& l) {
 }
 
 inline bool is_zero(Shard s) { return s == Shard::zero1 || s == Shard::zero2 || s == Shard::zero3; }
-
-inline std::int64_t most_channels(const Network& n, std::int64_t ranks) {
-  for (const Domain& d : n.domains)
-    if (d.gpus >= ranks) return d.channels;
-  return n.domains.empty() ? 0 : n.domains.back().channels;
-}
 
 /// Collects collectives as rows.
 struct Rows {
@@ -131,116 +124,6 @@ inline void add_rows(Rows& rows, const Graph& g, const Layout& l, const ModelSta
   if (!divides_weights) rows.add(all_gather, "step", all, 1);
 }
 
-/// FLOPs of a step but for the second forwards of checkpointed layers.
-inline double model_flops(const Graph& g, const TrainingEstimate& e, std::span<const Work> of_ops) {
-  double r = static_cast<double>(e.work.flops.value());
-  const double passes = static_cast<double>(e.micro_batches) / (g.phases.size() > 3 ? 2 : 1);
-  for (const SecondForward& s : g.second_forwards)
-    r -= passes * static_cast<double>(work(g, s.first, s.last, of_ops).flops.value());
-  return r;
-}
-
-inline Device without(Device d, Bytes taken) {
-  d.usable_bytes = std::max(Bytes{}, d.usable_bytes - taken);
-  return d;
-}
-
-inline RankEstimate inference_rank(const InferenceEstimate& e, std::int64_t ranks) {
-  RankEstimate r{.ranks = ranks, .weights = e.weights};
-  r.prefill = e.prefill.memory.peak;
-  r.decode = e.decode.memory.peak;
-  r.kv_cache = e.kv_cache;
-  r.peak = e.peak;
-  r.reserved = std::max(e.prefill.memory.reserved, e.decode.memory.reserved);
-  r.fits = e.fits;
-  return r;
-}
-
-/// Adds training's memory to a rank's.
-inline void add_training(RankEstimate& r, const TrainingEstimate& e) {
-  r.weights = e.weights;
-  r.gradients = e.gradients;
-  r.optimizer = e.optimizer;
-  r.forward = e.forward.peak;
-  r.backward = e.backward.peak;
-  r.step = e.step.peak;
-  r.peak = std::max(r.peak, e.peak);
-  r.reserved = std::max(r.reserved, e.reserved);
-  r.fits = r.fits && e.fits;
-}
-
-/// Bytes of a role in a timeline.
-inline Bytes of_role(const Timeline& t, Role role) {
-  Bytes r{};
-  for (const Storage& s : t.storages())
-    if (s.role == role) r += s.bytes;
-  return r;
-}
-
-/// A training step in the stages of a pipeline, each of which data-parallel replicas may have.
-inline void run_pipeline(ParallelEstimate& p, const Estimator& estimator, TrainingEstimate& t, const Device& device,
-                         const Network& network, double tokens, double peak_rate) {
-  const Layout& l = p.layout;
-  const Graph& g = estimator.training_graph();
-  const Stages stages = cut(g, l);
-  const std::vector<StageTime> times = stage_times(g, stages, estimator.training_works(), device);
-  const std::int64_t micro_batches = t.micro_batches;
-  const Bytes sent = sent_between(g, stages);
-  const Seconds send = time(network, CollectiveKind::send, sent, 2);
-  const PipelineTime all = pipeline_time(l.schedule, times, micro_batches, send);
-  const PipelineTime without = pipeline_time(l.schedule, times, micro_batches, Seconds{});
-  const std::int64_t hops = std::int64_t{l.pp} * l.schedule.chunks - 1, crossings = hops * micro_batches;
-  const Seconds waited{std::max(0.0, all.all.value - without.all.value)};
-  for (const char* phase : {"forward", "backward"})
-    p.communication.push_back({CollectiveKind::send, "pp", phase, crossings, sent * crossings,
-                               send * static_cast<double>(crossings), waited * 0.5});
-  p.bubble_share = all.bubble_share;
-
-  const TrainingEstimate one = t;
-  std::optional<TrainingEstimate> most;
-  bool fit = true;
-  Bytes gradients_of_most{};
-  for (int s = 0; s < l.pp; ++s) {
-    const double held = in_flight(l.schedule, s, l.pp, micro_batches) - 1;
-    Timeline timeline = stage_timeline(g, estimator.training_timeline(), stages, s, held);
-    const Graph own = stage_graph(g, stages, s);
-    const Bytes gradients = of_role(timeline, Role::gradient), optimizer = of_role(timeline, Role::optimizer_state);
-    if (l.dp > 1) {
-      const std::vector<Storage> buckets{{none, 0, none, 0, gradients, Role::buffer}};
-      timeline.add(buckets);
-    }
-    gradients_of_most = std::max(gradients_of_most, gradients);
-    TrainingEstimate r = one;
-    training_estimate::add_memory(r, own, timeline, device, estimator.allocator, estimator.details);
-    r.gradients = gradients;
-    r.optimizer = optimizer;
-    r.saved_activations = Bytes{};
-    const Phase& forward = g.phases[g.phases.size() - 3];
-    for (const Storage& x : timeline.storages())
-      if (left_by(x, forward)) r.saved_activations += x.bytes;
-    RankEstimate& of = p.ranks.emplace_back(RankEstimate{.rank = std::int64_t{s} * l.dp, .ranks = l.dp, .stage = s});
-    add_training(of, r);
-    fit = fit && r.fits;
-    if (!most || r.peak > most->peak) {
-      most = r;
-      p.training = std::move(timeline);
-    }
-  }
-  // Every stage updates its own weights, the one with most of them last.
-  const double share =
-      static_cast<double>(gradients_of_most.value()) / std::max(1.0, static_cast<double>(one.gradients.value()));
-  p.step = all.all + one.step_wall * share;
-  if (l.dp > 1) {
-    const Seconds reduced = time(network, CollectiveKind::all_reduce, gradients_of_most, l.dp);
-    p.communication.push_back({CollectiveKind::all_reduce, "dp", "backward", 1, gradients_of_most, reduced, reduced});
-    p.step += reduced;
-  }
-  p.tokens_per_second = tokens * static_cast<double>(micro_batches) / p.step.value;
-  p.mfu = model_flops(g, one, estimator.training_works()) * l.dp / (p.step.value * peak_rate);
-  t = *most;
-  t.fits = fit;
-}
-
 }  // namespace several
 
 VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Estimate& e, const Plan& plan,
@@ -275,7 +158,7 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
 
   TrainingEstimate& t = e.training;
   if (layout.pp > 1) {
-    several::run_pipeline(p, estimator, t, inside, network, tokens, peak_rate);
+    estimate_stages(p, estimator, t, inside, network, tokens, peak_rate);
     return p;
   }
   const Graph& g = estimator.training_graph();

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// estimate on several GPUs: the flags, one GPU as the limit of several, and training steps recorded on two.
+#include <algorithm>
+
+#include "called.hpp"
+
+#ifdef VLMEST_PROGRAM
+namespace cli::cli_several_gpus_test {
+namespace {
+
+const std::string small = "--config smolvlm-256m ";
+
+Json several(const std::string& flags) { return Json::parse(good(small + flags + " --json")); }
+
+TEST(SeveralGpus, OneGpuIsTheEstimateOfOne) {
+  for (const char* format : {"text", "json", "markdown", "csv"}) {
+    const std::string one = small + "--verbose --format " + std::string(format);
+    if (std::string(format) != "text" && one.find("verbose") == std::string::npos) continue;
+    EXPECT_EQ(good(one), good(one + " --gpus 1")) << format;
+    EXPECT_EQ(good(one), good(one + " --parallel dp=1,tp=1,pp=1,cp=1,ep=1")) << format;
+  }
+}
+
+/// With a network that has no time and no buffers a rank of fully divided states would be nearly an N-th; with all it
+/// holds at least that.
+TEST(SeveralGpus, DividedStatesAddUpToTheWhole) {
+  const Json one = several("--phase train");
+  const auto whole = one["training"]["optimizer_bytes"].get<std::int64_t>();
+  for (const int n : {2, 4, 8}) {
+    const Json e = several("--phase train --shard fsdp2 --gpus " + std::to_string(n));
+    const Json& rank = e["parallel"]["ranks"][0];
+    EXPECT_EQ(e["parallel"]["ranks"].size(), 1u);
+    EXPECT_EQ(rank["ranks"], n);
+    const auto share = rank["optimizer_bytes"].get<std::int64_t>();
+    EXPECT_GE(share * n, whole);
+    EXPECT_LE(share * n, whole + whole / 50) << "uneven shards are padded";
+    EXPECT_EQ(rank["peak_bytes"], e["training"]["peak_bytes"]);
+  }
+}
+
+TEST(SeveralGpus, EachStageOfZeroKeepsLess) {
+  const auto rank = [](const char* shard) {
+    return several("--phase train --gpus 4 --shard " + std::string(shard))["parallel"]["ranks"][0];
+  };
+  const Json ddp = rank("none"), first = rank("zero1"), second = rank("zero2"), third = rank("zero3");
+  // bf16 weights: fp32 weights and two fp32 moments, of a quarter, against two bf16 moments of all.
+  const auto trained = ddp["gradients_bytes"].get<std::int64_t>() / 2;
+  for (const Json* r : {&first, &second})
+    EXPECT_NEAR((*r)["optimizer_bytes"].get<double>(), 12.0 * static_cast<double>(trained) / 4, 4096);
+  EXPECT_LE(second["backward"]["peak_bytes"], first["backward"]["peak_bytes"]);
+  EXPECT_LT(third["weights_bytes"], second["weights_bytes"]);
+}
+
+TEST(SeveralGpus, CollectivesCarryWhatTheyMust) {
+  const Json e = several("--phase train --gpus 2")["parallel"];
+  ASSERT_EQ(e["communication"].size(), 1u);
+  EXPECT_EQ(e["communication"][0]["op"], "all_reduce");
+  EXPECT_EQ(e["communication"][0]["bytes"], e["ranks"][0]["gradients_bytes"]);
+  const Json f = several("--phase train --gpus 2 --shard fsdp2")["parallel"]["communication"];
+  ASSERT_EQ(f.size(), 3u);
+  EXPECT_EQ(f[0]["bytes"], f[1]["bytes"]) << "weights are gathered again for the backward";
+  EXPECT_EQ(
+      several("--phase train --gpus 2 --shard fsdp2 --reshard-after-forward off")["parallel"]["communication"].size(),
+      2u);
+  const Json wide = several("--phase train --gpus 2 --shard fsdp2 --reduce-dtype fp32")["parallel"]["communication"];
+  EXPECT_EQ(wide[2]["bytes"].get<std::int64_t>(), 2 * f[2]["bytes"].get<std::int64_t>());
+}
+
+TEST(SeveralGpus, StagesOfAPipelineHoldTheModelTogether) {
+  const Json one = several("--phase train --gradient-accumulation 8");
+  for (const char* schedule : {"1f1b", "gpipe", "zb", "interleaved:2"}) {
+    const Json p =
+        several("--phase train --parallel pp=2 --micro-batches 8 --schedule " + std::string(schedule))["parallel"];
+    ASSERT_EQ(p["ranks"].size(), 2u) << schedule;
+    std::int64_t optimizer = 0;
+    for (const Json& r : p["ranks"]) optimizer += r["optimizer_bytes"].get<std::int64_t>();
+    EXPECT_EQ(optimizer, one["training"]["optimizer_bytes"].get<std::int64_t>()) << schedule;
+    EXPECT_GT(p["bubble_share"].get<double>(), 0) << schedule;
+    EXPECT_LT(p["bubble_share"].get<double>(), 0.7) << schedule;
+  }
+  const auto first = [](const char* schedule) {
+    return several("--phase train --parallel pp=2 --micro-batches 8 --schedule " +
+                   std::string(schedule))["parallel"]["ranks"][0]["peak_bytes"]
+        .get<std::int64_t>();
+  };
+  EXPECT_LT(first("1f1b"), first("gpipe")) << "two micro-batches in flight against eight";
+}
+
+TEST(SeveralGpus, WhatDoesNothingIsRefused) {
+  for (const char* flags :
+       {"--shard zero2", "--network nvlink4", "--gpus 2 --sequence-parallel", "--gpus 2 --schedule gpipe",
+        "--gpus 2 --shard zero1 --ddp-bucket-view", "--gpus 2 --shard zero1 --reshard-after-forward off",
+        "--gpus 2 --tower data", "--gpus 2 --phase inference --shard fsdp2", "--gpus 2 --parallel dp=2",
+        "--parallel dp=2,dp=2", "--parallel xp=2", "--parallel dp", "--parallel pp=2 --schedule interleaved:1",
+        "--parallel pp=2 --phase train --gradient-accumulation 4", "--gpus 2 --network nvlnk4",
+        "--parallel pp=2 --phase train --stages 1,1", "--parallel pp=2", "--gpus 16 --network pcie4",
+        "--parallel pp=2,dp=2 --phase train --shard zero1"}) {
+    const Called c = run(small + std::string(flags));
+    EXPECT_GE(c.code, 2) << flags;
+    EXPECT_LE(c.code, 3) << flags;
+    EXPECT_TRUE(c.out.empty()) << flags;
+    EXPECT_NE(c.err.find("error: "), std::string::npos) << flags;
+    EXPECT_NE(c.err.find("hint: "), std::string::npos) << flags;
+  }
+}
+
+/// LLaVA-NeXT does not use its tower's last layer and norm; torch named these 13 parameters when it failed.
+TEST(SeveralGpus, UnusedParametersAreTold) {
+  const std::string granite = std::string("estimate --phase train --gpus 2 --config ") + VLMEST_SOURCE_DIR +
+                              "/tests/data/configs/granite-vision-3.2-2b.json";
+  const std::string says = "13 trained parameters get no gradient";
+  EXPECT_NE(good(granite).find(says), std::string::npos);
+  EXPECT_EQ(good(granite + " --shard fsdp2").find(says), std::string::npos);
+  EXPECT_EQ(good(granite + " --freeze vision").find(says), std::string::npos);
+}
+
+/// Training steps on two GPUs (tests/data/several_gpus): peaks of every phase. The largest error of a phase is 1.3 %
+/// with DistributedDataParallel and 7.7 % with fully_shard: in backwards that end with the sum of a tied embedding's
+/// two gradients, which is taken to be there together with what is reduced of it. Elsewhere fully_shard's are 1.5 %
+/// off.
+TEST(SeveralGpus, StepsOnTwoGpus) {
+  const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/";
+  int compared = 0;
+  const Json recorded = Json::parse(slurp(root + "several_gpus/data_parallel.json"));
+  for (const Json& r : recorded["runs"]) {
+    if (!r.contains("phases") || !r.contains("parallel")) continue;
+    std::string flags;
+    for (const char* part : {"flags", "parallel"})
+      for (const std::string f : r[part]) flags += " " + f;
+    const std::string model = r["flags"][1];
+    flags.replace(flags.find(model), model.size(), root + "configs/" + model + ".json");
+    const Json e = Json::parse(good("estimate --device h100-sxm --json" + flags));
+    double measured = 0, predicted = 0;
+    for (std::size_t phase = 0; phase < 3; ++phase) {
+      double most = 0;
+      for (const Json& rank : r["phases"]) most = std::max(most, rank[phase].get<double>());
+      static constexpr const char* names[]{"forward", "backward", "step"};
+      const double estimate = e["training"][names[phase]]["peak_bytes"].get<double>();
+      EXPECT_NEAR(estimate / most, 1, 0.08) << flags << " " << names[phase];
+      measured = std::max(measured, most);
+      predicted = std::max(predicted, estimate);
+    }
+    EXPECT_NEAR(predicted / measured, 1,
+                r["mode"] == "single" || r["mode"].get<std::string>().starts_with("ddp") ? 0.015 : 0.06)
+        << flags;
+    if (e.contains("parallel")) {
+      EXPECT_NEAR(e["parallel"]["outside_bytes"].get<double>() / r["outside"].get<double>(), 1, 0.02) << flags;
+    }
+    ++compared;
+  }
+  EXPECT_EQ(compared, 31);
+}
+
+}  // namespace
+}  // namespace cli::cli_several_gpus_test
+#endif
