@@ -21,14 +21,14 @@ TEST(ShardRules, PathsNameModulesAndParametersOfTheLanguageModel) {
   const ScopeId shared = b.child("gate_proj");
   const ShardRules& sparse = shard_plans("qwen3_moe")->tensor;
   EXPECT_EQ(style_of(sparse, b.graph, gate), ShardStyle::colwise);
-  EXPECT_EQ(style_of(sparse, b.graph, shared), ShardStyle::none);
+  EXPECT_EQ(style_of(sparse, b.graph, shared), ShardStyle::whole);
   EXPECT_EQ(style_of(sparse, b.graph, experts), ShardStyle::moe_tp_experts);
   EXPECT_EQ(style_of(sparse, b.graph, experts, "gate_up_proj"), ShardStyle::packed_colwise);
-  EXPECT_EQ(style_of(sparse, b.graph, language), ShardStyle::none);
+  EXPECT_EQ(style_of(sparse, b.graph, language), ShardStyle::whole);
   EXPECT_EQ(style_of({shard_rules::tied}, b.graph, embeddings), ShardStyle::embedding_rowwise);
   b.enter(vision);
   b.enter(b.child("mlp"));
-  EXPECT_EQ(style_of(sparse, b.graph, b.child("gate_proj")), ShardStyle::none);
+  EXPECT_EQ(style_of(sparse, b.graph, b.child("gate_proj")), ShardStyle::whole);
 }
 
 TEST(ShardRules, EveryTypeHasOnePlanOrIsNotModelled) {

@@ -13,11 +13,11 @@ struct Linear {
   ScopeId scope = 0;
   TensorId weight = none;
   TensorId bias = none;
-  QuantizedWeight quantized;            ///< of a weight in a storage type of its own
-  bool stored = false;                  ///< the weight has one
-  std::optional<DType> rounds;          ///< what inputs are rounded to: of a weight that was unpacked
-  std::int32_t adapter = none;          ///< in Adapters::list
-  ShardStyle style = ShardStyle::none;  ///< how it is divided among GPUs
+  QuantizedWeight quantized;             ///< of a weight in a storage type of its own
+  bool stored = false;                   ///< the weight has one
+  std::optional<DType> rounds;           ///< what inputs are rounded to: of a weight that was unpacked
+  std::int32_t adapter = none;           ///< in Adapters::list
+  ShardStyle style = ShardStyle::whole;  ///< how it is divided among GPUs
 };
 
 /// Of a linear that is divided: this rank's sizes, and its parameters noted as parts.
@@ -36,7 +36,7 @@ inline Linear declare_linear(Context& c, std::int64_t in, std::int64_t out, bool
                              StoredModule kind = StoredModule::linear) {
   const WeightStorage* how = checkpoint_storage(c, kind);
   Linear l{.scope = c.b.scope(), .adapter = adapter_of(c, in, out), .style = shard_style(c)};
-  if (l.style != ShardStyle::none) {
+  if (l.style != ShardStyle::whole) {
     declare_shard(c, l, in, out, bias);
     return l;
   }
@@ -129,7 +129,7 @@ inline Value sharded(Context& c, const Linear& l, Value arg) {
 
 inline Value forward(Context& c, const Linear& l, Value arg) {
   InScope in(c.b, l.scope);
-  if (l.style != ShardStyle::none) return sharded(c, l, std::move(arg));
+  if (l.style != ShardStyle::whole) return sharded(c, l, std::move(arg));
   return l.adapter == none ? base_layer(c, l, std::move(arg)) : adapted(c, l, std::move(arg));
 }
 

@@ -17,7 +17,7 @@ namespace vlmest {
 
 /// The styles, spelled as there.
 enum class ShardStyle : std::uint8_t {
-  none,
+  whole,
   colwise,                ///< rows of weight and bias: a part of the outputs
   colwise_gather_output,  ///< the same, and all ranks' outputs are put together
   rowwise,                ///< columns of the weight: a part of the inputs; results are summed
@@ -144,7 +144,7 @@ inline ShardStyle style_of(const ShardRules& rules, const Graph& g, ScopeId s, s
   for (const auto& group : rules)
     for (const ShardRule& r : group)
       if (names_module(r.path, g, s, parameter)) return r.style;
-  return ShardStyle::none;
+  return ShardStyle::whole;
 }
 
 }  // namespace vlmest

@@ -17,7 +17,7 @@ struct Sharding {
 
 /// The style of the current scope's module, or of its parameter.
 inline ShardStyle shard_style(const Context& c, std::string_view parameter = {}) {
-  return c.sharding ? style_of(c.sharding->rules, c.b.graph, c.b.scope(), parameter) : ShardStyle::none;
+  return c.sharding ? style_of(c.sharding->rules, c.b.graph, c.b.scope(), parameter) : ShardStyle::whole;
 }
 /// Ranks among which layers are divided; 1 where they are whole.
 inline int shard_ranks(const Context& c) { return c.sharding ? c.sharding->ranks : 1; }
