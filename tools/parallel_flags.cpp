@@ -117,6 +117,9 @@ void check_parallel_flags(const GivenFlags& given, const Layout& l, const AskedP
     given.no_effect({"--shard", "--ddp-bucket-view", "--reshard-after-forward", "--reduce-dtype"},
                     "without data parallelism", leave + "dp=N");
   if (l.tp == 1) given.no_effect({"--sequence-parallel", "--tower"}, "without tensor parallelism", leave + "tp=N");
+  if (l.tp > 1 && l.tower != Tower::replicate)
+    given.no_effect({"--tower"}, "but for replicate: transformers 5.17's plans leave the tower whole on each rank",
+                    "leave it out, or take --tower replicate");
   if (l.pp > 1)
     given.no_effect({"--gradient-accumulation"}, "in a pipeline, whose step has --micro-batches of --batch sequences",
                     "say how many with --micro-batches N");

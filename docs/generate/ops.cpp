@@ -189,6 +189,13 @@ std::vector<Section> sections() {
        "",
        {{"FLOPs", "0"}, {"read", "0"}, {"written", "0"}, {"kernels", "0"}},
        {Example{"any", {}, cost(View{})}}},
+      {"CollectiveOp",
+       "collective.hpp",
+       "",
+       {{"FLOPs", "0"}, {"read", "bytes"}, {"written", "bytes"}, {"kernels", "1"}},
+       {Example{"all_reduce, bytes 67,108,864, ranks 2",
+                {{"bytes", 67108864}},
+                cost(CollectiveOp{.ranks = 2, .bytes = Bytes(67108864)})}}},
   };
 }
 

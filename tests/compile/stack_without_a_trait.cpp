@@ -23,7 +23,11 @@ constexpr StackTraits traits{
     .adds_position_biases = false,
     .attends_to_wide_shared_heads = false,
     .transformers_quantizers = false,
+    .divides_layers = false,
     .inference = RunScript{},
     .training = RunScript{},
     .training_loop = RunScript{},
+    .rank_inference = RunScript{},
+    .rank_training = RunScript{},
+    .rank_training_loop = RunScript{},
 };

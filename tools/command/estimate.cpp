@@ -2,6 +2,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include <vlmest/parallel/divided_layers.hpp>
+
 #include "args.hpp"
 #include "command.hpp"
 #include "files.hpp"
@@ -62,7 +64,8 @@ int estimate(const EstimateOptions& o) {
   const Vlm vlm = find_model(o.args.config);
   Plan plan = o.args.make_plan(vlm);
   if (layout.pp > 1) plan.gradient_accumulation = parallel::micro_batches(layout);
-  compare_weight_files(o.args, vlm, plan);
+  compare_weight_files(o.args, vlm, plan);  // a checkpoint holds the whole model
+  plan.shards = layer_shards(layout);
   const Device device = find_device(o.args.device);
   const Phases phases = o.args.phases();
   const Bytes least = parse_size(o.args.timeline_min, "--timeline-min");
@@ -91,8 +94,9 @@ int estimate(const EstimateOptions& o) {
   std::optional<parallel::ParallelEstimate> several;
   if (layout.gpus() > 1) {
     const Phases asked = !options.training ? Phases::inference : !options.inference ? Phases::train : Phases::all;
-    several =
-        parallel::estimate_several(estimator, e, plan, device, layout, find_network(o.parallel.network, device), asked);
+    const parallel::Network network = find_network(o.parallel.network, device);
+    several = plan.shards.ranks > 1 ? parallel::estimate_divided(estimator, e, plan, device, layout, network, asked)
+                                    : parallel::estimate_several(estimator, e, plan, device, layout, network, asked);
   }
   const Reported r{vlm, plan, device, e, estimator, several ? &*several : nullptr};
   const bool to_stdout = o.args.timeline == "-" && o.output.file.empty();

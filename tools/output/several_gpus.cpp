@@ -31,8 +31,8 @@ Table ranks_table(const ParallelEstimate& p) {
 Table communication_table(const ParallelEstimate& p) {
   Table t{.head = {"collective", "phase", "group", "count", "bytes", "time", "exposed"}, .rows = {}, .left = 3};
   for (const CommunicationRow& c : p.communication)
-    t.rows.push_back(
-        {std::string(name(c.kind)), c.phase, c.group, grouped(c.count), show(c.bytes), show(c.time), show(c.exposed)});
+    t.rows.push_back({std::string(name(c.kind)), std::string(name(c.phase)), c.group, grouped(c.count), show(c.bytes),
+                      show(c.time), show(c.exposed)});
   return t;
 }
 
@@ -121,7 +121,7 @@ nlohmann::ordered_json several_gpus_json(const ParallelEstimate& p, const Report
   for (const CommunicationRow& c : p.communication)
     r["communication"].push_back({{"op", std::string(name(c.kind))},
                                   {"group", c.group},
-                                  {"phase", c.phase},
+                                  {"phase", std::string(name(c.phase))},
                                   {"count", c.count},
                                   {"bytes", c.bytes.value()},
                                   {"ms", significant(c.time.ms())},

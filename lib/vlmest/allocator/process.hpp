@@ -41,6 +41,15 @@ class Process {
     sizes_.resize(timeline.storages().size());
   }
 
+  /// Takes the bytes of all parameters at once and gives them back to the allocator, which keeps them
+  /// (transformers 5.17 modeling_utils.py, caching_allocator_warmup).
+  void warm_up() {
+    Bytes all{};
+    for (const Storage& s : timeline_.storages())
+      if (s.role == Role::weight) all += s.bytes;
+    allocator_.free(allocator_.alloc(all));
+  }
+
   /// Allocates everything that exists before the first phase: parameters and buffers in the order of their creation
   /// (those that building the model drops again go), then the inputs.
   void load() {

@@ -44,6 +44,7 @@ class Walk {
   void take(std::span<const Step> steps, Process& process, Observe&& observe, Measured&& measured) {
     using Action = RunStep::Action;
     for (const Step& s : steps) switch (s.action) {
+        case Action::warm_up: process.warm_up(); break;
         case Action::load: process.load(); break;
         case Action::run:
         case Action::pass: run(s, process, observe, measured); break;

@@ -6,6 +6,7 @@
 #include <vlmest/analysis/attention_time.hpp>
 #include <vlmest/analysis/fft_time.hpp>
 #include <vlmest/analysis/memory_time.hpp>
+#include <vlmest/device/link.hpp>
 #include <vlmest/op/op.hpp>
 
 namespace vlmest {
@@ -16,6 +17,13 @@ namespace op_times {
 
 inline OpTime time(const View&, const Device&) { return {}; }
 inline OpTime time(const HostSync&, const Device&) { return {}; }
+
+/// Over the link to the other GPUs, whose two directions are used at once.
+inline OpTime time(const CollectiveOp& o, const Device& d) {
+  if (o.ranks < 2) return {};
+  const Seconds over = (o.bytes / peer_link(d)) * ring_traffic(o.kind, o.ranks);
+  return {.time = over, .memory = over};
+}
 
 inline OpTime time(const MemoryOp& o, const Device& d, Operands operands) {
   const MemoryEfficiencies& e = d.efficiency.memory;

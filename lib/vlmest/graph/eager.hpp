@@ -5,6 +5,7 @@
 #include <vlmest/graph/eager/assign.hpp>
 #include <vlmest/graph/eager/attention.hpp>
 #include <vlmest/graph/eager/bucketize.hpp>
+#include <vlmest/graph/eager/collective.hpp>
 #include <vlmest/graph/eager/concatenation.hpp>
 #include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/data.hpp>

@@ -86,6 +86,12 @@ struct RoutedWeight {
   std::int64_t experts = 1, top_k = 1;
 };
 
+/// A weight that this GPU holds as one of `ranks` that divide the layer; where they hold equal ones, ranks is 1.
+struct ShardedWeight {
+  TensorId weight = none;
+  int ranks = 1;
+};
+
 /// Everything that runs, in order, and every tensor it touches. Analyses are functions of this and store nothing here.
 struct Graph {
   std::vector<Tensor> tensors;
@@ -97,6 +103,7 @@ struct Graph {
   std::vector<Phase> phases;
   std::vector<TensorId> embeddings;            ///< weights of embedding modules, which an optimizer may treat apart
   std::vector<RoutedWeight> routed;            ///< weights of experts
+  std::vector<ShardedWeight> sharded;          ///< weights of layers that are divided among GPUs
   ScopeId head = none;                         ///< the module that makes the logits
   std::vector<SecondForward> second_forwards;  ///< of checkpointed layers, in order
   RunScript script;                            ///< how the runtime goes through the phases to have them measured
@@ -112,6 +119,7 @@ struct Graph {
     phases.clear();
     embeddings.clear();
     routed.clear();
+    sharded.clear();
     head = none;
     second_forwards.clear();
     script = loop = {};

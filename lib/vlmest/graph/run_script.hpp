@@ -9,6 +9,7 @@ namespace vlmest {
 /// One thing that a process does with a graph.
 struct RunStep {
   enum class Action : std::uint8_t {
+    warm_up,      ///< as many bytes as the parameters have in one block, which is freed: they then lie in it
     load,         ///< parameters and buffers, then the inputs
     run,          ///< phases; what they make waits for `drop` or `keep`
     pass,         ///< phases; of what they make their caller's variables go, the rest stays

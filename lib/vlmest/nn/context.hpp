@@ -13,6 +13,7 @@ namespace vlmest {
 struct Blocks;
 struct Adapters;
 struct Quantization;
+struct Sharding;
 
 /// Results of input embeddings that collect gradients though nothing before them is trained.
 struct InputGradients {
@@ -30,6 +31,7 @@ struct Context {
   Adapters* adapters = nullptr;                ///< low-rank adapters that linears ask for (nn/lora.hpp)
   InputGradients* input_gradients = nullptr;   ///< where embeddings are to note their results
   const Quantization* quantization = nullptr;  ///< how the checkpoint stores its weights (nn/quantization)
+  const Sharding* sharding = nullptr;          ///< how layers are divided among GPUs (nn/sharding.hpp); none: whole
   bool loads = false;   ///< only what is loaded is wanted: weights as they lie before the first forward
   bool padded = false;  ///< attention masks hold zeros: sequences of several lengths
 

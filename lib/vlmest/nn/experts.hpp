@@ -32,6 +32,9 @@ struct Moe {
   TensorId gate_up_bias = none, down_bias = none, router_bias = none;
   GatedMlp shared;  ///< only where config->shared > 0
   Linear shared_gate;
+  std::int64_t inner = 0, experts = 0;          ///< those of its config, or this rank's part
+  bool divided = false;                         ///< experts are divided among GPUs
+  bool masked = false;                          ///< some are on other GPUs: the router leaves out their tokens
   QuantizedWeight gate_up_stored, down_stored;  ///< where the checkpoint stores them in a way of its own
 };
 
@@ -43,9 +46,18 @@ inline TensorId routed(Context& c, const MoeConfig& g, TensorId t) {
 
 /// The experts' weights in the current scope.
 inline void make_expert_products(Context& c, const MoeConfig& g, Moe& r) {
+  const bool inner = shard_style(c, "gate_up_proj") == ShardStyle::packed_colwise,
+             whole_ones = shard_style(c, "gate_up_proj") == ShardStyle::grouped_gemm;
+  r.divided = inner || whole_ones;
+  r.inner = inner ? shard_of(c, g.inner) : g.inner;
+  r.experts = whole_ones ? shard_of(c, g.experts) : g.experts;
   const ExpertWeights w = make_expert_weights(
-      c, {.in = g.hidden, .out = checked_mul(g.inner, 2), .experts = g.experts, .inputs_first = g.clamped},
-      {.in = g.inner, .out = g.hidden, .experts = g.experts, .inputs_first = g.clamped});
+      c, {.in = g.hidden, .out = checked_mul(r.inner, 2), .experts = r.experts, .inputs_first = g.clamped},
+      {.in = r.inner, .out = g.hidden, .experts = r.experts, .inputs_first = g.clamped});
+  if (r.divided) {
+    note_shard(c, w.gate_up.weight);
+    note_shard(c, w.down.weight);
+  }
   r.gate_up = routed(c, g, w.gate_up.weight);
   r.down = routed(c, g, w.down.weight);
   r.gate_up_stored = w.gate_up.quantized;
@@ -61,6 +73,7 @@ inline void make_experts(Context& c, const MoeConfig& g, Moe& r) {
 inline void make_router(Context& c, const MoeConfig& g, Moe& r) {
   Module gate(c, "gate");
   r.router_scope = gate.scope;
+  r.masked = shard_style(c) == ShardStyle::ep_router;
   r.router = parameter(c, "weight", {g.experts, g.hidden});
 }
 
@@ -86,6 +99,12 @@ inline Moe make_moe(Context& c, const char* name, const MoeConfig& g) {
 inline std::int64_t active_experts(const MoeConfig& g, std::int64_t tokens) {
   const double e = static_cast<double>(g.experts), missed = 1.0 - static_cast<double>(g.top_k) / e;
   return static_cast<std::int64_t>(std::llround(e * (1.0 - std::pow(missed, static_cast<double>(tokens)))));
+}
+
+/// And of those on this rank, where each has its part of them.
+inline std::int64_t active_experts(const Moe& m, std::int64_t tokens) {
+  const std::int64_t all = active_experts(*m.config, tokens);
+  return m.masked ? std::max<std::int64_t>(1, all * m.experts / m.config->experts) : all;
 }
 
 /// What the router decides; the logits stay alive with it (the caller unpacks all three).

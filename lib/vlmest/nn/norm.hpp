@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/sharding.hpp>
 #include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
@@ -35,13 +36,17 @@ struct RmsNorm {
   enum class Kind : std::uint8_t { llama, gemma, gpt_oss, t5, gemma4 } kind = Kind::llama;
   ScopeId scope = 0;
   TensorId weight = none;
+  bool sums_gradient = false;  ///< of heads that are divided among GPUs: each one's gradient is of its own heads
 };
 
 inline RmsNorm make_rms_norm(Context& c, const char* name, std::int64_t width,
                              RmsNorm::Kind kind = RmsNorm::Kind::llama) {
   Module m(c, name);
   const DType t = kind == RmsNorm::Kind::gpt_oss && c.dtype() == DType::fp16 ? DType::fp32 : c.dtype();
-  return {.kind = kind, .scope = m.scope, .weight = c.b.persistent("weight", Role::weight, t, {width})};
+  return {.kind = kind,
+          .scope = m.scope,
+          .weight = c.b.persistent("weight", Role::weight, t, {width}),
+          .sums_gradient = shard_style(c) == ShardStyle::replicated_with_grad_allreduce};
 }
 
 /// modeling_gemma4.py, Gemma4RMSNorm.__init__ with with_scale=False: no weight.
@@ -68,6 +73,7 @@ inline Value forward(Context& c, const RmsNorm& n, Value arg) {
   using namespace eager;
   InScope in(c.b, n.scope);
   Value weight = n.weight == none ? Value() : Value(c.b, n.weight);
+  if (n.sums_gradient) weight = sum_gradient_in_place(weight, c.sharding->ranks);
   return stacks::norm(c, Norm::Kind::rms_norm, arg, weight, [&] {
     if (n.kind == RmsNorm::Kind::gemma4) return gemma4_norm(arg, std::move(weight));
     const DType t = arg.dtype();

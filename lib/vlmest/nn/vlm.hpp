@@ -14,11 +14,20 @@
 
 namespace vlmest {
 
+/// What transformers' config class of the language model decides beside its sizes.
+struct TextClass {
+  std::string type;          ///< its model_type
+  bool tied = false;         ///< its own tie_word_embeddings
+  bool causal_lm = false;    ///< it is run alone
+  bool remote_code = false;  ///< the model's classes are not transformers' own
+};
+
 /// A vision-language model, or a language model alone: what it is called, how it is put together, how it turns pixels
 /// into tokens.
 struct Vlm {
   std::string name;
   std::string type;  ///< the model_type of its config.json
+  TextClass text;
   Family family;
   TokenRule tokens;
   ImageSize native;                          ///< the image size that is meant where none is given

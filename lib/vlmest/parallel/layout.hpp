@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <vlmest/tensor/dtype.hpp>
+#include <vlmest/plan/plan.hpp>
 #include <vlmest/unit/error.hpp>
 
 namespace vlmest::parallel {
@@ -51,6 +51,11 @@ struct Layout {
   constexpr std::int64_t gpus() const { return std::int64_t{1} * dp * tp * pp * cp * ep; }
 };
 
+/// How the layers of the model are divided: its tensor-parallel plan over tp ranks, or its expert-parallel one over ep.
+constexpr LayerShards layer_shards(const Layout& l) {
+  return l.ep > 1 ? LayerShards{.ranks = l.ep, .experts = true} : LayerShards{.ranks = l.tp};
+}
+
 constexpr std::string_view name(Shard s) {
   switch (s) {
     case Shard::none: return "none";
@@ -72,9 +77,15 @@ inline void expect_modelled(const Layout& l) {
       throw Error("--parallel", std::string(dimension) + "=" + std::to_string(size) + ": " + what + " is not modelled",
                   "leave it out, or give dp=N");
   };
-  refuse(l.tp, "tp", "tensor parallelism");
   refuse(l.cp, "cp", "context parallelism");
-  refuse(l.ep, "ep", "expert parallelism");
+  if (l.tp > 1 && l.ep > 1)
+    throw Error("--parallel", "tp with ep: transformers 5.17 divides layers by one plan", "give one of them");
+  if ((l.tp > 1 || l.ep > 1) && (l.dp > 1 || l.pp > 1))
+    throw Error("--parallel", "divided layers in replicas or in a pipeline are not modelled",
+                "give tp=N or ep=N alone");
+  if (l.sequence_parallel)
+    throw Error("--sequence-parallel", "transformers 5.17 does not run it (DistributedConfig: not wired up yet)",
+                "leave it out");
   if (l.pp > 1 && l.dp > 1 && l.shard != Shard::none)
     throw Error("--shard", std::string(name(l.shard)) + " in a pipeline is not modelled",
                 "leave it out for DistributedDataParallel, or give dp=N alone");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <vlmest/analysis/timeline.hpp>
+#include <vlmest/graph/graph.hpp>
 #include <vlmest/parallel/layout.hpp>
 #include <vlmest/parallel/network.hpp>
 #include <vlmest/report/estimate.hpp>
@@ -30,7 +31,7 @@ struct RankEstimate {
 struct CommunicationRow {
   CollectiveKind kind = CollectiveKind::all_reduce;
   const char* group = "dp";
-  const char* phase = "backward";
+  PhaseKind phase = PhaseKind::backward;
   std::int64_t count = 0;
   Bytes bytes{};          ///< of the whole tensors, all together
   Seconds time, exposed;  ///< and how much of it nothing else hides

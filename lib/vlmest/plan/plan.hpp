@@ -95,6 +95,14 @@ enum class Loss : std::uint8_t { unfused, fused, chunked };
 template <>
 inline constexpr std::array<std::string_view, 3> words_of<Loss>{"unfused", "fused", "chunked"};
 
+/// How the layers of the language model are divided among GPUs: as the tensor-parallel plan of its transformers config
+/// says, or with `experts` as the expert-parallel one does (DistributedConfig(tp_size=ranks, enable_expert_parallel)).
+/// All ranks run the same sequences and hold parts of one size.
+struct LayerShards {
+  int ranks = 1;
+  bool experts = false;
+};
+
 /// Pixels of an image, before the model's own resize.
 struct PixelSize {
   std::int64_t height = 0;
@@ -137,6 +145,7 @@ struct Plan {
   /// layers down to them; not given: with checkpointing and frozen weights, as fine-tuning scripts do.
   std::optional<bool> input_gradients;
   std::int64_t gradient_accumulation = 1;
+  LayerShards shards;
   bool amp = false;
   bool dropout = false;  ///< modules in training mode (model.train()): dropout draws its masks
 };

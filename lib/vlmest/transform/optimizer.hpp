@@ -163,6 +163,24 @@ inline void mark_owners(Builder& b, std::span<const TrainedParameter> parameters
   }
 }
 
+/// The parameters of a torch optimizer in the lists that it works on. Its foreach ops take no list that has both
+/// DTensors and plain tensors (torch/distributed/tensor/_dispatch.py), so that a script that trains a divided model
+/// makes a group of each.
+inline std::vector<std::vector<TrainedParameter>> optimizer_groups(const Graph& g, std::vector<TrainedParameter> all) {
+  std::vector<std::vector<TrainedParameter>> r;
+  if (g.sharded.empty()) {
+    r.push_back(std::move(all));
+    return r;
+  }
+  r.resize(2);
+  for (TrainedParameter& p : all) {
+    const bool parts =
+        std::any_of(g.sharded.begin(), g.sharded.end(), [&](const ShardedWeight& w) { return w.weight == p.weight; });
+    r[parts ? 0 : 1].push_back(std::move(p));
+  }
+  return r;
+}
+
 /// One step of the optimizer over all trained parameters.
 inline void optimizer_step(Builder& b, Optimizer o, std::span<const TrainedParameter> parameters,
                            ParameterGradients& gradients) {

@@ -149,11 +149,11 @@ inline Value empty_like(Value a) {
 }
 
 /// torch.nn.functional.grouped_mm: a[rows, k] (sorted by group), b[groups, k, n], offsets int32[groups]; or a[k, rows],
-/// b[rows, n] to a product for each group, [groups, k, n]. Where
-/// bf16 runs as one CUTLASS kernel, that takes pointers (an even number of groups), strides and sizes of
-/// each group, and four tensor maps of 128 B for each multiprocessor (aten/src/ATen/native/cuda/GroupMM.cu; agrees with
-/// recorded peaks). Otherwise the host reads the offsets and runs one product for each group.
-inline Value grouped_mm(Value a, Value b, Value offsets, std::int64_t active) {
+/// b[rows, n] to a product for each group, [groups, k, n]. Where bf16 runs as one CUTLASS kernel, that takes pointers
+/// (an even number of groups), strides and sizes of each group, and four tensor maps of 128 B for each multiprocessor
+/// (aten/src/ATen/native/cuda/GroupMM.cu; agrees with recorded peaks). Otherwise the host reads the offsets and runs
+/// one product for each group. Where `ranks` divide the groups, rows of the others lie behind these and are left out.
+inline Value grouped_mm(Value a, Value b, Value offsets, std::int64_t active, int ranks = 1) {
   Builder& g = a.builder();
   const DType t = a.dtype();
   GroupedMatmul op{
@@ -171,17 +171,18 @@ inline Value grouped_mm(Value a, Value b, Value offsets, std::int64_t active) {
   op.workspace = arguments + tensor_maps;
   op.kernels = one_kernel ? 2 : static_cast<int>(active);
   const TensorId r = g.result(t, op.per_group ? Shape{op.groups, op.k, op.n} : Shape{op.rows, op.n}, "grouped_mm");
+  op.rows /= ranks;
   const GradEdge ea = edge(a), eb = edge(b);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea)), so = saved(offsets, ea || eb);
   Value out = emit1(g, product("_grouped_mm"), op, r, {arguments, tensor_maps}, a, b, offsets);
   // _grouped_mm_mat2_backward, _grouped_mm_mat1_backward: as those of mm, for each group.
-  differentiable(out, "GroupedMmBackward0", {ea, eb}, [sa, sb, so, active](Gradients& d) {
+  differentiable(out, "GroupedMmBackward0", {ea, eb}, [sa, sb, so, active, ranks](Gradients& d) {
     const bool columns = sb && sb.tensor().strides[1] == 1;
     if (d.wants(1)) {
-      d.out[1] = columns || !sb ? transpose(grouped_mm(transpose(d.in[0], 0, 1), sa, so, active), 1, 2)
-                                : grouped_mm(transpose(sa, 0, 1), d.in[0], so, active);
+      d.out[1] = columns || !sb ? transpose(grouped_mm(transpose(d.in[0], 0, 1), sa, so, active, ranks), 1, 2)
+                                : grouped_mm(transpose(sa, 0, 1), d.in[0], so, active, ranks);
     }
-    if (d.wants(0)) d.out[0] = grouped_mm(d.in[0], transpose(sb, 1, 2), so, active);
+    if (d.wants(0)) d.out[0] = grouped_mm(d.in[0], transpose(sb, 1, 2), so, active, ranks);
   });
   return out;
 }

@@ -58,6 +58,8 @@ inline Shape resolve(const Shape& from, Shape to) {
       open = i;
     else
       known *= to[i];
+  if (open >= 0 && known != 0 && numel(from).value() % known != 0)
+    throw Error("graph", "shape " + to_string(to) + " is invalid for " + to_string(from));
   if (open >= 0) to[open] = known == 0 ? 0 : numel(from).value() / known;
   return to;
 }

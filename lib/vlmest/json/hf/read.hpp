@@ -8,6 +8,7 @@
 
 #include <vlmest/json/families.hpp>
 #include <vlmest/json/hf/quantization.hpp>
+#include <vlmest/json/hf/text_class.hpp>
 #include <vlmest/json/known_keys.hpp>
 
 namespace vlmest::json::hf {
@@ -40,6 +41,7 @@ inline std::optional<std::int64_t> read_positions(const Reader& r) {
 inline Vlm read(const nlohmann::json& document, const std::string& path, FamilyRows rows = families()) {
   const Reader r(document, path);
   Vlm vlm = read_own(r, r.string("model_type", ""), rows);
+  vlm.text = read_text_class(r, r.string("model_type", ""));
   vlm.positions = read_positions(r);
   vlm.dtype = read_dtype(r);
   vlm.quantization = read_quantization(r);

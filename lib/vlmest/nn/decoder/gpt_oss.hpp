@@ -52,7 +52,7 @@ struct GptOssDecoder {
 /// GptOssMLP.__init__: the router before the experts.
 inline Moe make_gpt_oss_moe(Context& c, const MoeConfig& g) {
   Module m(c, "mlp");
-  Moe r{.config = &g, .scope = m.scope};
+  Moe r{.config = &g, .scope = m.scope, .inner = g.inner, .experts = g.experts};
   {
     Module router(c, "router");
     r.router_scope = router.scope;

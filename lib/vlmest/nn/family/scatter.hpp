@@ -34,9 +34,10 @@ inline Linear make_head(Context& c, std::int64_t hidden, std::int64_t vocab, boo
   Module m(c, name, Part::language);
   c.b.graph.head = m.scope;
   if (!tied) return declare_linear(c, hidden, vocab, false, StoredModule::head);
-  Linear l{.scope = m.scope, .adapter = adapter_of(c, hidden, vocab)};
+  Linear l{.scope = m.scope, .adapter = adapter_of(c, hidden, vocab), .style = shard_style(c)};
   InScope own(c.b, base_scope(c, l.adapter, m.scope));
-  c.b.existing("weight before tying", Role::buffer, c.dtype(), {vocab, hidden});
+  // Ranks load into a model that was made without memory.
+  if (!c.sharding) c.b.existing("weight before tying", Role::buffer, c.dtype(), {vocab, hidden});
   l.weight = embedding;
   return l;
 }

@@ -6,6 +6,7 @@
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/nn/quantization/quantization.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/sharded_model.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest {
@@ -57,7 +58,10 @@ VLMEST_INLINE std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
 
 VLMEST_INLINE void declare_parameters(Context& c, const Vlm& vlm) {
   c.quantization = quantization_of(vlm, c.plan, c.b.gpu);
+  const std::optional<Sharding> sharding = sharding_of(vlm, c.plan);
+  if (sharding) c.sharding = &*sharding;
   vlm.family.make_model(c);
+  c.sharding = nullptr;
   make_blocks(c, vlm.blocks);
 }
 
@@ -75,6 +79,8 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   check_kv_type(plan.kv.dtype.value_or(plan.dtype));
   Context c{caller.b, plan};
   c.quantization = quantization_of(vlm, plan, c.b.gpu);
+  const std::optional<Sharding> sharding = sharding_of(vlm, plan);
+  if (sharding) c.sharding = &*sharding;
   c.padded = s.padded();
   Blocks blocks;
   const FamilyModel model = vlm.family.make_model(c);
@@ -89,9 +95,9 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   }
   const FamilyInputs inputs = vlm.family.make_inputs(c, s);
   Cache cache = vlm.family.make_cache();
-  c.b.graph.script = c.stack().inference;
+  c.b.graph.script = sharding ? c.stack().rank_inference : c.stack().inference;
   c.b.begin_phase(PhaseKind::prefill);
-  model.prefill(c, inputs, s, cache);
+  build_divided(sharding, [&] { model.prefill(c, inputs, s, cache); });
   c.b.end_phase();
   if (!s.images.empty()) check_all_ran(blocks);
   r.prefill = entries(c, cache);

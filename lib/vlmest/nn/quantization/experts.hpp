@@ -46,14 +46,15 @@ inline ExpertWeights make_expert_weights(Context& c, const StoredSize& gate_up, 
 }
 
 /// Rows sorted by expert, each times its expert's matrix; one kernel that reads stored matrices as they are
-/// (finegrained_fp8's grouped_matmul, triton_kernels' matmul_ogs, Marlin for mixtures).
+/// (finegrained_fp8's grouped_matmul, triton_kernels' matmul_ogs, Marlin for mixtures). `ranks` that divide the experts
+/// have rows of each other's, which are left out.
 inline Value expert_matmul(Context& c, Value x, TensorId weight, const QuantizedWeight& q, const Value& offsets,
-                           std::int64_t active, bool inputs_first = false) {
+                           std::int64_t active, bool inputs_first = false, int ranks = 1) {
   using namespace eager;
   Value w(c.b, weight);
   if (!q.how) {
     if (!inputs_first) w = transpose(std::move(w), 1, 2);
-    return grouped_mm(std::move(x), std::move(w), offsets, active);
+    return grouped_mm(std::move(x), std::move(w), offsets, active, ranks);
   }
   const std::int64_t experts = w.size(0);
   const GroupedMatmul op{.rows = x.size(0),

@@ -49,9 +49,13 @@ struct StackTraits {
   Trait attends_to_wide_shared_heads;
   /// Weights come through transformers' quantizers, which replace modules, and unpack what they have no kernel for.
   Trait transformers_quantizers;
+  /// Layers are divided among GPUs by the model's own plan (nn/shard_rules.hpp); without, how is not described.
+  Trait divides_layers;
   Required<RunScript> inference;      ///< of the phases prefill and decode: measures both
   Required<RunScript> training;       ///< of a step's phases: measures all
   Required<RunScript> training_loop;  ///< of the same, step after step
+  /// The same three where this process is one of several ranks.
+  Required<RunScript> rank_inference, rank_training, rank_training_loop;
 };
 
 }  // namespace vlmest

@@ -6,17 +6,6 @@
 
 namespace vlmest::parallel {
 
-VLMEST_INLINE Bandwidth peer_link(const Device& d) {
-  if (std::string_view(d.product).find("SXM") == std::string_view::npos) return host_link(d);
-  switch (d.sm / 10) {
-    case 7: return {6 * 25e9};
-    case 8: return {12 * 25e9};
-    case 9: return {18 * 25e9};
-    case 10: return {18 * 50e9};
-    default: return host_link(d);
-  }
-}
-
 VLMEST_INLINE std::string own_network(const Device& d) {
   if (std::string_view(d.product).find("SXM") != std::string_view::npos) switch (d.sm / 10) {
       case 7: return "nvlink2";

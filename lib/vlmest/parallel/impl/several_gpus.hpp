@@ -73,7 +73,7 @@ struct Rows {
   std::int64_t ranks;
   std::vector<CommunicationRow> all;
 
-  CommunicationRow& add(CollectiveKind kind, const char* phase, std::span<const Bytes> sizes, std::int64_t times) {
+  void add(CollectiveKind kind, PhaseKind phase, std::span<const Bytes> sizes, std::int64_t times) {
     CommunicationRow& r = all.emplace_back(CommunicationRow{.kind = kind, .phase = phase});
     for (const Bytes b : sizes) {
       if (b == Bytes{}) continue;
@@ -82,7 +82,6 @@ struct Rows {
       r.time += time(network, kind, b, ranks) * static_cast<double>(times);
     }
     if (r.count == 0) all.pop_back();
-    return r;
   }
 };
 
@@ -100,11 +99,11 @@ inline void add_rows(Rows& rows, const Graph& g, const Layout& l, const ModelSta
   const DType type = trained.empty() ? DType::bf16 : g.tensor(trained.front()).dtype;
   const Bytes all[]{total(states.trained)};
   switch (l.shard) {
-    case Shard::none: rows.add(all_reduce, "backward", ddp_buckets(g, trained), 1); return;
+    case Shard::none: rows.add(all_reduce, PhaseKind::backward, ddp_buckets(g, trained), 1); return;
     case Shard::fsdp2:
-      rows.add(all_gather, "forward", states.weights, micro_batches);
-      if (l.reshard_after_forward) rows.add(all_gather, "backward", states.weights, micro_batches);
-      rows.add(reduce_scatter, "backward", in_type(states.trained, type, l.reduce_dtype), micro_batches);
+      rows.add(all_gather, PhaseKind::forward, states.weights, micro_batches);
+      if (l.reshard_after_forward) rows.add(all_gather, PhaseKind::backward, states.weights, micro_batches);
+      rows.add(reduce_scatter, PhaseKind::backward, in_type(states.trained, type, l.reduce_dtype), micro_batches);
       return;
     case Shard::zero1:
     case Shard::zero2:
@@ -117,11 +116,12 @@ inline void add_rows(Rows& rows, const Graph& g, const Layout& l, const ModelSta
   for (Bytes left = all[0]; left > Bytes{}; left -= buckets.back()) buckets.push_back(std::min(left, full));
   const std::int64_t times = l.shard == Shard::zero1 ? 1 : micro_batches;
   if (divides_weights) {
-    rows.add(all_gather, "forward", states.weights, micro_batches);
-    rows.add(all_gather, "backward", states.weights, micro_batches);
+    rows.add(all_gather, PhaseKind::forward, states.weights, micro_batches);
+    rows.add(all_gather, PhaseKind::backward, states.weights, micro_batches);
   }
-  rows.add(divides_weights ? reduce_scatter : all_reduce, "backward", in_type(buckets, type, l.reduce_dtype), times);
-  if (!divides_weights) rows.add(all_gather, "step", all, 1);
+  rows.add(divides_weights ? reduce_scatter : all_reduce, PhaseKind::backward, in_type(buckets, type, l.reduce_dtype),
+           times);
+  if (!divides_weights) rows.add(all_gather, PhaseKind::step, all, 1);
 }
 
 }  // namespace several
@@ -177,8 +177,7 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
       .beside = {},
       .after = {},
       .update = t.step_wall * (1.0 / vlmest::parallel::parts(placements(strategy).optimizer, mesh(strategy)))};
-  for (const CommunicationRow& c : p.communication)
-    (std::string_view(c.phase) == "step" ? parts.after : parts.beside) += c.time;
+  for (const CommunicationRow& c : p.communication) (c.phase == PhaseKind::step ? parts.after : parts.beside) += c.time;
   // DeepSpeed reduces on the stream of the kernels unless overlap_comm is set, which only stage 3 does by itself.
   const bool in_turn = layout.shard == Shard::zero1 || layout.shard == Shard::zero2;
   StepParts alone = parts;
@@ -190,9 +189,9 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   const double beside = (in_turn ? hidden_behind : parts.beside).value;
   const double exposed = p.step.value - without.value - parts.after.value;
   for (CommunicationRow& c : p.communication)
-    c.exposed = std::string_view(c.phase) == "step" ? c.time
-                : beside > 0                        ? c.time * (std::max(0.0, exposed) / beside)
-                                                    : Seconds{};
+    c.exposed = c.phase == PhaseKind::step ? c.time
+                : beside > 0               ? c.time * (std::max(0.0, exposed) / beside)
+                                           : Seconds{};
   p.tokens_per_second = tokens * static_cast<double>(t.micro_batches) / p.step.value;
   p.mfu = several::model_flops(g, t, estimator.training_works()) * layout.dp / (p.step.value * peak_rate);
 

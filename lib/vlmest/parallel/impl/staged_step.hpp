@@ -23,7 +23,7 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
   const PipelineTime without = pipeline_time(l.schedule, times, micro_batches, Seconds{});
   const std::int64_t hops = std::int64_t{l.pp} * l.schedule.chunks - 1, crossings = hops * micro_batches;
   const Seconds waited{std::max(0.0, all.all.value - without.all.value)};
-  for (const char* phase : {"forward", "backward"})
+  for (const PhaseKind phase : {PhaseKind::forward, PhaseKind::backward})
     p.communication.push_back({CollectiveKind::send, "pp", phase, crossings, sent * crossings,
                                send * static_cast<double>(crossings), waited * 0.5});
   p.bubble_share = all.bubble_share;
@@ -65,7 +65,8 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
   p.step = all.all + one.step_wall * share;
   if (l.dp > 1) {
     const Seconds reduced = time(network, CollectiveKind::all_reduce, gradients_of_most, l.dp);
-    p.communication.push_back({CollectiveKind::all_reduce, "dp", "backward", 1, gradients_of_most, reduced, reduced});
+    p.communication.push_back(
+        {CollectiveKind::all_reduce, "dp", PhaseKind::backward, 1, gradients_of_most, reduced, reduced});
     p.step += reduced;
   }
   p.tokens_per_second = tokens * static_cast<double>(micro_batches) / p.step.value;

@@ -19,6 +19,8 @@ VLMEST_INLINE Elements trainable_parameters(const Graph& g, const Plan& plan) {
   Elements n{};
   for (const auto& t : g.loaded())
     if (trains(plan, g, t)) n += parameter_count(t);
+  for (const ShardedWeight& w : g.sharded)  // the other ranks' parts
+    if (const Tensor& t = g.tensor(w.weight); trains(plan, g, t)) n += parameter_count(t) * (w.ranks - 1);
   return n;
 }
 

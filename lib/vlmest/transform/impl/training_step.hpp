@@ -4,6 +4,7 @@
 #include <vlmest/nn/block.hpp>
 #include <vlmest/nn/parameter_order.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/sharded_model.hpp>
 #include <vlmest/nn/trainable.hpp>
 #include <vlmest/transform/optimizer.hpp>
 #include <vlmest/transform/training_step.hpp>
@@ -21,6 +22,7 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
   if (plan.amp) plan.dtype = DType::fp32;
   Context c{asked.b, plan, asked.blocks};
   c.quantization = asked.quantization;
+  c.sharding = asked.sharding;
   c.padded = s.padded();
   Adapters adapters;
   InputGradients input_gradients;
@@ -50,8 +52,8 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
   for (auto& l : cache.layers) l.off = true;
   if (plan.checkpointed.language) c.b.checkpointing = checkpoint(plan.checkpointing);
   if (plan.checkpointed.vision) c.b.vision_checkpointing = checkpoint(plan.checkpointing);
-  c.b.graph.script = c.stack().training;
-  c.b.graph.loop = c.stack().training_loop;
+  c.b.graph.script = c.sharding ? c.stack().rank_training : c.stack().training;
+  c.b.graph.loop = c.sharding ? c.stack().rank_training_loop : c.stack().training_loop;
   Value loss;  // a variable of the loop: the last micro-batch's stays until the next one's takes its place
   const std::int64_t micro_batches = std::min<std::int64_t>(plan.gradient_accumulation, 2);
   for (std::int64_t i = 0; i < micro_batches; ++i) {
@@ -80,14 +82,18 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
   std::vector<TrainedParameter> trained;
   for (TensorId t : parameter_order(c.b.graph, parameters))
     if (c.b.gradients.has(t)) trained.push_back({t, make_states(c.b, c.plan.optimizer, t)});
-  optimizer_step(c.b, plan.optimizer, trained, c.b.gradients);
+  for (const auto& group : optimizer_groups(c.b.graph, std::move(trained)))
+    optimizer_step(c.b, plan.optimizer, group, c.b.gradients);
   c.b.gradients = {};  // zero_grad()
   c.b.end_phase();
 }
 
 VLMEST_INLINE void build_training(Context& c, const Vlm& vlm, const Sequences& s) {
   c.quantization = quantization_of(vlm, c.plan, c.b.gpu);
-  build_training(c, vlm.family, s, vlm.blocks);
+  const std::optional<Sharding> sharding = sharding_of(vlm, c.plan);
+  c.sharding = sharding ? &*sharding : nullptr;
+  build_divided(sharding, [&] { build_training(c, vlm.family, s, vlm.blocks); });
+  c.sharding = nullptr;
 }
 
 }  // namespace vlmest

@@ -25,9 +25,13 @@ struct Fused {
       .adds_position_biases = false,
       .attends_to_wide_shared_heads = false,
       .transformers_quantizers = false,
+      .divides_layers = false,
       .inference = torch_inference,
       .training = torch_training,
       .training_loop = torch_training_loop,
+      .rank_inference = stacks::rank_inference,
+      .rank_training = stacks::rank_training,
+      .rank_training_loop = stacks::rank_training_loop,
   };
 };
 

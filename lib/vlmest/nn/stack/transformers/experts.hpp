@@ -26,7 +26,7 @@ inline Value clamped_gate(const Value& gate_up) {
 /// act(gate) * up over the halves of the last dimension (integrations/moe.py, _default_apply_gate).
 inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
   if (m.config->clamped) return clamped_gate(gate_up);
-  const std::int64_t inner = m.config->inner;
+  const std::int64_t inner = m.inner;
   std::vector<Value> halves = eager::split(gate_up, std::array{inner, inner}, -1);
   Value gate = std::move(halves[0]), up = std::move(halves[1]);
   Value activated;
@@ -44,21 +44,22 @@ inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
 inline Value experts(Transformers, Context& c, const Moe& m, const Value& x, const Routing& r) {
   using namespace eager;
   const MoeConfig& g = *m.config;
+  const int ranks = m.masked ? shard_ranks(c) : 1;
   InScope in(c.b, m.experts_scope);
-  const std::int64_t tokens = x.size(0), rows = checked_mul(tokens, g.top_k), active = active_experts(g, tokens);
+  const std::int64_t tokens = x.size(0), rows = checked_mul(tokens, g.top_k), active = active_experts(m, tokens);
   Value sample_weights = reshape(r.weights, {-1}), ids = reshape(r.experts, {-1});
   Ranked sorted = sort(ids);
   Value source = unary("floor_divide", sorted.indices);
   Value selected = take_rows(x, std::move(source));
   Value weights = take_rows(sample_weights, sorted.indices);
   Value histogram_input = to(sorted.values, DType::int32);
-  Value counts = histc(histogram_input, g.experts);
+  Value counts = histc(histogram_input, m.experts);
   Value offsets = cumsum(counts, DType::int32);
   Value elsewhere = unsqueeze(compare_scalar("ge.Scalar", sorted.values), -1);
   sorted.values = pointwise_("clamp_", std::move(sorted.values));
   Value bias;
   const auto product = [&](const Value& of, TensorId weight, const QuantizedWeight& stored) {
-    Value p = expert_matmul(c, of, weight, stored, offsets, active, g.clamped);
+    Value p = expert_matmul(c, of, weight, stored, offsets, active, g.clamped, ranks);
     return bias ? add_(std::move(p), bias) : p;
   };
   if (g.clamped) bias = take_rows(to(Value(c.b, m.gate_up_bias), c.dtype()), sorted.values);

@@ -26,6 +26,17 @@ inline constexpr std::array training{RunStep{Do::load},
                                      RunStep{Do::pass, Of::all, true}};
 inline constexpr std::array loop_start{RunStep{Do::load}, RunStep{Do::empty_cache}, RunStep{Do::mark}};
 inline constexpr std::array loop_step{RunStep{Do::pass, Of::all}, RunStep{Do::rewind}};
+
+/// The same steps after the warm-up of the allocator.
+template <std::size_t N>
+constexpr std::array<RunStep, N + 1> warmed_up(const std::array<RunStep, N>& steps) {
+  std::array<RunStep, N + 1> r{RunStep{Do::warm_up}};
+  for (std::size_t i = 0; i < N; ++i) r[i + 1] = steps[i];
+  return r;
+}
+inline constexpr auto rank_inference = warmed_up(inference);
+inline constexpr auto rank_training = warmed_up(training);
+inline constexpr auto rank_loop_start = warmed_up(loop_start);
 }  // namespace steps
 
 /// The first prefill warms the allocator and the libraries up; the second is what runs from then on, and decode
@@ -41,5 +52,12 @@ inline constexpr RunScript torch_training{.once = steps::training};
 /// that it leaves, so that what the next steps need finds less room there. The third or fourth reserves nothing more.
 inline constexpr RunScript torch_training_loop{
     .once = steps::loop_start, .round = steps::loop_step, .least_rounds = 3, .most_rounds = 6};
+
+/// One of several ranks: each loads its part by from_pretrained(), which warms the allocator up. A model on one GPU is
+/// made there and has no such block.
+inline constexpr RunScript rank_inference{.once = steps::rank_inference};
+inline constexpr RunScript rank_training{.once = steps::rank_training};
+inline constexpr RunScript rank_training_loop{
+    .once = steps::rank_loop_start, .round = steps::loop_step, .least_rounds = 3, .most_rounds = 6};
 
 }  // namespace vlmest::stacks

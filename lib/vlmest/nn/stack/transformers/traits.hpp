@@ -25,9 +25,13 @@ struct Transformers {
       .adds_position_biases = true,
       .attends_to_wide_shared_heads = true,
       .transformers_quantizers = true,
+      .divides_layers = true,
       .inference = torch_inference,
       .training = torch_training,
       .training_loop = torch_training_loop,
+      .rank_inference = stacks::rank_inference,
+      .rank_training = stacks::rank_training,
+      .rank_training_loop = stacks::rank_training_loop,
   };
 };
 

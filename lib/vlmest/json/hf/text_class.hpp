@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <vlmest/json/reader.hpp>
+#include <vlmest/nn/vlm.hpp>
+
+namespace vlmest::json::hf {
+
+/// The config class of a composite's language model: one that its own class fixes, or the one that a text_config
+/// without a model_type means (transformers 5.17, configuration_<type>.py, `sub_configs` and __post_init__).
+struct TextClassEntry {
+  std::string_view type;
+  std::string_view text;
+  bool fixed = false;
+};
+inline constexpr std::array text_classes{
+    TextClassEntry{"aya_vision", "cohere2"},
+    TextClassEntry{"cohere2_vision", "cohere2"},
+    TextClassEntry{"gemma3", "gemma3_text", true},
+    TextClassEntry{"gemma4", "gemma4_text", true},
+    TextClassEntry{"gemma4_unified", "gemma4_unified_text", true},
+    TextClassEntry{"glm46v", "glm4v_text"},
+    TextClassEntry{"glm4v", "glm4v_text", true},
+    TextClassEntry{"glm_ocr", "glm_ocr_text", true},
+    TextClassEntry{"idefics3", "llama"},
+    TextClassEntry{"internvl", "qwen2"},
+    TextClassEntry{"lighton_ocr", "qwen3"},
+    TextClassEntry{"llava", "llama"},
+    TextClassEntry{"llava_next", "llama"},
+    TextClassEntry{"llava_onevision", "qwen2"},
+    TextClassEntry{"mistral3", "mistral"},
+    TextClassEntry{"mllama", "mllama_text_model", true},
+    TextClassEntry{"paligemma", "gemma"},
+    TextClassEntry{"qianfan_ocr", "qwen3"},
+    TextClassEntry{"qwen2_5_vl", "qwen2_5_vl_text", true},
+    TextClassEntry{"qwen2_vl", "qwen2_vl_text", true},
+    TextClassEntry{"qwen3_5", "qwen3_5_text", true},
+    TextClassEntry{"qwen3_5_moe", "qwen3_5_moe_text", true},
+    TextClassEntry{"qwen3_vl", "qwen3_vl_text", true},
+    TextClassEntry{"qwen3_vl_moe", "qwen3_vl_moe_text", true},
+    TextClassEntry{"smolvlm", "llama"},
+    TextClassEntry{"vipllava", "llama"},
+};
+
+/// Config classes of language models whose tie_word_embeddings is true where a file leaves it out.
+inline constexpr std::array<std::string_view, 7> tying_classes{
+    "cohere", "cohere2", "gemma", "gemma2", "gemma3_text", "gemma4_text", "gemma4_unified_text"};
+
+/// Of a parsed config.json whose model_type is `type`.
+inline TextClass read_text_class(const Reader& r, std::string_view type) {
+  TextClass c;
+  c.remote_code = type == "internvl_chat";
+  const auto tied = [&](const Reader& t) {
+    const bool by_default = std::find(tying_classes.begin(), tying_classes.end(), c.type) != tying_classes.end();
+    return t.boolean("tie_word_embeddings", by_default);
+  };
+  for (const TextClassEntry& e : text_classes) {
+    if (e.type != type) continue;
+    c.type = std::string(e.text);
+    if (!r.given("text_config")) return c;
+    const Reader t = r.object("text_config");
+    if (!e.fixed) c.type = t.string("model_type", c.type);
+    c.tied = tied(t);
+    return c;
+  }
+  c.type = std::string(type);
+  c.causal_lm = true;
+  c.tied = tied(r);
+  return c;
+}
+
+}  // namespace vlmest::json::hf
