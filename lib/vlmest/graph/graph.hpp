@@ -22,7 +22,7 @@ using OpId = std::int32_t;
 
 /// What is asked of an op of ATen beside what it costs.
 enum class AtenTrait : std::uint8_t {
-  none,
+  plain,
   product,       ///< selective checkpointing keeps its results
   function,      ///< element by element, and takes a thread longer than loading its argument: erf, tanh
   accumulation,  ///< adds into its first argument
@@ -33,7 +33,7 @@ enum class AtenTrait : std::uint8_t {
 struct AtenOp {
   const char* name;
   AtenTrait trait;
-  constexpr AtenOp(const char* called, AtenTrait asked = AtenTrait::none) : name(called), trait(asked) {}
+  constexpr AtenOp(const char* called, AtenTrait asked = AtenTrait::plain) : name(called), trait(asked) {}
 };
 constexpr AtenOp product(const char* name) { return {name, AtenTrait::product}; }
 
@@ -41,7 +41,7 @@ constexpr AtenOp product(const char* name) { return {name, AtenTrait::product}; 
 /// takes from the allocator while it runs, a range of Graph::scratch.
 struct Node {
   OpId op = none;
-  AtenTrait trait = AtenTrait::none;
+  AtenTrait trait = AtenTrait::plain;
   const char* name = "";  ///< the ATen op's name, without its namespace
   ScopeId scope = 0;
   std::int32_t first_edge = 0;

@@ -66,7 +66,7 @@ inline LayerBackward out_of_place(const LayerBackward& b) {
   };
   const auto add = std::find_if(r.run.nodes.begin(), r.run.nodes.end(), writes);
   if (add == r.run.nodes.end()) return r;
-  add->trait = AtenTrait::none;
+  add->trait = AtenTrait::plain;
   add->name = "add.Tensor";
   const auto offset = static_cast<NodeId>(add - r.run.nodes.begin());
   const NodeId at = b.run.from.nodes + offset;

@@ -25,7 +25,7 @@ VLMEST_INLINE Traits origin_of(std::string_view file) {
   using namespace trait;
   const bool python = base(file).ends_with(".py");
   const bool installed = has(file, {"site-packages/", "dist-packages/"});
-  Traits t = installed ? in_library : 0;
+  Traits t = installed ? Traits{in_library} : Traits{};
   // Helpers that a model's code calls as it calls torch, and the code that Inductor writes
   // (torch/_inductor/codecache.py).
   const bool helper = has(file, {"/einops/", "/opt_einsum/", "/jaxtyping/", "/beartype/", "/torchinductor_"});
