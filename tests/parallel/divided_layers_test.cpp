@@ -44,10 +44,10 @@ std::string refusal(const Vlm& vlm, const Plan& plan, Phases phases = Phases::in
   return {};
 }
 
-std::int64_t collectives(const Graph& g, std::string_view phase, CollectiveKind kind) {
+std::int64_t collectives(const Graph& g, PhaseKind phase, CollectiveKind kind) {
   std::int64_t n = 0;
   for (const Phase& p : g.phases)
-    if (p.name == phase)
+    if (p.kind == phase)
       for (NodeId i = p.first; i < p.last; ++i)
         if (const auto* op = std::get_if<CollectiveOp>(&g.op(g.node(i)))) n += op->kind == kind;
   return n;
@@ -95,18 +95,18 @@ TEST(DividedLayers, ALayerSumsTwiceAndItsBackwardForEachDividedProduct) {
   const std::int64_t layers = 4;
   for (const char* phase : {"prefill", "decode"})
     EXPECT_EQ(collectives(estimator.graph(), phase, CollectiveKind::all_reduce), 2 * layers) << phase;
-  EXPECT_EQ(collectives(estimator.training_graph(), "forward", CollectiveKind::all_reduce), 2 * layers);
-  EXPECT_EQ(collectives(estimator.training_graph(), "backward", CollectiveKind::all_reduce), 5 * layers)
+  EXPECT_EQ(collectives(estimator.training_graph(), PhaseKind::forward, CollectiveKind::all_reduce), 2 * layers);
+  EXPECT_EQ(collectives(estimator.training_graph(), PhaseKind::backward, CollectiveKind::all_reduce), 5 * layers)
       << "the inputs of q, k, v, gate and up";
-  EXPECT_EQ(collectives(estimator.training_graph(), "step", CollectiveKind::all_reduce), 0);
+  EXPECT_EQ(collectives(estimator.training_graph(), PhaseKind::step, CollectiveKind::all_reduce), 0);
 }
 
 TEST(DividedLayers, WhatIsGatheredIsSplitAgain) {
   Estimator estimator;
   estimator(model("llava-phi-3-mini"), small(2), device(), Phases::all);
   const std::int64_t layers = 4;
-  EXPECT_EQ(collectives(estimator.graph(), "prefill", CollectiveKind::all_gather), 2 * layers);
-  EXPECT_EQ(collectives(estimator.training_graph(), "backward", CollectiveKind::all_gather), 2 * layers)
+  EXPECT_EQ(collectives(estimator.graph(), PhaseKind::prefill, CollectiveKind::all_gather), 2 * layers);
+  EXPECT_EQ(collectives(estimator.training_graph(), PhaseKind::backward, CollectiveKind::all_gather), 2 * layers)
       << "gradients of what o_proj and down_proj take a part of";
 }
 

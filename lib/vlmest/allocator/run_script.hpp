@@ -79,7 +79,7 @@ class Walk {
   Range phases(RunStep::Phases p) const {
     const std::size_t all = g_.phases.size();
     switch (p) {
-      case RunStep::Phases::none: return {};
+      case RunStep::Phases::nothing: return {};
       case RunStep::Phases::first: return {0, 1};
       case RunStep::Phases::second: return {1, 2};
       case RunStep::Phases::all: return {0, all};

@@ -20,13 +20,13 @@ struct RunStep {
     empty_cache,  ///< torch.cuda.empty_cache()
   } action;
   enum class Phases : std::uint8_t {
-    none,
+    nothing,
     first,
     second,
     all,
     all_but_last,
     states,  ///< of the last one only what comes before anything runs
-  } phases = Phases::none;
+  } phases = Phases::nothing;
   bool measured = false;  ///< its memory is what is asked for
 };
 

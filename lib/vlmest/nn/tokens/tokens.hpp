@@ -48,7 +48,7 @@ struct RuleFunctions {
 };
 
 template <ImageRule R>
-extern const RuleFunctions rule_functions;
+const RuleFunctions& rule_functions();
 
 /// How a model's processor turns pixels into tokens: the settings of one rule, with its functions. Copies share the
 /// settings until one of them is changed.
@@ -58,7 +58,7 @@ class TokenRule {
   template <class R>
   requires(!std::same_as<std::remove_cvref_t<R>, TokenRule> && ImageRule<std::remove_cvref_t<R>>)
       TokenRule(R&& rule)  // NOLINT(google-explicit-constructor): settings are a rule
-      : functions_(&rule_functions<std::remove_cvref_t<R>>),
+      : functions_(&rule_functions<std::remove_cvref_t<R>>()),
         rule_(std::make_shared<std::remove_cvref_t<R>>(std::forward<R>(rule))) {}
 
   friend ImageLayout layout(const TokenRule& r, ImageSize size) { return r.functions_->layout(r.rule_.get(), size); }
@@ -95,11 +95,11 @@ class TokenRule {
   /// The settings, where they are an R, else nothing.
   template <class R>
   friend const R* get_if(const TokenRule* r) {
-    return r->functions_ == &rule_functions<R> ? static_cast<const R*>(r->rule_.get()) : nullptr;
+    return r->functions_ == &rule_functions<R>() ? static_cast<const R*>(r->rule_.get()) : nullptr;
   }
   template <class R>
   friend R* get_if(TokenRule* r) {
-    if (r->functions_ != &rule_functions<R>) return nullptr;
+    if (r->functions_ != &rule_functions<R>()) return nullptr;
     r->own();
     return static_cast<R*>(r->rule_.get());
   }
@@ -115,46 +115,49 @@ class TokenRule {
 
 /// The table of a rule: functions found by its type where a model with that rule is made.
 template <ImageRule R>
-inline constexpr RuleFunctions rule_functions{
-    .copy = [](const void* r) -> std::shared_ptr<void> { return std::make_shared<R>(*static_cast<const R*>(r)); },
-    .layout = [](const void* r, ImageSize size) -> ImageLayout { return layout(*static_cast<const R*>(r), size); },
-    .layouts = [](const void* rule, std::span<const ImageSize> sizes) -> std::vector<ImageLayout> {
-      const R& r = *static_cast<const R*>(rule);
-      if constexpr (requires { layouts(r, sizes); }) {
-        return layouts(r, sizes);
-      } else {
-        std::vector<ImageLayout> all;
-        all.reserve(sizes.size());
-        for (const ImageSize s : sizes) all.push_back(layout(r, s));
+const RuleFunctions& rule_functions() {
+  static constexpr RuleFunctions table{
+      .copy = [](const void* r) -> std::shared_ptr<void> { return std::make_shared<R>(*static_cast<const R*>(r)); },
+      .layout = [](const void* r, ImageSize size) -> ImageLayout { return layout(*static_cast<const R*>(r), size); },
+      .layouts = [](const void* rule, std::span<const ImageSize> sizes) -> std::vector<ImageLayout> {
+        const R& r = *static_cast<const R*>(rule);
+        if constexpr (requires { layouts(r, sizes); }) {
+          return layouts(r, sizes);
+        } else {
+          std::vector<ImageLayout> all;
+          all.reserve(sizes.size());
+          for (const ImageSize s : sizes) all.push_back(layout(r, s));
+          return all;
+        }
+      },
+      .lower = [](const void* r, const ImageLayout& l) -> std::vector<TokenRule> {
+        std::vector<TokenRule> all;
+        for (R& less : lower(*static_cast<const R*>(r), l)) all.emplace_back(std::move(less));
         return all;
-      }
-    },
-    .lower = [](const void* r, const ImageLayout& l) -> std::vector<TokenRule> {
-      std::vector<TokenRule> all;
-      for (R& less : lower(*static_cast<const R*>(r), l)) all.emplace_back(std::move(less));
-      return all;
-    },
-    .limit_line = [](const void* r) -> std::string { return limit_line(*static_cast<const R*>(r)); },
-    .otherwise = [](const void* rule) -> std::optional<TokenRule> {
-      const R& r = *static_cast<const R*>(rule);
-      if constexpr (requires { otherwise(r); })
-        return otherwise(r);
-      else
-        return std::nullopt;
-    },
-    .budget = [](void* r) -> tokens::PixelBudget* {
-      if constexpr (requires(R & rule) { rule.budget; })
-        return &static_cast<R*>(r)->budget;
-      else
-        return nullptr;
-    },
-    .features = [](void* r) -> Grid* {
-      if constexpr (requires(R & rule) { rule.features; })
-        return &static_cast<R*>(r)->features;
-      else
-        return nullptr;
-    },
-};
+      },
+      .limit_line = [](const void* r) -> std::string { return limit_line(*static_cast<const R*>(r)); },
+      .otherwise = [](const void* rule) -> std::optional<TokenRule> {
+        const R& r = *static_cast<const R*>(rule);
+        if constexpr (requires { otherwise(r); })
+          return otherwise(r);
+        else
+          return std::nullopt;
+      },
+      .budget = [](void* r) -> tokens::PixelBudget* {
+        if constexpr (requires(R & rule) { rule.budget; })
+          return &static_cast<R*>(r)->budget;
+        else
+          return nullptr;
+      },
+      .features = [](void* r) -> Grid* {
+        if constexpr (requires(R & rule) { rule.features; })
+          return &static_cast<R*>(r)->features;
+        else
+          return nullptr;
+      },
+  };
+  return table;
+}
 
 /// Sums over the pictures of one prompt.
 struct PromptTokens {
