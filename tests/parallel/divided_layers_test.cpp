@@ -93,8 +93,8 @@ TEST(DividedLayers, ALayerSumsTwiceAndItsBackwardForEachDividedProduct) {
   const Vlm vlm = model("qwen2.5-vl-7b");
   estimator(vlm, small(2), device(), Phases::all);
   const std::int64_t layers = 4;
-  for (const char* phase : {"prefill", "decode"})
-    EXPECT_EQ(collectives(estimator.graph(), phase, CollectiveKind::all_reduce), 2 * layers) << phase;
+  for (const PhaseKind phase : {PhaseKind::prefill, PhaseKind::decode})
+    EXPECT_EQ(collectives(estimator.graph(), phase, CollectiveKind::all_reduce), 2 * layers) << name(phase);
   EXPECT_EQ(collectives(estimator.training_graph(), PhaseKind::forward, CollectiveKind::all_reduce), 2 * layers);
   EXPECT_EQ(collectives(estimator.training_graph(), PhaseKind::backward, CollectiveKind::all_reduce), 5 * layers)
       << "the inputs of q, k, v, gate and up";
