@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/inversion/run/settings.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 #include <vlmest/report/estimate.hpp>
 
