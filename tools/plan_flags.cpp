@@ -8,11 +8,11 @@
 namespace vlmest::tool {
 namespace {
 
-/// A choice of the plan as the library calls it, and as users type it.
+/// A choice of the plan, or of the layout over GPUs, as the library calls it, and as users type it.
 struct PlanFlag {
   std::string_view choice, flag;
 };
-constexpr std::array<PlanFlag, 23> plan_flags{{{"plan.batch", "--batch"},
+constexpr std::array<PlanFlag, 31> plan_flags{{{"plan.batch", "--batch"},
                                                {"plan.images", "--images"},
                                                {"plan.more_sizes", "--image-size"},
                                                {"plan.vision_chunk", "--vision-chunk"},
@@ -34,7 +34,15 @@ constexpr std::array<PlanFlag, 23> plan_flags{{{"plan.batch", "--batch"},
                                                {"plan.trainable.language=false", "--freeze language"},
                                                {"plan.input_gradients", "--input-gradients"},
                                                {"plan.gradient_accumulation", "--gradient-accumulation"},
-                                               {"plan.amp", "--amp"}}};
+                                               {"plan.amp", "--amp"},
+                                               {"layout.mesh", "--parallel"},
+                                               {"layout.shard", "--shard"},
+                                               {"layout.sequence_parallel", "--sequence-parallel"},
+                                               {"layout.schedule", "--schedule"},
+                                               {"layout.micro_batches", "--micro-batches"},
+                                               {"layout.stages", "--stages"},
+                                               {"layout.network", "--network"},
+                                               {"Phases::train", "--phase train"}}};
 
 bool is_of_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 

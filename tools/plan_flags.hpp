@@ -7,8 +7,8 @@
 
 namespace vlmest::tool {
 
-/// What the library says, in words of the command line: it calls a choice of the plan "plan.seq", and a value of it
-/// "plan.attention=sdpa", where users type --seq and --attention sdpa.
+/// What the library says, in words of the command line: it calls a choice of the plan "plan.seq", a value of it
+/// "plan.attention=sdpa" and one of the layout "layout.stages", where users type --seq, --attention sdpa and --stages.
 std::string in_flags(const std::string& text);
 Error in_flags(const Error& e);
 

@@ -141,18 +141,18 @@ TEST(DividedLayers, WhatTransformersDoesNotRunIsRefused) {
     return vlm;
   };
   EXPECT_EQ(refusal(of_class("qwen3_vl_text"), small(2)),
-            "--parallel: transformers 5.17 has no tensor-parallel plan for qwen3_vl_text");
+            "layout.mesh: transformers 5.17 has no tensor-parallel plan for qwen3_vl_text");
   EXPECT_EQ(refusal(of_class("qwen3_5_text"), small(2)),
-            "--parallel: tensor parallelism of qwen3_5_text is not modelled");
+            "layout.mesh: tensor parallelism of qwen3_5_text is not modelled");
   EXPECT_EQ(refusal(model("qwen2.5-vl-7b"), small(2, true)),
-            "--parallel: transformers 5.17 has no expert-parallel plan for qwen2_5_vl_text");
+            "layout.mesh: transformers 5.17 has no expert-parallel plan for qwen2_5_vl_text");
   EXPECT_NE(refusal(of_class("qwen2_5_vl_text", true), small(2)).find("shares the divided embeddings"),
             std::string::npos);
   EXPECT_NE(refusal(model("qwen3-vl-30b-a3b"), small(2, true)).find("does not load the experts"), std::string::npos);
   const std::string heads = refusal(model("qwen2.5-vl-7b"), small(8));
-  EXPECT_NE(heads.find("--parallel: 8 GPUs do not divide the heads"), std::string::npos) << heads;
+  EXPECT_NE(heads.find("layout.mesh: 8 GPUs do not divide the heads"), std::string::npos) << heads;
   const std::string inner = refusal(model("qwen2.5-vl-7b"), small(3));
-  EXPECT_NE(inner.find("--parallel: 3 GPUs do not divide"), std::string::npos) << inner;
+  EXPECT_NE(inner.find("layout.mesh: 3 GPUs do not divide"), std::string::npos) << inner;
   Plan fused = small(2), adapters = small(2), stored = small(2);
   fused.profile = Profile::fused;
   adapters.lora.rank = 8;

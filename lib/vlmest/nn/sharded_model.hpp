@@ -15,7 +15,7 @@ void build_divided(const std::optional<Sharding>& sharding, Build&& build) {
     build();
   } catch (const Error& e) {
     if (e.where != "graph") throw;
-    throw Error("--parallel",
+    throw Error("layout.mesh",
                 std::to_string(sharding->ranks) + " GPUs do not divide the heads of this model: " + e.what_happened,
                 "choose a number of GPUs that divides its key and value heads");
   }
@@ -28,9 +28,9 @@ inline std::optional<Sharding> sharding_of(const Vlm& vlm, const Plan& plan) {
   if (s.ranks <= 1) return std::nullopt;
   const std::string type = vlm.text.type.empty() ? vlm.type : vlm.text.type;
   const std::string what = s.experts ? "expert" : "tensor";
-  const auto refuse = [](const std::string& why, const std::string& hint) { throw Error("--parallel", why, hint); };
+  const auto refuse = [](const std::string& why, const std::string& hint) { throw Error("layout.mesh", why, hint); };
   if (!traits_of(plan.profile).divides_layers)
-    refuse("how this profile divides layers is not modelled", "use --profile transformers");
+    refuse("how this profile divides layers is not modelled", "use plan.profile=transformers");
   for (const std::string_view t : shard_rules::not_modelled)
     if (t == type) refuse(what + " parallelism of " + type + " is not modelled", "leave it out, or give dp=N");
   const ShardPlans* plans = vlm.text.remote_code ? nullptr : shard_plans(type);
@@ -45,7 +45,7 @@ inline std::optional<Sharding> sharding_of(const Vlm& vlm, const Plan& plan) {
   if (vlm.quantization || plan.weights)
     refuse(what + " parallelism of weights that are stored in fewer bits is not modelled", "estimate it in bf16");
   if (plan.lora.rank > 0)
-    refuse(what + " parallelism of a model with adapters is not modelled", "leave --lora out, or give dp=N");
+    refuse(what + " parallelism of a model with adapters is not modelled", "leave plan.lora.rank out, or give dp=N");
   Sharding r{.ranks = s.ranks, .rules = s.experts ? plans->expert : plans->tensor};
   if (s.experts) return r;
   // configuration_utils.py, PretrainedConfig.__init__: the plan of a config that ties gets its embeddings. The class of

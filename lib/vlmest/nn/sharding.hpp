@@ -31,7 +31,7 @@ constexpr bool splits_inputs(ShardStyle s) { return s == ShardStyle::rowwise || 
 inline std::int64_t shard_of(const Context& c, std::int64_t size) {
   const int ranks = shard_ranks(c);
   if (size % ranks != 0)
-    throw Error("--parallel",
+    throw Error("layout.mesh",
                 std::to_string(ranks) + " GPUs do not divide " + path(c.b.graph, c.b.scope()) + ", whose size is " +
                     std::to_string(size),
                 "choose a number of GPUs that divides the heads, the MLP and the experts of the language model");

@@ -74,20 +74,20 @@ constexpr std::int64_t micro_batches(const Layout& l) { return l.micro_batches.v
 inline void expect_modelled(const Layout& l) {
   const auto refuse = [](int size, const char* dimension, const char* what) {
     if (size > 1)
-      throw Error("--parallel", std::string(dimension) + "=" + std::to_string(size) + ": " + what + " is not modelled",
+      throw Error("layout.mesh", std::string(dimension) + "=" + std::to_string(size) + ": " + what + " is not modelled",
                   "leave it out, or give dp=N");
   };
   refuse(l.cp, "cp", "context parallelism");
   if (l.tp > 1 && l.ep > 1)
-    throw Error("--parallel", "tp with ep: transformers 5.17 divides layers by one plan", "give one of them");
+    throw Error("layout.mesh", "tp with ep: transformers 5.17 divides layers by one plan", "give one of them");
   if ((l.tp > 1 || l.ep > 1) && (l.dp > 1 || l.pp > 1))
-    throw Error("--parallel", "divided layers in replicas or in a pipeline are not modelled",
+    throw Error("layout.mesh", "divided layers in replicas or in a pipeline are not modelled",
                 "give tp=N or ep=N alone");
   if (l.sequence_parallel)
-    throw Error("--sequence-parallel", "transformers 5.17 does not run it (DistributedConfig: not wired up yet)",
+    throw Error("layout.sequence_parallel", "transformers 5.17 does not run it (DistributedConfig: not wired up yet)",
                 "leave it out");
   if (l.pp > 1 && l.dp > 1 && l.shard != Shard::none)
-    throw Error("--shard", std::string(name(l.shard)) + " in a pipeline is not modelled",
+    throw Error("layout.shard", std::string(name(l.shard)) + " in a pipeline is not modelled",
                 "leave it out for DistributedDataParallel, or give dp=N alone");
 }
 

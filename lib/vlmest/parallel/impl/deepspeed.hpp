@@ -163,8 +163,8 @@ VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const st
   for (const TensorId t : order) {
     const std::int64_t n = g.tensor(t).storage.value();
     if (g.tensor(t).dtype != type)
-      throw Error("--shard", "trained weights of two types are not modelled with DeepSpeed's flat tensors",
-                  "take --shard fsdp2 or none");
+      throw Error("layout.shard", "trained weights of two types are not modelled with DeepSpeed's flat tensors",
+                  "take layout.shard=fsdp2 or none");
     parts[t] = {t, trained, n, none};
     trained += n;
     mine += parts_of(n);

@@ -38,8 +38,8 @@ VLMEST_INLINE Seconds time(const Network& n, CollectiveKind kind, Bytes bytes, s
   if (ranks < 2) return {};
   const auto of = std::find_if(n.domains.begin(), n.domains.end(), [&](const Domain& d) { return d.gpus >= ranks; });
   if (of == n.domains.end())
-    throw Error("--network", "'" + n.name + "' joins no " + std::to_string(ranks) + " GPUs",
-                "name a network that reaches over several hosts, or describe one: --network FILE");
+    throw Error("layout.network", "'" + n.name + "' joins no " + std::to_string(ranks) + " GPUs",
+                "name a network that reaches over several hosts, or describe one: layout.network=FILE");
   const auto size = static_cast<int>(ranks);
   for (const CollectiveCurve& c : of->curves) {
     if (c.kind != kind || c.points.empty()) continue;

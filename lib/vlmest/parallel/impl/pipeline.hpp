@@ -57,7 +57,7 @@ VLMEST_INLINE Stages cut(const Graph& g, const Layout& layout) {
       .count = layout.pp, .of_scope = std::vector<int>(g.scopes.size(), -1), .of_node = {}, .layers = layout.stages};
   const std::int64_t parts = std::int64_t{1} * layout.pp * layout.schedule.chunks;
   if (layers < parts)
-    throw Error("--parallel",
+    throw Error("layout.mesh",
                 "pp=" + std::to_string(layout.pp) + ": the language model has " + std::to_string(layers) +
                     " layers for " + std::to_string(parts) + " stages",
                 "give fewer stages");
@@ -67,7 +67,7 @@ VLMEST_INLINE Stages cut(const Graph& g, const Layout& layout) {
              std::accumulate(r.layers.begin(), r.layers.end(), std::int64_t{0}) != layers ||
              std::any_of(r.layers.begin(), r.layers.end(), [](std::int64_t n) { return n < 1; })) {
     throw Error(
-        "--stages",
+        "layout.stages",
         "is no division of " + std::to_string(layers) + " layers among " + std::to_string(layout.pp) + " stages",
         "give as many numbers as stages, which add up to the layers");
   }

@@ -39,10 +39,10 @@ VLMEST_INLINE std::vector<PipelineTask> pipeline_order(const Schedule& s, int st
                                                        std::int64_t micro_batches) {
   using Kind = PipelineTask::Kind;
   if (s.kind == ScheduleKind::interleaved && micro_batches % stages != 0)
-    throw Error("--micro-batches",
+    throw Error("layout.micro_batches",
                 std::to_string(micro_batches) + " is no multiple of the " + std::to_string(stages) +
                     " stages, as an interleaved schedule needs",
-                "give a multiple, or take --schedule 1f1b");
+                "give a multiple, or take layout.schedule=1f1b");
   const std::int64_t all = micro_batches * s.chunks, first = schedule::warm_up(s, stage, stages, micro_batches);
   std::vector<PipelineTask> r;
   std::int64_t forwards = 0, backwards = 0, weights = 0;

@@ -133,8 +133,8 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   ParallelEstimate p{.layout = layout, .network = network.name};
   const std::int64_t gpus = layout.gpus();
   if (layout.pp > 1 && has_inference(phases))
-    throw Error("--parallel", "pp=" + std::to_string(layout.pp) + ": inference in a pipeline is not modelled",
-                "ask for training alone: --phase train");
+    throw Error("layout.mesh", "pp=" + std::to_string(layout.pp) + ": inference in a pipeline is not modelled",
+                "ask for training alone: Phases::train");
   // One for each group that a rank belongs to.
   const std::int64_t groups = (layout.dp > 1 ? 1 : 0) + (layout.pp > 1 ? 1 : 0);
   const Bytes nccl = nccl_memory(groups, several::most_channels(network, gpus));
