@@ -52,9 +52,14 @@ Table memory_table(const Reported& r, const ReportOptions& o) {
   Bytes most{};
   for (const PeakColumn& c : columns) most = std::max(most, c.peak);
   const SizeScale scale = scale_of(most);
-  static constexpr std::array<const char*, 7> names{
-      "weights",   "KV cache",         "activations, temporaries",  "saved activations",
-      "gradients", "optimizer states", "other (inputs, workspaces)"};
+  const std::array<const char*, 7> names{
+      "weights",
+      "KV cache",
+      "activations, temporaries",
+      "saved activations",
+      "gradients",
+      "optimizer states",
+      r.several ? "other (gathered, inputs, workspaces)" : "other (inputs, workspaces)"};
   Table t{.head = {fmt::format("peak of GPU memory, {}", scale.unit)}, .rows = {}};
   std::vector<std::vector<std::string>> parts;
   for (const PeakColumn& c : columns) {
@@ -122,7 +127,9 @@ const char* limit_words(Bound b) {
 }
 
 Table time_table(const Reported& r, const ReportOptions& o) {
-  Table t{.head = {"time", "wall (eager)", "its range", "GPU", "rate", "bound by"}, .rows = {}, .left = 1};
+  // What several GPUs take together stands below it.
+  const char* of = !r.several ? "time" : r.plan.shards.ranks > 1 ? "time without collectives" : "time of one GPU alone";
+  Table t{.head = {of, "wall (eager)", "its range", "GPU", "rate", "bound by"}, .rows = {}, .left = 1};
   const auto rate = [](double amount, Seconds time, const char* unit) {
     const double per_second = time.value > 0 ? amount / time.value : 0;
     return (per_second >= 1000 ? grouped(std::llround(per_second))

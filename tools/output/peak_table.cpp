@@ -35,8 +35,7 @@ Table peak_table(const Graph& g, const std::vector<LiveTensor>& all, Bytes peak,
 
 std::string by_role(const Graph& g, const std::vector<LiveTensor>& all, Bytes peak) {
   std::array<Bytes, roles> held{};
-  for (const auto& t : all)
-    held[static_cast<std::size_t>(t.tensor == none ? Role::workspace : g.tensor(t.tensor).role)] += t.bytes;
+  for (const auto& t : all) held[static_cast<std::size_t>(role_of(g, t))] += t.bytes;
   std::vector<Role> order;
   for (std::size_t i = 0; i < roles; ++i)
     if (held[i] > Bytes{}) order.push_back(static_cast<Role>(i));

@@ -48,8 +48,8 @@ std::string several_gpus_line(const ParallelEstimate& p, bool training) {
   if (!p.communication.empty())
     out += fmt::format(", collectives {} of which {} exposed", show(p.communicated()), show(p.exposed()));
   if (p.bubble_share > 0) out += fmt::format(", bubble {:.0f} %", p.bubble_share * 100);
-  return out + fmt::format(", {:.0f} tokens/s, MFU {:.0f} %; {} a GPU lie outside of the allocator (context, NCCL)",
-                           p.tokens_per_second, p.mfu * 100, show(p.outside));
+  return out + fmt::format(", {:.0f} {}tokens/s, MFU {:.0f} %; {} a GPU lie outside of the allocator (context, NCCL)",
+                           p.tokens_per_second, training ? "" : "new ", p.mfu * 100, show(p.outside));
 }
 
 bool has_training_ranks(const Reported& r) { return r.several->training.storages().size() > 0; }

@@ -80,9 +80,7 @@ class Trace {
  private:
   static constexpr std::size_t deepest = 64;
 
-  Role role(const LifeSpan& l) const {
-    return l.tensor.tensor == none ? Role::workspace : g_.tensor(l.tensor.tensor).role;
-  }
+  Role role(const LifeSpan& l) const { return role_of(g_, l.tensor); }
   void event(const std::string& body) {
     if (!out_.ends_with('[')) out_ += ",";
     out_ += fmt::format("\n{{\"pid\":{},{}}}", process_, body);

@@ -25,13 +25,10 @@ namespace vlmest::parallel {
 
 namespace gathered {
 
-/// Adds an allocation that lives from node `born` up to node `dies`.
-inline void add(std::vector<Storage>& to, Bytes bytes, NodeId born, NodeId dies, std::uint8_t stream = 0) {
-  if (bytes > Bytes{} && born < dies) to.push_back({none, born, dies, 0, bytes, Role::workspace, stream});
-}
-/// A flat buffer into which weights are gathered.
-inline void add_flat(std::vector<Storage>& to, Bytes bytes, NodeId born, NodeId dies) {
-  add(to, bytes, born, dies, gathering_stream);
+/// Adds an allocation for a unit that lives from node `born` up to node `dies`.
+inline void add(std::vector<Storage>& to, BesideGraph what, ScopeId unit, Bytes bytes, NodeId born, NodeId dies) {
+  const std::uint8_t stream = what == BesideGraph::all_gather_output ? gathering_stream : 0;
+  if (bytes > Bytes{} && born < dies) to.push_back({none, born, dies, unit, bytes, Role::workspace, stream, what});
 }
 
 /// The nodes of a phase that run a unit: from the first up to, but not including, `end`.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -13,24 +14,35 @@
 
 namespace vlmest {
 
-/// One entry of a peak: a storage of the graph with what it really occupies, or scratch and workspaces of libraries.
+/// One entry of a peak: a storage of the graph with what it really occupies, what runs beside the graph, or scratch and
+/// workspaces of libraries.
 struct LiveTensor {
   TensorId tensor = none;  ///< none: `label` says what it is
-  const char* label = "";
+  std::string_view label = "";
   NodeId node = none;  ///< of scratch: the node that took it
   Bytes bytes{};
+  ScopeId scope = 0;  ///< of what runs beside the graph: the module that it is for
+  Role role = Role::workspace;
 };
+
+/// The entry of a storage that occupies so much.
+constexpr LiveTensor live_tensor(const Storage& s, Bytes occupied) {
+  return {s.tensor, name(s.beside), none, occupied, s.scope, s.role};
+}
 
 /// Whose module a tensor is named after: its own, or that of the parameter whose gradient or state it is.
 inline ScopeId scope_of(const Graph& g, const LiveTensor& t) {
-  if (t.tensor == none) return t.node == none ? 0 : g.node(t.node).scope;
+  if (t.tensor == none) return t.node == none ? t.scope : g.node(t.node).scope;
   const Tensor& x = g.tensor(t.tensor);
   return x.of == none ? x.scope : g.tensor(x.of).scope;
 }
 
 /// "weight", "gradient of weight", "exp_avg of weight", or the op that made it.
 inline std::string name_of(const Graph& g, const LiveTensor& t) {
-  if (t.tensor == none) return t.node == none ? t.label : std::string(g.node(t.node).name) + " " + t.label;
+  if (t.tensor == none) {
+    const std::string label(t.label);
+    return t.node == none ? label : std::string(g.node(t.node).name) + " " + label;
+  }
   const Tensor& x = g.tensor(t.tensor);
   if (x.of != none) return std::string(x.name) + " of " + g.tensor(x.of).name;
   if (x.name[0] != '\0' || x.born < 0 || static_cast<std::size_t>(x.born) >= g.nodes.size()) return x.name;
@@ -41,6 +53,9 @@ DescribedTensor describe(const Graph& g, const LiveTensor& t);
 
 /// The first `top` entries and the rest as one entry named "other"; the bytes add up to the whole.
 std::vector<DescribedTensor> largest(const Graph& g, const std::vector<LiveTensor>& all, std::size_t top);
+
+/// The role of a tensor, or of what stands for one.
+inline Role role_of(const Graph& g, const LiveTensor& t) { return t.tensor == none ? t.role : g.tensor(t.tensor).role; }
 
 /// Whether a storage exists while node n runs. In the steady state of training, optimizer states always do: an earlier
 /// step made them.

@@ -34,25 +34,29 @@ VLMEST_INLINE Sizes::Sizes(const ModelStates& states, const StepCollectives& c)
 
 VLMEST_INLINE void add_weights(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& forward,
                                const Phase& backward, bool stay) {
+  using enum BesideGraph;
   const auto there = runs(g, forward, s.unit_of), back = runs(g, backward, s.unit_of);
   std::vector<NodeId> ends(g.scopes.size(), backward.last);  // of the backward of each unit
   for (const Run& r : back) ends[static_cast<std::size_t>(r.unit)] = r.end;
-  add(to, s.of_weights(0), forward.first, backward.last);
-  add_flat(to, s.of_weights(0), forward.first, there.empty() ? forward.last : there.front().first);
+  add(to, gathered_weights, 0, s.of_weights(0), forward.first, backward.last);
+  add(to, all_gather_output, 0, s.of_weights(0), forward.first, there.empty() ? forward.last : there.front().first);
   for (std::size_t i = 0; i < there.size(); ++i) {
     const Run& r = there[i];
-    add(to, s.of_weights(r.unit), r.first, stay ? ends[static_cast<std::size_t>(r.unit)] : r.end);
-    add_flat(to, s.of_weights(r.unit), r.first, i + 1 < there.size() ? there[i + 1].first : forward.last);
+    const Bytes bytes = s.of_weights(r.unit);
+    add(to, gathered_weights, r.unit, bytes, r.first, stay ? ends[static_cast<std::size_t>(r.unit)] : r.end);
+    add(to, all_gather_output, r.unit, bytes, r.first, i + 1 < there.size() ? there[i + 1].first : forward.last);
   }
   if (stay) return;
   for (std::size_t i = 0; i < back.size(); ++i) {
     const Run& r = back[i];
-    add(to, s.of_weights(r.unit), r.first, r.end);
-    add_flat(to, s.of_weights(r.unit), i > 0 ? back[i - 1].first : backward.first, r.first);
+    const Bytes bytes = s.of_weights(r.unit);
+    add(to, gathered_weights, r.unit, bytes, r.first, r.end);
+    add(to, all_gather_output, r.unit, bytes, i > 0 ? back[i - 1].first : backward.first, r.first);
   }
 }
 
 VLMEST_INLINE void add_gradients(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& backward) {
+  using enum BesideGraph;
   const auto back = runs(g, backward, s.unit_of);
   std::vector<NodeId> ends(g.scopes.size(), backward.last);
   for (const Run& r : back) ends[static_cast<std::size_t>(r.unit)] = r.end;
@@ -60,21 +64,22 @@ VLMEST_INLINE void add_gradients(std::vector<Storage>& to, const Graph& g, const
   for (const Tensor& t : g.tensors)
     if (t.role == Role::gradient && t.alias_of == none && t.born >= backward.first && t.born < backward.last) {
       const ScopeId unit = s.unit_of[static_cast<std::size_t>(g.tensor(t.of).scope)];
-      add(to, requested_bytes(t), t.born, ends[static_cast<std::size_t>(unit)]);
+      add(to, whole_gradients, unit, requested_bytes(t), t.born, ends[static_cast<std::size_t>(unit)]);
       first = true;
     }
   if (!first) {  // a later micro-batch, which adds to the shards of the first one's
-    for (const Run& r : back) add(to, s.of_trained(r.unit), r.first, r.end);
-    add(to, s.of_trained(0), backward.first, backward.last);
+    for (const Run& r : back) add(to, whole_gradients, r.unit, s.of_trained(r.unit), r.first, r.end);
+    add(to, whole_gradients, 0, s.of_trained(0), backward.first, backward.last);
   }
   for (std::size_t i = 0; i < back.size(); ++i)
-    add(to, s.of_trained(back[i].unit), back[i].end - 1, i + 1 < back.size() ? back[i + 1].end - 1 : backward.last);
+    add(to, reduce_scatter_input, back[i].unit, s.of_trained(back[i].unit), back[i].end - 1,
+        i + 1 < back.size() ? back[i + 1].end - 1 : backward.last);
   // The rest is reduced when the last node has ended: what that node leaves behind is gone by then.
   Bytes gone{};
   for (const Tensor& t : g.tensors)
     if (t.alias_of == none && t.dies == backward.last && t.born < backward.last && t.role == Role::activation)
       gone += requested_bytes(t);
-  add(to, std::max(Bytes{}, s.of_trained(0) - gone), backward.last - 1, backward.last);
+  add(to, reduce_scatter_input, 0, std::max(Bytes{}, s.of_trained(0) - gone), backward.last - 1, backward.last);
 }
 
 }  // namespace gathered
@@ -83,7 +88,8 @@ VLMEST_INLINE std::vector<Storage> data_parallel_storages(const Graph& g, const 
                                                           const StepCollectives& c) {
   std::vector<Storage> r;
   if (has_buckets(s))
-    for (const Collective& x : c.last_pass) r.push_back({none, 0, none, 0, x.bytes, Role::buffer});
+    for (const Collective& x : c.last_pass)
+      r.push_back({none, 0, none, 0, x.bytes, Role::buffer, 0, BesideGraph::gradient_bucket});
   if (!uses_fully_shard(s)) return r;
   const gathered::Sizes sizes(states, c);
   for (std::size_t i = 0; i + 2 < g.phases.size(); i += 2) {

@@ -49,8 +49,10 @@ struct Plan {
   std::int64_t rank, ranks;
   std::vector<Storage> added;
 
-  void add(Bytes bytes, NodeId born, NodeId dies, Role role, std::uint8_t stream = 0) {
-    if (bytes > Bytes{} && (dies == none || born < dies)) added.push_back({none, born, dies, 0, bytes, role, stream});
+  void add(BesideGraph what, Bytes bytes, NodeId born, NodeId dies, Role role, ScopeId scope = 0,
+           std::uint8_t stream = 0) {
+    if (bytes > Bytes{} && (dies == none || born < dies))
+      added.push_back({none, born, dies, scope, bytes, role, stream, what});
   }
   const Phase& step() const { return g.phases.back(); }
   NodeId in_step(NodeId i) const { return std::min(step().first + i, step().last - 1); }
@@ -65,22 +67,24 @@ struct Part {
 
 /// The step: squares in fp64, the flat gradient in both types, then the optimizer over the partition.
 inline void add_step(Plan& p, std::int64_t partition, std::int64_t largest, DType type, Optimizer o) {
+  using enum BesideGraph;
   const NodeId last = p.step().last;
-  p.add(size_of(Elements(largest), DType::fp64), p.in_step(0), p.in_step(1), Role::workspace);
+  p.add(step_temporary, size_of(Elements(largest), DType::fp64), p.in_step(0), p.in_step(1), Role::workspace);
   const std::int64_t at_once = p.layout.shard == Shard::zero3 ? std::min(partition, p.settings.sub_group) : partition;
-  p.add(size_of(Elements(at_once), type), p.in_step(1), p.in_step(2), Role::workspace);
-  p.add(size_of(Elements(at_once), DType::fp32), p.in_step(1), last, Role::gradient);
+  p.add(step_temporary, size_of(Elements(at_once), type), p.in_step(1), p.in_step(2), Role::workspace);
+  p.add(gradient_partition, size_of(Elements(at_once), DType::fp32), p.in_step(1), last, Role::gradient);
   const Graph flat = flat_step(at_once, o);
   for (const Tensor& t : flat.tensors)
     if (t.alias_of == none && t.born >= flat.phases[0].first && t.role != Role::optimizer_state &&
         t.role != Role::gradient && t.role != Role::weight)
-      p.add(requested_bytes(t), p.in_step(2 + t.born),
+      p.add(step_temporary, requested_bytes(t), p.in_step(2 + t.born),
             t.dies == none ? last : std::max(p.in_step(2 + t.dies), p.in_step(2 + t.born) + 1), Role::workspace);
 }
 
 /// Buckets of stages 1 and 2: each is reduced when the next gradient has no room. Those that span partitions are
 /// copied.
 inline void add_buckets(Plan& p, std::vector<Part> parts, std::int64_t partition, DType type) {
+  using enum BesideGraph;
   const std::int64_t from = p.rank * partition, to = from + partition;
   const Phase& backward = p.g.phases[p.g.phases.size() - 2];
   const bool late = p.layout.shard == Shard::zero1;
@@ -88,13 +92,14 @@ inline void add_buckets(Plan& p, std::vector<Part> parts, std::int64_t partition
   for (const Part& x : parts) begin = std::min(begin, x.gradient);
   if (!late)
     std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.gradient < b.gradient; });
-  p.add(size_of(Elements(p.settings.reduce_bucket), type), begin, backward.last, Role::buffer);
+  p.add(gradient_bucket, size_of(Elements(p.settings.reduce_bucket), type), begin, backward.last, Role::buffer);
   std::int64_t filled = 0, own = 0;
   std::int64_t low = p.ranks, high = -1;  // whose partitions the bucket's parameters belong to
   NodeId kept = none;
   const auto reduce = [&](NodeId at) {
     if (filled == 0) return;
-    if (low != high) p.add(size_of(Elements(filled), type), std::min(at, backward.last - 1), at + 1, Role::workspace);
+    if (low != high)
+      p.add(bucket_copy, size_of(Elements(filled), type), std::min(at, backward.last - 1), at + 1, Role::workspace);
     if (own > 0 && kept == none) kept = at;
     filled = 0;
     low = p.ranks;
@@ -110,7 +115,8 @@ inline void add_buckets(Plan& p, std::vector<Part> parts, std::int64_t partition
   }
   reduce(backward.last - 1);
   if (kept != none)
-    p.add(size_of(Elements(own), type), std::min(kept, backward.last - 1), p.in_step(2), Role::gradient);
+    p.add(gradient_partition, size_of(Elements(own), type), std::min(kept, backward.last - 1), p.in_step(2),
+          Role::gradient);
 }
 
 /// Gathered weights of stage 3: a module that runs asks for its own and for those of the next ones.
@@ -141,7 +147,8 @@ inline void add_gathered(Plan& p, const std::vector<std::int64_t>& elements, DTy
       if (gather(next, runs[i].first)) asked += size(next);
     if (again[i] < runs.size() && before[again[i]] - before[i + 1] < p.settings.reuse) continue;
     const auto at = there.find(runs[i].scope);
-    p.add(size_of(Elements(size(i)), type), at->second, runs[i].end, Role::workspace, gathering_stream);
+    p.add(BesideGraph::gathered_weights, size_of(Elements(size(i)), type), at->second, runs[i].end, Role::workspace,
+          runs[i].scope, gathering_stream);
     live -= size(i);
     there.erase(at);
   }
@@ -152,6 +159,7 @@ inline void add_gathered(Plan& p, const std::vector<std::int64_t>& elements, DTy
 VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const std::vector<TensorId>& order,
                                  const Layout& layout, std::int64_t rank, Optimizer optimizer,
                                  const ZeroSettings& settings) {
+  using enum BesideGraph;
   const bool divides_weights = layout.shard == Shard::zero3;
   zero::Plan p{g, layout, settings, rank, layout.dp, {}};
   ZeroRank r{whole, {}, {}, {}};
@@ -195,7 +203,7 @@ VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const st
       r.weights += part;
       if (n <= settings.persistence) {
         r.weights += s.bytes;  // and stays whole
-        p.add(part, 0, none, Role::buffer);
+        p.add(kept_shards, part, 0, none, Role::buffer, s.scope);
         continue;
       }
       of_scope[static_cast<std::size_t>(s.scope)] += n;
@@ -205,7 +213,7 @@ VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const st
       if (of != parts.end()) of->second.gradient = s.born;
       const NodeId dies = layout.shard == Shard::zero1 ? backward.last : s.born + 1;
       const Bytes bytes = s.bytes;
-      p.add(bytes, s.born, dies, Role::gradient);
+      p.add(whole_gradients, bytes, s.born, dies, Role::gradient, s.scope);
       r.timeline.resize(i, Bytes{});
     } else if (state || in_step) {
       r.timeline.resize(i, Bytes{});
@@ -226,31 +234,31 @@ VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const st
   }
 
   const Bytes flat = size_of(Elements(divides_weights ? 0 : aligned * p.ranks), type);
-  p.add(flat, 0, none, Role::weight);
+  p.add(flat_weights, flat, 0, none, Role::weight);
   r.weights += flat;
   r.gradients = size_of(Elements(partition), type);
   const Bytes masters = type == DType::fp32 && divides_weights ? Bytes{} : size_of(Elements(partition), DType::fp32);
   Bytes states{};
   for (const Tensor& t : zero::flat_step(partition, optimizer).tensors)
     if (t.role == Role::optimizer_state) {
-      p.add(requested_bytes(t), 0, none, Role::optimizer_state);
+      p.add(optimizer_states, requested_bytes(t), 0, none, Role::optimizer_state);
       states += requested_bytes(t);
     }
-  p.add(masters, 0, none, Role::optimizer_state);
+  p.add(master_weights, masters, 0, none, Role::optimizer_state);
   r.optimizer = states + masters;
 
   if (divides_weights) {
     const Bytes bucket = size_of(Elements(settings.reduce_bucket), type);
-    p.add(bucket, 0, none, Role::buffer);
-    p.add(r.gradients, 0, none, Role::gradient);
+    p.add(gradient_bucket, bucket, 0, none, Role::buffer);
+    p.add(gradient_partition, r.gradients, 0, none, Role::gradient);
     zero::add_gathered(p, of_scope, type);
     // A full bucket is put together anew for the reduce-scatter (coalesced_collectives.py, reduce_scatter_coalesced).
-    p.add(size_of(Elements(std::min(trained, settings.reduce_bucket)), type), backward.last - 1, backward.last,
-          Role::workspace, reducing_stream);
+    p.add(reduce_scatter_input, size_of(Elements(std::min(trained, settings.reduce_bucket)), type), backward.last - 1,
+          backward.last, Role::workspace, 0, reducing_stream);
   } else {
     zero::add_buckets(p, reduced, partition, type);
     if (g.phases.size() > 3 && layout.shard == Shard::zero2)
-      p.add(r.gradients, first_backward.last - 1, backward.last, Role::gradient);
+      p.add(gradient_partition, r.gradients, first_backward.last - 1, backward.last, Role::gradient);
   }
   zero::add_step(p, partition, largest, type, optimizer);
   r.timeline.add(p.added);

@@ -8,13 +8,13 @@ namespace vlmest {
 
 VLMEST_INLINE DescribedTensor describe(const Graph& g, const LiveTensor& t) {
   DescribedTensor d{.name = name_of(g, t), .scope = path(g, scope_of(g, t)), .bytes = t.bytes};
+  d.role = role_of(g, t);
   if (t.tensor == none) {
     d.shape = Shape{t.bytes.value()};
     d.dtype = "uint8";
     return d;
   }
   const Tensor& x = g.tensor(t.tensor);
-  d.role = x.role;
   d.shape = x.shape;
   d.dtype = name(x.dtype);
   return d;
@@ -55,10 +55,10 @@ VLMEST_INLINE std::vector<LiveTensor> live_tensors(const Timeline& timeline, con
   r.reserve(storages.size() / 2);
   for (std::size_t i = 0; i < storages.size(); ++i)
     if (alive(storages[i], m.node))
-      if (const Bytes bytes = process.occupied(i); bytes > Bytes{}) r.push_back({storages[i].tensor, "", none, bytes});
+      if (const Bytes bytes = process.occupied(i); bytes > Bytes{}) r.push_back(live_tensor(storages[i], bytes));
   if (process.library_workspaces() > Bytes{})
-    r.push_back({none, "cuBLAS workspaces", none, process.library_workspaces()});
-  if (m.scratch > Bytes{}) r.push_back({none, "scratch", m.node, m.scratch});
+    r.push_back({.label = "cuBLAS workspaces", .bytes = process.library_workspaces()});
+  if (m.scratch > Bytes{}) r.push_back({.label = "scratch", .node = m.node, .bytes = m.scratch});
   return by_bytes(r);
 }
 

@@ -44,7 +44,7 @@ VLMEST_INLINE void add_tensors(MemoryCurve& c, const Graph& g, const Timeline& t
     const NodeId to = always || s.dies == none ? last : std::min(s.dies, last);
     if (from >= to) continue;
     c.lives.push_back(
-        {{s.tensor, "", none, bytes}, static_cast<std::size_t>(from - begin), static_cast<std::size_t>(to - begin)});
+        {live_tensor(s, bytes), static_cast<std::size_t>(from - begin), static_cast<std::size_t>(to - begin)});
   }
   for (std::size_t k = 0; k < nodes.size(); ++k)
     if (nodes[k].scratch > Bytes{}) c.lives.push_back({{none, "scratch", nodes[k].node, nodes[k].scratch}, k, k + 1});

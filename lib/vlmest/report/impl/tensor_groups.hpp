@@ -31,12 +31,11 @@ VLMEST_INLINE std::vector<TensorGroup> grouped(const Graph& g, const std::vector
   std::vector<Group> groups;
   for (const LiveTensor& t : all) {
     tensor_groups::CutPath at = tensor_groups::cut_path(g, scope_of(g, t));
-    Role role = Role::workspace;
+    const Role role = role_of(g, t);
     Shape shape{t.bytes.value()};
     std::string dtype = "uint8";
     if (t.tensor != none) {
       const Tensor& x = g.tensor(t.tensor);
-      role = x.role;
       shape = x.shape;
       dtype = name(x.dtype);
     }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <vlmest/unit/words.hpp>
+
+namespace vlmest {
+
+/// What a storage is that runs beside a graph and so belongs to no tensor of it: what frameworks of data parallelism
+/// allocate.
+enum class BesideGraph : std::uint8_t {
+  nothing,
+  gathered_weights,      ///< a unit's whole weights, while it runs
+  all_gather_output,     ///< the flat buffer from which they are copied
+  whole_gradients,       ///< a unit's, before they are reduced
+  reduce_scatter_input,  ///< the flat buffer into which they are copied
+  gradient_bucket,       ///< of gradients that are reduced together
+  bucket_copy,           ///< of a bucket whose parts go to several ranks
+  gradient_partition,    ///< this rank's part of the reduced gradients
+  flat_weights,          ///< all trained weights one after the other
+  kept_shards,           ///< of weights that stay whole beside them
+  master_weights,        ///< this rank's part in fp32, which the optimizer updates
+  optimizer_states,      ///< of that part
+  step_temporary,        ///< of the optimizer's step over it
+};
+template <>
+inline constexpr std::array<std::string_view, 13> words_of<BesideGraph>{"",
+                                                                        "gathered weights",
+                                                                        "all_gather output",
+                                                                        "whole gradients",
+                                                                        "reduce_scatter input",
+                                                                        "gradient bucket",
+                                                                        "copy of a bucket",
+                                                                        "gradient partition",
+                                                                        "flat weights",
+                                                                        "shards of persistent weights",
+                                                                        "fp32 weights",
+                                                                        "optimizer states",
+                                                                        "temporary of the step"};
+
+}  // namespace vlmest
