@@ -11,7 +11,7 @@ from typing import NoReturn
 from recorder.errors import INPUT, USAGE, RecorderError
 from recorder.scenario import READERS, Scenario, product
 
-SWITCHES = {"checkpointing", "amp"}  # an option without a value means on
+SWITCHES = {"checkpointing", "amp", "ddp-bucket-view"}  # an option without a value means on
 
 HELP = {
     "mode": "infer, train",
@@ -28,6 +28,10 @@ HELP = {
     "amp": "on, off: float32 weights under bfloat16 autocast",
     "target": "labels of each sequence, of models that have an encoder and a decoder",
     "optimizer": "adamw, adamw-fused, sgd, sgd-momentum, adafactor",
+    "gpus": "of this machine, each with --batch sequences of its own; more than one trains",
+    "shard": "none (DistributedDataParallel), zero1, zero2, zero3 (DeepSpeed), fsdp2: what the GPUs divide",
+    "ddp-bucket-view": "on, off: DistributedDataParallel's gradients are views of its buckets",
+    "reshard-after-forward": "on, off: fully_shard gathers weights again for the backward (default on)",
 }
 
 # Options of the program itself: name, metavar, help, more arguments of add_argument.

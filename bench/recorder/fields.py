@@ -22,6 +22,10 @@ SCENARIO = {
     "freeze_vision": "the vision tower's parameters need no gradient",
     "amp": "float32 weights under bfloat16 autocast",
     "target": "labels of each sequence, of models that have an encoder and a decoder; absent: 128",
+    "gpus": "processes, one a GPU, each with sequences of its own",
+    "shard": "what they divide: none (DistributedDataParallel), zero1, zero2, zero3 (DeepSpeed), fsdp2",
+    "bucket_view": "DistributedDataParallel(gradient_as_bucket_view=True)",
+    "reshard": "fully_shard(reshard_after_forward=...)",
     "optim": "adamw (foreach), adamw_fused, sgd, sgdm (momentum 0.9), adafactor (transformers' own)",
 }
 
@@ -96,6 +100,8 @@ TRAINING = {
     "optimizer_kernels": "the optimizer's part",
     "step_sm_clock_mhz": "as prefill_sm_clock_mhz",
     "step_power_w": "as prefill_power_w",
+    "outside_bytes": "bytes of the GPU's memory in no allocator of the framework: the CUDA context and NCCL",
+    "ranks": "several GPUs: the figures of memory of each of them; those of the row are the first one's",
     "train_flops": "FlopCounterMode over the whole step, attention dense, recomputation included",
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that measures one scenario: `python -m recorder.measure` with a job as JSON on stdin.
+"""The process that measures one scenario: `python -m recorder.measure JOB`, a file of JSON; several GPUs have one each.
 
 The job: document, scenario (fields as in a row), journal (path), kernels (path or null), name.
 """
@@ -26,16 +26,17 @@ def measure(document: dict, scenario: Scenario, journal: Journal, kernels: str |
     """Builds, measures, and fills the journal's row. torch is imported here: what stands above works without it."""
     import torch
 
-    from recorder import device, memory, model
+    from recorder import device, memory, model, several_gpus
     from recorder.inference import Inference
     from recorder.inputs import tensors
     from recorder.training import Training
 
     if not torch.cuda.is_available():
         raise RecorderError("device", "torch sees no CUDA device", "check nvidia-smi and the installed torch build")
+    rank = several_gpus.begin()
     row = journal.row
     row |= device.row()
-    torch.manual_seed(SEED)
+    torch.manual_seed(SEED + rank)
     journal.stage("weights")
     row["alloc_base"] = memory.allocated()
     network = model.build(document, scenario)
@@ -60,12 +61,16 @@ def measure(document: dict, scenario: Scenario, journal: Journal, kernels: str |
         Training(model.prepare_training(network, scenario), inputs, scenario, journal).run(kernels, name)
     else:
         Inference(network, inputs, scenario, journal).run(kernels, name)
+    several_gpus.end()
 
 
 def main() -> int:
     """Exit code 0 also for a run that does not fit: that is a result. Everything said goes to stderr."""
-    job = json.load(sys.stdin)
-    journal = Journal(job["journal"], {})
+    with open(sys.argv[1], encoding="utf-8") as f:
+        job = json.load(f)
+    # The first rank's journal is the row; the others' are for whoever looks into a failure.
+    rank = os.environ.get("RANK", "0")
+    journal = Journal(job["journal"] + ("" if rank == "0" else f".{rank}"), {})
     try:
         measure(job["document"], from_row(job["scenario"]), journal, job["kernels"], job["name"])
         journal.stage("done")
@@ -76,7 +81,7 @@ def main() -> int:
         if type(e).__name__ == "OutOfMemoryError":
             journal.row["oom"] = str(e)
             journal.stage("out of memory")
-            return 0
+            return int("RANK" in os.environ)  # the other ranks wait: their launcher has to end them
         journal.row["error"] = f"{type(e).__name__}: {e}"
     journal.stage("failed")
     return 1

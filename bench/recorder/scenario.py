@@ -11,6 +11,7 @@ MODES = ("infer", "train")
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 ATTENTIONS = ("eager", "sdpa", "flash")
 LOGITS = ("last", "all")
+SHARDS = ("none", "zero1", "zero2", "zero3", "fsdp2")
 # The command line's words (those of `vlmest estimate`) and the rows'.
 OPTIMIZERS = {
     "adamw": "adamw",
@@ -40,6 +41,10 @@ class Scenario:
     amp: bool = False  # float32 weights under bfloat16 autocast
     optim: str = "adamw"
     target: int = 128  # labels of each sequence, where a decoder of its own is trained on them
+    gpus: int = 1  # each with sequences of its own
+    shard: str = "none"  # what they divide: nothing (DistributedDataParallel), ZeRO's stages, fully_shard
+    bucket_view: bool = False  # DistributedDataParallel(gradient_as_bucket_view=True)
+    reshard: bool = True  # fully_shard(reshard_after_forward=...)
 
     def row_fields(self) -> dict:
         """The fields as a row carries them: options of training only where they differ from the default."""
@@ -65,10 +70,14 @@ class Scenario:
             words += [f"lora {self.lora}"] if self.lora else []
             words += [f"target {self.target}"] if self.target != 128 else []
             words += ["vision frozen"] if self.freeze_vision else []
+            words += [f"gpus {self.gpus}", self.shard if self.shard != "none" else "ddp"] if self.gpus > 1 else []
+            words += ["bucket views"] if self.bucket_view else []
+            words += [] if self.reshard else ["no reshard"]
         return " ".join(words)
 
 
-TRAINING = ("ckpt", "lora", "freeze_vision", "amp", "optim", "target")
+SEVERAL_GPUS = ("shard", "bucket_view", "reshard")
+TRAINING = ("ckpt", "lora", "freeze_vision", "amp", "optim", "target", "gpus", *SEVERAL_GPUS)
 
 
 def from_row(row: Mapping) -> Scenario:
@@ -132,6 +141,10 @@ READERS = {
     "amp": ("amp", flag),
     "target": ("target", count),
     "optimizer": ("optim", lambda v, w: OPTIMIZERS[word(v, w, OPTIMIZERS)]),
+    "gpus": ("gpus", count),
+    "shard": ("shard", lambda v, w: word(v, w, SHARDS)),
+    "ddp-bucket-view": ("bucket_view", flag),
+    "reshard-after-forward": ("reshard", flag),
 }
 
 
@@ -153,4 +166,8 @@ def canonical(s: Scenario) -> Scenario:
     """The one spelling of all scenarios that run the same."""
     if s.mode == "infer":
         return replace(s, **{f.name: f.default for f in fields(Scenario) if f.name in TRAINING})
-    return replace(s, logits="last", dtype="float32" if s.amp else s.dtype)
+    s = replace(s, logits="last", dtype="float32" if s.amp else s.dtype)
+    idle = set(SEVERAL_GPUS) if s.gpus == 1 else {"bucket_view"} if s.shard != "none" else set()
+    if s.shard != "fsdp2":
+        idle.add("reshard")
+    return replace(s, **{f.name: f.default for f in fields(Scenario) if f.name in idle})

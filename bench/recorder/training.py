@@ -6,33 +6,48 @@ from collections.abc import Callable
 
 import torch
 
-from recorder import flops, gpu_time, memory, timing
+from recorder import flops, gpu_time, memory, several_gpus, timing
 from recorder.clocks import Clocks
 from recorder.inputs.tensors import Inputs
 from recorder.journal import Journal, write_kernels
-from recorder.model import make_optimizer
 from recorder.scenario import Scenario
 from recorder.trace import Activity
 
 PHASES = ("forward", "backward", "optimizer")
+# What each of several GPUs has a figure of its own for.
+PER_RANK = (
+    "alloc_start",
+    "alloc_after_forward",
+    "forward_peak",
+    "alloc_after_backward",
+    "backward_peak",
+    "alloc_after_step",
+    "step_peak",
+    "reserved_peak",
+    "outside_bytes",
+)
 
 
 class Training:
     """A model in train mode with its inputs and labels. loss.backward(), optimizer.step(), then gradients to None."""
 
     def __init__(self, model: torch.nn.Module, inputs: Inputs, scenario: Scenario, journal: Journal) -> None:
-        self._model = model
         self._tensors = inputs.tensors
         self._scenario = scenario
         self._journal = journal
-        self._parameters = [p for p in model.parameters() if p.requires_grad]
-        self._optimizer = make_optimizer(scenario, self._parameters)
+        # DeepSpeed's third stage leaves parameters without elements.
+        trained = [p for p in model.parameters() if p.requires_grad]
+        self._trained = {
+            "trainable": sum(p.numel() for p in trained),
+            "trainable_bytes": sum(p.numel() * p.element_size() for p in trained),
+        }
+        self._stepper = several_gpus.prepare(model, scenario)
+        self._model = self._stepper.model
 
     def run(self, kernels: str | None, name: str) -> None:
         """Fills the journal's row; with `kernels` also that file."""
         row = self._journal.row
-        row["trainable"] = sum(p.numel() for p in self._parameters)
-        row["trainable_bytes"] = sum(p.numel() * p.element_size() for p in self._parameters)
+        row |= self._trained
         self._journal.stage("first step")
         self._step()
         memory.settle()
@@ -42,6 +57,10 @@ class Training:
         with Clocks("step") as clocks:
             row["step_ms"] = timing.median_wall_ms(self._step)
         row |= clocks.row()
+        if self._scenario.gpus > 1:
+            row["outside_bytes"] = several_gpus.outside_bytes()
+            row["ranks"] = several_gpus.gathered({k: row[k] for k in PER_RANK})
+            return  # what follows runs parts of steps, which the other ranks would wait for
         row["forward_ms"] = self._forward_ms()
         self._optional("FLOPs", self._flops)
         self._optional("GPU time", self._gpu_times)
@@ -67,21 +86,21 @@ class Training:
             return self._model(**self._tensors, use_cache=False).loss
 
     def _clear(self) -> None:
-        self._optimizer.zero_grad(set_to_none=True)
+        self._stepper.clear()
 
     def _step(self) -> None:
         loss = self._forward()
-        loss.backward()
+        self._stepper.backward(loss)
         del loss
-        self._optimizer.step()
+        self._stepper.step()
         self._clear()
 
     def _memory(self, row: dict) -> None:
         loss, forward = memory.measured(self._forward)
-        _, backward = memory.measured(loss.backward)
+        _, backward = memory.measured(lambda: self._stepper.backward(loss))
         del loss
-        _, step = memory.measured(self._optimizer.step)
-        states = [v for s in self._optimizer.state.values() for v in s.values() if torch.is_tensor(v) and v.is_cuda]
+        _, step = memory.measured(self._stepper.step)
+        states = [t for t in self._stepper.states() if t.is_cuda]
         row |= {
             "alloc_start": forward.before,
             "alloc_after_forward": forward.after,
@@ -103,7 +122,7 @@ class Training:
             losses: list[torch.Tensor] = []
             times.append(timing.wall_ms(lambda: losses.append(self._forward())))
             losses.pop().backward()
-            self._optimizer.step()
+            self._stepper.step()
             self._clear()
         return sorted(times)[len(times) // 2]
 
@@ -125,7 +144,7 @@ class Training:
             row[f"{phase}_gpu_ms"], row[f"{phase}_kernels"] = part.us / 1e3, part.kernels
 
     def _finish(self) -> None:
-        self._optimizer.step()
+        self._stepper.step()
         self._clear()
 
     def _marked_step(self) -> None:

@@ -61,14 +61,13 @@ def measure(
                 "name": job.name,
             }
         )
-        with open(os.path.join(folder, "stdin"), "w+", encoding="utf-8") as given, open(
-            os.path.join(folder, "stderr"), "w+", encoding="utf-8", errors="replace"
-        ) as said:
-            given.write(text)
-            given.seek(0)
+        given = os.path.join(folder, "job")
+        with open(given, "w", encoding="utf-8") as f:
+            f.write(text)
+        with open(os.path.join(folder, "stderr"), "w+", encoding="utf-8", errors="replace") as said:
             process = subprocess.Popen(
-                command or [sys.executable, "-m", "recorder.measure"],
-                stdin=given,
+                (command or _command(job.scenario)) + [given],
+                stdin=subprocess.DEVNULL,
                 stdout=said,  # libraries print; rows come through the journal
                 stderr=said,
                 env=os.environ | {"PYTHONPATH": _path()},
@@ -78,13 +77,23 @@ def measure(
             said.seek(0)
             last_words = _last_line(said.read())
         stage, found = journal.read(path)
+        for rank in range(1, job.scenario.gpus):  # what ended another rank ended this one
+            found |= {k: v for k, v in journal.read(f"{path}.{rank}")[1].items() if k in ("oom", "error")}
     row = job.row_start() | {"versions": versions} | found
     row["versions"] = versions | row["versions"]
     failure = _failure(process.returncode, hung, timeout, stage, last_words)
-    if failure and "error" not in row:
+    if failure and "error" not in row and "oom" not in row:
         row["error"] = failure
     row["seconds"] = round(time.monotonic() - start, 1)
     return row
+
+
+def _command(scenario: Scenario) -> list[str]:
+    """The measuring process; of several GPUs what starts one for each."""
+    several = []
+    if scenario.gpus > 1:
+        several = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(scenario.gpus), "-m"]
+    return [sys.executable, "-m", *several, "recorder.measure"]
 
 
 def _path() -> str:

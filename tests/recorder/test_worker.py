@@ -20,7 +20,7 @@ JOB = worker.Job(Model("m", "m.json", {"model_type": "llava"}, "d"), Scenario(hw
 BEGIN = """
 import json, os, signal, sys, time
 from recorder.journal import Journal
-job = json.load(sys.stdin)
+job = json.load(open(sys.argv[1]))
 j = Journal(job["journal"], {})
 """
 

@@ -50,10 +50,11 @@ class Process {
     allocator_.free(allocator_.alloc(all));
   }
 
-  /// Allocates everything that exists before the first phase: parameters and buffers in the order of their creation
-  /// (those that building the model drops again go), then the inputs.
+  /// Allocates everything that exists before the first phase: what stands beside the graph, parameters and buffers in
+  /// the order of their creation (those that building the model drops again go), then the inputs.
   void load() {
     const auto all = timeline_.storages();
+    for (; next_ < all.size() && all[next_].born == before_all; ++next_) allocate(next_);
     begin_ = g_.phases.empty() ? static_cast<NodeId>(g_.nodes.size()) : g_.phases.front().first;
     const auto model = [](const Storage& s) { return s.role == Role::weight || s.role == Role::buffer; };
     for (; next_ < all.size() && all[next_].born <= begin_ && model(all[next_]); ++next_) allocate(next_);

@@ -12,6 +12,9 @@
 
 namespace vlmest {
 
+/// Birth of what was there before the first node, and before the graph's own tensors.
+inline constexpr NodeId before_all = -1;
+
 /// One storage: what analyses need of the tensor that owns it, close together in memory.
 struct Storage {
   TensorId tensor = none;

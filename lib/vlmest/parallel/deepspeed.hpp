@@ -7,6 +7,7 @@
 #include <vlmest/analysis/timeline.hpp>
 #include <vlmest/graph/graph.hpp>
 #include <vlmest/parallel/layout.hpp>
+#include <vlmest/parallel/zero_settings.hpp>
 #include <vlmest/plan/plan.hpp>
 
 /// Where DeepSpeed's ZeRO keeps what a training step needs (DeepSpeed 0.19.6, deepspeed/runtime/zero): not torch's
@@ -28,16 +29,6 @@
 ///
 /// Before the step the squares of the gradients are summed up in fp64 (get_grad_norm_direct).
 namespace vlmest::parallel {
-
-/// What a DeepSpeed configuration decides, in elements, with its defaults (deepspeed/runtime/zero/config.py).
-struct ZeroSettings {
-  std::int64_t reduce_bucket = 500'000'000;
-  std::int64_t prefetch = 50'000'000;
-  std::int64_t persistence = 100'000;
-  std::int64_t live = 1'000'000'000;
-  std::int64_t reuse = 1'000'000'000;
-  std::int64_t sub_group = 1'000'000'000;
-};
 
 /// What a rank holds.
 struct ZeroRank {

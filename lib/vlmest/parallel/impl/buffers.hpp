@@ -89,7 +89,7 @@ VLMEST_INLINE std::vector<Storage> data_parallel_storages(const Graph& g, const 
   std::vector<Storage> r;
   if (has_buckets(s))
     for (const Collective& x : c.last_pass)
-      r.push_back({none, 0, none, 0, x.bytes, Role::buffer, 0, BesideGraph::gradient_bucket});
+      r.push_back({none, before_all, none, 0, x.bytes, Role::buffer, 0, BesideGraph::gradient_bucket});
   if (!uses_fully_shard(s)) return r;
   const gathered::Sizes sizes(states, c);
   for (std::size_t i = 0; i + 2 < g.phases.size(); i += 2) {

@@ -7,6 +7,7 @@
 #include <vlmest/graph/builder.hpp>
 #include <vlmest/parallel/buffers.hpp>
 #include <vlmest/parallel/deepspeed.hpp>
+#include <vlmest/parallel/zero_buckets.hpp>
 #include <vlmest/transform/optimizer.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -41,32 +42,8 @@ inline Graph flat_step(std::int64_t elements, Optimizer o) {
   return std::move(b.graph);
 }
 
-/// Storages of a rank as they are collected.
-struct Plan {
-  const Graph& g;
-  const Layout& layout;
-  const ZeroSettings& settings;
-  std::int64_t rank, ranks;
-  std::vector<Storage> added;
-
-  void add(BesideGraph what, Bytes bytes, NodeId born, NodeId dies, Role role, ScopeId scope = 0,
-           std::uint8_t stream = 0) {
-    if (bytes > Bytes{} && (dies == none || born < dies))
-      added.push_back({none, born, dies, scope, bytes, role, stream, what});
-  }
-  const Phase& step() const { return g.phases.back(); }
-  NodeId in_step(NodeId i) const { return std::min(step().first + i, step().last - 1); }
-};
-
-/// A trained parameter's place in the flat tensor, and when its gradient comes.
-struct Part {
-  TensorId weight = none;
-  std::int64_t first = 0, elements = 0;
-  NodeId gradient = none;  ///< in the last backward
-};
-
 /// The step: squares in fp64, the flat gradient in both types, then the optimizer over the partition.
-inline void add_step(Plan& p, std::int64_t partition, std::int64_t largest, DType type, Optimizer o) {
+inline void add_step(RankStorages& p, std::int64_t partition, std::int64_t largest, DType type, Optimizer o) {
   using enum BesideGraph;
   const NodeId last = p.step().last;
   p.add(step_temporary, size_of(Elements(largest), DType::fp64), p.in_step(0), p.in_step(1), Role::workspace);
@@ -81,46 +58,8 @@ inline void add_step(Plan& p, std::int64_t partition, std::int64_t largest, DTyp
             t.dies == none ? last : std::max(p.in_step(2 + t.dies), p.in_step(2 + t.born) + 1), Role::workspace);
 }
 
-/// Buckets of stages 1 and 2: each is reduced when the next gradient has no room. Those that span partitions are
-/// copied.
-inline void add_buckets(Plan& p, std::vector<Part> parts, std::int64_t partition, DType type) {
-  using enum BesideGraph;
-  const std::int64_t from = p.rank * partition, to = from + partition;
-  const Phase& backward = p.g.phases[p.g.phases.size() - 2];
-  const bool late = p.layout.shard == Shard::zero1;
-  NodeId begin = backward.last;
-  for (const Part& x : parts) begin = std::min(begin, x.gradient);
-  if (!late)
-    std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.gradient < b.gradient; });
-  p.add(gradient_bucket, size_of(Elements(p.settings.reduce_bucket), type), begin, backward.last, Role::buffer);
-  std::int64_t filled = 0, own = 0;
-  std::int64_t low = p.ranks, high = -1;  // whose partitions the bucket's parameters belong to
-  NodeId kept = none;
-  const auto reduce = [&](NodeId at) {
-    if (filled == 0) return;
-    if (low != high)
-      p.add(bucket_copy, size_of(Elements(filled), type), std::min(at, backward.last - 1), at + 1, Role::workspace);
-    if (own > 0 && kept == none) kept = at;
-    filled = 0;
-    low = p.ranks;
-    high = -1;
-  };
-  for (const Part& x : parts) {
-    const NodeId at = late ? backward.last - 1 : x.gradient;
-    if (filled + x.elements > p.settings.reduce_bucket) reduce(at);
-    filled += x.elements;
-    low = std::min(low, x.first / partition);
-    high = std::max(high, (x.first + x.elements - 1) / partition);
-    if (x.first < to && x.first + x.elements > from) own += x.elements;
-  }
-  reduce(backward.last - 1);
-  if (kept != none)
-    p.add(gradient_partition, size_of(Elements(own), type), std::min(kept, backward.last - 1), p.in_step(2),
-          Role::gradient);
-}
-
 /// Gathered weights of stage 3: a module that runs asks for its own and for those of the next ones.
-inline void add_gathered(Plan& p, const std::vector<std::int64_t>& elements, DType type) {
+inline void add_gathered(RankStorages& p, const std::vector<std::int64_t>& elements, DType type) {
   const std::vector<ModuleRun> runs = module_runs(p.g, elements);
   const auto size = [&](std::size_t i) { return elements[static_cast<std::size_t>(runs[i].scope)]; };
   std::vector<std::int64_t> before(runs.size() + 1, 0);  // elements of all runs before each
@@ -161,7 +100,7 @@ VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const st
                                  const ZeroSettings& settings) {
   using enum BesideGraph;
   const bool divides_weights = layout.shard == Shard::zero3;
-  zero::Plan p{g, layout, settings, rank, layout.dp, {}};
+  zero::RankStorages p{g, layout, settings, rank, layout.dp, {}};
   ZeroRank r{whole, {}, {}, {}};
   const auto parts_of = [&](std::int64_t n) { return (n + p.ranks - 1) / p.ranks; };
 
@@ -203,7 +142,7 @@ VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const st
       r.weights += part;
       if (n <= settings.persistence) {
         r.weights += s.bytes;  // and stays whole
-        p.add(kept_shards, part, 0, none, Role::buffer, s.scope);
+        p.add_standing(kept_shards, part, Role::buffer, s.scope);
         continue;
       }
       of_scope[static_cast<std::size_t>(s.scope)] += n;
@@ -234,29 +173,29 @@ VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const st
   }
 
   const Bytes flat = size_of(Elements(divides_weights ? 0 : aligned * p.ranks), type);
-  p.add(flat_weights, flat, 0, none, Role::weight);
+  p.add_standing(flat_weights, flat, Role::weight);
   r.weights += flat;
   r.gradients = size_of(Elements(partition), type);
   const Bytes masters = type == DType::fp32 && divides_weights ? Bytes{} : size_of(Elements(partition), DType::fp32);
   Bytes states{};
   for (const Tensor& t : zero::flat_step(partition, optimizer).tensors)
     if (t.role == Role::optimizer_state) {
-      p.add(optimizer_states, requested_bytes(t), 0, none, Role::optimizer_state);
+      p.add_standing(optimizer_states, requested_bytes(t), Role::optimizer_state);
       states += requested_bytes(t);
     }
-  p.add(master_weights, masters, 0, none, Role::optimizer_state);
+  p.add_standing(master_weights, masters, Role::optimizer_state);
   r.optimizer = states + masters;
 
   if (divides_weights) {
     const Bytes bucket = size_of(Elements(settings.reduce_bucket), type);
-    p.add(gradient_bucket, bucket, 0, none, Role::buffer);
-    p.add(gradient_partition, r.gradients, 0, none, Role::gradient);
+    p.add_standing(gradient_bucket, bucket, Role::buffer);
+    p.add_standing(gradient_partition, r.gradients, Role::gradient);
     zero::add_gathered(p, of_scope, type);
     // A full bucket is put together anew for the reduce-scatter (coalesced_collectives.py, reduce_scatter_coalesced).
     p.add(reduce_scatter_input, size_of(Elements(std::min(trained, settings.reduce_bucket)), type), backward.last - 1,
           backward.last, Role::workspace, 0, reducing_stream);
   } else {
-    zero::add_buckets(p, reduced, partition, type);
+    zero::Buckets(p, partition, type).add(reduced);
     if (g.phases.size() > 3 && layout.shard == Shard::zero2)
       p.add(gradient_partition, r.gradients, first_backward.last - 1, backward.last, Role::gradient);
   }
