@@ -40,6 +40,17 @@ class Options(unittest.TestCase):
         found = scenarios("--mode", "train", "--amp", "--dtype", "bf16,fp32")
         self.assertEqual(found, [Scenario("train", dtype="float32", amp=True)])
 
+    def test_several_gpus_train_and_what_they_do_not_use_does_not_multiply(self):
+        found = scenarios("--mode", "infer,train", "--gpus", "1,2", "--shard", "none,fsdp2", "--ddp-bucket-view", "on,off")
+        self.assertEqual([(s.mode, s.gpus, s.shard, s.bucket_view) for s in found], [
+            ("infer", 1, "none", False),
+            ("train", 1, "none", False),
+            ("train", 2, "none", True),
+            ("train", 2, "none", False),
+            ("train", 2, "fsdp2", False),
+        ])
+        self.assertEqual(found[-1].label(), "train b1 text 256 images 1 native bfloat16 sdpa gpus 2 fsdp2")
+
     def test_native_size_is_left_to_the_model(self):
         self.assertEqual([s.hw for s in scenarios("--image-size", "native,336x336")], [None, (336, 336)])
 

@@ -33,6 +33,20 @@ def run(program: str, timeout: float = 30) -> dict:
 
 
 class Outcomes(unittest.TestCase):
+    def test_what_ended_another_rank_is_told(self):
+        job = worker.Job(JOB.model, Scenario("train", hw=(336, 336), gpus=2))
+        program = BEGIN + 'other = Journal(job["journal"] + ".1", {"oom": "CUDA out of memory"}); other.stage("x"); sys.exit(1)'
+        row = worker.measure(job, VERSIONS, 30, None, lambda stage: None, [sys.executable, "-c", program])
+        check(row)
+        self.assertEqual((row["gpus"], row["oom"]), (2, "CUDA out of memory"))
+        self.assertNotIn("error", row)
+
+    def test_several_gpus_have_a_process_each(self):
+        self.assertEqual(worker._command(JOB.scenario)[1:], ["-m", "recorder.measure"])
+        several = worker._command(Scenario("train", gpus=2))
+        self.assertEqual(several[1:], ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m",
+                                       "recorder.measure"])
+
     def test_a_whole_row(self):
         row = run('print("noise"); j.row["prefill_peak"] = 5; j.row["versions"] = {"cudnn": "9"}; j.stage("done")')
         self.assertEqual((row["model"], row["batch"], row["hw"], row["prefill_peak"]), ("m", 1, [336, 336], 5))

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <vector>
 
 #include <vlmest/analysis/timeline.hpp>
+#include <vlmest/device/device.hpp>
 #include <vlmest/graph/graph.hpp>
 #include <vlmest/parallel/layout.hpp>
 #include <vlmest/parallel/zero_settings.hpp>
@@ -42,6 +43,15 @@ struct ZeroRank {
 /// torch.nn.Module.parameters(). Throws Error for a stage or an optimizer that this does not hold for.
 ZeroRank zero_rank(const Graph& g, const Timeline& whole, const std::vector<TensorId>& order, const Layout& layout,
                    std::int64_t rank, Optimizer optimizer, const ZeroSettings& settings = {});
+
+/// Elements of a rank's partition: trained parameters one after the other in an N-th that begins at 4 bytes; in stage 3
+/// an N-th of each, rounded up.
+std::int64_t zero_partition(const Graph& g, const std::vector<TensorId>& order, const Layout& layout);
+
+/// GPU time of a rank's step over its partition, collectives apart: the squares, the flat gradient in the weights' type
+/// and in fp32, its unscaling (unscale_and_clip_grads), the optimizer over the fp32 partition, and the copy of what it
+/// updated.
+Seconds zero_update(std::int64_t partition, DType type, Optimizer optimizer, const Device& device);
 
 namespace zero {
 

@@ -29,6 +29,9 @@ VLMEST_INLINE AttentionKind attention(const Reader& r) {
 }
 
 VLMEST_INLINE Plan plan(const Reader& r) {
+  if (r.integer("gpus", 1, 1, 1 << 16) > 1)
+    r.fail("gpus", "rows of several GPUs are not compared",
+           "hold their ranks' peaks against estimate --gpus N --json, key parallel.ranks");
   Plan p;
   p.batch = r.integer_required("batch");
   p.text = r.integer_required("text", 0);

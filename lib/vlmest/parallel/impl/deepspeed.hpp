@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include <vlmest/analysis/work.hpp>
 #include <vlmest/graph/builder.hpp>
 #include <vlmest/parallel/buffers.hpp>
 #include <vlmest/parallel/deepspeed.hpp>
@@ -95,6 +96,32 @@ inline void add_gathered(RankStorages& p, const std::vector<std::int64_t>& eleme
 
 }  // namespace zero
 
+VLMEST_INLINE std::int64_t zero_partition(const Graph& g, const std::vector<TensorId>& order, const Layout& layout) {
+  const auto part_of = [&](std::int64_t n) { return (n + layout.dp - 1) / layout.dp; };
+  std::int64_t all = 0, parts = 0;
+  for (const TensorId t : order) {
+    all += g.tensor(t).storage.value();
+    parts += part_of(g.tensor(t).storage.value());
+  }
+  return layout.shard == Shard::zero3 ? parts : part_of((all + 1) / 2) * 2;
+}
+
+VLMEST_INLINE Seconds zero_update(std::int64_t partition, DType type, Optimizer optimizer, const Device& device) {
+  const auto bytes = [&](DType t) { return size_of(Elements(partition), t); };
+  const auto moves = [&](DType from, DType to) {
+    return work(MemoryOp{.read = bytes(from), .written = bytes(to), .dtype = from}, device).time;
+  };
+  const Graph flat = zero::flat_step(partition, optimizer);
+  Seconds r = total_work(flat, flat.phases[0].first, flat.phases[0].last, op_works(flat, device)).time;
+  r += moves(type, DType::fp64);
+  r += work(MemoryOp{.read = bytes(DType::fp64), .dtype = DType::fp64}, device).time;
+  r += moves(type, type);
+  r += moves(type, DType::fp32);
+  r += moves(DType::fp32, DType::fp32);
+  r += moves(DType::fp32, type);
+  return r;
+}
+
 VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const std::vector<TensorId>& order,
                                  const Layout& layout, std::int64_t rank, Optimizer optimizer,
                                  const ZeroSettings& settings) {
@@ -105,7 +132,7 @@ VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const st
   const auto parts_of = [&](std::int64_t n) { return (n + p.ranks - 1) / p.ranks; };
 
   std::unordered_map<TensorId, zero::Part> parts;
-  std::int64_t trained = 0, mine = 0, largest = 0;
+  std::int64_t trained = 0, largest = 0;
   const DType type = order.empty() ? DType::bf16 : g.tensor(order.front()).dtype;
   for (const TensorId t : order) {
     const std::int64_t n = g.tensor(t).storage.value();
@@ -114,10 +141,8 @@ VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const st
                   "take layout.shard=fsdp2 or none");
     parts[t] = {t, trained, n, none};
     trained += n;
-    mine += parts_of(n);
   }
-  const std::int64_t aligned = parts_of((trained + 1) / 2) * 2;  // partitions begin at 4 bytes
-  const std::int64_t partition = divides_weights ? mine : aligned;
+  const std::int64_t partition = zero_partition(g, order, layout);
   const Phase &first_backward = g.phases[1], &backward = g.phases[g.phases.size() - 2];
 
   // What the graph has of one GPU goes, or gets this rank's size.
@@ -172,7 +197,7 @@ VLMEST_INLINE ZeroRank zero_rank(const Graph& g, const Timeline& whole, const st
     reduced.push_back(x);
   }
 
-  const Bytes flat = size_of(Elements(divides_weights ? 0 : aligned * p.ranks), type);
+  const Bytes flat = size_of(Elements(divides_weights ? 0 : partition * p.ranks), type);
   p.add_standing(flat_weights, flat, Role::weight);
   r.weights += flat;
   r.gradients = size_of(Elements(partition), type);

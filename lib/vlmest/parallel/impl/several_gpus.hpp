@@ -177,6 +177,9 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
       .beside = {},
       .after = {},
       .update = t.step_wall * (1.0 / vlmest::parallel::parts(placements(strategy).optimizer, mesh(strategy)))};
+  if (several::is_zero(layout.shard) && !trained.empty())
+    parts.update =
+        zero_update(zero_partition(g, trained, layout), g.tensor(trained.front()).dtype, plan.optimizer, device);
   for (const CommunicationRow& c : p.communication) (c.phase == PhaseKind::step ? parts.after : parts.beside) += c.time;
   // DeepSpeed reduces on the stream of the kernels unless overlap_comm is set, which only stage 3 does by itself.
   const bool in_turn = layout.shard == Shard::zero1 || layout.shard == Shard::zero2;
