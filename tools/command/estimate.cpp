@@ -97,6 +97,9 @@ int estimate(const EstimateOptions& o) {
     const parallel::Network network = find_network(o.parallel.network, device);
     several = plan.shards.ranks > 1 ? parallel::estimate_divided(estimator, e, plan, device, layout, network, asked)
                                     : parallel::estimate_several(estimator, e, plan, device, layout, network, asked);
+    several->launch =
+        parallel::launch(layout, plan, network, options.training ? estimator.training_graph() : estimator.graph(),
+                         vlm.family.takes_images(), options.training);
   }
   const Reported r{vlm, plan, device, e, estimator, several ? &*several : nullptr};
   const bool to_stdout = o.args.timeline == "-" && o.output.file.empty();
@@ -105,7 +108,7 @@ int estimate(const EstimateOptions& o) {
       case Format::markdown: o.output.write(markdown_report(r, options)); break;
       case Format::csv: o.output.write(csv_report(r, options)); break;
       case Format::text:
-        o.output.write(answer_text(r, options, find_answer(r, options)) + several_gpus_text(r) +
+        o.output.write(answer_text(r, options, find_answer(r, options)) + several_gpus_text(r, options) +
                        tables_text(r, options));
         break;
     }

@@ -73,15 +73,37 @@ std::string unused_parameters(const Reported& r) {
       n == 1 ? "" : "s", n == 1 ? "s" : "");
 }
 
+/// torchrun's command line, and where all is asked for the other ways too, each below its tool's name.
+std::string launch_text(const ParallelEstimate& p, bool all) {
+  std::string out;
+  for (const parallel::Launch& l : p.launch) {
+    if (!all) return fmt::format("launch (--verbose has script and configurations): {}\n", l.text);
+    out += fmt::format("launch with {}:\n", l.tool);
+    for (std::size_t from = 0; from <= l.text.size();) {
+      const std::size_t to = std::min(l.text.find('\n', from), l.text.size());
+      out += "  " + l.text.substr(from, to - from) + "\n";
+      from = to + 1;
+    }
+  }
+  return out;
+}
+
+std::string launch_markdown(const ParallelEstimate& p) {
+  std::string out;
+  for (const parallel::Launch& l : p.launch) out += fmt::format("\n{}:\n\n```text\n{}\n```\n", l.tool, l.text);
+  return out;
+}
+
 }  // namespace
 
-std::string several_gpus_text(const Reported& r) {
+std::string several_gpus_text(const Reported& r, const ReportOptions& options) {
   if (!r.several) return {};
   std::string out = "\n" + wrapped(several_gpus_line(*r.several, has_training_ranks(r)), 2) + "\n";
   if (has_training_ranks(r)) out += text(ranks_table(*r.several));
   if (!r.several->communication.empty()) out += text(communication_table(*r.several));
   if (has_training_ranks(r) && leaves_hooks_out(*r.several)) out += std::string(hooks_note) + "\n";
   if (const std::string unused = unused_parameters(r); !unused.empty()) out += unused + "\n";
+  out += launch_text(*r.several, options.verbose);
   return out;
 }
 
@@ -92,6 +114,7 @@ std::string several_gpus_markdown(const Reported& r) {
   if (!r.several->communication.empty()) out += "\n" + markdown(communication_table(*r.several));
   if (has_training_ranks(r) && leaves_hooks_out(*r.several)) out += "\n" + std::string(hooks_note) + "\n";
   if (const std::string unused = unused_parameters(r); !unused.empty()) out += "\n" + unused + "\n";
+  out += launch_markdown(*r.several);
   return out;
 }
 
@@ -144,6 +167,8 @@ nlohmann::ordered_json several_gpus_json(const ParallelEstimate& p, const Report
   r["bubble_share"] = significant(p.bubble_share);
   r["tokens_per_s"] = significant(p.tokens_per_second);
   r["mfu"] = significant(p.mfu);
+  r["launch"] = Json::array();
+  for (const parallel::Launch& x : p.launch) r["launch"].push_back({{"tool", std::string(x.tool)}, {"text", x.text}});
   return r;
 }
 

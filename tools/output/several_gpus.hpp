@@ -11,7 +11,7 @@
 namespace vlmest::tool {
 
 /// The ranks, the collectives and the step in a few lines; nothing for one GPU.
-std::string several_gpus_text(const Reported& r);
+std::string several_gpus_text(const Reported& r, const ReportOptions& options);
 std::string several_gpus_markdown(const Reported& r);
 
 nlohmann::ordered_json several_gpus_json(const parallel::ParallelEstimate& p, const ReportOptions& options);

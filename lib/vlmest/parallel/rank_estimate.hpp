@@ -8,6 +8,7 @@
 
 #include <vlmest/analysis/timeline.hpp>
 #include <vlmest/graph/graph.hpp>
+#include <vlmest/parallel/launch.hpp>
 #include <vlmest/parallel/layout.hpp>
 #include <vlmest/parallel/network.hpp>
 #include <vlmest/report/estimate.hpp>
@@ -50,6 +51,7 @@ struct ParallelEstimate {
   /// The model's FLOPs without what checkpointing computes again, in parts of what the tensor cores of all GPUs could
   /// do in that time (Chowdhery et al., PaLM, arXiv:2204.02311, appendix B).
   double mfu = 0;
+  std::vector<Launch> launch;  ///< how it is asked for
 
   Seconds communicated() const;
   Seconds exposed() const;

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include <vlmest/parallel/data_parallel.hpp>
+#include <vlmest/parallel/launch.hpp>
+#include <vlmest/parallel/zero_settings.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::parallel {
+
+namespace launching {
+
+inline bool is_zero(Shard s) { return s == Shard::zero1 || s == Shard::zero2 || s == Shard::zero3; }
+
+/// Hosts of as many GPUs as reach each other over the innermost links.
+struct Hosts {
+  std::int64_t count = 1, gpus = 1;
+};
+inline Hosts hosts(const Network& n, std::int64_t gpus) {
+  const std::int64_t most = n.domains.empty() ? gpus : std::min<std::int64_t>(gpus, n.domains.front().gpus);
+  const std::int64_t count = (gpus + most - 1) / most;
+  return {count, (gpus + count - 1) / count};
+}
+
+inline std::string torchrun(const Hosts& h, const char* script) {
+  const std::string each = "--nproc-per-node " + std::to_string(h.gpus) + " " + script;
+  if (h.count == 1) return "torchrun --standalone " + each;
+  return "torchrun --nnodes " + std::to_string(h.count) + " --rdzv-backend c10d --rdzv-endpoint HOST:29500 " + each;
+}
+
+inline std::string in_python(DType t) {
+  return t == DType::fp32 ? "torch.float32" : t == DType::fp16 ? "torch.float16" : "torch.bfloat16";
+}
+
+inline std::string fully_shard(const Layout& l, const Graph& g) {
+  std::string options = l.reshard_after_forward ? "" : "reshard_after_forward=False";
+  std::string r = "from torch.distributed.fsdp import fully_shard";
+  if (l.reduce_dtype) {
+    r += ", MixedPrecisionPolicy";
+    options += std::string(options.empty() ? "" : ", ") +
+               "mp_policy=MixedPrecisionPolicy(reduce_dtype=" + in_python(*l.reduce_dtype) + ")";
+  }
+  if (!options.empty()) options = ", " + options;
+  std::string lists;
+  for (const std::string& path : layer_lists(g)) lists += (lists.empty() ? "*model." : ", *model.") + path;
+  r += "\nfor layer in [" + lists + "]:\n    fully_shard(layer" + options + ")\nfully_shard(model" + options + ")";
+  return r + "\noptimizer = ...  # over model.parameters(), which are shards now";
+}
+
+inline std::string pipeline(const Layout& l) {
+  const std::string micro = std::to_string(micro_batches(l));
+  const bool chunks = l.schedule.chunks > 1;
+  const char* kind = l.schedule.kind == ScheduleKind::gpipe         ? "ScheduleGPipe"
+                     : l.schedule.kind == ScheduleKind::interleaved ? "ScheduleInterleaved1F1B"
+                                                                    : "Schedule1F1B";
+  std::string r = "from torch.distributed.pipelining import PipelineStage, " + std::string(kind);
+  const std::string stages = std::to_string(l.pp * l.schedule.chunks);
+  if (chunks)
+    r += "\nstages = [PipelineStage(part(i), i, " + stages + ", device) for i in range(rank, " + stages + ", " +
+         std::to_string(l.pp) + ")]  # part(i): the i-th part of the layers";
+  else
+    r += "\nstage = PipelineStage(part(rank), rank, " + stages + ", device)  # part(i): the i-th part of the layers";
+  return r + "\nschedule = " + kind + "(" + (chunks ? "stages" : "stage") + ", n_microbatches=" + micro +
+         ", loss_fn=loss_fn)";
+}
+
+inline std::string divided(const Layout& l, const Plan& plan, bool has_tower) {
+  const std::string ranks = std::to_string(l.ep > 1 ? l.ep : l.tp);
+  return std::string("from transformers import ") +
+         (has_tower ? "AutoModelForImageTextToText" : "AutoModelForCausalLM") +
+         "\nfrom transformers.distributed import DistributedConfig\nmodel = " +
+         (has_tower ? "AutoModelForImageTextToText" : "AutoModelForCausalLM") +
+         ".from_pretrained(MODEL, dtype=" + in_python(plan.dtype) +
+         ", distributed_config=DistributedConfig(tp_size=" + ranks + (l.ep > 1 ? ", enable_expert_parallel=True" : "") +
+         "))";
+}
+
+inline std::string script(const Layout& l, const Plan& plan, const Graph& g, bool has_tower) {
+  if (l.tp > 1 || l.ep > 1) return divided(l, plan, has_tower);
+  if (l.pp > 1) return pipeline(l);
+  if (l.shard == Shard::fsdp2) return fully_shard(l, g);
+  if (is_zero(l.shard))
+    return "import deepspeed\nmodel, optimizer, _, _ = deepspeed.initialize(model=model, optimizer=optimizer, "
+           "config=\"ds_config.json\")";
+  return std::string("from torch.nn.parallel import DistributedDataParallel\nmodel = DistributedDataParallel(model") +
+         (l.bucket_views ? ", gradient_as_bucket_view=True)" : ")");
+}
+
+inline std::string deepspeed_config(const Layout& l, const Plan& plan) {
+  const ZeroSettings s;
+  const auto key = [](const std::string& name, const std::string& value) { return "\"" + name + "\": " + value; };
+  std::string zero = key("stage", l.shard == Shard::zero1   ? "1"
+                                  : l.shard == Shard::zero2 ? "2"
+                                                            : "3") +
+                     ", " + key("reduce_bucket_size", std::to_string(s.reduce_bucket));
+  if (l.shard == Shard::zero3)
+    zero += ", " + key("stage3_prefetch_bucket_size", std::to_string(s.prefetch)) + ", " +
+            key("stage3_param_persistence_threshold", std::to_string(s.persistence)) + ", " +
+            key("stage3_max_live_parameters", std::to_string(s.live)) + ", " +
+            key("stage3_max_reuse_distance", std::to_string(s.reuse)) + ", " +
+            key("sub_group_size", std::to_string(s.sub_group));
+  std::string r = "{" + key("train_micro_batch_size_per_gpu", std::to_string(plan.batch)) + ",\n " +
+                  key("gradient_accumulation_steps", std::to_string(plan.gradient_accumulation)) + ",\n ";
+  if (plan.dtype == DType::bf16) r += key("bf16", "{\"enabled\": true}") + ",\n ";
+  if (plan.dtype == DType::fp16) r += key("fp16", "{\"enabled\": true}") + ",\n ";
+  if (l.reduce_dtype) r += key("communication_data_type", "\"" + std::string(name(*l.reduce_dtype)) + "\"") + ",\n ";
+  return r + key("zero_allow_untested_optimizer", "true") + ",\n " + key("zero_optimization", "{" + zero + "}") + "}";
+}
+
+/// Nothing where accelerate starts no such run.
+inline std::string accelerate(const Layout& l, const Plan& plan, const Hosts& h) {
+  if (l.tp > 1 || l.ep > 1 || l.pp > 1) return {};
+  std::string r = "accelerate launch --num_processes " + std::to_string(l.gpus());
+  if (h.count > 1)
+    r += " --num_machines " + std::to_string(h.count) +
+         " --machine_rank RANK --main_process_ip HOST --main_process_port 29500";
+  r += plan.amp ? " --mixed_precision bf16" : " --mixed_precision no";
+  if (l.shard == Shard::none) r += " --multi_gpu";
+  if (l.shard == Shard::fsdp2)
+    r += std::string(" --use_fsdp --fsdp_version 2 --fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP") +
+         " --fsdp_reshard_after_forward " + (l.reshard_after_forward ? "true" : "false");
+  if (is_zero(l.shard)) r += " --use_deepspeed --deepspeed_config_file ds_config.json";
+  return r + " train.py";
+}
+
+/// Nothing for what Megatron-LM has no argument for.
+inline std::string megatron(const Layout& l, const Plan& plan, const Hosts& h) {
+  if (l.shard == Shard::zero2 || l.shard == Shard::zero3 || l.schedule.kind == ScheduleKind::gpipe ||
+      l.schedule.kind == ScheduleKind::zero_bubble)
+    return {};
+  std::string r = torchrun(h, "pretrain_vlm.py");
+  const auto size = [&](const char* argument, std::int64_t n) {
+    if (n > 1) r += " --" + std::string(argument) + " " + std::to_string(n);
+  };
+  size("tensor-model-parallel-size", l.tp);
+  size("pipeline-model-parallel-size", l.pp);
+  size("context-parallel-size", l.cp);
+  size("expert-model-parallel-size", l.ep);
+  size("num-virtual-stages-per-pipeline-rank", l.schedule.chunks);
+  const std::int64_t passes = l.pp > 1 ? micro_batches(l) : plan.gradient_accumulation;
+  r += " --micro-batch-size " + std::to_string(plan.batch) + " --global-batch-size " +
+       std::to_string(plan.batch * passes * l.dp);
+  if (plan.dtype == DType::bf16 || plan.amp) r += " --bf16";
+  if (plan.dtype == DType::fp16) r += " --fp16";
+  if (l.sequence_parallel) r += " --sequence-parallel";
+  if (l.shard == Shard::zero1) r += " --use-distributed-optimizer";
+  if (l.shard == Shard::fsdp2) r += " --use-torch-fsdp2";
+  return r;
+}
+
+}  // namespace launching
+
+VLMEST_INLINE std::vector<std::string> layer_lists(const Graph& g) {
+  std::vector<std::string> r;
+  const std::vector<ScopeId> units = units_of_scopes(g);
+  for (std::size_t s = 1; s < units.size(); ++s) {
+    if (units[s] != static_cast<ScopeId>(s)) continue;
+    const std::string whole = path(g, static_cast<ScopeId>(s));
+    const std::string list = whole.substr(0, whole.rfind('.'));
+    if (std::find(r.begin(), r.end(), list) == r.end()) r.push_back(list);
+  }
+  return r;
+}
+
+VLMEST_INLINE std::vector<Launch> launch(const Layout& l, const Plan& plan, const Network& network, const Graph& g,
+                                         bool has_tower, bool training) {
+  if (l.gpus() == 1) return {};
+  const launching::Hosts h = launching::hosts(network, l.gpus());
+  std::vector<Launch> r{{"torchrun", launching::torchrun(h, training ? "train.py" : "run.py")}};
+  if (training || l.tp > 1 || l.ep > 1) r.push_back({"python", launching::script(l, plan, g, has_tower)});
+  if (!training) return r;
+  if (const std::string line = launching::accelerate(l, plan, h); !line.empty()) r.push_back({"accelerate", line});
+  if (launching::is_zero(l.shard)) r.push_back({"deepspeed", launching::deepspeed_config(l, plan)});
+  if (const std::string line = launching::megatron(l, plan, h); !line.empty()) r.push_back({"megatron", line});
+  return r;
+}
+
+}  // namespace vlmest::parallel

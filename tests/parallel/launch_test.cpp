@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a layout over GPUs is asked for. tests/launch executes the lines where their libraries are.
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <vlmest/parallel/launch.hpp>
+
+namespace vlmest::parallel::launch_test {
+namespace {
+
+/// A tower of two layers and a language model of two, of which one has an expert list inside.
+Graph model() {
+  Graph g;
+  g.scopes.resize(9);
+  const auto scope = [&](std::size_t s, ScopeId parent, const char* name, std::int32_t index = none) {
+    g.scopes[s].parent = parent;
+    g.scopes[s].name = name;
+    g.scopes[s].index = index;
+  };
+  scope(1, 0, "model");
+  scope(2, 1, "visual");
+  scope(3, 2, "blocks", 0);
+  scope(4, 2, "blocks", 1);
+  scope(5, 1, "layers", 0);
+  scope(6, 1, "layers", 1);
+  scope(7, 6, "experts", 3);
+  scope(8, 0, "lm_head");
+  return g;
+}
+
+/// Hosts of eight GPUs.
+Network hosts_of_8() { return {"test", {{.name = "host", .gpus = 8}, {.name = "cluster", .gpus = 1024}}}; }
+
+std::string text(const Layout& l, std::string_view tool, const Plan& plan = {}, bool training = true) {
+  for (const Launch& x : launch(l, plan, hosts_of_8(), model(), true, training))
+    if (x.tool == tool) return x.text;
+  return {};
+}
+bool has(const std::string& where, const char* what) { return where.find(what) != std::string::npos; }
+
+TEST(Launch, ListsOfLayersAreTheOutermost) {
+  EXPECT_EQ(layer_lists(model()), (std::vector<std::string>{"model.visual.blocks", "model.layers"}));
+}
+
+TEST(Launch, HostsHaveAsManyProcessesAsGpus) {
+  EXPECT_TRUE(launch({}, {}, hosts_of_8(), model(), true, true).empty());
+  EXPECT_EQ(text({.dp = 4}, "torchrun"), "torchrun --standalone --nproc-per-node 4 train.py");
+  EXPECT_EQ(text({.dp = 24}, "torchrun"),
+            "torchrun --nnodes 3 --rdzv-backend c10d --rdzv-endpoint HOST:29500 --nproc-per-node 8 train.py");
+  EXPECT_TRUE(has(text({.dp = 24}, "accelerate"), "--num_processes 24 --num_machines 3"));
+}
+
+TEST(Launch, ShardsAreAskedForAsTheyAreEstimated) {
+  const std::string lines = text({.dp = 2, .shard = Shard::fsdp2, .reduce_dtype = DType::fp32}, "python");
+  EXPECT_TRUE(has(lines, "[*model.model.visual.blocks, *model.model.layers]")) << lines;
+  EXPECT_TRUE(has(lines, "mp_policy=MixedPrecisionPolicy(reduce_dtype=torch.float32)")) << lines;
+  EXPECT_TRUE(has(text({.dp = 2, .shard = Shard::fsdp2, .reshard_after_forward = false}, "python"),
+                  "reshard_after_forward=False"));
+  EXPECT_TRUE(has(text({.dp = 2, .bucket_views = true}, "python"), "gradient_as_bucket_view=True"));
+  const std::string zero = text({.dp = 2, .shard = Shard::zero2}, "deepspeed", {.batch = 3});
+  EXPECT_TRUE(has(zero, "\"train_micro_batch_size_per_gpu\": 3")) << zero;
+  EXPECT_TRUE(has(zero, "\"stage\": 2")) << zero;
+  EXPECT_TRUE(text({.dp = 2}, "deepspeed").empty());
+  EXPECT_TRUE(text({.dp = 2, .shard = Shard::zero2}, "megatron").empty()) << "it has no such stage";
+}
+
+TEST(Launch, DividedLayersAndPipelines) {
+  EXPECT_TRUE(has(text({.tp = 2}, "python", {}, false), "DistributedConfig(tp_size=2)"));
+  EXPECT_TRUE(has(text({.ep = 4}, "python"), "tp_size=4, enable_expert_parallel=True"));
+  EXPECT_TRUE(text({.tp = 2}, "accelerate").empty());
+  EXPECT_TRUE(has(text({.pp = 2, .micro_batches = 6}, "python"), "Schedule1F1B(stage, n_microbatches=6"));
+  const std::string interleaved = text({.pp = 2, .schedule = {ScheduleKind::interleaved, 3}}, "megatron");
+  EXPECT_TRUE(has(interleaved, "--pipeline-model-parallel-size 2")) << interleaved;
+  EXPECT_TRUE(has(interleaved, "--num-virtual-stages-per-pipeline-rank 3")) << interleaved;
+}
+
+}  // namespace
+}  // namespace vlmest::parallel::launch_test
