@@ -12,7 +12,13 @@ namespace {
 struct PlanFlag {
   std::string_view choice, flag;
 };
-constexpr std::array<PlanFlag, 23> plan_flags{{{"plan.batch", "--batch"},
+constexpr std::array<PlanFlag, 29> plan_flags{{{"plan.batch", "--batch"},
+                                               {"plan.video", "--frames"},
+                                               {"plan.video.frames", "--frames"},
+                                               {"plan.video.fps", "--fps"},
+                                               {"plan.video.seconds", "--video-seconds"},
+                                               {"plan.video.recorded", "--recorded-fps"},
+                                               {"plan.video.size", "--video-size"},
                                                {"plan.images", "--images"},
                                                {"plan.more_sizes", "--image-size"},
                                                {"plan.vision_chunk", "--vision-chunk"},
