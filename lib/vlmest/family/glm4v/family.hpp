@@ -19,20 +19,21 @@ constexpr FamilyTraits traits(const Glm4vFamily& g) {
 }
 
 /// modeling_glm4v.py, Glm4vModel.get_video_features: each temporal patch is a picture of its own.
-inline std::pair<PackedImages, std::vector<ImageLayout>> tower_videos(Context& c, const Glm4vVision&,
-                                                                      const PackedImages& input, const Sequences& s) {
+inline TowerVideos tower_videos(Context& c, const Glm4vVision&, const PackedImages& input, const Sequences& s) {
   using namespace eager;
-  std::vector<ImageLayout> grids;
+  TowerVideos r;
   for (const ImageLayout& video : s.videos) {
     ImageLayout one = video;
     one.frames = 1;
-    grids.insert(grids.end(), static_cast<std::size_t>(video.frames), one);
+    r.layouts.insert(r.layouts.end(), static_cast<std::size_t>(video.frames), one);
   }
-  const auto n = static_cast<std::int64_t>(grids.size());
+  const auto n = static_cast<std::int64_t>(r.layouts.size());
   Value index = repeat_interleave_index(select(input.grid, 1, 0), n);
   Value sides = index_select(slice(input.grid, 1, 1, 3), 0, std::move(index));
   Value ones = fill(c.b, "new_ones", {n, 1}, DType::int64);
-  return {{input.pixels, cat(std::move(ones), std::move(sides), 1)}, std::move(grids)};
+  r.kept = {sides, ones};
+  r.input = {input.pixels, cat(std::move(ones), std::move(sides), 1)};
+  return r;
 }
 
 }  // namespace vlmest

@@ -72,29 +72,36 @@ inline Qwen3VlImages batch_features(Context& c, const Qwen3VlModel& m, const Pac
   return all;
 }
 
-/// modeling_qwen3_vl.py, Qwen3VLModel.forward: the DeepStack features of pictures and videos in the order of their
-/// places, layer by layer. Both masks lose their last dimension, which the caller's variables do too.
-inline Deepstack joined_deepstack(Value& image_mask, Value& video_mask, const Qwen3VlImages& images,
-                                  const Qwen3VlImages& videos) {
+/// The DeepStack features of pictures and videos in the order of their places, and the masks of either among them.
+struct JoinedDeepstack {
+  Deepstack all;
+  Value image_rows, video_rows;
+};
+
+/// modeling_qwen3_vl.py, Qwen3VLModel.forward, layer by layer. Both masks lose their last dimension, which the caller's
+/// variables do too.
+inline JoinedDeepstack joined_deepstack(Value& image_mask, Value& video_mask, const Qwen3VlImages& images,
+                                        const Qwen3VlImages& videos, std::int64_t of_images, std::int64_t of_videos) {
   using namespace eager;
-  Deepstack d;
+  JoinedDeepstack r;
+  Deepstack& d = r.all;
   image_mask = select(image_mask, -1, 0);
   video_mask = select(video_mask, -1, 0);
   d.mask = pointwise("bitwise_or.Tensor", DType::boolean, image_mask, video_mask);
-  const std::int64_t of_images = images.tower.pooled ? images.tower.pooled.size(0) : images.deepstack.front().size(0);
-  const std::int64_t of_videos = videos.tower.pooled.size(0);
   d.selected = of_images + of_videos;
-  const Value image_rows = masked_index(image_mask, d.mask, d.selected);
-  const Value video_rows = masked_index(video_mask, d.mask, d.selected);
+  r.image_rows = masked_index(image_mask, d.mask, d.selected);
+  r.video_rows = masked_index(video_mask, d.mask, d.selected);
   for (std::size_t i = 0; i < images.deepstack.size(); ++i) {
     const Value &image = images.deepstack[i], &video = videos.deepstack[i];
-    item(sum_all(d.mask));
+    Value total = sum_all(d.mask);  // an argument of new_zeros
+    item(total);
     Value joint = fill(image.builder(), "new_zeros", {d.selected, image.size(1)}, image.dtype());
-    masked_index_put_(joint, image_rows, image, of_images);
-    masked_index_put_(joint, video_rows, video, of_videos);
+    total.reset();
+    masked_index_put_(joint, r.image_rows, image, of_images);
+    masked_index_put_(joint, r.video_rows, video, of_videos);
     d.features.push_back(std::move(joint));
   }
-  return d;
+  return r;
 }
 
 /// modeling_qwen3_vl.py, Qwen3VLForConditionalGeneration.forward over a fresh cache; the inputs'
@@ -109,6 +116,7 @@ inline Value prefill(Context& c, const Qwen3VlModel& m, QwenVlInputs& in, const 
     Value features, videos, video_mask, positions;
     PlaceholderMasks masks;
     Deepstack deepstack;
+    JoinedDeepstack both;
     if (in.images.pixels) {
       vision = batch_features(c, m, in.images, s);
       std::vector<Value> parts = vision.parts;
@@ -124,7 +132,8 @@ inline Value prefill(Context& c, const Qwen3VlModel& m, QwenVlInputs& in, const 
       embeds = masked_scatter(embeds, video_mask, videos);
     }
     if (features && videos) {
-      deepstack = joined_deepstack(masks.image, video_mask, vision, frames);
+      both = joined_deepstack(masks.image, video_mask, vision, frames, features.size(0), videos.size(0));
+      deepstack = both.all;
     } else if (features || videos) {
       deepstack.mask = select(features ? masks.image : video_mask, -1, 0);
       deepstack.selected = (features ? features : videos).size(0);

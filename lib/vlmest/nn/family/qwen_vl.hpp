@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <utility>
 #include <vector>
 
 #include <vlmest/nn/decoder/qwen_vl_text.hpp>
@@ -94,11 +93,16 @@ std::vector<Value> image_features(Context& c, const QwenVlModel<Vision, Text>& m
   return split_by_grid(tower.pooled, input.grid, s.images);
 }
 
-/// What the tower is called with for videos: a family that takes them apart has an overload.
+/// What the tower is called with for videos, and what get_video_features keeps beside it to its end.
+struct TowerVideos {
+  PackedImages input;
+  std::vector<ImageLayout> layouts;
+  std::vector<Value> kept;
+};
+/// A family that takes videos apart has an overload.
 template <class Vision>
-std::pair<PackedImages, std::vector<ImageLayout>> tower_videos(Context&, const Vision&, const PackedImages& input,
-                                                               const Sequences& s) {
-  return {input, s.videos};
+TowerVideos tower_videos(Context&, const Vision&, const PackedImages& input, const Sequences& s) {
+  return {input, s.videos, {}};
 }
 
 /// modeling_qwen2_vl.py, Qwen2VLModel.get_video_features.
@@ -106,8 +110,8 @@ template <class Vision, class Text>
 std::vector<Value> video_features(Context& c, const QwenVlModel<Vision, Text>& m, const PackedImages& input,
                                   const Sequences& s) {
   const ChunkRun call = video_call(c, s);
-  const auto [seen, layouts] = tower_videos(c, m.config->vision, input, s);
-  const TowerOutput tower = forward(c, m.vision, seen, layouts);
+  const TowerVideos videos = tower_videos(c, m.config->vision, input, s);
+  const TowerOutput tower = forward(c, m.vision, videos.input, videos.layouts);
   return split_by_grid(tower.pooled, input.grid, s.videos);
 }
 
