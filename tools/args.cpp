@@ -12,6 +12,7 @@
 
 #include <vlmest/allocator/config_text.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/tokens/video.hpp>
 
 #include "options.hpp"
 #include "streams.hpp"
@@ -41,7 +42,7 @@ std::string module_name(const std::string& target) {
 }
 
 /// "672x1008,336x336".
-std::vector<PixelSize> pixel_sizes(const std::string& text) {
+std::vector<PixelSize> pixel_sizes(const std::string& text, const char* flag = "--image-size") {
   constexpr std::int64_t most_pixels = std::int64_t{1} << 20;
   std::vector<PixelSize> r;
   for (std::size_t from = 0; from <= text.size();) {
@@ -50,10 +51,9 @@ std::vector<PixelSize> pixel_sizes(const std::string& text) {
     const std::size_t by = std::min(one.find('x'), one.size());
     const auto height = whole_number(one.substr(0, by));
     const auto width = whole_number(one.substr(std::min(by + 1, one.size())));
-    if (!height || !width)
-      throw CLI::ValidationError("--image-size", "'" + one + "' is not HEIGHTxWIDTH, such as 672x1008");
+    if (!height || !width) throw CLI::ValidationError(flag, "'" + one + "' is not HEIGHTxWIDTH, such as 672x1008");
     if (*height < 1 || *width < 1 || *height > most_pixels || *width > most_pixels)
-      throw CLI::ValidationError("--image-size", "'" + one + "': each side has 1 to 1048576 pixels");
+      throw CLI::ValidationError(flag, "'" + one + "': each side has 1 to 1048576 pixels");
     r.push_back({*height, *width});
     from = to + 1;
   }
@@ -163,6 +163,19 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
      app.add_option("--image-size", image_size,
                     "their size in pixels, before any resize; of several, sequences take turns [the model's own]")
          ->type_name("HxW[,HxW]"));
+  in(model, add_whole(app, "--frames", frames,
+                      "frames of a video in each sequence, handed over as they are; alone, without images", 1,
+                      tokens::max_frames));
+  in(model, add_decimal(app, "--fps", fps,
+                        "frames a second: what the processor samples, or of --frames those there are [the processor's]",
+                        0.001, 1000, "F"));
+  in(model,
+     add_decimal(app, "--video-seconds", video_seconds,
+                 "length of a video that the processor samples, or that --frames were taken of", 0.001, 1e6, "S"));
+  in(model, add_decimal(app, "--recorded-fps", recorded_fps, "frames a second of the video that is sampled [30]", 0.001,
+                        1000, "F"));
+  in(model, app.add_option("--video-size", video_size, "size of its frames in pixels, before any resize [as images]")
+                ->type_name("HxW"));
   in(model, add_whole(app, "--vision-chunk", plan.vision_chunk,
                       "images or tiles that the vision tower sees at a time [all]", 1, most_sequences));
   const char* const run = "How it runs";
@@ -242,6 +255,16 @@ Plan EstimateArgs::make_plan() const {
     p.image_height = p.more_sizes.front().height;
     p.image_width = p.more_sizes.front().width;
     p.more_sizes.erase(p.more_sizes.begin());
+  }
+  if (frames || video_seconds) {
+    p.video = VideoPlan{.frames = frames, .fps = fps, .seconds = video_seconds, .recorded = recorded_fps};
+    if (!images) p.images = 0;
+    if (!video_size.empty()) {
+      const std::vector<PixelSize> sizes = pixel_sizes(video_size, "--video-size");
+      if (sizes.size() > 1) throw CLI::ValidationError("--video-size", "takes one size");
+      p.video->height = sizes.front().height;
+      p.video->width = sizes.front().width;
+    }
   }
   if (!dtype.empty()) p.dtype = choice("--dtype", dtype, activation_types);
   if (p.amp) p.dtype = DType::fp32;

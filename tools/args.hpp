@@ -57,9 +57,10 @@ struct EstimateArgs {
   std::string config;
   std::string device = "h200-sxm";
   std::string phase = "all";
-  std::string image_size;
+  std::string image_size, video_size;
   std::vector<std::string> freeze;
-  std::optional<std::int64_t> seq, text, images, target, checkpoint_layers;
+  std::optional<std::int64_t> seq, text, images, frames, target, checkpoint_layers;
+  std::optional<double> fps, video_seconds, recorded_fps;
   std::string dtype, weights, kv, attention = "sdpa", profile = "transformers", logits = "last", optimizer = "adamw",
                                   checkpointing = "none", loss = "unfused", input_gradients = "auto";
   std::vector<std::string> lora_targets;

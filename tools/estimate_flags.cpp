@@ -8,6 +8,8 @@
 
 #include <vlmest/report/estimate.hpp>
 
+#include "numbers.hpp"
+
 namespace vlmest::tool {
 namespace {
 
@@ -35,6 +37,16 @@ std::string training_flags(const Plan& p) {
   return f;
 }
 
+std::string video_words(const VideoPlan& v) {
+  std::string f;
+  if (v.frames) f += fmt::format(" --frames {}", *v.frames);
+  if (v.fps) f += fmt::format(" --fps {}", plain(*v.fps));
+  if (v.seconds) f += fmt::format(" --video-seconds {}", plain(*v.seconds));
+  if (v.recorded) f += fmt::format(" --recorded-fps {}", plain(*v.recorded));
+  if (v.height != 0) f += fmt::format(" --video-size {}x{}", v.height, v.width);
+  return f;
+}
+
 std::string inference_flags(const Plan& p) {
   std::string f;
   if (p.new_tokens != Plan{}.new_tokens) f += fmt::format(" --new-tokens {}", p.new_tokens);
@@ -57,9 +69,10 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
     f += fmt::format(" --seq {}", *p.seq);
   else if (p.text != Plan{}.text)
     f += fmt::format(" --text {}", p.text);
-  if (p.images != 1) f += fmt::format(" --images {}", p.images);
+  if (p.images != (p.video ? 0 : 1)) f += fmt::format(" --images {}", p.images);
   if (p.image_height != 0) f += fmt::format(" --image-size {}x{}", p.image_height, p.image_width);
   for (const PixelSize& size : p.more_sizes) f += fmt::format(",{}x{}", size.height, size.width);
+  if (p.video) f += video_words(*p.video);
   if (p.vision_chunk != 0) f += fmt::format(" --vision-chunk {}", p.vision_chunk);
   if (p.amp)
     f += " --amp";

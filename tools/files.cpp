@@ -68,24 +68,31 @@ nlohmann::json processor_document(const fs::path& path) {
 /// was not used.
 void read_processor_files(const fs::path& folder, Vlm& vlm) {
   std::error_code ignored;
-  const fs::path image = folder / "preprocessor_config.json", outer = folder / "processor_config.json";
+  const fs::path image = folder / "preprocessor_config.json", outer = folder / "processor_config.json",
+                 video = folder / "video_preprocessor_config.json";
   const bool has_image = fs::exists(image, ignored), has_outer = fs::exists(outer, ignored);
   std::vector<std::string> lines;
-  const auto read = [&](const nlohmann::json& document, const fs::path& path, json::ProcessorFile file) {
-    lines.push_back("image processor as " + path.string() + " sets it");
-    for (auto& line : json::read_processor(document, path.string(), file, vlm)) lines.push_back(std::move(line));
+  const auto read = [&](const nlohmann::json& document, const std::string& path, json::ProcessorFile file) {
+    const bool videos = file == json::ProcessorFile::video;
+    if (!videos || vlm.family.traits().videos != VideoPixels::none)
+      lines.push_back((videos ? "video processor as " : "image processor as ") + path + " sets it");
+    for (auto& line : json::read_processor(document, path, file, vlm)) lines.push_back(std::move(line));
   };
   bool nested = false;
+  nlohmann::json nested_video;  // read last: files of pictures set videos too where nothing else does
   if (has_outer) {
     const nlohmann::json document = processor_document(outer);
     nested = json::holds_image_processor(document);
-    read(document, outer, json::ProcessorFile::processor);
+    if (json::holds_video_processor(document)) nested_video = document["video_processor"];
+    read(document, outer.string(), json::ProcessorFile::processor);
     if (nested && has_image)
       lines.push_back(image.string() + " was not read: processor_config.json holds the image processor");
   }
-  if (has_image && !nested) read(processor_document(image), image, json::ProcessorFile::preprocessor);
-  if (fs::exists(folder / "video_preprocessor_config.json", ignored))
-    lines.push_back((folder / "video_preprocessor_config.json").string() + " was not read: inputs are images");
+  if (has_image && !nested) read(processor_document(image), image.string(), json::ProcessorFile::preprocessor);
+  if (!nested_video.is_null())
+    read(nested_video, outer.string() + ".video_processor", json::ProcessorFile::video);
+  else if (fs::exists(video, ignored))
+    read(processor_document(video), video.string(), json::ProcessorFile::video);
   for (const auto& line : lines) say("note: " + line);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vlmest/nn/quantization/unused_rules.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 
 #include "args.hpp"
 #include "plan_flags.hpp"
@@ -16,6 +17,7 @@ namespace {
 void for_language_model(const EstimateArgs& a, const Vlm& vlm, Plan& p) {
   if (a.images && *a.images > 0) refuse("--images", "it takes no images", vlm);
   if (!a.image_size.empty()) refuse("--image-size", "it takes no images", vlm);
+  if (p.video) refuse(a.frames ? "--frames" : "--video-seconds", "it takes no videos", vlm);
   if (p.vision_chunk > 0) refuse("--vision-chunk", "it has no vision tower", vlm);
   for (const auto& part : a.freeze)
     if (part != "language") refuse("--freeze", "it has no " + part, vlm);
@@ -29,6 +31,9 @@ void for_language_model(const EstimateArgs& a, const Vlm& vlm, Plan& p) {
 Plan EstimateArgs::make_plan(const Vlm& vlm) const {
   Plan p = make_plan();
   if (!takes_images(vlm)) for_language_model(*this, vlm, p);
+  if (p.video) check_takes_videos(vlm, p);
+  if (p.vision_chunk > 0 && p.images == 0 && vlm.family.traits().videos == VideoPixels::own)
+    throw Error("--vision-chunk", "the frames of a video are one call of this model's tower", "leave it out");
   if (dtype.empty() && !p.amp && vlm.dtype) {
     p.dtype = *vlm.dtype;
     p.own_dtype = true;

@@ -56,6 +56,15 @@ CLI::Option* add_decimal(CLI::App& app, const std::string& flag, double& value, 
       ->type_name(type);
 }
 
+CLI::Option* add_decimal(CLI::App& app, const std::string& flag, std::optional<double>& value, const std::string& help,
+                         double least, double most, const std::string& type) {
+  return app
+      .add_option_function<std::string>(
+          flag, [=, &value](const std::string& text) { value = decimal_value(flag, text, least, most); },
+          with_limits(help, plain(least), plain(most)))
+      ->type_name(type);
+}
+
 std::string listed(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
 
 void expect_one_of(const std::string& flag, const std::string& text, const std::vector<std::string>& names) {

@@ -56,6 +56,8 @@ CLI::Option* add_whole(CLI::App& app, const std::string& flag, std::optional<T>&
 /// A number from `least` to `most`, fractions too.
 CLI::Option* add_decimal(CLI::App& app, const std::string& flag, double& value, const std::string& help, double least,
                          double most, const std::string& type);
+CLI::Option* add_decimal(CLI::App& app, const std::string& flag, std::optional<double>& value, const std::string& help,
+                         double least, double most, const std::string& type);
 
 /// The words of an enum, and of some values alone.
 template <HasWords E>

@@ -23,7 +23,9 @@ struct Recording {
   std::int64_t batch = 1, text = 100;
   std::int64_t target = 0;  ///< labels of a sequence that the decoder of an encoder-decoder model is trained on
   std::vector<std::vector<vlmest::ImageSize>> sequences{
-      {{336, 336}}};  ///< images of each sequence; one entry: all alike
+      {{336, 336}}};        ///< images of each sequence; one entry: all alike
+  std::int64_t frames = 0;  ///< of a video of each sequence, handed over as they are
+  vlmest::ImageSize frame;  ///< their size
   vlmest::DType dtype = vlmest::DType::bf16;
   bool eager = false;
   bool all_logits = false;
@@ -124,7 +126,17 @@ inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
     s.image_tokens = tokens;
   }
   if (!r.sequences[0].empty()) s.image = r.sequences[0][0];
-  s.seq = s.text + s.image_tokens;
+  if (r.frames > 0) {
+    s.video = video_layout(rule, vlmest::VideoSource{.size = r.frame, .frames = r.frames, .fps = 2});
+    s.video_tokens = s.video->llm_tokens;
+    if (vlm.family.traits().videos == vlmest::VideoPixels::own) {
+      s.videos.assign(static_cast<std::size_t>(r.batch), *s.video);
+    } else {
+      if (!s.images.empty()) throw std::runtime_error("frames behind images in one input");
+      s.images.assign(static_cast<std::size_t>(r.batch), *s.video);
+    }
+  }
+  s.seq = s.text + s.image_tokens + s.video_tokens;
   return s;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shows where a model's graph and a recorded trace differ:
 //   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
-//              [--layers N | --whole] [--eager] [--all-logits] [--dropout] [--train]
+//              [--frames N] [--layers N | --whole] [--eager] [--all-logits] [--dropout] [--train]
 //              [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
 #include <cstdio>
@@ -34,6 +34,8 @@ int main(int argc, char** argv) {
       r.lora_rank = std::atoll(argv[++i]);
     else if (is("--images"))
       images = std::atoi(argv[++i]);
+    else if (is("--frames"))
+      r.frames = std::atoll(argv[++i]);
     else if (is("--target"))
       r.target = std::atoll(argv[++i]);
     else if (is("--text"))
@@ -63,6 +65,7 @@ int main(int argc, char** argv) {
   }
   try {
     r.sequences = {std::vector<vlmest::ImageSize>(static_cast<std::size_t>(images), size)};
+    r.frame = size;
     vlmest::Builder b;
     conformance::build(b, r);
     std::vector<conformance::TraceRow> trace;

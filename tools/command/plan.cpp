@@ -29,7 +29,7 @@ struct PlanOptions {
 diagnose::Goal goal(const std::string& text) {
   for (std::size_t i = 0; i < diagnose::goal_names.size(); ++i)
     if (diagnose::goal_names[i] == text) return static_cast<diagnose::Goal>(i);
-  throw Error("--goal", "'" + text + "' is not a goal", "one of max-batch, max-seq, max-pixels, fastest");
+  throw Error("--goal", "'" + text + "' is not a goal", "one of max-batch, max-seq, max-pixels, max-frames, fastest");
 }
 
 /// The device with that much of its memory.
@@ -96,6 +96,12 @@ void add_plan(CLI::App& app, Action& action) {
   sub->callback([o, sub, &action] {
     const GivenFlags given(*sub);
     o->output.resolve(*sub);
+    if (o->goal == name(diagnose::Goal::max_frames) && !o->args.frames) {
+      if (o->args.video_seconds && o->args.fps)
+        throw UsageError("--fps", "has no effect on --goal max-frames, which searches for the frames of a video",
+                         "leave --fps or --video-seconds out");
+      o->args.frames = 2;  // where the search begins
+    }
     check_run_flags(given, o->args, asked_phases(o->args.phase));
     if (o->args.phases() == Phases::inference && o->gpus > 1)
       throw UsageError("--gpus", "inference on several GPUs is not modelled",

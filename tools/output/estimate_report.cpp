@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "lines.hpp"
+#include "numbers.hpp"
 #include "peak_table.hpp"
 #include "several_gpus.hpp"
 #include "slow_shapes.hpp"
@@ -206,23 +207,44 @@ std::string stored_words(const Vlm& vlm, const Plan& plan) {
   return s;
 }
 
+/// "2,928 from 1 image of 672x672 in 5 tiles".
+std::string image_words(const Plan& plan, const Sequences& s) {
+  std::string line = fmt::format("{} from {} of {}x{}", grouped(s.image_tokens), plural(plan.images, "image"),
+                                 s.image.height, s.image.width);
+  for (const PixelSize& o : plan.more_sizes) line += fmt::format(", {}x{}", o.height, o.width);
+  if (!plan.more_sizes.empty()) line += " in turn";
+  std::int64_t fewest = 0, most = 0;
+  for (const ImageLayout& i : s.images) {
+    if (i.sampled > 0) continue;  // of a video
+    fewest = fewest == 0 ? i.tiles : std::min(fewest, i.tiles);
+    most = std::max(most, i.tiles);
+  }
+  if (most > 1) {
+    line += fewest == most ? fmt::format(" in {} tiles", most) : fmt::format(" in {} to {} tiles", fewest, most);
+    if (plan.images > 1) line += " each";
+  }
+  return line;
+}
+
+/// "2,048 from 16 frames of 448x448".
+std::string video_words(const Vlm& vlm, const Plan& plan, const Sequences& s) {
+  const VideoSource source = video_source(vlm, *plan.video);
+  std::string line = fmt::format("{} from {} of {}x{}", grouped(s.video_tokens), plural(s.video->sampled, "frame"),
+                                 source.size.height, source.size.width);
+  if (!(s.video->resized == source.size))
+    line += fmt::format(", resized to {}x{}", s.video->resized.height, s.video->resized.width);
+  if (source.take) line += fmt::format(", sampled of {} s", plain(significant(source.seconds())));
+  return line;
+}
+
 }  // namespace
 
 std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
   std::string line = fmt::format("{}: {} of {} tokens", vlm.name, plural(s.batch, "sequence"), grouped(s.seq));
-  if (plan.images > 0) {
-    line += fmt::format(" ({} text, {}{} from {} of {}x{}", grouped(s.text),
-                        s.markers > 0 ? plural(s.markers, "marker") + ", " : "", grouped(s.image_tokens),
-                        plural(plan.images, "image"), s.image.height, s.image.width);
-    for (const PixelSize& o : plan.more_sizes) line += fmt::format(", {}x{}", o.height, o.width);
-    if (!plan.more_sizes.empty()) line += " in turn";
-    const auto [fewest, most] = std::minmax_element(
-        s.images.begin(), s.images.end(), [](const ImageLayout& a, const ImageLayout& b) { return a.tiles < b.tiles; });
-    if (most != s.images.end() && most->tiles > 1) {
-      line += fewest->tiles == most->tiles ? fmt::format(" in {} tiles", most->tiles)
-                                           : fmt::format(" in {} to {} tiles", fewest->tiles, most->tiles);
-      if (plan.images > 1) line += " each";
-    }
+  if (plan.images > 0 || s.video) {
+    line += fmt::format(" ({} text, {}", grouped(s.text), s.markers > 0 ? plural(s.markers, "marker") + ", " : "");
+    if (plan.images > 0) line += image_words(plan, s);
+    if (s.video) line += (plan.images > 0 ? ", " : "") + video_words(vlm, plan, s);
     if (s.padded())
       line += fmt::format(", {} of {} positions are padding",
                           grouped(std::accumulate(s.padding.begin(), s.padding.end(), std::int64_t{0})),

@@ -166,6 +166,20 @@ Json image_sizes_json(const Vlm& vlm, const Plan& plan) {
   return list;
 }
 
+Json video_json(const Vlm& vlm, const Plan& plan, const Sequences& s) {
+  const VideoSource source = video_source(vlm, *plan.video);
+  const ImageLayout& l = *s.video;
+  return {{"tokens", l.llm_tokens},
+          {"marker_tokens", plan.markers ? l.text_overhead : 0},
+          {"frames", l.sampled},
+          {"frame_size", {source.size.height, source.size.width}},
+          {"resized", {l.resized.height, l.resized.width}},
+          {"grids", l.frames * l.tiles},
+          {"patches", l.patches.count() * l.frames * l.tiles},
+          {"fps", significant(static_cast<double>(l.sampled) / source.seconds())},
+          {"seconds", significant(source.seconds())}};
+}
+
 nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& options) {
   const Estimate& e = from.estimate;
   const Sequences& s = e.sequences;
@@ -195,6 +209,7 @@ nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& option
              {{"name", from.device.name},
               {"memory_bytes", from.device.memory_bytes.value()},
               {"usable_bytes", from.device.usable_bytes.value()}}}};
+  if (s.video) r["inputs"]["video"] = video_json(from.vlm, from.plan, s);
   if (e.params.idle > Elements{}) r["model"]["params"]["active"] = e.params.active().value();
   if (options.inference) r["inference"] = inference(e.inference, from.plan, from.estimator.graph(), options.top);
   if (options.training) r["training"] = training(e.training, from.estimator.training_graph(), options.top);

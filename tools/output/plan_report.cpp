@@ -52,7 +52,8 @@ std::vector<std::string> best_lines(const ReportedPlan& p) {
 
 /// What ranks the plans (planner::rank).
 std::string ranking(Goal g) {
-  static constexpr std::array<const char*, 4> goals{"largest batch, ", "longest sequences, ", "largest images, ", ""};
+  static constexpr std::array<const char*, 5> goals{"largest batch, ", "longest sequences, ", "largest images, ",
+                                                    "most frames, ", ""};
   return fmt::format("best first: same results before other ones, then {}least time, fewest changes",
                      goals[static_cast<std::size_t>(g)]);
 }
@@ -83,6 +84,7 @@ Json run(const ReportedPlan& p, const PlannedRun& r) {
             {"fits", r.outcome.fits},
             {"same_result", r.candidate.loses() == diagnose::Loses::nothing},
             {"gave_up", std::move(gave_up)}};
+  if (q.video) j["frames"] = q.video->sampled, j["video_tokens"] = q.video_tokens;
   if (flags) j["estimate"] = estimate_command(p, *flags);
   return j;
 }
@@ -99,13 +101,14 @@ std::string reach(const PlannedRun& r, Goal g) {
     case Goal::max_batch: return grouped(p.batch);
     case Goal::max_seq: return grouped(*p.seq);
     case Goal::max_pixels: return pixels(r.candidate.settings);
+    case Goal::max_frames: return grouped(*p.video->frames);
     case Goal::fastest: return fmt::format("{} x {}", p.batch, p.gradient_accumulation);
   }
   return {};
 }
 
 const char* reach_head(Goal g) {
-  static constexpr std::array<const char*, 4> heads{"batch", "seq", "image", "batch"};
+  static constexpr std::array<const char*, 5> heads{"batch", "seq", "image", "frames", "batch"};
   return heads[static_cast<std::size_t>(g)];
 }
 
@@ -265,6 +268,8 @@ std::string plan_csv(const ReportedPlan& p) {
   Table t{.head = {"rank", "batch", "gradient_accumulation", "seq", "images", "image_height", "image_width",
                    "peak_bytes", "reserved_bytes", "time_ms", "time_per_sample_ms", "changes"},
           .rows = {}};
+  const bool video = p.request.asked.plan.video.has_value();
+  if (video) t.head.emplace_back("frames");
   for (std::size_t i = 0; i < p.answer.best.size(); ++i) {
     const PlannedRun& r = p.answer.best[i];
     const Settings& s = r.candidate.settings;
@@ -274,6 +279,7 @@ std::string plan_csv(const ReportedPlan& p) {
                       std::to_string(q.image.width), std::to_string(r.outcome.peak.value()),
                       std::to_string(r.outcome.reserved.value()), fmt::format("{}", significant(r.outcome.time.ms())),
                       fmt::format("{}", significant(r.outcome.per_sample().ms())), changes(r)});
+    if (video) t.rows.back().push_back(std::to_string(q.video->sampled));
   }
   return csv(t);
 }

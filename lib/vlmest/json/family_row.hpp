@@ -45,7 +45,8 @@ struct ModelType {
 ///   - read_image(DescriptionImage&, rule): "image" of a description;
 ///   - read_image_keys(ProcessorKeys&, rule), or with the family's traits as a third argument: the image processor's
 ///     keys in a checkpoint's files;
-///   - read_outer_keys(ProcessorKeys&, rule): the processor's own.
+///   - read_outer_keys(ProcessorKeys&, rule): the processor's own;
+///   - read_video_keys(ProcessorKeys&, rule), of a rule that takes videos: the video processor's.
 template <class R>
 concept ReadableRule = ImageRule<R> && std::default_initializable<R> &&
     requires(R& r, DescriptionImage& image, ProcessorKeys& k, const FamilyTraits& t) {
@@ -62,6 +63,7 @@ struct RuleReader {
   void (*image)(DescriptionImage&, TokenRule&);
   void (*image_keys)(ProcessorKeys&, TokenRule&, const FamilyTraits&);
   void (*outer_keys)(ProcessorKeys&, TokenRule&);
+  void (*video_keys)(ProcessorKeys&, TokenRule&);  ///< nothing is read where the rule takes no videos
   TokenRule (*defaults)();
 };
 template <ReadableRule R>
@@ -76,6 +78,9 @@ inline constexpr RuleReader rule_reader{
         read_image_keys(k, rule);
     },
     .outer_keys = [](ProcessorKeys& k, TokenRule& r) -> void { read_outer_keys(k, get<R>(r)); },
+    .video_keys = [](ProcessorKeys& k, TokenRule& r) -> void {
+      if constexpr (VideoRule<R>) read_video_keys(k, get<R>(r));
+    },
     .defaults = []() -> TokenRule { return R{}; },
 };
 

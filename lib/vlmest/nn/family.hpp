@@ -19,6 +19,10 @@ namespace vlmest {
 
 struct LlamaConfig;
 
+/// Whose input the frames of a video are: nobody's, rows of pixel_values as a picture's tiles are, or an input of their
+/// own, pixel_values_videos, over which the tower is called once more.
+enum class VideoPixels : std::uint8_t { none, tiles, own };
+
 /// What a family is asked beside its graph. Each says so itself, as an overload `traits(config)`.
 struct FamilyTraits {
   Required<FeatureCall> features;  ///< how its forward gets features of pixels
@@ -26,7 +30,9 @@ struct FamilyTraits {
   bool bare_projections = false;  ///< attention's linear modules are called q, k, v and o, without _proj
   bool encoder_decoder = false;   ///< the sequence is an encoder's; a decoder writes another one
   std::int64_t frames = 2;        ///< copies of a still picture that fill the tower's temporal patch
-  std::string_view note = {};     ///< what an estimate assumes of the run that others of this model do not
+  VideoPixels videos = VideoPixels::none;
+  std::string_view videos_alone = {};  ///< why a prompt with a video has no pictures, where it may not
+  std::string_view note = {};          ///< what an estimate assumes of the run that others of this model do not
 };
 
 /// What a family's make_inputs made, the part of it that every model takes, and what a loss is computed against: a

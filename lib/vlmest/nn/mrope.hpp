@@ -5,6 +5,7 @@
 
 #include <vlmest/nn/rope.hpp>
 #include <vlmest/nn/sequence.hpp>
+#include <vlmest/nn/vision/packed_patches.hpp>
 
 /// Multimodal rotary positions (M-RoPE; Qwen2-VL, arXiv:2409.12191, section 2.1): time, row and column of every token,
 /// int64[3, B, S]. Text counts on in all three; an image's tokens get their place in its merged grid.
@@ -12,8 +13,10 @@ namespace vlmest {
 
 /// What a prompt with images brings besides its ids and mask.
 struct MropeInputs {
-  Value token_types;  ///< mm_token_type_ids, int32[B, S]: 0 text, 1 image
+  Value token_types;  ///< mm_token_type_ids, int32[B, S]: 0 text, 1 image, 2 video
   Value grid;         ///< image_grid_thw, int64[N, 3]
+  Value video_grid;   ///< video_grid_thw, the same
+  Value seconds;      ///< second_per_grid_ts, fp32[videos], of models whose positions in time depend on it
   Value deltas;       ///< rope_deltas of the model's last call, int64[B, 1]; replaced by this call's
 };
 
@@ -21,43 +24,51 @@ struct MropeInputs {
 struct ModalityRun {
   std::int64_t tokens = 0;
   const ImageLayout* image = nullptr;  ///< none: text
+  std::int64_t frames = 1;             ///< grids in time
 };
 
-/// Sequence `b` of the batch: one text token ahead of each image as long as there are any, the rest behind the last
-/// image. Where exactly text stands does not change what runs.
+/// Sequence `b` of the batch: one text token ahead of each image and video as long as there are any, of a video with
+/// timestamps ahead of each grid, the rest behind the last one. Where exactly text stands does not change what runs.
 inline std::vector<ModalityRun> modality_runs(const Sequences& s, std::int64_t b) {
-  const std::size_t each = s.images.size() / static_cast<std::size_t>(s.batch),
-                    first = each * static_cast<std::size_t>(b);
   std::int64_t text = s.length(b);
-  for (std::size_t i = 0; i < each; ++i) text -= s.images[first + i].llm_tokens;
+  std::vector<ModalityRun> visual, r;
+  for (const auto* all : {&s.images, &s.videos}) {
+    const std::size_t each = all->size() / static_cast<std::size_t>(s.batch),
+                      first = each * static_cast<std::size_t>(b);
+    for (std::size_t i = first; i < first + each; ++i) {
+      const ImageLayout& l = (*all)[i];
+      const std::int64_t runs = l.timestamps ? l.frames : 1;
+      visual.insert(visual.end(), static_cast<std::size_t>(runs), {l.llm_tokens / runs, &l, l.frames / runs});
+      text -= l.llm_tokens;
+    }
+  }
   if (text < 0)
     throw Error("sequence", "its images need more than " + std::to_string(s.seq) + " tokens", "raise plan.seq");
-  std::vector<ModalityRun> r;
-  for (std::size_t i = 0; i < each; ++i) {
+  for (const ModalityRun& v : visual) {
     if (text > 0) {
       r.push_back({1, nullptr});
       --text;
     }
-    r.push_back({s.images[first + i].llm_tokens, &s.images[first + i]});
+    r.push_back(v);
   }
   if (text > 0) r.push_back({text, nullptr});
   return r;
 }
 
-/// modeling_qwen2_vl.py, Qwen2VLModel.get_vision_position_ids: int64[3, rows * cols] of one image of a single frame.
+/// modeling_qwen2_vl.py, Qwen2VLModel.get_vision_position_ids: int64[3, frames * rows * cols] of one image or video.
 /// `start` is empty while the position is still a Python number.
-inline Value grid_positions(Context& c, const Value& grid_row, Grid merged, const Value& start) {
+inline Value grid_positions(Context& c, const Value& grid_row, Grid merged, std::int64_t frames, const Value& start) {
   using namespace eager;
   for (int i = 0; i < 3; ++i) item(select(grid_row, 0, i));
   auto shifted = [&](std::int64_t n) {
     Value x = arange(c.b, n);
     return start ? add(std::move(x), start) : add_scalar(std::move(x));
   };
-  Value time = mul_scalar(arange(c.b, 1));
+  Value time = mul_scalar(arange(c.b, frames));
   Value rows = shifted(merged.rows);
   Value cols = shifted(merged.cols);
-  const Shape grid{1, merged.rows, merged.cols};
-  std::array<Value, 3> axes{expand(view(time, {1, 1, 1}), grid), expand(view(rows, {1, merged.rows, 1}), grid),
+  const Shape grid{frames, merged.rows, merged.cols};
+  std::array<Value, 3> axes{expand(view(time, {frames, 1, 1}), grid), expand(view(rows, {1, merged.rows, 1}), grid),
                             expand(view(cols, {1, 1, merged.cols}), grid)};
   Value ids = reshape(stack(axes, 0), {3, -1});
   Value first = start ? add_(select(ids, 0, 0), start) : pointwise_(accumulate, select(ids, 0, 0));
@@ -67,14 +78,26 @@ inline Value grid_positions(Context& c, const Value& grid_row, Grid merged, cons
   return ids;
 }
 
-/// modeling_qwen2_vl.py, Qwen2VLModel.get_rope_index: positions int64[3, B, S] of a prompt with images; leaves the new
-/// deltas in `in`. The running position is a Python number until the first image and a tensor after it.
+/// modeling_qwen3_vl.py and modeling_glm4v.py, get_rope_index, first lines: a row for each grid of a video with
+/// timestamps, of one frame each.
+inline Value split_video_grid(const Value& grid, std::int64_t frames) {
+  using namespace eager;
+  Value index = repeat_interleave_index(select(grid, 1, 0), frames);
+  Value rows = index_select(grid, 0, std::move(index));
+  fill_(select(rows, 1, 0));
+  return rows;
+}
+
+/// modeling_qwen2_vl.py, Qwen2VLModel.get_rope_index: positions int64[3, B, S] of a prompt with images or videos;
+/// leaves the new deltas in `in`. The running position is a Python number until the first image and a tensor after it.
 inline Value rope_index(Context& c, const TextInputs& text, MropeInputs& in, const Sequences& s, std::int64_t merge) {
   using namespace eager;
+  Value video_grid = in.video_grid;
+  if (video_grid && s.videos.front().timestamps) video_grid = split_video_grid(video_grid, total_frames(s.videos));
   Value positions = fill(c.b, "zeros", {3, s.batch, text.ids.size(1)}, DType::int64);
   std::vector<Value> deltas, parts;
   Value ids, types, image_positions, all, at;  // variables of the loop: each lives until it is bound again
-  std::int64_t image = 0;
+  std::int64_t image = 0, video = 0;
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const std::int64_t tokens = s.length(b);
     auto attended = [&] { return to(select(text.mask, 0, b), DType::boolean); };
@@ -93,8 +116,10 @@ inline Value rope_index(Context& c, const TextInputs& text, MropeInputs& in, con
         continue;
       }
       const Grid patches = run.image->patches;
-      Value row = select(in.grid, 0, image++);
-      image_positions = grid_positions(c, row, {patches.rows / merge, patches.cols / merge}, at);
+      const bool moves = run.image->sampled > 0;
+      Value row = moves ? select(video_grid, 0, video++) : select(in.grid, 0, image++);
+      if (moves && in.seconds) item(select(in.seconds, 0, video - 1));
+      image_positions = grid_positions(c, row, {patches.rows / merge, patches.cols / merge}, run.frames, at);
       parts.push_back(image_positions);
       // max() of Python compares the two on the host.
       item(compare("gt.Tensor", select(row, 0, 2), select(row, 0, 1)));

@@ -110,6 +110,18 @@ struct PixelSize {
   constexpr bool operator==(const PixelSize&) const = default;
 };
 
+/// A video in each sequence, as it reaches the model's processor. With `frames` these are handed over as they are, as
+/// with do_sample_frames=False; without, the processor samples `seconds` of a video itself.
+struct VideoPlan {
+  std::optional<std::int64_t> frames;
+  /// A second: what the processor samples, of handed-over frames those that there are; not given: the processor's own.
+  std::optional<double> fps;
+  std::optional<double> seconds;   ///< length of the video; not given: as long as the frames last
+  std::optional<double> recorded;  ///< frames a second of the video that is sampled; not given: 30
+  std::int64_t height = 0;         ///< pixels of a frame, before the processor's resize; 0: the model's native size
+  std::int64_t width = 0;
+};
+
 /// Every choice that is not the model's: how it is run.
 struct Plan {
   std::int64_t batch = 1;         ///< sequences
@@ -119,6 +131,7 @@ struct Plan {
   /// Where images differ: the sequences of a batch take turns, the first one has images of the size above, the next
   /// ones of these. Sequences of different lengths are padded to the longest.
   std::vector<PixelSize> more_sizes;
+  std::optional<VideoPlan> video;  ///< beside the images
   /// Images that the vision tower sees at a time, tiles where the processor hands them over as images (InternVL, Aya
   /// Vision, Idefics3, SmolVLM); 0: all at once, as transformers runs it.
   std::int64_t vision_chunk = 0;

@@ -6,7 +6,7 @@
 #include <vlmest/json/family_row.hpp>
 #include <vlmest/json/hf/glm_text.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
-#include <vlmest/json/processor/pixel_budget.hpp>
+#include <vlmest/json/processor/video.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// GLM-4.1V, GLM-4.6V and GLM-OCR: transformers 5.17, models/glm4v/configuration_glm4v.py,
@@ -97,7 +97,9 @@ inline Vlm read_glm46v(const Reader& r) {
     v.fail("model_type", "'" + tower + "' is not modelled", "known: glm4v_vision");
   if (const std::string text = t.string("model_type", "glm4v_text"); text != "glm4v_text")
     t.fail("model_type", "'" + text + "' is not modelled", "known: glm4v_text, which GLM-4.6V-Flash has");
-  return glm_model("glm46v", v, read_glm4v_tower(v), read_glm4v_text(t), r.boolean("tie_word_embeddings", false));
+  Vlm m = glm_model("glm46v", v, read_glm4v_tower(v), read_glm4v_text(t), r.boolean("tie_word_embeddings", false));
+  get<tokens::Glm4v>(m.tokens).glm46v = true;
+  return m;
 }
 
 /// model_type "glm_ocr". Its processor leaves fewer pixels than the class does (preprocessor_config.json of
@@ -105,7 +107,9 @@ inline Vlm read_glm46v(const Reader& r) {
 inline Vlm read_glm_ocr(const Reader& r) {
   const Reader v = r.object("vision_config");
   Vlm m = glm_model("glm_ocr", v, read_glm_ocr_tower(v), read_glm_ocr_text(qwen_text(r)), qwen_tied(r));
-  get<tokens::Glm4v>(m.tokens).budget = {12544, 9633792};
+  auto& rule = get<tokens::Glm4v>(m.tokens);
+  rule.budget = {12544, 9633792};
+  rule.glm46v = true;
   return m;
 }
 
@@ -122,6 +126,18 @@ inline void read_image_keys(ProcessorKeys& k, tokens::Glm4v& rule) {
   read_budget(k, rule.budget, {112 * 112, 28 * 28 * 15000}, false);
 }
 inline void read_outer_keys(ProcessorKeys&, tokens::Glm4v&) {}
+/// Glm4vVideoProcessor and Glm46VVideoProcessor.
+inline void read_video_keys(ProcessorKeys& k, tokens::Glm4v& rule) {
+  k.must_be("do_resize", true);
+  k.same("patch_size", rule.patch_size, "vision_config.patch_size");
+  k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
+  k.same("temporal_patch_size", rule.temporal_patch_size, "vision_config.temporal_patch_size");
+  read_budget(k, rule.video.budget, {112 * 112, 28 * 28 * 2 * 30000}, false);
+  read_rate(k, rule.video, 2);
+  if (rule.glm46v) rule.video.fps = 2;  // which that processor does not read
+  rule.max_duration = k.number("max_duration", 300);
+  k.ignore({"num_frames", "max_image_size"});  // unused there
+}
 
 }  // namespace vlmest::json
 

@@ -31,7 +31,11 @@ inline std::string idefics3_line(const std::string&, std::int64_t n) {
                  std::to_string(n) + ", 1)",
              "torch.cat([f(p, m, **k).pooler_output for p, m in zip(cut(pixel_values), cut(mask))])");
 }
-constexpr FamilyTraits traits(const Idefics3Family&) { return {.features = FeatureCall{idefics3_line, true}}; }
+constexpr FamilyTraits traits(const Idefics3Family& g) {
+  return {.features = FeatureCall{idefics3_line, true},
+          .videos = g.smolvlm ? VideoPixels::tiles : VideoPixels::none,
+          .videos_alone = "processing_smolvlm.py hands over the pixels of one of them, as pixel_values"};
+}
 
 using Idefics3Model = Assembly<Idefics3Family>;
 

@@ -57,7 +57,19 @@ inline void read_image_keys(ProcessorKeys& k, tokens::Idefics3& rule) {
     k.differs("max_image_size", "tiles of " + std::to_string(side) + " pixels",
               "vision_config.image_size of config.json is " + std::to_string(rule.tile_size));
   rule.tiling = k.boolean("do_image_splitting", true) ? tokens::Tiling::automatic : tokens::Tiling::never;
-  k.ignore({"video_sampling", "max_frames", "video_size"});  // of videos
+  k.ignore({"video_sampling", "max_frames", "video_size"});  // of videos: read_video_keys
+}
+/// SmolVLMVideoProcessor: frames become one square of max_image_size; video_sampling says how many are taken.
+inline void read_video_keys(ProcessorKeys& k, tokens::Idefics3& rule) {
+  k.must_be("do_resize", true);
+  if (const std::int64_t side = k.size("max_image_size").longest_edge.value_or(364); side != rule.tile_size)
+    k.differs("max_image_size", "frames of " + std::to_string(side) + " pixels",
+              "vision_config.image_size of config.json is " + std::to_string(rule.tile_size));
+  k.ignore({"size", "do_image_splitting", "fps", "num_frames"});
+  if (!k.given("video_sampling")) return;
+  ProcessorKeys sampling(k.value("video_sampling"), k.where() + ".video_sampling");
+  rule.video.fps = sampling.number("fps", 1);
+  rule.video.max_frames = sampling.integer("max_frames", 64, 1, tokens::max_frames);
 }
 inline void read_outer_keys(ProcessorKeys& k, tokens::Idefics3& rule) {
   k.same("image_seq_len", tokens::merged(tokens::square_patches(rule.tile_size, rule.patch_size), rule.merge).count(),

@@ -14,11 +14,14 @@ struct InternVlFamily {
   Activation activation = Activation::gelu;
   std::int64_t feature_layer = -1;  ///< -1: the tower's last hidden state, else one of its hidden_states
   bool tied = true;
+  bool videos = false;  ///< model_type "internvl" around a language model with Qwen's tokenizer
 
   static constexpr AssemblyTraits assembly{};
 };
 
-constexpr FamilyTraits traits(const InternVlFamily&) { return {.features = feature_calls::tile_tensor}; }
+constexpr FamilyTraits traits(const InternVlFamily& g) {
+  return {.features = feature_calls::tile_tensor, .videos = g.videos ? VideoPixels::tiles : VideoPixels::none};
+}
 
 /// InternVLMultiModalProjector.
 struct InternVlProjector {

@@ -8,6 +8,7 @@
 #include <vlmest/json/hf/decoder.hpp>
 #include <vlmest/json/hf/intern_vit.hpp>
 #include <vlmest/json/processor/tiles.hpp>
+#include <vlmest/json/processor/video.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 namespace vlmest::json::hf {
@@ -37,7 +38,10 @@ inline Vlm internvl_model(const Reader& r, std::string_view type, InternVitVisio
 /// model_type "internvl": transformers 5.17, models/internvl/configuration_internvl.py. Without a vision_config the
 /// tower is InternViT-300M's shape, without a text_config the language model is Qwen2.
 inline Vlm read_internvl(const Reader& r) {
-  return internvl_model(r, "internvl", read_intern_vit_config(r.object("vision_config")), "qwen2", true);
+  Vlm m = internvl_model(r, "internvl", read_intern_vit_config(r.object("vision_config")), "qwen2", true);
+  // The lines that its processor writes ahead of frames are tokens of Qwen's tokenizers.
+  get<InternVlFamily>(m.family).videos = r.object("text_config").string("model_type", "qwen2").starts_with("qwen");
+  return m;
 }
 
 /// model_type "qianfan_ocr": transformers 5.17, models/qianfan_ocr/configuration_qianfan_ocr.py.
@@ -57,6 +61,13 @@ namespace vlmest::json {
 
 inline void read_image(DescriptionImage& image, tokens::InternVl& rule) { read_tiles(image, rule); }
 inline void read_image_keys(ProcessorKeys& k, tokens::InternVl& rule) { read_patch_keys(k, rule); }
+/// InternVLVideoProcessor: frames are one square.
+inline void read_video_keys(ProcessorKeys& k, tokens::InternVl& rule) {
+  k.must_be("do_resize", true);
+  k.square("size", k.size("size"), rule.image_size);
+  refuse_num_frames(k);
+  k.ignore({"fps", "initial_shift", "crop_to_patches", "min_patches", "max_patches"});
+}
 inline void read_outer_keys(ProcessorKeys& k, tokens::InternVl& rule) {
   k.same("image_seq_length",
          tokens::merged(tokens::square_patches(rule.image_size, rule.patch_size), rule.merge).count(), "vision_config");

@@ -3,6 +3,7 @@
 
 #include <vlmest/nn/tokens/levers.hpp>
 #include <vlmest/nn/tokens/tiled_canvas.hpp>
+#include <vlmest/nn/tokens/video.hpp>
 
 namespace vlmest::tokens {
 
@@ -27,6 +28,22 @@ inline ImageLayout layout(const InternVl& r, ImageSize image) {
   l.text_overhead = 2;
   return l;
 }
+
+/// Each frame is one tile. transformers 5.17 video_processing_internvl.py, sample_frames, and processing_internvl.py,
+/// replace_video_token: lines of "Frame12: ", of a start and an end token around the placeholders. Qwen's tokenizers
+/// have a token for the word, each digit, the colon, the blank and the line's end.
+inline ImageLayout video_layout(const InternVl& r, const VideoSource& v) {
+  check(v);
+  const std::int64_t taken =
+      v.take ? check_taken(to_int(static_cast<double>(v.frames) / v.fps * *v.take), v) : v.frames;
+  ImageLayout l = layout(r, ImageSize{r.image_size, r.image_size});
+  l.sampled = l.tiles = taken;
+  l.llm_tokens = checked_mul(merged(l.patches, r.merge).count(), taken);
+  l.text_overhead = taken - 1;
+  for (std::int64_t i = 1; i <= taken; ++i) l.text_overhead += 3 + digits(i) + 2;
+  return l;
+}
+inline OwnSampling own_sampling(const InternVl&) { return {std::nullopt, max_frames}; }
 
 inline std::vector<InternVl> lower(const InternVl& r, const ImageLayout& l) { return lower_tiles(r, l); }
 inline std::string limit_line(const InternVl& r) { return number_line("max_patches", r.max_tiles); }

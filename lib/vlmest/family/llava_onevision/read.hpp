@@ -6,6 +6,7 @@
 #include <vlmest/json/family_row.hpp>
 #include <vlmest/json/hf/anyres.hpp>
 #include <vlmest/json/processor/anyres.hpp>
+#include <vlmest/json/processor/video.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 namespace vlmest::json::hf {
@@ -61,6 +62,13 @@ inline void read_image(DescriptionImage& image, tokens::LlavaOnevision& rule) {
   image.flag("tile_several", rule.tile_several);
 }
 inline void read_image_keys(ProcessorKeys& k, tokens::LlavaOnevision& rule) { read_anyres_keys(k, rule); }
+/// LlavaOnevisionVideoProcessor: frames are one square.
+inline void read_video_keys(ProcessorKeys& k, tokens::LlavaOnevision& rule) {
+  k.must_be("do_resize", true);
+  k.square("size", k.size("size"), rule.image_size);
+  refuse_num_frames(k);
+  k.ignore({"fps", "image_grid_pinpoints"});
+}
 inline void read_outer_keys(ProcessorKeys& k, tokens::LlavaOnevision& rule) {
   read_tower_keys(k, rule);
   k.same("num_image_tokens", tokens::square_patches(rule.image_size, rule.patch_size).count(), "vision_config");

@@ -7,6 +7,7 @@
 
 #include <vlmest/nn/tokens/anyres.hpp>
 #include <vlmest/nn/tokens/levers.hpp>
+#include <vlmest/nn/tokens/video.hpp>
 
 namespace vlmest::tokens {
 
@@ -73,6 +74,24 @@ inline std::vector<ImageLayout> layouts(const LlavaOnevision& r, std::span<const
   for (const ImageSize s : images) all.push_back(untiled ? untiled_layout(r, s) : layout(r, s));
   return all;
 }
+
+/// Frames are squares of a tile, whose features are pooled to half their rows and columns; one newline feature closes
+/// the video. transformers 5.17 video_processing_utils.py, sample_frames; processing_llava_onevision.py,
+/// replace_video_token; modeling_llava_onevision.py, apply_pooling.
+inline ImageLayout video_layout(const LlavaOnevision& r, const VideoSource& v) {
+  check(v);
+  std::int64_t taken = v.frames;
+  if (v.take) taken = check_arange(check_taken(to_int(static_cast<double>(v.frames) / v.fps * *v.take), v), v);
+  ImageLayout l;
+  l.resized = {r.image_size, r.image_size};
+  l.patches = square_patches(r.image_size, r.patch_size);
+  l.tower_tokens = l.patches.count() + (r.class_token ? 1 : 0);
+  l.sampled = l.tiles = taken;
+  l.features = {ceil_div(l.patches.rows, 2), ceil_div(l.patches.cols, 2)};
+  l.llm_tokens = checked_mul(l.features.count(), taken) + 1;
+  return l;
+}
+inline OwnSampling own_sampling(const LlavaOnevision&) { return {std::nullopt, max_frames}; }
 
 inline std::vector<LlavaOnevision> lower(const LlavaOnevision& r, const ImageLayout& l) { return lower_canvas(r, l); }
 inline std::string limit_line(const LlavaOnevision& r) { return canvas_line(r.pinpoints); }

@@ -5,7 +5,7 @@
 #include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/json/family_row.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
-#include <vlmest/json/processor/pixel_budget.hpp>
+#include <vlmest/json/processor/video.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// transformers 5.17, models/qwen2_5_vl/configuration_qwen2_5_vl.py.
@@ -26,7 +26,8 @@ inline Vlm read_qwen2_5_vl(const Reader& r) {
   f.language = read_qwen_vl_text(qwen_text(r));
   f.tied = qwen_tied(r);
   Vlm m{.type = "qwen2_5_vl"};
-  m.tokens = tokens::Qwen2_5Vl{.patch_size = g.patch_size, .merge = g.merge, .window_size = g.window_size};
+  m.tokens = tokens::Qwen2_5Vl{
+      .patch_size = g.patch_size, .merge = g.merge, .temporal_patch_size = g.frames, .window_size = g.window_size};
   m.native = {448, 448};
   m.family = std::move(f);
   return m;
@@ -41,6 +42,9 @@ inline void read_image_keys(ProcessorKeys& k, tokens::Qwen2_5Vl& rule, const Fam
   read_qwen_keys(k, rule, t.frames);
 }
 inline void read_outer_keys(ProcessorKeys&, tokens::Qwen2_5Vl&) {}
+inline void read_video_keys(ProcessorKeys& k, tokens::Qwen2_5Vl& rule) {
+  read_qwen_video_keys(k, rule, qwen2_video_class, true);
+}
 
 }  // namespace vlmest::json
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/tokens/levers.hpp>
+#include <vlmest/nn/tokens/qwen_video.hpp>
 #include <vlmest/nn/tokens/smart_resize.hpp>
 #include <vlmest/nn/tokens/windows.hpp>
 
@@ -13,6 +14,10 @@ struct Qwen2_5Vl {
   std::int64_t merge = 2;
   /// Limits of the released preprocessor_config.json.
   PixelBudget budget{3136, 12845056};
+  /// The checkpoints have no file for videos: preprocessor_config.json sets these too, of each frame. The class samples
+  /// nothing by itself.
+  VideoLimits video{.budget = {3136, 12845056}, .max_video_tokens = 128000};
+  std::int64_t temporal_patch_size = 2;
   std::int64_t window_size = 112;  ///< pixels
 };
 
@@ -28,6 +33,11 @@ inline ImageLayout layout(const Qwen2_5Vl& r, ImageSize image) {
 constexpr WindowGrid windows(const Qwen2_5Vl& r, const ImageLayout& l) {
   return window_grid(l.patches, r.window_size, r.patch_size, r.merge);
 }
+
+inline ImageLayout video_layout(const Qwen2_5Vl& r, const VideoSource& v) {
+  return qwen2_video(r.video, v, r.patch_size, r.merge, r.temporal_patch_size);
+}
+inline OwnSampling own_sampling(const Qwen2_5Vl& r) { return {r.video.fps, r.video.max_frames}; }
 
 inline std::vector<Qwen2_5Vl> lower(const Qwen2_5Vl& r, const ImageLayout& l) { return lower_budget(r, l); }
 inline std::string limit_line(const Qwen2_5Vl& r) { return budget_line(r.budget); }

@@ -5,7 +5,7 @@
 #include <vlmest/family/qwen2_vl/rule.hpp>
 #include <vlmest/json/family_row.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
-#include <vlmest/json/processor/pixel_budget.hpp>
+#include <vlmest/json/processor/video.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// transformers 5.17, models/qwen2_vl/configuration_qwen2_vl.py.
@@ -22,7 +22,8 @@ inline Vlm read_qwen2_vl(const Reader& r) {
   f.language = read_qwen_vl_text(qwen_text(r));
   f.tied = qwen_tied(r);
   Vlm m{.type = "qwen2_vl"};
-  m.tokens = tokens::Qwen2Vl{.patch_size = f.vision.patch_size, .merge = f.vision.merge};
+  m.tokens = tokens::Qwen2Vl{
+      .patch_size = f.vision.patch_size, .merge = f.vision.merge, .temporal_patch_size = f.vision.frames};
   m.native = {448, 448};
   m.family = std::move(f);
   return m;
@@ -37,6 +38,9 @@ inline void read_image_keys(ProcessorKeys& k, tokens::Qwen2Vl& rule, const Famil
   read_qwen_keys(k, rule, t.frames);
 }
 inline void read_outer_keys(ProcessorKeys&, tokens::Qwen2Vl&) {}
+inline void read_video_keys(ProcessorKeys& k, tokens::Qwen2Vl& rule) {
+  read_qwen_video_keys(k, rule, qwen2_video_class, true);
+}
 
 }  // namespace vlmest::json
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/tokens/levers.hpp>
+#include <vlmest/nn/tokens/qwen_video.hpp>
 #include <vlmest/nn/tokens/smart_resize.hpp>
 
 namespace vlmest::tokens {
@@ -12,6 +13,10 @@ struct Qwen2Vl {
   std::int64_t merge = 2;
   /// Limits of the released preprocessor_config.json; the class alone would stop at 28 * 28 * 1280 pixels.
   PixelBudget budget{3136, 12845056};
+  /// The checkpoints have no file for videos: preprocessor_config.json sets these too, of each frame. The class samples
+  /// nothing by itself.
+  VideoLimits video{.budget = {3136, 12845056}, .max_video_tokens = 128000};
+  std::int64_t temporal_patch_size = 2;
 };
 
 /// transformers 5.17 processing_qwen2_vl.py, replace_image_token; image_processing_qwen2_vl.py.
@@ -21,6 +26,11 @@ inline ImageLayout layout(const Qwen2Vl& r, ImageSize image) {
   check("merge_size", r.merge, 1, 64);
   return merged_patches(smart_resize(image, r.patch_size * r.merge, r.budget), r.patch_size, r.merge);
 }
+
+inline ImageLayout video_layout(const Qwen2Vl& r, const VideoSource& v) {
+  return qwen2_video(r.video, v, r.patch_size, r.merge, r.temporal_patch_size);
+}
+inline OwnSampling own_sampling(const Qwen2Vl& r) { return {r.video.fps, r.video.max_frames}; }
 
 inline std::vector<Qwen2Vl> lower(const Qwen2Vl& r, const ImageLayout& l) { return lower_budget(r, l); }
 inline std::string limit_line(const Qwen2Vl& r) { return budget_line(r.budget); }

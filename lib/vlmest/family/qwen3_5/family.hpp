@@ -21,7 +21,10 @@ inline constexpr std::string_view delta_rule_note =
     "layers of linear attention are estimated as torch runs them, without the packages fla and causal-conv1d, whose "
     "kernels take less memory and time";
 constexpr FamilyTraits traits(const Qwen35Family& g) {
-  return {.features = feature_calls::packed, .frames = g.vision.frames, .note = delta_rule_note};
+  return {.features = feature_calls::packed,
+          .frames = g.vision.frames,
+          .videos = VideoPixels::own,
+          .note = delta_rule_note};
 }
 constexpr FamilyTraits traits(const Qwen35LmFamily&) {
   return {.features = feature_calls::no_images, .note = delta_rule_note};
@@ -34,19 +37,30 @@ struct Qwen35Images {
 };
 
 /// modeling_qwen3_5.py, Qwen3_5Model.get_image_features.
-inline Qwen35Images image_features(Context& c, const Qwen35Model& m, const PackedImages& in, const Sequences& s) {
-  Qwen3VlFeatures vision = forward(c, m.vision, in, s.images);
-  std::vector<Value> parts = split_by_grid(vision.tower.pooled, in.grid, s.images);
+inline Qwen35Images features_of(Context& c, const Qwen35Model& m, const PackedImages& in,
+                                std::span<const ImageLayout> images) {
+  Qwen3VlFeatures vision = forward(c, m.vision, in, images);
+  std::vector<Value> parts = split_by_grid(vision.tower.pooled, in.grid, images);
   return {std::move(parts), std::move(vision.tower)};
+}
+inline Qwen35Images image_features(Context& c, const Qwen35Model& m, const PackedImages& in, const Sequences& s) {
+  return features_of(c, m, in, s.images);
+}
+inline Qwen35Images video_features(Context& c, const Qwen35Model& m, const PackedImages& in, const Sequences& s) {
+  const ChunkRun call = video_call(c, s);
+  return features_of(c, m, in, s.videos);
 }
 
 /// The same in chunks, of which the features stay.
 inline Qwen35Images batch_features(Context& c, const Qwen35Model& m, const PackedImages& in, const Sequences& s) {
-  if (c.plan.vision_chunk == 0) return image_features(c, m, in, s);
+  if (c.plan.vision_chunk == 0) {
+    const ChunkRun one(c, 0, 1 + video_calls(s));
+    return image_features(c, m, in, s);
+  }
   Qwen35Images all;
   const auto chunks = vision_chunks(c, in, s);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const ChunkRun one(c, i, chunks.size());
+    const ChunkRun one(c, i, chunks.size() + video_calls(s));
     Qwen35Images part = image_features(c, m, chunks[i].inputs, chunks[i].sequences);
     std::move(part.parts.begin(), part.parts.end(), std::back_inserter(all.parts));
   }
@@ -61,8 +75,8 @@ inline Value prefill(Context& c, const Qwen35Model& m, QwenVlInputs& in, const S
   {
     InScope scope(c.b, m.model);
     Value embeds = embed(c, m.language, in.text.ids);
-    Qwen35Images vision;  // variables of the function: alive until it returns
-    Value features, positions;
+    Qwen35Images vision, frames;  // variables of the function: alive until it returns
+    Value features, videos, video_mask, positions;
     PlaceholderMasks masks;
     if (in.images.pixels) {
       vision = batch_features(c, m, in.images, s);
@@ -70,8 +84,15 @@ inline Value prefill(Context& c, const Qwen35Model& m, QwenVlInputs& in, const S
       features = to(cat(parts, 0), embeds.dtype());
       masks = placeholder_masks(in.text.ids);
       embeds = masked_scatter(embeds, masks.image, features);
-      positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);
     }
+    if (in.videos.pixels) {
+      frames = video_features(c, m, in.videos, s);
+      std::vector<Value> parts = frames.parts;
+      videos = to(cat(parts, 0), embeds.dtype());
+      video_mask = video_placeholder_mask(in.text.ids, masks);
+      embeds = masked_scatter(embeds, video_mask, videos);
+    }
+    if (in.mrope.token_types) positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);
     hidden = forward(c, m.language, embeds, positions, in.text.mask, cache);
   }
   return head_output(c, m.head, hidden);

@@ -24,12 +24,12 @@ inline std::string deepstack_line(const std::string& type, std::int64_t n) {
                  feature_calls::packed_pairs(n) + "])");
 }
 constexpr FamilyTraits traits(const Qwen3VlFamily& g) {
-  return {.features = FeatureCall{deepstack_line}, .frames = g.vision.frames};
+  return {.features = FeatureCall{deepstack_line}, .frames = g.vision.frames, .videos = VideoPixels::own};
 }
 
 using Qwen3VlModel = Assembly<Qwen3VlFamily>;
 
-/// What a forward gets of get_image_features.
+/// What a forward gets of get_image_features, or of get_video_features, which is the same over videos.
 struct Qwen3VlImages {
   std::vector<Value> parts;      ///< pooler_output: merged features of each image
   std::vector<Value> deepstack;  ///< of each DeepStack layer, of all images
@@ -37,20 +37,31 @@ struct Qwen3VlImages {
 };
 
 /// modeling_qwen3_vl.py, Qwen3VLModel.get_image_features.
-inline Qwen3VlImages image_features(Context& c, const Qwen3VlModel& m, const PackedImages& in, const Sequences& s) {
-  Qwen3VlFeatures vision = forward(c, m.vision, in, s.images);
-  std::vector<Value> parts = split_by_grid(vision.tower.pooled, in.grid, s.images);
+inline Qwen3VlImages features_of(Context& c, const Qwen3VlModel& m, const PackedImages& in,
+                                 std::span<const ImageLayout> images) {
+  Qwen3VlFeatures vision = forward(c, m.vision, in, images);
+  std::vector<Value> parts = split_by_grid(vision.tower.pooled, in.grid, images);
   return {std::move(parts), std::move(vision.deepstack), std::move(vision.tower)};
+}
+inline Qwen3VlImages image_features(Context& c, const Qwen3VlModel& m, const PackedImages& in, const Sequences& s) {
+  return features_of(c, m, in, s.images);
+}
+inline Qwen3VlImages video_features(Context& c, const Qwen3VlModel& m, const PackedImages& in, const Sequences& s) {
+  const ChunkRun call = video_call(c, s);
+  return features_of(c, m, in, s.videos);
 }
 
 /// The same in chunks: of each call merged and DeepStack features stay; the latter are put together layer by layer.
 inline Qwen3VlImages batch_features(Context& c, const Qwen3VlModel& m, const PackedImages& in, const Sequences& s) {
-  if (c.plan.vision_chunk == 0) return image_features(c, m, in, s);
+  if (c.plan.vision_chunk == 0) {
+    const ChunkRun one(c, 0, 1 + video_calls(s));
+    return image_features(c, m, in, s);
+  }
   Qwen3VlImages all;
   std::vector<std::vector<Value>> layers;
   const auto chunks = vision_chunks(c, in, s);
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const ChunkRun one(c, i, chunks.size());
+    const ChunkRun one(c, i, chunks.size() + video_calls(s));
     Qwen3VlImages part = image_features(c, m, chunks[i].inputs, chunks[i].sequences);
     std::move(part.parts.begin(), part.parts.end(), std::back_inserter(all.parts));
     layers.resize(part.deepstack.size());
@@ -61,6 +72,38 @@ inline Qwen3VlImages batch_features(Context& c, const Qwen3VlModel& m, const Pac
   return all;
 }
 
+/// The DeepStack features of pictures and videos in the order of their places, and the masks of either among them.
+struct JoinedDeepstack {
+  Deepstack all;
+  Value image_rows, video_rows;
+};
+
+/// modeling_qwen3_vl.py, Qwen3VLModel.forward, layer by layer. Both masks lose their last dimension, which the caller's
+/// variables do too.
+inline JoinedDeepstack joined_deepstack(Value& image_mask, Value& video_mask, const Qwen3VlImages& images,
+                                        const Qwen3VlImages& videos, std::int64_t of_images, std::int64_t of_videos) {
+  using namespace eager;
+  JoinedDeepstack r;
+  Deepstack& d = r.all;
+  image_mask = select(image_mask, -1, 0);
+  video_mask = select(video_mask, -1, 0);
+  d.mask = pointwise("bitwise_or.Tensor", DType::boolean, image_mask, video_mask);
+  d.selected = of_images + of_videos;
+  r.image_rows = masked_index(image_mask, d.mask, d.selected);
+  r.video_rows = masked_index(video_mask, d.mask, d.selected);
+  for (std::size_t i = 0; i < images.deepstack.size(); ++i) {
+    const Value &image = images.deepstack[i], &video = videos.deepstack[i];
+    Value total = sum_all(d.mask);  // an argument of new_zeros
+    item(total);
+    Value joint = fill(image.builder(), "new_zeros", {d.selected, image.size(1)}, image.dtype());
+    total.reset();
+    masked_index_put_(joint, r.image_rows, image, of_images);
+    masked_index_put_(joint, r.video_rows, video, of_videos);
+    d.features.push_back(std::move(joint));
+  }
+  return r;
+}
+
 /// modeling_qwen3_vl.py, Qwen3VLForConditionalGeneration.forward over a fresh cache; the inputs'
 /// rope_deltas become this call's.
 inline Value prefill(Context& c, const Qwen3VlModel& m, QwenVlInputs& in, const Sequences& s, Cache& cache) {
@@ -69,21 +112,34 @@ inline Value prefill(Context& c, const Qwen3VlModel& m, QwenVlInputs& in, const 
   {
     InScope scope(c.b, m.model);
     Value embeds = embed(c, m.language, in.text.ids);
-    Qwen3VlImages vision;  // variables of the function: alive until it returns
-    Value features, positions;
+    Qwen3VlImages vision, frames;  // variables of the function: alive until it returns
+    Value features, videos, video_mask, positions;
     PlaceholderMasks masks;
     Deepstack deepstack;
+    JoinedDeepstack both;
     if (in.images.pixels) {
       vision = batch_features(c, m, in.images, s);
       std::vector<Value> parts = vision.parts;
       features = to(cat(parts, 0), embeds.dtype());
       masks = placeholder_masks(in.text.ids);
       embeds = masked_scatter(embeds, masks.image, features);
-      deepstack.mask = select(masks.image, -1, 0);
-      deepstack.selected = features.size(0);
-      deepstack.features = vision.deepstack;
-      positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);
     }
+    if (in.videos.pixels) {
+      frames = video_features(c, m, in.videos, s);
+      std::vector<Value> parts = frames.parts;
+      videos = to(cat(parts, 0), embeds.dtype());
+      video_mask = video_placeholder_mask(in.text.ids, masks);
+      embeds = masked_scatter(embeds, video_mask, videos);
+    }
+    if (features && videos) {
+      both = joined_deepstack(masks.image, video_mask, vision, frames, features.size(0), videos.size(0));
+      deepstack = both.all;
+    } else if (features || videos) {
+      deepstack.mask = select(features ? masks.image : video_mask, -1, 0);
+      deepstack.selected = (features ? features : videos).size(0);
+      deepstack.features = (features ? vision : frames).deepstack;
+    }
+    if (in.mrope.token_types) positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);
     hidden = forward(c, m.language, embeds, positions, in.text.mask, deepstack, cache);
   }
   return head_output(c, m.head, hidden);

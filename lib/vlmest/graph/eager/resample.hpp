@@ -6,14 +6,23 @@
 /// Resizing of feature maps.
 namespace vlmest::eager {
 
+/// Strides of x[N, C, H, W] with the channels next to each other.
+inline Shape channels_last_strides(const Shape& s) {
+  return {checked_mul(s[1], checked_mul(s[2], s[3])), 1, checked_mul(s[3], s[1]), s[1]};
+}
+
 /// The backward of a resampling of x[N, C, H, W]: zeros, to which each element of the gradient is added; a gradient
-/// with gaps is copied first (UpSampleBilinear2d.cu, UpSampleBicubic2d.cu).
-inline void differentiable_resampling(const Value& out, const char* name, const char* backward, const GradEdge& e) {
-  differentiable(out, name, {e}, [backward, whole = e.shape](Gradients& g) {
+/// with gaps is copied first, and one whose channels lie next to each other gives a result of that layout where
+/// `keeps_layout` (UpSampleBilinear2d.cu has a kernel for it, UpSampleBicubic2d.cu none).
+inline void differentiable_resampling(const Value& out, const char* name, const char* backward, const GradEdge& e,
+                                      bool keeps_layout = false) {
+  differentiable(out, name, {e}, [backward, whole = e.shape, keeps_layout](Gradients& g) {
     Builder& b = g.in[0].builder();
     const DType t = g.in[0].dtype();
-    const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]), size = size_of(numel(whole), t);
-    const TensorId r = b.result(t, whole, backward);
+    const bool last =
+        keeps_layout && !is_contiguous(g.in[0]) && g.in[0].tensor().strides == channels_last_strides(g.in[0].shape());
+    const Bytes copy = is_contiguous(g.in[0]) || last ? Bytes{} : data_bytes(g.in[0]), size = size_of(numel(whole), t);
+    const TensorId r = last ? b.result(t, whole, channels_last_strides(whole), backward) : b.result(t, whole, backward);
     const MemoryOp op{.read = data_bytes(g.in[0]) + copy,
                       .written = size * 2 + copy,
                       .workspace = copy,
@@ -34,7 +43,7 @@ inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) 
   const GradEdge e = edge(x);
   Value out = emit1(b, "upsample_bilinear2d",
                     MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
-  differentiable_resampling(out, "UpsampleBilinear2DBackward0", "upsample_bilinear2d_backward", e);
+  differentiable_resampling(out, "UpsampleBilinear2DBackward0", "upsample_bilinear2d_backward", e, true);
   return out;
 }
 

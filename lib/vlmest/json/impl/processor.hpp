@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/json/processor.hpp>
+#include <vlmest/json/processor/video.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {
@@ -21,8 +22,20 @@ VLMEST_INLINE std::vector<std::string> read_processor(const nlohmann::json& docu
     reader.image_keys(k, vlm.tokens, vlm.family.traits());
     finish(k);
   };
-  if (file == ProcessorFile::preprocessor) {
+  const bool videos = vlm.family.traits().videos != VideoPixels::none;
+  const auto read_video_part = [&](const nlohmann::json& part, const std::string& path, bool says_more) {
+    if (!videos) return;
+    ProcessorKeys k(part, path);
+    ignore_video_keys(k);
+    reader.video_keys(k, vlm.tokens);
+    if (says_more) finish(k);
+  };
+  if (file == ProcessorFile::video) {
+    if (!videos) return {where + " has no effect: " + vlm.type + " takes no videos"};
+    read_video_part(document, where, true);
+  } else if (file == ProcessorFile::preprocessor) {
     read_image_part(document, where);
+    read_video_part(document, where, false);  // unless another file sets it
   } else {
     ProcessorKeys outer(document, where);
     outer.ignore({"image_processor", "video_processor", "feature_extractor", "audio_processor", "auto_map", "tokenizer",

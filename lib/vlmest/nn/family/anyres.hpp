@@ -15,6 +15,7 @@ struct AnyresInputs {
   Value pixels;  ///< [images, tiles of the largest, channels, side, side]: shorter pictures are padded with empty tiles
   Value sizes;   ///< image_sizes, int64[images, 2]
   Value counts;  ///< batch_num_images, int64[B]; only where pictures of one prompt stay untiled because of it
+  Value videos;  ///< pixel_values_videos [videos, frames, channels, side, side]; LLaVA-OneVision alone
   std::int64_t each = 0;  ///< pictures of a prompt
 };
 

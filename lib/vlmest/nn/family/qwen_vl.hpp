@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include <vlmest/nn/decoder/qwen_vl_text.hpp>
 #include <vlmest/nn/family/assembly.hpp>
 #include <vlmest/nn/vision/packed_patches.hpp>
@@ -19,7 +22,12 @@ struct QwenVlFamily {
 };
 template <class Vision, class Text>
 constexpr FamilyTraits traits(const QwenVlFamily<Vision, Text>& g) {
-  return {.features = feature_calls::packed, .frames = g.vision.frames};
+  return {.features = feature_calls::packed, .frames = g.vision.frames, .videos = VideoPixels::own};
+}
+/// Whether positions in time depend on a video's rate; an overload says yes.
+template <class Vision>
+constexpr bool spaces_frames(const Vision&) {
+  return false;
 }
 
 template <class Vision, class Text>
@@ -27,7 +35,7 @@ using QwenVlModel = Assembly<QwenVlFamily<Vision, Text>>;
 
 struct QwenVlInputs {
   TextInputs text;
-  PackedImages images;
+  PackedImages images, videos;
   MropeInputs mrope;
 };
 
@@ -35,10 +43,17 @@ template <class Vision, class Text>
 QwenVlInputs make_inputs(Context& c, const QwenVlFamily<Vision, Text>& g, const Sequences& s) {
   QwenVlInputs r;
   r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
-  if (s.images.empty()) return r;
-  r.images = make_packed_images(c, s.images, g.vision.channels, g.vision.frames, g.vision.patch_size);
+  if (s.images.empty() && s.videos.empty()) return r;
+  const auto packed = [&](std::span<const ImageLayout> of, bool videos) {
+    return make_packed_images(c, of, g.vision.channels, g.vision.frames, g.vision.patch_size, videos);
+  };
+  if (!s.images.empty()) r.images = packed(s.images, false);
+  if (!s.videos.empty()) r.videos = packed(s.videos, true);
+  if (!s.videos.empty() && spaces_frames(g.vision))
+    r.mrope.seconds = c.b.existing("second_per_grid_ts", Role::input, DType::fp32, {s.batch});
   r.mrope.token_types = c.b.existing("mm_token_type_ids", Role::input, DType::int32, {s.batch, s.seq});
   r.mrope.grid = r.images.grid;
+  r.mrope.video_grid = r.videos.grid;
   r.mrope.deltas = c.b.existing("rope_deltas", Role::buffer, DType::int64, {s.batch, 1});
   return r;
 }
@@ -78,6 +93,28 @@ std::vector<Value> image_features(Context& c, const QwenVlModel<Vision, Text>& m
   return split_by_grid(tower.pooled, input.grid, s.images);
 }
 
+/// What the tower is called with for videos, and what get_video_features keeps beside it to its end.
+struct TowerVideos {
+  PackedImages input;
+  std::vector<ImageLayout> layouts;
+  std::vector<Value> kept;
+};
+/// A family that takes videos apart has an overload.
+template <class Vision>
+TowerVideos tower_videos(Context&, const Vision&, const PackedImages& input, const Sequences& s) {
+  return {input, s.videos, {}};
+}
+
+/// modeling_qwen2_vl.py, Qwen2VLModel.get_video_features.
+template <class Vision, class Text>
+std::vector<Value> video_features(Context& c, const QwenVlModel<Vision, Text>& m, const PackedImages& input,
+                                  const Sequences& s) {
+  const ChunkRun call = video_call(c, s);
+  const TowerVideos videos = tower_videos(c, m.config->vision, input, s);
+  const TowerOutput tower = forward(c, m.vision, videos.input, videos.layouts);
+  return split_by_grid(tower.pooled, input.grid, s.videos);
+}
+
 /// modeling_qwen2_vl.py, Qwen2VLForConditionalGeneration.forward over a fresh cache; the inputs' rope_deltas become
 /// this call's.
 template <class Vision, class Text>
@@ -87,15 +124,21 @@ Value prefill(Context& c, const QwenVlModel<Vision, Text>& m, QwenVlInputs& in, 
   {
     InScope scope(c.b, m.model);
     Value embeds = embed(c, m.language, in.text.ids);
-    Value features, positions;  // variables of the function: alive until it returns
+    Value features, videos, video_mask, positions;  // variables of the function: alive until it returns
     PlaceholderMasks masks;
     if (in.images.pixels) {
       std::vector<Value> parts = batch_features(c, m, in.images, s);
       features = to(cat(parts, 0), embeds.dtype());
       masks = placeholder_masks(in.text.ids);
       embeds = masked_scatter(embeds, masks.image, features);
-      positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);
     }
+    if (in.videos.pixels) {
+      std::vector<Value> parts = video_features(c, m, in.videos, s);
+      videos = to(cat(parts, 0), embeds.dtype());
+      video_mask = video_placeholder_mask(in.text.ids, masks);
+      embeds = masked_scatter(embeds, video_mask, videos);
+    }
+    if (in.mrope.token_types) positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);
     hidden = forward(c, m.language, embeds, positions, in.text.mask, cache);
   }
   return head_output(c, m.head, hidden);

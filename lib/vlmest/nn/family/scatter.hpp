@@ -113,4 +113,19 @@ inline PlaceholderMasks placeholder_masks(const Value& input_ids, bool takes_vid
   return m;
 }
 
+/// The same for features of videos, which are the ones held against their placeholders. `masks` is what the caller has
+/// of its pictures: of both results it keeps the video's, and the other one in the place of its unnamed one.
+inline Value video_placeholder_mask(const Value& input_ids, PlaceholderMasks& masks) {
+  using namespace eager;
+  Value image = compare_scalar("eq.Scalar", input_ids);
+  Value video = compare_scalar("eq.Scalar", input_ids);
+  const Value images = sum_all(image);
+  image = unsqueeze(std::move(image), -1);
+  const Value videos = sum_all(video);
+  video = unsqueeze(std::move(video), -1);
+  check_feature_count(videos);
+  masks.video = std::move(image);
+  return video;
+}
+
 }  // namespace vlmest

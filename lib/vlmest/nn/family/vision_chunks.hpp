@@ -109,13 +109,23 @@ class ChunkRun {
   bool copy_;
 };
 
-/// Calls `run` on each chunk. Features of all images come back as one tensor, those of each image as one list.
+/// Calls of the tower on the pictures of a batch, which `s.images` are rows of.
+inline std::size_t image_calls(const Context& c, const Sequences& s) {
+  if (s.images.empty()) return 0;
+  return c.plan.vision_chunk == 0 ? 1 : chunk_lengths(s.images.size(), c.plan.vision_chunk).size();
+}
+/// The call on its videos comes behind them.
+inline std::size_t video_calls(const Sequences& s) { return s.videos.empty() ? 0 : 1; }
+inline ChunkRun video_call(Context& c, const Sequences& s) { return {c, image_calls(c, s), image_calls(c, s) + 1}; }
+
+/// Calls `run` on each chunk, with `later` calls of the tower behind them. Features of all images come back as one
+/// tensor, those of each image as one list.
 template <class Chunk, class Run>
-auto in_chunks(Context& c, const std::vector<Chunk>& chunks, Run&& run) {
+auto in_chunks(Context& c, const std::vector<Chunk>& chunks, Run&& run, std::size_t later = 0) {
   using Result = decltype(run(chunks.front()));
   std::vector<Value> all;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const ChunkRun one(c, i, chunks.size());
+    const ChunkRun one(c, i, chunks.size() + later);
     Result r = run(chunks[i]);
     if constexpr (std::is_same_v<Result, Value>)
       all.push_back(std::move(r));
@@ -132,9 +142,13 @@ auto in_chunks(Context& c, const std::vector<Chunk>& chunks, Run&& run) {
 /// cuts it: what a model's forward gets of get_image_features.
 template <class Model, class Inputs>
 auto batch_features(Context& c, const Model& m, const Inputs& in, const Sequences& s) {
-  if (c.plan.vision_chunk == 0) return image_features(c, m, in, s);
-  return in_chunks(c, vision_chunks(c, in, s),
-                   [&](const auto& chunk) { return image_features(c, m, chunk.inputs, chunk.sequences); });
+  if (c.plan.vision_chunk == 0) {
+    const ChunkRun all(c, 0, 1 + video_calls(s));
+    return image_features(c, m, in, s);
+  }
+  return in_chunks(
+      c, vision_chunks(c, in, s),
+      [&](const auto& chunk) { return image_features(c, m, chunk.inputs, chunk.sequences); }, video_calls(s));
 }
 
 }  // namespace vlmest

@@ -9,11 +9,14 @@
 
 namespace vlmest::tokens {
 
-/// The nearest size with sides divisible by `factor` and a pixel count inside the budget. `frames` is 1 for the Qwen
-/// line; GLM-4V counts the copies of a still picture that fill its temporal patch.
-/// transformers 5.17 image_processing_qwen2_vl.py and image_processing_glm4v.py, smart_resize. Throws Error when one
-/// side is more than 200 times the other.
-inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget budget, std::int64_t frames = 1) {
+/// The nearest size with sides divisible by `factor` and a pixel count inside the budget, of `frames` pictures of one
+/// size together; `counted` of them are held against the budget, and all scaled by. Both are 1 for pictures of the Qwen
+/// line; GLM-4V counts the copies of a still picture that fill its temporal patch; of a video it counts the frames
+/// rounded to whole temporal patches.
+/// transformers 5.17 image_processing_qwen2_vl.py, image_processing_glm4v.py and video_processing_qwen3_vl.py,
+/// smart_resize. Throws Error when one side is more than 200 times the other.
+inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget budget, std::int64_t frames,
+                              std::int64_t counted) {
   constexpr std::int64_t most = max_side * max_side;
   check("patch_size * merge_size", factor);
   check("min_pixels", budget.min_pixels, 1, most);
@@ -29,11 +32,11 @@ inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget 
   const auto h = static_cast<double>(image.height), w = static_cast<double>(image.width);
   const auto pixels = static_cast<double>(frames * image.height * image.width);
   ImageSize r{round_div(image.height, factor) * factor, round_div(image.width, factor) * factor};
-  if (frames * r.height * r.width > budget.max_pixels) {
+  if (counted * r.height * r.width > budget.max_pixels) {
     const double beta = std::sqrt(pixels / static_cast<double>(budget.max_pixels));
     r.height = std::max(factor, to_int(std::floor(h / beta / f)) * factor);
     r.width = std::max(factor, to_int(std::floor(w / beta / f)) * factor);
-  } else if (frames * r.height * r.width < budget.min_pixels) {
+  } else if (counted * r.height * r.width < budget.min_pixels) {
     const double beta = std::sqrt(static_cast<double>(budget.min_pixels) / pixels);
     r.height = to_int(std::ceil(h * beta / f)) * factor;
     r.width = to_int(std::ceil(w * beta / f)) * factor;
@@ -42,6 +45,19 @@ inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget 
     throw Error("image size", std::to_string(image.height) + "x" + std::to_string(image.width) + " rounds to no patch",
                 "use a picture of at least " + std::to_string(factor) + " pixels a side");
   return r;
+}
+
+inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget budget, std::int64_t frames = 1) {
+  return smart_resize(image, factor, budget, frames, frames);
+}
+
+/// A picture with a side below `factor` is enlarged first; int() may lose a pixel, as in Python (smart_resize of
+/// GLM-4V and of Qwen3-VL's videos).
+inline ImageSize at_least(ImageSize image, std::int64_t factor) {
+  if (image.height >= factor && image.width >= factor) return image;
+  const auto h = static_cast<double>(image.height), w = static_cast<double>(image.width);
+  const double scale = std::max(static_cast<double>(factor) / h, static_cast<double>(factor) / w);
+  return {to_int(h * scale), to_int(w * scale)};
 }
 
 /// One sequence of patches at that size, merged by squares before the language model. The processors of these families

@@ -13,6 +13,7 @@
 
 #include <vlmest/nn/tokens/image.hpp>
 #include <vlmest/nn/tokens/text_only.hpp>
+#include <vlmest/nn/tokens/video.hpp>
 #include <vlmest/unit/count.hpp>
 
 /// What the rest of the library knows of an image processor: one value, whatever its settings are.
@@ -26,8 +27,9 @@ class TokenRule;
 ///   - lower(rule, layout): itself with lower limits, most tokens first, for a picture that it lays out so. Empty where
 ///     every picture costs the same;
 ///   - limit_line(rule): the Python that tells the processor these limits; "" where there are none.
-/// A rule may also have layouts(rule, sizes), where a prompt's pictures are not laid out each by itself, and
-/// otherwise(rule), the setting of the processor that recorded runs without a word about it may have had.
+/// A rule may also have layouts(rule, sizes), where a prompt's pictures are not laid out each by itself,
+/// otherwise(rule), the setting of the processor that recorded runs without a word about it may have had, and what
+/// nn/tokens/video.hpp asks of a rule that takes videos.
 template <class R>
 concept ImageRule = std::copyable<R> && requires(const R& r, ImageSize size, const ImageLayout& l) {
   { layout(r, size) } -> std::same_as<ImageLayout>;
@@ -43,6 +45,8 @@ struct RuleFunctions {
   std::vector<TokenRule> (*lower)(const void*, const ImageLayout&);
   std::string (*limit_line)(const void*);
   std::optional<TokenRule> (*otherwise)(const void*);
+  ImageLayout (*video)(const void*, const VideoSource&);  ///< none: takes no videos
+  OwnSampling (*own_sampling)(const void*);
   tokens::PixelBudget* (*budget)(void*);
   Grid* (*features)(void*);
 };
@@ -66,6 +70,12 @@ class TokenRule {
   friend std::vector<ImageLayout> layouts(const TokenRule& r, std::span<const ImageSize> sizes) {
     return r.functions_->layouts(r.rule_.get(), sizes);
   }
+  friend bool takes_videos(const TokenRule& r) { return r.functions_->video != nullptr; }
+  /// Of a rule that takes videos.
+  friend ImageLayout video_layout(const TokenRule& r, const VideoSource& v) {
+    return r.functions_->video(r.rule_.get(), v);
+  }
+  friend OwnSampling own_sampling(const TokenRule& r) { return r.functions_->own_sampling(r.rule_.get()); }
   friend std::vector<TokenRule> lower(const TokenRule& r, const ImageLayout& l) {
     return r.functions_->lower(r.rule_.get(), l);
   }
@@ -113,6 +123,29 @@ class TokenRule {
   std::shared_ptr<void> rule_;
 };
 
+template <class R>
+concept VideoRule = ImageRule<R> && requires(const R& r, const VideoSource& v) {
+  { video_layout(r, v) } -> std::same_as<ImageLayout>;
+  { own_sampling(r) } -> std::same_as<OwnSampling>;
+};
+
+/// The functions of a rule that takes videos, or nothing.
+template <ImageRule R>
+constexpr auto video_function() -> ImageLayout (*)(const void*, const VideoSource&) {
+  if constexpr (VideoRule<R>)
+    return
+        [](const void* r, const VideoSource& v) -> ImageLayout { return video_layout(*static_cast<const R*>(r), v); };
+  else
+    return nullptr;
+}
+template <ImageRule R>
+constexpr auto own_sampling_function() -> OwnSampling (*)(const void*) {
+  if constexpr (VideoRule<R>)
+    return [](const void* r) -> OwnSampling { return own_sampling(*static_cast<const R*>(r)); };
+  else
+    return nullptr;
+}
+
 /// The table of a rule: functions found by its type where a model with that rule is made.
 template <ImageRule R>
 const RuleFunctions& rule_functions() {
@@ -143,6 +176,8 @@ const RuleFunctions& rule_functions() {
         else
           return std::nullopt;
       },
+      .video = video_function<R>(),
+      .own_sampling = own_sampling_function<R>(),
       .budget = [](void* r) -> tokens::PixelBudget* {
         if constexpr (requires(R & rule) { rule.budget; })
           return &static_cast<R*>(r)->budget;

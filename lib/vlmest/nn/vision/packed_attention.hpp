@@ -56,12 +56,13 @@ inline void check_longest(Context& c, const Segments& s) {
   item(reduce("max", DType::int32, Shape{}, std::move(lengths)));
 }
 
-/// The segments of full attention: every image sees itself alone.
+/// The segments of full attention: every image sees itself alone, and so does every temporal patch of a video.
 inline Segments image_segments(Context& c, const Value& grid, std::span<const ImageLayout> images) {
   Segments s;
-  s.cu_seqlens = vision_cu_seqlens(grid, static_cast<std::int64_t>(images.size()));
-  s.lengths.reserve(images.size());
-  for (const auto& i : images) s.lengths.push_back(i.patches.count());
+  const std::int64_t frames = total_frames(images);
+  s.cu_seqlens = vision_cu_seqlens(grid, frames);
+  s.lengths.reserve(static_cast<std::size_t>(frames));
+  for (const auto& i : images) s.lengths.insert(s.lengths.end(), static_cast<std::size_t>(i.frames), i.patches.count());
   check_longest(c, s);
   return s;
 }

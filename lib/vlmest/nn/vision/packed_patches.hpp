@@ -10,27 +10,37 @@
 
 /// Towers that take the patches of all images of a batch as one sequence (Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4V):
 /// patch embedding, positions and boundaries of the images. grid_thw[N, 3] (int64) holds frames, rows and columns of
-/// patches per image; images are single frames.
+/// patches per image; images are single frames, videos have one for each temporal patch.
 namespace vlmest {
 
 /// Patches of all images.
 inline std::int64_t total_patches(std::span<const ImageLayout> images) {
   std::int64_t n = 0;
-  for (const auto& i : images) n = checked_add(n, i.patches.count());
+  for (const auto& i : images) n = checked_add(n, checked_mul(i.patches.count(), i.frames));
   return n;
 }
 
-/// pixel_values[patches, channels * frames * side * side] and image_grid_thw[N, 3] of a batch.
+/// Grids of patches of all images: one of each picture, one for each temporal patch of a video.
+inline std::int64_t total_frames(std::span<const ImageLayout> images) {
+  std::int64_t n = 0;
+  for (const auto& i : images) n = checked_add(n, i.frames);
+  return n;
+}
+
+/// pixel_values[patches, channels * frames * side * side] and image_grid_thw[N, 3] of a batch, or pixel_values_videos
+/// and video_grid_thw.
 struct PackedImages {
   Value pixels;
   Value grid;
 };
 inline PackedImages make_packed_images(Context& c, std::span<const ImageLayout> images, std::int64_t channels,
-                                       std::int64_t frames, std::int64_t side) {
+                                       std::int64_t frames, std::int64_t side, bool videos = false) {
   PackedImages r;
   const std::int64_t taps = checked_mul(checked_mul(channels, frames), checked_mul(side, side));
-  r.pixels = c.b.existing("pixel_values", Role::input, c.dtype(), {total_patches(images), taps});
-  r.grid = c.b.existing("image_grid_thw", Role::input, DType::int64, {static_cast<std::int64_t>(images.size()), 3});
+  r.pixels = c.b.existing(videos ? "pixel_values_videos" : "pixel_values", Role::input, c.dtype(),
+                          {total_patches(images), taps});
+  r.grid = c.b.existing(videos ? "video_grid_thw" : "image_grid_thw", Role::input, DType::int64,
+                        {static_cast<std::int64_t>(images.size()), 3});
   return r;
 }
 
@@ -87,19 +97,20 @@ inline Value vision_position_ids(Context& c, const Value& grid, std::span<const 
     cols = blocks(cols);
     std::array<Value, 2> pair{rows, cols};
     Value stacked = stack(pair, -1);
-    all.push_back(repeat(std::move(stacked), {1, 1}));
+    all.push_back(repeat(std::move(stacked), {i.frames, 1}));
   }
   return cat(all, 0);
 }
 
-/// vision_utils.py, get_vision_cu_seqlens: where the patches of each image begin and end, int32[N + 1].
-inline Value vision_cu_seqlens(const Value& grid, std::int64_t images) {
+/// vision_utils.py, get_vision_cu_seqlens: where the patches of each of `frames` grids begin and end, int32[frames +
+/// 1].
+inline Value vision_cu_seqlens(const Value& grid, std::int64_t frames) {
   using namespace eager;
   Value lengths = mul(select(grid, 1, 1), select(grid, 1, 2));
-  Value index = repeat_interleave_index(select(grid, 1, 0), images);
+  Value index = repeat_interleave_index(select(grid, 1, 0), frames);
   Value seqlens = index_select(std::move(lengths), 0, std::move(index));
   Value sums = cumsum(seqlens, DType::int32);
-  return constant_pad(std::move(sums), images + 1);
+  return constant_pad(std::move(sums), frames + 1);
 }
 
 /// Rotary embedding over rows and columns: a quarter of the head's channels as frequencies for each axis.

@@ -72,9 +72,14 @@ inline Segments window_segments(Context& c, const Qwen2_5VlVision& g, const Valu
     const tokens::WindowGrid w = tokens::window_grid(i.patches, g.window_size, g.patch_size, g.merge);
     // Sides that divide are padded by a whole window too: pad = side - size mod side.
     const auto padded = [&](std::int64_t patches) { return patches / w.side + 1; };
-    boundaries = checked_add(boundaries, checked_mul(padded(i.patches.rows), padded(i.patches.cols)));
-    for (std::int64_t row = 0; row < w.windows.rows; ++row)
-      for (std::int64_t col = 0; col < w.windows.cols; ++col) s.lengths.push_back(w.length(row, col));
+    const std::int64_t grid_windows = checked_mul(padded(i.patches.rows), padded(i.patches.cols));
+    boundaries = checked_add(boundaries, checked_mul(grid_windows, i.frames));
+    if (checked_mul(w.count(), i.frames) > tokens::max_windows)
+      throw Error("plan.video.frames", "more windows than " + std::to_string(tokens::max_windows),
+                  "give fewer or smaller frames");
+    for (std::int64_t frame = 0; frame < i.frames; ++frame)
+      for (std::int64_t row = 0; row < w.windows.rows; ++row)
+        for (std::int64_t col = 0; col < w.windows.cols; ++col) s.lengths.push_back(w.length(row, col));
   }
   Value all = from_host(c.b, {boundaries}, DType::int32);
   s.cu_seqlens = unique_consecutive(all, static_cast<std::int64_t>(s.lengths.size()) + 1);

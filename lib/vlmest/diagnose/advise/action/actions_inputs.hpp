@@ -15,6 +15,10 @@ namespace action {
 
 std::vector<Settings> fewer_images(const Subject& s);
 
+/// Of a video whose frames are handed over these, of one that is sampled its rate.
+std::vector<Settings> fewer_frames(const Subject& s);
+std::string fewer_frames_line(const Settings& after);
+
 /// Less text, the images whole.
 std::vector<Settings> shorter(const Subject& s);
 
@@ -75,6 +79,8 @@ inline constexpr std::array input_actions{
         .in_general({.torch = "images = images[:N]; of videos fewer frames (fps, nframes, max_frames)",
                      .engine = "--limit-mm-per-prompt '{\"image\": N, \"video\": 0}'; fewer frames",
                      .other = "one picture at a time; fewer frames of a video"}),
+    ActionEntry{"fewer-frames", "fewer frames of a video", Loses::quality, action::fewer_frames,
+                [](const Subject&, const Settings& after) { return action::fewer_frames_line(after); }},
     ActionEntry{"shorter-seq", "less text in a sequence", Loses::quality, action::shorter,
                 [](const Subject& s, const Settings& after) {
                   const auto tokens = std::to_string(make_sequences(after.vlm, after.plan).seq);

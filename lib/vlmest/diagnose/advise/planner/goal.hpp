@@ -13,14 +13,15 @@
 namespace vlmest::diagnose {
 
 /// What a plan is to reach within the memory.
-enum class Goal : std::uint8_t { max_batch, max_seq, max_pixels, fastest };
+enum class Goal : std::uint8_t { max_batch, max_seq, max_pixels, max_frames, fastest };
 
 /// As `--goal` takes them.
-inline constexpr std::array<std::string_view, 4> goal_names{"max-batch", "max-seq", "max-pixels", "fastest"};
+inline constexpr std::array<std::string_view, 5> goal_names{"max-batch", "max-seq", "max-pixels", "max-frames",
+                                                            "fastest"};
 constexpr std::string_view name(Goal g) { return goal_names[static_cast<std::size_t>(g)]; }
 
 /// The number that a goal makes as large as it can: sequences of a batch, tokens of a sequence, rows of pixels of an
-/// image, whose columns keep the proportion that was asked for.
+/// image, whose columns keep the proportion that was asked for, frames of a video that are handed over.
 struct SearchVariable {
   std::int64_t least = 1, most = 1, asked = 1;
   std::int64_t window = 3;  ///< values above an answer that are tried too
@@ -40,7 +41,7 @@ inline std::int64_t columns(ImageSize asked, std::int64_t rows) {
 void turn(Settings& s, Goal goal, std::int64_t n);
 
 /// The variable of a goal. A processor that gives every image the same tokens has none for pixels. Throws Error for
-/// that, and where a run has no images.
+/// that, where a run has no images, and for frames of a video that is sampled.
 SearchVariable search_variable(const Settings& s, Goal goal);
 
 }  // namespace vlmest::diagnose

@@ -50,7 +50,7 @@ struct Found {
 
 inline PlannedRun planned(Candidate c, const Outcome& o, const PlanRequest& q, std::int64_t reach) {
   double cost = o.per_sample().value;
-  if (q.goal == Goal::max_seq || q.goal == Goal::max_pixels)
+  if (q.goal == Goal::max_seq || q.goal == Goal::max_pixels || q.goal == Goal::max_frames)
     cost /= static_cast<double>(make_sequences(c.settings.vlm, c.settings.plan).seq);
   return {std::move(c), o, reach, cost};
 }

@@ -18,6 +18,40 @@ VLMEST_INLINE std::vector<Settings> fewer_images(const Subject& s) {
   return r;
 }
 
+VLMEST_INLINE std::vector<Settings> fewer_frames(const Subject& s) {
+  std::vector<Settings> r;
+  if (!s.plan().video) return r;
+  const auto tokens = [](const Settings& with) { return make_sequences(with.vlm, with.plan).video_tokens; };
+  std::int64_t least = tokens(s.now);
+  for (std::int64_t k = lever_steps - 1; k > 0; --k) {
+    Settings less = s.now;
+    VideoPlan& v = *less.plan.video;
+    if (v.frames)
+      v.frames = *v.frames * k / lever_steps;
+    else
+      v.fps = *video_source(s.now.vlm, v).take * static_cast<double>(k) / lever_steps;
+    try {
+      const std::int64_t n = tokens(less);
+      if (n >= least) continue;
+      least = n;
+    } catch (const Error&) {
+      continue;  // a number that the processor refuses
+    }
+    keep_text(s.now, less);
+    r.push_back(std::move(less));
+  }
+  return r;
+}
+
+VLMEST_INLINE std::string fewer_frames_line(const Settings& after) {
+  const VideoPlan& v = *after.plan.video;
+  if (v.frames) return "frames = frames[:" + std::to_string(*v.frames) + "]  # or every nth, of each video";
+  std::string fps = std::to_string(*v.fps);
+  fps.erase(fps.find_last_not_of('0') + 1);
+  if (fps.back() == '.') fps.pop_back();
+  return "processor(..., do_sample_frames=True, fps=" + fps + ")";
+}
+
 VLMEST_INLINE std::vector<Settings> shorter(const Subject& s) {
   std::vector<Settings> r;
   const Sequences now = make_sequences(s.now.vlm, s.plan());
@@ -28,7 +62,7 @@ VLMEST_INLINE std::vector<Settings> shorter(const Subject& s) {
     last = text;
     Plan& p = r.emplace_back(s.now).plan;
     p.text = text;
-    if (p.seq) p.seq = now.image_tokens + now.markers + text;
+    if (p.seq) p.seq = now.visual_tokens() + text;
   }
   return r;
 }

@@ -16,8 +16,30 @@ VLMEST_INLINE void turn(Settings& s, Goal goal, std::int64_t n) {
       s.plan.image_height = n;
       break;
     }
+    case Goal::max_frames: s.plan.video->frames = n; break;
     case Goal::fastest: break;
   }
+}
+
+/// Of as few frames as the processor takes, to as many as it ever samples. Of those that fill one temporal patch each
+/// number makes the same.
+VLMEST_INLINE SearchVariable frames_variable(const Settings& s) {
+  if (!s.plan.video || !s.plan.video->frames)
+    throw Error("--goal", "max-frames of a run without frames that are handed over", "give --frames N");
+  const auto takes = [&](std::int64_t n) {
+    Settings with = s;
+    with.plan.video->frames = n;
+    try {
+      make_sequences(with.vlm, with.plan);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  const std::int64_t most = std::max(own_sampling(s.vlm.tokens).most_frames, *s.plan.video->frames);
+  std::int64_t least = 1;
+  while (least < *s.plan.video->frames && !takes(least)) ++least;
+  return {.least = least, .most = most, .asked = *s.plan.video->frames, .growth = 8};
 }
 
 VLMEST_INLINE SearchVariable search_variable(const Settings& s, Goal goal) {
@@ -30,8 +52,8 @@ VLMEST_INLINE SearchVariable search_variable(const Settings& s, Goal goal) {
               .growth = 8};
     case Goal::max_seq:
       // Kernels work on whole groups of 8 rows: the values up to the next of them are tried.
-      return {.least = now.image_tokens + now.markers + 1,
-              .most = std::max(now.image_tokens + now.markers + 1, std::int64_t{1} << 24),
+      return {.least = now.visual_tokens() + 1,
+              .most = std::max(now.visual_tokens() + 1, std::int64_t{1} << 24),
               .asked = now.seq,
               .window = 8};
     case Goal::max_pixels: {
@@ -67,6 +89,7 @@ VLMEST_INLINE SearchVariable search_variable(const Settings& s, Goal goal) {
       }
       return {.least = least, .most = high, .asked = std::clamp(asked.height, least, high), .window = 3};
     }
+    case Goal::max_frames: return frames_variable(s);
     case Goal::fastest: break;
   }
   return {};
