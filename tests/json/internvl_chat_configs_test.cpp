@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // InternVL's own config keys against the same models in transformers' keys, and ViP-LLaVA.
+#include <array>
+#include <span>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include <vlmest/family/internvl/rule.hpp>
+#include <vlmest/family/internvl/h2ovl_rule.hpp>
 
 #include "config_support.hpp"
 
@@ -102,6 +104,49 @@ TEST(InternVlChat, ReadsItsTiles) {
   EXPECT_EQ(absent.max_tiles, 6);
   EXPECT_FALSE(absent.thumbnail);
   EXPECT_EQ(absent.tiling, tokens::Tiling::never);
+}
+
+/// H2OVL-Mississippi's keys: InternVL's and use_msac. Danube is a Mistral.
+const std::string h2ovl = R"({"model_type": "h2ovl_chat", )" + tower + R"("llm_config": {"model_type": "mistral",
+    "hidden_size": 2560, "intermediate_size": 6912, "num_hidden_layers": 24, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "vocab_size": 32010}, "use_msac": true, )" +
+                          tail;
+
+TEST(H2ovlChat, IsInternVlOverAMistral) {
+  // Embeddings and head; layers of attention (32 heads and 8 of 80), MLP and two norms; the last norm.
+  const std::int64_t layer = 2 * 2560 * 2560 + 2 * 640 * 2560 + 3 * 2560 * 6912 + 2 * 2560;
+  const std::int64_t language = 2 * std::int64_t{32010} * 2560 + 24 * layer + 2560;
+  const std::int64_t projector = 2 * 4096 + (4096 + 1) * 2560 + (2560 + 1) * 2560;
+  EXPECT_EQ(parameters(h2ovl), 304012288 + projector + language);
+}
+
+/// What calculate_h2ovl_targets of vLLM gives in both passes together (height, width; at most 6 and 12 tiles).
+TEST(H2ovlChat, CutsAPictureTwiceWhereItIsAlone) {
+  struct Case {
+    ImageSize size;
+    std::int64_t up_to_6, up_to_12;
+  };
+  auto rule = get<tokens::H2ovl>(read(h2ovl).tokens);
+  EXPECT_TRUE(rule.msac);
+  for (const Case& c : {Case{{448, 448}, 5, 5},
+                        {{224, 224}, 5, 5},
+                        {{1344, 448}, 8, 16},
+                        {{480, 640}, 13, 19},
+                        {{640, 480}, 13, 19},
+                        {{720, 1280}, 9, 18},
+                        {{300, 1200}, 11, 17},
+                        {{896, 896}, 5, 14},
+                        {{1000, 1500}, 13, 19},
+                        {{97, 1811}, 7, 23}}) {
+    rule.tiles.max_tiles = 6;
+    EXPECT_EQ(layout(rule, c.size).tiles, c.up_to_6) << c.size.height;
+    rule.tiles.max_tiles = 12;
+    EXPECT_EQ(layout(rule, c.size).tiles, c.up_to_12) << c.size.height;
+    EXPECT_EQ(layout(rule, c.size).llm_tokens, 256 * c.up_to_12);
+    const std::array two{c.size, c.size};
+    EXPECT_EQ(layouts(rule, two)[1], layout(rule.tiles, c.size)) << "once where there are several";
+    EXPECT_EQ(layouts(rule, std::span(two).first(1))[0], layout(rule, c.size));
+  }
 }
 
 TEST(InternVlChat, RefusesWhatCannotRun) {

@@ -60,6 +60,8 @@ inline Vlm read_qianfan_ocr(const Reader& r) {
 namespace vlmest::json {
 
 inline void read_image(DescriptionImage& image, tokens::InternVl& rule) { read_tiles(image, rule); }
+inline void read_image(DescriptionImage& image, tokens::H2ovl& rule) { read_tiles(image, rule.tiles); }
+inline void read_image_keys(ProcessorKeys& k, tokens::H2ovl& rule) { read_patch_keys(k, rule.tiles); }
 inline void read_image_keys(ProcessorKeys& k, tokens::InternVl& rule) { read_patch_keys(k, rule); }
 /// InternVLVideoProcessor: frames are one square.
 inline void read_video_keys(ProcessorKeys& k, tokens::InternVl& rule) {
@@ -72,6 +74,7 @@ inline void read_outer_keys(ProcessorKeys& k, tokens::InternVl& rule) {
   k.same("image_seq_length",
          tokens::merged(tokens::square_patches(rule.image_size, rule.patch_size), rule.merge).count(), "vision_config");
 }
+inline void read_outer_keys(ProcessorKeys& k, tokens::H2ovl& rule) { read_outer_keys(k, rule.tiles); }
 
 }  // namespace vlmest::json
 
@@ -89,8 +92,13 @@ struct InternVl {
           .type = "internvl_chat",
           .read = json::hf::read_internvl_chat,
           .recorder = json::not_recorded,
+          .no_processor_file = "sets no tiles: the checkpoint's own code cuts pictures as config.json says"},
+      json::ModelType{
+          .type = "h2ovl_chat",
+          .read = json::hf::read_h2ovl_chat,
+          .recorder = json::not_recorded,
           .no_processor_file = "sets no tiles: the checkpoint's own code cuts pictures as config.json says"}};
-  using Rules = json::Rules<tokens::InternVl>;
+  using Rules = json::Rules<tokens::InternVl, tokens::H2ovl>;
 };
 
 }  // namespace vlmest::family

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <vlmest/family/internvl/family.hpp>
+#include <vlmest/family/internvl/h2ovl_rule.hpp>
 #include <vlmest/family/internvl/rule.hpp>
 #include <vlmest/json/hf/decoder.hpp>
 #include <vlmest/json/hf/intern_vit.hpp>
@@ -69,9 +70,10 @@ inline tokens::InternVl read_dynamic_tiles(const Reader& r, const InternVlFamily
   return rule;
 }
 
-/// Throws Error for ps_version "v1", whose features lie in another order after one copy less (InternVL-Chat-V1-1 and
-/// V1-2), and for a force_image_size that is not the tower's.
-inline Vlm read_internvl_chat(const Reader& r) {
+/// What the checkpoints' configs share; the image processor's rule stays open. Throws Error for ps_version "v1", whose
+/// features lie in another order after one copy less (InternVL-Chat-V1-1 and V1-2), and for a force_image_size that is
+/// not the tower's.
+inline InternVlFamily read_chat_model(const Reader& r) {
   InternVlFamily f;
   f.vision = read_intern_vision(r.object("vision_config"));
   read_llm(r.object("llm_config"), f);
@@ -84,11 +86,29 @@ inline Vlm read_internvl_chat(const Reader& r) {
            std::to_string(side) + ", but the tower has positions for images of " + std::to_string(f.vision.image_size),
            "set vision_config.image_size to the same");
   f.feature_layer = r.integer("select_layer", -1, -(f.vision.layers + 1), f.vision.layers);
-  Vlm m{.type = "internvl_chat"};
-  m.tokens = read_dynamic_tiles(r, f);
+  return f;
+}
+
+inline Vlm chat_vlm(const char* type, TokenRule rule, InternVlFamily f) {
+  Vlm m{.type = type};
+  m.tokens = std::move(rule);
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = std::move(f);
   return m;
+}
+
+inline Vlm read_internvl_chat(const Reader& r) {
+  InternVlFamily f = read_chat_model(r);
+  TokenRule rule = read_dynamic_tiles(r, f);
+  return chat_vlm("internvl_chat", std::move(rule), std::move(f));
+}
+
+/// model_type "h2ovl_chat": configuration_h2ovl_chat.py of h2oai/h2ovl-mississippi-2b, InternVL's keys and use_msac;
+/// the language model is Danube, a Mistral.
+inline Vlm read_h2ovl_chat(const Reader& r) {
+  InternVlFamily f = read_chat_model(r);
+  TokenRule rule = tokens::H2ovl{.tiles = read_dynamic_tiles(r, f), .msac = r.boolean("use_msac", false)};
+  return chat_vlm("h2ovl_chat", std::move(rule), std::move(f));
 }
 
 }  // namespace vlmest::json::hf

@@ -11,8 +11,11 @@ namespace vlmest::tokens {
 
 /// The grid of min_tiles .. max_tiles tiles whose aspect ratio is nearest to the picture's; among equals the larger one
 /// as long as the picture has more than half its pixels. InternVL, Aya Vision.
-/// transformers 5.17 image_processing_got_ocr2.py, get_optimal_tiled_canvas: grids by area, then by width.
-inline Grid nearest_aspect_grid(ImageSize image, std::int64_t tile, std::int64_t min_tiles, std::int64_t max_tiles) {
+/// transformers 5.17 image_processing_got_ocr2.py, get_optimal_tiled_canvas: grids by area, then by width. Grids that
+/// are not `allowed` are passed over; without any it is one tile.
+template <class Allowed>
+Grid nearest_aspect_grid(ImageSize image, std::int64_t tile, std::int64_t min_tiles, std::int64_t max_tiles,
+                         Allowed&& allowed) {
   const double aspect = static_cast<double>(image.width) / static_cast<double>(image.height);
   const auto pixels = static_cast<double>(image.height * image.width);
   const double half_tile = 0.5 * static_cast<double>(tile) * static_cast<double>(tile);
@@ -22,6 +25,7 @@ inline Grid nearest_aspect_grid(ImageSize image, std::int64_t tile, std::int64_t
     for (std::int64_t cols = 1; cols <= area; ++cols) {
       if (area % cols != 0) continue;
       const auto rows = area / cols;
+      if (!allowed(Grid{rows, cols})) continue;
       const double off = std::abs(aspect - static_cast<double>(cols) / static_cast<double>(rows));
       if (off < best)
         best = off, grid = {rows, cols};
@@ -29,6 +33,9 @@ inline Grid nearest_aspect_grid(ImageSize image, std::int64_t tile, std::int64_t
         grid = {rows, cols};
     }
   return grid;
+}
+inline Grid nearest_aspect_grid(ImageSize image, std::int64_t tile, std::int64_t min_tiles, std::int64_t max_tiles) {
+  return nearest_aspect_grid(image, tile, min_tiles, max_tiles, [](Grid) { return true; });
 }
 
 /// The grid that enlarges the picture least, else the one that shrinks it least; among equals the smallest. Llama 3.2
