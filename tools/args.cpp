@@ -187,7 +187,7 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
                      "storage of the language model's weights [config.json's, or as --dtype]", words(weight_types)));
   in(run, add_choice(app, "--attention", attention, "implementation of attention [sdpa]", words<AttentionKind>()));
   in(run, add_choice(app, "--profile", profile,
-                     "whose kernels run: Hugging Face's or an idealised stack [transformers]", words<Profile>()));
+                     "whose kernels run: Hugging Face's or an idealised stack [transformers]", words<Runtime>()));
   const char* const inference = "Inference";
   in(inference, add_whole(app, "--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]", 1,
                           std::int64_t{1} << 31));
@@ -271,7 +271,7 @@ Plan EstimateArgs::make_plan() const {
   if (!weights.empty()) p.weights = choice("--weights", weights, weight_types);
   if (!kv.empty()) p.kv.dtype = choice("--kv", kv, kv_types);
   p.attention = choice<AttentionKind>("--attention", attention);
-  p.profile = choice<Profile>("--profile", profile);
+  p.runtime = choice<Runtime>("--profile", profile);
   p.logits = choice<Logits>("--logits", logits);
   p.optimizer = choice<Optimizer>("--optimizer", optimizer);
   expect_one_of("--checkpointing", checkpointing, checkpointing_words());

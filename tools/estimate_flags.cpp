@@ -80,7 +80,7 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
     f += fmt::format(" --dtype {}", name(p.dtype));
   if (p.weights) f += fmt::format(" --weights {}", name(*p.weights));
   if (p.attention != AttentionKind::sdpa) f += fmt::format(" --attention {}", name(p.attention));
-  if (p.profile != Plan{}.profile) f += fmt::format(" --profile {}", name(p.profile));
+  if (p.runtime != Plan{}.runtime) f += fmt::format(" --profile {}", name(p.runtime));
   if (training && s.vlm.family.traits().encoder_decoder)
     if (const std::int64_t target = p.target.value_or(p.new_tokens); target != Plan{}.new_tokens)
       f += fmt::format(" --target {}", target);

@@ -52,7 +52,7 @@ AskedPhases asked_phases(const std::string& phase) {
 void check_run_flags(const GivenFlags& given, const EstimateArgs& args, const AskedPhases& phases) {
   if (!phases.training) given.no_effect(training_flags, phases.words, phases.hint);
   if (!phases.inference) given.no_effect(inference_flags, phases.words, phases.hint);
-  if (args.profile == name(Profile::fused)) {
+  if (args.profile == name(Runtime::fused)) {
     if (given.has("--attention") && args.attention != name(AttentionKind::flash))
       throw UsageError("--attention", args.attention + " is not what --profile fused runs: it has one fused kernel",
                        "leave it out, or take --profile transformers");

@@ -116,7 +116,7 @@ inline Comparison compare(const std::string& root) {
 
     std::optional<TrainingEstimate> fused;
     Plan plan = run.plan;
-    plan.profile = Profile::fused;
+    plan.runtime = Runtime::fused;
     plan.attention = AttentionKind::flash;
     try {
       fused = estimate(vlm, plan, device, Phases::train).training;

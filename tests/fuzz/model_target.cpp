@@ -32,7 +32,7 @@ Plan plan(fuzz::Choices& choose) {
   if (choose.of(1024) == 0) p.seq = std::int64_t{1} << choose.of(40);
   p.dtype = choose.of(2) == 0 ? DType::bf16 : choose.of(2) == 0 ? DType::fp16 : DType::fp32;
   p.attention = static_cast<AttentionKind>(choose.of(3));
-  p.profile = static_cast<Profile>(choose.of(2));
+  p.runtime = static_cast<Runtime>(choose.of(2));
   p.logits = static_cast<Logits>(choose.of(2));
   p.optimizer = static_cast<Optimizer>(choose.of(6));
   p.checkpointing = static_cast<Checkpointing>(choose.of(3));

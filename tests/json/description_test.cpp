@@ -179,9 +179,9 @@ TEST(LlavaNextFft, RunsInEveryTypeAndProfile) {
   const Device device = load_device(std::string(VLMEST_SOURCE_DIR) + "/models/device/h200-sxm.json");
   Estimator estimator;
   constexpr std::int64_t real = 5 * 4 * 24 * 24 * 1024, half = 5 * 8 * 24 * 13 * 1024;
-  for (const Profile profile : {Profile::transformers, Profile::fused})
+  for (const Runtime runtime : {Runtime::transformers, Runtime::fused})
     for (const DType type : {DType::bf16, DType::fp16, DType::fp32}) {
-      const Estimate e = estimator(fft, {.batch = 1, .text = 40, .dtype = type, .profile = profile}, device);
+      const Estimate e = estimator(fft, {.batch = 1, .text = 40, .dtype = type, .runtime = runtime}, device);
       EXPECT_EQ(e.inference.fft, Bytes(3 * half + real)) << name(type);
     }
   Plan odd{.batch = 3, .images = 2, .image_height = 333, .image_width = 500, .text = 40};

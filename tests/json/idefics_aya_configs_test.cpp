@@ -86,9 +86,9 @@ TEST(AyaVisionConfigs, RefuseWhatCannotRun) {
 TEST(IdeficsFamily, TilesAreImages) {
   for (const char* type : {"idefics3", "smolvlm"}) {
     const Vlm vlm = read(model(type, smol_tower, R"("num_hidden_layers": 2)", R"("scale_factor": 4)"));
-    for (const Profile profile : {Profile::transformers, Profile::fused}) {
+    for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
       Plan plan;
-      plan.profile = profile;
+      plan.runtime = runtime;
       plan.image_height = 480;
       plan.image_width = 640;
       for (std::int64_t images : {0, 1}) {

@@ -375,7 +375,7 @@ TEST(QuantizationConfig, TheGpuDecidesToo) {
   const Gpu ampere{.sm = 80}, turing{.sm = 75};
   const Vlm fp8 = vlm_of({{"quant_method", "fp8"}});
   EXPECT_EQ(tensors(loaded(fp8, plan, ampere), gate), (Lines{"weight bf16 320x256"}));
-  plan.profile = Profile::fused;
+  plan.runtime = Runtime::fused;
   EXPECT_EQ(first_of(loaded(fp8, plan, ampere), gate), "weight fp8 320x256");
   EXPECT_EQ(tensors(loaded(vlm_of({{"quant_method", "gptq"}, {"bits", 4}, {"sym", true}}), {}, turing), q_proj),
             (Lines{"qweight int32 32x256", "qzeros int32 2x32", "scales bf16 2x256", "g_idx int32 256"}));
@@ -399,10 +399,10 @@ TEST(QuantizationConfig, OfTheLanguageModelLeavesTheTowerAlone) {
 TEST(QuantizationConfig, CompressedFp8MayStayAsItIs) {
   json c = compressed({{"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}}, "float-quantized",
                       {{"num_bits", 8}, {"type", "float"}, {"dynamic", true}, {"strategy", "token"}}, {"lm_head"});
-  const auto computes = [](const json& section, int capability, Profile profile = Profile::transformers) {
+  const auto computes = [](const json& section, int capability, Runtime runtime = Runtime::transformers) {
     const Vlm vlm = vlm_of(section);
     Plan plan;
-    plan.profile = profile;
+    plan.runtime = runtime;
     Builder b;
     b.gpu.sm = capability;
     Context context{b, plan};
@@ -413,7 +413,7 @@ TEST(QuantizationConfig, CompressedFp8MayStayAsItIs) {
   c["use_optimized_inference"] = true;
   EXPECT_EQ(computes(c, 90), (Lines{"weight fp8 320x256", "weight_scale fp32 1x320"}));
   EXPECT_EQ(computes(c, 80), (Lines{"weight bf16 320x256", "weight_scale bf16 320x1"}));
-  EXPECT_EQ(computes(c, 90, Profile::fused), (Lines{"weight fp8 320x256", "weight_scale bf16 320x1"}));
+  EXPECT_EQ(computes(c, 90, Runtime::fused), (Lines{"weight fp8 320x256", "weight_scale bf16 320x1"}));
   c["run_compressed"] = false;  // transformers: dequantize
   EXPECT_EQ(computes(c, 90), (Lines{"weight bf16 320x256"}));
 }

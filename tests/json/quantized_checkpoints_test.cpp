@@ -84,7 +84,7 @@ double loaded_gib(const std::string& name) {
   const Vlm vlm = read(config_of(name).dump());
   Plan plan;
   plan.dtype = vlm.dtype.value_or(DType::bf16);
-  plan.profile = Profile::fused;  // as an engine runs it
+  plan.runtime = Runtime::fused;  // as an engine runs it
   const Device device = parse_device(load("models/device/h200-sxm.json").dump(), "h200-sxm");
   const Bytes b = inference_estimate::loaded_weights(vlm, plan, device, {.total_memory = device.memory_bytes});
   return static_cast<double>(b.value()) / 1073741824.0;
@@ -206,7 +206,7 @@ TEST(QuantizedCheckpoints, BiasesOfMxfp4Experts) {
     return n;
   };
   EXPECT_EQ(of_experts(), I{32} * 3 * 2880 * 4);
-  plan.profile = Profile::fused;
+  plan.runtime = Runtime::fused;
   EXPECT_EQ(of_experts(), I{32} * 3 * 2880 * 2);
   plan = {};
   plan.text = 64;
@@ -313,10 +313,10 @@ TEST(QuantizedCheckpoints, EveryConfigRuns) {
       EXPECT_NE(note.find("plan.kv says what the cache is kept in"), std::string::npos) << e.path() << note;
     Vlm plain = vlm;
     plain.quantization.reset();
-    for (const Profile profile : {Profile::transformers, Profile::fused}) {
-      if (profile == Profile::fused && vlm.type.starts_with("qwen3_5")) continue;  // refused, quantised or not
+    for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
+      if (runtime == Runtime::fused && vlm.type.starts_with("qwen3_5")) continue;  // refused, quantised or not
       Plan plan;
-      plan.profile = profile;
+      plan.runtime = runtime;
       plan.text = 16;
       plan.new_tokens = 1;
       Estimator estimator;
@@ -325,7 +325,7 @@ TEST(QuantizedCheckpoints, EveryConfigRuns) {
       EXPECT_EQ(stored.params.total(), wide.params.total()) << e.path();
       EXPECT_EQ(stored.inference.decode.work.flops, wide.inference.decode.work.flops) << e.path();
       EXPECT_LT(stored.inference.weights, wide.inference.weights) << e.path();
-      if (profile == Profile::fused) {
+      if (runtime == Runtime::fused) {
         EXPECT_LT(stored.inference.decode.gpu, wide.inference.decode.gpu) << e.path();
       }
     }

@@ -45,8 +45,8 @@ tree("lib/vlmest/misc/a.hpp:1: .*is no .hpp in one of" lib/vlmest/misc/a.hpp "${
 tree("lib/vlmest/op/a.h:1: .*is no .hpp in one of" lib/vlmest/op/a.h "${opening}")
 tree("lib/vlmest/op/a.hpp:1: does not begin" lib/vlmest/op/a.hpp "#pragma once\n")
 tree("lib/vlmest/op/a.hpp:301: has 301 lines" lib/vlmest/op/a.hpp "${opening}${long}")
-tree("lib/vlmest/nn/a.hpp:3: names Profile::fused" lib/vlmest/nn/a.hpp "${opening}bool b(Profile p) { return p == Profile::fused; }\n")
-tree(pass lib/vlmest/nn/stack/stacks.hpp "${opening}bool b(Profile p) { return p == Profile::fused; }\n")
+tree("lib/vlmest/nn/a.hpp:3: names Runtime::fused" lib/vlmest/nn/a.hpp "${opening}bool b(Runtime r) { return r == Runtime::fused; }\n")
+tree(pass lib/vlmest/nn/stack/stacks.hpp "${opening}bool b(Runtime r) { return r == Runtime::fused; }\n")
 
 foreach(folder IN ITEMS evidence failure verdict)
   string(APPEND below "#include <vlmest/diagnose/${folder}/base.hpp>\n")

@@ -8,7 +8,7 @@ cmake_minimum_required(VERSION 3.25)
 #   - in family, registry.hpp and a family's read.hpp and read_*.hpp stand as high as json; a family's folder includes
 #     no other family's, and holds headers and its part of the schema of descriptions, schema.json
 #   - <vlmest/...> and the standard library are all there is, and nlohmann_json in json
-#   - plan/plan.hpp and nn/stack/stacks.hpp name the software stacks (Profile::…); the others ask for their traits
+#   - plan/plan.hpp and nn/stack/stacks.hpp name the software stacks (Runtime::…); the others ask for their traits
 #   - the first line is the licence, #pragma once follows, 300 lines are the limit
 # kernels/ may use the folders of `below_kernels` only.
 set(order unit tensor op library graph plan nn family transform device analysis allocator report parallel diagnose json)
@@ -86,7 +86,7 @@ foreach(file IN LISTS headers)
     endif()
   endif()
 
-  string(REGEX MATCH "Profile::[a-z_]+" stack "${content}")
+  string(REGEX MATCH "Runtime::[a-z_]+" stack "${content}")
   if(stack AND NOT file MATCHES "/(plan/plan|nn/stack/stacks)\\.hpp$")
     fault(${file} "${stack}" "names ${stack}: ask for a trait of the stack (nn/stack/traits.hpp)")
   endif()

@@ -111,7 +111,7 @@ TEST(AnyresFamily, TextAloneNeedsNoTower) {
 }
 
 TEST(AnyresFamily, TheFusedProfileBuildsToo) {
-  const Plan plan{.profile = Profile::fused};
+  const Plan plan{.runtime = Runtime::fused};
   const auto s = prompts(onevision_rule(), {{112, 112}, {30, 90}});
   auto f = onevision_family();
   SiglipVision pooled = tiny_siglip;

@@ -159,7 +159,7 @@ TEST_P(DecoderAlone, RunsWhatItRunsInsideAModel) {
   std::vector<Plan> plans(8, text_plan());
   plans[1].attention = AttentionKind::eager;
   plans[2].attention = AttentionKind::flash;
-  plans[3].profile = Profile::fused;
+  plans[3].runtime = Runtime::fused;
   plans[4].amp = true;
   plans[5].weights = DType::nf4;
   plans[6].kv.dtype = slides(g) ? plans[6].dtype : DType::int8;  // transformers quantises no sliding cache

@@ -149,9 +149,9 @@ TEST(Gemma4Family, ImagesRunInChunks) {
 
 TEST(Gemma4Family, WhatItsAttentionHasNoPathForIsRefused) {
   Plan fused = text_plan(40), flash = fused;
-  fused.profile = Profile::fused;
+  fused.runtime = Runtime::fused;
   flash.attention = AttentionKind::flash;
-  for (const auto& [plan, where] : {std::pair{fused, "plan.profile"}, std::pair{flash, "plan.attention"}}) {
+  for (const auto& [plan, where] : {std::pair{fused, "plan.runtime"}, std::pair{flash, "plan.attention"}}) {
     try {
       inference(tiny(tiny_text()), plan);
       FAIL() << "accepted";

@@ -164,7 +164,7 @@ TEST(GemmaFamily, TheFusedProfileDoesTheSameProductsWithoutMasks) {
   for (const Vlm& v : {paligemma(text()), paligemma(sliding_text()), gemma3()}) {
     Plan plan{.batch = 2, .images = 2, .text = 40};
     const Graph eager = inference(v, plan).graph;
-    plan.profile = Profile::fused;
+    plan.runtime = Runtime::fused;
     const Graph fused = inference(v, plan).graph;
     EXPECT_EQ(flops(eager), flops(fused));
     EXPECT_EQ(count(fused, 0, "le.Tensor") + count(fused, 1, "le.Tensor"), 0);

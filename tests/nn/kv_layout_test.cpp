@@ -82,16 +82,16 @@ int count(const Graph& g, const char* phase, std::string_view op) {
 // Every layout and type, in both profiles: what the graph keeps is what the formula says, for all three layers.
 TEST(KvGraph, KeepsWhatTheFormulaSays) {
   using Kind = KvLayout::Kind;
-  for (const Profile profile : {Profile::transformers, Profile::fused})
+  for (const Runtime runtime : {Runtime::transformers, Runtime::fused})
     for (const Kind kind : {Kind::dense, Kind::paged})
       for (const std::optional<DType> type :
            {std::optional<DType>{}, std::optional(DType::fp8), std::optional(DType::int8), std::optional(DType::int4)})
         for (const std::int64_t steps : {1, 2, 100, 128, 130}) {
-          Plan plan{.batch = 2, .text = 7, .profile = profile};
+          Plan plan{.batch = 2, .text = 7, .runtime = runtime};
           plan.kv = {.kind = kind, .dtype = type};
           const Outcome r = run(model(llama), plan, steps);
           // transformers quantises groups once 128 tokens have come together.
-          const bool waits = type && is_grouped(*type) && kind == Kind::dense && profile == Profile::transformers;
+          const bool waits = type && is_grouped(*type) && kind == Kind::dense && runtime == Runtime::transformers;
           const std::int64_t recent = waits ? steps % kv_residual : 0;
           Bytes after_prompt = kv_bytes(plan.kv, entry(plan, r.prompt), DType::bf16) * 3;
           Bytes after_steps = kv_bytes(plan.kv, entry(plan, r.prompt + steps), DType::bf16, recent) * 3;
@@ -110,7 +110,7 @@ TEST(KvGraph, StepsOfAnFp8Cache) {
   EXPECT_EQ(count(r.graph, "prefill", "dequantize"), 0);
   EXPECT_EQ(count(r.graph, "decode", "quantize"), 6);
   EXPECT_EQ(count(r.graph, "decode", "dequantize"), 6);
-  plan.profile = Profile::fused;
+  plan.runtime = Runtime::fused;
   EXPECT_EQ(count(run(model(llama), plan, 5).graph, "decode", "dequantize"), 0);
 }
 
@@ -145,8 +145,8 @@ TEST(KvGraph, LatentAttention) {
   g.latent = LatentAttention{.latent_dim = 40, .rope_dim = 16};
   Plan plan{.batch = 2, .text = 7};
   const KvLayout layout{.kind = KvLayout::Kind::mla, .latent_dim = 40, .rope_dim = 16};
-  for (const Profile profile : {Profile::transformers, Profile::fused}) {
-    plan.profile = profile;
+  for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
+    plan.runtime = runtime;
     const Outcome r = run(model(g), plan, 4);
     EXPECT_EQ(r.prefill, kv_bytes(layout, entry(plan, r.prompt), DType::bf16) * 3);
     EXPECT_EQ(r.decode, kv_bytes(layout, entry(plan, r.prompt + 4), DType::bf16) * 3);
@@ -159,10 +159,10 @@ TEST(KvGraph, LatentAttention) {
 TEST(KvLayouts, ALatentCacheIsOffInTraining) {
   LlamaConfig g = llama;
   g.latent = LatentAttention{.latent_dim = 40, .rope_dim = 16};
-  for (const Profile profile : {Profile::transformers, Profile::fused})
+  for (const Runtime runtime : {Runtime::transformers, Runtime::fused})
     for (const AttentionKind attention : {AttentionKind::eager, AttentionKind::sdpa, AttentionKind::flash})
       for (const Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
-        const Plan plan{.batch = 2, .text = 7, .attention = attention, .profile = profile, .checkpointing = how};
+        const Plan plan{.batch = 2, .text = 7, .attention = attention, .runtime = runtime, .checkpointing = how};
         const Vlm m = model(g);
         Builder b;
         Context c{b, plan};

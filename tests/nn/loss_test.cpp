@@ -56,7 +56,7 @@ TEST(Loss, FusedWritesTheGradientOverTheLogits) {
 
 TEST(Loss, FusedProfileFusesIt) {
   Plan p = plan_of(Loss::unfused);
-  p.profile = Profile::fused;
+  p.runtime = Runtime::fused;
   EXPECT_EQ(test::count(test::training(test::llava(), p), 0, "liger_cross_entropy"), 1);
 }
 

@@ -104,7 +104,7 @@ TEST(MllamaFamily, TheEmbeddingHasEightRowsMoreThanTheHead) {
 TEST(MllamaFamily, TheFusedProfileDoesTheSameProductsWithoutMasks) {
   Plan plan{.images = 2, .text = 20};
   const Graph eager = inference(plan);
-  plan.profile = Profile::fused;
+  plan.runtime = Runtime::fused;
   const Graph fused = inference(plan);
   auto products = [](const Graph& g) {
     Flops f{};

@@ -161,9 +161,9 @@ TEST(NewDecodersRun, EveryParameterOfTheLanguageModelIsTrained) {
   // Adam's two states of every parameter: nothing is trained that the loss does not reach.
   for (const DecoderConfig& language : {DecoderConfig(small_gpt_oss(2)), DecoderConfig(small_mistral4(2)),
                                         DecoderConfig(small_internlm2(2)), DecoderConfig(small_phi3(2))})
-    for (const Profile profile : {Profile::transformers, Profile::fused}) {
+    for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
       Plan plan = text_plan();
-      plan.profile = profile;
+      plan.runtime = runtime;
       const Graph g = training(around(language), plan);
       Elements parameters{}, states{};
       for (const Tensor& t : g.tensors) {
@@ -172,7 +172,7 @@ TEST(NewDecodersRun, EveryParameterOfTheLanguageModelIsTrained) {
         if (counts && t.role == Role::weight && part == Part::language) parameters += t.storage;
         if (counts && t.role == Role::optimizer_state) states += t.storage;
       }
-      EXPECT_EQ(states.value(), 2 * parameters.value()) << language.index() << " " << static_cast<int>(profile);
+      EXPECT_EQ(states.value(), 2 * parameters.value()) << language.index() << " " << static_cast<int>(runtime);
     }
 }
 

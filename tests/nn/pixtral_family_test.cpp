@@ -20,10 +20,10 @@ struct TowerRun {
   Context c{b, plan};
   TowerOutput out;
 
-  explicit TowerRun(AttentionKind attention = AttentionKind::sdpa, Profile profile = Profile::transformers,
+  explicit TowerRun(AttentionKind attention = AttentionKind::sdpa, Runtime runtime = Runtime::transformers,
                     bool sizes_on_gpu = true) {
     plan.attention = attention;
-    plan.profile = profile;
+    plan.runtime = runtime;
     const tokens::Pixtral rule{.patch_size = 16, .longest_edge = 96};
     const std::vector<ImageLayout> images{tokens::layout(rule, {32, 48}), tokens::layout(rule, {16, 80})};
     const PixtralTower tower = make_tower(c, small);
@@ -72,14 +72,14 @@ TEST(Pixtral, PacksImagesOfDifferentSizes) {
   EXPECT_EQ(r.results("clone"), (std::vector<Shape>{{64, 2, 3}, {2, 3}, {2, 3}}));
   // Height and width of each image are read by the host.
   EXPECT_EQ(r.results("_local_scalar_dense").size(), 4u);
-  EXPECT_EQ(TowerRun(AttentionKind::sdpa, Profile::transformers, false).results("_local_scalar_dense").size(), 0u);
+  EXPECT_EQ(TowerRun(AttentionKind::sdpa, Runtime::transformers, false).results("_local_scalar_dense").size(), 0u);
 }
 
 TEST(Pixtral, FlashKeepsImagesApartByLength) {
   const std::int64_t per_pair = 2 * 2 * 64, layers = 3;
   EXPECT_EQ(TowerRun().attention_flops(), layers * per_pair * 11 * 11);
-  for (auto profile : {Profile::transformers, Profile::fused}) {
-    const TowerRun r(AttentionKind::flash, profile);
+  for (auto runtime : {Runtime::transformers, Runtime::fused}) {
+    const TowerRun r(AttentionKind::flash, runtime);
     EXPECT_EQ(r.attention_flops(), layers * per_pair * (6 * 6 + 5 * 5));
     EXPECT_TRUE(r.results("full").empty());
     EXPECT_EQ(r.out.last.shape(), (Shape{1, 11, 64}));

@@ -141,12 +141,12 @@ TEST(Qwen35Family, TextAloneRunsNoTower) {
 
 TEST(Qwen35Family, TheFusedProfileIsRefused) {
   Plan plan = text_plan(40);
-  plan.profile = Profile::fused;
+  plan.runtime = Runtime::fused;
   try {
     inference(tiny_lm(), plan);
     FAIL() << "accepted";
   } catch (const Error& e) {
-    EXPECT_EQ(e.where, "plan.profile");
+    EXPECT_EQ(e.where, "plan.runtime");
     EXPECT_FALSE(e.hint.empty());
   }
 }

@@ -115,7 +115,7 @@ TEST(Qwen3VlFamily, ExpertsAreDeclaredBeforeTheRouterAndTheNorms) {
 
 TEST(Qwen3VlFamily, TheFusedProfileMasksNothingAndRunsFewerKernels) {
   Plan fused = two_images;
-  fused.profile = Profile::fused;
+  fused.runtime = Runtime::fused;
   const Vlm v = tiny({true, true, true});
   const Graph plain = inference(v, two_images), g = inference(v, fused);
   EXPECT_EQ(count(g, 0, "masked_fill.Scalar"), 0);

@@ -273,8 +273,8 @@ TEST(Blocks, OfOtherKinds) {
       {after_projector, NormBlock{NormBlock::Kind::layer_norm, 48}, {}, false},
   };
   const Parameters plain = parameters(built(llava({}), {.text = 5}));
-  for (const Profile profile : {Profile::transformers, Profile::fused}) {
-    const Parameters more = parameters(built(llava(blocks), {.text = 5, .profile = profile}));
+  for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
+    const Parameters more = parameters(built(llava(blocks), {.text = 5, .runtime = runtime}));
     EXPECT_EQ(more.projector - plain.projector,
               Elements((32 + 2 * 32 * 64 + 64 + 32) + 4 * (32 * 32 + 32) + 48 * 48 + 2 * 48));
   }

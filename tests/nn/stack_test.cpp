@@ -13,17 +13,17 @@ static_assert(!std::is_default_constructible_v<Trait>, "a stack that leaves a tr
 static_assert(!std::is_default_constructible_v<StackTraits>);
 
 TEST(Stack, EveryProfileHasAStackAndAName) {
-  EXPECT_TRUE(traits_of(Profile::transformers).makes_masks);
-  EXPECT_FALSE(traits_of(Profile::fused).makes_masks);
-  EXPECT_EQ(name(Profile::transformers), "transformers");
-  EXPECT_EQ(name(Profile::fused), "fused");
+  EXPECT_TRUE(traits_of(Runtime::transformers).makes_masks);
+  EXPECT_FALSE(traits_of(Runtime::fused).makes_masks);
+  EXPECT_EQ(name(Runtime::transformers), "transformers");
+  EXPECT_EQ(name(Runtime::fused), "fused");
 }
 
 TEST(Stack, AStackWithAKernelLeavesTheModuleAlone) {
-  for (const Profile profile : {Profile::transformers, Profile::fused}) {
+  for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
     Builder b;
     Plan plan;
-    plan.profile = profile;
+    plan.runtime = runtime;
     Context c{b, plan};
     Value x = eager::fill(b, "ones", {2, 8}, DType::bf16), weight = eager::fill(b, "ones", {8}, DType::bf16);
     bool ran = false;
@@ -31,7 +31,7 @@ TEST(Stack, AStackWithAKernelLeavesTheModuleAlone) {
       ran = true;
       return eager::mul(x, weight);
     });
-    EXPECT_EQ(ran, profile == Profile::transformers);
+    EXPECT_EQ(ran, runtime == Runtime::transformers);
     EXPECT_EQ(y.shape(), Shape({2, 8}));
   }
 }
@@ -41,7 +41,7 @@ TEST(Stack, AttentionIsTheStacksOwnOrThePlans) {
   Plan plan;
   plan.attention = AttentionKind::eager;
   EXPECT_EQ((Context{b, plan}.attention()), AttentionKind::eager);
-  plan.profile = Profile::fused;
+  plan.runtime = Runtime::fused;
   EXPECT_EQ((Context{b, plan}.attention()), AttentionKind::flash);
 }
 

@@ -181,7 +181,7 @@ TEST(T5Family, WhatIsNotModelledIsRefused) {
   infer([](Plan&) {});
   train([](Plan&) {});
   EXPECT_THROW(infer([](Plan& p) { p.attention = AttentionKind::flash; }), Error);
-  EXPECT_THROW(infer([](Plan& p) { p.profile = Profile::fused; }), Error);
+  EXPECT_THROW(infer([](Plan& p) { p.runtime = Runtime::fused; }), Error);
   EXPECT_THROW(infer([](Plan& p) { p.weights = DType::int8; }), Error);
   EXPECT_THROW(infer([](Plan& p) { p.kv.dtype = DType::fp8; }), Error);
   EXPECT_THROW(infer([](Plan& p) { p.kv.kind = KvLayout::Kind::paged; }), Error);

@@ -154,7 +154,7 @@ TEST(DividedLayers, WhatTransformersDoesNotRunIsRefused) {
   const std::string inner = refusal(model("qwen2.5-vl-7b"), small(3));
   EXPECT_NE(inner.find("layout.mesh: 3 GPUs do not divide"), std::string::npos) << inner;
   Plan fused = small(2), adapters = small(2), stored = small(2);
-  fused.profile = Profile::fused;
+  fused.runtime = Runtime::fused;
   adapters.lora.rank = 8;
   stored.weights = DType::int8;
   for (const auto& [plan, phases] :

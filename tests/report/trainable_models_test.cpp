@@ -79,13 +79,13 @@ TEST_P(TrainableModels, WhateverRunsTheSameParametersLearn) {
   same("fp32", [](Plan& p) { p.dtype = DType::fp32; });
   same("fp16", [](Plan& p) { p.dtype = DType::fp16; });
   if (!refuses_fused()) {
-    same("fused", [](Plan& p) { p.profile = Profile::fused; });
+    same("fused", [](Plan& p) { p.runtime = Runtime::fused; });
     same("fused, chunked loss", [](Plan& p) {
-      p.profile = Profile::fused;
+      p.runtime = Runtime::fused;
       p.loss = Loss::chunked;
     });
     same("fused, checkpointed", [](Plan& p) {
-      p.profile = Profile::fused;
+      p.runtime = Runtime::fused;
       p.checkpointing = Checkpointing::full;
     });
   }
@@ -94,9 +94,9 @@ TEST_P(TrainableModels, WhateverRunsTheSameParametersLearn) {
 }
 
 TEST_P(TrainableModels, FusedKeepsLessThanItsModules) {
-  const auto saved = [&](Profile profile) {
+  const auto saved = [&](Runtime runtime) {
     Plan p = plan_;
-    p.profile = profile;
+    p.runtime = runtime;
     Builder b;
     Context c{b, p};
     Timeline timeline;
@@ -104,9 +104,9 @@ TEST_P(TrainableModels, FusedKeepsLessThanItsModules) {
     return estimate_training(c, model_, make_sequences(model_, p), device, timeline).saved_activations;
   };
   if (refuses_fused())
-    EXPECT_THROW(saved(Profile::fused), Error);
+    EXPECT_THROW(saved(Runtime::fused), Error);
   else
-    EXPECT_LT(saved(Profile::fused), saved(Profile::transformers));
+    EXPECT_LT(saved(Runtime::fused), saved(Runtime::transformers));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shipped, TrainableModels, testing::ValuesIn(names()), [](const auto& name) {

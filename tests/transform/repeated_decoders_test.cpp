@@ -49,9 +49,9 @@ std::vector<std::string> run(const Vlm& v, const Plan& plan, bool copy) {
 TEST(RepeatedDecoders, GiveTheSamePrefillAndDecode) {
   for (const Case& k : cases())
     for (const AttentionKind attention : {AttentionKind::sdpa, AttentionKind::eager})
-      for (const Profile profile : {Profile::transformers, Profile::fused}) {
+      for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
         Plan plan = text_plan(attention);
-        plan.profile = profile;
+        plan.runtime = runtime;
         const Vlm v = around(k.language);
         EXPECT_EQ(run(v, plan, true), run(v, plan, false)) << k.name;
       }
@@ -64,7 +64,7 @@ TEST(RepeatedDecoders, GiveTheSameStep) {
     plans[1].attention = AttentionKind::eager;
     plans[2].checkpointing = Checkpointing::full;
     plans[3].checkpointing = Checkpointing::selective;
-    plans[4].profile = Profile::fused;
+    plans[4].runtime = Runtime::fused;
     plans[5].lora.rank = 4;
     plans[5].lora.targets = {std::string(all_linear)};
     for (const Plan& plan : plans) EXPECT_EQ(rows(training(v, plan, true)), rows(training(v, plan, false))) << k.name;

@@ -201,7 +201,7 @@ std::string stored_words(const Vlm& vlm, const Plan& plan) {
     if (vlm.quantization) s += fmt::format(" (instead of {}'s {})", vlm.quantization->file, vlm.quantization->method);
   } else if (vlm.quantization) {
     s += fmt::format(", weights {} ({})", vlm.quantization->summary, vlm.quantization->file);
-    if (vlm.quantization->unpacked_by_transformers && traits_of(plan.profile).transformers_quantizers)
+    if (vlm.quantization->unpacked_by_transformers && traits_of(plan.runtime).transformers_quantizers)
       s += fmt::format(", unpacked to {} by the first forward", name(plan.dtype));
   }
   return s;
@@ -279,7 +279,7 @@ std::vector<VerdictLine> verdicts(const Reported& r, const ReportOptions& o) {
 
 std::string header_lines(const Reported& r, const ReportOptions& o) {
   std::string out = wrapped(inputs_line(r.vlm, r.plan, r.estimate.sequences)) + "\n";
-  if (r.vlm.quantization && !r.plan.weights && traits_of(r.plan.profile).transformers_quantizers &&
+  if (r.vlm.quantization && !r.plan.weights && traits_of(r.plan.runtime).transformers_quantizers &&
       r.device.sm < r.vlm.quantization->dequantised_below)
     out += fmt::format("transformers makes wide weights of {} on this GPU when it loads them\n",
                        r.vlm.quantization->method);

@@ -12,7 +12,7 @@ namespace vlmest {
 
 /// Throws Error for a plan with FlashAttention-2 on a device that has none. A stack may have kernels of its own.
 inline void expect_runnable(const Plan& p, const Device& d) {
-  if (p.attention != AttentionKind::flash || !traits_of(p.profile).flash_attention_2 ||
+  if (p.attention != AttentionKind::flash || !traits_of(p.runtime).flash_attention_2 ||
       holds(ArchitectureRule::flash_attn_2, d.sm))
     return;
   throw Error("plan.attention",

@@ -37,7 +37,7 @@ struct Context {
 
   DType dtype() const { return plan.dtype; }
   /// What the software stack that runs the model does in its own way.
-  const StackTraits& stack() const { return traits_of(plan.profile); }
+  const StackTraits& stack() const { return traits_of(plan.runtime); }
   /// The attention that runs: the stack's own kernel, or what the plan asks for.
   AttentionKind attention() const { return stack().attends_by_flash ? AttentionKind::flash : plan.attention; }
 };

@@ -114,11 +114,11 @@ inline Value log_decay(Context& c, const DeltaNet& m, const Value& a) {
   return mul(std::move(rate), std::move(step));
 }
 
-/// Throws Error for the idealised profile, whose kernels for this layer are not described.
+/// Throws Error for the idealised runtime, whose kernels for this layer are not described.
 inline void refuse_fused_delta_rule(const Context& c) {
   if (!c.stack().writes_out_linear_attention)
-    throw Error("plan.profile", "kernels that fuse a Gated DeltaNet layer are not modelled",
-                "leave plan.profile out: transformers without the packages fla and causal-conv1d");
+    throw Error("plan.runtime", "kernels that fuse a Gated DeltaNet layer are not modelled",
+                "leave plan.runtime out: transformers without the packages fla and causal-conv1d");
 }
 
 /// Qwen3_5GatedDeltaNet.forward: x[B, S, hidden]; `padding` is the mask of sequences of several lengths, else empty.

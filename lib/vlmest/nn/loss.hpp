@@ -49,7 +49,7 @@ inline Value next_tokens(const Value& padded) {
 
 /// How this run computes its loss: a stack may fuse it, unless it is to be chunked.
 constexpr Loss loss_kind(const Plan& p) {
-  return traits_of(p.profile).fuses_loss && p.loss == Loss::unfused ? Loss::fused : p.loss;
+  return traits_of(p.runtime).fuses_loss && p.loss == Loss::unfused ? Loss::fused : p.loss;
 }
 
 /// transformers loss/loss_utils.py, ForCausalLMLoss: fp32 logits[B, S, V] against the next token's id. One kernel in

@@ -29,8 +29,8 @@ inline std::optional<Sharding> sharding_of(const Vlm& vlm, const Plan& plan) {
   const std::string type = vlm.text.type.empty() ? vlm.type : vlm.text.type;
   const std::string what = s.experts ? "expert" : "tensor";
   const auto refuse = [](const std::string& why, const std::string& hint) { throw Error("layout.mesh", why, hint); };
-  if (!traits_of(plan.profile).divides_layers)
-    refuse("how this profile divides layers is not modelled", "use plan.profile=transformers");
+  if (!traits_of(plan.runtime).divides_layers)
+    refuse("how this runtime divides layers is not modelled", "use plan.runtime=transformers");
   for (const std::string_view t : shard_rules::not_modelled)
     if (t == type) refuse(what + " parallelism of " + type + " is not modelled", "leave it out, or give dp=N");
   const ShardPlans* plans = vlm.text.remote_code ? nullptr : shard_plans(type);

@@ -46,7 +46,7 @@ inline bool takes_images(const Vlm& v) { return v.family.takes_images(); }
 inline const Quantization* quantization_of(const Vlm& vlm, const Plan& plan, const Gpu& gpu) {
   if (!vlm.quantization || plan.weights) return nullptr;
   if (vlm.quantization->refused) throw *vlm.quantization->refused;
-  if (traits_of(plan.profile).transformers_quantizers && gpu.sm < vlm.quantization->dequantised_below) return nullptr;
+  if (traits_of(plan.runtime).transformers_quantizers && gpu.sm < vlm.quantization->dequantised_below) return nullptr;
   return &*vlm.quantization;
 }
 

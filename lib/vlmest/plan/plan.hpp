@@ -16,9 +16,9 @@ namespace vlmest {
 
 /// Whose kernels run: the modules of Hugging Face transformers as they run eagerly (version 5.17 on torch 2.11), or an
 /// idealised stack with fused norms, rotary embedding, MLP and attention.
-enum class Profile : std::uint8_t { transformers, fused };
+enum class Runtime : std::uint8_t { transformers, fused };
 template <>
-inline constexpr std::array<std::string_view, 2> words_of<Profile>{"transformers", "fused"};
+inline constexpr std::array<std::string_view, 2> words_of<Runtime>{"transformers", "fused"};
 
 /// attn_implementation: products and softmax written out, torch's scaled_dot_product_attention, FlashAttention-2.
 enum class AttentionKind : std::uint8_t { eager, sdpa, flash };
@@ -146,7 +146,7 @@ struct Plan {
   std::optional<DType> weights;  ///< storage of the language model's linear weights
   KvLayout kv;
   AttentionKind attention = AttentionKind::sdpa;
-  Profile profile = Profile::transformers;
+  Runtime runtime = Runtime::transformers;
   Logits logits = Logits::last;
   Optimizer optimizer = Optimizer::adamw;
   Checkpointing checkpointing = Checkpointing::off;

@@ -223,8 +223,8 @@ inline LayerMasks causal_masks(Context& c, const Gemma4TextConfig& g, const Valu
 /// Throws Error for attention that has no path for heads of this width.
 inline void check_wide_heads(const Context& c) {
   if (!c.stack().attends_to_wide_shared_heads)
-    throw Error("plan.profile", "kernels that fuse Gemma 4's attention, with heads of 512 channels, are not modelled",
-                "leave plan.profile out");
+    throw Error("plan.runtime", "kernels that fuse Gemma 4's attention, with heads of 512 channels, are not modelled",
+                "leave plan.runtime out");
   if (c.plan.attention == AttentionKind::flash)
     throw Error("plan.attention",
                 "FlashAttention-2, which takes heads of at most 256 channels, is not modelled for Gemma 4",

@@ -19,8 +19,8 @@ struct T5Model {
 /// Throws Error for choices under which T5 is not modelled.
 inline void refuse_unmodelled(const Context& c) {
   if (!c.stack().adds_position_biases)
-    throw Error("plan.profile", "kernels that add T5's position biases to fused attention are not modelled",
-                "leave plan.profile out");
+    throw Error("plan.runtime", "kernels that add T5's position biases to fused attention are not modelled",
+                "leave plan.runtime out");
   if (c.plan.weights.value_or(c.dtype()) != c.dtype() || c.quantization)
     throw Error("plan.weights", "quantised weights of T5 are not modelled", "use plan.dtype=bf16, fp16 or fp32");
   if (c.plan.kv.kind != KvLayout::Kind::dense || c.plan.kv.dtype.value_or(c.dtype()) != c.dtype())

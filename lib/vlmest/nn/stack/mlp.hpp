@@ -8,7 +8,7 @@ namespace vlmest::stacks {
 
 /// down(act(gate(x)) * up(x)); one linear may give gate and up.
 inline Value gated_mlp(Context& c, const GatedMlp& m, const Value& x) {
-  return on_stack(c.plan.profile, [&](auto s) { return gated_mlp(s, c, m, x); });
+  return on_stack(c.plan.runtime, [&](auto s) { return gated_mlp(s, c, m, x); });
 }
 
 }  // namespace vlmest::stacks

@@ -9,19 +9,19 @@
 
 namespace vlmest {
 
-/// `call` of the stack that a profile names: the one place that knows all of them. A stack without an overload of what
+/// `call` of the stack that a runtime names: the one place that knows all of them. A stack without an overload of what
 /// is called does not compile.
 template <class Call>
-constexpr decltype(auto) on_stack(Profile p, Call&& call) {
-  switch (p) {
-    case Profile::transformers: break;
-    case Profile::fused: return std::forward<Call>(call)(stacks::Fused{});
+constexpr decltype(auto) on_stack(Runtime r, Call&& call) {
+  switch (r) {
+    case Runtime::transformers: break;
+    case Runtime::fused: return std::forward<Call>(call)(stacks::Fused{});
   }
   return std::forward<Call>(call)(stacks::Transformers{});
 }
 
-constexpr const StackTraits& traits_of(Profile p) {
-  return on_stack(p, [](auto s) -> const StackTraits& { return decltype(s)::traits; });
+constexpr const StackTraits& traits_of(Runtime r) {
+  return on_stack(r, [](auto s) -> const StackTraits& { return decltype(s)::traits; });
 }
 
 }  // namespace vlmest

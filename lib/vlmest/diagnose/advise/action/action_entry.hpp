@@ -35,11 +35,11 @@ struct Subject {
   bool training() const { return mode == Mode::training; }
 };
 
-/// How an action is taken in general, where no model is given or nothing can be estimated, with each runtime; empty
+/// How an action is taken in general, where no model is given or nothing can be estimated, on each platform; empty
 /// where that has no such setting.
 struct InGeneral {
   bool training = true, inference = true;       ///< of which it is
-  std::string_view torch{}, engine{}, other{};  ///< Runtime (generic_actions.hpp)
+  std::string_view torch{}, engine{}, other{};  ///< Platform (generic_actions.hpp)
   bool (*in_force)(const Plan&,
                    const Gpu&) = nullptr;  ///< the run has it already, or is said not to have what it acts on
   bool (*acts)(const Failure&) = nullptr;  ///< it can act on that failure

@@ -55,7 +55,7 @@ inline constexpr std::array process_actions{
     ActionEntry{"attention-sdpa", "torch's fused attention, without a matrix of scores", Loses::nothing,
                 [](const Subject& s) {
                   return changed(
-                      s, s.plan().attention == AttentionKind::eager && !traits_of(s.plan().profile).attends_by_flash,
+                      s, s.plan().attention == AttentionKind::eager && !traits_of(s.plan().runtime).attends_by_flash,
                       [](Settings& n) { n.plan.attention = AttentionKind::sdpa; });
                 },
                 [](const Subject&, const Settings&) { return action::loaded_with("attn_implementation=\"sdpa\""); }}
@@ -65,7 +65,7 @@ inline constexpr std::array process_actions{
                 [](const Subject& s) {
                   const Plan& p = s.plan();
                   const bool runs =
-                      holds(ArchitectureRule::flash_attn_2, s.device.sm) && traits_of(p.profile).flash_attention_2;
+                      holds(ArchitectureRule::flash_attn_2, s.device.sm) && traits_of(p.runtime).flash_attention_2;
                   return changed(s, runs && p.attention != AttentionKind::flash,
                                  [](Settings& n) { n.plan.attention = AttentionKind::flash; });
                 },

@@ -18,11 +18,11 @@ namespace vlmest::diagnose {
 
 /// Whose settings act: torch's with transformers' and peft's, an engine's that serves (vLLM and SGLang, on torch), or
 /// those of a runtime without torch (MLX, llama.cpp and ollama, TurboMind).
-enum class Runtime : std::uint8_t { torch, engine, other };
+enum class Platform : std::uint8_t { torch, engine, other };
 
-Runtime runtime_of(const Failure& f);
+Platform platform_of(const Failure& f);
 /// The same where the frames tell nothing, but the cause is one that only engines have.
-Runtime runtime_for(Cause cause, const Failure& f);
+Platform platform_for(Cause cause, const Failure& f);
 
 /// Settings of a run that are known without its model: their actions are left out where they are in force.
 struct KnownSettings {
@@ -74,14 +74,14 @@ inline constexpr auto by_cause = std::to_array<Of>({
 
 }  // namespace generic_actions
 
-/// One of them as that runtime takes it; nothing where it has no such setting.
-std::optional<Action> generic_action(ActionId id, Runtime runtime);
+/// One of them as that platform takes it; nothing where it has no such setting.
+std::optional<Action> generic_action(ActionId id, Platform platform);
 
-/// The actions against the verdict's cause that are not in force and act on the runtime. Without a mode those of both,
+/// The actions against the verdict's cause that are not in force and act on the platform. Without a mode those of both,
 /// each with `of` where it is of one alone.
 std::vector<Action> generic_actions_of(const Verdict& v, const Failure& f, const KnownSettings& known);
 
-/// Whether an estimated action acts on the runtime at all, with how it is taken there: torch's settings do nothing for
+/// Whether an estimated action acts on the platform at all, with how it is taken there: torch's settings do nothing for
 /// MLX, ggml or TurboMind.
 bool adapt(Action& a, const Failure& f);
 

@@ -66,7 +66,7 @@ VLMEST_INLINE std::vector<Action> sign_actions(const Verdict& v, const std::vect
     if (row.cause != v.cause || (row.signs != 0 && (row.signs & found) == 0)) continue;
     if (!row.title.empty())
       r.push_back(made(id_of(row), row.title, std::string(row.how), row.loses));
-    else if (auto a = generic_action(id_of(row), runtime_for(v.cause, of)))
+    else if (auto a = generic_action(id_of(row), platform_for(v.cause, of)))
       r.push_back(*std::move(a));
   }
   if (loading)
