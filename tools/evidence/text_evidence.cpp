@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include <vlmest/diagnose/evidence/oom/ranks.hpp>
 #include <vlmest/diagnose/evidence/oom/reader.hpp>
 #include <vlmest/diagnose/evidence/stack/cut_stack.hpp>
 #include <vlmest/diagnose/evidence/stack/run_mode.hpp>
@@ -54,6 +55,24 @@ Json message_facts(const OomMessage& m) {
   j["site"] = name(m.site);
   if (!m.traceback.frames.empty()) j["traceback"] = frames_json(m.traceback.frames);
   return j;
+}
+
+/// What other ranks of the run say.
+void add_ranks(Evidence& e, const std::vector<OomMessage>& messages) {
+  const std::vector<RankFailure> ranks = failed_ranks(messages);
+  if (ranks.empty()) return;
+  Json all = Json::array();
+  for (const RankFailure& r : ranks) {
+    Json x = {{"line", r.line}};
+    if (r.rank) x["rank"] = *r.rank;
+    if (r.gpu) x["gpu"] = *r.gpu;
+    add(x, "requested_bytes", r.requested);
+    add(x, "allocated_bytes", r.allocated);
+    add(x, "free_bytes", r.free);
+    all.push_back(std::move(x));
+  }
+  e.facts["ranks"] = std::move(all);
+  e.lines.push_back(in_words(ranks));
 }
 
 void add_processes(Evidence& e, std::string_view text) {
@@ -147,6 +166,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     if (e.failure)
       e.failure->stack_elsewhere = e.failure->frames.empty() && text.find("  File \"") != std::string_view::npos;
     e.lines.push_back(m.text);
+    add_ranks(e, messages);
     e.log_facts = series.facts;
     add_profile_run(e);
     if (!m.has_numbers && e.out_of_memory) add_bare_message(e, text);
