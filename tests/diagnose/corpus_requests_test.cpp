@@ -15,6 +15,7 @@
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/json/model.hpp>
 
+#include "../sanitizer.hpp"
 #include "args.hpp"
 #include "files.hpp"
 
@@ -91,7 +92,8 @@ struct Counts {
 };
 Counts count(bool with_flags) {
   Counts n;
-  for (const Json& c : cases()) {
+  for (std::size_t i = 0; i < cases().size(); i += one_in(4)) {
+    const Json& c = cases()[i];
     const Verdict v = answer(c, with_flags).verdict;
     const std::string truth = c.at("true_cause").get<std::string>();
     if (v.cause == Cause::unknown)
@@ -115,6 +117,7 @@ Counts count(bool with_flags) {
 // trainer's.
 TEST(CorpusRequests, WithFlags) {
   const Counts n = count(true);
+  if (under_address_sanitizer) return;  // one case in four was looked at
   EXPECT_EQ(n.right, 17) << n.names;
   EXPECT_EQ(n.partly, 2) << n.names;
   EXPECT_EQ(n.open, 6) << n.names;
@@ -124,6 +127,7 @@ TEST(CorpusRequests, WithFlags) {
 // Without flags the size of 256 dummy pictures is nobody's: the forward in the stack is all that is left.
 TEST(CorpusRequests, WithoutFlags) {
   const Counts n = count(false);
+  if (under_address_sanitizer) return;
   EXPECT_EQ(n.right, 16) << n.names;
   EXPECT_EQ(n.partly, 2) << n.names;
   EXPECT_EQ(n.open, 6) << n.names;

@@ -15,6 +15,7 @@
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/json/model.hpp>
 
+#include "../sanitizer.hpp"
 #include "args.hpp"
 #include "files.hpp"
 
@@ -83,13 +84,13 @@ void expect_one_story(const Verdict& v, const Failure& f, const std::string& nam
 
 /// Each recorded run, with its own flags and with twice the batch, which no run had.
 TEST(OomStory, OfEveryRecordedRun) {
-  int read_ = 0;
+  std::size_t runs = 0;
   Estimator e;
   for (const std::string folder : {"oom_runs/", "oom_held_out/"}) {
     const auto index = nlohmann::json::parse(read(data + folder + "index.json"));
     for (const auto& run : index.at("runs")) {
       auto flags = run.at("flags").get<std::vector<std::string>>();
-      if (flags.empty()) continue;
+      if (flags.empty() || runs++ % one_in(8) != 0) continue;
       const std::string name = run.at("case");
       for (std::size_t i = 0; i + 1 < flags.size(); ++i)
         if (flags[i] == "--config")
@@ -99,10 +100,9 @@ TEST(OomStory, OfEveryRecordedRun) {
       expect_one_story(judge(f, a.settings, device(), a.mode, e), f, name);
       a.settings.plan.batch *= 2;
       expect_one_story(judge(f, a.settings, device(), a.mode, e), f, name + ", twice the batch");
-      read_ += 2;
     }
   }
-  EXPECT_EQ(read_, 130);
+  EXPECT_EQ(runs, 65u);
 }
 
 Failure failure(const std::string& run) { return failure_of(find_oom_messages(read(data + "oom_runs/" + run)).at(0)); }

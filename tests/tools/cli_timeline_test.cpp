@@ -27,18 +27,18 @@ TEST(Timeline, CountersReachThePeakOfEveryPhase) {
     const Exported x = exported(flags);
     std::map<int, std::string> process;
     std::map<std::pair<int, std::string>, std::pair<double, double>> phases;
+    std::map<int, std::vector<std::pair<double, std::int64_t>>> allocated;
     for (const auto& e : x.trace["traceEvents"]) {
       if (e["name"] == "process_name") process[e["pid"]] = e["args"]["name"];
       if (e["ph"] == "X" && e["tid"] == 1)
         phases[{e["pid"], e["name"]}] = {e["ts"], e["ts"].get<double>() + e["dur"].get<double>()};
+      if (e["ph"] == "C" && e["name"] == "allocated") allocated[e["pid"]].emplace_back(e["ts"], e["args"]["bytes"]);
     }
     EXPECT_EQ(phases.size(), flags.empty() ? 5u : flags.find("train") != std::string::npos ? 3u : 2u);
     for (const auto& [key, span] : phases) {
       std::int64_t most = 0;
-      for (const auto& e : x.trace["traceEvents"])
-        if (e["ph"] == "C" && e["pid"] == key.first && e["name"] == "allocated" && e["ts"] >= span.first &&
-            e["ts"] < span.second)
-          most = std::max(most, e["args"]["bytes"].get<std::int64_t>());
+      for (const auto& [at, bytes] : allocated[key.first])
+        if (at >= span.first && at < span.second) most = std::max(most, bytes);
       EXPECT_EQ(x.estimate[process[key.first]][key.second]["peak_bytes"], most) << flags << " " << key.second;
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,6 +61,10 @@ inline std::vector<TensorId> arguments(const Graph& g, const GraphMark& begin) {
   return r;
 }
 
+/// A layer's forward, of its input. Its lambda is called through this, so that what records a layer and its backward is
+/// compiled once and not once for each kind of layer.
+using LayerForward = std::function<Value(const Value&)>;
+
 /// How a layer's forward is run when gradients are asked for, and what must be known of it afterwards.
 struct Recorded {
   const Value& x;
@@ -71,8 +76,8 @@ struct Recorded {
 };
 
 /// The second forward of a checkpointed layer, up to where it stops. `passed` receives what the layer's arguments hold.
-template <class Run>
-void run_again(Builder& b, const Recorded& f, const AutocastState& outside, std::vector<TensorId>& passed, Run&& run) {
+inline void run_again(Builder& b, const Recorded& f, const AutocastState& outside, std::vector<TensorId>& passed,
+                      const LayerForward& run) {
   const GraphMark begin = b.mark();
   const std::int64_t saved = b.saving.saved;
   b.saving.drop = false;
@@ -122,8 +127,7 @@ inline void note_holds(const Builder& b, LayerBackward& r, const std::vector<std
 }
 
 /// Records and cuts out what the backward of a layer runs. `run(x)` is the layer's forward, for a checkpointed one.
-template <class Run>
-LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, Run&& run) {
+inline LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, const LayerForward& run) {
   Graph& g = b.graph;
   LayerBackward r;
   b.forget();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -36,7 +37,13 @@ class LayerRepeater {
   void checkpoint_only(std::int64_t layers) { most_checkpointed_ = layers; }
 
   template <class Run>
-  Value operator()(Layer layer, const Value& x, std::span<Value* const> state, Run&& run) {
+  Value operator()(const Layer& layer, const Value& x, std::span<Value* const> state, Run&& run) {
+    return record_or_copy(layer, x, state, std::ref(run));
+  }
+
+ private:
+  Value record_or_copy(Layer layer, const Value& x, std::span<Value* const> state,
+                       const layer_gradient::LayerForward& run) {
     find_adapters(layer);
     const auto checkpoint = checkpoint_of(layer);
     const bool checkpointed = checkpoint != Builder::Checkpoint::off;
@@ -89,7 +96,6 @@ class LayerRepeater {
     return y;
   }
 
- private:
   std::int32_t holders(const Value& v) const { return v ? b_.references(v.id()) : 0; }
   bool alike(TensorId a, TensorId b) const {
     if (a == none || b == none) return a == b;
