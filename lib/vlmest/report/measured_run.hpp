@@ -34,6 +34,8 @@ inline std::string name(const MeasuredRun& run) {
                   std::to_string(p.images);
   if (p.image_height > 0) s += " " + std::to_string(p.image_height) + "x" + std::to_string(p.image_width);
   for (const PixelSize& o : p.more_sizes) s += "," + std::to_string(o.height) + "x" + std::to_string(o.width);
+  if (p.video && p.video->frames) s += " frames " + std::to_string(*p.video->frames);
+  if (p.video && p.video->height > 0) s += " " + std::to_string(p.video->height) + "x" + std::to_string(p.video->width);
   if (p.vision_chunk > 0) s += " vision in chunks of " + std::to_string(p.vision_chunk);
   if (p.attention != AttentionKind::sdpa) s += p.attention == AttentionKind::eager ? " eager" : " flash";
   if (p.amp)

@@ -60,7 +60,9 @@ class Builds {
   const Sequences& sequences() const { return sequences_; }
   std::int64_t patches() const {
     std::int64_t n = 0;
-    for (const ImageLayout& l : sequences_.images) n = checked_add(n, checked_mul(l.tiles, l.patches.count()));
+    for (const auto* all : {&sequences_.images, &sequences_.videos})
+      for (const ImageLayout& l : *all)
+        n = checked_add(n, checked_mul(checked_mul(l.tiles, l.frames), l.patches.count()));
     return n / std::max<std::int64_t>(sequences_.batch, 1);
   }
 

@@ -14,13 +14,19 @@ struct InternVlFamily {
   Activation activation = Activation::gelu;
   std::int64_t feature_layer = -1;  ///< -1: the tower's last hidden state, else one of its hidden_states
   bool tied = true;
-  bool videos = false;  ///< model_type "internvl" around a language model with Qwen's tokenizer
+  bool videos = false;          ///< model_type "internvl" around a language model with Qwen's tokenizer
+  bool unknown_labels = false;  ///< the same around another one
 
   static constexpr AssemblyTraits assembly{};
 };
 
 constexpr FamilyTraits traits(const InternVlFamily& g) {
-  return {.features = feature_calls::tile_tensor, .videos = g.videos ? VideoPixels::tiles : VideoPixels::none};
+  return {.features = feature_calls::tile_tensor,
+          .videos = g.videos ? VideoPixels::tiles : VideoPixels::none,
+          .no_videos = g.unknown_labels
+                           ? "the lines ahead of its frames are counted in tokens of Qwen's tokenizers, which this "
+                             "language model has not"
+                           : std::string_view()};
 }
 
 /// InternVLMultiModalProjector.

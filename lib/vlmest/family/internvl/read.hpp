@@ -40,7 +40,9 @@ inline Vlm internvl_model(const Reader& r, std::string_view type, InternVitVisio
 inline Vlm read_internvl(const Reader& r) {
   Vlm m = internvl_model(r, "internvl", read_intern_vit_config(r.object("vision_config")), "qwen2", true);
   // The lines that its processor writes ahead of frames are tokens of Qwen's tokenizers.
-  get<InternVlFamily>(m.family).videos = r.object("text_config").string("model_type", "qwen2").starts_with("qwen");
+  auto& f = get<InternVlFamily>(m.family);
+  f.videos = r.object("text_config").string("model_type", "qwen2").starts_with("qwen");
+  f.unknown_labels = !f.videos;
   return m;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/json/measured_run.hpp>
+#include <vlmest/nn/tokens/video.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {
@@ -36,7 +37,11 @@ VLMEST_INLINE Plan plan(const Reader& r) {
   p.batch = r.integer_required("batch");
   p.text = r.integer_required("text", 0);
   p.markers = false;  // a row's text is every token that is no image feature
-  p.images = r.integer("images", 1, 0, 4096);
+  p.images = r.integer("images", r.given("frames") ? 0 : 1, 0, 4096);
+  if (r.given("frames")) {
+    p.video = VideoPlan{.frames = r.integer("frames", 0, 1, tokens::max_frames)};
+    if (r.given("frame_hw")) std::tie(p.video->height, p.video->width) = pair_required(r, "frame_hw", 1 << 20);
+  }
   if (r.given("hw")) std::tie(p.image_height, p.image_width) = pair_required(r, "hw", 1 << 20);
   if (r.given("target")) p.target = r.integer("target", 0, 1, 1 << 30);
   p.vision_chunk = r.integer("vision_chunk", 0, 0, most_sequences);

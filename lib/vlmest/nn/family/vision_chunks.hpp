@@ -90,6 +90,11 @@ class ChunkRun {
     b_.shared.after = calls - at - 1;
     if (!b_.grad_enabled() || !b_.autocast.enabled || calls < 2) return;
     const bool trained = c.input_gradients || (c.plan.lora.rank > 0 ? c.plan.lora.vision : c.plan.trainable.vision);
+    if (trained && b_.vision_checkpointing != Builder::Checkpoint::off && c.plan.vision_chunk == 0)
+      throw Error("plan.video",
+                  "pictures beside a video: with plan.amp, two calls of a checkpointed tower that is trained are not "
+                  "modelled",
+                  "leave one of plan.images, plan.amp and plan.checkpointing out, or freeze the tower");
     if (trained && b_.vision_checkpointing != Builder::Checkpoint::off)
       throw Error("plan.vision_chunk", "with plan.amp, a checkpointed tower that is trained is not modelled in chunks",
                   "leave one of plan.vision_chunk, plan.amp and plan.checkpointing out, or freeze the tower");
