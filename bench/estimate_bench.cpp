@@ -2,7 +2,6 @@
 // One inference estimate: whole, by steps, and against the number of layers.
 #include <benchmark/benchmark.h>
 
-#include <vlmest/family/llava_next/family.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "models.hpp"
@@ -34,10 +33,10 @@ BENCHMARK_CAPTURE(inference, llama_3_2_11b_vision, "llama-3.2-11b-vision")->Unit
 
 /// LLaVA-NeXT with another number of layers in its language model; the cost is linear in them.
 void inference_layers(benchmark::State& state) {
-  Vlm vlm = bench::model("llava-next-7b");
-  auto& family = get<LlavaNextFamily>(vlm.family);
-  std::get<LlamaConfig>(family.language).layers = state.range(0);
-  estimate(state, vlm);
+  auto description = nlohmann::json::parse(bench::read(VLMEST_MODELS "/vlm/llava-next-7b.json"));
+  description.erase("expect");
+  description["model"]["text_config"]["num_hidden_layers"] = state.range(0);
+  estimate(state, json::read_model(description, "llava-next-7b"));
   state.SetComplexityN(state.range(0));
 }
 BENCHMARK(inference_layers)

@@ -13,5 +13,5 @@ inline constexpr bool under_address_sanitizer = false;
 #endif
 
 /// Every how many of the inputs that a test asks the same of are asked: all of them, but under AddressSanitizer, which
-/// takes ten times as long and finds in one of `n` what it would find in the others.
+/// takes five times as long and finds in one of `n` what it would find in the others.
 constexpr std::size_t one_in(std::size_t n) { return under_address_sanitizer ? n : 1; }

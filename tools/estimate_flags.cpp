@@ -13,7 +13,7 @@
 namespace vlmest::tool {
 namespace {
 
-std::string training_flags(const Plan& p) {
+std::string flags_of_training(const Plan& p) {
   std::string f;
   if (p.optimizer != Optimizer::adamw) f += fmt::format(" --optimizer {}", name(p.optimizer));
   if (p.checkpointing != Checkpointing::off)
@@ -47,7 +47,7 @@ std::string video_words(const VideoPlan& v) {
   return f;
 }
 
-std::string inference_flags(const Plan& p) {
+std::string flags_of_inference(const Plan& p) {
   std::string f;
   if (p.new_tokens != Plan{}.new_tokens) f += fmt::format(" --new-tokens {}", p.new_tokens);
   if (p.kv.dtype) f += fmt::format(" --kv {}", name(*p.kv.dtype));
@@ -84,7 +84,7 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
   if (training && s.vlm.family.traits().encoder_decoder)
     if (const std::int64_t target = p.target.value_or(p.new_tokens); target != Plan{}.new_tokens)
       f += fmt::format(" --target {}", target);
-  f += training ? training_flags(p) : inference_flags(p);
+  f += training ? flags_of_training(p) : flags_of_inference(p);
   if (s.allocator.expandable_segments) f += " --alloc-conf expandable_segments:True";
   return f;
 }
