@@ -92,12 +92,16 @@ class Walk {
   void run(const Step& s, Process& process, Observe&& observe, Measured&& measured) {
     Phase p = g_.phases[s.phase];
     if (s.states) p.last = std::min(p.last, p.first + 1);
-    PhaseMemory m = s.measured ? process.run(p, observe) : process.run(p);
+    PhaseMemory m;
+    if (s.measured)
+      m = process.run(p, observe);
+    else
+      process.run_unmeasured(p);
     if (s.action == RunStep::Action::pass) {
       m.after = process.settle(p);
       process.keep();
     }
-    reserved_ = m.reserved;
+    reserved_ = process.peak_reserved();
     if (s.measured) measured(m);
   }
 
