@@ -118,6 +118,8 @@ class BasicAllocator {
   Bytes active() const { return Bytes(heap_.active); }        ///< with blocks that await their free
   Bytes reserved() const { return Bytes(heap_.reserved); }    ///< torch.cuda.memory_reserved()
   Bytes requested() const { return Bytes(heap_.requested); }  ///< memory_stats()["requested_bytes.all.current"]
+  /// How often no cached block fitted: in between, memory was neither opened nor, but by empty_cache(), given back.
+  std::int64_t growths() const { return heap_.growths; }
   Bytes peak_allocated() const { return Bytes(heap_.peak_allocated); }
   Bytes peak_reserved() const { return Bytes(heap_.peak_reserved); }
   Bytes peak_requested() const { return Bytes(heap_.peak_requested); }

@@ -33,6 +33,7 @@ struct Heap {
   std::vector<std::int32_t> awaiting;  ///< in the order in which they were given up
   std::int64_t allocated = 0, active = 0, requested = 0, reserved = 0;
   std::int64_t releasable = 0;  ///< what empty_cache() would give back
+  std::int64_t growths = 0;     ///< how often no cached block fitted
   std::int64_t peak_allocated = 0, peak_requested = 0, peak_reserved = 0;
   // should_split, by Pool: what must be left over, and the requests that split at all.
   std::array<std::int64_t, 2> least_rest{min_block_size, small_size + 1}, split_below{no_limit, no_limit};
@@ -212,7 +213,8 @@ struct Heap {
     since.clear();
     searches = {};
     spare = none;
-    allocated = active = requested = reserved = releasable = peak_allocated = peak_requested = peak_reserved = 0;
+    growths = allocated = active = requested = reserved = releasable = peak_allocated = peak_requested = peak_reserved =
+        0;
   }
 
   void reserve(std::int64_t bytes) { peak_reserved = std::max(peak_reserved, reserved += bytes); }
