@@ -29,7 +29,7 @@ struct alignas(64) BlockRecord {
   std::int16_t range = none;                        ///< the expandable segment that it lies in
   BlockState state = BlockState::spare;
 
-  bool alone() const { return prev == none && next == none; }  ///< a whole segment
+  bool alone() const { return (prev & next) == none; }  ///< a whole segment: no index is negative but `none`
 };
 
 constexpr Pool pool_kind(std::uint16_t pool) { return static_cast<Pool>(pool & 1); }

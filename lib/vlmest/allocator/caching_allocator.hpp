@@ -53,6 +53,12 @@ class BasicAllocator {
     return Block{i};
   }
 
+  /// The same, and the bytes that it occupies.
+  Placed take(Bytes requested, Stream stream = 0) {
+    const auto block = alloc(requested, stream);
+    return {block, block.index == none ? Bytes() : Bytes(heap_.at(block.index).size)};
+  }
+
   /// The same, but without a value where memory is short; the cache has been given back then.
   std::optional<Block> try_alloc(Bytes requested, Stream stream = 0) {
     const auto i = place(requested, stream);
@@ -112,6 +118,8 @@ class BasicAllocator {
   Bytes active() const { return Bytes(heap_.active); }        ///< with blocks that await their free
   Bytes reserved() const { return Bytes(heap_.reserved); }    ///< torch.cuda.memory_reserved()
   Bytes requested() const { return Bytes(heap_.requested); }  ///< memory_stats()["requested_bytes.all.current"]
+  /// How often no cached block fitted: in between, memory was neither opened nor, but by empty_cache(), given back.
+  std::int64_t growths() const { return heap_.growths; }
   Bytes peak_allocated() const { return Bytes(heap_.peak_allocated); }
   Bytes peak_reserved() const { return Bytes(heap_.peak_reserved); }
   Bytes peak_requested() const { return Bytes(heap_.peak_requested); }
@@ -125,7 +133,7 @@ class BasicAllocator {
   Fragmentation fragmentation() const {
     std::int64_t largest = 0;
     for (const auto& list : heap_.cached)
-      if (const auto i = list.last(heap_.blocks); i != none) largest = std::max(largest, heap_.at(i).size);
+      if (const auto i = list.last(heap_.blocks.data()); i != none) largest = std::max(largest, heap_.at(i).size);
     return {reserved(), Bytes(heap_.releasable), Bytes(heap_.reserved - heap_.active - heap_.releasable),
             Bytes(largest)};
   }
@@ -158,14 +166,11 @@ class BasicAllocator {
   /// The record of a new allocation; none for 0 bytes, no_room where memory is short.
   std::int32_t place(Bytes requested, Stream stream) {
     const auto asked = requested.value();
-    if (asked <= 0) {
-      if (asked < 0) throw Error("allocator", "a request is negative", "ask for 0 bytes or more");
-      return none;
-    }
-    if (asked >= max_request) return no_room;
+    if (asked <= 0 || asked >= max_request) [[unlikely]]
+      return unplaced(asked);
     const auto size = round_size(heap_.config, asked);
     auto pool = static_cast<std::uint16_t>(size <= small_size ? Pool::small : Pool::large);
-    if (stream != heap_.streams.front()) [[unlikely]]
+    if (stream != 0) [[unlikely]]  // whose pools come first
       pool = heap_.pool_of(stream, static_cast<Pool>(pool));
     auto i = find_cached(pool, size);
     if (i == none) [[unlikely]] {
@@ -173,22 +178,32 @@ class BasicAllocator {
       if (!uses_.empty()) uses_done();
       if (i == none) return no_room;
     }
-    i = heap_.allocate(i, size, heap_.splits(i, size));
+    i = heap_.allocate(i, size, heap_.splits(heap_.at(i), size));
     auto& block = heap_.at(i);
     block.requested = asked;
     heap_.active += block.size;
-    heap_.peak_allocated = std::max(heap_.peak_allocated, heap_.allocated += block.size);
-    heap_.peak_requested = std::max(heap_.peak_requested, heap_.requested += asked);
+    if ((heap_.allocated += block.size) > heap_.peak_allocated) heap_.peak_allocated = heap_.allocated;
+    if ((heap_.requested += asked) > heap_.peak_requested) heap_.peak_requested = heap_.requested;
     return i;
   }
 
-  /// get_free_block: best fit, which an oversize block may only be for an oversize request close to its size.
+  /// Of a request that no block is made for.
+  static std::int32_t unplaced(std::int64_t asked) {
+    if (asked < 0) throw Error("allocator", "a request is negative", "ask for 0 bytes or more");
+    return asked == 0 ? none : no_room;
+  }
+
+  /// get_free_block: best fit.
   std::int32_t find_cached(std::uint16_t pool, std::int64_t size) {
-    if (heap_.collects) [[unlikely]]
-      ++heap_.searches[pool & 1u];
-    auto i = heap_.cached[pool].first_at_least(heap_.blocks, size);
+    const auto i = heap_.cached[pool].first_at_least(heap_.blocks.data(), size);
+    return heap_.picky ? pick(pool, size, i) : i;
+  }
+  /// What it does beyond that, from the best fit on: an oversize block may only be for an oversize request close to its
+  /// size.
+  std::int32_t pick(std::uint16_t pool, std::int64_t size, std::int32_t i) {
+    if (heap_.collects) ++heap_.searches[pool & 1u];
     if (i == none) return none;
-    if (heap_.at(i).range != none) [[unlikely]]
+    if (heap_.at(i).range != none)
       if ((i = heap_.config.expandable_segments ? least_expandable(pool, i) : past_expandable(pool, i)) == none)
         return none;
     const auto limit = heap_.config.max_split_size.value();
@@ -204,7 +219,7 @@ class BasicAllocator {
              (next != none && heap_.at(next).state == BlockState::unmapped ? heap_.at(next).size : 0);
     };
     while (heap_.at(i).range != none) {
-      const auto next = heap_.cached[pool].after(heap_.blocks, i);
+      const auto next = heap_.cached[pool].after(heap_.blocks.data(), i);
       if (next == none || size(next) >= size(i)) break;
       i = next;
     }
@@ -212,7 +227,7 @@ class BasicAllocator {
   }
   /// Expandable segments were turned off: they serve nothing more.
   std::int32_t past_expandable(std::uint16_t pool, std::int32_t i) {
-    while (i != none && heap_.at(i).range != none) i = heap_.cached[pool].after(heap_.blocks, i);
+    while (i != none && heap_.at(i).range != none) i = heap_.cached[pool].after(heap_.blocks.data(), i);
     return i;
   }
 
@@ -232,7 +247,7 @@ class BasicAllocator {
   }
 
   std::int32_t live(Block block) const {
-    if (block.index < 0 || static_cast<std::size_t>(block.index) >= heap_.blocks.size() ||
+    if (static_cast<std::uint32_t>(block.index) >= heap_.blocks.size() ||
         heap_.at(block.index).state != BlockState::allocated)
       refuse(block);
     return block.index;

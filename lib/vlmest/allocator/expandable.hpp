@@ -63,6 +63,7 @@ inline std::int16_t new_range(Heap& h, const AddressRange& range) {
   if (h.ranges.size() > static_cast<std::size_t>(std::numeric_limits<std::int16_t>::max()))
     throw Error("allocator", "more than 32768 address ranges", "give the device's total_memory");
   h.ranges.push_back(range);
+  h.picky = true;
   return static_cast<std::int16_t>(h.ranges.size() - 1);
 }
 

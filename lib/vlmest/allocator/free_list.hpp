@@ -22,117 +22,135 @@ namespace vlmest::allocator {
 /// with sorted bins, so that its good fit becomes torch's exact best fit. Nothing is allocated per operation, and a
 /// copy is a copy of arrays.
 ///
-/// The block whose bounds moved last lies loose, in no bin: what is cut off a block and given back a moment later, as
-/// most of what a model makes, then moves bounds and no chains. It is compared with what the bins offer.
+/// The block that came or whose bounds moved last lies loose, in no bin: what is cut off a block and given back a
+/// moment later, as most of what a model makes, then moves bounds and no chains. It is compared with what the bins
+/// offer.
 class FreeList {
  public:
-  using Blocks = std::vector<BlockRecord>;
-
   FreeList() { clear(); }
 
   void clear() {
-    head_.fill(none);
-    tail_.fill(none);
     columns_.fill(0);
     rows_ = 0;
-    loose_ = none;
+    loose_ = {};
   }
 
   /// The smallest block of at least `size` bytes, at the lowest address among equals; `none` if there is none.
-  std::int32_t first_at_least(const Blocks& blocks, std::int64_t size) const {
-    const auto i = first_in_bins(blocks, size);
-    if (loose_ == none || at(blocks, loose_).size < size) return i;
-    return i == none || less(at(blocks, loose_), at(blocks, i)) ? loose_ : i;
+  std::int32_t first_at_least(const BlockRecord* blocks, std::int64_t size) const {
+    const auto binned = first_in_bins(blocks, size);
+    Loose best{no_limit, no_limit, binned};
+    if (binned != none) best = {at(blocks, binned).size, at(blocks, binned).address, binned};
+    // Where nothing is loose, it has no bytes.
+    return loose_.size >= size && less(loose_, best) ? loose_.index : binned;
   }
 
-  std::int32_t first(Blocks& blocks) {
+  std::int32_t first(BlockRecord* blocks) {
     settle(blocks);
     return first_from_row(0);
   }
 
-  std::int32_t after(Blocks& blocks, std::int32_t i) {
+  std::int32_t after(BlockRecord* blocks, std::int32_t i) {
     settle(blocks);
-    if (at(blocks, i).free_next != none) return at(blocks, i).free_next;
     const std::size_t bin = at(blocks, i).bin;
+    if (const auto next = at(blocks, i).free_next; next != head_[bin]) return next;
     const auto row = bin / columns, column = bin % columns;
     const auto used = column + 1 == columns ? 0 : columns_[row] & (~std::uint64_t{0} << (column + 1));
     return used != 0 ? head_[row * columns + lowest(used)] : first_from_row(row + 1);
   }
 
-  std::int32_t before(Blocks& blocks, std::int32_t i) {
+  std::int32_t before(BlockRecord* blocks, std::int32_t i) {
     settle(blocks);
-    if (at(blocks, i).free_prev != none) return at(blocks, i).free_prev;
     const std::size_t bin = at(blocks, i).bin;
+    if (i != head_[bin]) return at(blocks, i).free_prev;
     const auto row = bin / columns;
     auto used = columns_[row] & ((std::uint64_t{1} << (bin % columns)) - 1);
-    if (used != 0) return tail_[row * columns + highest(used)];
+    if (used != 0) return tail(blocks, row * columns + highest(used));
     const auto below = rows_ & ((std::uint64_t{1} << row) - 1);
     if (below == 0) return none;
     used = columns_[highest(below)];
-    return tail_[highest(below) * columns + highest(used)];
+    return tail(blocks, highest(below) * columns + highest(used));
   }
 
-  std::int32_t last(const Blocks& blocks) const {
-    if (rows_ == 0) return loose_;
-    const auto row = highest(rows_);
-    const auto i = tail_[row * columns + highest(columns_[row])];
-    return loose_ != none && less(at(blocks, i), at(blocks, loose_)) ? loose_ : i;
-  }
-
-  void insert(Blocks& blocks, std::int32_t i) { insert(blocks, i, bin_of(at(blocks, i).size)); }
-
-  void erase(Blocks& blocks, std::int32_t i) {
-    if (i == loose_) {
-      loose_ = none;
-      return;
+  std::int32_t last(const BlockRecord* blocks) const {
+    Loose best;
+    if (rows_ != 0) {
+      const auto row = highest(rows_);
+      const auto i = tail(blocks, row * columns + highest(columns_[row]));
+      best = {at(blocks, i).size, at(blocks, i).address, i};
     }
-    const auto& block = at(blocks, i);
-    const std::size_t bin = block.bin;
-    (block.free_next != none ? at(blocks, block.free_next).free_prev : tail_[bin]) = block.free_prev;
-    (block.free_prev != none ? at(blocks, block.free_prev).free_next : head_[bin]) = block.free_next;
-    if (head_[bin] == none && (columns_[bin / columns] &= ~(std::uint64_t{1} << (bin % columns))) == 0)
-      rows_ &= ~(std::uint64_t{1} << (bin / columns));
+    return less(best, loose_) ? loose_.index : best.index;
+  }
+
+  void insert(BlockRecord* blocks, std::int32_t i) {
+    settle(blocks);
+    auto& block = at(blocks, i);
+    loose_ = {block.size, block.address, i};
+  }
+
+  void erase(BlockRecord* blocks, std::int32_t i) {
+    if (i == loose_.index)
+      loose_ = {};
+    else
+      unchain(blocks, i);
   }
 
   /// Moves the bounds of a listed block.
-  void resize(Blocks& blocks, std::int32_t i, std::int64_t address, std::int64_t size) {
-    if (i != loose_) {
-      erase(blocks, i);
-      settle(blocks);
-      loose_ = i;
-    }
+  void resize(BlockRecord* blocks, std::int32_t i, std::int64_t address, std::int64_t size) {
     auto& block = at(blocks, i);
+    if (i != loose_.index) {
+      unchain(blocks, i);
+      settle(blocks);
+    }
     block.address = address;
     block.size = size;
+    loose_ = {size, address, i};
   }
 
  private:
-  std::int32_t first_in_bins(const Blocks& blocks, std::int64_t size) const {
+  std::int32_t first_in_bins(const BlockRecord* blocks, std::int64_t size) const {
     const auto bin = bin_of(size);
     const auto row = bin / columns, column = bin % columns;
     if (row >= rows) return none;  // asked for is more than any block has: max_split_size can be
     auto used = columns_[row] & (~std::uint64_t{0} << column);
     if ((used >> column) & 1) {
-      for (auto i = head_[bin]; i != none; i = at(blocks, i).free_next)
+      auto i = head_[bin];
+      do {
         if (at(blocks, i).size >= size) return i;
+        i = at(blocks, i).free_next;
+      } while (i != head_[bin]);
       used &= used - 1;
     }
     if (used != 0) return head_[row * columns + lowest(used)];
     return first_from_row(row + 1);
   }
 
+  /// A block that is in no bin, and what it is compared by.
+  struct Loose {
+    std::int64_t size = 0, address = 0;
+    std::int32_t index = none;
+  };
+
   /// Puts the loose block into its bin.
-  void settle(Blocks& blocks) {
-    if (loose_ != none) insert(blocks, std::exchange(loose_, none));
+  void settle(BlockRecord* blocks) {
+    if (loose_.index != none) chain(blocks, std::exchange(loose_, {}).index);
   }
   /// Looks for the place from both ends at once: chains of equal blocks grow long (the gradients of a model), and most
   /// blocks belong near an end.
-  void insert(Blocks& blocks, std::int32_t i, std::size_t bin) {
+  void chain(BlockRecord* blocks, std::int32_t i) {
     auto& block = at(blocks, i);
-    auto before = tail_[bin], behind = head_[bin];
-    if (behind == none) {
-      columns_[bin / columns] |= std::uint64_t{1} << (bin % columns);
+    const auto bin = bin_of(block.size);
+    block.bin = static_cast<std::uint16_t>(bin);
+    auto& used = columns_[bin / columns];
+    const auto bit = std::uint64_t{1} << (bin % columns);
+    if ((used & bit) == 0) {
+      used |= bit;
       rows_ |= std::uint64_t{1} << (bin / columns);
+      head_[bin] = block.free_prev = block.free_next = i;
+      return;
+    }
+    auto behind = head_[bin], before = at(blocks, behind).free_prev;
+    if (less(block, at(blocks, behind))) {
+      head_[bin] = i;
     } else {
       while (true) {
         const auto& last = at(blocks, before);
@@ -140,20 +158,29 @@ class FreeList {
           behind = last.free_next;
           break;
         }
-        const auto& first = at(blocks, behind);
-        if (less(block, first)) {
-          before = first.free_prev;
+        before = last.free_prev;
+        behind = at(blocks, behind).free_next;
+        if (less(block, at(blocks, behind))) {
+          before = at(blocks, behind).free_prev;
           break;
         }
-        before = last.free_prev;
-        behind = first.free_next;
       }
     }
-    block.bin = static_cast<std::uint16_t>(bin);
     block.free_prev = before;
     block.free_next = behind;
-    (behind != none ? at(blocks, behind).free_prev : tail_[bin]) = i;
-    (before != none ? at(blocks, before).free_next : head_[bin]) = i;
+    at(blocks, before).free_next = at(blocks, behind).free_prev = i;
+  }
+  void unchain(BlockRecord* blocks, std::int32_t i) {
+    const auto& block = at(blocks, i);
+    const std::size_t bin = block.bin;
+    if (block.free_next == i) {
+      if ((columns_[bin / columns] &= ~(std::uint64_t{1} << (bin % columns))) == 0)
+        rows_ &= ~(std::uint64_t{1} << (bin / columns));
+      return;
+    }
+    at(blocks, block.free_next).free_prev = block.free_prev;
+    at(blocks, block.free_prev).free_next = block.free_next;
+    if (head_[bin] == i) head_[bin] = block.free_next;
   }
 
   static constexpr std::size_t columns = 64;
@@ -169,12 +196,14 @@ class FreeList {
   static std::size_t lowest(std::uint64_t bits) { return static_cast<std::size_t>(std::countr_zero(bits)); }
   static std::size_t highest(std::uint64_t bits) { return static_cast<std::size_t>(std::bit_width(bits)) - 1; }
 
-  static bool less(const BlockRecord& a, const BlockRecord& b) {
+  template <class A, class B>
+  static bool less(const A& a, const B& b) {
     return a.size != b.size ? a.size < b.size : a.address < b.address;
   }
-  static const BlockRecord& at(const Blocks& blocks, std::int32_t i) { return blocks[static_cast<std::size_t>(i)]; }
-  static BlockRecord& at(Blocks& blocks, std::int32_t i) { return blocks[static_cast<std::size_t>(i)]; }
+  static const BlockRecord& at(const BlockRecord* blocks, std::int32_t i) { return blocks[i]; }
+  static BlockRecord& at(BlockRecord* blocks, std::int32_t i) { return blocks[i]; }
 
+  std::int32_t tail(const BlockRecord* blocks, std::size_t bin) const { return at(blocks, head_[bin]).free_prev; }
   std::int32_t first_from_row(std::size_t row) const {
     const auto used = rows_ & (~std::uint64_t{0} << row);
     if (used == 0) return none;
@@ -182,10 +211,10 @@ class FreeList {
     return head_[r * columns + lowest(columns_[r])];
   }
 
-  std::array<std::int32_t, rows * columns> head_, tail_;
+  std::array<std::int32_t, rows * columns> head_{};  ///< of the bins in use: the first block of a ring
   std::array<std::uint64_t, rows> columns_;
   std::uint64_t rows_ = 0;
-  std::int32_t loose_ = none;
+  Loose loose_;
 };
 
 }  // namespace vlmest::allocator

@@ -28,6 +28,7 @@ std::int32_t open_segment(Heap& h, Driver& driver, std::uint16_t pool, std::int6
 /// else the whole cache and retry.
 template <class Driver>
 std::int32_t grow(Heap& h, Driver& driver, std::uint16_t pool, std::int64_t size) {
+  ++h.growths;
   if (h.collects) collect_garbage(h, driver);
   auto i = open_segment(h, driver, pool, size);
   if (i == none && release_oversize(h, driver, pool, size)) i = open_segment(h, driver, pool, size);

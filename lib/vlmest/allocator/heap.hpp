@@ -33,11 +33,15 @@ struct Heap {
   std::vector<std::int32_t> awaiting;  ///< in the order in which they were given up
   std::int64_t allocated = 0, active = 0, requested = 0, reserved = 0;
   std::int64_t releasable = 0;  ///< what empty_cache() would give back
+  std::int64_t growths = 0;     ///< how often no cached block fitted
   std::int64_t peak_allocated = 0, peak_requested = 0, peak_reserved = 0;
   // should_split, by Pool: what must be left over, and the requests that split at all.
   std::array<std::int64_t, 2> least_rest{min_block_size, small_size + 1}, split_below{no_limit, no_limit};
   // Ages of cached blocks, for garbage collection only (get_free_blocks_call_count, gc_count_base).
   bool collects = false;
+  /// The search for a block asks for more than its size: ages are counted, or oversize blocks are kept for oversize
+  /// requests, or blocks lie in address ranges.
+  bool picky = false;
   std::array<std::int64_t, 2> searches{};  ///< of the small and of the large pools
   std::vector<std::int64_t> since;         ///< by block: that count when it was cached
   std::int32_t spare = none;
@@ -45,6 +49,7 @@ struct Heap {
   Heap() : Heap(AllocatorConfig{}) {}
   explicit Heap(const AllocatorConfig& c) : config(c), collects(collection_limit(c) != no_limit) {
     check(config);
+    picky = collects || c.expandable_segments || c.max_split_size.value() != no_limit;
     if (c.expandable_segments) least_rest[1] = min_block_size;
     if (!c.expandable_segments) split_below[1] = c.max_split_size.value();
     pool_of(0, Pool::small);
@@ -92,7 +97,12 @@ struct Heap {
 
   /// Of a cached block, the bytes that could be given back at once.
   std::int64_t releasable_of(const BlockRecord& b) const {
-    if (b.range == none) return b.alone() ? b.size : 0;
+    if (b.range != none) [[unlikely]]
+      return pages_of(b);
+    return b.alone() ? b.size : 0;
+  }
+  /// The whole pages of a block that lies in an address range.
+  std::int64_t pages_of(const BlockRecord& b) const {
     const auto& r = ranges[static_cast<std::size_t>(b.range)];
     const auto first = (b.address - r.base + r.page - 1) / r.page, last = (b.address + b.size - r.base) / r.page;
     return last > first ? (last - first) * r.page : 0;
@@ -102,14 +112,14 @@ struct Heap {
   void cache(std::int32_t i) {
     auto& b = at(i);
     b.state = BlockState::cached;
-    cached[b.pool].insert(blocks, i);
+    cached[b.pool].insert(blocks.data(), i);
     releasable += releasable_of(b);
     touch(i);
   }
   /// Takes a cached block out, whatever becomes of it.
   void uncache(std::int32_t i) {
     releasable -= releasable_of(at(i));
-    cached[at(i).pool].erase(blocks, i);
+    cached[at(i).pool].erase(blocks.data(), i);
   }
   void touch(std::int32_t i) {
     if (collects) [[unlikely]]
@@ -118,66 +128,65 @@ struct Heap {
 
   /// free_block: an active block joins its cached neighbours.
   void complete_free(std::int32_t i) {
-    auto& freed = at(i);
+    BlockRecord* const all = blocks.data();
+    BlockRecord& freed = all[i];
     auto& list = cached[freed.pool];
     active -= freed.size;
     requested -= freed.requested;
-    const auto asked = freed.requested;
     const auto prev = freed.prev, next = freed.next;
-    const bool joins_prev = prev != none && at(prev).state == BlockState::cached;
-    const bool joins_next = next != none && at(next).state == BlockState::cached;
+    const bool joins_prev = prev != none && all[prev].state == BlockState::cached;
+    const bool joins_next = next != none && all[next].state == BlockState::cached;
     if (freed.range != none) [[unlikely]] {  // others are split, and not releasable
-      if (joins_prev) releasable -= releasable_of(at(prev));
-      if (joins_next) releasable -= releasable_of(at(next));
+      if (joins_prev) releasable -= releasable_of(all[prev]);
+      if (joins_next) releasable -= releasable_of(all[next]);
     }
     auto kept = i;
     if (joins_prev) {
-      auto size = at(prev).size + freed.size;
+      auto size = all[prev].size + freed.size;
       auto behind = next;
       if (joins_next) {
-        size += at(next).size;
-        behind = at(next).next;
-        list.erase(blocks, next);
+        size += all[next].size;
+        behind = all[next].next;
+        list.erase(all, next);
         retire(next);
       }
-      at(prev).next = behind;
-      if (behind != none) at(behind).prev = prev;
-      list.resize(blocks, prev, at(prev).address, size);
+      all[prev].next = behind;
+      if (behind != none) all[behind].prev = prev;
+      list.resize(all, prev, all[prev].address, size);
       retire(i);
       kept = prev;
     } else if (joins_next) {
-      at(next).prev = prev;
-      if (prev != none) at(prev).next = next;
-      list.resize(blocks, next, freed.address, freed.size + at(next).size);
+      all[next].prev = prev;
+      if (prev != none) all[prev].next = next;
+      list.resize(all, next, freed.address, freed.size + all[next].size);
       retire(i);
       kept = next;
     } else {
       freed.state = BlockState::cached;
-      list.insert(blocks, i);
+      list.insert(all, i);
     }
-    auto& block = at(kept);
-    block.requested = asked;
-    releasable += releasable_of(block);
+    all[kept].requested = freed.requested;
+    releasable += releasable_of(all[kept]);
     touch(kept);
   }
 
-  bool splits(std::int32_t i, std::int64_t size) const {
-    const auto& b = at(i);
+  bool splits(const BlockRecord& b, std::int64_t size) const {
     const auto kind = b.pool & 1u;
     return b.size - size >= least_rest[kind] && size < split_below[kind];
   }
   /// The first `size` bytes of a cached block, or all of it, as an allocated one (alloc_found_block).
   std::int32_t allocate(std::int32_t i, std::int64_t size, bool split) {
-    auto& list = cached[at(i).pool];
-    releasable -= releasable_of(at(i));
+    const auto front = split ? new_record() : i;
+    BlockRecord* const all = blocks.data();
+    BlockRecord& rest = all[i];
+    auto& list = cached[rest.pool];
+    releasable -= releasable_of(rest);
     if (!split) {
-      list.erase(blocks, i);
-      at(i).state = BlockState::allocated;
+      list.erase(all, i);
+      rest.state = BlockState::allocated;
       return i;
     }
-    const auto front = new_record();
-    auto& rest = at(i);
-    auto& block = at(front);
+    BlockRecord& block = all[front];
     block.address = rest.address;
     block.size = size;
     block.prev = rest.prev;
@@ -185,9 +194,9 @@ struct Heap {
     block.pool = rest.pool;
     block.range = rest.range;
     block.state = BlockState::allocated;
-    if (rest.prev != none) at(rest.prev).next = front;
+    if (rest.prev != none) all[rest.prev].next = front;
     rest.prev = front;
-    list.resize(blocks, i, rest.address + size, rest.size - size);
+    list.resize(all, i, rest.address + size, rest.size - size);
     if (rest.range != none) [[unlikely]]  // others are split, and not releasable
       releasable += releasable_of(rest);
     touch(i);
@@ -204,7 +213,8 @@ struct Heap {
     since.clear();
     searches = {};
     spare = none;
-    allocated = active = requested = reserved = releasable = peak_allocated = peak_requested = peak_reserved = 0;
+    growths = allocated = active = requested = reserved = releasable = peak_allocated = peak_requested = peak_reserved =
+        0;
   }
 
   void reserve(std::int64_t bytes) { peak_reserved = std::max(peak_reserved, reserved += bytes); }

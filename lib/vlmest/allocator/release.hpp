@@ -29,8 +29,8 @@ void release_cached(Heap& h, Driver& driver) {
   for (const auto kind : {Pool::large, Pool::small}) {
     pages.clear();
     for (const auto pool : h.pools(kind)) {
-      for (auto i = h.cached[pool].first(h.blocks); i != none;) {
-        const auto next = h.cached[pool].after(h.blocks, i);
+      for (auto i = h.cached[pool].first(h.blocks.data()); i != none;) {
+        const auto next = h.cached[pool].after(h.blocks.data(), i);
         if (h.at(i).range != none)
           pages.push_back(i);
         else if (h.at(i).alone())
@@ -50,15 +50,15 @@ bool release_oversize(Heap& h, Driver& driver, std::uint16_t pool, std::int64_t 
   if (limit == no_limit) return false;
   const auto wanted = std::max(size, limit);
   auto& list = h.cached[pool];
-  const auto found = list.first_at_least(h.blocks, wanted);
+  const auto found = list.first_at_least(h.blocks.data(), wanted);
   if (found != none && h.at(found).range == none && h.at(found).alone()) {
     release_segment(h, driver, found);
     return true;
   }
   std::int64_t released = 0;
-  auto i = found == none ? list.last(h.blocks) : list.before(h.blocks, found);
+  auto i = found == none ? list.last(h.blocks.data()) : list.before(h.blocks.data(), found);
   while (i != none && released < wanted && h.at(i).size >= limit) {
-    const auto next = list.before(h.blocks, i);
+    const auto next = list.before(h.blocks.data(), i);
     if (h.at(i).range == none && h.at(i).alone()) {
       released += h.at(i).size;
       release_segment(h, driver, i);
@@ -79,14 +79,14 @@ void collect_garbage(Heap& h, Driver& driver) {
   const auto pools = h.pools(Pool::large);
   std::int64_t total = 0, count = 0, released = 0;
   for (const auto pool : pools)
-    for (auto i = h.cached[pool].first(h.blocks); i != none; i = h.cached[pool].after(h.blocks, i))
+    for (auto i = h.cached[pool].first(h.blocks.data()); i != none; i = h.cached[pool].after(h.blocks.data(), i))
       if (h.at(i).alone()) total += age(i), ++count;
   for (bool freed = true; released < target && freed && count > 0;) {
     const double average = static_cast<double>(total) / static_cast<double>(count);
     freed = false;
     for (const auto pool : pools) {
-      for (auto i = h.cached[pool].first(h.blocks); i != none;) {
-        const auto next = h.cached[pool].after(h.blocks, i);
+      for (auto i = h.cached[pool].first(h.blocks.data()); i != none;) {
+        const auto next = h.cached[pool].after(h.blocks.data(), i);
         if (h.at(i).alone() && h.at(i).range == none && static_cast<double>(age(i)) >= average) {
           freed = true;
           released += h.at(i).size;

@@ -92,12 +92,16 @@ class Walk {
   void run(const Step& s, Process& process, Observe&& observe, Measured&& measured) {
     Phase p = g_.phases[s.phase];
     if (s.states) p.last = std::min(p.last, p.first + 1);
-    PhaseMemory m = s.measured ? process.run(p, observe) : process.run(p);
+    PhaseMemory m;
+    if (s.measured)
+      m = process.run(p, observe);
+    else
+      process.run_unmeasured(p);
     if (s.action == RunStep::Action::pass) {
       m.after = process.settle(p);
       process.keep();
     }
-    reserved_ = m.reserved;
+    reserved_ = process.peak_reserved();
     if (s.measured) measured(m);
   }
 
@@ -120,7 +124,7 @@ Bytes walk(const RunScript& script, const Graph& g, Process& process, Observe&& 
 template <class Measured>
 Bytes walk_both(const RunScript& script, const RunScript& other, const Graph& g, Process& process,
                 Measured&& measured) {
-  const auto nothing = [](const auto&) {};
+  const Unobserved unobserved;
   Walk w(g);
   const std::vector<Walk::Step> once = w.steps(script.once), other_once = w.steps(other.once),
                                 round = w.steps(other.round);
@@ -130,17 +134,18 @@ Bytes walk_both(const RunScript& script, const RunScript& other, const Graph& g,
   };
   const std::size_t begun = alike(once, other_once);
   const bool in_round = begun == other_once.size() && other.most_rounds > 0;
-  w.take(std::span(once).first(begun), process, nothing, measured);
+  w.take(std::span(once).first(begun), process, unobserved, measured);
   const Bytes before = w.reserved();
   const std::size_t of_round = in_round ? alike(std::span(once).subspan(begun), round) : 0;
-  w.take(std::span(once).subspan(begun, of_round), process, nothing, measured);
+  w.take(std::span(once).subspan(begun, of_round), process, unobserved, measured);
 
   Process second = process;
   Walk v = w;
-  w.take(std::span(once).subspan(begun + of_round), process, nothing, measured);
-  w.take_rounds(script, process, w.reserved(), nothing, measured);
-  v.take(std::span(other_once).subspan(begun), second, nothing, nothing);
-  return v.take_rounds(other, second, in_round ? before : v.reserved(), nothing, nothing, of_round);
+  w.take(std::span(once).subspan(begun + of_round), process, unobserved, measured);
+  w.take_rounds(script, process, w.reserved(), unobserved, measured);
+  const auto unmeasured = [](const PhaseMemory&) {};
+  v.take(std::span(other_once).subspan(begun), second, unobserved, unmeasured);
+  return v.take_rounds(other, second, in_round ? before : v.reserved(), unobserved, unmeasured, of_round);
 }
 
 }  // namespace vlmest::allocator

@@ -15,6 +15,12 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
+/// An allocation and the bytes that it occupies, an unsplit remainder included.
+struct Placed {
+  Block block;
+  Bytes size{};
+};
+
 /// A CUDA stream by its handle, as snapshots print it; 0 is the default stream.
 using Stream = std::int64_t;
 

@@ -80,6 +80,13 @@ struct SecondForward {
   std::int64_t saved = 0;  ///< tensors that it saves for its backward, as the first forward did
 };
 
+/// One run of a layer of a stack of equal ones.
+struct LayerRun {
+  NodeId first = 0;
+  NodeId last = 0;  ///< one past the end
+  NodeId of = 0;    ///< where the run began that it is a copy of; of the first one, itself
+};
+
 /// A weight that holds all experts of a layer, of which every token goes through `top_k`.
 struct RoutedWeight {
   TensorId weight = none;
@@ -106,6 +113,7 @@ struct Graph {
   std::vector<ShardedWeight> sharded;          ///< weights of layers that are divided among GPUs
   ScopeId head = none;                         ///< the module that makes the logits
   std::vector<SecondForward> second_forwards;  ///< of checkpointed layers, in order
+  std::vector<LayerRun> layers;                ///< of stacks (graph/repeat.hpp), in order
   RunScript script;                            ///< how the runtime goes through the phases to have them measured
   RunScript loop;                              ///< and how where it goes on: of training alone
 
@@ -122,6 +130,7 @@ struct Graph {
     sharded.clear();
     head = none;
     second_forwards.clear();
+    layers.clear();
     script = loop = {};
     scopes.resize(1);
   }

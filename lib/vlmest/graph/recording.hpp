@@ -23,6 +23,7 @@ inline void truncate(Graph& g, const GraphMark& m) {
   g.tensors.resize(static_cast<std::size_t>(m.tensors));
   g.edges.resize(static_cast<std::size_t>(m.edges));
   g.scratch.resize(static_cast<std::size_t>(m.scratch));
+  while (!g.layers.empty() && g.layers.back().last > m.nodes) g.layers.pop_back();
 }
 
 /// A hold on a storage that ended before node `at`.

@@ -74,6 +74,7 @@ class LayerRepeater {
     if (!differentiable) b_.saving = {};  // nothing comes back for the products
     b_.forget();
     t.forward = record(b_.graph, begin);
+    b_.graph.layers.push_back({begin.nodes, b_.now(), begin.nodes});
     t.y = y.id();
     t.casts = kept_casts(layer, begin.tensors);
     for (std::size_t i = 0; i < state.size(); ++i) {
@@ -201,6 +202,7 @@ class LayerRepeater {
     for (const auto& c : t->casts)
       if (!c.fresh) place.casts.emplace_back(c.copy, b_.autocast.copy_of(place(c.weight)).id());
     append(g, t->forward, place, [&](ScopeId s) { return place.scope(s); });
+    g.layers.push_back({at.nodes, b_.now(), t->forward.from.nodes});
     b_.references_resize();
     for (std::size_t i = 0; i < state.size(); ++i)
       if (t->after[i] != t->before[i])

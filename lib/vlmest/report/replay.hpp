@@ -67,7 +67,7 @@ InferenceMemory replay_inference(const Graph& g, allocator::Process& process, Ob
   return {r[0], r[1]};
 }
 inline InferenceMemory replay_inference(const Graph& g, allocator::Process& process) {
-  return replay_inference(g, process, [](const allocator::NodeMemory&) {});
+  return replay_inference(g, process, allocator::Unobserved{});
 }
 
 /// The phase with the highest peak, the earliest of equals.
@@ -92,7 +92,7 @@ TrainingMemory replay_training(const Graph& g, allocator::Process& process, Obse
   return {r[0], r[1], r[2]};
 }
 inline TrainingMemory replay_training(const Graph& g, allocator::Process& process) {
-  return replay_training(g, process, [](const allocator::NodeMemory&) {});
+  return replay_training(g, process, allocator::Unobserved{});
 }
 
 /// The same, and torch.cuda.max_memory_reserved() of a loop of steps, by the graph's script for that. The process is

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <vlmest/allocator/caching_allocator.hpp>
+#include <vlmest/analysis/timeline.hpp>
+
+namespace vlmest::allocator {
+
+/// What a process holds of its storages, by their index in the timeline.
+struct HeldStorages {
+  std::vector<Block> blocks;
+  std::vector<Bytes> sizes;
+};
+
+/// What layers that ran did to the allocator, so that equal ones need not run.
+///
+/// Where nothing is opened or given back, cached blocks are what lies between the live ones, joined, so the allocator's
+/// state is known by its live blocks. A layer that takes and gives the same in the same order as one before, from the
+/// same state, leaves the state that that one left. Both are compared, never assumed: the storages of the two layers
+/// one by one, and the states by what is live in them beside what was live at the begin of the stack (`State`).
+///
+/// Layers are passed over as long as each is known, and up to where the state is that from which they set out: what the
+/// last of them leaves then lies in blocks that are there. What stands in between has the memory of the layers that
+/// ran.
+class LayerMemo {
+ public:
+  LayerMemo(const Graph& g, const Timeline& t, CachingAllocator& a, HeldStorages& held)
+      : g_(g), t_(t), allocator_(a), held_(held) {}
+
+  /// Whether the node begins a layer; nodes are asked for in their order.
+  bool at_layer(NodeId n) {
+    while (next_ < g_.layers.size() && g_.layers[next_].first < n) ++next_;
+    return next_ < g_.layers.size() && g_.layers[next_].first == n;
+  }
+
+  /// Where to go on behind known layers that begin here.
+  struct Place {
+    NodeId node = 0;
+    std::size_t storage = 0;
+  };
+  /// Passes over known layers; `storage` is the first that the layer makes. No value where the next one has to run.
+  std::optional<Place> pass(std::size_t storage) {
+    if (g_.layers[next_].first != end_) forget();  // something else ran in between
+    State state = state_;
+    std::vector<Open> open;    // made by layers passed over
+    std::vector<Given> given;  // given back by them, of what is there
+    std::optional<Place> r;
+    std::vector<Open> open_there;
+    std::size_t given_there = 0, layer = next_, layer_there = next_;
+    for (NodeId n = g_.layers[next_].first; layer < g_.layers.size() && g_.layers[layer].first == n; ++layer) {
+      const Known* known = find(g_.layers[layer], state, storage, open, given);
+      if (!known) break;
+      for (const auto& [offset, address] : known->left) open.push_back({storage + offset, address});
+      state = known->after;
+      for (std::size_t i = 0; i < known->storages; ++i) held_.sizes[storage + i] = held_.sizes[known->storage + i];
+      storage += known->storages;
+      n = g_.layers[layer].last;
+      if (state != state_) continue;
+      r = Place{n, storage};
+      open_there = open;
+      given_there = given.size();
+      layer_there = layer + 1;
+    }
+    if (!r) return r;
+    for (const Given& b : std::span(given).first(given_there)) held_.blocks[b.storage] = {};
+    for (const Open& o : open_there) {
+      const auto same = [&](const Given& b) { return b.address == o.address; };
+      held_.blocks[o.storage] = std::find_if(given.begin(), given.end(), same)->block;
+    }
+    next_ = layer_there;
+    end_ = r->node;
+    return r;
+  }
+
+  /// Whether the layer that began last ends before this node.
+  bool ends_at(NodeId n) const { return running_.layer && running_.layer->last == n; }
+  /// A layer begins to run, and has run.
+  void begin(std::size_t storage) {
+    running_ = Known{&g_.layers[next_], storage, 0, state_, {}, {}, {}};
+    growths_ = allocator_.growths();
+    allocated_ = allocator_.allocated();
+    for (NodeId n = running_.layer->first; n < running_.layer->last; ++n)
+      for (const auto i : t_.frees(n)) {
+        const auto s = static_cast<std::size_t>(i);
+        if (s >= storage) continue;
+        running_.freed.push_back(address(s));
+        if (held_.blocks[s].index == none) continue;
+        toggle(running_.freed.back(), held_.sizes[s]);
+        allocated_ -= held_.sizes[s];
+      }
+  }
+  void end(std::size_t storage) {
+    running_.storages = storage - running_.storage;
+    const LayerRun* layer = std::exchange(running_.layer, nullptr);
+    end_ = layer->last;
+    for (std::size_t s = running_.storage; s < storage; ++s)
+      if (held_.blocks[s].index != none) {
+        running_.left.emplace_back(s - running_.storage, address(s));
+        toggle(running_.left.back().second, held_.sizes[s]);
+        allocated_ += held_.sizes[s];
+      }
+    if (state_.size() > most_live) next_ = g_.layers.size();
+    // Where memory was opened, or something else stays allocated (a library's workspace), the begin is another one.
+    if (growths_ != allocator_.growths() || allocated_ != allocator_.allocated() || state_.size() > most_live)
+      return forget();
+    running_.layer = layer;
+    running_.after = state_;
+    known_.push_back(std::exchange(running_, {}));
+  }
+
+ private:
+  /// Blocks, by address and size, that are live and were not, or were and are not, in order.
+  using State = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  /// Where layers leave more behind, as in training or with a cache, no two begin alike, and no more are looked at.
+  static constexpr std::size_t most_live = 16;
+
+  struct Known {
+    const LayerRun* layer = nullptr;
+    std::size_t storage = 0, storages = 0;  ///< that it makes
+    State before;
+    std::vector<std::int64_t> freed;                         ///< addresses of what is older, in order
+    std::vector<std::pair<std::size_t, std::int64_t>> left;  ///< of its storages, and their addresses
+    State after;
+  };
+  struct Open {
+    std::size_t storage;
+    std::int64_t address;
+  };
+  struct Given {
+    std::size_t storage;
+    std::int64_t address;
+    Block block;
+  };
+
+  std::int64_t address(std::size_t s) const {
+    return held_.blocks[s].index == none ? none : allocator_.address(held_.blocks[s]);
+  }
+  void toggle(std::int64_t address, Bytes size) {
+    const std::pair block{address, size.value()};
+    const auto at = std::lower_bound(state_.begin(), state_.end(), block);
+    if (at != state_.end() && *at == block)
+      state_.erase(at);
+    else
+      state_.insert(at, block);
+  }
+  void forget() {
+    known_.clear();
+    state_.clear();
+  }
+
+  /// A known layer that the one which begins with `storage` is equal to, from the same state; what it gives back is
+  /// taken out of `open` or noted in `given`.
+  const Known* find(const LayerRun& layer, const State& state, std::size_t storage, std::vector<Open>& open,
+                    std::vector<Given>& given) {
+    for (const Known& k : known_) {
+      if (k.layer->of != layer.of || k.before != state || !makes_the_same(k, layer, storage)) continue;
+      std::vector<Open> open_then = open;
+      std::vector<Given> given_then = given;
+      if (!frees_the_same(k, layer, storage, open_then, given_then)) continue;
+      open = std::move(open_then);
+      given = std::move(given_then);
+      return &k;
+    }
+    return nullptr;
+  }
+  bool makes_the_same(const Known& k, const LayerRun& layer, std::size_t storage) const {
+    const auto all = t_.storages();
+    if (layer.last - layer.first != k.layer->last - k.layer->first || storage + k.storages > all.size()) return false;
+    const NodeId nodes = layer.first - k.layer->first;
+    for (std::size_t i = 0; i < k.storages; ++i) {
+      const Storage &a = all[storage + i], &b = all[k.storage + i];
+      if (a.bytes != b.bytes || a.stream != b.stream || a.born != b.born + nodes) return false;
+    }
+    if (storage + k.storages < all.size() && all[storage + k.storages].born < layer.last) return false;
+    for (NodeId n = layer.first; n < layer.last; ++n) {
+      const auto a = g_.scratch_of(g_.node(n)), b = g_.scratch_of(g_.node(n - nodes));
+      if (g_.node(n).op != g_.node(n - nodes).op || !std::equal(a.begin(), a.end(), b.begin(), b.end())) return false;
+    }
+    return true;
+  }
+  bool frees_the_same(const Known& k, const LayerRun& layer, std::size_t storage, std::vector<Open>& open,
+                      std::vector<Given>& given) {
+    std::size_t older = 0;
+    for (NodeId n = layer.first; n < layer.last; ++n) {
+      const auto a = t_.frees(n), b = t_.frees(n - layer.first + k.layer->first);
+      if (a.size() != b.size()) return false;
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        const auto s = static_cast<std::size_t>(a[i]), t = static_cast<std::size_t>(b[i]);
+        if ((s >= storage) != (t >= k.storage)) return false;
+        if (s >= storage) {
+          if (s - storage != t - k.storage) return false;
+          continue;
+        }
+        const auto o = std::find_if(open.begin(), open.end(), [&](const Open& x) { return x.storage == s; });
+        const std::int64_t at = o != open.end() ? o->address : address(s);
+        if (older == k.freed.size() || at != k.freed[older++]) return false;
+        if (o != open.end())
+          open.erase(o);
+        else if (at != none)
+          given.push_back({s, at, held_.blocks[s]});
+      }
+    }
+    return older == k.freed.size();
+  }
+
+  const Graph& g_;
+  const Timeline& t_;
+  CachingAllocator& allocator_;
+  HeldStorages& held_;
+  std::size_t next_ = 0;  ///< the layer that comes next
+  NodeId end_ = none;     ///< of the layer that ran or was passed over last
+  State state_;
+  std::vector<Known> known_;
+  Known running_;
+  std::int64_t growths_ = 0;  ///< when it began
+  Bytes allocated_{};         ///< what it leaves allocated, if all of that is storages
+};
+
+}  // namespace vlmest::allocator
