@@ -12,7 +12,7 @@ namespace {
 using diagnose::ReadSetting;
 
 /// In lower case, with dashes for blanks and '_'; as long as what it is of.
-std::string plain(std::string_view s) {
+std::string dashed(std::string_view s) {
   std::string r(s);
   for (char& c : r) c = c == '_' || c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return r;
@@ -53,15 +53,15 @@ std::string_view line_around(std::string_view text, std::size_t at) {
 std::optional<Named> model_of(std::string_view text, const std::string& low) {
   std::vector<Named> found;
   for (const ShippedFile& f : catalogue("vlm")) {
-    find_name(low, plain(f.name), f.name, found);
+    find_name(low, dashed(f.name), f.name, found);
     for (const std::string& id : f.aliases) {
-      const std::string word = plain(id.substr(id.rfind('/') + 1));
-      if (word != plain(f.name)) find_name(low, word, f.name, found);
+      const std::string word = dashed(id.substr(id.rfind('/') + 1));
+      if (word != dashed(f.name)) find_name(low, word, f.name, found);
     }
   }
   if (found.empty()) return std::nullopt;
   for (Named& n : found) {
-    const std::string line = plain(line_around(text, n.at));
+    const std::string line = dashed(line_around(text, n.at));
     for (const char* key : {"model", "from-pretrained", "llm(", "vllm-serve", "gguf"})
       n.by_key = n.by_key || line.find(key) != std::string::npos;
   }
@@ -113,7 +113,7 @@ ReadRun read_run(std::string_view text) {
   ReadRun run;
   constexpr std::size_t most = 1 << 20;
   const std::string_view head = text.substr(0, most);
-  const std::string low = plain(head);
+  const std::string low = dashed(head);
   const auto add = [&](const char* flag, const std::string& value, const Named& n) {
     run.settings.push_back({flag, value, std::string(head.substr(n.at, n.length)), line_of(head, n.at)});
   };
