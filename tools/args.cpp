@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include <vlmest/allocator/config_text.hpp>
+#include <vlmest/nn/image_processor/video.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
-#include <vlmest/nn/tokens/video.hpp>
 
 #include "options.hpp"
 #include "streams.hpp"
@@ -165,7 +165,7 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
          ->type_name("HxW[,HxW]"));
   in(model, add_whole(app, "--frames", frames,
                       "frames of a video in each sequence, handed over as they are; alone, without images", 1,
-                      tokens::max_frames));
+                      image_processor::max_frames));
   in(model, add_decimal(app, "--fps", fps,
                         "frames a second: what the processor samples, or of --frames those there are [the processor's]",
                         0.001, 1000, "F"));

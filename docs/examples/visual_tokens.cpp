@@ -5,13 +5,13 @@
 
 #include <vlmest/family/llava_next/rule.hpp>
 #include <vlmest/family/qwen2_5_vl/rule.hpp>
-#include <vlmest/nn/tokens/padding.hpp>
-#include <vlmest/nn/tokens/tokens.hpp>
+#include <vlmest/nn/image_processor/padding.hpp>
+#include <vlmest/nn/image_processor/processor.hpp>
 
 int main() {
   using namespace vlmest;
-  const TokenRule tiles = tokens::LlavaNext{};   // fixed tiles, a thumbnail, the padding cut off again
-  const TokenRule native = tokens::Qwen2_5Vl{};  // the image's own size, rounded to the patch grid
+  const ImageProcessor tiles = image_processor::LlavaNext{};   // fixed tiles, a thumbnail, the padding cut off again
+  const ImageProcessor native = image_processor::Qwen2_5Vl{};  // the image's own size, rounded to the patch grid
   const std::vector<ImageSize> images{{336, 336}, {672, 672}, {480, 640}, {1080, 1920}, {300, 1200}, {2000, 500}};
 
   std::printf("%-12s %20s %20s\n", "pixels", "LLaVA-NeXT", "Qwen2.5-VL");

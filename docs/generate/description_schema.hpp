@@ -87,7 +87,7 @@ inline Json description_schema(Json shared, vlmest::json::FamilyRows rows, const
       std::set<std::string> keys;
       for (const RuleReader& r : row.rules) {
         DescriptionImage read{Reader(nothing, "image")};
-        vlmest::TokenRule rule = r.defaults();
+        vlmest::ImageProcessor rule = r.defaults();
         r.image(read, rule);
         for (const std::string_view k : read.keys()) keys.emplace(k);
       }

@@ -110,10 +110,10 @@ inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
 
 /// The recorded batch: every sequence has the same number of tokens.
 inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
-  vlmest::TokenRule rule = vlm.tokens;
-  if (auto* ov = get_if<vlmest::tokens::LlavaOnevision>(&rule)) ov->tile_several = r.tile_several;
-  if (auto* split = get_if<vlmest::tokens::Idefics3>(&rule); split != nullptr && r.whole_images)
-    split->tiling = vlmest::tokens::Tiling::never;
+  vlmest::ImageProcessor rule = vlm.image_processor;
+  if (auto* ov = get_if<vlmest::image_processor::LlavaOnevision>(&rule)) ov->tile_several = r.tile_several;
+  if (auto* split = get_if<vlmest::image_processor::Idefics3>(&rule); split != nullptr && r.whole_images)
+    split->tiling = vlmest::image_processor::Tiling::never;
   vlmest::Sequences s{.batch = r.batch, .text = r.text, .target = r.target};
   for (std::int64_t b = 0; b < r.batch; ++b) {
     const auto& images = r.sequences[static_cast<std::size_t>(b) % r.sequences.size()];

@@ -288,8 +288,10 @@ TEST(Actions, SmallerBatchesKeepEverySize) {
   // Limits on pixels are those of the largest image, which loses tokens first.
   const auto less = lower_images(now);
   ASSERT_FALSE(less.empty());
-  EXPECT_LT(layout(less.front().vlm.tokens, {896, 896}).llm_tokens, layout(now.vlm.tokens, {896, 896}).llm_tokens);
-  EXPECT_EQ(layout(less.front().vlm.tokens, {224, 224}).llm_tokens, layout(now.vlm.tokens, {224, 224}).llm_tokens);
+  EXPECT_LT(layout(less.front().vlm.image_processor, {896, 896}).llm_tokens,
+            layout(now.vlm.image_processor, {896, 896}).llm_tokens);
+  EXPECT_EQ(layout(less.front().vlm.image_processor, {224, 224}).llm_tokens,
+            layout(now.vlm.image_processor, {224, 224}).llm_tokens);
 }
 
 /// Sequences of a given length keep their text where images lose tokens.
@@ -311,7 +313,7 @@ TEST(Actions, EveryFamilyHasItsOwnLever) {
   p.image_width = 1300;
   const auto how = [&](const char* model) {
     const auto less = lower_images(settings(model, p));
-    return less.empty() ? std::string() : limit_line(less.back().vlm.tokens);
+    return less.empty() ? std::string() : limit_line(less.back().vlm.image_processor);
   };
   EXPECT_NE(how("qwen2-vl-2b").find("longest_edge"), std::string::npos);
   EXPECT_NE(how("internvl3-1b").find("max_patches="), std::string::npos);
@@ -325,7 +327,7 @@ TEST(Actions, EveryFamilyHasItsOwnLever) {
   for (const char* model : {"qwen2-vl-2b", "internvl3-1b", "llava-next-7b", "idefics3-8b", "pixtral-12b"}) {
     std::int64_t last = std::numeric_limits<std::int64_t>::max();
     for (const Settings& s : lower_images(settings(model, p))) {
-      const ImageLayout l = layout(s.vlm.tokens, {1000, 1300});
+      const ImageLayout l = layout(s.vlm.image_processor, {1000, 1300});
       EXPECT_LT(l.tiles * l.tower_tokens + l.llm_tokens, last) << model;
       last = l.tiles * l.tower_tokens + l.llm_tokens;
     }

@@ -176,7 +176,7 @@ TEST(Inversion, ManyTilesAtOnce) {
 /// vllm-project/vllm#18550: a server that profiles twelve images of the largest size, of which clients send none. What
 /// it then reserves leads back to that size, and to a 21st of the tokens for the images that are sent.
 TEST(Inversion, ImagesThatOnlyTheProfilerSees) {
-  const std::int64_t sent = 12 * layout(tokens::Qwen2_5Vl{}, {672, 896}).llm_tokens;
+  const std::int64_t sent = 12 * layout(image_processor::Qwen2_5Vl{}, {672, 896}).llm_tokens;
   EXPECT_EQ(sent, 9216);
   const auto scores = Bytes(std::int64_t{16} * 65536 * 65536 * 2);
   Plan p;

@@ -64,10 +64,10 @@ TEST(ToyFamily, IsReadAndEstimated) {
 TEST(ToyFamily, IsKnownToTheReadersOfFiles) {
   const Json description = {{"name", "toy"}, {"model", config}, {"image", {{"max_tiles", 2}}}};
   Vlm vlm = read(description);
-  EXPECT_EQ(get<toy::Rule>(vlm.tokens).max_tiles, 2);
+  EXPECT_EQ(get<toy::Rule>(vlm.image_processor).max_tiles, 2);
   const auto notes = json::read_processor({{"max_tiles", 3}, {"zzz", 1}}, "preprocessor_config.json",
                                           json::ProcessorFile::preprocessor, vlm, registry);
-  EXPECT_EQ(get<toy::Rule>(vlm.tokens).max_tiles, 3);
+  EXPECT_EQ(get<toy::Rule>(vlm.image_processor).max_tiles, 3);
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_NE(notes[0].find("zzz"), std::string::npos);
   const auto hint = [](const char* type) {
@@ -89,7 +89,8 @@ TEST(ToyFamily, HasLevers) {
   now.plan.image_width = 90;
   const auto less = diagnose::lower_images(now);
   ASSERT_EQ(less.size(), 2u);
-  EXPECT_EQ(limit_line(less.back().vlm.tokens), "processor = AutoProcessor.from_pretrained(MODEL, max_tiles=1)");
+  EXPECT_EQ(limit_line(less.back().vlm.image_processor),
+            "processor = AutoProcessor.from_pretrained(MODEL, max_tiles=1)");
   EXPECT_EQ(diagnose::vision_rows(now.vlm, now.plan), 2 * 3);
   now.plan.vision_chunk = 3;
   EXPECT_NE(diagnose::vision_chunk_line(now).find("pixel_values.split(3)"), std::string::npos);

@@ -14,7 +14,7 @@
 #include <vlmest/json/block.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
-#include <vlmest/nn/tokens/pixtral.hpp>
+#include <vlmest/nn/image_processor/pixtral.hpp>
 #include <vlmest/report/estimate.hpp>
 
 namespace vlmest::description_test {
@@ -114,12 +114,15 @@ TEST(Description, SetsTheImageProcessor) {
     return json::read_model(with(shipped(name), "image", image), "file");
   };
   const Vlm qwen = read("qwen2-vl-2b", {{"min_pixels", 784}, {"max_pixels", 78400}, {"native_size", {100, 200}}});
-  EXPECT_EQ(get<tokens::Qwen2Vl>(qwen.tokens).budget.max_pixels, 78400);
+  EXPECT_EQ(get<image_processor::Qwen2Vl>(qwen.image_processor).budget.max_pixels, 78400);
   EXPECT_EQ(qwen.native, (ImageSize{100, 200}));
-  EXPECT_EQ(get<tokens::InternVl>(read("internvl3-2b", {{"max_tiles", 6}, {"tiling", "never"}}).tokens).tiling,
-            tokens::Tiling::never);
-  EXPECT_TRUE(get<tokens::Gemma3>(read("gemma-3-4b", {{"pan_and_scan", true}}).tokens).pan_and_scan);
-  EXPECT_EQ(get<tokens::Pixtral>(read("pixtral-12b", {{"longest_edge", 512}}).tokens).longest_edge, 512);
+  EXPECT_EQ(
+      get<image_processor::InternVl>(read("internvl3-2b", {{"max_tiles", 6}, {"tiling", "never"}}).image_processor)
+          .tiling,
+      image_processor::Tiling::never);
+  EXPECT_TRUE(get<image_processor::Gemma3>(read("gemma-3-4b", {{"pan_and_scan", true}}).image_processor).pan_and_scan);
+  EXPECT_EQ(get<image_processor::Pixtral>(read("pixtral-12b", {{"longest_edge", 512}}).image_processor).longest_edge,
+            512);
   refused(with(shipped("qwen2-vl-2b"), "image", {{"min_pixels", 2000}, {"max_pixels", 1000}}), "file.image.min_pixels",
           "larger");
   refused(with(shipped("internvl3-2b"), "image", {{"tiling", "sometimes"}}), "file.image.tiling", "known: automatic");

@@ -84,9 +84,9 @@ TEST(Gemma4Configs, TheProcessorsBudgetIsRead) {
   const auto with = [&](const char* text) {
     Vlm changed = v;
     json::read_processor(nlohmann::json::parse(text), "file", json::ProcessorFile::preprocessor, changed);
-    return layout(changed.tokens, {768, 1024}).llm_tokens;
+    return layout(changed.image_processor, {768, 1024}).llm_tokens;
   };
-  EXPECT_EQ(layout(v.tokens, {768, 1024}).llm_tokens, 266);
+  EXPECT_EQ(layout(v.image_processor, {768, 1024}).llm_tokens, 266);
   EXPECT_EQ(with(R"({"max_soft_tokens": 70})"), 63);
   EXPECT_EQ(with(R"({"max_soft_tokens": 280, "image_seq_length": 70})"), 266);
   EXPECT_THROW(with(R"({"max_soft_tokens": 100})"), Error);

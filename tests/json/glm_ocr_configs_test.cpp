@@ -37,7 +37,7 @@ TEST(GlmOcrConfigs, HeadsNeedNotFillTheWidth) {
 TEST(GlmOcrConfigs, ProcessorIsTheReleasedModels) {
   const auto tokens = [](const std::string& text) {
     const Vlm m = read(text);
-    return layout(m.tokens, ImageSize{4000, 3000}).llm_tokens;
+    return layout(m.image_processor, ImageSize{4000, 3000}).llm_tokens;
   };
   EXPECT_EQ(tokens(ocr(R"("hidden_size": 1536)")), (2520 / 28) * (1876 / 28));
   EXPECT_EQ(tokens(R"({"model_type": "glm46v"})"), (2800 / 28) * (2100 / 28));

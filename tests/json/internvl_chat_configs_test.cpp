@@ -64,11 +64,11 @@ TEST(InternVlChat, CutsPicturesAsItsOwnCode) {
   };
   const Vlm vlm = read(chat(tower, qwen2_7b));
   const auto tiles = [&](ImageSize s, std::int64_t least, std::int64_t most, bool thumbnail) {
-    auto rule = get<tokens::InternVl>(vlm.tokens);
+    auto rule = get<image_processor::InternVl>(vlm.image_processor);
     rule.min_tiles = least;
     rule.max_tiles = most;
     rule.thumbnail = thumbnail;
-    const ImageLayout l = tokens::layout(rule, s);
+    const ImageLayout l = image_processor::layout(rule, s);
     EXPECT_EQ(l.llm_tokens, 256 * l.tiles);
     EXPECT_EQ(l.text_overhead, 2);
     return l.tiles;
@@ -92,18 +92,18 @@ TEST(InternVlChat, CutsPicturesAsItsOwnCode) {
 }
 
 TEST(InternVlChat, ReadsItsTiles) {
-  const auto rule = get<tokens::InternVl>(read(chat(tower, qwen2_7b)).tokens);
+  const auto rule = get<image_processor::InternVl>(read(chat(tower, qwen2_7b)).image_processor);
   EXPECT_EQ(rule.max_tiles, 12);
   EXPECT_TRUE(rule.thumbnail);
-  EXPECT_EQ(rule.tiling, tokens::Tiling::automatic);
-  const auto absent = get<tokens::InternVl>(
+  EXPECT_EQ(rule.tiling, image_processor::Tiling::automatic);
+  const auto absent = get<image_processor::InternVl>(
       read(R"({"model_type": "internvl_chat", "ps_version": "v2", "llm_config": {"model_type": "llama"},
            "vision_config": {"image_size": 448}})")
-          .tokens);
+          .image_processor);
   EXPECT_EQ(absent.min_tiles, 1);
   EXPECT_EQ(absent.max_tiles, 6);
   EXPECT_FALSE(absent.thumbnail);
-  EXPECT_EQ(absent.tiling, tokens::Tiling::never);
+  EXPECT_EQ(absent.tiling, image_processor::Tiling::never);
 }
 
 /// H2OVL-Mississippi's keys: InternVL's and use_msac. Danube is a Mistral.
@@ -126,7 +126,7 @@ TEST(H2ovlChat, CutsAPictureTwiceWhereItIsAlone) {
     ImageSize size;
     std::int64_t up_to_6, up_to_12;
   };
-  auto rule = get<tokens::H2ovl>(read(h2ovl).tokens);
+  auto rule = get<image_processor::H2ovl>(read(h2ovl).image_processor);
   EXPECT_TRUE(rule.msac);
   for (const Case& c : {Case{{448, 448}, 5, 5},
                         {{224, 224}, 5, 5},

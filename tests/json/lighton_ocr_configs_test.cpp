@@ -26,16 +26,16 @@ TEST(LightOnOcrConfigs, TakesATowerThatKnowsSizes) {
 // 308x483 becomes 22x35 patches, of which the last column fills no square; cells of 28 leave none over.
 TEST(LightOnOcrConfigs, TheImageProcessorsPatchesAreTheCells) {
   Vlm m = read(R"({"model_type": "lighton_ocr"})");
-  const auto count = [&] { return layout(m.tokens, ImageSize{308, 483}); };
+  const auto count = [&] { return layout(m.image_processor, ImageSize{308, 483}); };
   EXPECT_EQ(count().tower_tokens, 22 * 35);
   EXPECT_EQ(count().llm_tokens, 11 * 17);
   EXPECT_EQ(count().text_overhead, 0);
-  get<tokens::LightOnOcr>(m.tokens).cell = 28;
+  get<image_processor::LightOnOcr>(m.image_processor).cell = 28;
   EXPECT_EQ(count().tower_tokens, 22 * 36);
   EXPECT_EQ(count().llm_tokens, 11 * 18);
-  get<tokens::LightOnOcr>(m.tokens).cell = 16;
+  get<image_processor::LightOnOcr>(m.image_processor).cell = 16;
   EXPECT_THROW(count(), Error);
-  EXPECT_THROW(layout(tokens::LightOnOcr{}, ImageSize{14, 300}), Error);
+  EXPECT_THROW(layout(image_processor::LightOnOcr{}, ImageSize{14, 300}), Error);
 }
 
 }  // namespace

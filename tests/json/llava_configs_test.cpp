@@ -61,9 +61,9 @@ TEST(LlavaConfigs, AnAbsentSiglipHeadKeyMeansAHead) {
 
 TEST(LlavaConfigs, AspectRatioIsReadAsTheModelStripsIt) {
   auto tiles = [](const char* s) {
-    return get<tokens::LlavaOnevision>(
+    return get<image_processor::LlavaOnevision>(
                read((std::string(R"({"model_type": "llava_onevision", "vision_aspect_ratio": ")") + s + "\"}").c_str())
-                   .tokens)
+                   .image_processor)
         .max_tiles;
   };
   EXPECT_EQ(tiles("anyres_max_9"), 9);

@@ -14,8 +14,8 @@ using test::refused_at;
 TEST(PixtralConfig, LlavaCountsNativeSizes) {
   const Vlm v = read(R"({"model_type": "llava", "vision_feature_layer": -1, "vision_config": {"model_type": "pixtral"},
                          "text_config": {"model_type": "mistral"}})");
-  EXPECT_EQ(layout(v.tokens, {512, 768}).llm_tokens, 32 * 48);
-  EXPECT_EQ(layout(v.tokens, {2048, 1024}).resized, (ImageSize{1024, 512}));
+  EXPECT_EQ(layout(v.image_processor, {512, 768}).llm_tokens, 32 * 48);
+  EXPECT_EQ(layout(v.image_processor, {2048, 1024}).resized, (ImageSize{1024, 512}));
 }
 
 TEST(PixtralConfig, Mistral3Defaults) {
@@ -27,7 +27,7 @@ TEST(PixtralConfig, Mistral3Defaults) {
   EXPECT_FALSE(f.projector.bias);
   EXPECT_TRUE(f.tied);
   EXPECT_EQ(width(f.language), 5120);
-  EXPECT_EQ(layout(v.tokens, {560, 840}).llm_tokens, 20 * 30);
+  EXPECT_EQ(layout(v.image_processor, {560, 840}).llm_tokens, 20 * 30);
   // A vision_config that is there has its own class's defaults.
   const Vlm w = read(R"({"model_type": "mistral3", "vision_config": {}})");
   EXPECT_EQ(get<Mistral3Family>(w.family).vision.patch_size, 16);

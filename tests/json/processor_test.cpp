@@ -23,7 +23,7 @@ struct Read {
   Vlm vlm;
   std::vector<std::string> notes;
   std::int64_t tokens(std::int64_t height, std::int64_t width) const {
-    return layout(vlm.tokens, {height, width}).llm_tokens;
+    return layout(vlm.image_processor, {height, width}).llm_tokens;
   }
 };
 Read with(const std::string& name, const char* text, ProcessorFile file = ProcessorFile::preprocessor) {
@@ -54,7 +54,7 @@ TEST(ProcessorFiles, PixelBudgets) {
   // What the file leaves out is the class's own, 1280 tokens at most; without a file it is the released checkpoint's.
   EXPECT_EQ(with("qwen2-vl-2b", R"({"patch_size": 14, "merge_size": 2, "temporal_patch_size": 2})").tokens(2000, 2000),
             1225);
-  EXPECT_EQ(layout(published("qwen2-vl-2b").tokens, {2000, 2000}).llm_tokens, 5041);
+  EXPECT_EQ(layout(published("qwen2-vl-2b").image_processor, {2000, 2000}).llm_tokens, 5041);
   EXPECT_EQ(with("qwen3-vl-4b", R"({"size": {"shortest_edge": 65536, "longest_edge": 262144}})").tokens(2000, 2000),
             256);
   EXPECT_EQ(with("glm-4.1v-9b", R"({"size": {"shortest_edge": 12544, "longest_edge": 401408}})").tokens(2000, 2000),
@@ -76,7 +76,7 @@ TEST(ProcessorFiles, PixelBudgets) {
 TEST(ProcessorFiles, OfLightOnOcrSetTheCells) {
   const std::string size = R"("size": {"longest_edge": 1540})";
   const Read r = with("lighton-ocr", ("{" + size + R"(, "patch_size": 28})").c_str());
-  EXPECT_EQ(layout(r.vlm.tokens, {308, 483}).tower_tokens, 22 * 36);
+  EXPECT_EQ(layout(r.vlm.image_processor, {308, 483}).tower_tokens, 22 * 36);
   EXPECT_EQ(
       with("lighton-ocr", ("{" + size + R"(, "patch_size": {"height": 14, "width": 14}})").c_str()).tokens(308, 483),
       11 * 17);
@@ -104,7 +104,7 @@ TEST(ProcessorFiles, OfInternVlChatSetNoTiles) {
                       "num_attention_heads": 16, "intermediate_size": 4096},
     "llm_config": {"model_type": "qwen2"}})";
   Vlm vlm = json::read_model(Json::parse(config), "config.json");
-  const auto tokens = [&] { return layout(vlm.tokens, {1344, 1792}).llm_tokens; };
+  const auto tokens = [&] { return layout(vlm.image_processor, {1344, 1792}).llm_tokens; };
   const std::int64_t alone = tokens();
   const auto notes = json::read_processor(Json::parse(R"({"crop_size": 448, "do_center_crop": true, "size": 448})"),
                                           "p", ProcessorFile::preprocessor, vlm);
@@ -113,7 +113,7 @@ TEST(ProcessorFiles, OfInternVlChatSetNoTiles) {
 }
 
 TEST(ProcessorFiles, Splitting) {
-  EXPECT_EQ(layout(published("idefics3-8b").tokens, {364, 364}).llm_tokens, 2873);
+  EXPECT_EQ(layout(published("idefics3-8b").image_processor, {364, 364}).llm_tokens, 2873);
   EXPECT_EQ(with("idefics3-8b", R"({"do_image_splitting": false})").tokens(1000, 1000), 169);
   EXPECT_EQ(with("idefics3-8b", R"({"size": {"longest_edge": 728}})").tokens(364, 364), 5 * 169);
   EXPECT_EQ(with("smolvlm-2.2b", R"({"size": {"longest_edge": 1536}, "max_image_size": {"longest_edge": 384}})")

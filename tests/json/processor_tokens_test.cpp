@@ -24,17 +24,17 @@
 #include <vlmest/family/paligemma/rule.hpp>
 #include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/family/qwen2_vl/rule.hpp>
-#include <vlmest/nn/tokens/llava.hpp>
-#include <vlmest/nn/tokens/pixtral.hpp>
-#include <vlmest/nn/tokens/qwen3_vl.hpp>
-#include <vlmest/nn/tokens/tokens.hpp>
+#include <vlmest/nn/image_processor/llava.hpp>
+#include <vlmest/nn/image_processor/pixtral.hpp>
+#include <vlmest/nn/image_processor/processor.hpp>
+#include <vlmest/nn/image_processor/qwen3_vl.hpp>
 
 namespace vlmest::processor_tokens_test {
 namespace {
 
 using nlohmann::json;
-using namespace tokens;
-using tokens::Tiling;
+using namespace image_processor;
+using image_processor::Tiling;
 
 const json& recorded() {
   static const json d = [] {
@@ -52,7 +52,7 @@ std::vector<ImageSize> pinpoints(const json& s) {
   return r;
 }
 Tiling cut(const json& s, const char* key) { return s.at(key).get<bool>() ? Tiling::automatic : Tiling::never; }
-TokenRule idefics3(const json& s) {
+ImageProcessor idefics3(const json& s) {
   return Idefics3{.tile_size = n(s, "tile"),
                   .patch_size = n(s, "patch"),
                   .merge = n(s, "merge"),
@@ -61,7 +61,7 @@ TokenRule idefics3(const json& s) {
 }
 
 /// The rule of a family with settings under the names of the file.
-const std::map<std::string, std::function<TokenRule(const json&)>> rules{
+const std::map<std::string, std::function<ImageProcessor(const json&)>> rules{
     {"llava", [](const json& s) { return Llava{.image_size = n(s, "tile"), .patch_size = n(s, "patch")}; }},
     {"llava_next",
      [](const json& s) {
@@ -133,7 +133,7 @@ const std::map<std::string, std::function<TokenRule(const json&)>> rules{
 };
 
 /// As the file has it: LLM tokens, tiles (Mllama: rows, columns), markers; null where the size is refused.
-json counted(const TokenRule& rule, ImageSize size, std::size_t images) {
+json counted(const ImageProcessor& rule, ImageSize size, std::size_t images) {
   try {
     const ImageLayout l = layouts(rule, std::vector<ImageSize>(images, size)).back();
     if (get_if<Mllama>(&rule)) return {l.llm_tokens, l.tile_grid.rows, l.tile_grid.cols, l.text_overhead};
@@ -152,7 +152,7 @@ TEST_P(Processor, MakesTheseTokens) {
   ASSERT_GE(sizes.size(), 200u);
   for (const auto& setting : family.at("settings")) {
     const json& given = setting.at("given");
-    const TokenRule rule = rules.at(GetParam())(given);
+    const ImageProcessor rule = rules.at(GetParam())(given);
     ASSERT_EQ(setting.at("results").size(), sizes.size());
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const ImageSize size{sizes[i].at(0), sizes[i].at(1)};

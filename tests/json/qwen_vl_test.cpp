@@ -92,7 +92,7 @@ std::map<std::int64_t, int> attention_calls(const json& d, const std::vector<vlm
   vlmest::Plan plan;
   plan.batch = batch;
   vlmest::Sequences s{.batch = batch, .text = 10, .image = images.front()};
-  const auto one = layouts(m.tokens, images);
+  const auto one = layouts(m.image_processor, images);
   for (const auto& i : one) s.image_tokens += i.llm_tokens;
   s.seq = s.text + s.image_tokens;
   for (std::int64_t i = 0; i < batch; ++i) s.images.insert(s.images.end(), one.begin(), one.end());

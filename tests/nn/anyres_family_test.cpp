@@ -32,11 +32,11 @@ LlavaOnevisionFamily onevision_family() {
   return {.vision = tiny_siglip, .projector = {.in = 32, .out = 48}, .language = tiny_llama};
 }
 
-tokens::LlavaNext next_rule() {
+image_processor::LlavaNext next_rule() {
   return {.image_size = 28, .patch_size = 14, .pinpoints = {{28, 56}, {56, 28}, {56, 56}, {84, 28}, {28, 84}}};
 }
-tokens::LlavaOnevision onevision_rule() {
-  return {.image_size = 28, .patch_size = 14, .max_tiles = 2, .pinpoints = tokens::square_pinpoints(28, 4)};
+image_processor::LlavaOnevision onevision_rule() {
+  return {.image_size = 28, .patch_size = 14, .max_tiles = 2, .pinpoints = image_processor::square_pinpoints(28, 4)};
 }
 
 /// Rows of the features that masked_scatter writes into the embeddings.

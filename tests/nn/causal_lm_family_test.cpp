@@ -88,13 +88,13 @@ std::vector<Named> decoders() {
 Vlm alone(const DecoderConfig& g, bool tied = false, LogitStep step = LogitStep::as_is) {
   Vlm m;
   m.family = CausalLmFamily{.language = g, .tied = tied, .logits = step};
-  m.tokens = tokens::TextOnly{};
+  m.image_processor = image_processor::TextOnly{};
   return m;
 }
 Vlm alone(const Family& family) {
   Vlm m;
   m.family = family;
-  m.tokens = tokens::TextOnly{};
+  m.image_processor = image_processor::TextOnly{};
   return m;
 }
 Vlm inside(const DecoderConfig& g, bool tied = false) {

@@ -38,7 +38,7 @@ Graph prefill_graph(const Family& family, const Sequences& s, const Plan& plan =
 }
 
 /// Sequences of 7 text tokens around `images` each.
-inline Sequences prompts(const TokenRule& rule, const std::vector<ImageSize>& images, std::int64_t batch = 1) {
+inline Sequences prompts(const ImageProcessor& rule, const std::vector<ImageSize>& images, std::int64_t batch = 1) {
   Sequences s;
   s.batch = batch;
   const auto one = layouts(rule, images);

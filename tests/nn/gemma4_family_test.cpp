@@ -39,7 +39,7 @@ Vlm tiny(const Gemma4TextConfig& text) {
   f.vision = {.hidden = 32, .intermediate = 48, .layers = 2, .heads = 2, .kv_heads = 2, .head_dim = 16};
   f.language = text;
   Vlm v{.name = "tiny", .type = "gemma4", .family = f};
-  v.tokens = tokens::Gemma4{.soft_tokens = 70};
+  v.image_processor = image_processor::Gemma4{.soft_tokens = 70};
   v.native = {768, 768};
   return v;
 }
@@ -49,7 +49,7 @@ Vlm tiny_unified() {
   f.language = tiny_text(0, 0);
   f.language.blocks_of_images = true;
   Vlm v{.name = "tiny", .type = "gemma4_unified", .family = f};
-  v.tokens = tokens::Gemma4{.soft_tokens = 70, .merged = true};
+  v.image_processor = image_processor::Gemma4{.soft_tokens = 70, .merged = true};
   v.native = {768, 768};
   return v;
 }

@@ -36,7 +36,7 @@ Vlm paligemma(const GemmaConfig& language) {
   return {.name = "tiny",
           .type = "paligemma",
           .family = f,
-          .tokens = tokens::PaliGemma{.image_size = 56, .patch_size = 14},
+          .image_processor = image_processor::PaliGemma{.image_size = 56, .patch_size = 14},
           .native = {56, 56}};
 }
 Vlm gemma3() {
@@ -46,7 +46,7 @@ Vlm gemma3() {
   return {.name = "tiny",
           .type = "gemma3",
           .family = f,
-          .tokens = tokens::Gemma3{.image_size = 56, .patch_size = 14, .image_tokens = 4},
+          .image_processor = image_processor::Gemma3{.image_size = 56, .patch_size = 14, .image_tokens = 4},
           .native = {56, 56}};
 }
 

@@ -54,7 +54,7 @@ const Tensor& output(const Graph& g, const Node& n) { return g.tensor(g.outputs(
 const std::vector<std::vector<ImageSize>> mixtures{{{56, 84}}, {{56, 84}, {28, 280}}, {{140, 56}, {60, 60}, {29, 90}}};
 
 TEST(Glm4vFamily, ImagesOfAllSizesGoThroughTheTowerAsOneSequence) {
-  const TokenRule rule = tokens::Glm4v{.budget = {784, 11760000}};
+  const ImageProcessor rule = image_processor::Glm4v{.budget = {784, 11760000}};
   for (const auto& images : mixtures)
     for (std::int64_t batch : {1, 3}) {
       const auto s = prompts(rule, images, batch);
@@ -73,7 +73,7 @@ TEST(Glm4vFamily, ImagesOfAllSizesGoThroughTheTowerAsOneSequence) {
 }
 
 TEST(Glm4vFamily, TheDownsamplingWeightIsCopiedToChannelsLast) {
-  const auto s = prompts(tokens::Glm4v{.budget = {784, 11760000}}, {{56, 84}});
+  const auto s = prompts(image_processor::Glm4v{.budget = {784, 11760000}}, {{56, 84}});
   const Graph g = prefill_graph(glm_family(), s);
   const Node& n = *nodes(g, "convolution")[1];
   ASSERT_FALSE(g.scratch_of(n).empty());
@@ -81,7 +81,7 @@ TEST(Glm4vFamily, TheDownsamplingWeightIsCopiedToChannelsLast) {
 }
 
 TEST(Glm4vFamily, OnlyARotaryPartOfEachHeadTurns) {
-  const auto s = prompts(tokens::Glm4v{.budget = {784, 11760000}}, {{56, 84}});
+  const auto s = prompts(image_processor::Glm4v{.budget = {784, 11760000}}, {{56, 84}});
   auto family = glm_family();
   const auto widths = [&] {
     std::vector<std::int64_t> r;
@@ -98,7 +98,7 @@ TEST(Glm4vFamily, OnlyARotaryPartOfEachHeadTurns) {
 }
 
 TEST(Blip2Family, EverySecondQFormerLayerReadsTheImage) {
-  const auto s = prompts(tokens::Blip2{.image_size = 28, .query_tokens = 3}, {{40, 30}, {28, 28}}, 2);
+  const auto s = prompts(image_processor::Blip2{.image_size = 28, .query_tokens = 3}, {{40, 30}, {28, 28}}, 2);
   const Graph g = prefill_graph(blip_family(), s);
   int own = 0, cross = 0;
   for (const Node* n : nodes(g, "_scaled_dot_product_cudnn_attention")) {
@@ -111,7 +111,7 @@ TEST(Blip2Family, EverySecondQFormerLayerReadsTheImage) {
 }
 
 TEST(Blip2Family, DropoutRunsInTrainingModeAlone) {
-  const auto s = prompts(tokens::Blip2{.image_size = 28, .query_tokens = 3}, {{28, 28}});
+  const auto s = prompts(image_processor::Blip2{.image_size = 28, .query_tokens = 3}, {{28, 28}});
   EXPECT_TRUE(nodes(prefill_graph(blip_family(), s), "native_dropout").empty());
   // Queries, two results in each Q-Former layer and one more with cross-attention, two in each layer of OPT.
   const Graph g = prefill_graph(blip_family(), s, {.dropout = true});
@@ -123,7 +123,7 @@ TEST(Blip2Family, DropoutRunsInTrainingModeAlone) {
 }
 
 TEST(Blip2Family, TheQFormerStaysFp32InAnFp16Model) {
-  const auto s = prompts(tokens::Blip2{.image_size = 28, .query_tokens = 3}, {{28, 28}});
+  const auto s = prompts(image_processor::Blip2{.image_size = 28, .query_tokens = 3}, {{28, 28}});
   for (DType t : {DType::bf16, DType::fp16, DType::fp32}) {
     const Graph g = prefill_graph(blip_family(), s, {.dtype = t});
     Bytes wide{};
@@ -142,7 +142,7 @@ TEST(Blip2Family, TheQFormerStaysFp32InAnFp16Model) {
 }
 
 TEST(Blip2Family, WhatTransformersRefusesIsRefused) {
-  const auto s = prompts(tokens::Blip2{.image_size = 28, .query_tokens = 3}, {{28, 28}});
+  const auto s = prompts(image_processor::Blip2{.image_size = 28, .query_tokens = 3}, {{28, 28}});
   EXPECT_THROW(prefill_graph(blip_family(), s, {.attention = AttentionKind::flash}), Error);
   EXPECT_THROW(prefill_graph(blip_family(), Sequences{.text = 9, .seq = 9}), Error);
 }

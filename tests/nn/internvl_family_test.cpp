@@ -24,7 +24,7 @@ Vlm tiny(const InternVitVision& vision, std::int64_t feature_layer = -1) {
   Vlm v{.name = "tiny",
         .type = "internvl",
         .family = InternVlFamily{.vision = vision, .language = llama, .feature_layer = feature_layer}};
-  v.tokens = tokens::InternVl{.image_size = vision.image_size, .patch_size = vision.patch_size};
+  v.image_processor = image_processor::InternVl{.image_size = vision.image_size, .patch_size = vision.patch_size};
   v.native = {vision.image_size, vision.image_size};
   return v;
 }

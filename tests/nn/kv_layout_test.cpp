@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/llava/family.hpp>
+#include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/nn/inference.hpp>
-#include <vlmest/nn/tokens/llava.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 namespace vlmest::kv_layout_test {
@@ -44,7 +44,7 @@ const LlamaConfig llama{
 Vlm model(const LlamaConfig& language) {
   Vlm m;
   m.family = LlavaFamily{.vision = clip, .projector = {.in = 32, .out = 256}, .language = language};
-  m.tokens = tokens::Llava{.image_size = 28, .patch_size = 14};
+  m.image_processor = image_processor::Llava{.image_size = 28, .patch_size = 14};
   m.native = {28, 28};
   return m;
 }

@@ -46,7 +46,8 @@ std::pair<int, int> masked_calls(const Graph& g, std::size_t phase) {
 TEST(MixedSizes, AreDealtInTurnAndPaddedToTheLongest) {
   const Vlm v = published("llava-next-mistral-7b");
   const Sequences s = make_sequences(v, plan_of(5, {{336, 336}, {672, 672}}));
-  const std::int64_t small = layout(v.tokens, {336, 336}).llm_tokens, large = layout(v.tokens, {672, 672}).llm_tokens;
+  const std::int64_t small = layout(v.image_processor, {336, 336}).llm_tokens,
+                     large = layout(v.image_processor, {672, 672}).llm_tokens;
   ASSERT_LT(small, large);
   EXPECT_EQ(s.seq, 20 + large);
   EXPECT_EQ(s.image_tokens, large);
@@ -115,7 +116,7 @@ TEST(MixedSizes, TilesArePaddedToTheMost) {
                                    [](const Tensor& t) { return std::string_view(t.name) == "pixel_values"; });
   EXPECT_EQ(pixels->shape, (Shape{2, 5, 3, 336, 336}));
   // The tower sees no padding: the smaller image has three tiles and the whole once more, or fewer.
-  const std::int64_t own = layout(v.tokens, {336, 336}).tiles;
+  const std::int64_t own = layout(v.image_processor, {336, 336}).tiles;
   ASSERT_LT(own, 5);
   EXPECT_EQ(flops(g, Part::vision) * 10, flops(test::inference(v, plan_of(2, {{672, 672}})), Part::vision) * (5 + own));
   // The language model computes every position.

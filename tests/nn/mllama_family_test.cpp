@@ -29,7 +29,7 @@ Vlm tiny() {
       .vocab = 100, .hidden = 64, .intermediate = 96, .layers = 4, .heads = 4, .kv_heads = 2, .head_dim = 16};
   f.language.cross = {false, true, false, true};
   Vlm v{.name = "tiny", .type = "mllama", .family = f};
-  v.tokens = tokens::Mllama{.image_size = 56, .patch_size = 14};
+  v.image_processor = image_processor::Mllama{.image_size = 56, .patch_size = 14};
   v.native = {56, 56};
   return v;
 }

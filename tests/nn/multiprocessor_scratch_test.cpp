@@ -46,7 +46,7 @@ TEST(MultiprocessorScratch, CountingForNonzero) {
 Bytes sum_over_pictures(Gpu g, int batch) {
   std::ifstream file(VLMEST_SOURCE_DIR "/tests/data/configs/smolvlm-2.2b.json");
   Vlm vlm = json::read_model(nlohmann::json::parse(file), "smolvlm-2.2b");
-  get<tokens::Idefics3>(vlm.tokens).tiling = tokens::Tiling::never;
+  get<image_processor::Idefics3>(vlm.image_processor).tiling = image_processor::Tiling::never;
   Builder b;
   b.gpu = g;
   Plan plan;

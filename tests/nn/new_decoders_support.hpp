@@ -2,7 +2,7 @@
 #pragma once
 
 #include <vlmest/family/llava/family.hpp>
-#include <vlmest/nn/tokens/llava.hpp>
+#include <vlmest/nn/image_processor/llava.hpp>
 
 #include "training_support.hpp"
 
@@ -20,7 +20,7 @@ inline Vlm around(DecoderConfig language, bool tied = false) {
       .projector = {.in = 32, .out = hidden},
       .language = std::move(language),
       .tied = tied};
-  m.tokens = tokens::Llava{.image_size = 28, .patch_size = 14};
+  m.image_processor = image_processor::Llava{.image_size = 28, .patch_size = 14};
   m.native = {28, 28};
   return m;
 }

@@ -6,7 +6,7 @@
 
 #include <vlmest/family/mistral3/family.hpp>
 #include <vlmest/family/mistral3/rule.hpp>
-#include <vlmest/nn/tokens/pixtral.hpp>
+#include <vlmest/nn/image_processor/pixtral.hpp>
 
 namespace vlmest::pixtral_family_test {
 namespace {
@@ -24,8 +24,9 @@ struct TowerRun {
                     bool sizes_on_gpu = true) {
     plan.attention = attention;
     plan.runtime = runtime;
-    const tokens::Pixtral rule{.patch_size = 16, .longest_edge = 96};
-    const std::vector<ImageLayout> images{tokens::layout(rule, {32, 48}), tokens::layout(rule, {16, 80})};
+    const image_processor::Pixtral rule{.patch_size = 16, .longest_edge = 96};
+    const std::vector<ImageLayout> images{image_processor::layout(rule, {32, 48}),
+                                          image_processor::layout(rule, {16, 80})};
     const PixtralTower tower = make_tower(c, small);
     TowerInput in{.images = images, .keep_hidden_states = true};
     in.pixels = b.existing("pixel_values", Role::input, c.dtype(), pixel_shape(small, images));
@@ -90,8 +91,9 @@ TEST(Mistral3, MergesEachImageAlone) {
   Builder b;
   const Plan plan;
   Context c{b, plan};
-  const tokens::Mistral3 rule{.patch_size = 16, .longest_edge = 192, .merge = 2};
-  const std::vector<ImageLayout> images{tokens::layout(rule, {64, 96}), tokens::layout(rule, {32, 160})};
+  const image_processor::Mistral3 rule{.patch_size = 16, .longest_edge = 192, .merge = 2};
+  const std::vector<ImageLayout> images{image_processor::layout(rule, {64, 96}),
+                                        image_processor::layout(rule, {32, 160})};
   const Mistral3Projector config{.in = 64, .out = 96};
   const Mistral3Merger merger = make_projector(c, config);
   const Value sizes = b.existing("image_sizes", Role::input, DType::int64, {2, 2});

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/qwen3_5/family.hpp>
-#include <vlmest/nn/tokens/qwen3_vl.hpp>
+#include <vlmest/nn/image_processor/qwen3_vl.hpp>
 
 #include "family_support.hpp"
 
@@ -34,7 +34,7 @@ Vlm tiny_lm(std::int64_t experts = 0) {
   Qwen35LmFamily f;
   f.language = tiny_text(experts);
   Vlm v{.name = "tiny", .type = "qwen3_5_text", .family = f};
-  v.tokens = tokens::TextOnly{};
+  v.image_processor = image_processor::TextOnly{};
   return v;
 }
 Vlm tiny_vlm() {
@@ -43,7 +43,7 @@ Vlm tiny_vlm() {
   f.vision.deepstack.clear();
   f.language = tiny_text();
   Vlm v{.name = "tiny", .type = "qwen3_5", .family = f};
-  v.tokens = tokens::Qwen3Vl{};
+  v.image_processor = image_processor::Qwen3Vl{};
   v.native = {512, 512};
   return v;
 }

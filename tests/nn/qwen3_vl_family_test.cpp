@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/qwen3_vl/family.hpp>
-#include <vlmest/nn/tokens/qwen3_vl.hpp>
+#include <vlmest/nn/image_processor/qwen3_vl.hpp>
 
 #include "family_support.hpp"
 
@@ -37,7 +37,7 @@ Qwen3VlFamily tiny_family(std::vector<bool> sparse = {}) {
 }
 Vlm tiny(std::vector<bool> sparse = {}) {
   Vlm v{.name = "tiny", .type = "qwen3_vl", .family = tiny_family(std::move(sparse))};
-  v.tokens = tokens::Qwen3Vl{};
+  v.image_processor = image_processor::Qwen3Vl{};
   v.native = {512, 512};
   return v;
 }
@@ -56,7 +56,7 @@ TEST(Qwen3VlFamily, EachImageIsASegmentOfItsOwnSize) {
   const Plan plan{.batch = 1, .images = 3, .text = 9};
   Sequences s{.batch = 1, .text = 9};
   for (const ImageSize size : {ImageSize{256, 256}, ImageSize{256, 512}, ImageSize{320, 256}}) {
-    s.images.push_back(layout(v.tokens, size));
+    s.images.push_back(layout(v.image_processor, size));
     s.image_tokens += s.images.back().llm_tokens;
   }
   s.seq = s.text + s.image_tokens;

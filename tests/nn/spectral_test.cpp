@@ -13,8 +13,8 @@
 #include <vlmest/family/llava/family.hpp>
 #include <vlmest/family/llava_next/family.hpp>
 #include <vlmest/family/llava_next/rule.hpp>
+#include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/nn/inference.hpp>
-#include <vlmest/nn/tokens/llava.hpp>
 
 namespace vlmest::spectral_test {
 namespace {
@@ -79,7 +79,7 @@ const LlamaConfig llama{
 Vlm llava(std::vector<BlockConfig> blocks, Grid features = {}) {
   Vlm m;
   m.family = LlavaFamily{.vision = clip, .projector = {.in = 32, .out = 48}, .language = llama};
-  m.tokens = tokens::Llava{.image_size = 84, .patch_size = 14, .features = features};
+  m.image_processor = image_processor::Llava{.image_size = 84, .patch_size = 14, .features = features};
   m.native = {84, 84};
   m.blocks = std::move(blocks);
   return m;
@@ -87,7 +87,7 @@ Vlm llava(std::vector<BlockConfig> blocks, Grid features = {}) {
 Vlm llava_next(std::vector<BlockConfig> blocks, Grid features = {}) {
   Vlm m;
   m.family = LlavaNextFamily{.vision = clip, .projector = {.in = 32, .out = 48}, .language = llama};
-  m.tokens = tokens::LlavaNext{
+  m.image_processor = image_processor::LlavaNext{
       .image_size = 84, .patch_size = 14, .pinpoints = {{84, 168}, {168, 84}, {168, 168}}, .features = features};
   m.native = {168, 168};
   m.blocks = std::move(blocks);

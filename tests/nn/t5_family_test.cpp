@@ -35,7 +35,7 @@ Vlm tiny(bool gated = true) {
   f.query_tokens = 4;
   Vlm m{.name = "tiny", .type = "blip-2"};
   m.family = f;
-  m.tokens = tokens::Blip2{.image_size = 28, .patch_size = 14, .query_tokens = 4};
+  m.image_processor = image_processor::Blip2{.image_size = 28, .patch_size = 14, .query_tokens = 4};
   m.native = {28, 28};
   return m;
 }

@@ -7,7 +7,7 @@
 #include <vlmest/family/blip2/family.hpp>
 #include <vlmest/family/blip2/rule.hpp>
 #include <vlmest/family/llava/family.hpp>
-#include <vlmest/nn/tokens/llava.hpp>
+#include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "family_support.hpp"
@@ -23,7 +23,7 @@ inline Vlm llava() {
       .vocab = 100, .hidden = 256, .intermediate = 96, .layers = 3, .heads = 4, .kv_heads = 2, .head_dim = 64};
   Vlm m;
   m.family = LlavaFamily{.vision = clip, .projector = {.in = 32, .out = 256}, .language = llama};
-  m.tokens = tokens::Llava{.image_size = 28, .patch_size = 14};
+  m.image_processor = image_processor::Llava{.image_size = 28, .patch_size = 14};
   m.native = {28, 28};
   return m;
 }
@@ -36,7 +36,7 @@ inline Vlm blip2() {
   f.language = {.vocab = 100, .hidden = 64, .intermediate = 96, .layers = 2, .heads = 4, .positions = 128};
   f.query_tokens = 4;
   m.family = f;
-  m.tokens = tokens::Blip2{.image_size = 28, .patch_size = 14, .query_tokens = 4};
+  m.image_processor = image_processor::Blip2{.image_size = 28, .patch_size = 14, .query_tokens = 4};
   m.native = {28, 28};
   return m;
 }

@@ -20,13 +20,13 @@ namespace {
 Vlm published(const std::string& name) {
   const std::string path = VLMEST_SOURCE_DIR "/tests/data/configs/" + name + ".json";
   Vlm v = json::read_model(conformance::cut_layers(conformance::read_json(path), 2), path);
-  if (auto* r = get_if<tokens::LlavaOnevision>(&v.tokens)) r->tile_several = true;
+  if (auto* r = get_if<image_processor::LlavaOnevision>(&v.image_processor)) r->tile_several = true;
   return v;
 }
 /// With every image one tile.
 Vlm untiled(const std::string& name) {
   Vlm v = published(name);
-  if (auto* r = get_if<tokens::Idefics3>(&v.tokens)) r->tiling = tokens::Tiling::never;
+  if (auto* r = get_if<image_processor::Idefics3>(&v.image_processor)) r->tiling = image_processor::Tiling::never;
   return v;
 }
 
@@ -175,9 +175,9 @@ TEST(VisionChunks, WhatIsNotModelledSaysSo) {
   EXPECT_THROW(make_sequences(published("llava-1.5-7b"), p), Error);
   // Sequences with different numbers of tiles: one chunk could be all padding.
   const Vlm smol = published("smolvlm-2.2b");
-  Sequences s = test::prompts(untiled("smolvlm-2.2b").tokens, {{384, 384}});
+  Sequences s = test::prompts(untiled("smolvlm-2.2b").image_processor, {{384, 384}});
   s.batch = 2;
-  s.images.push_back(layout(smol.tokens, {800, 800}));
+  s.images.push_back(layout(smol.image_processor, {800, 800}));
   const Plan one = plan_of(2, 1, 1);
   EXPECT_THROW(test::prefill_graph(get<Idefics3Family>(smol.family), s, one), Error);
 }

@@ -48,10 +48,10 @@ std::string model_line(const Plan& p, bool has_tower, bool quantized) {
 std::string pixels_line(const Settings& s) {
   if (s.plan.images < 1 || !s.plan.more_sizes.empty()) return {};
   const ImageSize asked = diagnose::image_size(s.vlm, s.plan);
-  const ImageLayout whole = layout(s.vlm.tokens, asked);
+  const ImageLayout whole = layout(s.vlm.image_processor, asked);
   for (const std::int64_t copies : {1, 2}) {
-    TokenRule rule = s.vlm.tokens;
-    tokens::PixelBudget* const budget = rule.budget();
+    ImageProcessor rule = s.vlm.image_processor;
+    image_processor::PixelBudget* const budget = rule.budget();
     if (!budget) return {};
     budget->max_pixels = std::max(budget->min_pixels, whole.resized.height * whole.resized.width * copies);
     if (layout(rule, asked) == whole) return limit_line(rule);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <vlmest/json/known_keys.hpp>
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 
 namespace vlmest::json {
 
@@ -29,20 +29,22 @@ class DescriptionImage {
     keys_.push_back(key);
     field = r_.boolean(key, field);
   }
-  void budget(tokens::PixelBudget& b) {
+  void budget(image_processor::PixelBudget& b) {
     number("min_pixels", b.min_pixels);
     number("max_pixels", b.max_pixels);
     if (b.min_pixels > b.max_pixels) r_.fail("min_pixels", "larger than max_pixels", "exchange them");
   }
-  void longest_edge(std::int64_t& edge) { number("longest_edge", edge, 1, tokens::max_side); }
-  void min_tiles(std::int64_t& n) { number("min_tiles", n, 1, tokens::max_tile_count); }
-  void max_tiles(std::int64_t& n) { number("max_tiles", n, 1, tokens::max_tile_count); }
-  void tiling(tokens::Tiling& tiling) {
+  void longest_edge(std::int64_t& edge) { number("longest_edge", edge, 1, image_processor::max_side); }
+  void min_tiles(std::int64_t& n) { number("min_tiles", n, 1, image_processor::max_tile_count); }
+  void max_tiles(std::int64_t& n) { number("max_tiles", n, 1, image_processor::max_tile_count); }
+  void tiling(image_processor::Tiling& tiling) {
     static constexpr std::array<std::string_view, 3> words{"automatic", "always", "never"};
     keys_.push_back("tiling");
     if (!r_.given("tiling")) return;
     const std::size_t i = one_of(r_, "tiling", r_.string("tiling", ""), words);
-    tiling = i == 0 ? tokens::Tiling::automatic : i == 1 ? tokens::Tiling::always : tokens::Tiling::never;
+    tiling = i == 0   ? image_processor::Tiling::automatic
+             : i == 1 ? image_processor::Tiling::always
+                      : image_processor::Tiling::never;
   }
 
   const std::vector<std::string_view>& keys() const { return keys_; }

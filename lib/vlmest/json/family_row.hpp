@@ -59,29 +59,29 @@ concept ReadableRule = ImageRule<R> && std::default_initializable<R> &&
 
 /// Those functions, found by the rule's type.
 struct RuleReader {
-  bool (*reads)(const TokenRule&);
-  void (*image)(DescriptionImage&, TokenRule&);
-  void (*image_keys)(ProcessorKeys&, TokenRule&, const FamilyTraits&);
-  void (*outer_keys)(ProcessorKeys&, TokenRule&);
-  void (*video_keys)(ProcessorKeys&, TokenRule&);  ///< nothing is read where the rule takes no videos
-  TokenRule (*defaults)();
+  bool (*reads)(const ImageProcessor&);
+  void (*image)(DescriptionImage&, ImageProcessor&);
+  void (*image_keys)(ProcessorKeys&, ImageProcessor&, const FamilyTraits&);
+  void (*outer_keys)(ProcessorKeys&, ImageProcessor&);
+  void (*video_keys)(ProcessorKeys&, ImageProcessor&);  ///< nothing is read where the rule takes no videos
+  ImageProcessor (*defaults)();
 };
 template <ReadableRule R>
 inline constexpr RuleReader rule_reader{
-    .reads = [](const TokenRule& r) -> bool { return get_if<R>(&r) != nullptr; },
-    .image = [](DescriptionImage& image, TokenRule& r) -> void { read_image(image, get<R>(r)); },
-    .image_keys = [](ProcessorKeys& k, TokenRule& r, const FamilyTraits& t) -> void {
+    .reads = [](const ImageProcessor& r) -> bool { return get_if<R>(&r) != nullptr; },
+    .image = [](DescriptionImage& image, ImageProcessor& r) -> void { read_image(image, get<R>(r)); },
+    .image_keys = [](ProcessorKeys& k, ImageProcessor& r, const FamilyTraits& t) -> void {
       R& rule = get<R>(r);
       if constexpr (requires { read_image_keys(k, rule, t); })
         read_image_keys(k, rule, t);
       else
         read_image_keys(k, rule);
     },
-    .outer_keys = [](ProcessorKeys& k, TokenRule& r) -> void { read_outer_keys(k, get<R>(r)); },
-    .video_keys = [](ProcessorKeys& k, TokenRule& r) -> void {
+    .outer_keys = [](ProcessorKeys& k, ImageProcessor& r) -> void { read_outer_keys(k, get<R>(r)); },
+    .video_keys = [](ProcessorKeys& k, ImageProcessor& r) -> void {
       if constexpr (VideoRule<R>) read_video_keys(k, get<R>(r));
     },
-    .defaults = []() -> TokenRule { return R{}; },
+    .defaults = []() -> ImageProcessor { return R{}; },
 };
 
 /// The rules that a family's models have; none for language models alone.
@@ -111,7 +111,7 @@ template <RowOfFamily... F>
 inline constexpr std::array<FamilyRow, sizeof...(F)> family_rows{FamilyRow{F::folder, F::types, F::Rules::readers}...};
 
 /// The reader of a rule; throws Error for a rule that no row has.
-inline const RuleReader& reader_of(FamilyRows rows, const TokenRule& rule) {
+inline const RuleReader& reader_of(FamilyRows rows, const ImageProcessor& rule) {
   for (const FamilyRow& row : rows)
     for (const RuleReader& r : row.rules)
       if (r.reads(rule)) return r;

@@ -25,7 +25,7 @@ inline void check_counts(const Plan& p) {
   constexpr std::int64_t most_tokens = std::int64_t{1} << 31;
   within("plan.batch", p.batch, 1, most_sequences);
   within("plan.images", p.images, 0, most_sequences / p.batch);
-  if (p.video && p.video->frames) within("plan.video.frames", *p.video->frames, 1, tokens::max_frames);
+  if (p.video && p.video->frames) within("plan.video.frames", *p.video->frames, 1, image_processor::max_frames);
   within("plan.vision_chunk", p.vision_chunk, 0, most_tokens);
   within("plan.seq", p.seq.value_or(1), 1, most_tokens);
   within("plan.text", p.text, 0, most_tokens);
@@ -52,7 +52,7 @@ inline VideoSource video_source(const Vlm& vlm, const VideoPlan& v) {
   VideoSource r{.size = v.height != 0 || v.width != 0 ? ImageSize{v.height, v.width} : vlm.native};
   if (v.seconds && !(*v.seconds > 0 && *v.seconds <= 1e6))
     throw Error("plan.video.seconds", "the length of a video is out of range", "give up to 1000000 seconds");
-  const std::optional<double> own = own_sampling(vlm.tokens).fps;
+  const std::optional<double> own = own_sampling(vlm.image_processor).fps;
   if (v.frames) {
     if (v.fps && v.seconds)
       throw Error("plan.video.seconds", "frames and their rate say the length already",
@@ -78,7 +78,7 @@ inline VideoSource video_source(const Vlm& vlm, const VideoPlan& v) {
 /// are defined on pictures.
 inline void check_takes_videos(const Vlm& vlm, const Plan& plan) {
   const FamilyTraits traits = vlm.family.traits();
-  if (traits.videos == VideoPixels::nobodys || !takes_videos(vlm.tokens))
+  if (traits.videos == VideoPixels::nobodys || !takes_videos(vlm.image_processor))
     throw Error("plan.video", traits.no_videos.empty() ? vlm.type + " takes no videos" : std::string(traits.no_videos),
                 "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2 or LLaVA-OneVision");
   if (plan.images > 0 && !traits.videos_alone.empty())
@@ -106,7 +106,7 @@ inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   s.image = sizes.front();
   if (plan.video) {
     check_takes_videos(vlm, plan);
-    s.video = video_layout(vlm.tokens, video_source(vlm, *plan.video));
+    s.video = video_layout(vlm.image_processor, video_source(vlm, *plan.video));
     s.video_tokens = s.video->llm_tokens;
   }
   const bool as_tiles = s.video && vlm.family.traits().videos == VideoPixels::tiles;
@@ -114,7 +114,7 @@ inline Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   std::vector<std::int64_t> tokens;            // of its images, markers included
   std::int64_t longest = -1;
   for (const ImageSize size : sizes) {
-    each.push_back(layouts(vlm.tokens, std::vector<ImageSize>(static_cast<std::size_t>(plan.images), size)));
+    each.push_back(layouts(vlm.image_processor, std::vector<ImageSize>(static_cast<std::size_t>(plan.images), size)));
     const PromptTokens all = sum(each.back());
     const std::int64_t written = checked_add(all.text_overhead, s.video ? s.video->text_overhead : 0);
     const std::int64_t markers = plan.markers ? written : 0;

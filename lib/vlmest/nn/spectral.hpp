@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <vlmest/nn/context.hpp>
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 
 /// Mixers that work on the spectrum of the token grid. There is no bf16 transform and fp16 takes powers of two alone,
 /// so 16-bit features are cast to fp32 first and back at the end; every profile runs them this way. Features are

@@ -7,10 +7,10 @@
 
 #include <vlmest/nn/block_config.hpp>
 #include <vlmest/nn/family.hpp>
+#include <vlmest/nn/image_processor/processor.hpp>
 #include <vlmest/nn/kv_layout.hpp>
 #include <vlmest/nn/quantization/quantization.hpp>
 #include <vlmest/nn/stack/stacks.hpp>
-#include <vlmest/nn/tokens/tokens.hpp>
 
 namespace vlmest {
 
@@ -29,7 +29,7 @@ struct Vlm {
   std::string type;  ///< the model_type of its config.json
   TextClass text;
   Family family;
-  TokenRule tokens;
+  ImageProcessor image_processor;
   ImageSize native;                          ///< the image size that is meant where none is given
   std::vector<BlockConfig> blocks;           ///< what a description adds (nn/block.hpp)
   std::optional<KvLayout> kv;                ///< how a description keeps keys and values

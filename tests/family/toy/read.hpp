@@ -21,7 +21,7 @@ inline vlmest::Vlm read(const vlmest::json::Reader& r) {
   f.language = hf::read_decoder(text, text.string("model_type", "llama"));
   f.projector = {.in = f.vision.hidden, .out = width(f.language)};
   vlmest::Vlm m{.type = "toy"};
-  m.tokens = Rule{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size};
+  m.image_processor = Rule{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size};
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = std::move(f);
   return m;

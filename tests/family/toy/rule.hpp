@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/nn/tokens/levers.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
 
 namespace toy {
 
@@ -20,17 +20,19 @@ struct Rule {
 };
 
 inline ImageLayout layout(const Rule& r, ImageSize image) {
-  vlmest::tokens::check(image);
+  vlmest::image_processor::check(image);
   ImageLayout l;
   l.tiles = std::clamp<std::int64_t>(image.width / image.height, 1, r.max_tiles);
   l.tile_grid = {1, l.tiles};
   l.resized = {r.image_size, r.image_size * l.tiles};
-  l.patches = vlmest::tokens::square_patches(r.image_size, r.patch_size);
+  l.patches = vlmest::image_processor::square_patches(r.image_size, r.patch_size);
   l.tower_tokens = l.patches.count();
   l.llm_tokens = l.tiles * l.patches.count();
   return l;
 }
-inline std::vector<Rule> lower(const Rule& r, const ImageLayout& l) { return vlmest::tokens::lower_tiles(r, l); }
-inline std::string limit_line(const Rule& r) { return vlmest::tokens::number_line("max_tiles", r.max_tiles); }
+inline std::vector<Rule> lower(const Rule& r, const ImageLayout& l) {
+  return vlmest::image_processor::lower_tiles(r, l);
+}
+inline std::string limit_line(const Rule& r) { return vlmest::image_processor::number_line("max_tiles", r.max_tiles); }
 
 }  // namespace toy

@@ -15,7 +15,7 @@ namespace vlmest::diagnose {
 std::vector<AttentionHeads> attention_heads(const Vlm& vlm, const Plan& plan, const Device& device);
 
 /// The layout of the largest picture that the processor hands to the tower.
-std::optional<ImageLayout> largest_picture(const TokenRule& rule);
+std::optional<ImageLayout> largest_picture(const ImageProcessor& rule);
 
 }  // namespace vlmest::diagnose
 

@@ -38,7 +38,8 @@ inline Vlm read_aya_vision(const Reader& r) {
            "\"full\" for a tower without a class token, \"default\" for one that has it");
 
   Vlm m{.type = "aya_vision"};
-  m.tokens = tokens::AyaVision{.image_size = g.image_size, .patch_size = g.patch_size, .merge = f.projector.scale};
+  m.image_processor =
+      image_processor::AyaVision{.image_size = g.image_size, .patch_size = g.patch_size, .merge = f.projector.scale};
   m.native = {g.image_size, g.image_size};
   m.family = f;
   return m;
@@ -48,15 +49,16 @@ inline Vlm read_aya_vision(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::AyaVision& rule) { read_tiles(image, rule); }
-inline void read_image_keys(ProcessorKeys& k, tokens::AyaVision& rule) { read_patch_keys(k, rule); }
+inline void read_image(DescriptionImage& image, image_processor::AyaVision& rule) { read_tiles(image, rule); }
+inline void read_image_keys(ProcessorKeys& k, image_processor::AyaVision& rule) { read_patch_keys(k, rule); }
 /// A tile's placeholders are (img_size // (patch_size * downsample_factor))^2.
-inline void read_outer_keys(ProcessorKeys& k, tokens::AyaVision& rule) {
+inline void read_outer_keys(ProcessorKeys& k, image_processor::AyaVision& rule) {
   k.same("img_size", rule.image_size, "vision_config.image_size");
-  const std::int64_t patch = k.integer("patch_size", 28, 1, tokens::max_side);
-  const std::int64_t cell = patch * k.integer("downsample_factor", 1, 1, tokens::max_side);
+  const std::int64_t patch = k.integer("patch_size", 28, 1, image_processor::max_side);
+  const std::int64_t cell = patch * k.integer("downsample_factor", 1, 1, image_processor::max_side);
   const std::int64_t side = rule.image_size / cell;
-  const std::int64_t own = tokens::merged(tokens::square_patches(rule.image_size, rule.patch_size), rule.merge).count();
+  const std::int64_t own =
+      image_processor::merged(image_processor::square_patches(rule.image_size, rule.patch_size), rule.merge).count();
   if (side * side != own)
     k.differs("patch_size", std::to_string(side * side) + " tokens of a tile",
               "config.json makes them " + std::to_string(own));
@@ -70,7 +72,7 @@ struct AyaVision {
   static constexpr std::string_view folder = "aya_vision";
   static constexpr std::array types{json::ModelType{
       .type = "aya_vision", .read = json::hf::read_aya_vision, .recorder = json::RecorderInputs{"tiles.aya_vision"}}};
-  using Rules = json::Rules<tokens::AyaVision>;
+  using Rules = json::Rules<image_processor::AyaVision>;
 };
 
 }  // namespace vlmest::family

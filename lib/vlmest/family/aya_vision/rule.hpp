@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/tiled_canvas.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/tiled_canvas.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Aya Vision: InternVL's tiling on a SigLIP tower; a start and an end token, and a label before each tile.
 struct AyaVision {
@@ -28,4 +28,4 @@ inline ImageLayout layout(const AyaVision& r, ImageSize image) {
 inline std::vector<AyaVision> lower(const AyaVision& r, const ImageLayout& l) { return lower_tiles(r, l); }
 inline std::string limit_line(const AyaVision& r) { return number_line("max_patches", r.max_tiles); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

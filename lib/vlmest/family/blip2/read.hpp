@@ -80,7 +80,7 @@ inline Vlm read_blip2(const Reader& r) {
            "leave the key out");
   Vlm m{.type = "blip-2"};
   const auto finish = [&](auto f) {
-    m.tokens = tokens::Blip2{
+    m.image_processor = image_processor::Blip2{
         .image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .query_tokens = f.query_tokens};
     m.native = {f.vision.image_size, f.vision.image_size};
     m.family = std::move(f);
@@ -96,9 +96,9 @@ inline Vlm read_blip2(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage&, tokens::Blip2&) {}
-inline void read_image_keys(ProcessorKeys& k, tokens::Blip2& rule) { read_square_keys(k, rule.image_size); }
-inline void read_outer_keys(ProcessorKeys& k, tokens::Blip2& rule) {
+inline void read_image(DescriptionImage&, image_processor::Blip2&) {}
+inline void read_image_keys(ProcessorKeys& k, image_processor::Blip2& rule) { read_square_keys(k, rule.image_size); }
+inline void read_outer_keys(ProcessorKeys& k, image_processor::Blip2& rule) {
   k.same("num_query_tokens", rule.query_tokens, "num_query_tokens");
 }
 
@@ -110,7 +110,7 @@ struct Blip2 {
   static constexpr std::string_view folder = "blip2";
   static constexpr std::array types{json::ModelType{
       .type = "blip-2", .read = json::hf::read_blip2, .recorder = json::RecorderInputs{"square.blip2"}}};
-  using Rules = json::Rules<tokens::Blip2>;
+  using Rules = json::Rules<image_processor::Blip2>;
 };
 
 }  // namespace vlmest::family

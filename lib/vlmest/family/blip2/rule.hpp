@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// BLIP-2: one square, read by the Q-Former into a fixed count of query tokens.
 struct Blip2 {
@@ -30,4 +30,4 @@ constexpr ImageLayout layout(const Blip2& r, ImageSize image) {
 inline std::vector<Blip2> lower(const Blip2&, const ImageLayout&) { return {}; }
 inline std::string limit_line(const Blip2&) { return {}; }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

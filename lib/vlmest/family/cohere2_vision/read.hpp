@@ -26,7 +26,8 @@ inline Vlm read_cohere2_vision(const Reader& r) {
   f.projector.norm = false;
 
   Vlm m{.type = "cohere2_vision"};
-  m.tokens = tokens::Cohere2Vision{.image_size = g.image_size, .patch_size = g.patch_size, .merge = f.projector.scale};
+  m.image_processor = image_processor::Cohere2Vision{
+      .image_size = g.image_size, .patch_size = g.patch_size, .merge = f.projector.scale};
   m.native = {g.image_size, g.image_size};
   m.family = f;
   return m;
@@ -36,25 +37,27 @@ inline Vlm read_cohere2_vision(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::Cohere2Vision& rule) {
+inline void read_image(DescriptionImage& image, image_processor::Cohere2Vision& rule) {
   image.max_tiles(rule.max_tiles);
   image.tiling(rule.tiling);
 }
 /// Cohere2VisionImageProcessor. A tile has patch_size^2 placeholders (processing_cohere2_vision.py,
 /// replace_image_token); min_patches is handed on and read by nobody (get_optimal_tiled_canvas).
-inline void read_image_keys(ProcessorKeys& k, tokens::Cohere2Vision& rule) {
+inline void read_image_keys(ProcessorKeys& k, image_processor::Cohere2Vision& rule) {
   k.must_be("do_resize", true);
   k.square("size", k.size("size"), rule.image_size);
-  rule.max_tiles = k.integer("max_patches", 12, 1, tokens::max_tile_count);
+  rule.max_tiles = k.integer("max_patches", 12, 1, image_processor::max_tile_count);
   k.ignore({"min_patches"});
-  rule.tiling = k.boolean("crop_to_patches", true) ? tokens::Tiling::automatic : tokens::Tiling::never;
-  const std::int64_t side = k.integer("patch_size", 16, 1, tokens::max_side);
-  const std::int64_t own = tokens::merged(tokens::square_patches(rule.image_size, rule.patch_size), rule.merge).count();
+  rule.tiling =
+      k.boolean("crop_to_patches", true) ? image_processor::Tiling::automatic : image_processor::Tiling::never;
+  const std::int64_t side = k.integer("patch_size", 16, 1, image_processor::max_side);
+  const std::int64_t own =
+      image_processor::merged(image_processor::square_patches(rule.image_size, rule.patch_size), rule.merge).count();
   if (side * side != own)
     k.differs("patch_size", std::to_string(side * side) + " tokens of a tile",
               "config.json makes them " + std::to_string(own));
 }
-inline void read_outer_keys(ProcessorKeys&, tokens::Cohere2Vision&) {}
+inline void read_outer_keys(ProcessorKeys&, image_processor::Cohere2Vision&) {}
 
 }  // namespace vlmest::json
 
@@ -65,7 +68,7 @@ struct Cohere2Vision {
   static constexpr std::array types{json::ModelType{.type = "cohere2_vision",
                                                     .read = json::hf::read_cohere2_vision,
                                                     .recorder = json::RecorderInputs{"tiles.cohere2_vision"}}};
-  using Rules = json::Rules<tokens::Cohere2Vision>;
+  using Rules = json::Rules<image_processor::Cohere2Vision>;
 };
 
 }  // namespace vlmest::family

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/tiled_canvas.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/tiled_canvas.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Command A Vision: tiles of a grid that scales the picture least, and a thumbnail; a start and an end token, and a
 /// line break behind each tile.
@@ -32,4 +32,4 @@ constexpr ImageLayout layout(const Cohere2Vision& r, ImageSize image) {
 inline std::vector<Cohere2Vision> lower(const Cohere2Vision& r, const ImageLayout& l) { return lower_tiles(r, l); }
 inline std::string limit_line(const Cohere2Vision& r) { return number_line("max_patches", r.max_tiles); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

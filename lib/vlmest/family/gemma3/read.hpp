@@ -38,8 +38,8 @@ inline Vlm read_gemma3(const Reader& r) {
   f.tied = r.boolean("tie_word_embeddings", true);
   f.placeholder_outside = read_placeholder_outside(r, 262144, f.language.vocab);
   Vlm m{.type = "gemma3"};
-  m.tokens =
-      tokens::Gemma3{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .image_tokens = tokens};
+  m.image_processor = image_processor::Gemma3{
+      .image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .image_tokens = tokens};
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = f;
   return m;
@@ -49,15 +49,15 @@ inline Vlm read_gemma3(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::Gemma3& rule) {
+inline void read_image(DescriptionImage& image, image_processor::Gemma3& rule) {
   image.flag("pan_and_scan", rule.pan_and_scan);
   image.number("min_ratio", rule.min_ratio);
-  image.number("min_crop_size", rule.min_crop_size, 1, tokens::max_side);
-  image.number("max_crops", rule.max_crops, 1, tokens::max_tile_count);
+  image.number("min_crop_size", rule.min_crop_size, 1, image_processor::max_side);
+  image.number("max_crops", rule.max_crops, 1, image_processor::max_tile_count);
 }
 /// Pan and scan of the file decides nothing: Gemma3Processor passes false, 256, 4 and 1.2 to every call (transformers
 /// 5.17 processing_gemma3.py, _defaults), which comes before the file. A description's pan_and_scan is the call's.
-inline void read_image_keys(ProcessorKeys& k, tokens::Gemma3& rule) {
+inline void read_image_keys(ProcessorKeys& k, image_processor::Gemma3& rule) {
   k.must_be("do_resize", true);
   k.square("size", k.size("size"), rule.image_size);
   k.same("image_seq_length", rule.image_tokens, "mm_tokens_per_image");
@@ -65,7 +65,7 @@ inline void read_image_keys(ProcessorKeys& k, tokens::Gemma3& rule) {
     k.note("do_pan_and_scan is true, but the processor passes false to every call: no crops");
   k.ignore({"pan_and_scan_min_crop_size", "pan_and_scan_max_num_crops", "pan_and_scan_min_ratio_to_activate"});
 }
-inline void read_outer_keys(ProcessorKeys& k, tokens::Gemma3& rule) {
+inline void read_outer_keys(ProcessorKeys& k, image_processor::Gemma3& rule) {
   k.same("image_seq_length", rule.image_tokens, "mm_tokens_per_image");
 }
 
@@ -77,7 +77,7 @@ struct Gemma3 {
   static constexpr std::string_view folder = "gemma3";
   static constexpr std::array types{json::ModelType{
       .type = "gemma3", .read = json::hf::read_gemma3, .recorder = json::RecorderInputs{"square.gemma3"}}};
-  using Rules = json::Rules<tokens::Gemma3>;
+  using Rules = json::Rules<image_processor::Gemma3>;
 };
 
 }  // namespace vlmest::family

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include <vlmest/nn/tokens/image.hpp>
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/rounding.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/rounding.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Gemma 3: one square averaged down to a fixed count of tokens; pan and scan (off as released) adds crops of wide
 /// or tall pictures, each a square of its own.
@@ -66,4 +66,4 @@ inline std::string limit_line(const Gemma3& r) {
   return processor_line(std::string("do_pan_and_scan=") + (r.pan_and_scan ? "True" : "False"));
 }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -184,7 +184,7 @@ inline Vlm read_gemma4(const Reader& r) {
   f.tied = r.boolean("tie_word_embeddings", true);
   f.logits = read_gemma4_step(text);
   Vlm m{.type = "gemma4"};
-  m.tokens = tokens::Gemma4{.patch_size = f.vision.patch_size, .pool = f.vision.pool};
+  m.image_processor = image_processor::Gemma4{.patch_size = f.vision.patch_size, .pool = f.vision.pool};
   m.native = {768, 768};
   m.family = std::move(f);
   return m;
@@ -212,7 +212,7 @@ inline Vlm read_gemma4_unified(const Reader& r) {
   f.tied = r.boolean("tie_word_embeddings", true);
   f.logits = read_gemma4_step(text);
   Vlm m{.type = "gemma4_unified"};
-  m.tokens = tokens::Gemma4{.patch_size = f.vision.patch_size, .pool = f.vision.pool, .merged = true};
+  m.image_processor = image_processor::Gemma4{.patch_size = f.vision.patch_size, .pool = f.vision.pool, .merged = true};
   m.native = {768, 768};
   m.family = std::move(f);
   return m;
@@ -238,19 +238,19 @@ inline Vlm read_gemma4_unified_lm(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::Gemma4& rule) {
+inline void read_image(DescriptionImage& image, image_processor::Gemma4& rule) {
   image.number("max_soft_tokens", rule.soft_tokens, 1, 1 << 16);
 }
 /// transformers 5.17 image_processing_gemma4.py. image_seq_length of either file decides nothing: the counts are those
 /// of the resized pictures.
-inline void read_image_keys(ProcessorKeys& k, tokens::Gemma4& rule) {
+inline void read_image_keys(ProcessorKeys& k, image_processor::Gemma4& rule) {
   k.must_be("do_resize", true);
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("pooling_kernel_size", rule.pool, "vision_config.pooling_kernel_size");
   rule.soft_tokens = k.integer("max_soft_tokens", rule.soft_tokens, 1, 1 << 16);
   k.ignore({"image_seq_length", "size"});
 }
-inline void read_outer_keys(ProcessorKeys& k, tokens::Gemma4&) {
+inline void read_outer_keys(ProcessorKeys& k, image_processor::Gemma4&) {
   k.ignore({"image_seq_length", "audio_seq_length", "audio_ms_per_token"});
 }
 
@@ -269,7 +269,7 @@ struct Gemma4 {
       json::ModelType{.type = "gemma4_text", .read = json::hf::read_gemma4_lm, .recorder = json::not_recorded},
       json::ModelType{
           .type = "gemma4_unified_text", .read = json::hf::read_gemma4_unified_lm, .recorder = json::not_recorded}};
-  using Rules = json::Rules<tokens::Gemma4>;
+  using Rules = json::Rules<image_processor::Gemma4>;
 };
 
 }  // namespace vlmest::family

@@ -5,11 +5,11 @@
 #include <array>
 #include <cmath>
 
-#include <vlmest/nn/tokens/image.hpp>
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/rounding.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/rounding.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Gemma 4: sides scaled to a budget of features, each of pool x pool patches, and rounded down to whole features. The
 /// processor pads every picture to the budget.
@@ -82,4 +82,4 @@ inline std::vector<Gemma4> lower(const Gemma4& r, const ImageLayout&) {
 }
 inline std::string limit_line(const Gemma4& r) { return number_line("max_soft_tokens", r.soft_tokens); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

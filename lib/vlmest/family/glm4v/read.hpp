@@ -77,8 +77,8 @@ inline Vlm glm_model(std::string_view type, const Reader& v, Glm4vVision vision,
   if (f.vision.out_hidden != width(f.language))
     v.fail("out_hidden_size", "the merger must end in the language model's hidden_size");
   Vlm m{.type = std::string(type)};
-  m.tokens =
-      tokens::Glm4v{.patch_size = f.vision.patch_size, .merge = f.vision.merge, .temporal_patch_size = f.vision.frames};
+  m.image_processor = image_processor::Glm4v{
+      .patch_size = f.vision.patch_size, .merge = f.vision.merge, .temporal_patch_size = f.vision.frames};
   m.native = {448, 448};
   m.family = std::move(f);
   return m;
@@ -98,7 +98,7 @@ inline Vlm read_glm46v(const Reader& r) {
   if (const std::string text = t.string("model_type", "glm4v_text"); text != "glm4v_text")
     t.fail("model_type", "'" + text + "' is not modelled", "known: glm4v_text, which GLM-4.6V-Flash has");
   Vlm m = glm_model("glm46v", v, read_glm4v_tower(v), read_glm4v_text(t), r.boolean("tie_word_embeddings", false));
-  get<tokens::Glm4v>(m.tokens).glm46v = true;
+  get<image_processor::Glm4v>(m.image_processor).glm46v = true;
   return m;
 }
 
@@ -107,7 +107,7 @@ inline Vlm read_glm46v(const Reader& r) {
 inline Vlm read_glm_ocr(const Reader& r) {
   const Reader v = r.object("vision_config");
   Vlm m = glm_model("glm_ocr", v, read_glm_ocr_tower(v), read_glm_ocr_text(qwen_text(r)), qwen_tied(r));
-  auto& rule = get<tokens::Glm4v>(m.tokens);
+  auto& rule = get<image_processor::Glm4v>(m.image_processor);
   rule.budget = {12544, 9633792};
   rule.glm46v = true;
   return m;
@@ -117,17 +117,17 @@ inline Vlm read_glm_ocr(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::Glm4v& rule) { image.budget(rule.budget); }
-inline void read_image_keys(ProcessorKeys& k, tokens::Glm4v& rule) {
+inline void read_image(DescriptionImage& image, image_processor::Glm4v& rule) { image.budget(rule.budget); }
+inline void read_image_keys(ProcessorKeys& k, image_processor::Glm4v& rule) {
   k.must_be("do_resize", true);
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
   k.same("temporal_patch_size", rule.temporal_patch_size, "vision_config.temporal_patch_size");
   read_budget(k, rule.budget, {112 * 112, 28 * 28 * 15000}, false);
 }
-inline void read_outer_keys(ProcessorKeys&, tokens::Glm4v&) {}
+inline void read_outer_keys(ProcessorKeys&, image_processor::Glm4v&) {}
 /// Glm4vVideoProcessor and Glm46VVideoProcessor.
-inline void read_video_keys(ProcessorKeys& k, tokens::Glm4v& rule) {
+inline void read_video_keys(ProcessorKeys& k, image_processor::Glm4v& rule) {
   k.must_be("do_resize", true);
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
@@ -154,7 +154,7 @@ struct Glm4v {
           .type = "glm46v", .read = json::hf::read_glm46v, .recorder = json::RecorderInputs{"native.glm4v", 448}},
       json::ModelType{
           .type = "glm_ocr", .read = json::hf::read_glm_ocr, .recorder = json::RecorderInputs{"native.glm4v", 448}}};
-  using Rules = json::Rules<tokens::Glm4v>;
+  using Rules = json::Rules<image_processor::Glm4v>;
 };
 
 }  // namespace vlmest::family

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/smart_resize.hpp>
-#include <vlmest/nn/tokens/video.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/smart_resize.hpp>
+#include <vlmest/nn/image_processor/video.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// GLM-4.1V and GLM-4.5V. A still picture fills the temporal patch with copies of itself, and all copies count
 /// against the pixel limits.
@@ -127,4 +127,4 @@ inline std::vector<Glm4v> lower(const Glm4v& r, const ImageLayout& l) {
 }
 inline std::string limit_line(const Glm4v& r) { return budget_line(r.budget); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

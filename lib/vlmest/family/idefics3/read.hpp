@@ -26,10 +26,10 @@ inline Vlm read_idefics3_parts(const Reader& r, const char* type) {
            std::to_string(side) + " patches a side are not divisible by " + std::to_string(f.projector.scale));
   Vlm m{.type = type};
   // The processors that were released with these models scale pictures to four tiles along the longer side.
-  m.tokens = tokens::Idefics3{.tile_size = f.vision.image_size,
-                              .patch_size = f.vision.patch_size,
-                              .merge = f.projector.scale,
-                              .longest_edge = checked_mul(4, f.vision.image_size)};
+  m.image_processor = image_processor::Idefics3{.tile_size = f.vision.image_size,
+                                                .patch_size = f.vision.patch_size,
+                                                .merge = f.projector.scale,
+                                                .longest_edge = checked_mul(4, f.vision.image_size)};
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = f;
   return m;
@@ -41,14 +41,14 @@ inline Vlm read_smolvlm(const Reader& r) { return read_idefics3_parts(r, "smolvl
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::Idefics3& rule) {
+inline void read_image(DescriptionImage& image, image_processor::Idefics3& rule) {
   image.longest_edge(rule.longest_edge);
   image.tiling(rule.tiling);
   image.number("extra_newline", rule.extra_newline, 0, 1);
 }
 /// Idefics3 and SmolVLM. transformers 5.17 image_processing_idefics3.py and image_processing_smolvlm.py, which make the
 /// same sizes; what the file leaves out is the class's own.
-inline void read_image_keys(ProcessorKeys& k, tokens::Idefics3& rule) {
+inline void read_image_keys(ProcessorKeys& k, image_processor::Idefics3& rule) {
   k.must_be("do_resize", true);
   const ProcessorSize size = k.size("size"), tile = k.size("max_image_size");
   if (size.given() && !size.longest_edge) k.fail("size", "has no longest_edge", "give the pixels of the longer side");
@@ -56,11 +56,12 @@ inline void read_image_keys(ProcessorKeys& k, tokens::Idefics3& rule) {
   if (const std::int64_t side = tile.longest_edge.value_or(364); side != rule.tile_size)
     k.differs("max_image_size", "tiles of " + std::to_string(side) + " pixels",
               "vision_config.image_size of config.json is " + std::to_string(rule.tile_size));
-  rule.tiling = k.boolean("do_image_splitting", true) ? tokens::Tiling::automatic : tokens::Tiling::never;
+  rule.tiling =
+      k.boolean("do_image_splitting", true) ? image_processor::Tiling::automatic : image_processor::Tiling::never;
   k.ignore({"video_sampling", "max_frames", "video_size"});  // of videos: read_video_keys
 }
 /// SmolVLMVideoProcessor: frames become one square of max_image_size; video_sampling says how many are taken.
-inline void read_video_keys(ProcessorKeys& k, tokens::Idefics3& rule) {
+inline void read_video_keys(ProcessorKeys& k, image_processor::Idefics3& rule) {
   k.must_be("do_resize", true);
   if (const std::int64_t side = k.size("max_image_size").longest_edge.value_or(364); side != rule.tile_size)
     k.differs("max_image_size", "frames of " + std::to_string(side) + " pixels",
@@ -69,10 +70,11 @@ inline void read_video_keys(ProcessorKeys& k, tokens::Idefics3& rule) {
   if (!k.given("video_sampling")) return;
   ProcessorKeys sampling(k.value("video_sampling"), k.where() + ".video_sampling");
   rule.video.fps = sampling.number("fps", 1);
-  rule.video.max_frames = sampling.integer("max_frames", 64, 1, tokens::max_frames);
+  rule.video.max_frames = sampling.integer("max_frames", 64, 1, image_processor::max_frames);
 }
-inline void read_outer_keys(ProcessorKeys& k, tokens::Idefics3& rule) {
-  k.same("image_seq_len", tokens::merged(tokens::square_patches(rule.tile_size, rule.patch_size), rule.merge).count(),
+inline void read_outer_keys(ProcessorKeys& k, image_processor::Idefics3& rule) {
+  k.same("image_seq_len",
+         image_processor::merged(image_processor::square_patches(rule.tile_size, rule.patch_size), rule.merge).count(),
          "scale_factor");
 }
 
@@ -87,7 +89,7 @@ struct Idefics3 {
           .type = "idefics3", .read = json::hf::read_idefics3, .recorder = json::RecorderInputs{"tiles.idefics3"}},
       json::ModelType{
           .type = "smolvlm", .read = json::hf::read_smolvlm, .recorder = json::RecorderInputs{"tiles.idefics3"}}};
-  using Rules = json::Rules<tokens::Idefics3>;
+  using Rules = json::Rules<image_processor::Idefics3>;
 };
 
 }  // namespace vlmest::family

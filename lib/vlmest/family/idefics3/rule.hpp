@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <optional>
 
-#include <vlmest/nn/tokens/image.hpp>
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/rounding.hpp>
-#include <vlmest/nn/tokens/video.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/rounding.hpp>
+#include <vlmest/nn/image_processor/video.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Idefics3 and SmolVLM. The processor scales every picture to longest_edge (four tiles as released), small ones too,
 /// and splits it, so that a thumbnail can cost 17 tiles; `never` is do_image_splitting=False.
@@ -148,4 +148,4 @@ inline std::vector<Idefics3> lower(const Idefics3& r, const ImageLayout& l) {
 }
 inline std::string limit_line(const Idefics3& r) { return edge_line(r.longest_edge); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -40,7 +40,7 @@ inline InternLm2Lm make_model(Context& c, const InternLm2Family& g) {
 
 /// Throws Error for images.
 inline CausalLmInputs make_inputs(Context& c, const InternLm2Family&, const Sequences& s) {
-  if (!s.images.empty()) tokens::layout(tokens::TextOnly{}, s.image);
+  if (!s.images.empty()) image_processor::layout(image_processor::TextOnly{}, s.image);
   return {make_text_inputs(c, s.batch, s.seq, s.seq)};
 }
 

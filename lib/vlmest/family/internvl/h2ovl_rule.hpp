@@ -7,7 +7,7 @@
 
 #include <vlmest/family/internvl/rule.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// H2OVL-Mississippi: InternVL's tiles, which multi-scale adaptive cropping takes from a picture twice where it is
 /// alone in its prompt.
@@ -46,4 +46,4 @@ inline std::vector<ImageLayout> layouts(const H2ovl& r, std::span<const ImageSiz
 inline std::vector<H2ovl> lower(const H2ovl&, const ImageLayout&) { return {}; }
 inline std::string limit_line(const H2ovl&) { return ""; }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -29,7 +29,8 @@ inline Vlm internvl_model(const Reader& r, std::string_view type, InternVitVisio
   f.tied = r.boolean("tie_word_embeddings", tied);
   check_merge(r, f);
   Vlm m{.type = std::string(type)};
-  m.tokens = tokens::InternVl{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .merge = f.merge};
+  m.image_processor =
+      image_processor::InternVl{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .merge = f.merge};
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = f;
   return m;
@@ -61,22 +62,23 @@ inline Vlm read_qianfan_ocr(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::InternVl& rule) { read_tiles(image, rule); }
-inline void read_image(DescriptionImage& image, tokens::H2ovl& rule) { read_tiles(image, rule.tiles); }
-inline void read_image_keys(ProcessorKeys& k, tokens::H2ovl& rule) { read_patch_keys(k, rule.tiles); }
-inline void read_image_keys(ProcessorKeys& k, tokens::InternVl& rule) { read_patch_keys(k, rule); }
+inline void read_image(DescriptionImage& image, image_processor::InternVl& rule) { read_tiles(image, rule); }
+inline void read_image(DescriptionImage& image, image_processor::H2ovl& rule) { read_tiles(image, rule.tiles); }
+inline void read_image_keys(ProcessorKeys& k, image_processor::H2ovl& rule) { read_patch_keys(k, rule.tiles); }
+inline void read_image_keys(ProcessorKeys& k, image_processor::InternVl& rule) { read_patch_keys(k, rule); }
 /// InternVLVideoProcessor: frames are one square.
-inline void read_video_keys(ProcessorKeys& k, tokens::InternVl& rule) {
+inline void read_video_keys(ProcessorKeys& k, image_processor::InternVl& rule) {
   k.must_be("do_resize", true);
   k.square("size", k.size("size"), rule.image_size);
   refuse_num_frames(k);
   k.ignore({"fps", "initial_shift", "crop_to_patches", "min_patches", "max_patches"});
 }
-inline void read_outer_keys(ProcessorKeys& k, tokens::InternVl& rule) {
+inline void read_outer_keys(ProcessorKeys& k, image_processor::InternVl& rule) {
   k.same("image_seq_length",
-         tokens::merged(tokens::square_patches(rule.image_size, rule.patch_size), rule.merge).count(), "vision_config");
+         image_processor::merged(image_processor::square_patches(rule.image_size, rule.patch_size), rule.merge).count(),
+         "vision_config");
 }
-inline void read_outer_keys(ProcessorKeys& k, tokens::H2ovl& rule) { read_outer_keys(k, rule.tiles); }
+inline void read_outer_keys(ProcessorKeys& k, image_processor::H2ovl& rule) { read_outer_keys(k, rule.tiles); }
 
 }  // namespace vlmest::json
 
@@ -100,7 +102,7 @@ struct InternVl {
           .read = json::hf::read_h2ovl_chat,
           .recorder = json::not_recorded,
           .no_processor_file = "sets no tiles: the checkpoint's own code cuts pictures as config.json says"}};
-  using Rules = json::Rules<tokens::InternVl, tokens::H2ovl>;
+  using Rules = json::Rules<image_processor::InternVl, image_processor::H2ovl>;
 };
 
 }  // namespace vlmest::family

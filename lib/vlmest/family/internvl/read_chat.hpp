@@ -60,13 +60,14 @@ inline void read_llm(const Reader& t, InternVlFamily& f) {
 
 /// conversation.py and dynamic_preprocess() in the checkpoints' README: tiles as config.json sets them, a thumbnail
 /// behind more than one.
-inline tokens::InternVl read_dynamic_tiles(const Reader& r, const InternVlFamily& f) {
-  tokens::InternVl rule{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .merge = f.merge};
-  rule.min_tiles = r.integer("min_dynamic_patch", 1, 1, tokens::max_tile_count);
-  rule.max_tiles = r.integer("max_dynamic_patch", 6, 1, tokens::max_tile_count);
+inline image_processor::InternVl read_dynamic_tiles(const Reader& r, const InternVlFamily& f) {
+  image_processor::InternVl rule{
+      .image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .merge = f.merge};
+  rule.min_tiles = r.integer("min_dynamic_patch", 1, 1, image_processor::max_tile_count);
+  rule.max_tiles = r.integer("max_dynamic_patch", 6, 1, image_processor::max_tile_count);
   if (rule.min_tiles > rule.max_tiles) r.fail("min_dynamic_patch", "larger than max_dynamic_patch", "exchange them");
   rule.thumbnail = r.boolean("use_thumbnail", false);
-  if (!r.boolean("dynamic_image_size", false)) rule.tiling = tokens::Tiling::never;
+  if (!r.boolean("dynamic_image_size", false)) rule.tiling = image_processor::Tiling::never;
   return rule;
 }
 
@@ -89,9 +90,9 @@ inline InternVlFamily read_chat_model(const Reader& r) {
   return f;
 }
 
-inline Vlm chat_vlm(const char* type, TokenRule rule, InternVlFamily f) {
+inline Vlm chat_vlm(const char* type, ImageProcessor rule, InternVlFamily f) {
   Vlm m{.type = type};
-  m.tokens = std::move(rule);
+  m.image_processor = std::move(rule);
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = std::move(f);
   return m;
@@ -99,7 +100,7 @@ inline Vlm chat_vlm(const char* type, TokenRule rule, InternVlFamily f) {
 
 inline Vlm read_internvl_chat(const Reader& r) {
   InternVlFamily f = read_chat_model(r);
-  TokenRule rule = read_dynamic_tiles(r, f);
+  ImageProcessor rule = read_dynamic_tiles(r, f);
   return chat_vlm("internvl_chat", std::move(rule), std::move(f));
 }
 
@@ -107,7 +108,7 @@ inline Vlm read_internvl_chat(const Reader& r) {
 /// the language model is Danube, a Mistral.
 inline Vlm read_h2ovl_chat(const Reader& r) {
   InternVlFamily f = read_chat_model(r);
-  TokenRule rule = tokens::H2ovl{.tiles = read_dynamic_tiles(r, f), .msac = r.boolean("use_msac", false)};
+  ImageProcessor rule = image_processor::H2ovl{.tiles = read_dynamic_tiles(r, f), .msac = r.boolean("use_msac", false)};
   return chat_vlm("h2ovl_chat", std::move(rule), std::move(f));
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/tiled_canvas.hpp>
-#include <vlmest/nn/tokens/video.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/tiled_canvas.hpp>
+#include <vlmest/nn/image_processor/video.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// InternVL 2.5 and 3: tiles of nearest aspect ratio and a thumbnail, pixel shuffle, a start and an end token.
 struct InternVl {
@@ -48,4 +48,4 @@ inline OwnSampling own_sampling(const InternVl&) { return {std::nullopt, max_fra
 inline std::vector<InternVl> lower(const InternVl& r, const ImageLayout& l) { return lower_tiles(r, l); }
 inline std::string limit_line(const InternVl& r) { return number_line("max_patches", r.max_tiles); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

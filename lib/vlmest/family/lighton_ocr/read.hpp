@@ -32,10 +32,10 @@ inline Vlm read_lighton_ocr(const Reader& r) {
   f.projector = {.in = f.vision.hidden, .out = width(f.language), .merge = r.integer("spatial_merge_size", 2, 1, 64)};
   f.tied = r.boolean("tie_word_embeddings", true);
   Vlm m{.type = "lighton_ocr"};
-  m.tokens = tokens::LightOnOcr{.patch_size = f.vision.patch_size,
-                                .longest_edge = f.vision.image_size,
-                                .merge = f.projector.merge,
-                                .cell = f.vision.patch_size};
+  m.image_processor = image_processor::LightOnOcr{.patch_size = f.vision.patch_size,
+                                                  .longest_edge = f.vision.image_size,
+                                                  .merge = f.projector.merge,
+                                                  .cell = f.vision.patch_size};
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = std::move(f);
   return m;
@@ -45,17 +45,19 @@ inline Vlm read_lighton_ocr(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::LightOnOcr& rule) { image.longest_edge(rule.longest_edge); }
+inline void read_image(DescriptionImage& image, image_processor::LightOnOcr& rule) {
+  image.longest_edge(rule.longest_edge);
+}
 /// LightOnOcrProcessor passes nothing: the image processor's patch_size counts, 16 where the file does not say
 /// (PixtralImageProcessor).
-inline void read_image_keys(ProcessorKeys& k, tokens::LightOnOcr& rule) {
+inline void read_image_keys(ProcessorKeys& k, image_processor::LightOnOcr& rule) {
   read_native_keys(k, rule);
   const ProcessorSize cell = k.size("patch_size");
   if (cell.given() && (!cell.height || cell.height != cell.width))
     k.fail("patch_size", "is no square", "give equal height and width");
   rule.cell = cell.height.value_or(16);
 }
-inline void read_outer_keys(ProcessorKeys& k, tokens::LightOnOcr& rule) {
+inline void read_outer_keys(ProcessorKeys& k, image_processor::LightOnOcr& rule) {
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("spatial_merge_size", rule.merge, "spatial_merge_size");
 }
@@ -69,7 +71,7 @@ struct LightOnOcr {
   static constexpr std::array types{json::ModelType{.type = "lighton_ocr",
                                                     .read = json::hf::read_lighton_ocr,
                                                     .recorder = json::RecorderInputs{"native.lighton_ocr"}}};
-  using Rules = json::Rules<tokens::LightOnOcr>;
+  using Rules = json::Rules<image_processor::LightOnOcr>;
 };
 
 }  // namespace vlmest::family

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/pixtral.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/pixtral.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// LightOnOCR: Pixtral's rule, whose sides are whole cells of the image processor's own patch_size. Rows and columns of
 /// patches that fill no square of merge by merge are seen by the tower and left out of the sequence. No marker tokens.
@@ -38,4 +38,4 @@ inline ImageLayout layout(const LightOnOcr& r, ImageSize image) {
 inline std::vector<LightOnOcr> lower(const LightOnOcr& r, const ImageLayout& l) { return lower_edge(r, l, r.cell); }
 inline std::string limit_line(const LightOnOcr& r) { return edge_line(r.longest_edge); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -25,12 +25,13 @@ inline Vlm read_llava(const Reader& r) {
   }
   const TowerFacts g = facts(f.vision);
   Vlm m{.type = "llava"};
-  m.tokens = tokens::Pixtral{.patch_size = g.patch_size, .longest_edge = g.image_size};
+  m.image_processor = image_processor::Pixtral{.patch_size = g.patch_size, .longest_edge = g.image_size};
   if (!own_sizes)
-    m.tokens = tokens::Llava{.image_size = g.image_size,
-                             .patch_size = g.patch_size,
-                             .class_token = g.class_token,
-                             .select = f.drop_first ? tokens::FeatureSelect::drop_first : tokens::FeatureSelect::full};
+    m.image_processor = image_processor::Llava{
+        .image_size = g.image_size,
+        .patch_size = g.patch_size,
+        .class_token = g.class_token,
+        .select = f.drop_first ? image_processor::FeatureSelect::drop_first : image_processor::FeatureSelect::full};
   m.native = {g.image_size, g.image_size};
   m.family = family_of<LlavaFamily>(f, f.tied);
   return m;
@@ -44,7 +45,7 @@ struct Llava {
   static constexpr std::string_view folder = "llava";
   static constexpr std::array types{
       json::ModelType{.type = "llava", .read = json::hf::read_llava, .recorder = json::RecorderInputs{"square.llava"}}};
-  using Rules = json::Rules<tokens::Llava, tokens::Pixtral>;
+  using Rules = json::Rules<image_processor::Llava, image_processor::Pixtral>;
 };
 
 }  // namespace vlmest::family

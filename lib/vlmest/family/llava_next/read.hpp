@@ -19,17 +19,18 @@ inline Vlm read_llava_next(const Reader& r) {
   const LlavaParts f = read_llava_parts(r, clip, "llama", -2, "default");
   const TowerFacts g = facts(f.vision);
   check_features_per_patch(r, g, f.drop_first);
-  const tokens::LlavaNext defaults;
-  const tokens::LlavaNext rule{.image_size = g.image_size,
-                               .patch_size = g.patch_size,
-                               .class_token = g.class_token,
-                               .select = f.drop_first ? tokens::FeatureSelect::drop_first : tokens::FeatureSelect::full,
-                               .pinpoints = read_pinpoints(r, defaults.pinpoints, g.image_size)};
+  const image_processor::LlavaNext defaults;
+  const image_processor::LlavaNext rule{
+      .image_size = g.image_size,
+      .patch_size = g.patch_size,
+      .class_token = g.class_token,
+      .select = f.drop_first ? image_processor::FeatureSelect::drop_first : image_processor::FeatureSelect::full,
+      .pinpoints = read_pinpoints(r, defaults.pinpoints, g.image_size)};
   Vlm m{.type = "llava_next"};
   m.native = {g.image_size, g.image_size};
   for (const auto& s : rule.pinpoints)
     if (s.height == s.width && s.height > m.native.height) m.native = s;
-  m.tokens = rule;
+  m.image_processor = rule;
   m.family = family_of<LlavaNextFamily>(f, r.boolean("tie_word_embeddings", false));
   return m;
 }
@@ -38,9 +39,9 @@ inline Vlm read_llava_next(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage&, tokens::LlavaNext&) {}
-inline void read_image_keys(ProcessorKeys& k, tokens::LlavaNext& rule) { read_anyres_keys(k, rule); }
-inline void read_outer_keys(ProcessorKeys& k, tokens::LlavaNext& rule) { read_tower_keys(k, rule); }
+inline void read_image(DescriptionImage&, image_processor::LlavaNext&) {}
+inline void read_image_keys(ProcessorKeys& k, image_processor::LlavaNext& rule) { read_anyres_keys(k, rule); }
+inline void read_outer_keys(ProcessorKeys& k, image_processor::LlavaNext& rule) { read_tower_keys(k, rule); }
 
 }  // namespace vlmest::json
 
@@ -51,7 +52,7 @@ struct LlavaNext {
   static constexpr std::array types{json::ModelType{.type = "llava_next",
                                                     .read = json::hf::read_llava_next,
                                                     .recorder = json::RecorderInputs{"anyres.llava_next", -1}}};
-  using Rules = json::Rules<tokens::LlavaNext>;
+  using Rules = json::Rules<image_processor::LlavaNext>;
 };
 
 }  // namespace vlmest::family

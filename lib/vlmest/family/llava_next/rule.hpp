@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/tokens/anyres.hpp>
-#include <vlmest/nn/tokens/levers.hpp>
+#include <vlmest/nn/image_processor/anyres.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// LLaVA-NeXT (1.6): the best canvas of a list cut into tiles, padding removed from the features, one newline feature
 /// after each row, and the whole picture as one more tile in front.
@@ -27,4 +27,4 @@ inline ImageLayout layout(const LlavaNext& r, ImageSize image) {
 inline std::vector<LlavaNext> lower(const LlavaNext& r, const ImageLayout& l) { return lower_canvas(r, l); }
 inline std::string limit_line(const LlavaNext& r) { return canvas_line(r.pinpoints); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -40,14 +40,14 @@ inline Vlm read_llava_onevision(const Reader& r) {
   const TowerFacts g = facts(f.vision);
   check_features_per_patch(r, g, f.drop_first);
   Vlm m{.type = "llava_onevision"};
-  const tokens::LlavaOnevision defaults;
-  m.tokens =
-      tokens::LlavaOnevision{.image_size = g.image_size,
-                             .patch_size = g.patch_size,
-                             .class_token = g.class_token,
-                             .select = f.drop_first ? tokens::FeatureSelect::drop_first : tokens::FeatureSelect::full,
-                             .max_tiles = read_max_tiles(r),
-                             .pinpoints = read_pinpoints(r, defaults.pinpoints, g.image_size)};
+  const image_processor::LlavaOnevision defaults;
+  m.image_processor = image_processor::LlavaOnevision{
+      .image_size = g.image_size,
+      .patch_size = g.patch_size,
+      .class_token = g.class_token,
+      .select = f.drop_first ? image_processor::FeatureSelect::drop_first : image_processor::FeatureSelect::full,
+      .max_tiles = read_max_tiles(r),
+      .pinpoints = read_pinpoints(r, defaults.pinpoints, g.image_size)};
   m.native = {g.image_size, g.image_size};
   m.family = family_of<LlavaOnevisionFamily>(f, f.tied);
   return m;
@@ -57,21 +57,22 @@ inline Vlm read_llava_onevision(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::LlavaOnevision& rule) {
+inline void read_image(DescriptionImage& image, image_processor::LlavaOnevision& rule) {
   image.max_tiles(rule.max_tiles);
   image.flag("tile_several", rule.tile_several);
 }
-inline void read_image_keys(ProcessorKeys& k, tokens::LlavaOnevision& rule) { read_anyres_keys(k, rule); }
+inline void read_image_keys(ProcessorKeys& k, image_processor::LlavaOnevision& rule) { read_anyres_keys(k, rule); }
 /// LlavaOnevisionVideoProcessor: frames are one square.
-inline void read_video_keys(ProcessorKeys& k, tokens::LlavaOnevision& rule) {
+inline void read_video_keys(ProcessorKeys& k, image_processor::LlavaOnevision& rule) {
   k.must_be("do_resize", true);
   k.square("size", k.size("size"), rule.image_size);
   refuse_num_frames(k);
   k.ignore({"fps", "image_grid_pinpoints"});
 }
-inline void read_outer_keys(ProcessorKeys& k, tokens::LlavaOnevision& rule) {
+inline void read_outer_keys(ProcessorKeys& k, image_processor::LlavaOnevision& rule) {
   read_tower_keys(k, rule);
-  k.same("num_image_tokens", tokens::square_patches(rule.image_size, rule.patch_size).count(), "vision_config");
+  k.same("num_image_tokens", image_processor::square_patches(rule.image_size, rule.patch_size).count(),
+         "vision_config");
   const std::string ratio = k.string("vision_aspect_ratio"), own = "anyres_max_" + std::to_string(rule.max_tiles);
   if (!ratio.empty() && ratio != own)
     k.differs("vision_aspect_ratio", "'" + ratio.substr(0, 64) + "'", "config.json makes it '" + own + "'");
@@ -86,7 +87,7 @@ struct LlavaOnevision {
   static constexpr std::array types{json::ModelType{.type = "llava_onevision",
                                                     .read = json::hf::read_llava_onevision,
                                                     .recorder = json::RecorderInputs{"anyres.llava_onevision"}}};
-  using Rules = json::Rules<tokens::LlavaOnevision>;
+  using Rules = json::Rules<image_processor::LlavaOnevision>;
 };
 
 }  // namespace vlmest::family

@@ -5,11 +5,11 @@
 #include <span>
 #include <vector>
 
-#include <vlmest/nn/tokens/anyres.hpp>
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/video.hpp>
+#include <vlmest/nn/image_processor/anyres.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/video.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Every canvas of 1 .. side by 1 .. side tiles, row counts outermost: the order of the released processors.
 inline std::vector<ImageSize> square_pinpoints(std::int64_t tile, std::int64_t side) {
@@ -96,4 +96,4 @@ inline OwnSampling own_sampling(const LlavaOnevision&) { return {std::nullopt, m
 inline std::vector<LlavaOnevision> lower(const LlavaOnevision& r, const ImageLayout& l) { return lower_canvas(r, l); }
 inline std::string limit_line(const LlavaOnevision& r) { return canvas_line(r.pinpoints); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -35,7 +35,7 @@ inline Vlm read_mistral3(const Reader& r) {
                  .bias = r.boolean("multimodal_projector_bias", false)};
   f.tied = r.boolean("tie_word_embeddings", true);
   Vlm m{.type = "mistral3"};
-  m.tokens = tokens::Mistral3{
+  m.image_processor = image_processor::Mistral3{
       .patch_size = f.vision.patch_size, .longest_edge = f.vision.image_size, .merge = f.projector.merge};
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = std::move(f);
@@ -46,13 +46,15 @@ inline Vlm read_mistral3(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::Mistral3& rule) { image.longest_edge(rule.longest_edge); }
+inline void read_image(DescriptionImage& image, image_processor::Mistral3& rule) {
+  image.longest_edge(rule.longest_edge);
+}
 /// As Pixtral's: patch_size of the file does not count.
-inline void read_image_keys(ProcessorKeys& k, tokens::Mistral3& rule) {
+inline void read_image_keys(ProcessorKeys& k, image_processor::Mistral3& rule) {
   read_native_keys(k, rule);
   k.ignore({"patch_size"});
 }
-inline void read_outer_keys(ProcessorKeys& k, tokens::Mistral3& rule) {
+inline void read_outer_keys(ProcessorKeys& k, image_processor::Mistral3& rule) {
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("spatial_merge_size", rule.merge, "spatial_merge_size");
 }
@@ -65,7 +67,7 @@ struct Mistral3 {
   static constexpr std::string_view folder = "mistral3";
   static constexpr std::array types{json::ModelType{
       .type = "mistral3", .read = json::hf::read_mistral3, .recorder = json::RecorderInputs{"native.mistral3"}}};
-  using Rules = json::Rules<tokens::Mistral3>;
+  using Rules = json::Rules<image_processor::Mistral3>;
 };
 
 }  // namespace vlmest::family

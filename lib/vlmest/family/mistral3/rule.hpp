@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/pixtral.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/pixtral.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Mistral Small 3.1 and later: Pixtral's rule with patches merged before the projector.
 struct Mistral3 {
@@ -23,4 +23,4 @@ inline std::vector<Mistral3> lower(const Mistral3& r, const ImageLayout& l) {
 }
 inline std::string limit_line(const Mistral3& r) { return edge_line(r.longest_edge); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

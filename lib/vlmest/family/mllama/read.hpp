@@ -54,7 +54,7 @@ inline Vlm read_mllama(const Reader& r) {
   MllamaFamily f{.vision = read_mllama_vision(r.object("vision_config")),
                  .language = read_mllama_text(r.object("text_config"))};
   Vlm m{.type = "mllama"};
-  m.tokens = tokens::Mllama{
+  m.image_processor = image_processor::Mllama{
       .image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .max_tiles = f.vision.max_tiles};
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = std::move(f);
@@ -78,14 +78,14 @@ inline Vlm read_mllama_text_lm(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage&, tokens::Mllama&) {}
+inline void read_image(DescriptionImage&, image_processor::Mllama&) {}
 /// The model's tile embeddings are for max_num_tiles, neither more nor fewer.
-inline void read_image_keys(ProcessorKeys& k, tokens::Mllama& rule) {
+inline void read_image_keys(ProcessorKeys& k, image_processor::Mllama& rule) {
   k.must_be("do_resize", true);
   k.square("size", k.size("size"), rule.image_size);
   k.same("max_image_tiles", rule.max_tiles, "vision_config.max_num_tiles");
 }
-inline void read_outer_keys(ProcessorKeys&, tokens::Mllama&) {}
+inline void read_outer_keys(ProcessorKeys&, image_processor::Mllama&) {}
 
 }  // namespace vlmest::json
 
@@ -98,7 +98,7 @@ struct Mllama {
           .type = "mllama", .read = json::hf::read_mllama, .recorder = json::RecorderInputs{"tiles.mllama"}},
       json::ModelType{
           .type = "mllama_text_model", .read = json::hf::read_mllama_text_lm, .recorder = json::not_recorded}};
-  using Rules = json::Rules<tokens::Mllama>;
+  using Rules = json::Rules<image_processor::Mllama>;
 };
 
 }  // namespace vlmest::family

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/tiled_canvas.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/tiled_canvas.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Llama 3.2 Vision: up to max_tiles tiles. The tower and the cross-attention layers always see max_tiles of them, the
 /// missing ones as padding; the text sequence holds one placeholder per picture, which keeps its own embedding.
@@ -32,4 +32,4 @@ constexpr ImageLayout layout(const Mllama& r, ImageSize image) {
 inline std::vector<Mllama> lower(const Mllama& r, const ImageLayout& l) { return lower_tiles(r, l); }
 inline std::string limit_line(const Mllama& r) { return number_line("max_image_tiles", r.max_tiles); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -46,7 +46,7 @@ inline Vlm read_paligemma(const Reader& r) {
   f.tied = r.boolean("tie_word_embeddings", true);
   f.placeholder_outside = read_placeholder_outside(r, 256000, f.language.vocab);
   Vlm m{.type = "paligemma"};
-  m.tokens = tokens::PaliGemma{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size};
+  m.image_processor = image_processor::PaliGemma{.image_size = f.vision.image_size, .patch_size = f.vision.patch_size};
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = f;
   return m;
@@ -56,13 +56,15 @@ inline Vlm read_paligemma(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage&, tokens::PaliGemma&) {}
-inline void read_image_keys(ProcessorKeys& k, tokens::PaliGemma& rule) {
+inline void read_image(DescriptionImage&, image_processor::PaliGemma&) {}
+inline void read_image_keys(ProcessorKeys& k, image_processor::PaliGemma& rule) {
   read_square_keys(k, rule.image_size);
-  k.same("image_seq_length", tokens::square_patches(rule.image_size, rule.patch_size).count(), "vision_config");
+  k.same("image_seq_length", image_processor::square_patches(rule.image_size, rule.patch_size).count(),
+         "vision_config");
 }
-inline void read_outer_keys(ProcessorKeys& k, tokens::PaliGemma& rule) {
-  k.same("image_seq_length", tokens::square_patches(rule.image_size, rule.patch_size).count(), "vision_config");
+inline void read_outer_keys(ProcessorKeys& k, image_processor::PaliGemma& rule) {
+  k.same("image_seq_length", image_processor::square_patches(rule.image_size, rule.patch_size).count(),
+         "vision_config");
 }
 
 }  // namespace vlmest::json
@@ -73,7 +75,7 @@ struct PaliGemma {
   static constexpr std::string_view folder = "paligemma";
   static constexpr std::array types{json::ModelType{
       .type = "paligemma", .read = json::hf::read_paligemma, .recorder = json::RecorderInputs{"square.paligemma"}}};
-  using Rules = json::Rules<tokens::PaliGemma>;
+  using Rules = json::Rules<image_processor::PaliGemma>;
 };
 
 }  // namespace vlmest::family

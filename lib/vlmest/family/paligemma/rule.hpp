@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// PaliGemma 1 and 2: one square (224, 448 or 896), every patch a token. The processor's begin token and newline belong
 /// to the prompt, not to a picture.
@@ -32,4 +32,4 @@ constexpr ImageLayout layout(const PaliGemma& r, ImageSize image) {
 inline std::vector<PaliGemma> lower(const PaliGemma&, const ImageLayout&) { return {}; }
 inline std::string limit_line(const PaliGemma&) { return {}; }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

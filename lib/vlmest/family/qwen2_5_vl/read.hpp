@@ -26,7 +26,7 @@ inline Vlm read_qwen2_5_vl(const Reader& r) {
   f.language = read_qwen_vl_text(qwen_text(r));
   f.tied = qwen_tied(r);
   Vlm m{.type = "qwen2_5_vl"};
-  m.tokens = tokens::Qwen2_5Vl{
+  m.image_processor = image_processor::Qwen2_5Vl{
       .patch_size = g.patch_size, .merge = g.merge, .temporal_patch_size = g.frames, .window_size = g.window_size};
   m.native = {448, 448};
   m.family = std::move(f);
@@ -37,12 +37,12 @@ inline Vlm read_qwen2_5_vl(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::Qwen2_5Vl& rule) { image.budget(rule.budget); }
-inline void read_image_keys(ProcessorKeys& k, tokens::Qwen2_5Vl& rule, const FamilyTraits& t) {
+inline void read_image(DescriptionImage& image, image_processor::Qwen2_5Vl& rule) { image.budget(rule.budget); }
+inline void read_image_keys(ProcessorKeys& k, image_processor::Qwen2_5Vl& rule, const FamilyTraits& t) {
   read_qwen_keys(k, rule, t.frames);
 }
-inline void read_outer_keys(ProcessorKeys&, tokens::Qwen2_5Vl&) {}
-inline void read_video_keys(ProcessorKeys& k, tokens::Qwen2_5Vl& rule) {
+inline void read_outer_keys(ProcessorKeys&, image_processor::Qwen2_5Vl&) {}
+inline void read_video_keys(ProcessorKeys& k, image_processor::Qwen2_5Vl& rule) {
   read_qwen_video_keys(k, rule, qwen2_video_class, true);
 }
 
@@ -56,7 +56,7 @@ struct Qwen2_5Vl {
                                                     .read = json::hf::read_qwen2_5_vl,
                                                     .recorder = json::RecorderInputs{"native.qwen2_vl", 448},
                                                     .text_part = "qwen2_5_vl_text"}};
-  using Rules = json::Rules<tokens::Qwen2_5Vl>;
+  using Rules = json::Rules<image_processor::Qwen2_5Vl>;
 };
 
 }  // namespace vlmest::family

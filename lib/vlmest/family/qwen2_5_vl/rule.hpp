@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/qwen_video.hpp>
-#include <vlmest/nn/tokens/smart_resize.hpp>
-#include <vlmest/nn/tokens/windows.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/qwen_video.hpp>
+#include <vlmest/nn/image_processor/smart_resize.hpp>
+#include <vlmest/nn/image_processor/windows.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Qwen2.5-VL: Qwen2-VL's sizes, with window attention in most layers of the tower.
 struct Qwen2_5Vl {
@@ -42,4 +42,4 @@ inline OwnSampling own_sampling(const Qwen2_5Vl& r) { return {r.video.fps, r.vid
 inline std::vector<Qwen2_5Vl> lower(const Qwen2_5Vl& r, const ImageLayout& l) { return lower_budget(r, l); }
 inline std::string limit_line(const Qwen2_5Vl& r) { return budget_line(r.budget); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -22,7 +22,7 @@ inline Vlm read_qwen2_vl(const Reader& r) {
   f.language = read_qwen_vl_text(qwen_text(r));
   f.tied = qwen_tied(r);
   Vlm m{.type = "qwen2_vl"};
-  m.tokens = tokens::Qwen2Vl{
+  m.image_processor = image_processor::Qwen2Vl{
       .patch_size = f.vision.patch_size, .merge = f.vision.merge, .temporal_patch_size = f.vision.frames};
   m.native = {448, 448};
   m.family = std::move(f);
@@ -33,12 +33,12 @@ inline Vlm read_qwen2_vl(const Reader& r) {
 
 namespace vlmest::json {
 
-inline void read_image(DescriptionImage& image, tokens::Qwen2Vl& rule) { image.budget(rule.budget); }
-inline void read_image_keys(ProcessorKeys& k, tokens::Qwen2Vl& rule, const FamilyTraits& t) {
+inline void read_image(DescriptionImage& image, image_processor::Qwen2Vl& rule) { image.budget(rule.budget); }
+inline void read_image_keys(ProcessorKeys& k, image_processor::Qwen2Vl& rule, const FamilyTraits& t) {
   read_qwen_keys(k, rule, t.frames);
 }
-inline void read_outer_keys(ProcessorKeys&, tokens::Qwen2Vl&) {}
-inline void read_video_keys(ProcessorKeys& k, tokens::Qwen2Vl& rule) {
+inline void read_outer_keys(ProcessorKeys&, image_processor::Qwen2Vl&) {}
+inline void read_video_keys(ProcessorKeys& k, image_processor::Qwen2Vl& rule) {
   read_qwen_video_keys(k, rule, qwen2_video_class, true);
 }
 
@@ -52,7 +52,7 @@ struct Qwen2Vl {
                                                     .read = json::hf::read_qwen2_vl,
                                                     .recorder = json::RecorderInputs{"native.qwen2_vl", 448},
                                                     .text_part = "qwen2_vl_text"}};
-  using Rules = json::Rules<tokens::Qwen2Vl>;
+  using Rules = json::Rules<image_processor::Qwen2Vl>;
 };
 
 }  // namespace vlmest::family

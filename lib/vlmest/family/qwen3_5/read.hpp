@@ -148,7 +148,7 @@ struct Qwen35 {
       json::ModelType{.type = "qwen3_5_text", .read = json::hf::read_qwen3_5_lm, .recorder = json::not_recorded},
       json::ModelType{
           .type = "qwen3_5_moe_text", .read = json::hf::read_qwen3_5_moe_lm, .recorder = json::not_recorded}};
-  using Rules = json::Rules<tokens::Qwen3Vl>;
+  using Rules = json::Rules<image_processor::Qwen3Vl>;
 };
 
 }  // namespace vlmest::family

@@ -81,7 +81,7 @@ struct Qwen3Vl {
                                                     .read = json::hf::read_qwen3_vl_moe,
                                                     .recorder = json::RecorderInputs{"native.qwen3_vl", 512},
                                                     .text_part = "qwen3_vl_moe_text"}};
-  using Rules = json::Rules<tokens::Qwen3Vl>;
+  using Rules = json::Rules<image_processor::Qwen3Vl>;
 };
 
 }  // namespace vlmest::family

@@ -29,7 +29,8 @@ inline Vlm read_vipllava(const Reader& r) {
   f.projector.in = checked_mul(g.hidden, static_cast<std::int64_t>(f.feature_layers.size()));
   f.projector.bias = true;
   Vlm m{.type = "vipllava"};
-  m.tokens = tokens::Llava{.image_size = g.image_size, .patch_size = g.patch_size, .class_token = true};
+  m.image_processor =
+      image_processor::Llava{.image_size = g.image_size, .patch_size = g.patch_size, .class_token = true};
   m.native = {g.image_size, g.image_size};
   m.family = std::move(f);
   return m;
@@ -43,7 +44,7 @@ struct VipLlava {
   static constexpr std::string_view folder = "vipllava";
   static constexpr std::array types{json::ModelType{
       .type = "vipllava", .read = json::hf::read_vipllava, .recorder = json::RecorderInputs{"square.llava"}}};
-  using Rules = json::Rules<tokens::Llava>;
+  using Rules = json::Rules<image_processor::Llava>;
 };
 
 }  // namespace vlmest::family

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <vlmest/json/hf/llava_parts.hpp>
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 
 namespace vlmest::json::hf {
 
@@ -19,7 +19,7 @@ inline std::vector<ImageSize> read_pinpoints(const Reader& r, std::vector<ImageS
     for (const auto& e : v) {
       if (!e.is_array() || e.size() != 2 || !e[0].is_number_integer() || !e[1].is_number_integer()) r.fail(key, form);
       for (const auto& side : e)
-        if (side < 1 || side > tokens::max_side) r.fail(key, "a side is out of range");
+        if (side < 1 || side > image_processor::max_side) r.fail(key, "a side is out of range");
       list.push_back({e[0].get<std::int64_t>(), e[1].get<std::int64_t>()});
     }
   }

@@ -4,7 +4,7 @@
 #include <vlmest/json/hf/qwen_moe.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
 #include <vlmest/json/processor/video.hpp>
-#include <vlmest/nn/tokens/qwen3_vl.hpp>
+#include <vlmest/nn/image_processor/qwen3_vl.hpp>
 #include <vlmest/nn/vision/qwen3_vl.hpp>
 #include <vlmest/nn/vlm.hpp>
 
@@ -33,7 +33,7 @@ Vlm around_qwen3_tower(const Reader& r, const char* type, Qwen3VlVision vision, 
   if (f.vision.out_hidden != width(f.language))
     v.fail("out_hidden_size", "the merger must end in the language model's hidden_size");
   Vlm m{.type = type};
-  m.tokens = tokens::Qwen3Vl{
+  m.image_processor = image_processor::Qwen3Vl{
       .patch_size = f.vision.patch_size, .merge = f.vision.merge, .temporal_patch_size = f.vision.frames};
   m.native = {512, 512};
   m.family = std::move(f);

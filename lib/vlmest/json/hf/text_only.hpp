@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include <vlmest/nn/tokens/text_only.hpp>
+#include <vlmest/nn/image_processor/text_only.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 namespace vlmest::json::hf {
@@ -14,7 +14,7 @@ namespace vlmest::json::hf {
 inline Vlm text_only(std::string_view type, Family family) {
   Vlm m{.type = std::string(type)};
   m.family = std::move(family);
-  m.tokens = tokens::TextOnly{};
+  m.image_processor = image_processor::TextOnly{};
   return m;
 }
 

@@ -98,11 +98,11 @@ VLMEST_INLINE void resample_tokens(Vlm& vlm, const std::string& where, FamilyRow
     const auto* crop = std::get_if<SpectralCrop>(&vlm.blocks[i].op);
     if (!crop) continue;
     const std::string at = where + "[" + std::to_string(i) + "]";
-    Grid* const features = vlm.tokens.features();
+    Grid* const features = vlm.image_processor.features();
     if (!features)
       throw Error(at, "this family's features cannot be resampled",
                   "spectral_crop works with " + resampled_families(rows));
-    const Grid have = features->count() > 0 ? *features : layout(vlm.tokens, vlm.native).patches;
+    const Grid have = features->count() > 0 ? *features : layout(vlm.image_processor, vlm.native).patches;
     if (!(crop->from == have))
       throw Error(at + ".from", "the grid here is " + std::to_string(have.rows) + "x" + std::to_string(have.cols),
                   "blocks are listed in the order in which they run");

@@ -11,15 +11,15 @@ VLMEST_INLINE void read_image(const Reader& document, Vlm& vlm, FamilyRows rows)
   const Reader r = document.object("image");
   if (!takes_images(vlm)) document.fail("image", "a plain language model takes no images", "leave it out");
   DescriptionImage image(r);
-  reader_of(rows, vlm.tokens).image(image, vlm.tokens);
+  reader_of(rows, vlm.image_processor).image(image, vlm.image_processor);
   std::vector<std::string_view> keys{"native_size"};
   keys.insert(keys.end(), image.keys().begin(), image.keys().end());
   only_keys(r, keys);
   if (r.given("native_size")) {
-    const auto [height, width] = pair_required(r, "native_size", tokens::max_side);
+    const auto [height, width] = pair_required(r, "native_size", image_processor::max_side);
     vlm.native = {height, width};
   }
-  layout(vlm.tokens, vlm.native);  // throws for parameters that the processor refuses
+  layout(vlm.image_processor, vlm.native);  // throws for parameters that the processor refuses
 }
 
 }  // namespace vlmest::json

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <vlmest/json/measured_run.hpp>
-#include <vlmest/nn/tokens/video.hpp>
+#include <vlmest/nn/image_processor/video.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {
@@ -39,7 +39,7 @@ VLMEST_INLINE Plan plan(const Reader& r) {
   p.markers = false;  // a row's text is every token that is no image feature
   p.images = r.integer("images", r.given("frames") ? 0 : 1, 0, 4096);
   if (r.given("frames")) {
-    p.video = VideoPlan{.frames = r.integer("frames", 0, 1, tokens::max_frames)};
+    p.video = VideoPlan{.frames = r.integer("frames", 0, 1, image_processor::max_frames)};
     if (r.given("frame_hw")) std::tie(p.video->height, p.video->width) = pair_required(r, "frame_hw", 1 << 20);
   }
   if (r.given("hw")) std::tie(p.image_height, p.image_width) = pair_required(r, "hw", 1 << 20);

@@ -12,14 +12,14 @@ VLMEST_INLINE std::vector<std::string> read_processor(const nlohmann::json& docu
   if (const ModelType* t = find_type(rows, vlm.type); t && !t->no_processor_file.empty())
     return {where + " " + std::string(t->no_processor_file)};
   std::vector<std::string> notes;
-  const RuleReader& reader = reader_of(rows, vlm.tokens);
+  const RuleReader& reader = reader_of(rows, vlm.image_processor);
   const auto finish = [&](ProcessorKeys& k) {
     for (auto& line : k.notes()) notes.push_back(k.where() + ": " + line);
   };
   const auto read_image_part = [&](const nlohmann::json& part, const std::string& path) {
     ProcessorKeys k(part, path);
     ignore_pixel_keys(k);
-    reader.image_keys(k, vlm.tokens, vlm.family.traits());
+    reader.image_keys(k, vlm.image_processor, vlm.family.traits());
     finish(k);
   };
   const bool videos = vlm.family.traits().videos != VideoPixels::nobodys;
@@ -27,7 +27,7 @@ VLMEST_INLINE std::vector<std::string> read_processor(const nlohmann::json& docu
     if (!videos) return;
     ProcessorKeys k(part, path);
     ignore_video_keys(k);
-    reader.video_keys(k, vlm.tokens);
+    reader.video_keys(k, vlm.image_processor);
     if (says_more) finish(k);
   };
   if (file == ProcessorFile::video) {
@@ -40,12 +40,12 @@ VLMEST_INLINE std::vector<std::string> read_processor(const nlohmann::json& docu
     ProcessorKeys outer(document, where);
     outer.ignore({"image_processor", "video_processor", "feature_extractor", "audio_processor", "auto_map", "tokenizer",
                   "_processor_class"});
-    reader.outer_keys(outer, vlm.tokens);
+    reader.outer_keys(outer, vlm.image_processor);
     finish(outer);
     if (document.contains("image_processor") && !document["image_processor"].is_null())
       read_image_part(document["image_processor"], where + ".image_processor");
   }
-  layout(vlm.tokens, vlm.native);  // throws for parameters that the processor refuses
+  layout(vlm.image_processor, vlm.native);  // throws for parameters that the processor refuses
   return notes;
 }
 

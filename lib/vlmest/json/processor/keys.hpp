@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <vlmest/json/known_keys.hpp>
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 
 namespace vlmest::json {
 
@@ -39,7 +39,7 @@ class ProcessorKeys {
 
   /// A size as transformers takes it: an integer is a square, where the class does not say otherwise, a pair is height
   /// and width (image_processing_utils.py, get_size_dict).
-  ProcessorSize size(const char* key, std::int64_t high = tokens::max_side) {
+  ProcessorSize size(const char* key, std::int64_t high = image_processor::max_side) {
     ProcessorSize s;
     if (!given(key)) return s;
     const nlohmann::json& v = r_.value()[key];

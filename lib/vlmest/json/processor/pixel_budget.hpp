@@ -4,7 +4,7 @@
 #include <vlmest/json/description_image.hpp>
 #include <vlmest/json/processor/keys.hpp>
 #include <vlmest/nn/family.hpp>
-#include <vlmest/nn/tokens/qwen3_vl.hpp>
+#include <vlmest/nn/image_processor/qwen3_vl.hpp>
 
 /// The Qwen line and GLM-4V: pixel counts between which a picture is scaled.
 namespace vlmest::json {
@@ -12,8 +12,9 @@ namespace vlmest::json {
 /// `size` is {shortest_edge, longest_edge}, both pixel counts; min_pixels and max_pixels beside it come first. What the
 /// file leaves out is `absent`, the class's own. transformers 5.17 image_processing_qwen2_vl.py, __init__; the class of
 /// GLM-4V knows `size` alone.
-inline void read_budget(ProcessorKeys& k, tokens::PixelBudget& budget, tokens::PixelBudget absent, bool old_names) {
-  constexpr std::int64_t most = tokens::max_side * tokens::max_side;
+inline void read_budget(ProcessorKeys& k, image_processor::PixelBudget& budget, image_processor::PixelBudget absent,
+                        bool old_names) {
+  constexpr std::int64_t most = image_processor::max_side * image_processor::max_side;
   const ProcessorSize s = k.size("size", most);
   if (s.height || s.width) k.fail("size", "has no shortest_edge and longest_edge", "give both, as counts of pixels");
   const bool names_below = k.given("size") && k.value("size").is_object() &&
@@ -47,10 +48,10 @@ void read_qwen_keys(ProcessorKeys& k, Rule& rule, std::int64_t frames) {
   read_budget(k, rule.budget, {56 * 56, 28 * 28 * 1280}, true);
 }
 
-inline void read_image(DescriptionImage& image, tokens::Qwen3Vl& rule) { image.budget(rule.budget); }
-inline void read_image_keys(ProcessorKeys& k, tokens::Qwen3Vl& rule, const FamilyTraits& t) {
+inline void read_image(DescriptionImage& image, image_processor::Qwen3Vl& rule) { image.budget(rule.budget); }
+inline void read_image_keys(ProcessorKeys& k, image_processor::Qwen3Vl& rule, const FamilyTraits& t) {
   read_qwen_keys(k, rule, t.frames);
 }
-inline void read_outer_keys(ProcessorKeys&, tokens::Qwen3Vl&) {}
+inline void read_outer_keys(ProcessorKeys&, image_processor::Qwen3Vl&) {}
 
 }  // namespace vlmest::json

@@ -3,7 +3,7 @@
 
 #include <vlmest/json/description_image.hpp>
 #include <vlmest/json/processor/keys.hpp>
-#include <vlmest/nn/tokens/pixtral.hpp>
+#include <vlmest/nn/image_processor/pixtral.hpp>
 
 /// Processors that keep a picture's shape and limit its longer side: Pixtral's, and what of it Mistral 3 and LightOnOCR
 /// share.
@@ -18,14 +18,16 @@ void read_native_keys(ProcessorKeys& k, Rule& rule) {
     k.fail("size", "has no longest_edge", "give the pixels of the longer side");
   rule.longest_edge = size.longest_edge ? *size.longest_edge : size.height.value_or(1024);
 }
-inline void read_image(DescriptionImage& image, tokens::Pixtral& rule) { image.longest_edge(rule.longest_edge); }
+inline void read_image(DescriptionImage& image, image_processor::Pixtral& rule) {
+  image.longest_edge(rule.longest_edge);
+}
 /// PixtralProcessor passes its own patch_size * spatial_merge_size to every call, which comes before the image
 /// processor's patch_size (transformers 5.17 processing_pixtral.py).
-inline void read_image_keys(ProcessorKeys& k, tokens::Pixtral& rule) {
+inline void read_image_keys(ProcessorKeys& k, image_processor::Pixtral& rule) {
   read_native_keys(k, rule);
   k.ignore({"patch_size"});
 }
-inline void read_outer_keys(ProcessorKeys& k, tokens::Pixtral& rule) {
+inline void read_outer_keys(ProcessorKeys& k, image_processor::Pixtral& rule) {
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("spatial_merge_size", 1, "a tower without a merger");
 }

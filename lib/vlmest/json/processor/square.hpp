@@ -3,7 +3,7 @@
 
 #include <vlmest/json/description_image.hpp>
 #include <vlmest/json/processor/keys.hpp>
-#include <vlmest/nn/tokens/llava.hpp>
+#include <vlmest/nn/image_processor/llava.hpp>
 
 /// Processors that make one square of every picture, which the tower must take.
 namespace vlmest::json {
@@ -24,7 +24,7 @@ inline void read_square_keys(ProcessorKeys& k, std::int64_t side) {
   }
 }
 
-inline void read_image_keys(ProcessorKeys& k, tokens::Llava& rule) { read_square_keys(k, rule.image_size); }
+inline void read_image_keys(ProcessorKeys& k, image_processor::Llava& rule) { read_square_keys(k, rule.image_size); }
 
 /// What the processor takes the tower for: other values make other counts than the model's, which it refuses.
 template <class Rule>
@@ -32,11 +32,11 @@ void read_tower_keys(ProcessorKeys& k, const Rule& rule) {
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("num_additional_image_tokens", rule.class_token ? 1 : 0, "the tower");
   const std::string select = k.string("vision_feature_select_strategy");
-  const std::string own = rule.select == tokens::FeatureSelect::drop_first ? "default" : "full";
+  const std::string own = rule.select == image_processor::FeatureSelect::drop_first ? "default" : "full";
   if (!select.empty() && select != own)
     k.differs("vision_feature_select_strategy", "'" + select.substr(0, 64) + "'", "config.json says '" + own + "'");
 }
-inline void read_image(DescriptionImage&, tokens::Llava&) {}
-inline void read_outer_keys(ProcessorKeys& k, tokens::Llava& rule) { read_tower_keys(k, rule); }
+inline void read_image(DescriptionImage&, image_processor::Llava&) {}
+inline void read_outer_keys(ProcessorKeys& k, image_processor::Llava& rule) { read_tower_keys(k, rule); }
 
 }  // namespace vlmest::json

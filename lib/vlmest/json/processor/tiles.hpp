@@ -21,8 +21,8 @@ template <class Rule>
 void read_patch_keys(ProcessorKeys& k, Rule& rule) {
   k.must_be("do_resize", true);
   k.square("size", k.size("size"), rule.image_size);
-  rule.min_tiles = k.integer("min_patches", 1, 1, tokens::max_tile_count);
-  rule.max_tiles = k.integer("max_patches", 12, 1, tokens::max_tile_count);
+  rule.min_tiles = k.integer("min_patches", 1, 1, image_processor::max_tile_count);
+  rule.max_tiles = k.integer("max_patches", 12, 1, image_processor::max_tile_count);
   if (rule.min_tiles > rule.max_tiles) k.fail("min_patches", "larger than max_patches", "exchange them");
   if (!k.boolean("crop_to_patches", true))
     k.note("crop_to_patches is false, but the processor passes true to every call: pictures are cut");

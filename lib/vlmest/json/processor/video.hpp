@@ -2,7 +2,7 @@
 #pragma once
 
 #include <vlmest/json/processor/pixel_budget.hpp>
-#include <vlmest/nn/tokens/video.hpp>
+#include <vlmest/nn/image_processor/video.hpp>
 
 /// Video processors' keys: those that say which frames are taken, and of how many pixels.
 namespace vlmest::json {
@@ -14,7 +14,7 @@ inline void ignore_video_keys(ProcessorKeys& k) {
             "num_additional_image_tokens", "image_token"});
 }
 
-inline void read_rate(ProcessorKeys& k, tokens::VideoLimits& v, std::optional<double> absent) {
+inline void read_rate(ProcessorKeys& k, image_processor::VideoLimits& v, std::optional<double> absent) {
   v.fps = k.given("fps") ? std::optional(k.number("fps", 2)) : absent;
   if (v.fps && !(*v.fps >= 1e-3 && *v.fps <= 1e3)) k.fail("fps", "frames a second are out of range");
 }
@@ -27,16 +27,16 @@ inline void refuse_num_frames(ProcessorKeys& k) {
 
 /// video_processing_qwen2_vl.py and video_processing_qwen3_vl.py; `absent` are the class's own.
 template <class Rule>
-void read_qwen_video_keys(ProcessorKeys& k, Rule& rule, const tokens::VideoLimits& absent, bool old_names) {
+void read_qwen_video_keys(ProcessorKeys& k, Rule& rule, const image_processor::VideoLimits& absent, bool old_names) {
   k.must_be("do_resize", true);
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
   k.same("temporal_patch_size", rule.temporal_patch_size, "vision_config.temporal_patch_size");
-  tokens::VideoLimits& v = rule.video;
+  image_processor::VideoLimits& v = rule.video;
   read_budget(k, v.budget, absent.budget, old_names);
   read_rate(k, v, absent.fps);
   refuse_num_frames(k);
-  v.min_frames = k.integer("min_frames", absent.min_frames, 1, tokens::max_frames);
+  v.min_frames = k.integer("min_frames", absent.min_frames, 1, image_processor::max_frames);
   v.max_frames = k.integer("max_frames", absent.max_frames, v.min_frames, 1 << 24);
   v.capped = k.boolean("cap_pixels_per_frame", false);
   v.max_video_tokens = k.integer("max_video_tokens", absent.max_video_tokens, 1, 1 << 30);
@@ -44,11 +44,11 @@ void read_qwen_video_keys(ProcessorKeys& k, Rule& rule, const tokens::VideoLimit
 }
 
 /// Qwen2VLVideoProcessor's own settings.
-inline const tokens::VideoLimits qwen2_video_class{.budget = {128 * 28 * 28, 768 * 28 * 28},
-                                                   .max_video_tokens = 128000};
+inline const image_processor::VideoLimits qwen2_video_class{.budget = {128 * 28 * 28, 768 * 28 * 28},
+                                                            .max_video_tokens = 128000};
 
 /// Qwen3VLVideoProcessor, whose __init__ knows `size` alone.
-inline void read_video_keys(ProcessorKeys& k, tokens::Qwen3Vl& rule) {
+inline void read_video_keys(ProcessorKeys& k, image_processor::Qwen3Vl& rule) {
   read_qwen_video_keys(k, rule, {.budget = {128 * 32 * 32, 768 * 32 * 32}, .fps = 2}, false);
 }
 

@@ -6,9 +6,9 @@
 #include <vlmest/nn/decoder/opt.hpp>
 #include <vlmest/nn/family.hpp>
 #include <vlmest/nn/family/scatter.hpp>
+#include <vlmest/nn/image_processor/text_only.hpp>
 #include <vlmest/nn/loss.hpp>
 #include <vlmest/nn/sequence.hpp>
-#include <vlmest/nn/tokens/text_only.hpp>
 
 /// Language models alone, as transformers' …ForCausalLM classes run them: the decoder as `model`, beside it the output
 /// head. They have no tower, thus no member `vision`, and take no images.
@@ -83,7 +83,7 @@ struct CausalLmInputs {
 /// Throws Error for images.
 template <class Text>
 CausalLmInputs make_inputs(Context& c, const CausalLm<Text>&, const Sequences& s) {
-  if (!s.images.empty()) tokens::layout(tokens::TextOnly{}, s.image);
+  if (!s.images.empty()) image_processor::layout(image_processor::TextOnly{}, s.image);
   return {make_text_inputs(c, s.batch, s.seq, s.seq)};
 }
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include <vlmest/nn/activation.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/norm.hpp>
-#include <vlmest/nn/tokens/image.hpp>
 
 namespace vlmest {
 

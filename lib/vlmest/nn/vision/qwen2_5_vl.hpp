@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <vlmest/nn/tokens/windows.hpp>
+#include <vlmest/nn/image_processor/windows.hpp>
 #include <vlmest/nn/vision/packed_block.hpp>
 #include <vlmest/nn/vision/patch_merger.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>
@@ -69,13 +69,13 @@ inline Segments window_segments(Context& c, const Qwen2_5VlVision& g, const Valu
   Segments s;
   std::int64_t boundaries = 1;
   for (const auto& i : images) {
-    const tokens::WindowGrid w = tokens::window_grid(i.patches, g.window_size, g.patch_size, g.merge);
+    const image_processor::WindowGrid w = image_processor::window_grid(i.patches, g.window_size, g.patch_size, g.merge);
     // Sides that divide are padded by a whole window too: pad = side - size mod side.
     const auto padded = [&](std::int64_t patches) { return patches / w.side + 1; };
     const std::int64_t grid_windows = checked_mul(padded(i.patches.rows), padded(i.patches.cols));
     boundaries = checked_add(boundaries, checked_mul(grid_windows, i.frames));
-    if (checked_mul(w.count(), i.frames) > tokens::max_windows)
-      throw Error("plan.video.frames", "more windows than " + std::to_string(tokens::max_windows),
+    if (checked_mul(w.count(), i.frames) > image_processor::max_windows)
+      throw Error("plan.video.frames", "more windows than " + std::to_string(image_processor::max_windows),
                   "give fewer or smaller frames");
     for (std::int64_t frame = 0; frame < i.frames; ++frame)
       for (std::int64_t row = 0; row < w.windows.rows; ++row)

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <vlmest/nn/context.hpp>
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 
 namespace vlmest {
 

@@ -7,13 +7,13 @@
 namespace vlmest {
 
 VLMEST_INLINE Vlm as_counted(Vlm vlm, const MeasuredRun& run) {
-  const std::optional<TokenRule> other = otherwise(vlm.tokens);
+  const std::optional<ImageProcessor> other = otherwise(vlm.image_processor);
   const auto counted = run.figure("image_tokens");
   if (!other || !run.image.empty() || !counted) return vlm;
   const auto count = [&] { return static_cast<double>(make_sequences(vlm, run.plan).image_tokens); };
   if (count() == *counted) return vlm;
-  const TokenRule own = std::exchange(vlm.tokens, *other);
-  if (count() != *counted) vlm.tokens = own;
+  const ImageProcessor own = std::exchange(vlm.image_processor, *other);
+  if (count() != *counted) vlm.image_processor = own;
   return vlm;
 }
 

@@ -7,7 +7,7 @@
 #include <vlmest/diagnose/advise/action/action_entry.hpp>
 #include <vlmest/diagnose/advise/action/action_id.hpp>
 #include <vlmest/diagnose/inversion/run/settings.hpp>
-#include <vlmest/nn/tokens/levers.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
 
 namespace vlmest::diagnose {
 

@@ -44,7 +44,7 @@ std::vector<Settings> smaller_batches(const Subject& s);
 inline constexpr std::array input_actions{
     ActionEntry{"smaller-images", "a lower limit on the pixels or tiles of an image", Loses::quality,
                 [](const Subject& s) { return lower_images(s.now); },
-                [](const Subject&, const Settings& after) { return limit_line(after.vlm.tokens); }}
+                [](const Subject&, const Settings& after) { return limit_line(after.vlm.image_processor); }}
         .in_general({.torch = "a processor with lower max_pixels (or size), or pictures scaled down before it",
                      .engine = "--mm-processor-kwargs '{\"max_pixels\": N}'",
                      .other = "scale pictures down before they are handed over"}),

@@ -13,7 +13,7 @@ namespace attention_heads_of {
 
 /// A tower that is shown pictures of any size has one length for each; others cut them into tiles of one size.
 inline AttentionHeads of_tower(AttentionHeads a, const Vlm& vlm, const ImageLayout& now, std::int64_t length) {
-  const auto largest = largest_picture(vlm.tokens);
+  const auto largest = largest_picture(vlm.image_processor);
   if (!largest) return a;
   a.patch = largest->patches.rows > 0 && largest->tiles == 1 ? largest->resized.height / largest->patches.rows : 0;
   if (largest->tower_tokens == now.tower_tokens) {
@@ -28,7 +28,7 @@ inline AttentionHeads of_tower(AttentionHeads a, const Vlm& vlm, const ImageLayo
 
 }  // namespace attention_heads_of
 
-VLMEST_INLINE std::optional<ImageLayout> largest_picture(const TokenRule& rule) {
+VLMEST_INLINE std::optional<ImageLayout> largest_picture(const ImageProcessor& rule) {
   std::optional<ImageLayout> best;
   // Shapes to which processors with tiles fit their grids; processors with a budget of pixels round any of them to it.
   for (const auto& [h, w] :

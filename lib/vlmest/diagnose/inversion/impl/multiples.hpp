@@ -45,7 +45,7 @@ VLMEST_INLINE std::vector<Multiple> multiples(const Vlm& vlm, const Plan& given,
                                               const Failure& f) {
   std::vector<Multiple> r;
   if (!f.tensor || !f.telling || !takes_images(vlm)) return r;
-  const auto largest = largest_picture(vlm.tokens);
+  const auto largest = largest_picture(vlm.image_processor);
   if (!largest) return r;
   Plan plan;
   plan.dtype = given.dtype;

@@ -36,7 +36,7 @@ VLMEST_INLINE SearchVariable frames_variable(const Settings& s) {
       return false;
     }
   };
-  const std::int64_t most = std::max(own_sampling(s.vlm.tokens).most_frames, *s.plan.video->frames);
+  const std::int64_t most = std::max(own_sampling(s.vlm.image_processor).most_frames, *s.plan.video->frames);
   std::int64_t least = 1;
   while (least < *s.plan.video->frames && !takes(least)) ++least;
   return {.least = least, .most = most, .asked = *s.plan.video->frames, .growth = 8};
@@ -65,7 +65,7 @@ VLMEST_INLINE SearchVariable search_variable(const Settings& s, Goal goal) {
       if (s.plan.images < 1) throw Error("--goal", "max-pixels of a run without images", "give --images 1 or more");
       const ImageSize asked = image_size(s.vlm, s.plan);
       const std::int64_t most = std::min(most_rows, most_rows * asked.height / asked.width);
-      const auto at = [&](std::int64_t rows) { return layout(s.vlm.tokens, {rows, columns(asked, rows)}); };
+      const auto at = [&](std::int64_t rows) { return layout(s.vlm.image_processor, {rows, columns(asked, rows)}); };
       const ImageLayout large = at(most);
       std::int64_t least = 1;
       while (least < asked.height) try {

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/nn/tokens/image.hpp>
-#include <vlmest/nn/tokens/rounding.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
+#include <vlmest/nn/image_processor/rounding.hpp>
 #include <vlmest/unit/count.hpp>
 
 /// Videos as processors of transformers 5.17 take them: which frames, when each of them was, and what is written about
-/// that. A rule that takes videos has, beside its struct (nn/tokens/tokens.hpp),
+/// that. A rule that takes videos has, beside its struct (nn/image_processor/processor.hpp),
 ///   - video_layout(rule, VideoSource): frames, patches and tokens of one video. Throws Error for what the processor
 ///   refuses;
 ///   - own_sampling(rule): what its processor samples where nobody says it.
@@ -36,7 +36,7 @@ struct OwnSampling {
   std::int64_t most_frames = 0;
 };
 
-namespace tokens {
+namespace image_processor {
 
 /// More frames than any processor lets pass, and more than a graph of their attention should have.
 inline constexpr std::int64_t max_frames = std::int64_t{1} << 14;
@@ -139,5 +139,5 @@ inline ImageLayout packed_video(ImageSize resized, std::int64_t taken, std::int6
   return l;
 }
 
-}  // namespace tokens
+}  // namespace image_processor
 }  // namespace vlmest

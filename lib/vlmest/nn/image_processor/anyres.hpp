@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include <vlmest/nn/tokens/image.hpp>
-#include <vlmest/nn/tokens/rounding.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
+#include <vlmest/nn/image_processor/rounding.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// The canvas that keeps most of the picture's pixels, then wastes least, then comes first. Throws Error for an empty
 /// list. transformers 5.17 image_processing_utils.py, select_best_resolution.
@@ -69,4 +69,4 @@ inline ImageLayout anyres(ImageSize image, const std::vector<ImageSize>& pinpoin
   return r;
 }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/qwen_video.hpp>
-#include <vlmest/nn/tokens/smart_resize.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/qwen_video.hpp>
+#include <vlmest/nn/image_processor/smart_resize.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Qwen3-VL: native aspect ratio, sides rounded to whole merged patches.
 struct Qwen3Vl {
@@ -34,4 +34,4 @@ inline OwnSampling own_sampling(const Qwen3Vl& r) { return {r.video.fps, r.video
 inline std::vector<Qwen3Vl> lower(const Qwen3Vl& r, const ImageLayout& l) { return lower_budget(r, l); }
 inline std::string limit_line(const Qwen3Vl& r) { return budget_line(r.budget); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

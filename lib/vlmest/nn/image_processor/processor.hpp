@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include <vlmest/nn/tokens/image.hpp>
-#include <vlmest/nn/tokens/text_only.hpp>
-#include <vlmest/nn/tokens/video.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
+#include <vlmest/nn/image_processor/text_only.hpp>
+#include <vlmest/nn/image_processor/video.hpp>
 #include <vlmest/unit/count.hpp>
 
 /// What the rest of the library knows of an image processor: one value, whatever its settings are.
 namespace vlmest {
 
-class TokenRule;
+class ImageProcessor;
 
 /// What a rule has to say, as functions beside its struct:
 ///   - layout(rule, size): one picture alone in its prompt. Throws Error for sizes or parameters that the processor
@@ -29,7 +29,7 @@ class TokenRule;
 ///   - limit_line(rule): the Python that tells the processor these limits; "" where there are none.
 /// A rule may also have layouts(rule, sizes), where a prompt's pictures are not laid out each by itself,
 /// otherwise(rule), the setting of the processor that recorded runs without a word about it may have had, and what
-/// nn/tokens/video.hpp asks of a rule that takes videos.
+/// nn/image_processor/video.hpp asks of a rule that takes videos.
 template <class R>
 concept ImageRule = std::copyable<R> && requires(const R& r, ImageSize size, const ImageLayout& l) {
   { layout(r, size) } -> std::same_as<ImageLayout>;
@@ -42,12 +42,12 @@ struct RuleFunctions {
   std::shared_ptr<void> (*copy)(const void*);
   ImageLayout (*layout)(const void*, ImageSize);
   std::vector<ImageLayout> (*layouts)(const void*, std::span<const ImageSize>);
-  std::vector<TokenRule> (*lower)(const void*, const ImageLayout&);
+  std::vector<ImageProcessor> (*lower)(const void*, const ImageLayout&);
   std::string (*limit_line)(const void*);
-  std::optional<TokenRule> (*otherwise)(const void*);
+  std::optional<ImageProcessor> (*otherwise)(const void*);
   ImageLayout (*video)(const void*, const VideoSource&);  ///< none: takes no videos
   OwnSampling (*own_sampling)(const void*);
-  tokens::PixelBudget* (*budget)(void*);
+  image_processor::PixelBudget* (*budget)(void*);
   Grid* (*features)(void*);
 };
 
@@ -56,34 +56,38 @@ const RuleFunctions& rule_functions();
 
 /// How a model's processor turns pixels into tokens: the settings of one rule, with its functions. Copies share the
 /// settings until one of them is changed.
-class TokenRule {
+class ImageProcessor {
  public:
-  TokenRule() : TokenRule(tokens::TextOnly{}) {}
+  ImageProcessor() : ImageProcessor(image_processor::TextOnly{}) {}
   template <class R>
-  requires(!std::same_as<std::remove_cvref_t<R>, TokenRule> && ImageRule<std::remove_cvref_t<R>>)
-      TokenRule(R&& rule)  // NOLINT(google-explicit-constructor): settings are a rule
+  requires(!std::same_as<std::remove_cvref_t<R>, ImageProcessor> && ImageRule<std::remove_cvref_t<R>>)
+      ImageProcessor(R&& rule)  // NOLINT(google-explicit-constructor): settings are a rule
       : functions_(&rule_functions<std::remove_cvref_t<R>>()),
         rule_(std::make_shared<std::remove_cvref_t<R>>(std::forward<R>(rule))) {}
 
-  friend ImageLayout layout(const TokenRule& r, ImageSize size) { return r.functions_->layout(r.rule_.get(), size); }
+  friend ImageLayout layout(const ImageProcessor& r, ImageSize size) {
+    return r.functions_->layout(r.rule_.get(), size);
+  }
   /// The layouts of all pictures of one prompt, in order.
-  friend std::vector<ImageLayout> layouts(const TokenRule& r, std::span<const ImageSize> sizes) {
+  friend std::vector<ImageLayout> layouts(const ImageProcessor& r, std::span<const ImageSize> sizes) {
     return r.functions_->layouts(r.rule_.get(), sizes);
   }
-  friend bool takes_videos(const TokenRule& r) { return r.functions_->video != nullptr; }
+  friend bool takes_videos(const ImageProcessor& r) { return r.functions_->video != nullptr; }
   /// Of a rule that takes videos.
-  friend ImageLayout video_layout(const TokenRule& r, const VideoSource& v) {
+  friend ImageLayout video_layout(const ImageProcessor& r, const VideoSource& v) {
     return r.functions_->video(r.rule_.get(), v);
   }
-  friend OwnSampling own_sampling(const TokenRule& r) { return r.functions_->own_sampling(r.rule_.get()); }
-  friend std::vector<TokenRule> lower(const TokenRule& r, const ImageLayout& l) {
+  friend OwnSampling own_sampling(const ImageProcessor& r) { return r.functions_->own_sampling(r.rule_.get()); }
+  friend std::vector<ImageProcessor> lower(const ImageProcessor& r, const ImageLayout& l) {
     return r.functions_->lower(r.rule_.get(), l);
   }
-  friend std::string limit_line(const TokenRule& r) { return r.functions_->limit_line(r.rule_.get()); }
-  friend std::optional<TokenRule> otherwise(const TokenRule& r) { return r.functions_->otherwise(r.rule_.get()); }
+  friend std::string limit_line(const ImageProcessor& r) { return r.functions_->limit_line(r.rule_.get()); }
+  friend std::optional<ImageProcessor> otherwise(const ImageProcessor& r) {
+    return r.functions_->otherwise(r.rule_.get());
+  }
 
   /// The limits of a processor that counts pixels, to be changed; else nothing.
-  tokens::PixelBudget* budget() {
+  image_processor::PixelBudget* budget() {
     own();
     return functions_->budget(rule_.get());
   }
@@ -95,20 +99,20 @@ class TokenRule {
 
   /// The settings, which must be an R: get_if says whether they are.
   template <class R>
-  friend const R& get(const TokenRule& r) {
+  friend const R& get(const ImageProcessor& r) {
     return *get_if<R>(&r);
   }
   template <class R>
-  friend R& get(TokenRule& r) {
+  friend R& get(ImageProcessor& r) {
     return *get_if<R>(&r);
   }
   /// The settings, where they are an R, else nothing.
   template <class R>
-  friend const R* get_if(const TokenRule* r) {
+  friend const R* get_if(const ImageProcessor* r) {
     return r->functions_ == &rule_functions<R>() ? static_cast<const R*>(r->rule_.get()) : nullptr;
   }
   template <class R>
-  friend R* get_if(TokenRule* r) {
+  friend R* get_if(ImageProcessor* r) {
     if (r->functions_ != &rule_functions<R>()) return nullptr;
     r->own();
     return static_cast<R*>(r->rule_.get());
@@ -163,13 +167,13 @@ const RuleFunctions& rule_functions() {
           return all;
         }
       },
-      .lower = [](const void* r, const ImageLayout& l) -> std::vector<TokenRule> {
-        std::vector<TokenRule> all;
+      .lower = [](const void* r, const ImageLayout& l) -> std::vector<ImageProcessor> {
+        std::vector<ImageProcessor> all;
         for (R& less : lower(*static_cast<const R*>(r), l)) all.emplace_back(std::move(less));
         return all;
       },
       .limit_line = [](const void* r) -> std::string { return limit_line(*static_cast<const R*>(r)); },
-      .otherwise = [](const void* rule) -> std::optional<TokenRule> {
+      .otherwise = [](const void* rule) -> std::optional<ImageProcessor> {
         const R& r = *static_cast<const R*>(rule);
         if constexpr (requires { otherwise(r); })
           return otherwise(r);
@@ -178,7 +182,7 @@ const RuleFunctions& rule_functions() {
       },
       .video = video_function<R>(),
       .own_sampling = own_sampling_function<R>(),
-      .budget = [](void* r) -> tokens::PixelBudget* {
+      .budget = [](void* r) -> image_processor::PixelBudget* {
         if constexpr (requires(R & rule) { rule.budget; })
           return &static_cast<R*>(r)->budget;
         else

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/tokens/smart_resize.hpp>
-#include <vlmest/nn/tokens/video.hpp>
+#include <vlmest/nn/image_processor/smart_resize.hpp>
+#include <vlmest/nn/image_processor/video.hpp>
 
 /// The two video processors of the Qwen line (transformers 5.17).
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Python's int(x * 1.05) of the least pixels, and other products with a fraction.
 constexpr std::int64_t scaled(std::int64_t pixels, double by) { return to_int(static_cast<double>(pixels) * by); }
@@ -74,4 +74,4 @@ inline ImageLayout qwen3_video(const VideoLimits& limits, const VideoSource& v, 
   return l;
 }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 
 /// What image processors of transformers 5.17 let one lower, and how they are told: the words of which a rule's
 /// lower() and limit_line() are made.
@@ -15,7 +15,7 @@ namespace vlmest {
 /// Parts that a range is lowered by, from 15 / 16 to 1 / 16.
 inline constexpr std::int64_t lever_steps = 16;
 
-namespace tokens {
+namespace image_processor {
 
 /// A budget of pixels, in whole merged patches of what the picture has now, over `frames` copies of it.
 template <class Rule>
@@ -94,5 +94,5 @@ inline std::string canvas_line(const std::vector<ImageSize>& list) {
   return "model.config.image_grid_pinpoints = processor.image_processor.image_grid_pinpoints = [" + s + "]";
 }
 
-}  // namespace tokens
+}  // namespace image_processor
 }  // namespace vlmest

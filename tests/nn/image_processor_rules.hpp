@@ -19,16 +19,16 @@
 #include <vlmest/family/paligemma/rule.hpp>
 #include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/family/qwen2_vl/rule.hpp>
-#include <vlmest/nn/tokens/llava.hpp>
-#include <vlmest/nn/tokens/pixtral.hpp>
-#include <vlmest/nn/tokens/qwen3_vl.hpp>
-#include <vlmest/nn/tokens/tokens.hpp>
+#include <vlmest/nn/image_processor/llava.hpp>
+#include <vlmest/nn/image_processor/pixtral.hpp>
+#include <vlmest/nn/image_processor/processor.hpp>
+#include <vlmest/nn/image_processor/qwen3_vl.hpp>
 
 // Rules with other settings than their defaults, and one list of all.
 namespace vlmest::test_rules {
 
-using namespace tokens;
-using tokens::Tiling;
+using namespace image_processor;
+using image_processor::Tiling;
 
 inline const Qwen2Vl qwen2_vl_small{.budget = {3136, 28 * 28 * 1280}};
 inline const Idefics3 idefics3{};
@@ -37,7 +37,7 @@ inline const Idefics3 smolvlm_2b{.tile_size = 384, .merge = 3, .longest_edge = 4
 inline const Idefics3 smolvlm_256m{.tile_size = 512, .patch_size = 16, .merge = 4, .longest_edge = 4 * 512};
 inline const Gemma3 gemma3_scan{.pan_and_scan = true};
 
-inline std::vector<TokenRule> all_rules() {
+inline std::vector<ImageProcessor> all_rules() {
   return {Llava{},     LlavaNext{},    LlavaOnevision{}, Pixtral{},   Mistral3{},      Qwen2Vl{},   Qwen2_5Vl{},
           Qwen3Vl{},   Glm4v{},        InternVl{},       AyaVision{}, Cohere2Vision{}, PaliGemma{}, Gemma3{},
           gemma3_scan, idefics3_whole, idefics3,         smolvlm_2b,  Mllama{},        Blip2{}};

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include <vlmest/nn/tokens/image.hpp>
-#include <vlmest/nn/tokens/rounding.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
+#include <vlmest/nn/image_processor/rounding.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// The attention windows over one picture's patches, row by row. Windows at the right and lower border are ragged:
 /// they hold what is left, and empty ones do not exist.
@@ -43,4 +43,4 @@ constexpr WindowGrid window_grid(Grid patches, std::int64_t window_size, std::in
   return r;
 }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/tokens/tokens.hpp>
+#include <vlmest/nn/image_processor/processor.hpp>
 
-#include "tokens_rules.hpp"
+#include "image_processor_rules.hpp"
 
-namespace vlmest::tokens_limits_test {
+namespace vlmest::image_processor_limits_test {
 namespace {
 
 using namespace test_rules;
@@ -53,9 +53,9 @@ TEST(TokenLimits, Bounds) {
 
 // More pixels never cost fewer tokens as long as no limit shrinks the picture.
 TEST(TokenLimits, GrowWithThePicture) {
-  const std::vector<TokenRule> rules{Qwen2Vl{.budget = {1, 1 << 30}}, Qwen3Vl{.budget = {1, 1 << 30}},
-                                     Glm4v{.budget = {1, 1 << 30}}, Pixtral{.longest_edge = 4000},
-                                     Mistral3{.longest_edge = 4000}};
+  const std::vector<ImageProcessor> rules{Qwen2Vl{.budget = {1, 1 << 30}}, Qwen3Vl{.budget = {1, 1 << 30}},
+                                          Glm4v{.budget = {1, 1 << 30}}, Pixtral{.longest_edge = 4000},
+                                          Mistral3{.longest_edge = 4000}};
   for (const auto& rule : rules)
     for (std::int64_t side = 40; side < 2000; side += 7) {
       const auto n = layout(rule, {side, 333}).llm_tokens;
@@ -80,7 +80,8 @@ TEST(TokenLimits, BadSizesAreRefused) {
   EXPECT_THROW(layout(Qwen2Vl{}, {56, 200 * 56 + 1}), Error);
   EXPECT_THROW(layout(Pixtral{}, {1, 1025}), Error);
   EXPECT_NO_THROW(layout(Pixtral{}, {1, 1024}));
-  for (const auto& rule : {TokenRule{InternVl{}}, TokenRule{Mllama{}}, TokenRule{idefics3}, TokenRule{LlavaNext{}}})
+  for (const auto& rule :
+       {ImageProcessor{InternVl{}}, ImageProcessor{Mllama{}}, ImageProcessor{idefics3}, ImageProcessor{LlavaNext{}}})
     EXPECT_NO_THROW(layout(rule, {huge, huge}));
 }
 
@@ -109,4 +110,4 @@ TEST(TokenLimits, BadParametersAreRefused) {
 }
 
 }  // namespace
-}  // namespace vlmest::tokens_limits_test
+}  // namespace vlmest::image_processor_limits_test

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 #include <vlmest/unit/count.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// LLaVA-1.5 and its kin on a CLIP or SigLIP tower: every picture becomes one square of image_size.
 struct Llava {
@@ -35,4 +35,4 @@ constexpr ImageLayout layout(const Llava& r, ImageSize image) {
 inline std::vector<Llava> lower(const Llava&, const ImageLayout&) { return {}; }
 inline std::string limit_line(const Llava&) { return {}; }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include <vlmest/nn/tokens/image.hpp>
-#include <vlmest/nn/tokens/rounding.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
+#include <vlmest/nn/image_processor/rounding.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// The nearest size with sides divisible by `factor` and a pixel count inside the budget, of `frames` pictures of one
 /// size together; `counted` of them are held against the budget, and all scaled by. Both are 1 for pictures of the Qwen
@@ -71,4 +71,4 @@ constexpr ImageLayout merged_patches(ImageSize resized, std::int64_t patch_size,
   return l;
 }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -5,10 +5,10 @@
 
 #include <vlmest/family/qwen2_5_vl/rule.hpp>
 
-namespace vlmest::tokens_windows_test {
+namespace vlmest::image_processor_windows_test {
 namespace {
 
-using namespace tokens;
+using namespace image_processor;
 
 // Window lengths must cover every patch once; the counts come from walking the padded grid cell by cell.
 TEST(TokenWindows, CoverEveryPatchOnce) {
@@ -33,4 +33,4 @@ TEST(TokenWindows, CoverEveryPatchOnce) {
 }
 
 }  // namespace
-}  // namespace vlmest::tokens_windows_test
+}  // namespace vlmest::image_processor_windows_test

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 #include <vlmest/unit/count.hpp>
 
 namespace vlmest {

@@ -47,7 +47,7 @@ struct ImageLayout {
 /// Features of one tile: one per patch, unless a block resamples them.
 constexpr Grid feature_grid(const ImageLayout& l) { return l.features.count() > 0 ? l.features : l.patches; }
 
-namespace tokens {
+namespace image_processor {
 
 /// Sides above this are refused: no picture has them, and every product below stays far inside 64 bits.
 inline constexpr std::int64_t max_side = std::int64_t{1} << 20;
@@ -108,5 +108,5 @@ constexpr Grid merged(Grid g, std::int64_t merge) {
   return {g.rows / merge, g.cols / merge};
 }
 
-}  // namespace tokens
+}  // namespace image_processor
 }  // namespace vlmest

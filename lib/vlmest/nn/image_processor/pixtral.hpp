@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <vlmest/nn/tokens/image.hpp>
-#include <vlmest/nn/tokens/levers.hpp>
-#include <vlmest/nn/tokens/rounding.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
+#include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/rounding.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// Llava on a Pixtral tower: native size, shrunk to longest_edge, whole patches.
 struct Pixtral {
@@ -54,4 +54,4 @@ inline ImageLayout layout(const Pixtral& r, ImageSize image) {
 inline std::vector<Pixtral> lower(const Pixtral& r, const ImageLayout& l) { return lower_edge(r, l, r.patch_size); }
 inline std::string limit_line(const Pixtral& r) { return edge_line(r.longest_edge); }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// The grid of min_tiles .. max_tiles tiles whose aspect ratio is nearest to the picture's; among equals the larger one
 /// as long as the picture has more than half its pixels. InternVL, Aya Vision.
@@ -76,4 +76,4 @@ inline ImageLayout tiled_canvas(ImageSize image, std::int64_t tile, std::int64_t
   return canvas_of(nearest_aspect_grid(image, tile, min_tiles, max_tiles), tile, patch_size);
 }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -3,26 +3,26 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/tokens/tokens.hpp>
+#include <vlmest/nn/image_processor/processor.hpp>
 
-#include "tokens_reference.hpp"
-#include "tokens_rules.hpp"
+#include "image_processor_reference.hpp"
+#include "image_processor_rules.hpp"
 
-namespace vlmest::tokens_test {
+namespace vlmest::image_processor_test {
 namespace {
 
 using namespace test_rules;
 
 ImageSize pixels(reference::Size s) { return {s.height, s.width}; }
 
-void expect_tokens(const TokenRule& rule, const reference::Counts& expected) {
+void expect_tokens(const ImageProcessor& rule, const reference::Counts& expected) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto s = pixels(reference::sizes[i]);
     EXPECT_EQ(layout(rule, s).llm_tokens, expected[i]) << s.height << "x" << s.width;
   }
 }
 
-void expect_tokens(const TokenRule& rule, const reference::Counts& llm, const reference::Counts& with_text) {
+void expect_tokens(const ImageProcessor& rule, const reference::Counts& llm, const reference::Counts& with_text) {
   expect_tokens(rule, llm);
   for (std::size_t i = 0; i < with_text.size(); ++i) {
     const auto l = layout(rule, pixels(reference::sizes[i]));
@@ -66,7 +66,7 @@ TEST(Tokens, GoldenTiles) {
 }
 
 TEST(Tokens, OddSizes) {
-  const auto count = [](const TokenRule& rule, ImageSize s) -> std::int64_t {
+  const auto count = [](const ImageProcessor& rule, ImageSize s) -> std::int64_t {
     try {
       return layout(rule, s).llm_tokens;
     } catch (const Error& e) {
@@ -100,7 +100,7 @@ TEST(Tokens, OddSizes) {
 TEST(Tokens, RecordedRuns) {
   struct Row {
     const char* model;
-    TokenRule rule;
+    ImageProcessor rule;
     std::size_t images;
     ImageSize size;
     std::int64_t image_tokens;
@@ -194,4 +194,4 @@ TEST(Tokens, SeveralPicturesInOnePrompt) {
 }
 
 }  // namespace
-}  // namespace vlmest::tokens_test
+}  // namespace vlmest::image_processor_test

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/tokens/padding.hpp>
+#include <vlmest/nn/image_processor/padding.hpp>
 
-namespace vlmest::tokens_padding_test {
+namespace vlmest::image_processor_padding_test {
 namespace {
 
 TEST(BatchPadding, GroupingBySize) {
@@ -43,4 +43,4 @@ TEST(BatchPadding, GroupingIsOptimal) {
 }
 
 }  // namespace
-}  // namespace vlmest::tokens_padding_test
+}  // namespace vlmest::image_processor_padding_test

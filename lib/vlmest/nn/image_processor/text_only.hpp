@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/nn/tokens/image.hpp>
+#include <vlmest/nn/image_processor/image.hpp>
 
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// A language model without a vision tower: there is no picture that it takes.
 struct TextOnly {};
@@ -18,4 +18,4 @@ struct TextOnly {};
 inline std::vector<TextOnly> lower(const TextOnly&, const ImageLayout&) { return {}; }
 inline std::string limit_line(const TextOnly&) { return {}; }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // The processors are Python: their roundings, in float64, decide at the borders between two token counts.
-namespace vlmest::tokens {
+namespace vlmest::image_processor {
 
 /// a / b rounded up, a >= 0, b > 0.
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -34,4 +34,4 @@ inline double floor_div(double a, double b) {
   return q - f > 0.5 ? f + 1 : f;
 }
 
-}  // namespace vlmest::tokens
+}  // namespace vlmest::image_processor
