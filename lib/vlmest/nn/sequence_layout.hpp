@@ -50,8 +50,8 @@ inline constexpr double assumed_fps = 24;
 /// too little.
 inline VideoSource video_source(const Vlm& vlm, const VideoPlan& v) {
   VideoSource r{.size = v.height != 0 || v.width != 0 ? ImageSize{v.height, v.width} : vlm.native};
-  if (v.seconds && !(*v.seconds > 0 && *v.seconds <= 1e6))
-    throw Error("plan.video.seconds", "the length of a video is out of range", "give up to 1000000 seconds");
+  if (v.seconds && !(*v.seconds > 0 && *v.seconds <= 1e5))
+    throw Error("plan.video.seconds", "the length of a video is out of range", "give up to 100000 seconds");
   const std::optional<double> own = own_sampling(vlm.tokens).fps;
   if (v.frames) {
     if (v.fps && v.seconds)
