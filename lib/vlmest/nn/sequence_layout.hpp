@@ -78,7 +78,7 @@ inline VideoSource video_source(const Vlm& vlm, const VideoPlan& v) {
 /// are defined on pictures.
 inline void check_takes_videos(const Vlm& vlm, const Plan& plan) {
   const FamilyTraits traits = vlm.family.traits();
-  if (traits.videos == VideoPixels::none || !takes_videos(vlm.tokens))
+  if (traits.videos == VideoPixels::refused || !takes_videos(vlm.tokens))
     throw Error("plan.video", traits.no_videos.empty() ? vlm.type + " takes no videos" : std::string(traits.no_videos),
                 "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2 or LLaVA-OneVision");
   if (plan.images > 0 && !traits.videos_alone.empty())
