@@ -171,7 +171,7 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
                         0.001, 1000, "F"));
   in(model,
      add_decimal(app, "--video-seconds", video_seconds,
-                 "length of a video that the processor samples, or that --frames were taken of", 0.001, 1e6, "S"));
+                 "length of a video that the processor samples, or that --frames were taken of", 0.001, 1e5, "S"));
   in(model, add_decimal(app, "--recorded-fps", recorded_fps, "frames a second of the video that is sampled [30]", 0.001,
                         1000, "F"));
   in(model, app.add_option("--video-size", video_size, "size of its frames in pixels, before any resize [as images]")

@@ -7,8 +7,11 @@
 namespace cli::cli_video_test {
 namespace {
 
+/// Notes on standard error may be there.
 Json inputs(const std::string& arguments) {
-  return Json::parse(good(arguments + " --phase inference --top 0 --json"))["inputs"];
+  const Called r = run(arguments + " --phase inference --top 0 --json");
+  EXPECT_EQ(r.code, 0) << r.err;
+  return Json::parse(r.out)["inputs"];
 }
 
 TEST(CliVideo, FramesAreTokens) {
@@ -37,12 +40,12 @@ TEST(CliVideo, StandsBesideImages) {
   EXPECT_EQ(both["video"]["tokens"], 4 * 256);
   EXPECT_EQ(both["marker_tokens"], 2 + 4 * 6 + 3);
   refused(
-      "--config glm-4.1v-9b --frames 4 --images 1", 3,
+      "--config glm-4.1v-9b --frames 4 --images 1", 2,
       "--frames: pictures beside a video: modeling_glm4v.py, get_placeholder_mask, counts the placeholders of both, "
       "and fails",
       "give --images 0");
   refused(
-      "--config smolvlm2-2.2b --frames 4 --images 1", 3,
+      "--config smolvlm2-2.2b --frames 4 --images 1", 2,
       "--frames: pictures beside a video: processing_smolvlm.py hands over the pixels of one of them, as pixel_values",
       "give --images 0");
 }
@@ -66,17 +69,17 @@ TEST(CliVideo, RefusesWhatWouldDoNothing) {
         "leave it out, or give --frames N or --video-seconds S");
   wrong("--frames 4 --image-size 224x224", "--image-size: has no effect on a video, which comes without images",
         "give --images N, or --video-size");
-  refused(model + "--video-seconds 4", 3, "--fps: is needed: this processor has no rate of its own", "give 2, say");
-  refused(model + "--frames 4 --fps 2 --video-seconds 2", 3,
+  refused(model + "--video-seconds 4", 2, "--fps: is needed: this processor has no rate of its own", "give 2, say");
+  refused(model + "--frames 4 --fps 2 --video-seconds 2", 2,
           "--video-seconds: frames and their rate say the length already",
           "leave one of --frames, --fps and --video-seconds out");
-  refused(model + "--frames 4 --vision-chunk 2", 3,
+  refused(model + "--frames 4 --vision-chunk 2", 2,
           "--vision-chunk: the frames of a video are one call of this model's tower", "leave it out");
-  refused("--config llava-1.5-7b --frames 4", 3, "--frames: llava takes no videos",
+  refused("--config llava-1.5-7b --frames 4", 2, "--frames: llava takes no videos",
           "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2 or LLaVA-OneVision");
-  refused("--config qwen3-vl-8b --frames 1", 3,
+  refused("--config qwen3-vl-8b --frames 1", 2,
           "--frames: 1 is less than a temporal patch holds, which the processor refuses", "give 2 or more");
-  refused(model + "--frames 16 --seq 100", 3, "--seq: 100 tokens, but the frames alone need 2048",
+  refused(model + "--frames 16 --seq 100", 2, "--seq: 100 tokens, but the frames alone need 2048",
           "raise --seq, or give fewer or smaller frames");
 }
 
@@ -109,7 +112,7 @@ TEST(CliVideo, PlansForMostFrames) {
   std::string command = best["estimate"];
   const Json e = Json::parse(good(command.substr(std::string("vlmest ").size()) + " --json"));
   EXPECT_EQ(e["inference"]["peak"]["bytes"], best["peak_bytes"]) << command;
-  refused("plan --config llava-1.5-7b --goal max-frames --gpu-memory 24GiB", 3, "--frames: llava takes no videos",
+  refused("plan --config llava-1.5-7b --goal max-frames --gpu-memory 24GiB", 2, "--frames: llava takes no videos",
           "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2 or LLaVA-OneVision");
 }
 

@@ -21,7 +21,7 @@ struct LlamaConfig;
 
 /// Whose input the frames of a video are: nobody's, rows of pixel_values as a picture's tiles are, or an input of their
 /// own, pixel_values_videos, over which the tower is called once more.
-enum class VideoPixels : std::uint8_t { nobodys, tiles, own };
+enum class VideoPixels : std::uint8_t { refused, tiles, own };
 
 /// What a family is asked beside its graph. Each says so itself, as an overload `traits(config)`.
 struct FamilyTraits {
@@ -30,7 +30,7 @@ struct FamilyTraits {
   bool bare_projections = false;  ///< attention's linear modules are called q, k, v and o, without _proj
   bool encoder_decoder = false;   ///< the sequence is an encoder's; a decoder writes another one
   std::int64_t frames = 2;        ///< copies of a still picture that fill the tower's temporal patch
-  VideoPixels videos = VideoPixels::nobodys;
+  VideoPixels videos = VideoPixels::refused;
   std::string_view no_videos = {};     ///< why it takes none, where its processor does
   std::string_view videos_alone = {};  ///< why a prompt with a video has no pictures, where it may not
   std::string_view note = {};          ///< what an estimate assumes of the run that others of this model do not

@@ -50,8 +50,8 @@ inline constexpr double assumed_fps = 24;
 /// too little.
 inline VideoSource video_source(const Vlm& vlm, const VideoPlan& v) {
   VideoSource r{.size = v.height != 0 || v.width != 0 ? ImageSize{v.height, v.width} : vlm.native};
-  if (v.seconds && !(*v.seconds > 0 && *v.seconds <= 1e6))
-    throw Error("plan.video.seconds", "the length of a video is out of range", "give up to 1000000 seconds");
+  if (v.seconds && !(*v.seconds > 0 && *v.seconds <= 1e5))
+    throw Error("plan.video.seconds", "the length of a video is out of range", "give up to 100000 seconds");
   const std::optional<double> own = own_sampling(vlm.image_processor).fps;
   if (v.frames) {
     if (v.fps && v.seconds)
@@ -78,7 +78,7 @@ inline VideoSource video_source(const Vlm& vlm, const VideoPlan& v) {
 /// are defined on pictures.
 inline void check_takes_videos(const Vlm& vlm, const Plan& plan) {
   const FamilyTraits traits = vlm.family.traits();
-  if (traits.videos == VideoPixels::nobodys || !takes_videos(vlm.image_processor))
+  if (traits.videos == VideoPixels::refused || !takes_videos(vlm.image_processor))
     throw Error("plan.video", traits.no_videos.empty() ? vlm.type + " takes no videos" : std::string(traits.no_videos),
                 "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2 or LLaVA-OneVision");
   if (plan.images > 0 && !traits.videos_alone.empty())

@@ -33,7 +33,7 @@ inline std::string idefics3_line(const std::string&, std::int64_t n) {
 }
 constexpr FamilyTraits traits(const Idefics3Family& g) {
   return {.features = FeatureCall{idefics3_line, true},
-          .videos = g.smolvlm ? VideoPixels::tiles : VideoPixels::nobodys,
+          .videos = g.smolvlm ? VideoPixels::tiles : VideoPixels::refused,
           .videos_alone = "processing_smolvlm.py hands over the pixels of one of them, as pixel_values"};
 }
 

@@ -22,7 +22,7 @@ struct InternVlFamily {
 
 constexpr FamilyTraits traits(const InternVlFamily& g) {
   return {.features = feature_calls::tile_tensor,
-          .videos = g.videos ? VideoPixels::tiles : VideoPixels::nobodys,
+          .videos = g.videos ? VideoPixels::tiles : VideoPixels::refused,
           .no_videos = g.unknown_labels
                            ? "the lines ahead of its frames are counted in tokens of Qwen's tokenizers, which this "
                              "language model has not"

@@ -22,7 +22,7 @@ VLMEST_INLINE std::vector<std::string> read_processor(const nlohmann::json& docu
     reader.image_keys(k, vlm.image_processor, vlm.family.traits());
     finish(k);
   };
-  const bool videos = vlm.family.traits().videos != VideoPixels::nobodys;
+  const bool videos = vlm.family.traits().videos != VideoPixels::refused;
   const auto read_video_part = [&](const nlohmann::json& part, const std::string& path, bool says_more) {
     if (!videos) return;
     ProcessorKeys k(part, path);
