@@ -31,8 +31,7 @@ file(RELATIVE_PATH vlmest_models_from_bin /prefix/${CMAKE_INSTALL_BINDIR} /prefi
 target_compile_definitions(
   vlmest_tool PRIVATE VLMEST_VERSION="${PROJECT_VERSION}" VLMEST_SOURCE_MODELS="${PROJECT_SOURCE_DIR}/models"
                       VLMEST_INSTALLED_MODELS="${vlmest_models_from_bin}")
-# Text and tables: what takes an estimate's time is compiled with the library.
-target_compile_options(vlmest_tool PRIVATE $<$<CONFIG:Release>:-O1>)
+# Optimised as the library is: of an inline function that both compile, the linker takes either.
 vlmest_warnings(vlmest_tool)
 vlmest_unity(vlmest_tool 38)
 include(${CMAKE_CURRENT_LIST_DIR}/embed.cmake)
