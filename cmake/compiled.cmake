@@ -38,3 +38,11 @@ else()
   vlmest_warnings(vlmest_compiled)
 endif()
 add_library(vlmest::compiled ALIAS vlmest_compiled)
+
+# vlmest_library_first(TARGET): of an inline function that several sources compile, the linker takes the first. Where a
+# program's own sources are not optimised, the library's copies come first, and it runs in a third of the time.
+function(vlmest_library_first target)
+  if(VLMEST_COMPILED AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    target_link_options(${target} PRIVATE LINKER:--whole-archive,$<TARGET_FILE:vlmest_compiled>,--no-whole-archive)
+  endif()
+endfunction()

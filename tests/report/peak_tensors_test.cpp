@@ -170,7 +170,7 @@ TEST(PeakTensors, AddUpForRandomModelsPlansAndFreezes) {
     EXPECT_EQ(saved, t.saved_activations);
     EXPECT_LE(t.saved_activations, t.forward_end);
   }
-  EXPECT_GE(trained, models / 4 * 3);
+  EXPECT_GE(trained, under_address_sanitizer ? models / 2 : 90);
   EXPECT_EQ(trained + refused, models);
 }
 
