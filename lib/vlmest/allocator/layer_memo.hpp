@@ -120,7 +120,7 @@ class LayerMemo {
   /// Blocks, by address and size, that are live and were not, or were and are not, in order.
   using State = std::vector<std::pair<std::int64_t, std::int64_t>>;
   /// Where layers leave more behind, as in training or with a cache, no two begin alike, and no more are looked at.
-  static constexpr std::size_t most_live = 16;
+  static constexpr std::size_t most_live = 8;
 
   struct Known {
     const LayerRun* layer = nullptr;
