@@ -23,7 +23,8 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
   const bool sure = score_ground(f, scores) > ScoreGround::stack;
   if (sure) return finish(*judge_scores(f, scores, false, bounds));
   // Fused attention asks for no more than a copy of its input: so large a request is of the scores it does without.
-  if (f.site == AllocationSite::sdpa && f.requested && f.requested->value >= cut_off::fused_at_most.value && !scores.empty())
+  if (f.site == AllocationSite::sdpa && f.requested && f.requested->value >= cut_off::fused_at_most.value &&
+      !scores.empty())
     if (auto v = judge_scores(f, scores, false, bounds)) return finish(*v);
   if (auto v = other_process(f, std::nullopt)) return finish(*v);
   if (auto v = growing_memory(f)) return finish(*v);
@@ -37,11 +38,11 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
     v.cause = blamed(h, f.live, f.allocated->value);
   }
   const bool by_site = f.site != AllocationSite::unknown && !f.outside;
-  v.confidence = v.cause == Cause::unknown ? 0
-                 : f.outside               ? confidence(Basis::outside)
+  v.confidence = v.cause == Cause::unknown                               ? 0
+                 : f.outside                                             ? confidence(Basis::outside)
                  : f.live.empty() && !tells_what_filled(f.site, f.phase) ? confidence(Basis::last_drop)
-                 : by_site                 ? confidence(Basis::by_site)
-                                           : confidence(Basis::by_phase);
+                 : by_site                                               ? confidence(Basis::by_site)
+                                                                         : confidence(Basis::by_phase);
   v.why = request_words(f);
   if (f.site != AllocationSite::unknown) v.why += "; the stack was making: " + std::string(name(f.site));
   if (f.phase != RunPhase::unknown) v.why += ", during " + std::string(name(f.phase));

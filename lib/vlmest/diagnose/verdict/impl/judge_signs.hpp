@@ -34,9 +34,10 @@ inline std::string of_facts(const std::vector<LogFact>& facts) {
 VLMEST_INLINE bool trains_with_engine(std::string_view text) {
   text = text.substr(0, 16 << 20);
   for (const std::string_view w :
-       {"verl/", "(TaskRunner pid=", "actor_rollout", "openrlhf", "raysubmit", "swift rollout", "roll/",
-        "namespace: roll", "slime/", "GRPOTrainer", "grpo_trainer.py", "use_vllm", "fsdp_workers.py", "vllm_rollout",
-        "sharding_manager", "wake_up", "open_r1", "open-r1", "easyr1", "EasyR1", "trl/trainer/grpo"})
+       {"verl/",           "(TaskRunner pid=", "actor_rollout",    "openrlhf",    "raysubmit",       "swift rollout",
+        "roll/",           "namespace: roll",  "slime/",           "GRPOTrainer", "grpo_trainer.py", "use_vllm",
+        "fsdp_workers.py", "vllm_rollout",     "sharding_manager", "wake_up",     "open_r1",         "open-r1",
+        "easyr1",          "EasyR1",           "trl/trainer/grpo"})
     if (text.find(w) != std::string_view::npos) return true;
   return false;
 }
