@@ -347,9 +347,11 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
   if (!failure) of.foreign = diagnose::of_other_runtime(signs);
   if (run.settings && ((failed && failure) || estimated)) {
     const Plan plan = run.settings->plan;
+    const bool pictures = takes_images(run.settings->vlm);
     add_estimated_actions(d, *std::move(run.settings), run.device, of, estimator);
     const auto& e = d.verdict.explanation;
-    if (e && !e->holds && e->changes.empty() && d.verdict.cause != diagnose::Cause::unknown)
+    // Of a model without pictures not every generic action is one.
+    if (pictures && e && !e->holds && e->changes.empty() && d.verdict.cause != diagnose::Cause::unknown)
       put_cause_first(d, of, {.mode = d.verdict.mode, .plan = &plan});
   } else if (d.verdict.limit || failed || d.verdict.cause != diagnose::Cause::unknown) {
     // Without a model flags tell which actions are in force.
