@@ -16,6 +16,7 @@
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/diagnose/verdict/judge_settings.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
+#include <vlmest/diagnose/verdict/judge_story.hpp>
 
 #include "files.hpp"
 
@@ -164,8 +165,22 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
         v = std::move(plain);
       }
   }
+  const bool trains = run.mode ? *run.mode == Mode::training : f.told && f.told->mode == Mode::training;
+  if (run.settings && trains && v.confidence < 0.5) try {
+      if (auto part = diagnose::judge_partition(f, *run.settings, run.device, estimator)) {
+        part->predicted_peak = v.predicted_peak;
+        part->explanation = v.explanation;
+        part->limit = v.limit;
+        part->mode_by = v.mode_by;
+        v = *std::move(part);
+      }
+    } catch (const Error&) {
+      // A model that is not trained by what vlmest knows has no parts either.
+    }
   for (const Evidence& e : all)
     if (e.failure) diagnose::name_profile_run(v, f, e.log_facts);
+  if (std::any_of(all.begin(), all.end(), [](const Evidence& e) { return e.with_engine; }))
+    diagnose::name_rollout_engine(v, f);
   if (std::any_of(all.begin(), all.end(), [](const Evidence& e) { return e.cut_short && !e.says_memory; })) {
     v.confidence *= confidence(diagnose::Basis::memory_is_not_said);
     v.why += " The text ends before its error: this holds if it was a lack of memory.";
@@ -248,6 +263,32 @@ std::vector<diagnose::FoundSign> signs_of(const std::vector<Evidence>& all) {
   return r;
 }
 
+/// Where figures and stacks name no cause, or name one with less right than the words of a text: what the words tell.
+void add_story(Verdict& v, const KnownRun& run, const std::optional<diagnose::Failure>& failure,
+               const std::vector<Evidence>& all) {
+  for (const Evidence& e : all) {
+    if (e.other_failure) continue;
+    diagnose::StoryContext c{.mode = run.mode,
+                             .says_memory = e.says_memory || e.out_of_memory,
+                             .with_engine = e.with_engine,
+                             .named = failure && v.cause != diagnose::Cause::unknown};
+    if (!c.mode && failure && failure->told) c.mode = failure->told->mode;
+    if (!c.mode && run.told) c.mode = run.told->mode;
+    if (e.kind == "oom_message" && e.failure) c.failure = &*e.failure;
+    const auto gpus = std::any_of(run.read.begin(), run.read.end(), [](const auto& r) { return r.flag == "--gpus"; });
+    if (run.placement.gpus > 1 || gpus) c.gpus = run.placement.gpus;
+    if (run.device_known) c.device = static_cast<double>(run.device.memory_bytes.value());
+    if (v.cause == diagnose::Cause::attention_scores && c.failure != nullptr &&
+        diagnose::speaks_of_logits(e.story, *c.failure, c.mode))
+      v = Verdict{.why = v.why + " But the text speaks of logits.", .mode = v.mode, .mode_by = v.mode_by};
+    const auto told = diagnose::judge_story(e.story, c);
+    if (!told || told->confidence <= v.confidence) continue;
+    v.cause = told->cause;
+    v.confidence = told->confidence;
+    v.why += (v.why.empty() ? "" : " ") + told->why;
+  }
+}
+
 }  // namespace
 
 bool FlagsOfRun::has(const std::string& flag) const {
@@ -290,6 +331,8 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
     }
   }
 
+  add_story(d.verdict, run, failure, d.evidence);
+
   if (failure) {
     d.actions = diagnose::memory_remedies(d.verdict, *failure);
     for (std::string& r : diagnose::second_remarks(d.verdict, *failure)) d.verdict.remarks.push_back(std::move(r));
@@ -304,9 +347,11 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
   if (!failure) of.foreign = diagnose::of_other_runtime(signs);
   if (run.settings && ((failed && failure) || estimated)) {
     const Plan plan = run.settings->plan;
+    const bool pictures = takes_images(run.settings->vlm);
     add_estimated_actions(d, *std::move(run.settings), run.device, of, estimator);
     const auto& e = d.verdict.explanation;
-    if (e && !e->holds && e->changes.empty() && d.verdict.cause != diagnose::Cause::unknown)
+    // Of a model without pictures not every generic action is one.
+    if (pictures && e && !e->holds && e->changes.empty() && d.verdict.cause != diagnose::Cause::unknown)
       put_cause_first(d, of, {.mode = d.verdict.mode, .plan = &plan});
   } else if (d.verdict.limit || failed || d.verdict.cause != diagnose::Cause::unknown) {
     // Without a model flags tell which actions are in force.

@@ -11,6 +11,7 @@
 #include <vlmest/diagnose/advise/action/action.hpp>
 #include <vlmest/diagnose/evidence/text/memory_series.hpp>
 #include <vlmest/diagnose/evidence/text/run_signs.hpp>
+#include <vlmest/diagnose/evidence/text/story.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/diagnose/verdict/slow_run/slow_run.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
@@ -32,6 +33,9 @@ struct Evidence {
   std::vector<diagnose::FoundSign> signs;    ///< of a text: lines that tell what no allocator says
   std::vector<diagnose::LogFact> log_facts;  ///< of a text: what servers and trainers print once
   ReadRun run;                               ///< of a text: settings
+  diagnose::Story story;                     ///< of a text: what somebody tells
+  bool with_engine = false;                  ///< of a text: a trainer that rolls out with an engine
+  bool other_failure = false;                ///< of a text: it ends in an error that is none of memory
   bool says_memory = false;                  ///< of a text: somebody says that memory ran out
   bool cut_short = false;                    ///< the failure is a stack without its message
 };

@@ -43,7 +43,8 @@ std::string reserved_ahead(std::string_view text) {
     return "no failure is in this text. JAX takes 75 % of the device's memory when it starts, whatever the model "
            "needs: XLA_PYTHON_CLIENT_PREALLOCATE=false shows what it needs, XLA_PYTHON_CLIENT_MEM_FRACTION=.9 lets it "
            "have more.";
-  if (has("vllm serve") || has("from vllm import") || has("vllm.entrypoints"))
+  if (has("vllm serve") || has("from vllm import") || has("vllm.entrypoints") || has("gpu_memory_utilization") ||
+      has("gpu-memory-utilization"))
     return "no failure is in this text. vLLM takes the share of each device that gpu_memory_utilization names (0.9 if "
            "not given), whatever the model needs: what its weights and its profile run leave of it becomes KV cache. A "
            "lower share, or --kv-cache-memory-bytes, takes less.";
@@ -113,6 +114,7 @@ void add_profile_run(Evidence& e) {
 void add_cut_stack(Evidence& e, const CutStack& s) {
   if (!s.ended_by.empty()) {
     e.facts["exception"] = {{"what", s.ended_by}, {"line", s.line}};
+    e.other_failure = true;
     e.verdict = Verdict{.why = fmt::format("not memory but: the stack ends in {} (line {}).", s.ended_by, s.line)};
     return;
   }

@@ -17,6 +17,7 @@
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
+#include <vlmest/diagnose/verdict/judge_story.hpp>
 
 #include "evidence/numeric_evidence.hpp"
 #include "evidence/series_evidence.hpp"
@@ -94,6 +95,7 @@ void add_processes(Evidence& e, std::string_view text) {
 void add_other_failure(Evidence& e, const OtherFailure& f) {
   e.facts["other_failure"] = {{"what", f.what}, {"line", f.line}};
   e.lines.push_back(fmt::format("line {}: {}", f.line, f.what));
+  e.other_failure = !f.may_be_memory;
   if (e.verdict || e.failure) return;
   e.verdict = Verdict{
       .why = fmt::format("{}{} at line {}; {}.", f.may_be_memory ? "" : "not memory but: ", f.what, f.line, f.hint)};
@@ -181,6 +183,8 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   e.log_facts = series.facts;
   e.signs = signs;
   e.says_memory = says;
+  e.story = read_story(text);
+  e.with_engine = trains_with_engine(text);
   e.run = read_run(text);
   if (!signs.empty()) e.facts["signs"] = signs_json(signs);
   const bool failed_sign =
@@ -215,6 +219,8 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
               says ? "the text says that memory ran out, but holds no message of it: give the log with its last lines."
                    : "no failure is in this text, only settings of a run."};
   }
+  if (e.facts.empty() && !e.verdict && judge_story(e.story, {.mode = {}, .says_memory = says}))
+    e.verdict = Verdict{.why = "no failure is in this text, only what somebody tells of one."};
   if (e.facts.empty() && !e.verdict)
     throw Error(where, "holds no out-of-memory message, no memory per step and no memory_summary()",
                 "give the whole log, with its last lines");

@@ -44,4 +44,19 @@ constexpr Cause stack_cause(AllocationSite site, RunPhase phase) {
   return Cause::unknown;
 }
 
+/// Whether the kind of tensor that a stack was making is also what filled the device. A module's temporary, a mask or
+/// the pixels of a batch are the last drop: how many of them there were, of which length, and what lay beside them
+/// the stack does not tell.
+constexpr bool tells_what_filled(AllocationSite site, RunPhase phase) {
+  switch (site) {
+    case AllocationSite::attention_mask:
+    case AllocationSite::patch_embedding:
+    case AllocationSite::image_features:
+    case AllocationSite::pixel_values: return false;
+    default: break;
+  }
+  if (stack_cause(site, RunPhase::unknown) != Cause::unknown) return true;
+  return phase != RunPhase::forward && phase != RunPhase::decode && phase != RunPhase::vision_forward;
+}
+
 }  // namespace vlmest::diagnose

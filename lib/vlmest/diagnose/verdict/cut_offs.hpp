@@ -28,6 +28,8 @@ struct Size {
 
 /// Of the device that other processes hold, to be the cause.
 inline constexpr Part others{0.1, "chosen"};
+/// The same where what is free by the message would have served the request: it was less when the request failed.
+inline constexpr Part others_that_moved{0.25, "chosen: a context and what a driver keeps are less"};
 /// Of what is reserved that lies in pieces, to be the cause where the run is not estimated; and where the stack says
 /// what was being made, or a table is all there is.
 inline constexpr Part pieces{0.2,
@@ -43,6 +45,12 @@ inline constexpr Size kept_at_least{Bytes(std::int64_t{1} << 30), "chosen: libra
 inline constexpr Part last_drop{0.05, "chosen"}, last_drop_of_its_kind{0.2, "chosen"}, weights_alone{0.75, "chosen"};
 /// A kind of tensor that is less often right is not named by its size alone.
 inline constexpr double named{0.5};
+
+/// How far a request may be from a rank's part of all parameters: two groups of them, and padding.
+inline constexpr double partition{0.02};
+
+/// What fused attention asks for at most: 2^31 bytes are the result of 300 thousand tokens of 3,584.
+inline constexpr Size fused_at_most{Bytes(std::int64_t{1} << 31), "torch's fused kernels: a result as large as q"};
 
 /// A reading as scores is worth a sentence from that plausibility and that size on.
 inline constexpr double scores_as_well{0.4};

@@ -18,6 +18,11 @@ struct KnownOfRun {
 /// (deepspeed/runtime/zero/stage_1_and_2.py, single_partition_of_fp32_groups; stage3.py, fp32_partitioned_groups_flat).
 Verdict judge_settings(const Settings& s, const Device& device, KnownOfRun known, Estimator& estimator);
 
+/// A request that is a rank's part of all trained parameters, in fp32 or in 16 bits, as ZeRO and flat optimizers hold
+/// their copies, their moments and their gradients (deepspeed/runtime/zero/stage_1_and_2.py, stage3.py). Groups with
+/// and without weight decay are two tensors, and parts are padded: the size is right within a fiftieth.
+std::optional<Verdict> judge_partition(const Failure& f, const Settings& s, const Device& device, Estimator& estimator);
+
 }  // namespace vlmest::diagnose
 
 #ifndef VLMEST_COMPILED

@@ -29,6 +29,10 @@ bool trains_with_engine(std::string_view text);
 /// they are.
 void name_profile_run(Verdict& v, const Failure& f, const std::vector<LogFact>& facts);
 
+/// The verdict of a failure in the frames of an engine that rolls out for a trainer: whatever tensor it was, the engine
+/// and the trainer share the device.
+void name_rollout_engine(Verdict& v, const Failure& f);
+
 /// Pieces that would have held the request, or other processes, where the cause is another one.
 std::vector<std::string> second_remarks(const Verdict& v, const Failure& f);
 

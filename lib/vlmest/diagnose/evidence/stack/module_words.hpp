@@ -74,6 +74,7 @@ inline constexpr auto module_words = std::to_array<FrameWord>({
     {Part::in_file_name, "kvcache", {.traits = trait::in_cache}},
     // Pictures.
     {Part::code, "patch_embed", {.site = Site::patch_embedding}},
+    {Part::code, "im2col(", {.site = Site::patch_embedding}},
     {Part::code, "merge_input_ids_with_image", {.site = Site::image_features}},
     {Part::code, "merge_multimodal", {.site = Site::image_features}},
     {Part::code, "masked_scatter", {.site = Site::image_features}},
@@ -118,6 +119,8 @@ inline constexpr auto module_words = std::to_array<FrameWord>({
     {Part::code, "average_tensor", {.site = Site::gradient}},
     {Part::code, "flatten_dense_tensors", {.site = Site::gradient}},
     {Part::code, "accumulategrad", {.traits = trait::accumulates | trait::in_backward}},
+    {Part::code, "avg_scatter_grads", {.site = Site::gradient}},  // deepspeed/runtime/zero/stage3.py
+    {Part::code, "_autograd_grad", {.site = Site::gradient}},     // torch/_dynamo, in inductor's comments
     {Part::code, "ipg_bucket", {.traits = trait::collective}},
     {Part::code, "_build_buckets", {.traits = trait::collective}},
     {Part::code, "_ddp_init_helper", {.traits = trait::collective}},

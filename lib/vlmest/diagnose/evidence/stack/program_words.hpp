@@ -22,6 +22,10 @@ inline constexpr auto program_words = std::to_array<FrameWord>({
     {Part::code, "set_module_tensor_to_device", {.site = Site::weights, .traits = trait::loads}},
     {Part::code, "caching_allocator_warmup", {.site = Site::weights}},
     {Part::code, "materialize_", {.site = Site::weights}},
+    {Part::code, "_initialize_missing_keys", {.site = Site::weights}},
+    {Part::code, "gatheredparameters(", {.site = Site::module_gather}},  // deepspeed/runtime/zero
+    {Part::code, "prepare_model_for_kbit_training", {.site = Site::weights}},
+    {Part::code, "merge_and_unload", {.site = Site::weights}},
     {Part::code, "factory_kwargs", {.site = Site::weights}},
     {Part::code, "load_pretrained", {.traits = trait::loads}},
     {Part::code, "load_from_state_dict", {.traits = trait::loads}},

@@ -47,7 +47,11 @@ inline constexpr auto step_words = std::to_array<FrameWord>({
     {Part::code, "_create_fp32_partitions", {.site = Site::optimizer_state}},
     {Part::code, "_configure_zero_optimizer", {.site = Site::optimizer_state}},  // deepspeed/runtime/engine.py
     {Part::code, "ds_initialize(", {.site = Site::optimizer_state}},             // accelerate/accelerator.py
+    {Part::code, "deepspeed.initialize(", {.site = Site::optimizer_state}},
+    {Part::code, "deepspeedengine(", {.site = Site::optimizer_state}},  // deepspeed/__init__.py
     {Part::code, "fp32_partitioned_groups", {.site = Site::optimizer_state}},
+    {Part::code, "_prepare_fp32_grad", {.site = Site::gradient}},  // deepspeed/runtime/zero/stage3.py
+    {Part::code, "averaged_gradients", {.site = Site::gradient}},
     // The backward. The hooks: torch/utils/checkpoint.py, which runs a forward again on autograd's thread.
     {Part::file, "torch/autograd/graph.py", {.traits = trait::in_backward}},
     {Part::function, "unpack_hook", {.traits = trait::in_backward}},
@@ -93,6 +97,8 @@ inline constexpr auto step_words = std::to_array<FrameWord>({
     {Part::code, "logits.to(dtype=torch.float", {.site = Site::logits_upcast}},
     {Part::code, "cross_entropy", {.site = Site::cross_entropy, .phase = RunPhase::loss, .traits = trait::loss}},
     {Part::code, "log_softmax", {.site = Site::cross_entropy}},
+    {Part::code, "entropy_from_logits", {.site = Site::cross_entropy, .phase = RunPhase::loss}},  // verl
+    {Part::code, "nested_concat", {.site = Site::logits}},  // transformers/trainer_pt_utils.py, of an evaluation
     {Part::code, "logsumexp", {.site = Site::cross_entropy}},
     {Part::code, "loss_fct(", {.site = Site::cross_entropy, .phase = RunPhase::loss}},
     {Part::code, "loss_function(", {.site = Site::cross_entropy, .phase = RunPhase::loss}},

@@ -70,7 +70,7 @@ inline constexpr auto sign_words = std::to_array<Words>({
     {"cumem_allocator.cpp", RunSign::sleeping_engine},                         // vllm csrc/cumem_allocator.cpp
     {"Please try to increase --mem-fraction-static", RunSign::static_budget},  // sglang model_executor/model_runner.py
     {"Not enough memory", RunSign::static_budget, "sglang/srt"},
-    {"cache_max_entry_count", RunSign::turbomind_budget, "out of memory"},  // lmdeploy messages.py
+    {"cache_max_entry_count=", RunSign::turbomind_budget, "out of memory"},  // lmdeploy messages.py
     {"cache-max-entry-count", RunSign::turbomind_budget, "out of memory"},
     {"No enough blocks", RunSign::turbomind_budget},
     {"Command buffer execution failed: Insufficient Memory", RunSign::metal_commands},  // mlx backend/metal

@@ -22,6 +22,10 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
   const std::vector<ScoreMatrix> scores = score_matrices_of_any_model(f, bounds);
   const bool sure = score_ground(f, scores) > ScoreGround::stack;
   if (sure) return finish(*judge_scores(f, scores, false, bounds));
+  // Fused attention asks for no more than a copy of its input: so large a request is of the scores it does without.
+  if (f.site == AllocationSite::sdpa && f.requested && f.requested->value >= cut_off::fused_at_most.value &&
+      !scores.empty())
+    if (auto v = judge_scores(f, scores, false, bounds)) return finish(*v);
   if (auto v = other_process(f, std::nullopt)) return finish(*v);
   if (auto v = growing_memory(f)) return finish(*v);
   if (auto v = fragmentation(f, std::nullopt)) return finish(*v);
@@ -34,10 +38,11 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
     v.cause = blamed(h, f.live, f.allocated->value);
   }
   const bool by_site = f.site != AllocationSite::unknown && !f.outside;
-  v.confidence = v.cause == Cause::unknown ? 0
-                 : f.outside               ? confidence(Basis::outside)
-                 : by_site                 ? confidence(Basis::by_site)
-                                           : confidence(Basis::by_phase);
+  v.confidence = v.cause == Cause::unknown                               ? 0
+                 : f.outside                                             ? confidence(Basis::outside)
+                 : f.live.empty() && !tells_what_filled(f.site, f.phase) ? confidence(Basis::last_drop)
+                 : by_site                                               ? confidence(Basis::by_site)
+                                                                         : confidence(Basis::by_phase);
   v.why = request_words(f);
   if (f.site != AllocationSite::unknown) v.why += "; the stack was making: " + std::string(name(f.site));
   if (f.phase != RunPhase::unknown) v.why += ", during " + std::string(name(f.phase));
@@ -112,6 +117,7 @@ VLMEST_INLINE Verdict judge_unexplained(const Failure& f, const Reading& r) {
   Verdict v = judge(f);
   if (ground(f) == Ground::stack && v.cause != Cause::unknown) {
     v.confidence = confidence(Ground::stack, n);
+    if (!tells_what_filled(f.site, f.phase)) v.confidence = std::min(v.confidence, confidence(Basis::last_drop));
     v.why = request_words(f) +
             "; the stack was making: " + std::string(f.site != AllocationSite::unknown ? name(f.site) : name(f.phase)) +
             "." + off;

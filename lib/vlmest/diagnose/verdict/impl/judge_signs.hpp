@@ -34,9 +34,10 @@ inline std::string of_facts(const std::vector<LogFact>& facts) {
 VLMEST_INLINE bool trains_with_engine(std::string_view text) {
   text = text.substr(0, 16 << 20);
   for (const std::string_view w :
-       {"verl/", "(TaskRunner pid=", "actor_rollout", "openrlhf", "raysubmit", "swift rollout", "roll/",
-        "namespace: roll", "slime/", "GRPOTrainer", "grpo_trainer.py", "use_vllm", "fsdp_workers.py", "vllm_rollout",
-        "sharding_manager", "wake_up"})
+       {"verl/",           "(TaskRunner pid=", "actor_rollout",    "openrlhf",    "raysubmit",       "swift rollout",
+        "roll/",           "namespace: roll",  "slime/",           "GRPOTrainer", "grpo_trainer.py", "use_vllm",
+        "fsdp_workers.py", "vllm_rollout",     "sharding_manager", "wake_up",     "open_r1",         "open-r1",
+        "easyr1",          "EasyR1",           "trl/trainer/grpo"})
     if (text.find(w) != std::string_view::npos) return true;
   return false;
 }
@@ -91,6 +92,22 @@ VLMEST_INLINE void name_profile_run(Verdict& v, const Failure& f, const std::vec
   for (const auto& [fact, words] : {std::pair<std::string_view, const char*>{"encoder_tokens", "tokens of pictures"},
                                     {"encoder_profile_items", "dummy pictures"}})
     if (const auto n = elsewhere::count(facts, fact)) v.why += " It had " + sign_verdict::whole(*n) + " " + words + ".";
+}
+
+VLMEST_INLINE void name_rollout_engine(Verdict& v, const Failure& f) {
+  const bool engine = std::any_of(f.frames.begin(), f.frames.end(), [](const Frame& x) {
+    return x.file.find("/vllm/") != std::string::npos || x.file.find("/sglang/") != std::string::npos;
+  });
+  // What a size or other processes prove stays.
+  const bool open = v.cause == Cause::unknown || v.cause == Cause::activations || v.cause == Cause::vision_tiles ||
+                    v.cause == Cause::weights || v.cause == Cause::profile_run;
+  if (!engine || !open) return;
+  if (v.cause != Cause::unknown) v.why += " Of its kind it is one of " + std::string(name(v.cause)) + ".";
+  v.cause = Cause::engine_budget;
+  v.confidence = confidence(Basis::engine_in_trainer);
+  v.why +=
+      " It is in the engine of the rollouts, whose weights and cache come beside the model that is trained: a smaller "
+      "share (gpu_memory_utilization) and smaller pictures leave room.";
 }
 
 VLMEST_INLINE std::vector<std::string> second_remarks(const Verdict& v, const Failure& f) {

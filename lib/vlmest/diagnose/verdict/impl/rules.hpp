@@ -19,13 +19,17 @@ VLMEST_INLINE std::string request_words(const Failure& f) {
 }
 
 VLMEST_INLINE std::optional<Verdict> other_process(const Failure& f, std::optional<Bytes> peak) {
-  if (!f.others || !f.requested || !f.total || !f.free || f.free->value >= f.requested->value) return std::nullopt;
+  if (!f.others || !f.requested || !f.total || !f.free) return std::nullopt;
   if (f.allowed && f.allocated && f.allocated->value + f.requested->value > f.allowed->value) return std::nullopt;
   const Bytes others = f.others->value;
   // Of what is deduced only the part beyond any context is known to be another's.
   const Bytes known = f.others_deduced ? f.others->low : others;
   if (others + f.free->value < f.requested->value || !cut_off::others.reached(known, f.total->value))
     return std::nullopt;
+  // A request fails where less is free than it asks for. If more is free when the message is written, somebody has let
+  // go of it meanwhile; a limit of this process's own, or pieces, are other reasons.
+  const bool moved = f.free->value >= f.requested->value;
+  if (moved && (f.allowed || !cut_off::others_that_moved.reached(known, f.total->value))) return std::nullopt;
   const Bytes own = f.total->value - std::min(others, f.total->value);
   const Bytes context = f.non_torch ? f.non_torch->value : Bytes{};
   if (peak && *peak + context > f.total->value) return std::nullopt;  // it would not fit alone either

@@ -48,11 +48,21 @@ VLMEST_INLINE bool says_out_of_memory(std::string_view text) {
   constexpr std::size_t most = 4 << 20;
   if (text.size() > most) text.remove_prefix(text.size() - most);
   const std::string low = log_prefix::lower_case(text);
-  for (const std::string_view w : {"out of memory", "outofmemory", "out-of-memory", "memoryerror", "显存", "内存不足"})
+  for (const std::string_view w :
+       {"out of memory", "outofmemory", "out-of-memory", "memoryerror", "out of vram", "out of gpu memory",
+        "out of cuda memory", "out of ram", "out of video memory", "not enough memory", "not enough gpu memory",
+        "insufficient memory", "cannot allocate memory", "exceeds memory", "显存", "内存不足", "爆内存"})
     if (low.find(w) != std::string::npos) return true;
   const auto part = [](char c) { return is_letter(c) || is_digit(c) || c == '_'; };
-  for (auto at = low.find("oom"); at != std::string::npos; at = low.find("oom", at + 3))
-    if ((at == 0 || !part(low[at - 1])) && (at + 3 == low.size() || !part(low[at + 3]))) return true;
+  for (auto at = low.find("oom"); at != std::string::npos; at = low.find("oom", at + 3)) {
+    auto end = at + 3;  // "OOMs", "OOMed", "OOMing"
+    for (const std::string_view w : {"ing", "ed", "s"})
+      if (low.compare(end, w.size(), w) == 0) {
+        end += w.size();
+        break;
+      }
+    if ((at == 0 || !part(low[at - 1])) && (end == low.size() || !part(low[end]))) return true;
+  }
   return false;
 }
 
@@ -81,7 +91,8 @@ VLMEST_INLINE std::optional<CutStack> find_cut_stack(std::string_view text) {
       s.ended_by = e.substr(0, 200);
       break;
     }
-  if (says_out_of_memory(s.ended_by)) s.ended_by.clear();
+  // Somebody's Ctrl-C tells only where the program was.
+  if (says_out_of_memory(s.ended_by) || s.ended_by.starts_with("KeyboardInterrupt")) s.ended_by.clear();
   return s;
 }
 

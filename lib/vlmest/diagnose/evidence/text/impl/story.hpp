@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+#include <vlmest/diagnose/evidence/text/log_prefix.hpp>
+#include <vlmest/diagnose/evidence/text/log_text.hpp>
+#include <vlmest/diagnose/evidence/text/size_text.hpp>
+#include <vlmest/diagnose/evidence/text/story.hpp>
+#include <vlmest/diagnose/evidence/text/story_run_words.hpp>
+#include <vlmest/diagnose/evidence/text/story_words.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::diagnose {
+namespace story {
+
+/// The first byte of a character of Chinese in UTF-8: U+4E00 to U+9FFF.
+constexpr bool begins_chinese(char c) {
+  const auto b = static_cast<unsigned char>(c);
+  return b >= 0xe4 && b <= 0xe9;
+}
+
+/// Whether somebody wrote the line: no flag, frame, mark of an error or torch's own message.
+inline bool is_sentence(std::string_view line) {
+  const auto first = line.find_first_not_of(" \t>#*-`");
+  if (first == std::string_view::npos) return false;
+  const auto begin = line.substr(line.find_first_not_of(" \t"));
+  if (begin.starts_with("--") || begin.starts_with("File \"") || begin.ends_with("\\")) return false;
+  if (line.find("Tried to allocate") != std::string_view::npos) return false;
+  std::size_t words = 0, chinese = 0, at = first;
+  while (at < line.size()) {
+    std::size_t end = at;
+    bool letters = true;
+    for (; end < line.size() && !is_blank(line[end]); ++end) {
+      chinese += begins_chinese(line[end]);
+      const bool mark = line[end] == '.' || line[end] == ',' || line[end] == '?' || line[end] == '!' ||
+                        line[end] == '\'' || line[end] == '-' || line[end] == '/';
+      letters = letters && (is_letter(line[end]) || mark);
+    }
+    words += letters && end > at + 1;
+    at = end + 1;
+  }
+  return words >= 3 || chinese >= 4;
+}
+
+/// A line as words are looked for in it: in lower case, between blanks, with one for each mark.
+inline std::string plain(std::string_view line) {
+  std::string r = " " + log_prefix::lower_case(line) + " ";
+  for (char& c : r)
+    if (c == ',' || c == '?' || c == '!' || c == ';' || c == '`' || c == '*' || c == '\t') c = ' ';
+  for (std::size_t i = 0; i + 1 < r.size(); ++i)
+    if ((r[i] == '.' || r[i] == ':' || r[i] == ')') && r[i + 1] == ' ') r[i] = ' ';
+  return r;
+}
+
+/// "64GB RAM" is the host's; "24 GB CUDA RAM" and "GPU内存" are not.
+inline bool of_device(std::string_view line, std::size_t at) {
+  const auto before = line.substr(at > 5 ? at - 5 : 0, std::min<std::size_t>(at, 5));
+  if (line.find("显卡") != std::string_view::npos) return true;  // 内存 in a wider sense
+  return before.find("gpu") != std::string_view::npos || before.find("cuda") != std::string_view::npos ||
+         before.find("显") != std::string_view::npos;
+}
+
+inline bool has_any(std::string_view low, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](auto w) { return low.find(w) != std::string_view::npos; });
+}
+
+/// Whether a sentence says that memory goes up, and goes on to: a word of memory, one of growth and one of time.
+inline bool speaks_of_growth(std::string_view low) {
+  return has_any(low, {"memory", " ram ", "usage", "vram"}) &&
+         has_any(low, {"increas", "grow", "climb", " rise", "rising", "accumulat", "expand", "goes up", "going up",
+                       "decreas", "balloon", "clog"}) &&
+         has_any(low, {"continu", "keeps ", "keep ", "gradual", "stead", "constant", "over time", "each ", "every ",
+                       "until", "eventual", "slowly", "linear", "more and more", "during ", "after several", "rapidly",
+                       "over days", "hours"});
+}
+
+/// "8*A100", "8 x H100", "8张", "8卡", "8 A100", "8 GPUs": the first number of at most 1024 of a line that counts GPUs.
+inline int gpus_in(std::string_view low) {
+  for (std::size_t at = 0; at < low.size(); ++at) {
+    if (!is_digit(low[at]) || (at > 0 && (is_digit(low[at - 1]) || is_letter(low[at - 1]) || low[at - 1] == '.')))
+      continue;
+    std::size_t end = at;
+    int n = 0;
+    while (end < low.size() && is_digit(low[end]) && n <= 1024) n = n * 10 + (low[end++] - '0');
+    while (end < low.size() && low[end] == ' ') ++end;
+    auto rest = low.substr(end);
+    for (const std::string_view times : {"*", "x ", "x", "×"})
+      if (rest.starts_with(times)) {
+        rest.remove_prefix(times.size());
+        break;
+      }
+    while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+    for (const std::string_view w : {"张",   "卡",    "gpu", "card", "a100", "a800", "h100", "h800", "h200", "h20",
+                                     "v100", "a6000", "a40", "l40",  "l20",  "rtx",  "4090", "3090", "5090", "nvidia"})
+      if (n > 0 && n <= 1024 && rest.starts_with(w)) return n;
+  }
+  return 0;
+}
+
+/// The largest size that a line gives with "allocat" or "expecting".
+inline double allocation_in(std::string_view low) {
+  if (!has_any(low, {"allocat", "expecting"})) return 0;
+  double most = 0;
+  for (std::size_t at = 0; at < low.size(); ++at)
+    if (is_digit(low[at]) && (at == 0 || (!is_digit(low[at - 1]) && low[at - 1] != '.')))
+      if (const auto found = size_at(low, at); found && found->size)
+        most = std::max(most, static_cast<double>(found->size->value.value()));
+  return most;
+}
+
+/// "1.5T of my memory": no GPU has a terabyte.
+inline bool speaks_of_terabytes(std::string_view low) {
+  if (!has_any(low, {" memory"}) || has_any(low, {"gpu", "cuda", "vram"})) return false;
+  for (auto at = low.find('t', 1); at != std::string_view::npos; at = low.find('t', at + 1)) {
+    auto end = low.substr(at + 1);
+    if (end.starts_with("ib ") || end.starts_with("b ")) end = " ";
+    if (is_digit(low[at - 1]) && end.starts_with(' ')) return true;
+  }
+  return false;
+}
+
+/// The largest number before a "b" that ends a word, behind what begins one: "-72b-", " 7b ".
+inline double parameters_in(std::string_view low) {
+  double most = 0;
+  for (auto at = low.find('b'); at != std::string_view::npos; at = low.find('b', at + 1)) {
+    if (at == 0 || !is_digit(low[at - 1]) || (at + 1 < low.size() && (is_letter(low[at + 1]) || is_digit(low[at + 1]))))
+      continue;
+    auto begin = at;
+    while (begin > 0 && at - begin < 5 && (is_digit(low[begin - 1]) || low[begin - 1] == '.')) --begin;
+    const bool starts = begin > 0 && (low[begin - 1] == '-' || low[begin - 1] == '_' || low[begin - 1] == ' ');
+    const auto number = parse_number(low.substr(begin, at - begin));
+    if (!starts || !number) continue;
+    const double n = static_cast<double>(number->digits) / std::pow(10.0, number->decimals);
+    if (n >= 0.1 && n <= 1000) most = std::max(most, n * 1e9);
+  }
+  return most;
+}
+
+/// Takes a topic from the first line that has words of it.
+inline void look_for(const story_words::Words& w, const std::string& low, bool sentence, std::int64_t number,
+                     Story& s) {
+  auto& told = s.told[static_cast<std::size_t>(w.topic)];
+  if (told || (w.in == story_words::In::sentence && !sentence)) return;
+  const auto found = low.find(w.words);
+  if (found == std::string::npos || (w.topic == Topic::host && of_device(low, found))) return;
+  if (w.topic == Topic::fragments && low.find("to avoid fragmentation") != std::string::npos) return;
+  told = Story::Told{std::string(w.words.substr(w.words.find_first_not_of(' '))), number};
+  while (!told->words.empty() && told->words.back() == ' ') told->words.pop_back();
+}
+
+inline void read_part(std::string_view text, std::int64_t first_line, Story& s) {
+  std::int64_t number = first_line;
+  for (std::size_t at = 0; at < text.size(); ++number) {
+    const auto line = next_counted_line(text, at).substr(0, 4096);
+    if (line.empty()) continue;
+    const bool sentence = is_sentence(line);
+    const std::string low = plain(line);
+    s.parameters = std::max(s.parameters, parameters_in(low));
+    if (sentence && s.gpus == 0) s.gpus = gpus_in(low);
+    if (auto& grows = s.told[static_cast<std::size_t>(Topic::grows)]; !grows && sentence && speaks_of_growth(low))
+      grows = Story::Told{"memory that goes up", number};
+    if (auto& host = s.told[static_cast<std::size_t>(Topic::host)]; !host && sentence && speaks_of_terabytes(low))
+      host = Story::Told{"memory in terabytes", number};
+    if (sentence) s.largest = std::max(s.largest, allocation_in(low));
+    for (const auto& w : story_words::of_failures) look_for(w, low, sentence, number, s);
+    for (const auto& w : story_words::of_runs) look_for(w, low, sentence, number, s);
+  }
+}
+
+}  // namespace story
+
+VLMEST_INLINE bool Story::empty() const {
+  return std::none_of(told.begin(), told.end(), [](const auto& t) { return t.has_value(); });
+}
+
+VLMEST_INLINE Story read_story(std::string_view text) {
+  constexpr std::size_t part = 256 << 10;
+  Story s;
+  story::read_part(text.substr(0, part), 1, s);
+  if (text.size() > part) {
+    const std::size_t from = std::max(part, text.size() - std::min(text.size(), part));
+    const auto begin = std::min(text.find('\n', from), text.size() - 1) + 1;
+    story::read_part(text.substr(begin),
+                     1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(begin), '\n'), s);
+  }
+  return s;
+}
+
+}  // namespace vlmest::diagnose

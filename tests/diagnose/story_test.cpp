@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What somebody tells of a failure in sentences, and what is guessed from it.
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <vlmest/diagnose/evidence/text/story.hpp>
+#include <vlmest/diagnose/verdict/judge_story.hpp>
+
+namespace vlmest::diagnose::story_test {
+namespace {
+
+std::string guess(std::string_view text, StoryContext c = {.says_memory = true}) {
+  const auto v = judge_story(read_story(text), c);
+  return v ? std::string(name(v->cause)) : "";
+}
+
+TEST(Story, SentencesAreToldFromLinesOfPrograms) {
+  EXPECT_TRUE(read_story("the run was killed after an hour\n").has(Topic::killed));
+  EXPECT_FALSE(read_story("--killed \\\n").has(Topic::killed));
+  EXPECT_FALSE(read_story("  File \"/a/the run was killed .py\", line 1, in f\n").has(Topic::killed));
+  EXPECT_EQ(read_story("\n\nthe run was killed\n")[Topic::killed]->line, 3);
+  EXPECT_TRUE(read_story("训练到一半被kill掉\n").has(Topic::killed));
+  // Torch's own advice is nobody's tale.
+  EXPECT_FALSE(read_story("Tried to allocate 2 GiB. try setting max_split_size_mb to avoid fragmentation.\n")
+                   .has(Topic::fragments));
+  EXPECT_TRUE(read_story("").empty());
+}
+
+TEST(Story, MemoryOfTheHostIsToldFromThatOfTheDevice) {
+  EXPECT_TRUE(read_story("I have 64GB of RAM and it is full\n").has(Topic::host));
+  EXPECT_FALSE(read_story("I have 24 GB of CUDA RAM here\n").has(Topic::host));
+  EXPECT_TRUE(read_story("内存不够\n").has(Topic::host));
+  EXPECT_FALSE(read_story("显存不够\n").has(Topic::host));
+}
+
+TEST(Story, Figures) {
+  EXPECT_EQ(read_story("I train on 8*A100 with LLaVA-v1.5-13B and a 7b head\n").gpus, 8);
+  EXPECT_EQ(read_story("I train on 8*A100 with LLaVA-v1.5-13B and a 7b head\n").parameters, 13e9);
+  EXPECT_EQ(read_story("4卡训练时报错显存溢出\n").gpus, 4);
+  EXPECT_EQ(read_story("it tries to allocate 200 GiB of memory\n").largest, 200.0 * (1LL << 30));
+  EXPECT_EQ(read_story("3e4b8b commit 12bb\n").parameters, 0);
+}
+
+TEST(Story, GrowthTakesAWordOfMemoryOneOfGrowthAndOneOfTime) {
+  EXPECT_TRUE(read_story("memory usage increases with every step\n").has(Topic::grows));
+  EXPECT_FALSE(read_story("memory usage increases with resolution\n").has(Topic::grows));
+  EXPECT_FALSE(read_story("the loss increases with every step\n").has(Topic::grows));
+}
+
+TEST(Story, LongTextsAreReadAtBothEnds) {
+  const std::string filler(300 << 10, '\n');
+  const std::string text = filler + std::string(300 << 10, '\n') + "the run was killed\n";
+  const auto s = read_story(text);
+  ASSERT_TRUE(s.has(Topic::killed));
+  EXPECT_EQ(s[Topic::killed]->line, 1 + 2 * (300 << 10));
+}
+
+TEST(Story, Causes) {
+  EXPECT_EQ(guess("the host memory is used up\n"), "host_memory");
+  EXPECT_EQ(guess("memory usage grows with every step\n"), "leak");
+  EXPECT_EQ(guess("OOM at logits.float() in the loss\n"), "logits");
+  EXPECT_EQ(guess("my GPU does not support flash attention\n"), "attention_scores");
+  EXPECT_EQ(guess("OOM when saving the checkpoint\n"), "weights");
+  EXPECT_EQ(guess("GRPO training with vllm runs out of memory\n"), "engine_budget");
+  EXPECT_EQ(guess("the 72B model is out of memory in inference\nmodel-72b\n"), "weights");
+  EXPECT_EQ(guess("full finetuning is out of memory\n"), "optimizer_state");
+  EXPECT_EQ(guess("training with many images is out of memory\n"), "vision_tiles");
+  EXPECT_EQ(guess("vllm serve qwen\n"), "profile_run");
+  EXPECT_EQ(guess("sglang.launch_server\n"), "weights");
+  EXPECT_EQ(guess("my training is out of memory\n"), "activations");
+  EXPECT_EQ(guess("my training is slow as the dataloader waits\n", {}), "slow_data");
+  EXPECT_EQ(guess("my training does not start\n", {}), "");
+}
+
+// Weights of two bytes, gradients of two and states of twelve, on each GPU unless they are divided.
+TEST(Story, StatesByTheNumberOfParameters) {
+  constexpr double device = 80.0 * (1LL << 30);
+  const StoryContext c{.says_memory = true, .device = device};
+  EXPECT_EQ(guess("I train the vicuna-7b model here\n", c), "optimizer_state");
+  EXPECT_EQ(guess("I train the vicuna-7b model here on 8 GPUs with zero3\n", c), "activations");
+  EXPECT_EQ(guess("I train the vicuna-7b model here with lora\n", c), "activations");
+}
+
+TEST(Story, NoGuessIsLikelierThanNot) {
+  for (std::size_t i = 0; i < story_rules; ++i) {
+    EXPECT_GT(oom_confidence::of_story(i), 0) << i;
+    EXPECT_LT(oom_confidence::of_story(i), 0.5) << i;
+  }
+}
+
+// The counts are found by the sentence of each rule (cli_open_corpus_test.cpp).
+TEST(Story, EachRuleHasItsOwnWords) {
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < story_rules; ++i) EXPECT_TRUE(seen.insert(reason(static_cast<StoryRule>(i))).second) << i;
+}
+
+}  // namespace
+}  // namespace vlmest::diagnose::story_test
