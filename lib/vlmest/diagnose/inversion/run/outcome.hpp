@@ -83,7 +83,8 @@ Outcome evaluate(const Settings& s, const Device& device, Mode mode, Estimator& 
   estimator.allocator = s.allocator;
   estimator.details = false;
   const parallel::Strategy& p = s.placement;
-  if (p.gpus < 1 || p.gpus > 1024) throw Error("--gpus", std::to_string(p.gpus) + " is out of range", "give 1 to 1024");
+  if (p.gpus < 1 || p.gpus > 1024)
+    throw Error("strategy.gpus", std::to_string(p.gpus) + " is out of range", "give 1 to 1024");
   if (mode == Mode::training) return outcome::training(s, device, estimator, wanted);
   if (p.offload == Offload::parameters) return outcome::offloaded_inference(s, device, estimator);
   return outcome::of(estimator(s.vlm, s.plan, device, Phases::inference).inference, s.plan);

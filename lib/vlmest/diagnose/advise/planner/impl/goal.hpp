@@ -25,7 +25,7 @@ VLMEST_INLINE void turn(Settings& s, Goal goal, std::int64_t n) {
 /// number makes the same.
 VLMEST_INLINE SearchVariable frames_variable(const Settings& s) {
   if (!s.plan.video || !s.plan.video->frames)
-    throw Error("--goal", "max-frames of a run without frames that are handed over", "give --frames N");
+    throw Error("search.goal", "max-frames of a run without frames that are handed over", "give plan.video.frames");
   const auto takes = [&](std::int64_t n) {
     Settings with = s;
     with.plan.video->frames = n;
@@ -58,11 +58,12 @@ VLMEST_INLINE SearchVariable search_variable(const Settings& s, Goal goal) {
               .window = 8};
     case Goal::max_pixels: {
       if (!s.plan.more_sizes.empty())
-        throw Error("--goal", "max-pixels of images of several sizes", "give one --image-size");
+        throw Error("search.goal", "max-pixels of images of several sizes", "give one size of images");
       if (!takes_images(s.vlm))
-        throw Error("--goal", "max-pixels of a plain language model",
+        throw Error("search.goal", "max-pixels of a plain language model",
                     "give another goal: max-batch, max-seq or fastest");
-      if (s.plan.images < 1) throw Error("--goal", "max-pixels of a run without images", "give --images 1 or more");
+      if (s.plan.images < 1)
+        throw Error("search.goal", "max-pixels of a run without images", "give plan.images of 1 or more");
       const ImageSize asked = image_size(s.vlm, s.plan);
       const std::int64_t most = std::min(most_rows, most_rows * asked.height / asked.width);
       const auto at = [&](std::int64_t rows) { return layout(s.vlm.image_processor, {rows, columns(asked, rows)}); };
@@ -74,7 +75,7 @@ VLMEST_INLINE SearchVariable search_variable(const Settings& s, Goal goal) {
           ++least;
         }
       if (at(least) == large)
-        throw Error("--goal",
+        throw Error("search.goal",
                     "max-pixels: the image processor makes " + std::to_string(large.resized.height) + "x" +
                         std::to_string(large.resized.width) + " of every image",
                     "give another goal: max-batch, max-seq or fastest");
