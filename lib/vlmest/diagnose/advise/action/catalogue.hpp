@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <string_view>
 
-#include <vlmest/diagnose/advise/action/action_id.hpp>
 #include <vlmest/diagnose/advise/action/actions_inference.hpp>
 #include <vlmest/diagnose/advise/action/actions_inputs.hpp>
 #include <vlmest/diagnose/advise/action/actions_process.hpp>
 #include <vlmest/diagnose/advise/action/actions_training.hpp>
+#include <vlmest/diagnose/advise/action/id.hpp>
 #include <vlmest/diagnose/advise/action/remedy_rows.hpp>
 #include <vlmest/diagnose/advise/action/sign_rows.hpp>
 
