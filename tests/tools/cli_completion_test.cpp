@@ -52,7 +52,8 @@ TEST(Completion, WorksInBash) {
   EXPECT_EQ(offers("vlmest --config llava-next-7", 2).count("llava-next-7b"), 1u);
   EXPECT_EQ(offers("vlmest estimate --device h200", 3).count("h200-sxm"), 1u);
   EXPECT_EQ(offers("vlmest --dtype b", 2), std::set<std::string>{"bf16"});
-  EXPECT_EQ(offers("vlmest plan --goal max-", 3), (std::set<std::string>{"max-batch", "max-seq", "max-pixels", "max-frames"}));
+  EXPECT_EQ(offers("vlmest plan --goal max-", 3),
+            (std::set<std::string>{"max-batch", "max-seq", "max-pixels", "max-frames"}));
   EXPECT_EQ(offers("vlmest roofline --phase ''", 3), (std::set<std::string>{"prefill", "decode", "train"}));
   EXPECT_EQ(offers("vlmest roofline --format = s", 4), std::set<std::string>{"svg"});
   EXPECT_EQ(offers("vlmest plan --gpu", 2), (std::set<std::string>{"--gpu-memory", "--gpus"}));
