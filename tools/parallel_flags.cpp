@@ -69,8 +69,7 @@ void ParallelArgs::add_to(CLI::App& app) {
          ->type_name("dp=N,tp=N,pp=N,cp=N,ep=N"));
   in(add_whole(app, "--gpus", gpus, "the same as --parallel dp=N [1]", 1, most_gpus));
   in(add_choice(app, "--shard", shard,
-                "what data-parallel GPUs divide: nothing (DDP), or states as ZeRO or FSDP2 [none]",
-                {"none", "zero1", "zero2", "zero3", "fsdp2"}));
+                "what data-parallel GPUs divide: nothing (DDP), or states as ZeRO or FSDP2 [none]", words<Shard>()));
   in(app.add_flag("--ddp-bucket-view", bucket_views, "DDP's gradients are views of its buckets"));
   in(add_choice(app, "--reshard-after-forward", reshard, "FSDP2 gathers weights again for the backward [on]",
                 {"on", "off"}));
@@ -96,8 +95,7 @@ Layout ParallelArgs::layout() const {
   if (l.gpus() > most_gpus)
     throw UsageError("--parallel", std::to_string(l.gpus()) + " GPUs are more than " + std::to_string(most_gpus),
                      "give smaller sizes");
-  for (const Shard s : {Shard::none, Shard::zero1, Shard::zero2, Shard::zero3, Shard::fsdp2})
-    if (name(s) == shard) l.shard = s;
+  l.shard = choice<Shard>("--shard", shard);
   l.bucket_views = bucket_views;
   l.reshard_after_forward = reshard == "on";
   if (!reduce_dtype.empty())

@@ -66,6 +66,22 @@ TEST(Launch, ShardsAreAskedForAsTheyAreEstimated) {
   EXPECT_TRUE(text({.dp = 2, .shard = Shard::zero2}, "megatron").empty()) << "it has no such stage";
 }
 
+/// What a tool cannot be told is not half told.
+TEST(Launch, AToolThatCannotIsLeftOut) {
+  for (const Layout& l :
+       {Layout{.dp = 2, .bucket_views = true}, Layout{.dp = 2, .shard = Shard::fsdp2, .reduce_dtype = DType::fp32}}) {
+    EXPECT_TRUE(text(l, "accelerate").empty());
+    EXPECT_TRUE(text(l, "megatron").empty());
+    EXPECT_FALSE(text(l, "python").empty());
+  }
+  EXPECT_TRUE(text({.dp = 2, .shard = Shard::fsdp2}, "accelerate", {.amp = true}).empty());
+  EXPECT_TRUE(text({.pp = 2, .stages = {1, 1}}, "megatron").empty());
+  EXPECT_TRUE(text({.pp = 2, .schedule = {ScheduleKind::zero_bubble, 1}}, "python").empty()) << "torch has no ZB-H1";
+  EXPECT_TRUE(has(text({.dp = 2, .pp = 2}, "python"), "(2, 2), mesh_dim_names=(\"dp\", \"pp\")"));
+  EXPECT_TRUE(has(text({.dp = 2, .pp = 2}, "python"), "DistributedDataParallel(part(rank), process_group="));
+  EXPECT_FALSE(has(text({.pp = 2}, "python"), "DistributedDataParallel"));
+}
+
 TEST(Launch, DividedLayersAndPipelines) {
   EXPECT_TRUE(has(text({.tp = 2}, "python", {}, false), "DistributedConfig(tp_size=2)"));
   EXPECT_TRUE(has(text({.ep = 4}, "python"), "tp_size=4, enable_expert_parallel=True"));

@@ -54,11 +54,7 @@ std::string several_gpus_line(const ParallelEstimate& p, bool training) {
 
 bool has_training_ranks(const Reported& r) { return r.several->training.storages().size() > 0; }
 
-/// What the step leaves out: DeepSpeed's hooks, which Python runs for each parameter, and in stage 3 for each module.
-bool leaves_hooks_out(const ParallelEstimate& p) {
-  return p.layout.shard == parallel::Shard::zero1 || p.layout.shard == parallel::Shard::zero2 ||
-         p.layout.shard == parallel::Shard::zero3;
-}
+/// What a step leaves out: DeepSpeed's hooks, which Python runs for each parameter, and in stage 3 for each module.
 constexpr const char* hooks_note =
     "DeepSpeed's hooks on the host are not in the step: measured steps took 1.2 to 3 times as long";
 
@@ -101,7 +97,7 @@ std::string several_gpus_text(const Reported& r, const ReportOptions& options) {
   std::string out = "\n" + wrapped(several_gpus_line(*r.several, has_training_ranks(r)), 2) + "\n";
   if (has_training_ranks(r)) out += text(ranks_table(*r.several));
   if (!r.several->communication.empty()) out += text(communication_table(*r.several));
-  if (has_training_ranks(r) && leaves_hooks_out(*r.several)) out += std::string(hooks_note) + "\n";
+  if (has_training_ranks(r) && is_zero(r.several->layout.shard)) out += std::string(hooks_note) + "\n";
   if (const std::string unused = unused_parameters(r); !unused.empty()) out += unused + "\n";
   out += launch_text(*r.several, options.verbose);
   return out;
@@ -112,7 +108,7 @@ std::string several_gpus_markdown(const Reported& r) {
   std::string out = "\n## Several GPUs\n\n" + several_gpus_line(*r.several, has_training_ranks(r)) + "\n";
   if (has_training_ranks(r)) out += "\n" + markdown(ranks_table(*r.several));
   if (!r.several->communication.empty()) out += "\n" + markdown(communication_table(*r.several));
-  if (has_training_ranks(r) && leaves_hooks_out(*r.several)) out += "\n" + std::string(hooks_note) + "\n";
+  if (has_training_ranks(r) && is_zero(r.several->layout.shard)) out += "\n" + std::string(hooks_note) + "\n";
   if (const std::string unused = unused_parameters(r); !unused.empty()) out += "\n" + unused + "\n";
   out += launch_markdown(*r.several);
   return out;
@@ -161,7 +157,7 @@ nlohmann::ordered_json several_gpus_json(const ParallelEstimate& p, const Report
                                   {"exposed_ms", significant(c.exposed.ms())}});
   r["outside_bytes"] = p.outside.value();
   r["step_ms"] = significant(p.step.ms());
-  if (options.training && leaves_hooks_out(p)) r["step_is_lower_bound"] = true;
+  if (options.training && is_zero(p.layout.shard)) r["step_is_lower_bound"] = true;
   r["nccl_ms"] = significant(p.communicated().ms());
   r["exposed_ms"] = significant(p.exposed().ms());
   r["bubble_share"] = significant(p.bubble_share);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,13 +10,24 @@
 
 #include <vlmest/plan/plan.hpp>
 #include <vlmest/unit/error.hpp>
+#include <vlmest/unit/words.hpp>
 
-namespace vlmest::parallel {
+namespace vlmest {
+namespace parallel {
 
 /// What the GPUs of the data-parallel group divide among themselves: nothing (DistributedDataParallel); optimizer
 /// states, gradients too, weights too, as DeepSpeed's ZeRO does (stages 1, 2 and 3); everything, as torch's fully_shard
 /// does.
 enum class Shard : std::uint8_t { none, zero1, zero2, zero3, fsdp2 };
+/// DeepSpeed's.
+constexpr bool is_zero(Shard s) { return s == Shard::zero1 || s == Shard::zero2 || s == Shard::zero3; }
+
+}  // namespace parallel
+
+template <>
+inline constexpr std::array<std::string_view, 5> words_of<parallel::Shard>{"none", "zero1", "zero2", "zero3", "fsdp2"};
+
+namespace parallel {
 
 /// Where the vision tower is under tensor parallelism: whole on each rank, divided as the language model is, or whole
 /// on each rank with the images divided.
@@ -56,17 +68,6 @@ constexpr LayerShards layer_shards(const Layout& l) {
   return l.ep > 1 ? LayerShards{.ranks = l.ep, .experts = true} : LayerShards{.ranks = l.tp};
 }
 
-constexpr std::string_view name(Shard s) {
-  switch (s) {
-    case Shard::none: return "none";
-    case Shard::zero1: return "zero1";
-    case Shard::zero2: return "zero2";
-    case Shard::zero3: return "zero3";
-    case Shard::fsdp2: return "fsdp2";
-  }
-  return "";
-}
-
 /// Micro-batches of a step in the pipeline.
 constexpr std::int64_t micro_batches(const Layout& l) { return l.micro_batches.value_or(2 * std::int64_t{l.pp}); }
 
@@ -91,4 +92,5 @@ inline void expect_modelled(const Layout& l) {
                 "leave it out for DistributedDataParallel, or give dp=N alone");
 }
 
-}  // namespace vlmest::parallel
+}  // namespace parallel
+}  // namespace vlmest

@@ -51,7 +51,8 @@ inline std::vector<Bytes> bytes_ending(const Graph& g) {
 }
 
 /// Buckets of stages 1 and 2: each is reduced when the next gradient has no room, after the node that made that one;
-/// the last, and all of stage 1, after the backward's last node. Those that span partitions are copied.
+/// the last, and all of stage 1, after the backward's last node. Those that span partitions are copied. A gradient that
+/// is larger than a bucket is reduced where it is, and stays until then (extra_large_param_to_reduce).
 class Buckets {
  public:
   Buckets(RankStorages& p, std::int64_t partition, DType type)
@@ -72,7 +73,7 @@ class Buckets {
       std::stable_sort(parts.begin(), parts.end(),
                        [](const Part& a, const Part& b) { return a.gradient < b.gradient; });
       for (const Part& x : parts)  // it leaves the backward's last node for the bucket
-        if (x.gradient + 1 == end_) gone_[static_cast<std::size_t>(x.gradient)] += bytes(x.elements);
+        if (x.gradient + 1 == end_ && !is_large(x)) gone_[static_cast<std::size_t>(x.gradient)] += bytes(x.elements);
     }
     for (const Part& x : parts) {
       if (filled_ + x.elements > p_.settings.reduce_bucket) reduce(late_ ? end_ : x.gradient, bytes(x.elements));
@@ -80,7 +81,10 @@ class Buckets {
       low_ = std::min(low_, x.first / partition_);
       high_ = std::max(high_, (x.first + x.elements - 1) / partition_);
       owns_ = owns_ || is_own(x);
-      if (late_) freed_ += bytes(x.elements);
+      if (is_large(x))
+        large_ = x;
+      else if (late_)
+        freed_ += bytes(x.elements);
     }
     reduce(end_, {});
     const BesideGraph what = kept_ == end_ ? BesideGraph::gradient_partition : BesideGraph::bucket_copy;
@@ -89,6 +93,7 @@ class Buckets {
   }
 
  private:
+  bool is_large(const Part& x) const { return x.elements > p_.settings.reduce_bucket; }
   Bytes bytes(std::int64_t elements) const { return size_of(Elements(elements), type_); }
   bool is_own(const Part& x) const {
     const std::int64_t from = p_.rank * partition_;
@@ -114,6 +119,15 @@ class Buckets {
       most_ = std::max({most_, kept + copy - freed_, partition - freed_});
     }
     if (first) kept_ = std::min(at + 1, end_);
+    if (large_.elements > 0) {
+      // Stage 1 keeps what is another rank's; its own is then in the partition.
+      if (!late_)
+        p_.add(BesideGraph::whole_gradients, bytes(large_.elements), large_.gradient + 1, std::min(at + 1, end_),
+               Role::gradient, p_.g.tensor(large_.weight).scope);
+      else if (is_own(large_))
+        freed_ += bytes(large_.elements);
+      large_ = {};
+    }
     filled_ = 0;
     owns_ = false;
     low_ = p_.ranks;
@@ -130,6 +144,7 @@ class Buckets {
   // The bucket that is being filled, and whose partitions its parameters belong to.
   std::int64_t filled_ = 0, low_ = p_.ranks, high_ = -1;
   bool owns_ = false;
+  Part large_{};            ///< the gradient that stands for the whole bucket
   NodeId kept_ = none;      ///< since when the partition's gradients are kept
   Bytes freed_{}, most_{};  ///< after the backward: gradients that are in buckets, and what is there beside the others
 };

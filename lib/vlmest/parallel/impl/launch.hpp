@@ -12,8 +12,6 @@ namespace vlmest::parallel {
 
 namespace launching {
 
-inline bool is_zero(Shard s) { return s == Shard::zero1 || s == Shard::zero2 || s == Shard::zero3; }
-
 /// Hosts of as many GPUs as reach each other over the innermost links.
 struct Hosts {
   std::int64_t count = 1, gpus = 1;
@@ -49,21 +47,33 @@ inline std::string fully_shard(const Layout& l, const Graph& g) {
   return r + "\noptimizer = ...  # over model.parameters(), which are shards now";
 }
 
+/// Nothing for a schedule that torch 2.11 has not (torch/distributed/pipelining/schedules.py): its zero-bubble
+/// schedules interleave, or cut the model in a V.
 inline std::string pipeline(const Layout& l) {
-  const std::string micro = std::to_string(micro_batches(l));
+  if (l.schedule.kind == ScheduleKind::zero_bubble) return {};
   const bool chunks = l.schedule.chunks > 1;
-  const char* kind = l.schedule.kind == ScheduleKind::gpipe         ? "ScheduleGPipe"
-                     : l.schedule.kind == ScheduleKind::interleaved ? "ScheduleInterleaved1F1B"
-                                                                    : "Schedule1F1B";
-  std::string r = "from torch.distributed.pipelining import PipelineStage, " + std::string(kind);
-  const std::string stages = std::to_string(l.pp * l.schedule.chunks);
-  if (chunks)
-    r += "\nstages = [PipelineStage(part(i), i, " + stages + ", device) for i in range(rank, " + stages + ", " +
-         std::to_string(l.pp) + ")]  # part(i): the i-th part of the layers";
-  else
-    r += "\nstage = PipelineStage(part(rank), rank, " + stages + ", device)  # part(i): the i-th part of the layers";
-  return r + "\nschedule = " + kind + "(" + (chunks ? "stages" : "stage") + ", n_microbatches=" + micro +
-         ", loss_fn=loss_fn)";
+  const std::string kind = l.schedule.kind == ScheduleKind::gpipe         ? "ScheduleGPipe"
+                           : l.schedule.kind == ScheduleKind::interleaved ? "ScheduleInterleaved1F1B"
+                                                                          : "Schedule1F1B";
+  const std::string pp = std::to_string(l.pp), stages = std::to_string(l.pp * l.schedule.chunks);
+  std::string r =
+      "from torch.distributed.device_mesh import init_device_mesh\n"
+      "from torch.distributed.pipelining import PipelineStage, " +
+      kind + "\nmesh = init_device_mesh(\"cuda\", (" + std::to_string(l.dp) + ", " + pp +
+      "), mesh_dim_names=(\"dp\", \"pp\"))\nrank, group = mesh.get_local_rank(\"pp\"), "
+      "mesh.get_group(\"pp\")\n";
+  const std::string index = chunks ? "i" : "rank";
+  std::string part = "part(" + index + ")";
+  if (l.dp > 1) {
+    r += "from torch.nn.parallel import DistributedDataParallel\n";
+    part = "DistributedDataParallel(" + part + ", process_group=mesh.get_group(\"dp\")" +
+           (l.bucket_views ? ", gradient_as_bucket_view=True)" : ")");
+  }
+  const std::string stage = "PipelineStage(" + part + ", " + index + ", " + stages + ", device, group=group)";
+  r += chunks ? "stages = [" + stage + " for i in range(rank, " + stages + ", " + pp + ")]" : "stage = " + stage;
+  r += "  # part(" + index + "): the layers of that stage\n";
+  return r + "schedule = " + kind + "(" + (chunks ? "stages" : "stage") +
+         ", n_microbatches=" + std::to_string(micro_batches(l)) + ", loss_fn=loss_fn)";
 }
 
 inline std::string divided(const Layout& l, const Plan& plan, bool has_tower) {
@@ -109,9 +119,11 @@ inline std::string deepspeed_config(const Layout& l, const Plan& plan) {
   return r + key("zero_allow_untested_optimizer", "true") + ",\n " + key("zero_optimization", "{" + zero + "}") + "}";
 }
 
-/// Nothing where accelerate starts no such run.
+/// Nothing where accelerate starts no such run, or has no argument for a part of it: a type of reduced gradients, views
+/// of buckets, and autocast beside fully_shard, for which it casts parameters.
 inline std::string accelerate(const Layout& l, const Plan& plan, const Hosts& h) {
-  if (l.tp > 1 || l.ep > 1 || l.pp > 1) return {};
+  if (l.tp > 1 || l.ep > 1 || l.pp > 1 || l.bucket_views) return {};
+  if (l.shard == Shard::fsdp2 && (l.reduce_dtype || plan.amp)) return {};
   std::string r = "accelerate launch --num_processes " + std::to_string(l.gpus());
   if (h.count > 1)
     r += " --num_machines " + std::to_string(h.count) +
@@ -125,10 +137,11 @@ inline std::string accelerate(const Layout& l, const Plan& plan, const Hosts& h)
   return r + " train.py";
 }
 
-/// Nothing for what Megatron-LM has no argument for.
+/// Nothing for what Megatron-LM has no argument for, or another default than what is estimated.
 inline std::string megatron(const Layout& l, const Plan& plan, const Hosts& h) {
   if (l.shard == Shard::zero2 || l.shard == Shard::zero3 || l.schedule.kind == ScheduleKind::gpipe ||
-      l.schedule.kind == ScheduleKind::zero_bubble)
+      l.schedule.kind == ScheduleKind::zero_bubble || !l.stages.empty() || l.bucket_views || l.reduce_dtype ||
+      !l.reshard_after_forward)
     return {};
   std::string r = torchrun(h, "pretrain_vlm.py");
   const auto size = [&](const char* argument, std::int64_t n) {
@@ -169,10 +182,12 @@ VLMEST_INLINE std::vector<Launch> launch(const Layout& l, const Plan& plan, cons
   if (l.gpus() == 1) return {};
   const launching::Hosts h = launching::hosts(network, l.gpus());
   std::vector<Launch> r{{"torchrun", launching::torchrun(h, training ? "train.py" : "run.py")}};
-  if (training || l.tp > 1 || l.ep > 1) r.push_back({"python", launching::script(l, plan, g, has_tower)});
+  if (training || l.tp > 1 || l.ep > 1)
+    if (const std::string lines = launching::script(l, plan, g, has_tower); !lines.empty())
+      r.push_back({"python", lines});
   if (!training) return r;
   if (const std::string line = launching::accelerate(l, plan, h); !line.empty()) r.push_back({"accelerate", line});
-  if (launching::is_zero(l.shard)) r.push_back({"deepspeed", launching::deepspeed_config(l, plan)});
+  if (is_zero(l.shard)) r.push_back({"deepspeed", launching::deepspeed_config(l, plan)});
   if (const std::string line = launching::megatron(l, plan, h); !line.empty()) r.push_back({"megatron", line});
   return r;
 }

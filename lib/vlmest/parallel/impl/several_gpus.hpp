@@ -65,8 +65,6 @@ inline Strategy strategy(const Layout& l) {
   return s;
 }
 
-inline bool is_zero(Shard s) { return s == Shard::zero1 || s == Shard::zero2 || s == Shard::zero3; }
-
 /// Collects collectives as rows.
 struct Rows {
   const Network& network;
@@ -177,7 +175,7 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
       .beside = {},
       .after = {},
       .update = t.step_wall * (1.0 / vlmest::parallel::parts(placements(strategy).optimizer, mesh(strategy)))};
-  if (several::is_zero(layout.shard) && !trained.empty())
+  if (is_zero(layout.shard) && !trained.empty())
     parts.update =
         zero_update(zero_partition(g, trained, layout), g.tensor(trained.front()).dtype, plan.optimizer, device);
   for (const CommunicationRow& c : p.communication) (c.phase == PhaseKind::step ? parts.after : parts.beside) += c.time;
@@ -207,7 +205,7 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
     r.optimizer = optimizer;
     return r;
   };
-  if (several::is_zero(layout.shard)) {
+  if (is_zero(layout.shard)) {
     // The first and the last rank's partitions differ in when their gradients come; those between lie between.
     bool all_fit = true;
     std::optional<TrainingEstimate> most;
