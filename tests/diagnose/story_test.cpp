@@ -82,6 +82,22 @@ TEST(Story, StatesByTheNumberOfParameters) {
   EXPECT_EQ(guess("I train the vicuna-7b model here with lora\n", c), "activations");
 }
 
+// What is given as the reason is told by the text.
+TEST(Story, ReasonsDoNotSayWhatNobodyTold) {
+  const auto why = [](std::string_view text) { return judge_story(read_story(text), {.says_memory = true})->why; };
+  const auto has = [](const std::string& s, const char* part) { return s.find(part) != std::string::npos; };
+  EXPECT_TRUE(has(why("Qwen2-VL is out of memory in training with LoRA\n"), "in their own size"));
+  EXPECT_FALSE(has(why("my inference is out of memory\n"), "in their own size"));
+  EXPECT_TRUE(has(why("vllm serve qwen\n"), "runs its largest inputs")) << why("vllm serve qwen\n");
+  EXPECT_FALSE(has(why("sglang.launch_server\n"), "runs its largest inputs"));
+  Failure f;
+  f.requested = PrintedSize::exactly(Bytes(std::int64_t{20} << 30));
+  const auto v = judge_story(read_story("my training is out of memory\n"), {.says_memory = true, .failure = &f});
+  ASSERT_TRUE(v);
+  EXPECT_EQ(v->cause, Cause::attention_scores);
+  EXPECT_FALSE(has(v->why, "inference")) << v->why;
+}
+
 TEST(Story, NoGuessIsLikelierThanNot) {
   for (std::size_t i = 0; i < story_rules; ++i) {
     EXPECT_GT(oom_confidence::of_story(i), 0) << i;

@@ -4,6 +4,7 @@
 
 #include <vlmest/diagnose/evidence/kind.hpp>
 #include <vlmest/diagnose/evidence/leak.hpp>
+#include <vlmest/diagnose/evidence/oom/ranks.hpp>
 #include <vlmest/diagnose/evidence/oom/reader.hpp>
 #include <vlmest/diagnose/evidence/stack/cut_stack.hpp>
 #include <vlmest/diagnose/evidence/text/encoding.hpp>
@@ -13,9 +14,11 @@
 #include <vlmest/diagnose/evidence/text/numerics.hpp>
 #include <vlmest/diagnose/evidence/text/other_failures.hpp>
 #include <vlmest/diagnose/evidence/text/run_settings.hpp>
+#include <vlmest/diagnose/evidence/text/story.hpp>
 #include <vlmest/diagnose/failure/tensor_sizes.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
+#include <vlmest/diagnose/verdict/judge_story.hpp>
 
 #include "target.hpp"
 
@@ -72,6 +75,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(s.line >= 1 && s.line <= lines && !s.value.empty(), "a setting beyond the text");
     if (const auto s = find_cut_stack(text)) require(s->line >= 1 && s->line <= lines, "a stack beyond the text");
     for (const auto& m : find_oom_messages(text)) check(m, lines);
+    if (const auto ranks = failed_ranks(find_oom_messages(text)); !ranks.empty())
+      require(ranks.size() > 1 && !in_words(ranks).empty(), "one rank beside none");
+    const Story story = read_story(text);
+    require(std::isfinite(story.largest) && story.parameters >= 0 && story.parameters <= 1e12 && story.gpus >= 0,
+            "figures that nobody tells");
+    for (const auto& told : story.told)
+      require(!told || (told->line >= 1 && told->line <= lines && !told->words.empty()), "a topic beyond the text");
+    if (const auto v = judge_story(story, {.says_memory = says_out_of_memory(text)}))
+      require(v->confidence > 0 && v->confidence < 0.5 && v->cause != Cause::unknown && !v->why.empty(),
+              "a guess that is sure, or of nothing");
     for (const auto& m : find_memory_summaries(text)) {
       require(m.line >= 1 && m.line <= lines, "a summary beyond the text");
       for (const auto* rows : {&m.allocated, &m.active, &m.requested, &m.reserved, &m.non_releasable})

@@ -52,6 +52,18 @@ inline constexpr double partition{0.02};
 /// What fused attention asks for at most: 2^31 bytes are the result of 300 thousand tokens of 3,584.
 inline constexpr Size fused_at_most{Bytes(std::int64_t{1} << 31), "torch's fused kernels: a result as large as q"};
 
+/// What somebody tells of a failure (judge_story.hpp). Chosen as round numbers with the open texts of tests/data/corpus
+/// in sight, which is why no guess of theirs is called likelier than not.
+inline constexpr Size scores_of_a_story{Bytes(std::int64_t{1} << 30), "chosen: fused attention asks for less"},
+    scores_in_inference{Bytes(std::int64_t{4} << 30), "chosen: more than the weights of a layer"},
+    scores_in_training{Bytes(std::int64_t{16} << 30), "chosen: more than logits of usual lengths in fp32"},
+    small_beside_an_engine{Bytes(std::int64_t{1} << 30), "chosen: less than an engine's own reserve"},
+    single_weight{Bytes(std::int64_t{1} << 29), "chosen: of models of up to 70 thousand million parameters"},
+    quadratic{Bytes(std::int64_t{100} << 30), "more than a GPU of 80 GiB has"},
+    device_not_told{Bytes(std::int64_t{80} << 30), "the largest that is common in the open texts"};
+/// Of all GPUs that weights, gradients and states of all parameters take, to be the cause of a training of theirs.
+inline constexpr Part states_fill{0.5, "chosen: activations and what is not divided take the rest"};
+
 /// A reading as scores is worth a sentence from that plausibility and that size on.
 inline constexpr double scores_as_well{0.4};
 inline constexpr Size scores_as_well_from{Bytes(std::int64_t{1} << 29), "chosen: small tensors have many explanations"};

@@ -43,6 +43,7 @@ enum class StoryRule : std::uint8_t {
   all_weights,    ///< a training of all weights: states are six to eight times the weights
   pictures,       ///< pictures are spoken of
   own_size,       ///< a model that takes pictures in their own size
+  answers,        ///< an inference without an engine otherwise
   engine,         ///< an engine otherwise
   trains,         ///< a training otherwise
   machine         ///< only the machine's RAM is told

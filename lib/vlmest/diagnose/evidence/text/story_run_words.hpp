@@ -65,7 +65,6 @@ inline constexpr auto of_runs = std::to_array<Words>({
     {"加载权重", Topic::loads, In::any_line},
     {"from_pretrained", Topic::loads, In::any_line},
     {"load_model", Topic::loads, In::any_line},
-    {"within 24gb", Topic::loads},
     {"加载模型", Topic::loads, In::any_line},
     {"模型加载", Topic::loads, In::any_line},
     {"grpo", Topic::rollout, In::any_line},

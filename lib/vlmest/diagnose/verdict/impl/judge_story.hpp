@@ -5,6 +5,7 @@
 #include <string>
 
 #include <vlmest/diagnose/evidence/text/words.hpp>
+#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -48,7 +49,7 @@ inline constexpr auto rows = std::to_array<Row>({
      "two bytes for each of the parameters that the model is named by are more than the device has"},
     {StoryRule::engine_starts, Cause::weights, Topic::starts, "the engine was starting, which loads its weights first"},
     {StoryRule::large_answer, Cause::attention_scores, Topic::answers,
-     "in inference hardly a tensor but attention scores is as large"},
+     "hardly a tensor but attention scores is as large"},
     {StoryRule::loading, Cause::weights, Topic::loads, "the model was being loaded"},
     {StoryRule::small_answer, Cause::weights, Topic::answers,
      "in inference requests of this size are mostly single weights of a model that is too large"},
@@ -62,6 +63,8 @@ inline constexpr auto rows = std::to_array<Row>({
      "patches and tokens of pictures are what such a model's memory grows with"},
     {StoryRule::own_size, Cause::vision_tiles, Topic::own_size,
      "this model takes pictures in their own size, so that one large picture has thousands of patches"},
+    {StoryRule::answers, Cause::vision_tiles, Topic::answers,
+     "nothing else is told: beside its weights an inference holds the patches and tokens of pictures"},
     {StoryRule::engine, Cause::weights, Topic::serves, "nothing else is told: an engine loads its weights first"},
     {StoryRule::trains, Cause::activations, Topic::trains,
      "nothing else is told: what a training keeps for its backward is the most frequent reason"},
@@ -74,19 +77,18 @@ static_assert([] {
 }());
 constexpr const Row& row(StoryRule r) { return rows[static_cast<std::size_t>(r)]; }
 
-constexpr std::int64_t gib = std::int64_t{1} << 30;
-
 /// By the size of a request without a stack.
 inline std::optional<StoryRule> by_request(const Story& s, const Failure& f, bool trains, bool answers) {
   if (!f.requested) return std::nullopt;
-  const std::int64_t asked = f.requested->value.value();
-  if (s.has(Topic::attends) && asked >= gib) return StoryRule::attends;
-  if (trains) return asked >= 16 * gib ? std::optional(StoryRule::large_answer) : std::nullopt;
+  const Bytes asked = f.requested->value;
+  if (s.has(Topic::attends) && asked >= cut_off::scores_of_a_story.value) return StoryRule::attends;
+  if (trains) return asked >= cut_off::scores_in_training.value ? std::optional(StoryRule::large_answer) : std::nullopt;
   if (s.has(Topic::loads)) return StoryRule::loading;
-  if (s.has(Topic::serves)) return asked < gib ? std::optional(StoryRule::engine_full) : std::nullopt;
+  if (s.has(Topic::serves))
+    return asked < cut_off::small_beside_an_engine.value ? std::optional(StoryRule::engine_full) : std::nullopt;
   if (!answers) return std::nullopt;
-  if (asked >= 4 * gib) return StoryRule::large_answer;
-  return asked < gib / 2 ? StoryRule::small_answer : StoryRule::middle_answer;
+  if (asked >= cut_off::scores_in_inference.value) return StoryRule::large_answer;
+  return asked < cut_off::single_weight.value ? StoryRule::small_answer : StoryRule::middle_answer;
 }
 
 }  // namespace story_verdict
@@ -108,15 +110,16 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (s.has(Topic::others) && memory) return StoryRule::others;
   if (s.has(Topic::cache) && memory && !trains) return StoryRule::cache;
   if (!memory && s.has(Topic::slow) && s.has(Topic::slow_data)) return StoryRule::waits;
-  const bool large = c.failure == nullptr || !c.failure->requested || c.failure->requested->value.value() >= gib;
+  const bool large =
+      c.failure == nullptr || !c.failure->requested || c.failure->requested->value >= cut_off::scores_of_a_story.value;
   if (s.has(Topic::unfused) && large && memory) return StoryRule::unfused;
-  if (s.largest >= 100.0 * static_cast<double>(gib)) return StoryRule::vast;
+  if (s.largest >= static_cast<double>(cut_off::quadratic.value.value())) return StoryRule::vast;
   if (s.has(Topic::saves) && memory) return StoryRule::saves;
   if (memory && (c.with_engine || (s.has(Topic::rollout) && s.has(Topic::serves)))) return StoryRule::rollouts;
   if (c.named) return std::nullopt;
   if (c.failure != nullptr)
     if (const auto r = by_request(s, *c.failure, trains, answers)) return r;
-  const double device = c.device > 0 ? c.device : 80.0 * static_cast<double>(gib);
+  const double device = c.device > 0 ? c.device : static_cast<double>(cut_off::device_not_told.value.value());
   if (memory && answers && !s.has(Topic::few_bits) && 2 * s.parameters > device) return StoryRule::too_large;
   if (memory && !trains && s.has(Topic::starts)) return StoryRule::engine_starts;
   if (memory && s.has(Topic::loads)) return StoryRule::loading;
@@ -125,11 +128,11 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   // Weights and gradients of two bytes and twelve of states: over all GPUs, or on each where nothing is divided.
   const double gpus = !s.has(Topic::sharded) ? 1 : c.gpus > 0 ? c.gpus : s.gpus;
   if (memory && trains && gpus > 0 && !s.has(Topic::adapters, Topic::few_bits) &&
-      16 * s.parameters > 0.5 * device * gpus)
+      16 * s.parameters > cut_off::states_fill.value * device * gpus)
     return StoryRule::all_weights;
   if (s.has(Topic::pictures) && of_memory) return StoryRule::pictures;
   if (memory && s.has(Topic::own_size) && (trains || !s.has(Topic::serves))) return StoryRule::own_size;
-  if (memory && answers && !s.has(Topic::serves)) return StoryRule::own_size;
+  if (memory && answers && !s.has(Topic::serves)) return StoryRule::answers;
   if (memory && !trains && s.has(Topic::serves)) return StoryRule::engine;
   if (memory && trains) return StoryRule::trains;
   if (!memory && s.has(Topic::machine)) return StoryRule::machine;
@@ -160,6 +163,8 @@ VLMEST_INLINE std::optional<Verdict> judge_story(const Story& s, const StoryCont
   const auto& told = s.has(row.topic) ? s[row.topic] : s[Topic::killed];
   v.why = told ? "By \"" + told->words + "\" in line " + std::to_string(told->line) + ": " : "By the kind of run: ";
   v.why += row.why;
+  if (v.cause == Cause::profile_run)
+    v.why += ", and then runs its largest inputs, where multimodal ones fail more often";
   v.why += ". That is a guess from words.";
   return v;
 }
