@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A checkpoint's processor files, each as every family's, and what pictures and videos cost by what they set.
+#include <vector>
+
+#include <vlmest/json/hf/read.hpp>
+#include <vlmest/json/model.hpp>
+#include <vlmest/json/parse.hpp>
+#include <vlmest/json/processor.hpp>
+
+#include "target.hpp"
+
+namespace {
+
+using namespace vlmest;
+using fuzz::require;
+
+/// A model of each family, with as many keys as its config class needs.
+const std::vector<Vlm>& models() {
+  static const std::vector<Vlm> all = [] {
+    std::vector<Vlm> r;
+    for (const char* config :
+         {R"({"model_type": "qwen2_vl"})", R"({"model_type": "qwen2_5_vl"})",
+          R"({"model_type": "qwen3_vl", "vision_config": {"out_hidden_size": 4096}})", R"({"model_type": "glm4v"})",
+          R"({"model_type": "glm46v"})", R"({"model_type": "llava_onevision"})", R"({"model_type": "internvl"})",
+          R"({"model_type": "smolvlm", "scale_factor": 1})", R"({"model_type": "llava_next"})",
+          R"({"model_type": "llava"})", R"({"model_type": "mistral3"})", R"({"model_type": "paligemma"})",
+          R"({"model_type": "mllama"})"})
+      r.push_back(json::read_model(nlohmann::json::parse(config), "config.json"));
+    return r;
+  }();
+  return all;
+}
+
+void check(const ImageLayout& l) {
+  require(l.llm_tokens > 0 && l.tiles > 0 && l.frames > 0 && l.text_overhead >= 0, "a layout of nothing");
+  require(l.patches.rows > 0 && l.patches.cols > 0, "no patches");
+}
+
+void read_as(const nlohmann::json& document, json::ProcessorFile file, Vlm vlm) {
+  try {
+    for (const std::string& line : json::read_processor(document, "file", file, vlm))
+      require(!line.empty() && line.size() <= 10000, "a line without end");
+    for (const ImageSize size : {ImageSize{1, 1}, {336, 672}, {3000, 40}}) try {
+        check(layout(vlm.image_processor, size));
+      } catch (const Error& e) {
+        fuzz::require_readable(e);
+      }
+    if (!takes_videos(vlm.image_processor)) return;
+    for (const VideoSource& video :
+         {VideoSource{{360, 640}, 16, 24, {}}, VideoSource{{360, 640}, 901, 30, 2.0}, VideoSource{{28, 28}, 2, 1, 0.5}})
+      try {
+        check(video_layout(vlm.image_processor, video));
+      } catch (const Error& e) {
+        fuzz::require_readable(e);
+      }
+  } catch (const Error& e) {
+    fuzz::require_readable(e);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const nlohmann::json document = json::parse(fuzz::text(data, size), "file");
+    for (const Vlm& vlm : models())
+      for (const auto file :
+           {json::ProcessorFile::preprocessor, json::ProcessorFile::processor, json::ProcessorFile::video})
+        read_as(document, file, vlm);
+  } catch (const Error& e) {
+    fuzz::require_readable(e);
+  }
+  return 0;
+}
