@@ -7,7 +7,7 @@ from dataclasses import replace
 from recorder import environment
 from recorder.arguments import Options, parse
 from recorder.config import Model, load
-from recorder.errors import FAILED, RecorderError
+from recorder.errors import FAILED, USAGE, RecorderError
 from recorder.inputs import families
 from recorder.inputs.sequence import arrange
 from recorder.progress import Progress
@@ -37,6 +37,8 @@ def run(options: Options) -> int:
     todo = [j for j in every if not rows.done(key(j.model.name, j.model.digest, j.scenario, versions), options.retry)]
     if len(todo) < len(every):
         print(f"{len(every) - len(todo)} of {len(every)} scenarios are in {options.output}", file=sys.stderr)
+    if options.kernels and any(j.scenario.gpus > 1 for j in todo):
+        raise RecorderError("--kernels", "kernels of several GPUs are not recorded", "leave it out, or --gpus 1", USAGE)
     if options.dry_run:
         for job in todo:
             print(job.name)

@@ -159,6 +159,8 @@ def product(values: Mapping[str, list], where: str = "") -> list[Scenario]:
     scenarios: dict[Scenario, None] = {}
     for combination in itertools.product(*read):
         scenarios[canonical(Scenario(**{READERS[n][0]: v for n, v in zip(names, combination)}))] = None
+    if "gpus" in values and max(read[names.index("gpus")]) > 1 and all(s.gpus == 1 for s in scenarios):
+        raise RecorderError(f"{where}--gpus", "several GPUs are recorded in training alone", "add --mode train", USAGE)
     return list(scenarios)
 
 

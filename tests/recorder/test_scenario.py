@@ -66,6 +66,12 @@ class Refusals(unittest.TestCase):
         self.assertEqual(caught.exception.code, USAGE)
         return caught.exception
 
+    def test_several_gpus_without_training(self):
+        self.assertEqual(self.refused("--gpus", "2").what, "several GPUs are recorded in training alone")
+        self.refused("--mode", "infer", "--gpus", "1,2")
+        self.refused("--mode", "train", "--gpus", "0")
+        self.refused("--mode", "train", "--gpus", "2", "--shard", "zero4")
+
     def test_bad_values(self):
         for words in (
             ["--batch", "0"], ["--batch", "-1"], ["--batch", "1.5"], ["--batch", "1,"], ["--batch", "99999999999"],

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // estimate on several GPUs: the flags, one GPU as the limit of several, and training steps recorded on two.
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 #include "called.hpp"
 
@@ -154,25 +156,42 @@ TEST(SeveralGpus, StepsOnTwoGpus) {
   EXPECT_EQ(compared, 31);
 }
 
-/// DeepSpeed's stages on two GPUs: every phase of each rank. The largest error is 0.55 %, in forwards of Qwen2-VL.
-/// What lies outside of the allocator is 0.2 GiB more with stages 1 and 2 and 0.5 with 3, which nobody models.
+/// DeepSpeed's stages on two GPUs: every phase of each rank. The largest error is 0.54 %, in forwards of Qwen2-VL. What
+/// docs/howto/several-gpus.md says of these runs: the medians, how far reserved bytes are off, how much longer steps
+/// take. What lies outside of the allocator is 0.2 GiB more with stages 1 and 2 and 0.5 with 3, which nobody models.
 TEST(SeveralGpus, DeepSpeedsStepsOnTwoGpus) {
   const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/";
   const Json recorded = Json::parse(slurp(root + "several_gpus/deepspeed.json"));
   EXPECT_EQ(recorded["runs"].size(), 11u);
+  std::vector<double> held_out, others;
   for (const Json& r : recorded["runs"]) {
     const std::string flags = flags_of(r, root);
     const Json e = Json::parse(good("estimate --device h100-sxm --json" + flags));
     EXPECT_NEAR(e["training"]["forward"]["start_bytes"].get<double>() / r["start"].get<double>(), 1, 0.004) << flags;
     EXPECT_TRUE(e["parallel"]["step_is_lower_bound"].get<bool>());
-    EXPECT_LT(e["parallel"]["step_ms"].get<double>(), r["ms"].get<double>()) << flags;
+    const double longer = r["ms"].get<double>() / e["parallel"]["step_ms"].get<double>();
+    EXPECT_GT(longer, 1.15) << flags;
+    EXPECT_LT(longer, 3.15) << flags;
+    const double reserved = e["training"]["reserved_bytes"].get<double>() / r["reserved"].get<double>();
+    EXPECT_GT(reserved, 0.94) << flags;
+    EXPECT_LT(reserved, 1.265) << flags;
     for (std::size_t rank = 0; rank < 2; ++rank)
       for (std::size_t phase = 0; phase < 3; ++phase) {
         static constexpr const char* names[]{"forward", "backward", "step"};
         const double estimate = e["parallel"]["ranks"][rank][names[phase]]["peak_bytes"].get<double>();
-        EXPECT_NEAR(estimate / r["phases"][rank][phase].get<double>(), 1, 0.006) << flags << " " << names[phase];
+        const double off = std::abs(estimate / r["phases"][rank][phase].get<double>() - 1);
+        EXPECT_LT(off, 0.006) << flags << " " << names[phase];
+        (r["held_out"].get<bool>() ? held_out : others).push_back(off);
       }
   }
+  const auto median = [](std::vector<double>& all) {
+    std::sort(all.begin(), all.end());
+    return (all[all.size() / 2] + all[(all.size() - 1) / 2]) / 2;
+  };
+  EXPECT_LT(median(held_out), 0.0003);
+  EXPECT_LT(held_out.back(), 0.0055);
+  EXPECT_LT(median(others), 0.0001);
+  EXPECT_LT(others.back(), 0.0038);
 }
 
 }  // namespace

@@ -209,6 +209,18 @@ TEST(Validate, FindsAModelWhereTheRowSaysItIs) {
   EXPECT_EQ(run("validate " + file).code, 3) << "no file that could be a config";
 }
 
+/// What runs on several GPUs has figures of its own, which those of one would seem to fit or not.
+TEST(Validate, RefusesRowsOfSeveralGpus) {
+  Json row = run_row("smolvlm-256m");
+  row["gpus"] = 2;
+  refused("validate -", 3, "standard input[0].gpus: rows of several GPUs are not compared",
+          "hold their ranks' peaks against estimate --gpus N --json, key parallel.ranks", Json{row}.dump());
+  row["gpus"] = 1;
+  EXPECT_EQ(run("validate -", Json{row}.dump()).code, run("validate -", Json{run_row("smolvlm-256m")}.dump()).code);
+  row["gpus"] = 0;
+  EXPECT_EQ(run("validate -", Json{row}.dump()).code, 3);
+}
+
 TEST(Validate, RefusesFilesWithoutRows) {
   const std::string hint = "give the recorder's rows, or JSON that Google Benchmark wrote";
   refused("validate -", 3, "standard input: the file is empty", hint);

@@ -44,7 +44,7 @@ struct MemoryCurve {
 namespace memory_curve {
 
 /// What each role holds while each node runs, and from when to when each storage lives.
-void add_tensors(MemoryCurve& c, const Graph& g, const Timeline& timeline, const allocator::Process& process,
+void add_tensors(MemoryCurve& c, const Timeline& timeline, const allocator::Process& process,
                  std::span<const allocator::NodeMemory> nodes);
 
 /// `replay` runs the phases in a process and tells its observer of the nodes that count.
@@ -72,7 +72,7 @@ MemoryCurve of(const Graph& g, const Timeline& timeline, const Device& device,
     for (std::size_t k = q.first; k < q.last; ++k) q.peak = std::max(q.peak, c.samples[k].allocated);
     c.phases.push_back(q);
   }
-  add_tensors(c, g, timeline, process, nodes);
+  add_tensors(c, timeline, process, nodes);
   return c;
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <vlmest/nn/image_processor/levers.hpp>
 #include <vlmest/nn/image_processor/smart_resize.hpp>
@@ -34,8 +36,16 @@ inline ImageLayout layout(const Glm4v& r, ImageSize image) {
   return merged_patches(smart_resize(image, factor, r.budget, r.temporal_patch_size), r.patch_size, r.merge);
 }
 
+/// Each frame once, in the order of the first of its kind, and an odd number filled up with the last one.
+inline std::vector<std::int64_t> once_and_even(std::vector<std::int64_t> all) {
+  std::set<std::int64_t> seen;
+  std::erase_if(all, [&](std::int64_t i) { return !seen.insert(i).second; });
+  if (all.size() % 2 == 1) all.push_back(all.back());
+  return all;
+}
+
 /// Which frames of a video are taken, at its own rate `r.fps` where nothing else is asked for:
-/// video_processing_glm4v.py, sample_frames. An odd number is filled up with the last one.
+/// video_processing_glm4v.py, sample_frames.
 inline std::vector<std::int64_t> glm4v_frames(const Glm4v& r, const VideoSource& v) {
   const std::int64_t last = v.frames - 1;
   const double duration = v.seconds(), take = *v.take;
@@ -51,10 +61,7 @@ inline std::vector<std::int64_t> glm4v_frames(const Glm4v& r, const VideoSource&
   } else {
     for (const double t : linspace(0, duration, check_taken(n, v))) at(t * v.fps);
   }
-  std::set<std::int64_t> seen;
-  std::erase_if(all, [&](std::int64_t i) { return !seen.insert(i).second; });
-  if (all.size() % 2 == 1) all.push_back(all.back());
-  return all;
+  return once_and_even(std::move(all));
 }
 
 inline constexpr std::int64_t most_glm46v_frames = 640;
@@ -91,10 +98,7 @@ inline std::vector<std::int64_t> glm46v_frames(const Glm4v& r, const VideoSource
   if (have < n)
     all = all.empty() ? spread(0, std::max<std::int64_t>(v.frames - 1, 0)) : spread(all.front(), all.back());
   if (have > n) all = spread(0, v.frames - 1);
-  std::set<std::int64_t> seen;
-  std::erase_if(all, [&](std::int64_t i) { return !seen.insert(i).second; });
-  if (all.size() % 2 == 1) all.push_back(all.back());
-  return all;
+  return once_and_even(std::move(all));
 }
 
 /// video_processing_glm4v.py, resize, and processing_glm4v.py, replace_video_token: each temporal patch between a

@@ -7,8 +7,8 @@
 namespace vlmest {
 namespace memory_curve {
 
-VLMEST_INLINE void add_tensors(MemoryCurve& c, const Graph& g, const Timeline& timeline,
-                               const allocator::Process& process, std::span<const allocator::NodeMemory> nodes) {
+VLMEST_INLINE void add_tensors(MemoryCurve& c, const Timeline& timeline, const allocator::Process& process,
+                               std::span<const allocator::NodeMemory> nodes) {
   const auto storages = timeline.storages();
   const NodeId begin = nodes.front().node;
   std::array<Bytes, roles> held{};
@@ -33,7 +33,6 @@ VLMEST_INLINE void add_tensors(MemoryCurve& c, const Graph& g, const Timeline& t
     m.by_role = held;
     m.by_role[static_cast<std::size_t>(Role::workspace)] += nodes[k].libraries + nodes[k].scratch;
   }
-  (void)g;
   for (std::size_t i = 0; i < storages.size(); ++i) {
     const Storage& s = storages[i];
     const Bytes bytes = process.occupied(i);
