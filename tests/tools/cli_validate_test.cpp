@@ -197,15 +197,15 @@ TEST(Validate, FindsAModelWhereTheRowSaysItIs) {
   row["model"] = "mine";
   row["config"] = "configs/mine/config.json";
   f.write("configs/mine/config.json", config);
-  const std::string file = f.write("rows.json", Json{row}.dump());
+  const std::string file = f.write("rows.json", Json::array({row}).dump());
   const Json v = Json::parse(good("validate " + file + " --json"));
   EXPECT_EQ(quantity(v, "params")["worst_pct"], 0) << "beside the rows";
   row.erase("config");
-  f.write("rows.json", Json{row}.dump());
+  f.write("rows.json", Json::array({row}).dump());
   EXPECT_EQ(run("validate " + file).code, 3);
   EXPECT_EQ(run("validate " + file + " --models " + (f.path / "configs").string()).code, 0);
   row["model"] = "/dev/zero";
-  f.write("rows.json", Json{row}.dump());
+  f.write("rows.json", Json::array({row}).dump());
   EXPECT_EQ(run("validate " + file).code, 3) << "no file that could be a config";
 }
 
@@ -214,11 +214,11 @@ TEST(Validate, RefusesRowsOfSeveralGpus) {
   Json row = run_row("smolvlm-256m");
   row["gpus"] = 2;
   refused("validate -", 3, "standard input[0].gpus: rows of several GPUs are not compared",
-          "hold their ranks' peaks against estimate --gpus N --json, key parallel.ranks", Json{row}.dump());
+          "hold their ranks' peaks against estimate --gpus N --json, key parallel.ranks", Json::array({row}).dump());
   row["gpus"] = 1;
-  EXPECT_EQ(run("validate -", Json{row}.dump()).code, run("validate -", Json{run_row("smolvlm-256m")}.dump()).code);
+  EXPECT_EQ(run("validate -", Json::array({row}).dump()).code, run("validate -", Json::array({run_row("smolvlm-256m")}).dump()).code);
   row["gpus"] = 0;
-  EXPECT_EQ(run("validate -", Json{row}.dump()).code, 3);
+  EXPECT_EQ(run("validate -", Json::array({row}).dump()).code, 3);
 }
 
 TEST(Validate, RefusesFilesWithoutRows) {
