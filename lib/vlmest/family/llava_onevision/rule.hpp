@@ -7,6 +7,7 @@
 
 #include <vlmest/nn/image_processor/anyres.hpp>
 #include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/nn/image_processor/video.hpp>
 
 namespace vlmest::image_processor {
@@ -38,14 +39,8 @@ struct LlavaOnevision {
 /// One tile and one newline feature: a picture among several in a prompt.
 /// transformers 5.17 modeling_llava_onevision.py, pack_image_features, last branch.
 constexpr ImageLayout untiled_layout(const LlavaOnevision& r, ImageSize image) {
-  check(image);
-  ImageLayout l;
-  l.resized = {r.image_size, r.image_size};
-  l.patches = square_patches(r.image_size, r.patch_size);
-  l.tower_tokens = l.patches.count() + (r.class_token ? 1 : 0);
-  l.features = r.features;
-  l.llm_tokens = l.tower_tokens - (r.select == FeatureSelect::drop_first ? 1 : 0) + 1;
-  if (l.features.count() > 0) l.llm_tokens += l.features.count() - l.patches.count();
+  ImageLayout l = square_layout(r, image);
+  l.llm_tokens = checked_add(l.llm_tokens, 1);
   return l;
 }
 

@@ -76,21 +76,15 @@ inline Value prefill(Context& c, const Qwen35Model& m, QwenVlInputs& in, const S
     InScope scope(c.b, m.model);
     Value embeds = embed(c, m.language, in.text.ids);
     Qwen35Images vision, frames;  // variables of the function: alive until it returns
-    Value features, videos, video_mask, positions;
-    PlaceholderMasks masks;
+    PlacedFeatures placed;
+    Value positions;
     if (in.images.pixels) {
       vision = batch_features(c, m, in.images, s);
-      std::vector<Value> parts = vision.parts;
-      features = to(cat(parts, 0), embeds.dtype());
-      masks = placeholder_masks(in.text.ids);
-      embeds = masked_scatter(embeds, masks.image, features);
+      place_images(embeds, in.text.ids, vision.parts, placed);
     }
     if (in.videos.pixels) {
       frames = video_features(c, m, in.videos, s);
-      std::vector<Value> parts = frames.parts;
-      videos = to(cat(parts, 0), embeds.dtype());
-      video_mask = video_placeholder_mask(in.text.ids, masks);
-      embeds = masked_scatter(embeds, video_mask, videos);
+      place_videos(embeds, in.text.ids, frames.parts, placed);
     }
     if (in.mrope.token_types) positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);
     hidden = forward(c, m.language, embeds, positions, in.text.mask, cache);

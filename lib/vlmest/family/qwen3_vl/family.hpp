@@ -113,31 +113,27 @@ inline Value prefill(Context& c, const Qwen3VlModel& m, QwenVlInputs& in, const 
     InScope scope(c.b, m.model);
     Value embeds = embed(c, m.language, in.text.ids);
     Qwen3VlImages vision, frames;  // variables of the function: alive until it returns
-    Value features, videos, video_mask, positions;
-    PlaceholderMasks masks;
+    PlacedFeatures placed;
+    Value positions;
     Deepstack deepstack;
     JoinedDeepstack both;
     if (in.images.pixels) {
       vision = batch_features(c, m, in.images, s);
-      std::vector<Value> parts = vision.parts;
-      features = to(cat(parts, 0), embeds.dtype());
-      masks = placeholder_masks(in.text.ids);
-      embeds = masked_scatter(embeds, masks.image, features);
+      place_images(embeds, in.text.ids, vision.parts, placed);
     }
     if (in.videos.pixels) {
       frames = video_features(c, m, in.videos, s);
-      std::vector<Value> parts = frames.parts;
-      videos = to(cat(parts, 0), embeds.dtype());
-      video_mask = video_placeholder_mask(in.text.ids, masks);
-      embeds = masked_scatter(embeds, video_mask, videos);
+      place_videos(embeds, in.text.ids, frames.parts, placed);
     }
-    if (features && videos) {
-      both = joined_deepstack(masks.image, video_mask, vision, frames, features.size(0), videos.size(0));
+    if (placed.images && placed.videos) {
+      both = joined_deepstack(placed.masks.image, placed.video_mask, vision, frames, placed.images.size(0),
+                              placed.videos.size(0));
       deepstack = both.all;
-    } else if (features || videos) {
-      deepstack.mask = select(features ? masks.image : video_mask, -1, 0);
-      deepstack.selected = (features ? features : videos).size(0);
-      deepstack.features = (features ? vision : frames).deepstack;
+    } else if (placed.images || placed.videos) {
+      const bool pictures = static_cast<bool>(placed.images);
+      deepstack.mask = select(pictures ? placed.masks.image : placed.video_mask, -1, 0);
+      deepstack.selected = (pictures ? placed.images : placed.videos).size(0);
+      deepstack.features = (pictures ? vision : frames).deepstack;
     }
     if (in.mrope.token_types) positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);
     hidden = forward(c, m.language, embeds, positions, in.text.mask, deepstack, cache);

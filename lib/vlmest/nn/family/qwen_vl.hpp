@@ -115,6 +115,27 @@ std::vector<Value> video_features(Context& c, const QwenVlModel<Vision, Text>& m
   return split_by_grid(tower.pooled, input.grid, s.videos);
 }
 
+/// What a forward holds of its pictures and videos until it returns.
+struct PlacedFeatures {
+  Value images, videos, video_mask;
+  PlaceholderMasks masks;
+};
+
+/// Merged features of pictures into their placeholders. modeling_qwen2_vl.py, Qwen2VLModel.forward.
+inline void place_images(Value& embeds, const Value& ids, std::vector<Value> parts, PlacedFeatures& placed) {
+  using namespace eager;
+  placed.images = to(cat(parts, 0), embeds.dtype());
+  placed.masks = placeholder_masks(ids);
+  embeds = masked_scatter(embeds, placed.masks.image, placed.images);
+}
+/// The same of videos, after the pictures.
+inline void place_videos(Value& embeds, const Value& ids, std::vector<Value> parts, PlacedFeatures& placed) {
+  using namespace eager;
+  placed.videos = to(cat(parts, 0), embeds.dtype());
+  placed.video_mask = video_placeholder_mask(ids, placed.masks);
+  embeds = masked_scatter(embeds, placed.video_mask, placed.videos);
+}
+
 /// modeling_qwen2_vl.py, Qwen2VLForConditionalGeneration.forward over a fresh cache; the inputs' rope_deltas become
 /// this call's.
 template <class Vision, class Text>
@@ -124,20 +145,10 @@ Value prefill(Context& c, const QwenVlModel<Vision, Text>& m, QwenVlInputs& in, 
   {
     InScope scope(c.b, m.model);
     Value embeds = embed(c, m.language, in.text.ids);
-    Value features, videos, video_mask, positions;  // variables of the function: alive until it returns
-    PlaceholderMasks masks;
-    if (in.images.pixels) {
-      std::vector<Value> parts = batch_features(c, m, in.images, s);
-      features = to(cat(parts, 0), embeds.dtype());
-      masks = placeholder_masks(in.text.ids);
-      embeds = masked_scatter(embeds, masks.image, features);
-    }
-    if (in.videos.pixels) {
-      std::vector<Value> parts = video_features(c, m, in.videos, s);
-      videos = to(cat(parts, 0), embeds.dtype());
-      video_mask = video_placeholder_mask(in.text.ids, masks);
-      embeds = masked_scatter(embeds, video_mask, videos);
-    }
+    Value positions;  // variables of the function: alive until it returns
+    PlacedFeatures placed;
+    if (in.images.pixels) place_images(embeds, in.text.ids, batch_features(c, m, in.images, s), placed);
+    if (in.videos.pixels) place_videos(embeds, in.text.ids, video_features(c, m, in.videos, s), placed);
     if (in.mrope.token_types) positions = rope_index(c, in.text, in.mrope, s, m.config->vision.merge);
     hidden = forward(c, m.language, embeds, positions, in.text.mask, cache);
   }

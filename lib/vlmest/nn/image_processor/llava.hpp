@@ -18,8 +18,10 @@ struct Llava {
   Grid features{};  ///< of one tile where a block resamples them
 };
 
+/// One square as the tower sees it: `Rule` has image_size, patch_size, class_token, select and features, as Llava.
 /// transformers 5.17 processing_llava.py, LlavaProcessor.replace_image_token.
-constexpr ImageLayout layout(const Llava& r, ImageSize image) {
+template <class Rule>
+constexpr ImageLayout square_layout(const Rule& r, ImageSize image) {
   check(image);
   ImageLayout l;
   l.resized = {r.image_size, r.image_size};
@@ -30,6 +32,8 @@ constexpr ImageLayout layout(const Llava& r, ImageSize image) {
   if (l.features.count() > 0) l.llm_tokens = checked_add(l.llm_tokens, l.features.count() - l.patches.count());
   return l;
 }
+
+constexpr ImageLayout layout(const Llava& r, ImageSize image) { return square_layout(r, image); }
 
 /// Every picture becomes one square of fixed size.
 inline std::vector<Llava> lower(const Llava&, const ImageLayout&) { return {}; }
