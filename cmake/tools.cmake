@@ -31,6 +31,7 @@ file(RELATIVE_PATH vlmest_models_from_bin /prefix/${CMAKE_INSTALL_BINDIR} /prefi
 target_compile_definitions(
   vlmest_tool PRIVATE VLMEST_VERSION="${PROJECT_VERSION}" VLMEST_SOURCE_MODELS="${PROJECT_SOURCE_DIR}/models"
                       VLMEST_INSTALLED_MODELS="${vlmest_models_from_bin}")
+target_compile_options(vlmest_tool PRIVATE $<$<CONFIG:Release>:-O1>)
 vlmest_warnings(vlmest_tool)
 vlmest_unity(vlmest_tool 38)
 include(${CMAKE_CURRENT_LIST_DIR}/embed.cmake)
@@ -41,7 +42,5 @@ vlmest_embed(vlmest_tool ${vlmest_page})
 add_executable(vlmest_cli ${PROJECT_SOURCE_DIR}/tools/main.cpp)
 target_link_libraries(vlmest_cli PRIVATE vlmest_tool)
 set_target_properties(vlmest_cli PROPERTIES OUTPUT_NAME vlmest RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
-if(CMAKE_BUILD_TYPE STREQUAL "Debug")
-  vlmest_library_first(vlmest_cli)
-endif()
+vlmest_library_first(vlmest_cli)
 vlmest_warnings(vlmest_cli)

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <string>
+#include <vector>
 
-#include <vlmest/allocator/run_script.hpp>
+#include <vlmest/allocator/process.hpp>
 #include <vlmest/device/device.hpp>
 
 namespace vlmest {
@@ -32,43 +31,9 @@ struct InferenceMemory {
   allocator::PhaseMemory prefill, decode;
 };
 
-/// Memory of the N phases that are measured last.
-template <std::size_t N>
-class MeasuredPhases {
- public:
-  void operator()(const allocator::PhaseMemory& m) {
-    std::rotate(last_.begin(), last_.begin() + 1, last_.end());
-    last_.back() = m;
-    ++count_;
-  }
-  const std::array<allocator::PhaseMemory, N>& get() const {
-    if (count_ < N)
-      throw Error("graph.script", "measures " + std::to_string(count_) + " phases of " + std::to_string(N));
-    return last_;
-  }
-
- private:
-  std::array<allocator::PhaseMemory, N> last_{};
-  std::size_t count_ = 0;
-};
-
-/// Runs the graph by its script. Memory of the N phases that are measured last.
-template <std::size_t N, class Observe>
-std::array<allocator::PhaseMemory, N> measured_phases(const Graph& g, allocator::Process& process, Observe&& observe) {
-  MeasuredPhases<N> r;
-  allocator::walk(g.script, g, process, observe, r);
-  return r.get();
-}
-
-/// `observe` is told of the nodes of both.
-template <class Observe>
-InferenceMemory replay_inference(const Graph& g, allocator::Process& process, Observe&& observe) {
-  const auto r = measured_phases<2>(g, process, observe);
-  return {r[0], r[1]};
-}
-inline InferenceMemory replay_inference(const Graph& g, allocator::Process& process) {
-  return replay_inference(g, process, allocator::Unobserved{});
-}
+/// Runs the graph by its script. `nodes`, where given, gets the nodes of both phases in the order in which they run.
+InferenceMemory replay_inference(const Graph& g, allocator::Process& process,
+                                 std::vector<allocator::NodeMemory>* nodes = nullptr);
 
 /// The phase with the highest peak, the earliest of equals.
 inline const allocator::PhaseMemory& highest(const allocator::PhaseMemory& forward,
@@ -85,15 +50,9 @@ struct TrainingMemory {
   const allocator::PhaseMemory& highest() const { return vlmest::highest(forward, backward, step); }
 };
 
-/// `observe` is told of the nodes of a whole step.
-template <class Observe>
-TrainingMemory replay_training(const Graph& g, allocator::Process& process, Observe&& observe) {
-  const auto r = measured_phases<3>(g, process, observe);
-  return {r[0], r[1], r[2]};
-}
-inline TrainingMemory replay_training(const Graph& g, allocator::Process& process) {
-  return replay_training(g, process, allocator::Unobserved{});
-}
+/// Runs the graph by its script. `nodes`, where given, gets the nodes of a whole step.
+TrainingMemory replay_training(const Graph& g, allocator::Process& process,
+                               std::vector<allocator::NodeMemory>* nodes = nullptr);
 
 /// The same, and torch.cuda.max_memory_reserved() of a loop of steps, by the graph's script for that. The process is
 /// then the one that was measured.

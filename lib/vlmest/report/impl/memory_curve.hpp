@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
+#include <vlmest/analysis/work.hpp>
 #include <vlmest/report/memory_curve.hpp>
+#include <vlmest/report/replay.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest {
 namespace memory_curve {
 
-VLMEST_INLINE void add_tensors(MemoryCurve& c, const Timeline& timeline, const allocator::Process& process,
-                               std::span<const allocator::NodeMemory> nodes) {
+/// What each role holds while each node runs, and from when to when each storage lives.
+inline void add_tensors(MemoryCurve& c, const Timeline& timeline, const allocator::Process& process,
+                        std::span<const allocator::NodeMemory> nodes) {
   const auto storages = timeline.storages();
   const NodeId begin = nodes.front().node;
   std::array<Bytes, roles> held{};
@@ -49,5 +54,47 @@ VLMEST_INLINE void add_tensors(MemoryCurve& c, const Timeline& timeline, const a
     if (nodes[k].scratch > Bytes{}) c.lives.push_back({{none, "scratch", nodes[k].node, nodes[k].scratch}, k, k + 1});
 }
 
+/// The curve of a replay that told of `nodes`.
+inline MemoryCurve of(const Graph& g, const Timeline& timeline, const Device& device, const allocator::Process& process,
+                      const std::vector<allocator::NodeMemory>& nodes) {
+  MemoryCurve c;
+  if (nodes.empty()) return c;
+  c.samples.reserve(nodes.size());
+  std::vector<Seconds> of_ops;
+  of_ops.reserve(g.ops.size());
+  for (const Op& op : g.ops) of_ops.push_back(work(op, device).time);
+  for (const auto& m : nodes) {
+    const Seconds t = of_ops[static_cast<std::size_t>(g.node(m.node).op)];
+    c.samples.push_back(
+        {.node = m.node, .start = c.end, .length = t, .allocated = m.allocated, .reserved = m.reserved});
+    c.end += t;
+  }
+  const NodeId begin = nodes.front().node;
+  for (const Phase& p : g.phases) {
+    CurvePhase q{p.kind, static_cast<std::size_t>(p.first - begin), static_cast<std::size_t>(p.last - begin)};
+    for (std::size_t k = q.first; k < q.last; ++k) q.peak = std::max(q.peak, c.samples[k].allocated);
+    c.phases.push_back(q);
+  }
+  add_tensors(c, timeline, process, nodes);
+  return c;
+}
+
 }  // namespace memory_curve
+
+VLMEST_INLINE MemoryCurve inference_curve(const Graph& g, const Timeline& timeline, const Device& device,
+                                          const allocator::AllocatorConfig& settings) {
+  std::vector<allocator::NodeMemory> nodes;
+  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
+  replay_inference(g, process, &nodes);
+  return memory_curve::of(g, timeline, device, process, nodes);
+}
+
+VLMEST_INLINE MemoryCurve training_curve(const Graph& g, const Timeline& timeline, const Device& device,
+                                         const allocator::AllocatorConfig& settings) {
+  std::vector<allocator::NodeMemory> nodes;
+  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
+  replay_training(g, process, &nodes);
+  return memory_curve::of(g, timeline, device, process, nodes);
+}
+
 }  // namespace vlmest

@@ -12,7 +12,7 @@ VLMEST_INLINE std::vector<PlannedAllocation> inference_allocations(const Graph& 
   std::vector<PlannedAllocation> r;
   std::vector<allocator::NodeMemory> nodes;
   allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
-  replay_inference(g, process, [&](const allocator::NodeMemory& m) { nodes.push_back(m); });
+  replay_inference(g, process, &nodes);
   planned_allocations::Recorder recorder(g, timeline, process, r);
   recorder.load();
   for (const Phase& p : g.phases) recorder.phase(p, nodes, Moment::inference);
@@ -25,8 +25,7 @@ VLMEST_INLINE std::vector<PlannedAllocation> training_allocations(const Graph& g
   std::vector<PlannedAllocation> r;
   std::vector<allocator::NodeMemory> nodes;
   allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
-  const TrainingMemory memory =
-      replay_training(g, process, [&](const allocator::NodeMemory& m) { nodes.push_back(m); });
+  const TrainingMemory memory = replay_training(g, process, &nodes);
   Bytes states{};
   for (std::size_t i = 0; i < timeline.storages().size(); ++i)
     if (timeline.storages()[i].role == Role::optimizer_state) states += process.occupied(i);
