@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <vlmest/analysis/attention_time.hpp>
 #include <vlmest/analysis/faster_shape.hpp>
+#include <vlmest/analysis/few_rows_time.hpp>
+#include <vlmest/analysis/fft_time.hpp>
+#include <vlmest/analysis/matmul_time.hpp>
 #include <vlmest/analysis/work.hpp>
 
 namespace vlmest::op_time_test {

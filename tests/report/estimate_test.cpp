@@ -2,6 +2,7 @@
 // The Estimator: which phases it estimates, that one call leaves nothing behind for the next, and when a step fits.
 #include <gtest/gtest.h>
 
+#include <vlmest/allocator/run_script.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/report/estimate.hpp>
 
