@@ -13,6 +13,7 @@
 #include <vlmest/diagnose/evidence/oom/message.hpp>
 #include <vlmest/diagnose/evidence/oom/words.hpp>
 #include <vlmest/diagnose/evidence/text/size_text.hpp>
+#include <vlmest/diagnose/evidence/text/word_starts.hpp>
 
 /// The figures of out-of-memory messages, found one by one: a message may be wrapped anywhere, cut short, or spelled a
 /// little differently, so each figure is known by the words next to it and by nothing else. The search runs on text in
@@ -54,11 +55,6 @@ inline std::optional<std::int64_t> digits_at(std::string_view s, std::size_t at)
   return i == at ? std::nullopt : std::optional(n);
 }
 
-template <class Found>
-void each(std::string_view text, std::string_view words, Found found) {
-  for (auto at = text.find(words); at != std::string_view::npos; at = text.find(words, at + words.size())) found(at);
-}
-
 /// Skips what may stand between words and their figure: "Tried to allocate about 2 GiB", "approx. 2 GiB", "~2 GiB".
 inline std::size_t pass_over(std::string_view s, std::size_t at) {
   for (const std::string_view word : {":", "=", "memory:", "about", "approximately", "~", "(", "over"})
@@ -66,12 +62,30 @@ inline std::size_t pass_over(std::string_view s, std::size_t at) {
   return at;
 }
 
-/// The bytes of "shape[500,17,17,4032]andtypefloat" (TensorFlow's ResourceExhaustedError) behind `at`.
-std::optional<PrintedSize> shape_size(std::string_view s, std::size_t at);
+/// Words of facts that are found in ways of their own.
+enum class OtherWords : std::uint8_t { tensor, device_share, cuda_malloc, process, gpu, npu, on_device, on_gpu, cuda };
+inline constexpr std::array<std::string_view, 9> other_words{"oomwhenallocatingtensor",
+                                                             "freememoryondevice",
+                                                             ":cudamallocfailed",
+                                                             "process",
+                                                             "gpu",
+                                                             "npu",
+                                                             "ondevice",
+                                                             "ongpu",
+                                                             "cuda"};
 
-/// vLLM's "Free memory on device cuda:0 (59.32/79.15 GiB) on startup is less than desired GPU memory utilization (0.9,
-/// 71.24 GiB)": what is free, what there is, and the share that it is to take.
-void find_device_share(std::string_view s, std::vector<OomFact>& facts);
+/// Beginnings, anchors and the others, in this order.
+inline constexpr WordScan scan([] {
+  std::array<std::string_view, beginnings.size() + anchors.size() + other_words.size()> all;
+  auto next = all.begin();
+  for (const Beginning& b : beginnings) *next++ = b.words;
+  for (const Anchor& a : anchors) *next++ = a.words;
+  std::copy(other_words.begin(), other_words.end(), next);
+  return all;
+}());
+
+/// What other words than beginnings and anchors tell at a place.
+void add_other_facts(std::string_view s, OtherWords words, std::size_t at, std::vector<OomFact>& facts);
 
 }  // namespace oom_facts
 
@@ -80,58 +94,32 @@ template <class LineBegins>
 std::vector<OomFact> find_oom_facts(std::string_view s, LineBegins line_begins) {
   using namespace oom_facts;
   std::vector<OomFact> facts;
-  for (const auto& b : beginnings)
-    each(s, b.words, [&](std::size_t at) {
-      const auto end = at + b.words.size();
-      if (b.words == "outofmemoryerror:" && s.substr(at - std::min<std::size_t>(at, 24), 24).find("except") < 24)
-        return;
-      const bool alone =
-          b.alone == Alone::always || (b.alone == Alone::as_sentence && is_sentence(s, at, end, line_begins));
-      if (b.words == "memoryerror" && !alone) return;  // the end of "OutOfMemoryError"
-      facts.push_back({OomField::begin, at, end, std::nullopt, 0, b.backend, b.reason, alone});
-    });
-  for (const auto& a : anchors)
-    each(s, a.words, [&](std::size_t at) {
-      auto found = a.side == Side::before ? size_before(s, at) : size_at(s, pass_over(s, at + a.words.size()), a.bare);
-      if (!found) return;
-      // Where the text ends within a number: nothing fails for less than a MiB.
-      if (a.bare && found->at == s.size() && is_digit(s.back()) && found->size && found->size->value < Bytes(1 << 20))
-        return;
-      const auto end = a.side == Side::before ? at + a.words.size() : found->at;
-      facts.push_back({a.field, a.side == Side::before ? found->at : at, end, found->size, 0, MemoryBackend::unknown,
-                       OomReason::none, false, a.async_only});
-    });
-  each(s, "oomwhenallocatingtensor", [&](std::size_t at) {
-    if (const auto size = shape_size(s, at + 23)) facts.push_back({OomField::requested, at + 23, at + 24, size});
+  const auto beginning = [&](const Beginning& b, std::size_t at) {
+    const auto end = at + b.words.size();
+    if (b.words == "outofmemoryerror:" && s.substr(at - std::min<std::size_t>(at, 24), 24).find("except") < 24) return;
+    const bool alone =
+        b.alone == Alone::always || (b.alone == Alone::as_sentence && is_sentence(s, at, end, line_begins));
+    if (b.words == "memoryerror" && !alone) return;  // the end of "OutOfMemoryError"
+    facts.push_back({OomField::begin, at, end, std::nullopt, 0, b.backend, b.reason, alone});
+  };
+  const auto anchor = [&](const Anchor& a, std::size_t at) {
+    auto found = a.side == Side::before ? size_before(s, at) : size_at(s, pass_over(s, at + a.words.size()), a.bare);
+    if (!found) return;
+    // Where the text ends within a number: nothing fails for less than a MiB.
+    if (a.bare && found->at == s.size() && is_digit(s.back()) && found->size && found->size->value < Bytes(1 << 20))
+      return;
+    const auto end = a.side == Side::before ? at + a.words.size() : found->at;
+    facts.push_back({a.field, a.side == Side::before ? found->at : at, end, found->size, 0, MemoryBackend::unknown,
+                     OomReason::none, false, a.async_only});
+  };
+  scan.each(s, [&](std::size_t i, std::size_t at) {
+    if (i < beginnings.size())
+      beginning(beginnings[i], at);
+    else if (i -= beginnings.size(); i < anchors.size())
+      anchor(anchors[i], at);
+    else
+      add_other_facts(s, static_cast<OtherWords>(i - anchors.size()), at, facts);
   });
-  find_device_share(s, facts);
-  // "allocating 9000.00 MiB on device 0: cudaMalloc failed", pasted without the function's name before it.
-  each(s, ":cudamallocfailed", [&](std::size_t at) {
-    auto digits = at;
-    while (digits > 0 && is_digit(s[digits - 1])) --digits;
-    if (!ends_with(s, digits, "ondevice")) return;
-    if (const auto size = size_before(s, digits - 8))
-      facts.push_back({OomField::requested, size->at, digits, size->size});
-  });
-  each(s, "process", [&](std::size_t at) {  // "Process 4711 has 3.20 GiB memory in use", "Killed process 4711"
-    const auto pid = digits_at(s, at + 7);
-    if (!pid) return;
-    auto has = at + 7;
-    while (has < s.size() && is_digit(s[has])) ++has;
-    if (!s.substr(has).starts_with("has")) return;
-    if (const auto size = size_at(s, has + 3)) facts.push_back({OomField::process, at, size->at, size->size, *pid});
-  });
-  for (const std::string_view word : {"gpu", "npu", "ondevice", "ongpu", "cuda"})
-    each(s, word, [&](std::size_t at) {
-      const auto n = digits_at(s, at + word.size());
-      if (!n || *n > 4096) return;
-      auto end = at + word.size();
-      while (end < s.size() && is_digit(s[end])) ++end;
-      const auto next = s.substr(end);
-      if (next.starts_with(";") || next.starts_with("has") || next.starts_with("would") || next.starts_with(":cuda") ||
-          next.starts_with("buffer") || next.starts_with(".cannot") || word == "ongpu")
-        facts.push_back({OomField::gpu, at, end, std::nullopt, *n});
-    });
   std::sort(facts.begin(), facts.end(), [](const OomFact& a, const OomFact& b) {
     if (a.at != b.at) return a.at < b.at;
     const bool begins = a.field == OomField::begin, other = b.field == OomField::begin;

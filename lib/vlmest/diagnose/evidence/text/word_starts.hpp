@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
 #include <vlmest/diagnose/evidence/text/size_text.hpp>
 
@@ -19,14 +21,15 @@ struct WordStarts {
   static consteval WordStarts make(const Words& words, bool any_case) {
     static_assert(std::tuple_size_v<Words> <= 64);
     WordStarts w;
-    for (std::size_t i = 0; i < words.size(); ++i)
-      for (std::size_t k = 0; k < 3; ++k) {
-        const char c = words[i].at(k);
-        w.of[k][static_cast<unsigned char>(c)] |= std::uint64_t{1} << i;
-        if (any_case && c >= 'a' && c <= 'z')
-          w.of[k][static_cast<unsigned char>(c - 'a' + 'A')] |= std::uint64_t{1} << i;
-      }
+    for (std::size_t i = 0; i < words.size(); ++i) w.add(i, words[i], any_case);
     return w;
+  }
+  constexpr void add(std::size_t i, std::string_view word, bool any_case) {
+    for (std::size_t k = 0; k < 3; ++k) {
+      const char c = word.at(k);
+      of[k][static_cast<unsigned char>(c)] |= std::uint64_t{1} << i;
+      if (any_case && c >= 'a' && c <= 'z') of[k][static_cast<unsigned char>(c - 'a' + 'A')] |= std::uint64_t{1} << i;
+    }
   }
 
   /// A bit for each word; `at + 3` must not be beyond the text.
@@ -34,6 +37,33 @@ struct WordStarts {
     return of[0][static_cast<unsigned char>(text[at])] & of[1][static_cast<unsigned char>(text[at + 1])] &
            of[2][static_cast<unsigned char>(text[at + 2])];
   }
+};
+
+/// Many words, found in one pass over a text.
+template <std::size_t N>
+class WordScan {
+ public:
+  consteval explicit WordScan(const std::array<std::string_view, N>& words) : words_(words) {
+    for (std::size_t i = 0; i < N; ++i) starts_[i / 64].add(i % 64, words[i], false);
+  }
+
+  /// Calls `found(word, at)` for each place of each word, in the order of the places; those of one word do not overlap.
+  template <class Found>
+  void each(std::string_view text, Found found) const {
+    std::array<std::size_t, N> behind{};
+    for (std::size_t at = 0; at + 3 <= text.size(); ++at)
+      for (std::size_t group = 0; group < starts_.size(); ++group)
+        for (auto may = starts_[group](text, at); may != 0; may &= may - 1) {
+          const auto i = group * 64 + static_cast<std::size_t>(std::countr_zero(may));
+          if (at < behind[i] || !text.substr(at).starts_with(words_[i])) continue;
+          behind[i] = at + words_[i].size();
+          found(i, at);
+        }
+  }
+
+ private:
+  std::array<std::string_view, N> words_;
+  std::array<WordStarts, (N + 63) / 64> starts_{};
 };
 
 }  // namespace vlmest::diagnose

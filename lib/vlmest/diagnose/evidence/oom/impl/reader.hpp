@@ -72,7 +72,8 @@ VLMEST_INLINE std::vector<Frame> frames_after(const std::vector<LogLine>& lines,
   std::vector<LogLine> part;
   for (auto i = from; i < lines.size() && part.size() < 600; ++i) {
     if (!lines[i].writer.empty() && lines[i].writer != writer) continue;
-    if (begins_traceback(lines[i].text)) break;
+    // The next traceback, or the next message.
+    if (begins_traceback(lines[i].text) || lines[i].text.find("Tried to allocate") != std::string::npos) break;
     part.push_back(lines[i]);
   }
   return frames_of(part);

@@ -9,10 +9,17 @@
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
 #include <vlmest/diagnose/evidence/text/run_signs.hpp>
 #include <vlmest/diagnose/evidence/text/size_text.hpp>
+#include <vlmest/diagnose/evidence/text/word_starts.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
 namespace run_signs {
+
+inline constexpr WordScan sign_scan([] {
+  std::array<std::string_view, sign_words.size()> all;
+  std::transform(sign_words.begin(), sign_words.end(), all.begin(), [](const Words& w) { return w.words; });
+  return all;
+}());
 
 inline std::string_view line_at(std::string_view text, std::size_t at) {
   const auto begin = text.rfind('\n', at);
@@ -69,8 +76,11 @@ VLMEST_INLINE std::vector<FoundSign> find_run_signs(std::string_view text) {
     }
   lines.finish();
   std::vector<FoundSign> all = std::move(lines.found);
+  std::array<std::size_t, sign_words.size()> first_at;
+  first_at.fill(std::string_view::npos);
+  sign_scan.each(text, [&](std::size_t word, std::size_t at) { first_at[word] = std::min(first_at[word], at); });
   for (const auto& w : sign_words) {
-    const auto at = text.find(w.words);
+    const std::size_t at = first_at[static_cast<std::size_t>(&w - sign_words.data())];
     if (at == std::string_view::npos || (!w.also.empty() && whole.find(w.also) == std::string_view::npos)) continue;
     FoundSign f{.sign = w.sign,
                 .line = first_line + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'),
