@@ -4,7 +4,12 @@
 #include <array>
 #include <vector>
 
+#include <vlmest/allocator/config.hpp>
+#include <vlmest/analysis/timeline.hpp>
+#include <vlmest/device/device.hpp>
+#include <vlmest/graph/graph.hpp>
 #include <vlmest/report/live_tensor.hpp>
+#include <vlmest/unit/rate.hpp>
 
 namespace vlmest {
 
