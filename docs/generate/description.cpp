@@ -3,26 +3,18 @@
 // and the shipped models of each family, out of models/vlm.
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <stdexcept>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include "schema.hpp"
 
-using Json = nlohmann::ordered_json;
+using generate::Json, generate::load, generate::resolved;
 
 namespace {
 
-Json load(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  if (!in) throw std::runtime_error("cannot read " + path.string() + "; run this in the root of the sources");
-  return Json::parse(in);
-}
-
 std::string target(const Json& s) { return s.contains("$ref") ? s["$ref"].get<std::string>().substr(8) : ""; }
-const Json& resolved(const Json& root, const Json& s) { return s.contains("$ref") ? root["$defs"][target(s)] : s; }
 
 /// "[n, n]" with blanks, and long lists cut.
 std::string shown(const Json& v) {

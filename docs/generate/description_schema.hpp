@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -13,16 +12,10 @@
 
 #include <vlmest/json/families.hpp>
 
+#include "schema.hpp"
+
 /// The JSON Schema of descriptions, put together from what families share and what the folder of each says.
 namespace generate {
-
-using Json = nlohmann::ordered_json;
-
-inline Json load(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  if (!in) throw std::runtime_error("cannot read " + path.string() + "; run this in the root of the sources");
-  return Json::parse(in);
-}
 
 /// A value with as much on a line as fits in 120 columns; what does not fit has a line for each of its parts, lists of
 /// words as few lines as they need. `key` stands in front of it.

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints docs/reference/estimate-json.md: the keys of an estimate, out of docs/reference/estimate.schema.json.
 #include <cstdio>
-#include <fstream>
 #include <stdexcept>
 
-#include <nlohmann/json.hpp>
+#include "schema.hpp"
 
-using Json = nlohmann::ordered_json;
+using generate::Json, generate::load, generate::resolved;
 
 namespace {
-
-const Json& resolved(const Json& root, const Json& s) {
-  return s.contains("$ref") ? root.at(Json::json_pointer(s["$ref"].get<std::string>().substr(1))) : s;
-}
 
 /// A key's own description, else that of the type it refers to.
 std::string about(const Json& s, const Json& type) {
@@ -41,9 +36,7 @@ void rows(const Json& root, const Json& object, const std::string& path) {
 
 int main() {
   try {
-    std::ifstream in("docs/reference/estimate.schema.json");
-    if (!in) throw std::runtime_error("cannot read the schema; run this in the root of the sources");
-    const Json root = Json::parse(in);
+    const Json root = load("docs/reference/estimate.schema.json");
     std::printf(
         "# The JSON of an estimate\n\nWhat `vlmest --config FILE --json` prints. This page is printed by "
         "`docs/generate/estimate-json.cpp` out of the JSON\n"

@@ -1,6 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# record.sh PROGRAM FILE: writes what PROGRAM prints to FILE; a program that fails leaves FILE as it was.
-"$1" >"$2.new" && mv "$2.new" "$2" && exit
-rm -f "$2.new"
+# record.sh FILE COMMAND...: writes what COMMAND prints to FILE; where it fails, FILE stays as it was.
+file=$1
+shift
+"$@" >"$file.new" && mv "$file.new" "$file" && exit
+rm -f "$file.new"
 exit 1
