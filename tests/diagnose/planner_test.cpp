@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <span>
 
 #include <gtest/gtest.h>
@@ -212,6 +213,19 @@ TEST(Planner, LargestThatFitsLooksBeyondSmallSteps) {
                                   return Fit{n <= 77, {}};
                                 }),
               std::min<std::int64_t>(most, 77));
+}
+
+TEST(Planner, LargestThatFitsFollowsValuesThatFitLongerThanOthers) {
+  // One of 8 values fits a thousand times as long as the others.
+  std::set<std::int64_t> tried;
+  const auto attempt = [&](std::int64_t n) {
+    tried.insert(n);
+    return Fit{n <= 100 || (n % 8 == 5 && n <= 100000), {}};
+  };
+  EXPECT_EQ(largest_that_fits(1, 1 << 24, 50, 0, 8, attempt), 99997);
+  EXPECT_LT(tried.size(), 400u);
+  EXPECT_EQ(largest_that_fits(1, 90004, 50, 0, 8, attempt), 89997);
+  EXPECT_EQ(largest_that_fits(1, 1 << 24, 50, 0, 3, attempt), 101);  // the next one lies beyond the window
 }
 
 TEST(Planner, LargestThatFitsGuessesByThePhaseThatReachesTheLimitFirst) {

@@ -46,7 +46,9 @@ struct MemoryLines {
 
 /// The largest n of least .. most for which `attempt(n)` fits, and nothing where `least` does not. Memory grows with n
 /// but for small steps back, which come from rounding (a mask padded to 8 columns, a segment of whole pages): so the
-/// `window` values above the answer are tried too, and none of them fits. `first` is a guess to begin from, `limit` the
+/// `window` values above the answer are tried too, and none of them fits. Where one does, the search goes on from there
+/// for as long as one of `window` neighbours fits: of a mask that is padded, whole groups may fit long after other
+/// values do not. `first` is a guess to begin from, `limit` the
 /// memory; further guesses are MemoryLines'. While everything fits, no try is more than `growth` times as large as one
 /// that did: lines through small values, where what grows is hidden by what does not, lead far beyond the limit.
 template <class Attempt>
@@ -83,8 +85,23 @@ std::optional<std::int64_t> largest_that_fits(std::int64_t least, std::int64_t m
     if (n <= low) n = low + 1;
     move(n);
   }
-  for (std::int64_t n = low + 2; n <= std::min(most, low + window); ++n)
-    if (fits(n)) low = n;
+  // Of `window` values from n on the first that fits.
+  const auto near = [&](std::int64_t n) -> std::optional<std::int64_t> {
+    for (const std::int64_t end = std::min(most, n + window - 1); n <= end; ++n)
+      if (fits(n)) return n;
+    return std::nullopt;
+  };
+  while (const auto more = near(low + 1)) {
+    low = *more;
+    std::int64_t step = window;
+    for (; step <= most - low; step *= 2) {
+      const auto further = near(low + step);
+      if (!further) break;
+      low = *further;
+    }
+    for (; step >= window; step /= 2)
+      if (const auto further = step <= most - low ? near(low + step) : std::nullopt) low = *further;
+  }
   return low;
 }
 
