@@ -400,7 +400,7 @@ TEST(QuantizationConfig, OfTheLanguageModelLeavesTheTowerAlone) {
 TEST(QuantizationConfig, CompressedFp8MayStayAsItIs) {
   json c = compressed({{"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}}, "float-quantized",
                       {{"num_bits", 8}, {"type", "float"}, {"dynamic", true}, {"strategy", "token"}}, {"lm_head"});
-  const auto computes = [](const json& section, int capability, Runtime runtime = runtime_id("transformers")) {
+  const auto computes = [](const json& section, int capability, Runtime runtime = {}) {
     const Vlm vlm = vlm_of(section);
     Plan plan;
     plan.runtime = runtime;

@@ -21,8 +21,7 @@ struct TowerRun {
   Context c{b, plan, stack_of(plan)};
   TowerOutput out;
 
-  explicit TowerRun(AttentionKind attention = AttentionKind::sdpa, Runtime runtime = runtime_id("transformers"),
-                    bool sizes_on_gpu = true) {
+  explicit TowerRun(AttentionKind attention = AttentionKind::sdpa, Runtime runtime = {}, bool sizes_on_gpu = true) {
     plan.attention = attention;
     plan.runtime = runtime;
     const image_processor::Pixtral rule{.patch_size = 16, .longest_edge = 96};
