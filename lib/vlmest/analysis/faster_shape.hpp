@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include <vlmest/analysis/op_time.hpp>
 #include <vlmest/unit/words.hpp>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include <vlmest/graph/repeat.hpp>
 #include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/attention.hpp>

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <string>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <vlmest/diagnose/evidence/snapshot/analysis.hpp>

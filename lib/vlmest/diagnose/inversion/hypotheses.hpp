@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <map>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <tuple>
 #include <vector>
 
 #include <vlmest/diagnose/evidence/text/printed_size.hpp>

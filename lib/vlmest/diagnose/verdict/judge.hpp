@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <optional>
-#include <string>
-#include <utility>
 
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/failure/stack_cause.hpp>

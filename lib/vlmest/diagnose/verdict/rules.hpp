@@ -2,10 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <vlmest/diagnose/evidence/text/words.hpp>

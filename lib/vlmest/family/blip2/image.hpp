@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/nn/family.hpp>
 #include <vlmest/nn/family/scatter.hpp>
 #include <vlmest/nn/family/vision_chunks.hpp>

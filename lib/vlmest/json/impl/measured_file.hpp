@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <set>
+
 #include <vlmest/json/measured_file.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tuple>
+
 #include <vlmest/json/measured_run.hpp>
 #include <vlmest/nn/image_processor/video.hpp>
 #include <vlmest/unit/compiled.hpp>

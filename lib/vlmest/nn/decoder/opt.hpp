@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/cache.hpp>
 #include <vlmest/nn/embedding.hpp>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/clipped_linear.hpp>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/device/flash_attention.hpp>
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/nn/stack/registry.hpp>

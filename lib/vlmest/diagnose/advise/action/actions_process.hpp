@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
-#include <variant>
 
 #include <vlmest/diagnose/advise/action/action_entry.hpp>
 #include <vlmest/library/rules.hpp>

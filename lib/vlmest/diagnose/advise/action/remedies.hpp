@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include <vlmest/diagnose/advise/action/action.hpp>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
 #include <vlmest/diagnose/evidence/text/size_text.hpp>
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>

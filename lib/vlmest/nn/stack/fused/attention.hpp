@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include <vlmest/nn/attention_args.hpp>
 
 namespace vlmest::stacks::fused {

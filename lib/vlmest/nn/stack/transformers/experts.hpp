@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include <vlmest/nn/experts.hpp>
 
 namespace vlmest::stacks::transformers {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <tuple>
+
 #include <vlmest/diagnose/evidence/snapshot/analysis.hpp>
 #include <vlmest/unit/compiled.hpp>
 
