@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include <vlmest/json/op.hpp>
-#include <vlmest/json/parse.hpp>
 #include <vlmest/report/measured_op.hpp>
+#include <vlmest/unit/error.hpp>
 
 namespace vlmest::json {
 

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include <vlmest/json/parse.hpp>
 #include <vlmest/json/reader.hpp>
 #include <vlmest/report/comparison.hpp>
+#include <vlmest/unit/error.hpp>
 
 /// What a file of measured rows says was fitted to them.
 namespace vlmest::json {

@@ -10,7 +10,7 @@
 #include <vlmest/json/benchmark.hpp>
 #include <vlmest/json/fitted_marks.hpp>
 #include <vlmest/json/measured_run.hpp>
-#include <vlmest/json/parse.hpp>
+#include <vlmest/unit/error.hpp>
 
 namespace vlmest::json {
 

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include <vlmest/analysis/params.hpp>
-#include <vlmest/device/flash_attention.hpp>
+#include <vlmest/device/device.hpp>
+#include <vlmest/plan/plan.hpp>
 #include <vlmest/report/inference.hpp>
 #include <vlmest/report/training.hpp>
 

@@ -15,6 +15,7 @@
 #include <vlmest/diagnose/evidence/text/printed_size.hpp>
 #include <vlmest/diagnose/inversion/site_match.hpp>
 #include <vlmest/diagnose/inversion/solution.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 #include <vlmest/report/tensor_groups.hpp>

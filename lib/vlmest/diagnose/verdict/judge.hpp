@@ -3,12 +3,11 @@
 
 #include <optional>
 
-#include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/failure/stack_cause.hpp>
 #include <vlmest/diagnose/inversion/reading.hpp>
+#include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
-#include <vlmest/diagnose/verdict/scores.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 
 namespace vlmest::diagnose {

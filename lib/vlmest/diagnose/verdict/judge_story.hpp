@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
+#include <vlmest/diagnose/evidence/text/run_sign.hpp>
 #include <vlmest/diagnose/evidence/text/story.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
-#include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 
 /// What a failure probably was, by what somebody tells of it, where neither an allocator's figures nor a stack name it.

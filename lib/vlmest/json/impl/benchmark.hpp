@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <vlmest/json/benchmark.hpp>
+#include <vlmest/json/parse.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {

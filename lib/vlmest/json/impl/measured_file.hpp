@@ -5,6 +5,7 @@
 #include <set>
 
 #include <vlmest/json/measured_file.hpp>
+#include <vlmest/json/parse.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {

@@ -5,6 +5,7 @@
 
 #include <vlmest/json/measured_run.hpp>
 #include <vlmest/nn/image_processor/video.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {

@@ -5,6 +5,7 @@
 
 #include <vlmest/json/memory_stats.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/error.hpp>
 
 namespace vlmest::json {
 namespace memory_stats_json {

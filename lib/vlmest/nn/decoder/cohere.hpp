@@ -10,6 +10,7 @@
 #include <vlmest/nn/mask.hpp>
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/projections.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 namespace vlmest {
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include <vlmest/nn/decoder/glm4v_text.hpp>
+#include <vlmest/nn/stack/attention.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 

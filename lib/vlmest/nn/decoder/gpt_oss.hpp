@@ -13,6 +13,9 @@
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/projections.hpp>
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/attention.hpp>
+#include <vlmest/nn/stack/experts.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/cache.hpp>
 #include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/mask.hpp>

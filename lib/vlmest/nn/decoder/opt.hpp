@@ -9,6 +9,7 @@
 #include <vlmest/nn/mask.hpp>
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/projections.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 namespace vlmest {
 

@@ -6,6 +6,7 @@
 
 #include <vlmest/nn/decoder/qwen3_vl_text.hpp>
 #include <vlmest/nn/gated_delta_net.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 namespace vlmest {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 #include <vlmest/nn/vision/packed_patches.hpp>
 
 namespace vlmest {

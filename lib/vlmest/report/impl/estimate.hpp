@@ -5,6 +5,7 @@
 
 #include <vlmest/device/flash_attention.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 #include <vlmest/transform/training_step.hpp>

@@ -3,6 +3,7 @@
 
 #include <vlmest/analysis/params.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/nn/trainable.hpp>
 #include <vlmest/report/breakdown.hpp>

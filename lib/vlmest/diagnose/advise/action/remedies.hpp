@@ -5,7 +5,6 @@
 
 #include <vlmest/diagnose/advise/action/action.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
-#include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/diagnose/verdict/slow_run/slow_run.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 

@@ -8,8 +8,8 @@
 #include <limits>
 #include <string_view>
 
-#include <vlmest/diagnose/advise/action/image_lever.hpp>
 #include <vlmest/diagnose/inversion/run/settings.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 
 namespace vlmest::diagnose {
 

@@ -9,10 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include <vlmest/allocator/config_text.hpp>
+#include <vlmest/allocator/memory_snapshot.hpp>
 #include <vlmest/diagnose/evidence/snapshot/fragmentation.hpp>
 #include <vlmest/diagnose/evidence/snapshot/growth.hpp>
 #include <vlmest/diagnose/evidence/snapshot/recorded.hpp>
-#include <vlmest/diagnose/evidence/snapshot/replayable.hpp>
 #include <vlmest/diagnose/evidence/snapshot/roles.hpp>
 #include <vlmest/diagnose/evidence/snapshot/scores.hpp>
 #include <vlmest/diagnose/evidence/snapshot/timeline.hpp>

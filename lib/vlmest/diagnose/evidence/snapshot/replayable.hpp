@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <vlmest/allocator/config_text.hpp>
+#include <vlmest/allocator/config.hpp>
 #include <vlmest/allocator/memory_snapshot.hpp>
 #include <vlmest/diagnose/evidence/snapshot/recorded.hpp>
 

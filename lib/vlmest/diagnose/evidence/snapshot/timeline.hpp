@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <vlmest/allocator/config_text.hpp>
 #include <vlmest/diagnose/evidence/snapshot/recorded.hpp>
-#include <vlmest/diagnose/evidence/snapshot/replayable.hpp>
 
 namespace vlmest::diagnose {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include <vlmest/diagnose/evidence/stack/frame_words.hpp>
+#include <vlmest/diagnose/evidence/stack/frame_meaning.hpp>
 #include <vlmest/diagnose/evidence/stack/traceback.hpp>
 
 /// What a stack was doing, and for which kind of tensor.

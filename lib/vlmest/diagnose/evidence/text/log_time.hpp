@@ -4,8 +4,6 @@
 #include <optional>
 #include <string_view>
 
-#include <vlmest/diagnose/evidence/text/size_text.hpp>
-
 namespace vlmest::diagnose {
 
 /// The first time stamp within the first 120 characters of a line, "2025-09-25 10:53:36,123", "2025/09/25 10:53:36.1",

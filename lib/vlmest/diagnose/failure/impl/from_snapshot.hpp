@@ -3,7 +3,9 @@
 
 #include <unordered_map>
 
+#include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
+#include <vlmest/diagnose/failure/stack_cause.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

@@ -6,6 +6,8 @@
 #include <tuple>
 
 #include <vlmest/diagnose/inversion/hypotheses.hpp>
+#include <vlmest/diagnose/inversion/site_match.hpp>
+#include <vlmest/report/tensor_groups.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

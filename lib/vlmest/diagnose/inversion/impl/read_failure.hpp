@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <vlmest/diagnose/inversion/read_failure.hpp>
+#include <vlmest/diagnose/inversion/site_match.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

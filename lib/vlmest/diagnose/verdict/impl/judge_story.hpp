@@ -3,10 +3,11 @@
 
 #include <string>
 
-#include <vlmest/diagnose/evidence/text/words.hpp>
+#include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/units.hpp>
 
 namespace vlmest::diagnose {
 namespace story_verdict {

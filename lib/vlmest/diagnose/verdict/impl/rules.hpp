@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include <vlmest/diagnose/failure/stack_cause.hpp>
 #include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/unit/compiled.hpp>

@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include <vlmest/diagnose/advise/action/image_lever.hpp>
 #include <vlmest/diagnose/advise/planner/goal.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

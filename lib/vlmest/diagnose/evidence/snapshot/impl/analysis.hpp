@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include <vlmest/diagnose/evidence/snapshot/analysis.hpp>
+#include <vlmest/diagnose/evidence/snapshot/replayable.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
