@@ -4,6 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 

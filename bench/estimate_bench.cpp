@@ -2,6 +2,7 @@
 // One inference estimate: whole, by steps, and against the number of layers.
 #include <benchmark/benchmark.h>
 
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 

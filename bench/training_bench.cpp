@@ -5,6 +5,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 #include <vlmest/transform/training_step.hpp>
