@@ -4,6 +4,8 @@
 
 #include <benchmark/benchmark.h>
 
+#include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "models.hpp"
@@ -26,7 +28,7 @@ void allocator_prefill(benchmark::State& state) {
   const Vlm vlm = bench::model("llava-next-7b");
   const Plan plan;
   Builder builder;
-  Context c{builder, plan};
+  Context c{builder, plan, stack_of(plan)};
   build_inference(c, vlm, make_sequences(vlm, plan), 0);
   const Graph& g = builder.graph;
   const Timeline timeline(g);

@@ -2,6 +2,8 @@
 // One inference estimate: whole, by steps, and against the number of layers.
 #include <benchmark/benchmark.h>
 
+#include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "models.hpp"
@@ -60,7 +62,7 @@ struct Built {
   }
   void build() {
     builder.clear();
-    Context c{builder, plan};
+    Context c{builder, plan, stack_of(plan)};
     build_inference(c, vlm, sequences, sequences.seq + plan.new_tokens);
   }
 };

@@ -5,6 +5,8 @@
 
 #include <benchmark/benchmark.h>
 
+#include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 #include <vlmest/transform/training_step.hpp>
 
@@ -56,7 +58,7 @@ void training_build(benchmark::State& state) {
   const Sequences s = make_sequences(vlm, plan);
   for (auto _ : state) {
     builder.clear();
-    Context c{builder, plan};
+    Context c{builder, plan, stack_of(plan)};
     build_training(c, vlm, s);
     benchmark::DoNotOptimize(builder.graph.nodes.data());
   }
@@ -67,7 +69,7 @@ void training_replay(benchmark::State& state) {
   const Vlm vlm = bench::model("llava-next-7b");
   const Plan plan;
   Builder builder;
-  Context c{builder, plan};
+  Context c{builder, plan, stack_of(plan)};
   build_training(c, vlm, make_sequences(vlm, plan));
   const Timeline timeline(builder.graph);
   for (auto _ : state) {

@@ -13,6 +13,7 @@
 #include <vlmest/allocator/config_text.hpp>
 #include <vlmest/nn/image_processor/video.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "options.hpp"
 #include "streams.hpp"
@@ -32,6 +33,16 @@ std::vector<std::string> checkpointing_words() {
   std::vector<std::string> r = words<Checkpointing>();
   r.emplace_back(tower_alone);
   return r;
+}
+
+/// "Hugging Face's or an idealised stack [transformers]", of all runtimes and the default one.
+std::string runtimes_in_words() {
+  std::string r;
+  for (const Stack* stack : stacks::registry) {
+    if (!r.empty()) r += stack == stacks::registry.back() ? " or " : ", ";
+    r += stack->kernels;
+  }
+  return r + " [" + std::string(name(Runtime{})) + "]";
 }
 
 /// "q" is short for "q_proj", and so on.
@@ -186,8 +197,7 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
   in(run, add_choice(app, "--weights", weights,
                      "storage of the language model's weights [config.json's, or as --dtype]", words(weight_types)));
   in(run, add_choice(app, "--attention", attention, "implementation of attention [sdpa]", words<AttentionKind>()));
-  in(run, add_choice(app, "--profile", profile,
-                     "whose kernels run: Hugging Face's or an idealised stack [transformers]", words<Runtime>()));
+  in(run, add_choice(app, "--profile", profile, "whose kernels run: " + runtimes_in_words(), words<Runtime>()));
   const char* const inference = "Inference";
   in(inference, add_whole(app, "--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]", 1,
                           std::int64_t{1} << 31));

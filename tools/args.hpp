@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include <vlmest/allocator/config.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 
 namespace vlmest::tool {
@@ -61,7 +62,7 @@ struct EstimateArgs {
   std::vector<std::string> freeze;
   std::optional<std::int64_t> seq, text, images, frames, target, checkpoint_layers;
   std::optional<double> fps, video_seconds, recorded_fps;
-  std::string dtype, weights, kv, attention = "sdpa", profile = "transformers", logits = "last", optimizer = "adamw",
+  std::string dtype, weights, kv, attention = "sdpa", profile{name(Runtime{})}, logits = "last", optimizer = "adamw",
                                   checkpointing = "none", loss = "unfused", input_gradients = "auto";
   std::vector<std::string> lora_targets;
   double lora_dropout = 0;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include <vlmest/nn/stack/registry.hpp>
+
 #include "streams.hpp"
 
 namespace vlmest::tool {
@@ -52,13 +54,14 @@ AskedPhases asked_phases(const std::string& phase) {
 void check_run_flags(const GivenFlags& given, const EstimateArgs& args, const AskedPhases& phases) {
   if (!phases.training) given.no_effect(training_flags, phases.words, phases.hint);
   if (!phases.inference) given.no_effect(inference_flags, phases.words, phases.hint);
-  if (args.profile == name(Runtime::fused)) {
-    if (given.has("--attention") && args.attention != name(AttentionKind::flash))
-      throw UsageError("--attention", args.attention + " is not what --profile fused runs: it has one fused kernel",
-                       "leave it out, or take --profile transformers");
-    if (given.has("--loss") && args.loss == name(Loss::unfused))
-      throw UsageError("--loss", "--profile fused computes it in one kernel", "leave it out, or take --loss chunked");
-  }
+  const StackTraits& stack = traits_of(value_of<Runtime>(args.profile).value_or(Runtime{}));
+  if (stack.attends_by_flash && given.has("--attention") && args.attention != name(AttentionKind::flash))
+    throw UsageError(
+        "--attention", args.attention + " is not what --profile " + args.profile + " runs: it has one fused kernel",
+        "leave it out, or take --profile " + std::string(name(first_with(&StackTraits::attends_by_flash, false))));
+  if (stack.fuses_loss && given.has("--loss") && args.loss == name(Loss::unfused))
+    throw UsageError("--loss", "--profile " + args.profile + " computes it in one kernel",
+                     "leave it out, or take --loss chunked");
   if (args.plan.amp && args.dtype == name(DType::fp16))
     throw UsageError("--amp", "autocast is modelled in bf16 alone, not with --dtype fp16",
                      "leave --dtype out for bf16 autocast, or --amp out for weights in fp16");

@@ -11,6 +11,7 @@
 #include <vlmest/json/parse.hpp>
 #include <vlmest/json/reader.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/parallel/states.hpp>
 
 #include "files.hpp"
@@ -56,7 +57,7 @@ WeightFiles of_index(const fs::path& path) {
 Bytes counted_weights(const Vlm& vlm, Plan plan) {
   plan.lora.rank = 0;
   Builder b;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   c.loads = true;
   declare_parameters(c, vlm);
   return parallel::weight_bytes(b.graph).all;

@@ -6,13 +6,14 @@
 #include <vlmest/analysis/work.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/mlp.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 using namespace vlmest;
 
 int main() {
   Builder builder;
   const Plan plan;
-  Context c{builder, plan};
+  Context c{builder, plan, stack_of(plan)};
 
   const Linear up = make_linear(c, "up", 1024, 4096, false), down = make_linear(c, "down", 4096, 1024, false);
   Value x = builder.existing("x", Role::input, plan.dtype, {8192, 1024});

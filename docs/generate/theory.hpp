@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <vlmest/analysis/published_formulas.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "../../tests/validation/measured.hpp"
 
@@ -116,7 +117,7 @@ inline Comparison compare(const std::string& root) {
 
     std::optional<TrainingEstimate> fused;
     Plan plan = run.plan;
-    plan.runtime = Runtime::fused;
+    plan.runtime = runtime_id("fused");
     plan.attention = AttentionKind::flash;
     try {
       fused = estimate(vlm, plan, device, Phases::train).training;

@@ -4,6 +4,7 @@
 #include <vlmest/allocator/process.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/mlp.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 namespace vlmest::process_test {
 namespace {
@@ -18,7 +19,7 @@ struct Network {
   Timeline timeline;
 
   Network() {
-    Context c{builder, plan};
+    Context c{builder, plan, stack_of(plan)};
     const Linear up = make_linear(c, "up", 1024, 4096, false), down = make_linear(c, "down", 4096, 1024, false);
     x = builder.existing("x", Role::input, plan.dtype, {8192, 1024});
     builder.begin_phase(PhaseKind::forward);

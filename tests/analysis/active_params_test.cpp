@@ -11,6 +11,7 @@
 #include <vlmest/analysis/params.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 namespace vlmest::active_params_test {
 namespace {
@@ -23,7 +24,7 @@ Graph declared(const fs::path& file) {
   Builder b;
   {
     const Plan plan;
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     declare_parameters(c, vlm);
   }
   return std::move(b.graph);

@@ -11,6 +11,7 @@
 #include <vlmest/family/llava_onevision/rule.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 /// The models of the traces: published configs with their layers cut, widths kept.
@@ -160,7 +161,7 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   plan.dropout = r.dropout;
   plan.attention = r.eager ? vlmest::AttentionKind::eager : vlmest::AttentionKind::sdpa;
   plan.logits = r.all_logits ? vlmest::Logits::all : vlmest::Logits::last;
-  vlmest::Context c{b, plan};
+  vlmest::Context c{b, plan, stack_of(plan)};
   const vlmest::Sequences s = sequences(vlm, r);
   if (!r.training) {
     vlmest::build_inference(c, vlm, s, s.seq + 2);

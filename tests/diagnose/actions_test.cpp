@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/diagnose/advise/action/actions.hpp>
+#include <vlmest/parallel/link.hpp>
 
 #include "planning_support.hpp"
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/evidence/text/run_signs.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 

@@ -14,6 +14,7 @@
 #include <vlmest/diagnose/evidence/text/numerics.hpp>
 #include <vlmest/diagnose/evidence/text/other_failures.hpp>
 #include <vlmest/diagnose/evidence/text/run_settings.hpp>
+#include <vlmest/diagnose/evidence/text/run_signs.hpp>
 #include <vlmest/diagnose/evidence/text/story.hpp>
 #include <vlmest/diagnose/failure/tensor_sizes.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <vlmest/json/model.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "device.hpp"
@@ -32,7 +33,7 @@ Plan plan(fuzz::Choices& choose) {
   if (choose.of(1024) == 0) p.seq = std::int64_t{1} << choose.of(40);
   p.dtype = choose.of(2) == 0 ? DType::bf16 : choose.of(2) == 0 ? DType::fp16 : DType::fp32;
   p.attention = static_cast<AttentionKind>(choose.of(3));
-  p.runtime = static_cast<Runtime>(choose.of(2));
+  p.runtime = runtimes[choose.of(runtimes.size())];
   p.logits = static_cast<Logits>(choose.of(2));
   p.optimizer = static_cast<Optimizer>(choose.of(6));
   p.checkpointing = static_cast<Checkpointing>(choose.of(3));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <vlmest/diagnose/evidence/snapshot/read.hpp>
+#include <vlmest/diagnose/evidence/snapshot/replayable.hpp>
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
 #include <vlmest/json/recorded_snapshot.hpp>
 

@@ -9,6 +9,7 @@
 
 #include <vlmest/analysis/params.hpp>
 #include <vlmest/json/model.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 /// The parameters of a model by name, from the library and from what transformers builds.
 namespace golden {
@@ -33,7 +34,7 @@ inline Model build(const nlohmann::json& config, const std::string& name) {
   const vlmest::Vlm vlm = vlmest::json::read_model(config, name);
   vlmest::Builder b;
   const vlmest::Plan plan;
-  vlmest::Context c{b, plan};
+  vlmest::Context c{b, plan, stack_of(plan)};
   vlm.family.make_model(c);
   Model m;
   for (const auto& t : b.graph.tensors) {

@@ -13,6 +13,7 @@
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/family/causal_lm.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "config_support.hpp"
 
@@ -39,7 +40,7 @@ std::vector<std::string> names() {
 Parameters counted(const Vlm& vlm) {
   Builder b;
   const Plan plan;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   declare_parameters(c, vlm);
   return parameters(b.graph);
 }

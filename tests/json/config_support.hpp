@@ -4,6 +4,7 @@
 #include <string>
 
 #include <vlmest/json/hf/read.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 /// What the tests of config readers share.
 namespace vlmest::test {
@@ -14,7 +15,7 @@ inline Vlm read(const std::string& text) { return json::hf::read(nlohmann::json:
 inline std::int64_t parameters(const Vlm& vlm) {
   Builder b;
   const Plan plan;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   vlm.family.make_model(c);
   Elements n{};
   for (const auto& t : b.graph.tensors)

@@ -9,6 +9,7 @@
 
 #include <vlmest/family/llava/family.hpp>
 #include <vlmest/json/model.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "config_support.hpp"
@@ -28,7 +29,7 @@ Vlm released(const std::string& name) {
 std::int64_t language_parameters(const Vlm& vlm) {
   Builder b;
   const Plan plan;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   vlm.family.make_model(c);
   Elements n{};
   for (const auto& t : b.graph.tensors)
@@ -98,7 +99,7 @@ TEST(DecoderConfigs, GraniteVisionTrainsThroughSeveralStatesOfATowerWithAHead) {
   plan.text = 20;
   plan.image_height = plan.image_width = 384;
   Builder b;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   build_training(c, vlm, make_sequences(vlm, plan));
   Elements states{}, trained{};
   bool repeated = false;

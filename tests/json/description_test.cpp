@@ -15,6 +15,7 @@
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/image_processor/pixtral.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 
 namespace vlmest::description_test {
@@ -105,7 +106,7 @@ TEST(Description, RefusesBlocksWithoutAPlace) {
   const Vlm vlm = json::read_model(with(shipped("qwen2-vl-2b"), "blocks", Json::array({linear})), "file");
   Plan plan{.text = 4};
   Builder b;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   EXPECT_THROW(build_inference(c, vlm, make_sequences(vlm, plan), 0), Error);
 }
 
@@ -182,7 +183,7 @@ TEST(LlavaNextFft, RunsInEveryTypeAndProfile) {
   const Device device = load_device(std::string(VLMEST_SOURCE_DIR) + "/models/device/h200-sxm.json");
   Estimator estimator;
   constexpr std::int64_t real = 5 * 4 * 24 * 24 * 1024, half = 5 * 8 * 24 * 13 * 1024;
-  for (const Runtime runtime : {Runtime::transformers, Runtime::fused})
+  for (const Runtime runtime : runtimes)
     for (const DType type : {DType::bf16, DType::fp16, DType::fp32}) {
       const Estimate e = estimator(fft, {.batch = 1, .text = 40, .dtype = type, .runtime = runtime}, device);
       EXPECT_EQ(e.inference.fft, Bytes(3 * half + real)) << name(type);

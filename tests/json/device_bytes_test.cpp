@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/json/device.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "config_support.hpp"
@@ -96,7 +97,7 @@ TEST(DeviceBytes, TensorsAsTheirShapesSay) {
     const Vlm vlm = model_of(row);
     const Plan plan = plan_of(vlm);
     Builder b;
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     c.loads = true;
     declare_parameters(c, vlm);
     Bytes sum{};

@@ -5,6 +5,7 @@
 
 #include <vlmest/family/aya_vision/family.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "config_support.hpp"
 
@@ -86,7 +87,7 @@ TEST(AyaVisionConfigs, RefuseWhatCannotRun) {
 TEST(IdeficsFamily, TilesAreImages) {
   for (const char* type : {"idefics3", "smolvlm"}) {
     const Vlm vlm = read(model(type, smol_tower, R"("num_hidden_layers": 2)", R"("scale_factor": 4)"));
-    for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
+    for (const Runtime runtime : runtimes) {
       Plan plan;
       plan.runtime = runtime;
       plan.image_height = 480;
@@ -94,7 +95,7 @@ TEST(IdeficsFamily, TilesAreImages) {
       for (std::int64_t images : {0, 1}) {
         plan.images = images;
         Builder b;
-        Context c{b, plan};
+        Context c{b, plan, stack_of(plan)};
         const Sequences s = make_sequences(vlm, plan);
         build_inference(c, vlm, s, s.seq + 1);
         bool found = false;

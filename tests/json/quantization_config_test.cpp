@@ -4,6 +4,7 @@
 
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/nn/quantization/unused_rules.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "config_support.hpp"
@@ -40,7 +41,7 @@ Vlm vlm_of(const json& quantization) { return read(model(quantization).dump()); 
 Graph loaded(const Vlm& vlm, Plan plan = {}, Gpu gpu = {}) {
   Builder b;
   b.gpu = gpu;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   c.loads = true;
   declare_parameters(c, vlm);
   return std::move(b.graph);
@@ -375,7 +376,7 @@ TEST(QuantizationConfig, TheGpuDecidesToo) {
   const Gpu ampere{.sm = 80}, turing{.sm = 75};
   const Vlm fp8 = vlm_of({{"quant_method", "fp8"}});
   EXPECT_EQ(tensors(loaded(fp8, plan, ampere), gate), (Lines{"weight bf16 320x256"}));
-  plan.runtime = Runtime::fused;
+  plan.runtime = runtime_id("fused");
   EXPECT_EQ(first_of(loaded(fp8, plan, ampere), gate), "weight fp8 320x256");
   EXPECT_EQ(tensors(loaded(vlm_of({{"quant_method", "gptq"}, {"bits", 4}, {"sym", true}}), {}, turing), q_proj),
             (Lines{"qweight int32 32x256", "qzeros int32 2x32", "scales bf16 2x256", "g_idx int32 256"}));
@@ -399,13 +400,13 @@ TEST(QuantizationConfig, OfTheLanguageModelLeavesTheTowerAlone) {
 TEST(QuantizationConfig, CompressedFp8MayStayAsItIs) {
   json c = compressed({{"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}}, "float-quantized",
                       {{"num_bits", 8}, {"type", "float"}, {"dynamic", true}, {"strategy", "token"}}, {"lm_head"});
-  const auto computes = [](const json& section, int capability, Runtime runtime = Runtime::transformers) {
+  const auto computes = [](const json& section, int capability, Runtime runtime = {}) {
     const Vlm vlm = vlm_of(section);
     Plan plan;
     plan.runtime = runtime;
     Builder b;
     b.gpu.sm = capability;
-    Context context{b, plan};
+    Context context{b, plan, stack_of(plan)};
     declare_parameters(context, vlm);
     return tensors(b.graph, gate);
   };
@@ -413,7 +414,7 @@ TEST(QuantizationConfig, CompressedFp8MayStayAsItIs) {
   c["use_optimized_inference"] = true;
   EXPECT_EQ(computes(c, 90), (Lines{"weight fp8 320x256", "weight_scale fp32 1x320"}));
   EXPECT_EQ(computes(c, 80), (Lines{"weight bf16 320x256", "weight_scale bf16 320x1"}));
-  EXPECT_EQ(computes(c, 90, Runtime::fused), (Lines{"weight fp8 320x256", "weight_scale bf16 320x1"}));
+  EXPECT_EQ(computes(c, 90, runtime_id("fused")), (Lines{"weight fp8 320x256", "weight_scale bf16 320x1"}));
   c["run_compressed"] = false;  // transformers: dequantize
   EXPECT_EQ(computes(c, 90), (Lines{"weight bf16 320x256"}));
 }
@@ -473,7 +474,7 @@ TEST(QuantizationConfig, TrainsBelowAdaptersWhereTheGradientIsKnown) {
     plan.lora.rank = rank;
     const Vlm vlm = vlm_of(quantization);
     Builder b;
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     try {
       build_training(c, vlm, make_sequences(vlm, plan));
     } catch (const Error& e) {

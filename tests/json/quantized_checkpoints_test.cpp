@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/json/device.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "config_support.hpp"
@@ -36,7 +37,7 @@ json config_of(const std::string& name) {
 
 Graph loaded(const Vlm& vlm, Plan plan = {}) {
   Builder b;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   c.loads = true;
   declare_parameters(c, vlm);
   return std::move(b.graph);
@@ -84,7 +85,7 @@ double loaded_gib(const std::string& name) {
   const Vlm vlm = read(config_of(name).dump());
   Plan plan;
   plan.dtype = vlm.dtype.value_or(DType::bf16);
-  plan.runtime = Runtime::fused;  // as an engine runs it
+  plan.runtime = runtime_id("fused");  // as an engine runs it
   const Device device = parse_device(load("models/device/h200-sxm.json").dump(), "h200-sxm");
   const Bytes b = inference_estimate::loaded_weights(vlm, plan, device, {.total_memory = device.memory_bytes});
   return static_cast<double>(b.value()) / 1073741824.0;
@@ -206,13 +207,13 @@ TEST(QuantizedCheckpoints, BiasesOfMxfp4Experts) {
     return n;
   };
   EXPECT_EQ(of_experts(), I{32} * 3 * 2880 * 4);
-  plan.runtime = Runtime::fused;
+  plan.runtime = runtime_id("fused");
   EXPECT_EQ(of_experts(), I{32} * 3 * 2880 * 2);
   plan = {};
   plan.text = 64;
   plan.images = 0;
   Builder b;
-  Context context{b, plan};
+  Context context{b, plan, stack_of(plan)};
   build_inference(context, vlm, make_sequences(vlm, plan), 64);
   for (const Tensor& t : b.graph.tensors) {
     if (t.role == Role::activation && std::string_view(t.name) == "grouped_mm") {
@@ -234,7 +235,7 @@ TEST(QuantizedCheckpoints, PackedIntegersAndWhatUnpackingLeaves) {
   // transformers computes with what the first forward unpacked.
   Builder b;
   const Plan plan;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   declare_parameters(c, vlm);
   EXPECT_EQ(bytes(b.graph, first + "self_attn", false) + bytes(b.graph, first + "mlp"), left);
   EXPECT_EQ(vlmest::parameters(g).total(), vlmest::parameters(b.graph).total());
@@ -313,8 +314,8 @@ TEST(QuantizedCheckpoints, EveryConfigRuns) {
       EXPECT_NE(note.find("plan.kv says what the cache is kept in"), std::string::npos) << e.path() << note;
     Vlm plain = vlm;
     plain.quantization.reset();
-    for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
-      if (runtime == Runtime::fused && vlm.type.starts_with("qwen3_5")) continue;  // refused, quantised or not
+    for (const Runtime runtime : runtimes) {
+      if (runtime == runtime_id("fused") && vlm.type.starts_with("qwen3_5")) continue;  // refused, quantised or not
       Plan plan;
       plan.runtime = runtime;
       plan.text = 16;
@@ -325,7 +326,7 @@ TEST(QuantizedCheckpoints, EveryConfigRuns) {
       EXPECT_EQ(stored.params.total(), wide.params.total()) << e.path();
       EXPECT_EQ(stored.inference.decode.work.flops, wide.inference.decode.work.flops) << e.path();
       EXPECT_LT(stored.inference.weights, wide.inference.weights) << e.path();
-      if (runtime == Runtime::fused) {
+      if (runtime == runtime_id("fused")) {
         EXPECT_LT(stored.inference.decode.gpu, wide.inference.decode.gpu) << e.path();
       }
     }

@@ -6,6 +6,7 @@
 
 #include <vlmest/json/hf/qwen_vl.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "config_support.hpp"
 
@@ -97,7 +98,7 @@ std::map<std::int64_t, int> attention_calls(const json& d, const std::vector<vlm
   s.seq = s.text + s.image_tokens;
   for (std::int64_t i = 0; i < batch; ++i) s.images.insert(s.images.end(), one.begin(), one.end());
   vlmest::Builder b;
-  vlmest::Context c{b, plan};
+  vlmest::Context c{b, plan, stack_of(plan)};
   build_inference(c, m, s, 0);
   std::map<std::int64_t, int> calls;
   for (const auto& n : b.graph.nodes)
@@ -127,7 +128,7 @@ TEST(QwenVl, TextAloneNeedsNoTower) {
   vlmest::Plan plan;
   plan.images = 0;
   vlmest::Builder b;
-  vlmest::Context c{b, plan};
+  vlmest::Context c{b, plan, stack_of(plan)};
   const vlmest::Vlm m = read(d);
   build_inference(c, m, make_sequences(m, plan), plan.text + 1);
   for (const auto& op : b.graph.ops) EXPECT_FALSE(std::holds_alternative<vlmest::Convolution>(op));

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/stack/registry.hpp>
+
 #include "config_support.hpp"
 
 /// What tests/data/parameters holds against what a family declares.
@@ -16,7 +18,7 @@ namespace vlmest::test {
 inline std::map<std::string, std::string> named_weights(const Vlm& vlm) {
   Builder b;
   const Plan plan;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   vlm.family.make_model(c);
   std::map<std::string, std::string> r;
   for (const auto& t : b.graph.tensors) {

@@ -8,7 +8,7 @@ string(REPEAT "// a line\n" 299 long)
 # tree(EXPECTED PATH CONTENT): EXPECTED is a regular expression of the report, or "pass".
 function(tree expected path content)
   file(REMOVE_RECURSE ${SCRATCH})
-  foreach(folder IN ITEMS unit op nn family/a analysis json)
+  foreach(folder IN ITEMS unit op nn nn/stack/a family/a analysis json)
     file(WRITE ${SCRATCH}/lib/vlmest/${folder}/base.hpp "${opening}")
   endforeach()
   foreach(folder IN ITEMS evidence failure verdict)
@@ -45,8 +45,11 @@ tree("lib/vlmest/misc/a.hpp:1: .*is no .hpp in one of" lib/vlmest/misc/a.hpp "${
 tree("lib/vlmest/op/a.h:1: .*is no .hpp in one of" lib/vlmest/op/a.h "${opening}")
 tree("lib/vlmest/op/a.hpp:1: does not begin" lib/vlmest/op/a.hpp "#pragma once\n")
 tree("lib/vlmest/op/a.hpp:301: has 301 lines" lib/vlmest/op/a.hpp "${opening}${long}")
-tree("lib/vlmest/nn/a.hpp:3: names Runtime::fused" lib/vlmest/nn/a.hpp "${opening}bool b(Runtime r) { return r == Runtime::fused; }\n")
-tree(pass lib/vlmest/nn/stack/stacks.hpp "${opening}bool b(Runtime r) { return r == Runtime::fused; }\n")
+tree("lib/vlmest/nn/a.hpp:3: names runtime_id.\"fused\".: ask for a trait" lib/vlmest/nn/a.hpp
+     "${opening}bool b(Runtime r) { return r == runtime_id(\"fused\"); }\n")
+tree("lib/vlmest/nn/a.hpp:3: .*known to nn/stack alone" lib/vlmest/nn/a.hpp
+     "${opening}#include <vlmest/nn/stack/a/base.hpp>\n")
+tree(pass lib/vlmest/nn/stack/registry.hpp "${opening}#include <vlmest/nn/stack/a/base.hpp>\n")
 
 foreach(folder IN ITEMS evidence failure verdict)
   string(APPEND below "#include <vlmest/diagnose/${folder}/base.hpp>\n")

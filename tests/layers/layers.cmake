@@ -8,7 +8,8 @@ cmake_minimum_required(VERSION 3.25)
 #   - in family, registry.hpp and a family's read.hpp and read_*.hpp stand as high as json; a family's folder includes
 #     no other family's, and holds headers and its part of the schema of descriptions, schema.json
 #   - <vlmest/...> and the standard library are all there is, and nlohmann_json in json
-#   - plan/plan.hpp and nn/stack/stacks.hpp name the software stacks (Runtime::…); the others ask for their traits
+#   - no header asks for a runtime by its name (runtime_id) and none outside of nn/stack includes a runtime's folder: they
+#     ask for a trait of the stack, or call one of its words
 #   - the first line is the licence, #pragma once follows, 300 lines are the limit
 # kernels/ may use the folders of `below_kernels` only.
 set(order unit tensor op library graph plan nn family transform device analysis allocator report parallel diagnose json)
@@ -86,8 +87,8 @@ foreach(file IN LISTS headers)
     endif()
   endif()
 
-  string(REGEX MATCH "Runtime::[a-z_]+" stack "${content}")
-  if(stack AND NOT file MATCHES "/(plan/plan|nn/stack/stacks)\\.hpp$")
+  string(REGEX MATCH "runtime_id\\(\"[^\"]*\"\\)" stack "${content}")
+  if(stack)
     fault(${file} "${stack}" "names ${stack}: ask for a trait of the stack (nn/stack/traits.hpp)")
   endif()
 
@@ -107,6 +108,8 @@ foreach(file IN LISTS headers)
         if(other_level GREATER part_level)
           fault(${file} "${include}" "${include}: diagnose/${part} stands below diagnose/${other_part} and cannot include it")
         endif()
+      elseif(included MATCHES "^nn/stack/[^/]+/" AND NOT header MATCHES "^nn/stack/")
+        fault(${file} "${include}" "${include}: runtimes are known to nn/stack alone, others go by nn/stack/registry.hpp")
       elseif(NOT other STREQUAL folder AND folder IN_LIST strangers AND other IN_LIST strangers)
         fault(${file} "${include}" "${include}: ${folder} and ${other} do not know each other")
       elseif(NOT own_family STREQUAL "" AND included MATCHES "^family/([^/]+)/" AND NOT CMAKE_MATCH_1 STREQUAL own_family)

@@ -8,6 +8,7 @@
 #include <vlmest/family/llava_next/rule.hpp>
 #include <vlmest/family/llava_onevision/family.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "family_support.hpp"
 
@@ -111,7 +112,7 @@ TEST(AnyresFamily, TextAloneNeedsNoTower) {
 }
 
 TEST(AnyresFamily, TheFusedProfileBuildsToo) {
-  const Plan plan{.runtime = Runtime::fused};
+  const Plan plan{.runtime = runtime_id("fused")};
   const auto s = prompts(onevision_rule(), {{112, 112}, {30, 90}});
   auto f = onevision_family();
   SiglipVision pooled = tiny_siglip;

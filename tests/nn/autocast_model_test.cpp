@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/stack/registry.hpp>
+
 #include "training_support.hpp"
 
 namespace vlmest::autocast_model_test {
@@ -95,7 +97,7 @@ TEST(AutocastModel, CopiedLayersCastLikeThoseThatRan) {
     b.copy_layers = copies;
     const Vlm vlm = test::llava();
     const Plan plan = amp();
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     const Sequences s = make_sequences(vlm, plan);
     build_inference(c, vlm, s, s.seq + 3);
     return test::rows(b.graph);

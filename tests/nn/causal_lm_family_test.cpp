@@ -12,6 +12,7 @@
 #include <vlmest/family/llava/family.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/nn/family/causal_lm.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 
 #include "training_support.hpp"
@@ -159,7 +160,7 @@ TEST_P(DecoderAlone, RunsWhatItRunsInsideAModel) {
   std::vector<Plan> plans(8, text_plan());
   plans[1].attention = AttentionKind::eager;
   plans[2].attention = AttentionKind::flash;
-  plans[3].runtime = Runtime::fused;
+  plans[3].runtime = runtime_id("fused");
   plans[4].amp = true;
   plans[5].weights = DType::nf4;
   plans[6].kv.dtype = slides(g) ? plans[6].dtype : DType::int8;  // transformers quantises no sliding cache

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 /// What the tests of families share: small models built, and their nodes counted.
 namespace vlmest::test {
@@ -14,7 +15,7 @@ inline Graph inference(const Vlm& v, const Plan& plan, const Sequences& s, std::
   Builder b;
   b.gpu = gpu;
   {
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     build_inference(c, v, s, s.seq + steps);
   }
   return std::move(b.graph);
@@ -28,7 +29,7 @@ template <class Family>
 Graph prefill_graph(const Family& family, const Sequences& s, const Plan& plan = {}) {
   Builder b;
   {
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     const auto model = make_model(c, family);
     auto inputs = make_inputs(c, family, s);
     Cache cache = make_cache(family.language);

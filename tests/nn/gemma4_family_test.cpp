@@ -4,6 +4,7 @@
 
 #include <vlmest/family/gemma4/rule.hpp>
 #include <vlmest/family/gemma4/unified.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "family_support.hpp"
@@ -59,7 +60,7 @@ Plan image_plan() { return {.batch = 2, .images = 1, .image_height = 512, .image
 std::vector<CacheEntry> decoded(const Vlm& v, std::int64_t tokens) {
   Builder b;
   const Plan plan = text_plan(tokens, 1);
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   const Sequences s = make_sequences(v, plan);
   return build_inference(c, v, s, s.seq + 1).decode;
 }
@@ -149,7 +150,7 @@ TEST(Gemma4Family, ImagesRunInChunks) {
 
 TEST(Gemma4Family, WhatItsAttentionHasNoPathForIsRefused) {
   Plan fused = text_plan(40), flash = fused;
-  fused.runtime = Runtime::fused;
+  fused.runtime = runtime_id("fused");
   flash.attention = AttentionKind::flash;
   for (const auto& [plan, where] : {std::pair{fused, "plan.runtime"}, std::pair{flash, "plan.attention"}}) {
     try {
@@ -167,7 +168,7 @@ TEST(Gemma4Family, CheckpointedLayersMayLendKeys) {
     Plan plan = image_plan();
     plan.checkpointing = how;
     Builder b;
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     const Vlm v = tiny(tiny_text());
     build_training(c, v, make_sequences(v, plan));
     EXPECT_GT(b.graph.nodes.size(), 1000u);

@@ -7,6 +7,7 @@
 #include <vlmest/family/gemma3/rule.hpp>
 #include <vlmest/family/paligemma/family.hpp>
 #include <vlmest/family/paligemma/rule.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "family_support.hpp"
 
@@ -56,7 +57,7 @@ struct Built {
 };
 Built inference(const Vlm& v, const Plan& plan, std::int64_t steps = 2) {
   Builder b;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   const Sequences s = make_sequences(v, plan);
   InferenceCaches caches = build_inference(c, v, s, s.seq + steps);
   return {std::move(b.graph), std::move(caches)};
@@ -130,7 +131,7 @@ TEST(GemmaFamily, RotaryBuffersFollowTheTypesOfLayers) {
   auto names = [](Gemma3Family f) {
     Builder b;
     const Plan plan;
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     make_model(c, f);
     std::vector<std::string> r;
     for (const auto& t : b.graph.tensors)
@@ -164,7 +165,7 @@ TEST(GemmaFamily, TheFusedProfileDoesTheSameProductsWithoutMasks) {
   for (const Vlm& v : {paligemma(text()), paligemma(sliding_text()), gemma3()}) {
     Plan plan{.batch = 2, .images = 2, .text = 40};
     const Graph eager = inference(v, plan).graph;
-    plan.runtime = Runtime::fused;
+    plan.runtime = runtime_id("fused");
     const Graph fused = inference(v, plan).graph;
     EXPECT_EQ(flops(eager), flops(fused));
     EXPECT_EQ(count(fused, 0, "le.Tensor") + count(fused, 1, "le.Tensor"), 0);

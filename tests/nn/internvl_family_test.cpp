@@ -5,6 +5,7 @@
 
 #include <vlmest/family/internvl/family.hpp>
 #include <vlmest/family/internvl/rule.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "family_support.hpp"
 
@@ -94,7 +95,7 @@ TEST(InternVitTower, PositionsAreResizedForOtherPictureSizes) {
     Builder b;
     const Plan plan;
     {
-      Context c{b, plan};
+      Context c{b, plan, stack_of(plan)};
       const InternVitTower tower = make_tower(c, vit);
       const Value pixels = b.existing("pixel_values", Role::input, DType::bf16, {1, 3, size.height, size.width});
       const TowerOutput out = forward(c, tower, {pixels, {}, false});

@@ -8,6 +8,7 @@
 #include <vlmest/family/llava/family.hpp>
 #include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 namespace vlmest::kv_layout_test {
@@ -60,7 +61,7 @@ Outcome run(const Vlm& m, const Plan& plan, std::int64_t steps) {
   std::int64_t prompt = 0;
   Builder b;
   {
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     const Sequences s = make_sequences(m, plan);
     prompt = s.seq;
     const InferenceCaches caches = build_inference(c, m, s, s.seq + steps);
@@ -82,7 +83,7 @@ int count(const Graph& g, const char* phase, std::string_view op) {
 // Every layout and type, in both profiles: what the graph keeps is what the formula says, for all three layers.
 TEST(KvGraph, KeepsWhatTheFormulaSays) {
   using Kind = KvLayout::Kind;
-  for (const Runtime runtime : {Runtime::transformers, Runtime::fused})
+  for (const Runtime runtime : runtimes)
     for (const Kind kind : {Kind::dense, Kind::paged})
       for (const std::optional<DType> type :
            {std::optional<DType>{}, std::optional(DType::fp8), std::optional(DType::int8), std::optional(DType::int4)})
@@ -91,7 +92,7 @@ TEST(KvGraph, KeepsWhatTheFormulaSays) {
           plan.kv = {.kind = kind, .dtype = type};
           const Outcome r = run(model(llama), plan, steps);
           // transformers quantises groups once 128 tokens have come together.
-          const bool waits = type && is_grouped(*type) && kind == Kind::dense && runtime == Runtime::transformers;
+          const bool waits = type && is_grouped(*type) && kind == Kind::dense && runtime == runtime_id("transformers");
           const std::int64_t recent = waits ? steps % kv_residual : 0;
           Bytes after_prompt = kv_bytes(plan.kv, entry(plan, r.prompt), DType::bf16) * 3;
           Bytes after_steps = kv_bytes(plan.kv, entry(plan, r.prompt + steps), DType::bf16, recent) * 3;
@@ -110,7 +111,7 @@ TEST(KvGraph, StepsOfAnFp8Cache) {
   EXPECT_EQ(count(r.graph, "prefill", "dequantize"), 0);
   EXPECT_EQ(count(r.graph, "decode", "quantize"), 6);
   EXPECT_EQ(count(r.graph, "decode", "dequantize"), 6);
-  plan.runtime = Runtime::fused;
+  plan.runtime = runtime_id("fused");
   EXPECT_EQ(count(run(model(llama), plan, 5).graph, "decode", "dequantize"), 0);
 }
 
@@ -145,7 +146,7 @@ TEST(KvGraph, LatentAttention) {
   g.latent = LatentAttention{.latent_dim = 40, .rope_dim = 16};
   Plan plan{.batch = 2, .text = 7};
   const KvLayout layout{.kind = KvLayout::Kind::mla, .latent_dim = 40, .rope_dim = 16};
-  for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
+  for (const Runtime runtime : runtimes) {
     plan.runtime = runtime;
     const Outcome r = run(model(g), plan, 4);
     EXPECT_EQ(r.prefill, kv_bytes(layout, entry(plan, r.prompt), DType::bf16) * 3);
@@ -159,13 +160,13 @@ TEST(KvGraph, LatentAttention) {
 TEST(KvLayouts, ALatentCacheIsOffInTraining) {
   LlamaConfig g = llama;
   g.latent = LatentAttention{.latent_dim = 40, .rope_dim = 16};
-  for (const Runtime runtime : {Runtime::transformers, Runtime::fused})
+  for (const Runtime runtime : runtimes)
     for (const AttentionKind attention : {AttentionKind::eager, AttentionKind::sdpa, AttentionKind::flash})
       for (const Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective}) {
         const Plan plan{.batch = 2, .text = 7, .attention = attention, .runtime = runtime, .checkpointing = how};
         const Vlm m = model(g);
         Builder b;
-        Context c{b, plan};
+        Context c{b, plan, stack_of(plan)};
         build_training(c, m, make_sequences(m, plan));
         for (const auto& t : b.graph.tensors) EXPECT_NE(t.role, Role::kv_cache);
       }

@@ -4,6 +4,7 @@
 
 #include <vlmest/family/llava/family.hpp>
 #include <vlmest/nn/loss.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "training_support.hpp"
 
@@ -56,7 +57,7 @@ TEST(Loss, FusedWritesTheGradientOverTheLogits) {
 
 TEST(Loss, FusedProfileFusesIt) {
   Plan p = plan_of(Loss::unfused);
-  p.runtime = Runtime::fused;
+  p.runtime = runtime_id("fused");
   EXPECT_EQ(test::count(test::training(test::llava(), p), 0, "liger_cross_entropy"), 1);
 }
 

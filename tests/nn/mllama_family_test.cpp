@@ -5,6 +5,7 @@
 
 #include <vlmest/family/mllama/family.hpp>
 #include <vlmest/family/mllama/rule.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "family_support.hpp"
 
@@ -104,7 +105,7 @@ TEST(MllamaFamily, TheEmbeddingHasEightRowsMoreThanTheHead) {
 TEST(MllamaFamily, TheFusedProfileDoesTheSameProductsWithoutMasks) {
   Plan plan{.images = 2, .text = 20};
   const Graph eager = inference(plan);
-  plan.runtime = Runtime::fused;
+  plan.runtime = runtime_id("fused");
   const Graph fused = inference(plan);
   auto products = [](const Graph& g) {
     Flops f{};

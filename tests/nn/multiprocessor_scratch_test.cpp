@@ -10,6 +10,7 @@
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 namespace vlmest::multiprocessor_scratch_test {
 namespace {
@@ -52,7 +53,7 @@ Bytes sum_over_pictures(Gpu g, int batch) {
   Plan plan;
   plan.images = 1;
   plan.batch = batch;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   build_inference(c, vlm, make_sequences(vlm, plan), 0);
   for (const Node& n : b.graph.nodes) {
     if (std::string_view(n.name) != "sum.dim_IntList") continue;

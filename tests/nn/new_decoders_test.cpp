@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/nn/decoder/decoder.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "new_decoders_support.hpp"
 
@@ -119,7 +120,7 @@ std::int64_t cached(const DecoderConfig& language, std::int64_t seen, DType t = 
   Plan plan = text_plan();
   plan.dtype = t;
   Builder b;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   const Vlm v = around(language);
   const InferenceCaches caches = build_inference(c, v, make_sequences(v, plan), seen);
   Bytes n{};
@@ -161,7 +162,7 @@ TEST(NewDecodersRun, EveryParameterOfTheLanguageModelIsTrained) {
   // Adam's two states of every parameter: nothing is trained that the loss does not reach.
   for (const DecoderConfig& language : {DecoderConfig(small_gpt_oss(2)), DecoderConfig(small_mistral4(2)),
                                         DecoderConfig(small_internlm2(2)), DecoderConfig(small_phi3(2))})
-    for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
+    for (const Runtime runtime : runtimes) {
       Plan plan = text_plan();
       plan.runtime = runtime;
       const Graph g = training(around(language), plan);

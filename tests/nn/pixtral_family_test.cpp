@@ -7,6 +7,7 @@
 #include <vlmest/family/mistral3/family.hpp>
 #include <vlmest/family/mistral3/rule.hpp>
 #include <vlmest/nn/image_processor/pixtral.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 namespace vlmest::pixtral_family_test {
 namespace {
@@ -17,11 +18,10 @@ constexpr PixtralVision small{.hidden = 64, .intermediate = 128, .layers = 3, .h
 struct TowerRun {
   Builder b;
   Plan plan;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   TowerOutput out;
 
-  explicit TowerRun(AttentionKind attention = AttentionKind::sdpa, Runtime runtime = Runtime::transformers,
-                    bool sizes_on_gpu = true) {
+  explicit TowerRun(AttentionKind attention = AttentionKind::sdpa, Runtime runtime = {}, bool sizes_on_gpu = true) {
     plan.attention = attention;
     plan.runtime = runtime;
     const image_processor::Pixtral rule{.patch_size = 16, .longest_edge = 96};
@@ -51,7 +51,7 @@ TEST(Pixtral, PublishedParameterCounts) {
   for (const auto& [patch, count] : {std::pair<std::int64_t, std::int64_t>{16, 403489792}, {14, 403305472}}) {
     Builder b;
     const Plan plan;
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     const PixtralVision config{.patch_size = patch};
     make_tower(c, config);
     std::int64_t n = 0;
@@ -73,13 +73,13 @@ TEST(Pixtral, PacksImagesOfDifferentSizes) {
   EXPECT_EQ(r.results("clone"), (std::vector<Shape>{{64, 2, 3}, {2, 3}, {2, 3}}));
   // Height and width of each image are read by the host.
   EXPECT_EQ(r.results("_local_scalar_dense").size(), 4u);
-  EXPECT_EQ(TowerRun(AttentionKind::sdpa, Runtime::transformers, false).results("_local_scalar_dense").size(), 0u);
+  EXPECT_EQ(TowerRun(AttentionKind::sdpa, runtime_id("transformers"), false).results("_local_scalar_dense").size(), 0u);
 }
 
 TEST(Pixtral, FlashKeepsImagesApartByLength) {
   const std::int64_t per_pair = 2 * 2 * 64, layers = 3;
   EXPECT_EQ(TowerRun().attention_flops(), layers * per_pair * 11 * 11);
-  for (auto runtime : {Runtime::transformers, Runtime::fused}) {
+  for (auto runtime : runtimes) {
     const TowerRun r(AttentionKind::flash, runtime);
     EXPECT_EQ(r.attention_flops(), layers * per_pair * (6 * 6 + 5 * 5));
     EXPECT_TRUE(r.results("full").empty());
@@ -90,7 +90,7 @@ TEST(Pixtral, FlashKeepsImagesApartByLength) {
 TEST(Mistral3, MergesEachImageAlone) {
   Builder b;
   const Plan plan;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   const image_processor::Mistral3 rule{.patch_size = 16, .longest_edge = 192, .merge = 2};
   const std::vector<ImageLayout> images{image_processor::layout(rule, {64, 96}),
                                         image_processor::layout(rule, {32, 160})};

@@ -4,6 +4,7 @@
 
 #include <vlmest/family/qwen3_5/family.hpp>
 #include <vlmest/nn/image_processor/qwen3_vl.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "family_support.hpp"
 
@@ -51,7 +52,7 @@ Plan text_plan(std::int64_t tokens, std::int64_t batch = 2) { return {.batch = b
 
 InferenceCaches caches(const Vlm& v, const Plan& plan, std::int64_t steps) {
   Builder b;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   const Sequences s = make_sequences(v, plan);
   return build_inference(c, v, s, s.seq + steps);
 }
@@ -141,7 +142,7 @@ TEST(Qwen35Family, TextAloneRunsNoTower) {
 
 TEST(Qwen35Family, TheFusedProfileIsRefused) {
   Plan plan = text_plan(40);
-  plan.runtime = Runtime::fused;
+  plan.runtime = runtime_id("fused");
   try {
     inference(tiny_lm(), plan);
     FAIL() << "accepted";

@@ -5,6 +5,7 @@
 
 #include <vlmest/family/qwen3_vl/family.hpp>
 #include <vlmest/nn/image_processor/qwen3_vl.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "family_support.hpp"
 
@@ -98,7 +99,7 @@ TEST(Qwen3VlFamily, OnlySparseLayersRouteAndEachTokenGoesToTopKExperts) {
 TEST(Qwen3VlFamily, ExpertsAreDeclaredBeforeTheRouterAndTheNorms) {
   Builder b;
   const Plan plan;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   const Qwen3VlFamily f = tiny_family({true, true, true});
   make_model(c, f);
   std::vector<std::string> names;
@@ -115,7 +116,7 @@ TEST(Qwen3VlFamily, ExpertsAreDeclaredBeforeTheRouterAndTheNorms) {
 
 TEST(Qwen3VlFamily, TheFusedProfileMasksNothingAndRunsFewerKernels) {
   Plan fused = two_images;
-  fused.runtime = Runtime::fused;
+  fused.runtime = runtime_id("fused");
   const Vlm v = tiny({true, true, true});
   const Graph plain = inference(v, two_images), g = inference(v, fused);
   EXPECT_EQ(count(g, 0, "masked_fill.Scalar"), 0);

@@ -15,6 +15,7 @@
 #include <vlmest/family/llava_next/rule.hpp>
 #include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 namespace vlmest::spectral_test {
 namespace {
@@ -97,7 +98,7 @@ Vlm llava_next(std::vector<BlockConfig> blocks, Grid features = {}) {
 Graph built(const Vlm& m, const Plan& plan, std::int64_t decode = 0) {
   Builder b;
   {
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     const Sequences s = make_sequences(m, plan);
     build_inference(c, m, s, decode == 0 ? 0 : s.seq + decode);
   }
@@ -273,7 +274,7 @@ TEST(Blocks, OfOtherKinds) {
       {after_projector, NormBlock{NormBlock::Kind::layer_norm, 48}, {}, false},
   };
   const Parameters plain = parameters(built(llava({}), {.text = 5}));
-  for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
+  for (const Runtime runtime : runtimes) {
     const Parameters more = parameters(built(llava(blocks), {.text = 5, .runtime = runtime}));
     EXPECT_EQ(more.projector - plain.projector,
               Elements((32 + 2 * 32 * 64 + 64 + 32) + 4 * (32 * 32 + 32) + 48 * 48 + 2 * 48));

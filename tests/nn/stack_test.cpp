@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../additions/runtime/stack.hpp"
+
+#include <set>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include <vlmest/allocator/run_script.hpp>
 #include <vlmest/nn/activation.hpp>
+#include <vlmest/nn/mlp.hpp>
+#include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 namespace stack_test {
 namespace {
@@ -11,27 +19,64 @@ using namespace vlmest;
 
 static_assert(!std::is_default_constructible_v<Trait>, "a stack that leaves a trait out is to be refused");
 static_assert(!std::is_default_constructible_v<StackTraits>);
+static_assert(!std::is_default_constructible_v<StackWords>, "and so is one that leaves a word out");
+static_assert(!std::is_default_constructible_v<Stack>);
 
-TEST(Stack, EveryProfileHasAStackAndAName) {
-  EXPECT_TRUE(traits_of(Runtime::transformers).makes_masks);
-  EXPECT_FALSE(traits_of(Runtime::fused).makes_masks);
-  EXPECT_EQ(name(Runtime::transformers), "transformers");
-  EXPECT_EQ(name(Runtime::fused), "fused");
+TEST(Stack, EveryRuntimeHasAStackAndANameOfItsOwn) {
+  EXPECT_TRUE(traits_of(runtime_id("transformers")).makes_masks);
+  EXPECT_FALSE(traits_of(runtime_id("fused")).makes_masks);
+  EXPECT_EQ(name(Plan{}.runtime), "transformers");
+  for (const Runtime r : runtimes) {
+    EXPECT_EQ(value_of<Runtime>(name(r)), r) << "two rows have one name";
+    EXPECT_EQ(&stack_of(Plan{.runtime = r}), &stack_of(r));
+  }
+}
+
+TEST(Stack, HintsNameARuntimeThatHasATrait) {
+  EXPECT_EQ(name(first_with(&StackTraits::divides_layers)), "transformers");
+  EXPECT_EQ(name(first_with(&StackTraits::fuses_loss)), "fused");
+  EXPECT_EQ(name(first_with(&StackTraits::fuses_loss, false)), "transformers");
+}
+
+/// tests/additions/runtime: the blocks run a stack that no registry knows.
+TEST(Stack, AContextRunsTheStackThatItIsGiven) {
+  const auto names = [](const Stack& stack) {
+    Builder b;
+    const Plan plan;
+    Context c{b, plan, stack};
+    const RmsNorm norm = make_rms_norm(c, "norm", 8);
+    const GatedMlp mlp = make_gated_mlp(c, "mlp", 8, 16, false, Activation::silu);
+    Value x = eager::fill(b, "ones", {2, 8}, DType::bf16);
+    b.begin_phase(PhaseKind::prefill);
+    Value y = forward(c, norm, x);
+    y = forward(c, mlp, y);
+    b.end_phase();
+    std::set<std::string> r;
+    for (const Node& n : b.graph.nodes) r.insert(n.name);
+    return r;
+  };
+  const auto of = [&](const char* node, const Stack& stack) { return names(stack).contains(node); };
+  EXPECT_TRUE(of("toy_norm", stacks::toy::stack));
+  EXPECT_FALSE(of("toy_norm", stacks::transformers::stack));
+  EXPECT_FALSE(of("rsqrt", stacks::toy::stack));
+  EXPECT_TRUE(of("rsqrt", stacks::transformers::stack));
+  EXPECT_FALSE(of("silu", stacks::toy::stack));
+  EXPECT_TRUE(of("silu", stacks::transformers::stack));
 }
 
 TEST(Stack, AStackWithAKernelLeavesTheModuleAlone) {
-  for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
+  for (const Runtime runtime : runtimes) {
     Builder b;
     Plan plan;
     plan.runtime = runtime;
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     Value x = eager::fill(b, "ones", {2, 8}, DType::bf16), weight = eager::fill(b, "ones", {8}, DType::bf16);
     bool ran = false;
     const Value y = stacks::norm(c, Norm::Kind::rms_norm, x, weight, [&] {
       ran = true;
       return eager::mul(x, weight);
     });
-    EXPECT_EQ(ran, runtime == Runtime::transformers);
+    EXPECT_EQ(ran, runtime == runtime_id("transformers"));
     EXPECT_EQ(y.shape(), Shape({2, 8}));
   }
 }
@@ -40,9 +85,9 @@ TEST(Stack, AttentionIsTheStacksOwnOrThePlans) {
   Builder b;
   Plan plan;
   plan.attention = AttentionKind::eager;
-  EXPECT_EQ((Context{b, plan}.attention()), AttentionKind::eager);
-  plan.runtime = Runtime::fused;
-  EXPECT_EQ((Context{b, plan}.attention()), AttentionKind::flash);
+  EXPECT_EQ((Context{b, plan, stack_of(plan)}.attention()), AttentionKind::eager);
+  plan.runtime = runtime_id("fused");
+  EXPECT_EQ((Context{b, plan, stack_of(plan)}.attention()), AttentionKind::flash);
 }
 
 /// Two phases of one op each.

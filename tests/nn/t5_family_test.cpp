@@ -8,6 +8,7 @@
 #include <vlmest/family/blip2/family.hpp>
 #include <vlmest/family/blip2/rule.hpp>
 #include <vlmest/family/blip2/t5.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "family_support.hpp"
@@ -43,7 +44,7 @@ Plan plan(std::int64_t text = 12, std::int64_t batch = 2) { return {.batch = bat
 
 InferenceCaches caches(const Vlm& v, const Plan& p, std::int64_t steps) {
   Builder b;
-  Context c{b, p};
+  Context c{b, p, stack_of(p)};
   const Sequences s = make_sequences(v, p);
   return build_inference(c, v, s, s.seq + steps);
 }
@@ -127,7 +128,7 @@ TEST(T5Family, AnFp16ModelKeepsItsLastProductsInFp32AndItsStatesFinite) {
 TEST(T5Family, TrainingIsOverItsLabels) {
   const auto built = [](const Plan& p) {
     Builder b;
-    Context c{b, p};
+    Context c{b, p, stack_of(p)};
     const Vlm v = tiny();
     build_training(c, v, make_sequences(v, p));
     return std::move(b.graph);
@@ -174,14 +175,14 @@ TEST(T5Family, WhatIsNotModelledIsRefused) {
     Plan p = plan();
     change(p);
     Builder b;
-    Context c{b, p};
+    Context c{b, p, stack_of(p)};
     const Vlm v = tiny();
     build_training(c, v, make_sequences(v, p));
   };
   infer([](Plan&) {});
   train([](Plan&) {});
   EXPECT_THROW(infer([](Plan& p) { p.attention = AttentionKind::flash; }), Error);
-  EXPECT_THROW(infer([](Plan& p) { p.runtime = Runtime::fused; }), Error);
+  EXPECT_THROW(infer([](Plan& p) { p.runtime = runtime_id("fused"); }), Error);
   EXPECT_THROW(infer([](Plan& p) { p.weights = DType::int8; }), Error);
   EXPECT_THROW(infer([](Plan& p) { p.kv.dtype = DType::fp8; }), Error);
   EXPECT_THROW(infer([](Plan& p) { p.kv.kind = KvLayout::Kind::paged; }), Error);
@@ -199,7 +200,7 @@ TEST(T5Family, DefaultAdaptersGoToItsOwnNames) {
   Plan p = plan();
   p.lora.rank = 4;
   Builder b;
-  Context c{b, p};
+  Context c{b, p, stack_of(p)};
   const Vlm v = tiny();
   build_training(c, v, make_sequences(v, p));
   std::set<std::string> on;

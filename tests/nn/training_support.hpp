@@ -8,6 +8,7 @@
 #include <vlmest/family/blip2/rule.hpp>
 #include <vlmest/family/llava/family.hpp>
 #include <vlmest/nn/image_processor/llava.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/transform/training_step.hpp>
 
 #include "family_support.hpp"
@@ -54,7 +55,7 @@ inline Graph training(const Vlm& v, const Plan& plan, bool copy = true, Gpu gpu 
   Builder b;
   b.gpu = gpu;
   {
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     b.copy_layers = copy;
     build_training(c, v, make_sequences(v, plan));
   }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <vlmest/json/hf/read.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/parallel/divided_layers.hpp>
 
 #include "files.hpp"
@@ -154,7 +155,7 @@ TEST(DividedLayers, WhatTransformersDoesNotRunIsRefused) {
   const std::string inner = refusal(model("qwen2.5-vl-7b"), small(3));
   EXPECT_NE(inner.find("layout.mesh: 3 GPUs do not divide"), std::string::npos) << inner;
   Plan fused = small(2), adapters = small(2), stored = small(2);
-  fused.runtime = Runtime::fused;
+  fused.runtime = runtime_id("fused");
   adapters.lora.rank = 8;
   stored.weights = DType::int8;
   for (const auto& [plan, phases] :

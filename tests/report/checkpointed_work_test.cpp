@@ -2,6 +2,7 @@
 // What torch.utils.checkpoint costs the host: the tensors that checkpointed layers save, and the time of their hooks.
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/training.hpp>
 
 #include "../conformance/recorded_model.hpp"
@@ -17,7 +18,7 @@ struct Built {
     const Vlm vlm = json::read_model(conformance::cut_layers(conformance::read_json(path), 4), path);
     plan.text = 60;
     b.copy_layers = copies;
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     build_training(c, vlm, make_sequences(vlm, plan));
   }
 };

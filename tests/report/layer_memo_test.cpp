@@ -12,6 +12,7 @@
 #include <vlmest/allocator/run_script.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/replay.hpp>
 #include <vlmest/transform/training_step.hpp>
 
@@ -82,7 +83,7 @@ TEST_P(LayerMemo, LeavesWhatTheLayersLeave) {
   plan.batch = 2;
   const Sequences s = make_sequences(vlm, plan);
   Builder inference, training;
-  Context of_inference{inference, plan}, of_training{training, plan};
+  Context of_inference{inference, plan, stack_of(plan)}, of_training{training, plan, stack_of(plan)};
   build_inference(of_inference, vlm, s, s.seq + plan.new_tokens);
   build_training(of_training, vlm, s);
   EXPECT_FALSE(inference.graph.layers.empty());
@@ -106,7 +107,7 @@ TEST(LayerMemoOf, PassesOverATower) {
   const Plan plan;
   const Sequences s = make_sequences(vlm, plan);
   Builder b;
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   build_inference(c, vlm, s, s.seq + plan.new_tokens);
   const Timeline timeline(b.graph);
   allocator::CachingAllocator heap;

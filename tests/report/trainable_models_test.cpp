@@ -14,6 +14,7 @@
 #include <vlmest/family/qwen3_5/family.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/training.hpp>
 
 namespace vlmest::trainable_models_test {
@@ -43,7 +44,7 @@ class TrainableModels : public testing::TestWithParam<std::string> {
   std::multiset<std::string> train(const Plan& plan, Gpu gpu = {}) {
     Builder b;
     b.gpu = gpu;
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     Timeline timeline;
     static const Device device = load_device((models / "device" / "h200-sxm.json").string());
     const TrainingEstimate e = estimate_training(c, model_, make_sequences(model_, plan), device, timeline);
@@ -79,13 +80,13 @@ TEST_P(TrainableModels, WhateverRunsTheSameParametersLearn) {
   same("fp32", [](Plan& p) { p.dtype = DType::fp32; });
   same("fp16", [](Plan& p) { p.dtype = DType::fp16; });
   if (!refuses_fused()) {
-    same("fused", [](Plan& p) { p.runtime = Runtime::fused; });
+    same("fused", [](Plan& p) { p.runtime = runtime_id("fused"); });
     same("fused, chunked loss", [](Plan& p) {
-      p.runtime = Runtime::fused;
+      p.runtime = runtime_id("fused");
       p.loss = Loss::chunked;
     });
     same("fused, checkpointed", [](Plan& p) {
-      p.runtime = Runtime::fused;
+      p.runtime = runtime_id("fused");
       p.checkpointing = Checkpointing::full;
     });
   }
@@ -98,15 +99,15 @@ TEST_P(TrainableModels, FusedKeepsLessThanItsModules) {
     Plan p = plan_;
     p.runtime = runtime;
     Builder b;
-    Context c{b, p};
+    Context c{b, p, stack_of(p)};
     Timeline timeline;
     static const Device device = load_device((models / "device" / "h200-sxm.json").string());
     return estimate_training(c, model_, make_sequences(model_, p), device, timeline).saved_activations;
   };
   if (refuses_fused())
-    EXPECT_THROW(saved(Runtime::fused), Error);
+    EXPECT_THROW(saved(runtime_id("fused")), Error);
   else
-    EXPECT_LT(saved(Runtime::fused), saved(Runtime::transformers));
+    EXPECT_LT(saved(runtime_id("fused")), saved(runtime_id("transformers")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shipped, TrainableModels, testing::ValuesIn(names()), [](const auto& name) {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 
 #include "../sanitizer.hpp"

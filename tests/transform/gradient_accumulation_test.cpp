@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/json/device.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/training.hpp>
 
 #include "../nn/training_support.hpp"
@@ -89,7 +90,7 @@ TEST(GradientAccumulation, WorkGrowsWithTheMicroBatches) {
     Builder b;
     Timeline timeline;
     const Plan plan = micro_batches(n);
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     return estimate_training(c, vlm, make_sequences(vlm, plan), device, timeline);
   };
   const TrainingEstimate one = estimate(1), two = estimate(2), five = estimate(5);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/nn/decoder/decoder.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "../nn/new_decoders_support.hpp"
 
@@ -38,7 +39,7 @@ std::vector<Case> cases() {
 std::vector<std::string> run(const Vlm& v, const Plan& plan, bool copy) {
   Builder b;
   {
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     b.copy_layers = copy;
     const Sequences s = make_sequences(v, plan);
     build_inference(c, v, s, s.seq + 5);
@@ -49,7 +50,7 @@ std::vector<std::string> run(const Vlm& v, const Plan& plan, bool copy) {
 TEST(RepeatedDecoders, GiveTheSamePrefillAndDecode) {
   for (const Case& k : cases())
     for (const AttentionKind attention : {AttentionKind::sdpa, AttentionKind::eager})
-      for (const Runtime runtime : {Runtime::transformers, Runtime::fused}) {
+      for (const Runtime runtime : runtimes) {
         Plan plan = text_plan(attention);
         plan.runtime = runtime;
         const Vlm v = around(k.language);
@@ -64,7 +65,7 @@ TEST(RepeatedDecoders, GiveTheSameStep) {
     plans[1].attention = AttentionKind::eager;
     plans[2].checkpointing = Checkpointing::full;
     plans[3].checkpointing = Checkpointing::selective;
-    plans[4].runtime = Runtime::fused;
+    plans[4].runtime = runtime_id("fused");
     plans[5].lora.rank = 4;
     plans[5].lora.targets = {std::string(all_linear)};
     for (const Plan& plan : plans) EXPECT_EQ(rows(training(v, plan, true)), rows(training(v, plan, false))) << k.name;

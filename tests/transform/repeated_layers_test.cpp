@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/nn/stack/registry.hpp>
+
 #include "../conformance/compare.hpp"
 #include "../conformance/recorded_model.hpp"
 
@@ -62,7 +64,7 @@ std::vector<Rows> rows(const Vlm& vlm, const Case& c, bool copies) {
   plan.vision_chunk = c.vision_chunk;
   Builder b;
   b.copy_layers = copies;
-  Context context{b, plan};
+  Context context{b, plan, stack_of(plan)};
   build_training(context, vlm, make_sequences(vlm, plan));
   std::vector<Rows> r;
   while (!b.graph.phases.empty()) {

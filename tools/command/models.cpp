@@ -7,6 +7,7 @@
 #include <vlmest/analysis/params.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 #include "args.hpp"
 #include "catalogue.hpp"
@@ -38,7 +39,7 @@ int models(const Output& o) {
     const Vlm vlm = find_model(f.file.string());
     Builder b;
     const Plan plan;
-    Context c{b, plan};
+    Context c{b, plan, stack_of(plan)};
     declare_parameters(c, vlm);
     const Parameters p = parameters(b.graph);
     t.rows.push_back({name, vlm.type, show_count(p.total().value()), show_count(p.vision.value()),

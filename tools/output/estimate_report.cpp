@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include <vlmest/nn/stack/registry.hpp>
+
 #include "lines.hpp"
 #include "numbers.hpp"
 #include "peak_table.hpp"

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include <vlmest/allocator/block.hpp>
 #include <vlmest/allocator/config.hpp>

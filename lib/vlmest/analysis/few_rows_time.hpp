@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
 #include <vlmest/analysis/tiled_time.hpp>
 #include <vlmest/device/device.hpp>

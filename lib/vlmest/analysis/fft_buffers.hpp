@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <variant>
 #include <vector>
 
 #include <vlmest/graph/graph.hpp>

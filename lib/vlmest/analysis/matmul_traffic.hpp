@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include <vlmest/device/device.hpp>
-#include <vlmest/op/matmul.hpp>
+#include <vlmest/op/cost.hpp>
 
 namespace vlmest {
 

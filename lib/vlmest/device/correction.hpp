@@ -7,8 +7,6 @@
 #include <cstddef>
 #include <vector>
 
-#include <vlmest/unit/error.hpp>
-
 namespace vlmest {
 
 /// A factor over N sizes, piecewise linear in their logarithms: what measured times are of modelled ones, where a

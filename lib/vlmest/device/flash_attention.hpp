@@ -5,7 +5,7 @@
 
 #include <vlmest/device/device.hpp>
 #include <vlmest/library/rules.hpp>
-#include <vlmest/nn/stack/stacks.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/plan/plan.hpp>
 
 namespace vlmest {

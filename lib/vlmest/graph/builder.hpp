@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include <vlmest/json/op.hpp>
-#include <vlmest/json/parse.hpp>
 #include <vlmest/report/measured_op.hpp>
+#include <vlmest/unit/error.hpp>
 
 namespace vlmest::json {
 

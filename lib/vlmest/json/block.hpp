@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <charconv>
 
 #include <vlmest/json/families.hpp>
 #include <vlmest/json/known_keys.hpp>

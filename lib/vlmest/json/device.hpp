@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
+#include <system_error>
 
 #include <nlohmann/json.hpp>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <concepts>
 #include <string>
-#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <nlohmann/json.hpp>

@@ -3,11 +3,9 @@
 
 #include <array>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <type_traits>
 
 #include <vlmest/json/description_image.hpp>
 #include <vlmest/json/processor/keys.hpp>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <vlmest/json/parse.hpp>
 #include <vlmest/json/reader.hpp>
 #include <vlmest/report/comparison.hpp>
+#include <vlmest/unit/error.hpp>
 
 /// What a file of measured rows says was fitted to them.
 namespace vlmest::json {

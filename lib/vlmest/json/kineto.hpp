@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>

@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <vlmest/json/reader.hpp>
 #include <vlmest/unit/nearest.hpp>

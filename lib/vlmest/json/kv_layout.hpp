@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/json/known_keys.hpp>
-#include <vlmest/nn/decoder/llama.hpp>
-#include <vlmest/nn/kv_layout.hpp>
+#include <vlmest/json/reader.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// "kv" of a description: how keys and values are kept.

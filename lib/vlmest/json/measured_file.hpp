@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <vlmest/json/benchmark.hpp>
 #include <vlmest/json/fitted_marks.hpp>
 #include <vlmest/json/measured_run.hpp>
-#include <vlmest/json/parse.hpp>
+#include <vlmest/unit/error.hpp>
 
 namespace vlmest::json {
 

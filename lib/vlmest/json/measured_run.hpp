@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
 #include <string_view>
-#include <tuple>
-#include <utility>
 
 #include <vlmest/json/known_keys.hpp>
 #include <vlmest/report/compare_run.hpp>

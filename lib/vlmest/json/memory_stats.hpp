@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <vlmest/diagnose/evidence/text/memory_summary.hpp>
-#include <vlmest/unit/error.hpp>
 
 /// torch.cuda.memory_stats() written as JSON, flat ("allocated_bytes.all.current": 0) or nested
 /// (memory_stats_as_nested_dict). Source of the keys: torch/cuda/memory.py, memory_stats.

@@ -7,6 +7,7 @@
 
 #include <vlmest/json/reader.hpp>
 #include <vlmest/nn/vlm.hpp>
+#include <vlmest/unit/error.hpp>
 
 /// Checkpoints whose config.json does not say that their weights are quantised: the tool that quantised them says so in
 /// a file of its own beside it. Serving engines look for it (vLLM's get_config_filenames of each method,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/stack/attention.hpp>
+#include <vlmest/nn/attention_args.hpp>
 
 namespace vlmest {
 
@@ -14,7 +14,8 @@ inline Plan without_sdpa(const Plan& p) {
 }
 /// The same build under other choices, which outlive it.
 inline Context with_plan(const Context& c, const Plan& plan) {
-  return {c.b, plan, c.blocks, c.labels, c.adapters, c.input_gradients, c.quantization, c.sharding, c.loads, c.padded};
+  return {c.b,        plan,    c.runtime, c.blocks, c.labels, c.adapters, c.input_gradients, c.quantization,
+          c.sharding, c.loads, c.padded};
 }
 
 }  // namespace vlmest

@@ -5,10 +5,10 @@
 #include <variant>
 #include <vector>
 
-#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/block_config.hpp>
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 /// Blocks that a description adds to an assembled model. A family calls insert() where a point lies; without blocks it
 /// hands its argument back.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include <vlmest/graph/repeat.hpp>
 #include <vlmest/nn/paged_cache.hpp>
 #include <vlmest/nn/quantized_cache.hpp>

@@ -5,7 +5,7 @@
 
 #include <vlmest/graph/builder.hpp>
 #include <vlmest/graph/eager.hpp>
-#include <vlmest/nn/stack/stacks.hpp>
+#include <vlmest/nn/stack/stack.hpp>
 #include <vlmest/plan/plan.hpp>
 
 namespace vlmest {
@@ -26,6 +26,7 @@ struct InputGradients {
 struct Context {
   Builder& b;
   const Plan& plan;
+  const Stack& runtime;                        ///< what the plan runs on (stack_of, nn/stack/registry.hpp)
   const Blocks* blocks = nullptr;              ///< what a description adds at certain points (nn/block.hpp)
   const Value* labels = nullptr;               ///< token ids[B, S] that a training step computes its loss against
   Adapters* adapters = nullptr;                ///< low-rank adapters that linears ask for (nn/lora.hpp)
@@ -37,7 +38,8 @@ struct Context {
 
   DType dtype() const { return plan.dtype; }
   /// What the software stack that runs the model does in its own way.
-  const StackTraits& stack() const { return traits_of(plan.runtime); }
+  const StackTraits& stack() const { return runtime.traits; }
+  const StackWords& words() const { return runtime.words; }
   /// The attention that runs: the stack's own kernel, or what the plan asks for.
   AttentionKind attention() const { return stack().attends_by_flash ? AttentionKind::flash : plan.attention; }
 };

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <initializer_list>
 
 #include <vlmest/nn/linear.hpp>
 

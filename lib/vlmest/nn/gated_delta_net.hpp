@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/delta_rule.hpp>
 #include <vlmest/nn/linear.hpp>

@@ -8,6 +8,7 @@
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/projections.hpp>
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 namespace vlmest {
 

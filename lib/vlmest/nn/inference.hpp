@@ -2,7 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/cache_layer.hpp>
-#include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/sequence.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 namespace vlmest {

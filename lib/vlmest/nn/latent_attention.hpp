@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/cache.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 namespace vlmest {
 

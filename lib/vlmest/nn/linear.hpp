@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include <vlmest/nn/dropout.hpp>
 #include <vlmest/nn/lora.hpp>
 #include <vlmest/nn/quantized.hpp>

@@ -48,15 +48,15 @@ inline Value next_tokens(const Value& padded) {
 }
 
 /// How this run computes its loss: a stack may fuse it, unless it is to be chunked.
-constexpr Loss loss_kind(const Plan& p) {
-  return traits_of(p.runtime).fuses_loss && p.loss == Loss::unfused ? Loss::fused : p.loss;
+inline Loss loss_kind(const Context& c) {
+  return c.stack().fuses_loss && c.plan.loss == Loss::unfused ? Loss::fused : c.plan.loss;
 }
 
 /// transformers loss/loss_utils.py, ForCausalLMLoss: fp32 logits[B, S, V] against the next token's id. One kernel in
 /// its place takes the logits in their own type.
 inline Value causal_lm_loss(Context& c, const Value& logits, const Value& labels) {
   using namespace eager;
-  const bool fused = loss_kind(c.plan) == Loss::fused;
+  const bool fused = loss_kind(c) == Loss::fused;
   Value x = fused ? logits : to(logits, DType::fp32);
   const Value padded = pad_last(labels, 0, 1);
   Value shifted = next_tokens(padded);
@@ -71,7 +71,7 @@ template <class Finish>
 Value head_output(Context& c, const Linear& head, const Value& hidden, Finish&& finish) {
   using namespace eager;
   if (!c.labels) return finish(forward(c, head, kept_positions(hidden, c.plan.logits)));
-  if (loss_kind(c.plan) == Loss::chunked) {
+  if (loss_kind(c) == Loss::chunked) {
     if (head.stored)
       throw Error("plan.loss", "a chunked loss needs a wide output head", "use plan.loss=unfused or fused");
     const Value padded = pad_last(*c.labels, 0, 1);

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <optional>
 
-#include <vlmest/nn/cache.hpp>
+#include <vlmest/graph/repeat.hpp>
 #include <vlmest/nn/context.hpp>
+#include <vlmest/nn/paged_cache.hpp>
+#include <vlmest/nn/quantized_cache.hpp>
 
 /// Mask functions over index ranges and what evaluating them allocates (transformers 5.17, masking_utils.py).
 namespace vlmest {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <string>
 #include <vector>
 
 #include <vlmest/nn/rope.hpp>

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <vlmest/nn/attention.hpp>
+#include <vlmest/nn/attention_args.hpp>
 #include <vlmest/nn/linear.hpp>
 
 /// The linear layers around attention, as most of transformers' attention modules have them.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include <vlmest/graph/repeat.hpp>
 #include <vlmest/nn/activation.hpp>
-#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/dropout.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 namespace vlmest {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include <vlmest/nn/cache_layer.hpp>
 #include <vlmest/nn/kv_layout.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/attention.hpp>
+#include <vlmest/nn/attention_args.hpp>
 
 namespace vlmest {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/sharding.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 namespace vlmest {
@@ -21,16 +22,18 @@ void build_divided(const std::optional<Sharding>& sharding, Build&& build) {
   }
 }
 
-/// How a run of `plan` divides the model's layers; nothing where it does not. Throws Error for what transformers has no
+/// How a run divides the model's layers; nothing where it does not. Throws Error for what transformers has no
 /// plan for, what it does not run, and what is not modelled.
-inline std::optional<Sharding> sharding_of(const Vlm& vlm, const Plan& plan) {
+inline std::optional<Sharding> sharding_of(const Context& c, const Vlm& vlm) {
+  const Plan& plan = c.plan;
   const LayerShards& s = plan.shards;
   if (s.ranks <= 1) return std::nullopt;
   const std::string type = vlm.text.type.empty() ? vlm.type : vlm.text.type;
   const std::string what = s.experts ? "expert" : "tensor";
   const auto refuse = [](const std::string& why, const std::string& hint) { throw Error("layout.mesh", why, hint); };
-  if (!traits_of(plan.runtime).divides_layers)
-    refuse("how this runtime divides layers is not modelled", "use plan.runtime=transformers");
+  if (!c.stack().divides_layers)
+    refuse("how this runtime divides layers is not modelled",
+           "use plan.runtime=" + std::string(name(first_with(&StackTraits::divides_layers))));
   for (const std::string_view t : shard_rules::not_modelled)
     if (t == type) refuse(what + " parallelism of " + type + " is not modelled", "leave it out, or give dp=N");
   const ShardPlans* plans = vlm.text.remote_code ? nullptr : shard_plans(type);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <variant>
 
 #include <vlmest/nn/lora.hpp>
 #include <vlmest/nn/quantization/quantization.hpp>

@@ -10,7 +10,7 @@
 #include <vlmest/nn/image_processor/processor.hpp>
 #include <vlmest/nn/kv_layout.hpp>
 #include <vlmest/nn/quantization/quantization.hpp>
-#include <vlmest/nn/stack/stacks.hpp>
+#include <vlmest/nn/stack/traits.hpp>
 
 namespace vlmest {
 
@@ -43,10 +43,10 @@ inline bool takes_images(const Vlm& v) { return v.family.takes_images(); }
 
 /// The storage that a run keeps: the checkpoint's, unless the plan names another, or transformers makes wide weights of
 /// it on that GPU. Throws Error where it is not known.
-inline const Quantization* quantization_of(const Vlm& vlm, const Plan& plan, const Gpu& gpu) {
+inline const Quantization* quantization_of(const Vlm& vlm, const Plan& plan, const StackTraits& stack, const Gpu& gpu) {
   if (!vlm.quantization || plan.weights) return nullptr;
   if (vlm.quantization->refused) throw *vlm.quantization->refused;
-  if (traits_of(plan.runtime).transformers_quantizers && gpu.sm < vlm.quantization->dequantised_below) return nullptr;
+  if (stack.transformers_quantizers && gpu.sm < vlm.quantization->dequantised_below) return nullptr;
   return &*vlm.quantization;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include <vlmest/tensor/dtype.hpp>
 #include <vlmest/unit/units.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 
 #include <vlmest/op/cost.hpp>
 #include <vlmest/unit/words.hpp>

@@ -11,7 +11,8 @@
 #include <vlmest/parallel/launch.hpp>
 #include <vlmest/parallel/layout.hpp>
 #include <vlmest/parallel/network.hpp>
-#include <vlmest/report/estimate.hpp>
+#include <vlmest/report/inference.hpp>
+#include <vlmest/report/training.hpp>
 
 /// What is said of a run over several GPUs, rank by rank.
 namespace vlmest::parallel {

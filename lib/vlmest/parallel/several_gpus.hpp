@@ -7,6 +7,7 @@
 
 #include <vlmest/device/device.hpp>
 #include <vlmest/parallel/rank_estimate.hpp>
+#include <vlmest/report/estimate.hpp>
 
 /// A run over several GPUs, rank by rank.
 namespace vlmest::parallel {

@@ -3,6 +3,7 @@
 
 #include <vlmest/device/device.hpp>
 #include <vlmest/parallel/rank_estimate.hpp>
+#include <vlmest/report/estimate.hpp>
 
 namespace vlmest::parallel {
 

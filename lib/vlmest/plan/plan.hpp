@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,11 +13,8 @@
 
 namespace vlmest {
 
-/// Whose kernels run: the modules of Hugging Face transformers as they run eagerly (version 5.17 on torch 2.11), or an
-/// idealised stack with fused norms, rotary embedding, MLP and attention.
-enum class Runtime : std::uint8_t { transformers, fused };
-template <>
-inline constexpr std::array<std::string_view, 2> words_of<Runtime>{"transformers", "fused"};
+/// Whose kernels run: the place of a row of nn/stack/registry.hpp, which has their names.
+enum class Runtime : std::uint8_t {};
 
 /// attn_implementation: products and softmax written out, torch's scaled_dot_product_attention, FlashAttention-2.
 enum class AttentionKind : std::uint8_t { eager, sdpa, flash };
@@ -146,7 +142,7 @@ struct Plan {
   std::optional<DType> weights;  ///< storage of the language model's linear weights
   KvLayout kv;
   AttentionKind attention = AttentionKind::sdpa;
-  Runtime runtime = Runtime::transformers;
+  Runtime runtime{};  ///< the first row: transformers, whose modules run eagerly
   Logits logits = Logits::last;
   Optimizer optimizer = Optimizer::adamw;
   Checkpointing checkpointing = Checkpointing::off;

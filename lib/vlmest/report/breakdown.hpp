@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstring>
 #include <vector>
 
 #include <vlmest/analysis/fft_buffers.hpp>

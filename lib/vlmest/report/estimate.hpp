@@ -2,11 +2,13 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include <vlmest/analysis/params.hpp>
-#include <vlmest/device/flash_attention.hpp>
+#include <vlmest/device/device.hpp>
+#include <vlmest/plan/plan.hpp>
 #include <vlmest/report/inference.hpp>
 #include <vlmest/report/training.hpp>
 

@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include <vlmest/analysis/dram_traffic.hpp>
-#include <vlmest/analysis/work.hpp>
+#include <vlmest/analysis/op_time.hpp>
+#include <vlmest/analysis/roofline.hpp>
+#include <vlmest/graph/graph.hpp>
 #include <vlmest/op/op.hpp>
 #include <vlmest/report/comparison.hpp>
 

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <vlmest/allocator/process.hpp>
-#include <vlmest/report/breakdown.hpp>
-#include <vlmest/report/live_tensor.hpp>
+#include <vlmest/analysis/timeline.hpp>
 
 namespace vlmest {
 

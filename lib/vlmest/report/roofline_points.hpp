@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <map>
 #include <span>
 #include <string>
-#include <string_view>
-#include <tuple>
 #include <vector>
 
 #include <vlmest/analysis/work.hpp>

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <span>
-#include <vector>
 
 #include <vlmest/analysis/streams.hpp>
 #include <vlmest/analysis/work.hpp>

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include <vlmest/report/live_tensor.hpp>

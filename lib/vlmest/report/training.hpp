@@ -6,8 +6,9 @@
 #include <vlmest/allocator/replay.hpp>
 #include <vlmest/analysis/params.hpp>
 #include <vlmest/analysis/work.hpp>
-#include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/sequence.hpp>
 #include <vlmest/nn/vlm.hpp>
+#include <vlmest/plan/plan.hpp>
 #include <vlmest/report/breakdown.hpp>
 #include <vlmest/report/live_tensor.hpp>
 #include <vlmest/report/peak_parts.hpp>

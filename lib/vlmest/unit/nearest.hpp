@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 

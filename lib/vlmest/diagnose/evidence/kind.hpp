@@ -9,7 +9,8 @@
 #include <vlmest/diagnose/evidence/oom/reader.hpp>
 #include <vlmest/diagnose/evidence/text/encoding.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
-#include <vlmest/diagnose/evidence/text/nvidia_smi.hpp>
+#include <vlmest/diagnose/evidence/text/log_values.hpp>
+#include <vlmest/diagnose/evidence/text/memory_series.hpp>
 
 namespace vlmest::diagnose {
 

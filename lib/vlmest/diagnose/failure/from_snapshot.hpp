@@ -2,16 +2,14 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <string>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
+#include <vlmest/diagnose/evidence/cause.hpp>
 #include <vlmest/diagnose/evidence/snapshot/analysis.hpp>
-#include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
+#include <vlmest/diagnose/evidence/stack/frame_words.hpp>
+#include <vlmest/diagnose/evidence/stack/traceback.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
-#include <vlmest/diagnose/failure/stack_cause.hpp>
 
 namespace vlmest::diagnose {
 

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <map>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <tuple>
 #include <vector>
 
+#include <vlmest/diagnose/evidence/stack/traceback.hpp>
 #include <vlmest/diagnose/evidence/text/printed_size.hpp>
 #include <vlmest/diagnose/inversion/hypothesis.hpp>
 #include <vlmest/diagnose/inversion/planned_allocations.hpp>
-#include <vlmest/diagnose/inversion/site_match.hpp>
-#include <vlmest/report/tensor_groups.hpp>
+#include <vlmest/diagnose/inversion/tensor_kinds.hpp>
+#include <vlmest/report/live_tensor.hpp>
 
 namespace vlmest::diagnose {
 

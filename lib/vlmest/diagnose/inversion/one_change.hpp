@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <vlmest/diagnose/inversion/explained.hpp>
 #include <vlmest/diagnose/inversion/read_failure.hpp>
-#include <vlmest/diagnose/inversion/run/settings.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
+#include <vlmest/nn/vlm.hpp>
+#include <vlmest/plan/plan.hpp>
 
 /// Settings that differ from the ones given by one flag.
 namespace vlmest::diagnose {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <vlmest/diagnose/failure/failure.hpp>

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/diagnose/evidence/stack/run_mode.hpp>
+#include <vlmest/diagnose/evidence/stack/mode.hpp>
+#include <vlmest/diagnose/evidence/text/memory_series.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/diagnose/inversion/hypothesis.hpp>
 #include <vlmest/plan/plan.hpp>

@@ -8,13 +8,15 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <vlmest/diagnose/evidence/text/printed_size.hpp>
 #include <vlmest/diagnose/inversion/site_match.hpp>
 #include <vlmest/diagnose/inversion/solution.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 #include <vlmest/report/tensor_groups.hpp>
 #include <vlmest/transform/training_step.hpp>
@@ -46,7 +48,7 @@ class Builds {
       sequences_ = make_sequences(vlm_, plan);
       builder_.clear();
       builder_.gpu = gpu_of(device_);
-      Context c{builder_, plan};
+      Context c{builder_, plan, stack_of(plan)};
       if (training_)
         build_training(c, vlm_, sequences_);
       else

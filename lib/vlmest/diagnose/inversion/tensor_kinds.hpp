@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <set>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include <vlmest/diagnose/evidence/oom/message.hpp>
 #include <vlmest/diagnose/evidence/text/memory_series.hpp>
-#include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
+#include <vlmest/unit/units.hpp>
 
 /// Messages of memory that no tensor on a GPU was asked for: the host's, or a server's own budget.
 namespace vlmest::diagnose {

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <optional>
-#include <string>
-#include <utility>
 
-#include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/failure/stack_cause.hpp>
 #include <vlmest/diagnose/inversion/reading.hpp>
+#include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
-#include <vlmest/diagnose/verdict/scores.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 
 namespace vlmest::diagnose {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <vlmest/diagnose/evidence/text/memory_series.hpp>
-#include <vlmest/diagnose/evidence/text/run_signs.hpp>
+#include <vlmest/diagnose/evidence/text/run_sign.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include <vlmest/diagnose/evidence/text/run_sign.hpp>
 #include <vlmest/diagnose/evidence/text/story.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
-#include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 
 /// What a failure probably was, by what somebody tells of it, where neither an allocator's figures nor a stack name it.

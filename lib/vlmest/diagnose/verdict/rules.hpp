@@ -2,14 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include <vlmest/diagnose/evidence/cause.hpp>
+#include <vlmest/diagnose/evidence/stack/traceback.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
-#include <vlmest/diagnose/failure/stack_cause.hpp>
 #include <vlmest/diagnose/inversion/reading.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>

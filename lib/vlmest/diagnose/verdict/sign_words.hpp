@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include <vlmest/diagnose/evidence/text/run_signs.hpp>
+#include <vlmest/diagnose/evidence/text/run_sign.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 
 namespace vlmest::diagnose::sign_verdict {

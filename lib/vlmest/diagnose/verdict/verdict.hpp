@@ -6,7 +6,8 @@
 #include <vector>
 
 #include <vlmest/diagnose/evidence/cause.hpp>
-#include <vlmest/diagnose/evidence/stack/run_mode.hpp>
+#include <vlmest/diagnose/evidence/stack/mode.hpp>
+#include <vlmest/diagnose/evidence/stack/traceback.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/diagnose/inversion/explained.hpp>
 #include <vlmest/diagnose/inversion/hypothesis.hpp>

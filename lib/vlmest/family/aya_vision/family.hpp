@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include <vlmest/nn/family/assembly.hpp>
 #include <vlmest/nn/projector/aya_vision.hpp>
 

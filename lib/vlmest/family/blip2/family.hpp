@@ -66,7 +66,7 @@ inline Value prefill(Context& c, const Blip2Model& m, const Blip2Inputs& in, con
   using namespace eager;
   InScope scope(c.b, m.root);
   Blip2Embeds e = embed_images(c, m.eyes, in.pixels, in.text.ids, m.language.embed_tokens);
-  if (c.labels && loss_kind(c.plan) != Loss::unfused) {
+  if (c.labels && loss_kind(c) != Loss::unfused) {
     InScope language(c.b, m.language_scope);
     const Value hidden = forward(c, m.language, std::move(e.embeds), in.text.mask, cache);
     return head_output(c, m.head, hidden);

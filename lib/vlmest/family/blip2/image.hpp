@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/nn/family.hpp>
 #include <vlmest/nn/family/scatter.hpp>
 #include <vlmest/nn/family/vision_chunks.hpp>
@@ -45,7 +47,7 @@ Blip2Eyes make_blip2_eyes(Context& c, const Family& g, std::int64_t width) {
     throw Error("plan.attention", "BLIP-2's Q-Former has no FlashAttention path: transformers refuses it",
                 "use sdpa or eager");
   const Plan plan = qformer_plan(c.plan);
-  Context q{c.b, plan};
+  Context q{c.b, plan, c.runtime};
   Blip2Eyes r;
   {
     Module v(c, "vision_model", Part::vision);
@@ -88,7 +90,7 @@ inline Blip2Features image_features(Context& c, const Blip2Eyes& m, const Value&
   Value mask = fill(c.b, "ones", {image.size(0), image.size(1)}, DType::int64);
   Value queries = expand(Value(c.b, m.query_tokens), {image.size(0), -1, -1});
   const Plan plan = qformer_plan(c.plan);
-  Context q{c.b, plan};
+  Context q{c.b, plan, c.runtime};
   r.queries = forward(q, m.qformer, queries, image, mask);
   Value narrowed = to(r.queries, image.dtype());
   r.features = forward(c, m.projection, narrowed);

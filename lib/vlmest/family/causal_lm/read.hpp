@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include <vlmest/json/family_row.hpp>
 #include <vlmest/json/hf/decoder.hpp>

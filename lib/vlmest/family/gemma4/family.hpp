@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include <vlmest/nn/decoder/gemma4_text.hpp>
 #include <vlmest/nn/family/causal_lm.hpp>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include <vlmest/family/gemma4/family.hpp>
 #include <vlmest/nn/vision/gemma4_unified.hpp>
 

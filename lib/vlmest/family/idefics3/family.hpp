@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <vlmest/family/idefics3/smolvlm_merge.hpp>
 #include <vlmest/graph/eager/bucketize.hpp>
 #include <vlmest/nn/family/assembly.hpp>

@@ -64,12 +64,12 @@ inline Value shifted_loss(const Value& logits, const Value& labels) {
 /// Over a fresh cache. A fused loss takes the place of its own; throws Error for the chunked one, which has no logits
 /// that it could widen.
 inline Value prefill(Context& c, const InternLm2Lm& m, const CausalLmInputs& in, const Sequences&, Cache& cache) {
-  if (c.labels && loss_kind(c.plan) == Loss::chunked)
+  if (c.labels && loss_kind(c) == Loss::chunked)
     throw Error("plan.loss", "the chunked loss leaves out what this model does to its logits",
                 "give plan.loss=unfused or fused");
   const Value hidden = last_hidden_state(c, m, in.text, cache);
   Value logits = forward(c, m.head, hidden);
-  if (c.labels && loss_kind(c.plan) == Loss::fused) return causal_lm_loss(c, logits, *c.labels);
+  if (c.labels && loss_kind(c) == Loss::fused) return causal_lm_loss(c, logits, *c.labels);
   logits = finish_logits(LogitStep::widen, std::move(logits));
   return c.labels ? shifted_loss(logits, *c.labels) : logits;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include <vlmest/nn/family/assembly.hpp>
 #include <vlmest/nn/projector/mlp2.hpp>
 

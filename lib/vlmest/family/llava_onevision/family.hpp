@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <variant>
+#include <vector>
+
 #include <vlmest/nn/family/anyres.hpp>
 
 namespace vlmest {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/nn/decoder/mllama.hpp>
 #include <vlmest/nn/family.hpp>
 #include <vlmest/nn/family/vision_chunks.hpp>

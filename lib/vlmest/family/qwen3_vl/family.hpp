@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/nn/decoder/qwen3_vl_text.hpp>
 #include <vlmest/nn/family/qwen_vl.hpp>
 #include <vlmest/nn/vision/qwen3_vl.hpp>

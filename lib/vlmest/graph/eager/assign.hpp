@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <span>
+
 #include <vlmest/graph/eager/selection.hpp>
 
 /// Writing into a part of a tensor, as autograd follows it.

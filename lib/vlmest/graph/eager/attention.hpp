@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <span>
+
 #include <vlmest/graph/eager/attention_backward.hpp>
 #include <vlmest/graph/eager/dropout.hpp>
 #include <vlmest/graph/eager/pad.hpp>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/library/attention.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/graph/eager/selection.hpp>
 
 /// Counting and sorting into buckets, and windows over a dimension.

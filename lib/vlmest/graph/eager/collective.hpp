@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include <vlmest/graph/eager/concatenation.hpp>
 #include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/gradient.hpp>

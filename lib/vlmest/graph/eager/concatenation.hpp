@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <vector>
 
 #include <vlmest/graph/eager/copy.hpp>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/graph/eager/unary.hpp>
 
 /// Copies: to another type, to row-major order, for a write in place.

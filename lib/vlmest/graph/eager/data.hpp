@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-
 #include <vlmest/graph/eager/concatenation.hpp>
 #include <vlmest/graph/eager/reduce.hpp>
 #include <vlmest/op/gather.hpp>

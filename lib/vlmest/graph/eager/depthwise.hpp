@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include <vlmest/graph/eager/product.hpp>
 
 /// Convolutions of each channel by itself.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <map>
 #include <span>
+#include <vector>
 
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/graph/eager/pad.hpp>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include <vlmest/graph/eager/gradient.hpp>
 #include <vlmest/op/elementwise.hpp>
 #include <vlmest/op/rope.hpp>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include <vlmest/graph/eager/attention.hpp>
 #include <vlmest/graph/eager/selection.hpp>
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <string_view>
 
 #include <vlmest/graph/eager/emit.hpp>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include <vlmest/graph/eager/data.hpp>
 
 /// Selection whose size the host has to learn, and indices that stand on the host.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/op/fft_footprint.hpp>

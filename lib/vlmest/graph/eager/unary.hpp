@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/graph/eager/autocast.hpp>
 #include <vlmest/graph/eager/pointwise.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include <vlmest/json/hf/llava_parts.hpp>
 #include <vlmest/nn/image_processor/image.hpp>
 

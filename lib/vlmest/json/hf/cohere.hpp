@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include <vlmest/json/hf/text.hpp>
 
 /// Cohere's language models out of a Hugging Face config, with the defaults of their config classes.

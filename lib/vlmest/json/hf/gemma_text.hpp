@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/json/hf/text.hpp>
 #include <vlmest/nn/decoder/gemma.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/json/hf/text.hpp>
 
 /// GLM-4's language models out of a Hugging Face config: transformers 5.17, models/glm/configuration_glm.py and

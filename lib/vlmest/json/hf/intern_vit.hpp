@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/json/hf/vision.hpp>
 #include <vlmest/nn/vision/intern_vit.hpp>
 

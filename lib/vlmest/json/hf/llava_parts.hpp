@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <variant>
+#include <vector>
+
 #include <vlmest/json/hf/decoder.hpp>
 #include <vlmest/json/hf/tower_facts.hpp>
 #include <vlmest/nn/projector/mlp2.hpp>

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <vlmest/json/hf/quantization/compressed_tensors.hpp>
 #include <vlmest/json/hf/quantization/floating.hpp>

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <vlmest/json/hf/text.hpp>
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <string_view>
+#include <vector>
+
 #include <vlmest/json/hf/text.hpp>
 #include <vlmest/json/hf/vision.hpp>
 #include <vlmest/nn/decoder/qwen_vl_text.hpp>

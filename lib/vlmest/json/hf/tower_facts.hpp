@@ -3,6 +3,7 @@
 
 #include <string>
 #include <type_traits>
+#include <variant>
 
 #include <vlmest/json/hf/tower.hpp>
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/json/benchmark.hpp>
+#include <vlmest/json/parse.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
+#include <variant>
 
 #include <vlmest/json/block.hpp>
 #include <vlmest/unit/compiled.hpp>

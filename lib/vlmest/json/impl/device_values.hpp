@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include <vlmest/json/device_values.hpp>
 #include <vlmest/unit/compiled.hpp>
 

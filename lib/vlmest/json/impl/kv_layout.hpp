@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/json/known_keys.hpp>
 #include <vlmest/json/kv_layout.hpp>
+#include <vlmest/nn/decoder/llama.hpp>
+#include <vlmest/nn/kv_layout.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {

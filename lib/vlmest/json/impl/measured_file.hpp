@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <set>
+
 #include <vlmest/json/measured_file.hpp>
+#include <vlmest/json/parse.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {

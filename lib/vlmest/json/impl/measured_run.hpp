@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tuple>
+
 #include <vlmest/json/measured_run.hpp>
 #include <vlmest/nn/image_processor/video.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {

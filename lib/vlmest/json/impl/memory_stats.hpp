@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/json/memory_stats.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/error.hpp>
 
 namespace vlmest::json {
 namespace memory_stats_json {

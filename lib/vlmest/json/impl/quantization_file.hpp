@@ -3,6 +3,7 @@
 
 #include <vlmest/json/hf/quantization.hpp>
 #include <vlmest/json/quantization_file.hpp>
+#include <vlmest/json/reader.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <vlmest/json/processor/square.hpp>
 
 /// LLaVA-NeXT and LLaVA-OneVision: the model splits the features by its own list of canvases, so that the processor's

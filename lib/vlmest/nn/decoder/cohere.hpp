@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <vlmest/nn/cache.hpp>
@@ -9,6 +10,7 @@
 #include <vlmest/nn/mask.hpp>
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/projections.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 namespace vlmest {
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 

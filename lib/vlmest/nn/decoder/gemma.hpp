@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include <vlmest/nn/cache.hpp>
@@ -12,6 +13,7 @@
 #include <vlmest/nn/projections.hpp>
 #include <vlmest/nn/residual.hpp>
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 namespace vlmest {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/gemma4_attention.hpp>
 #include <vlmest/nn/gemma4_experts.hpp>

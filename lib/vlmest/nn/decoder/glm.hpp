@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include <vlmest/nn/decoder/glm4v_text.hpp>
+#include <vlmest/nn/stack/attention.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 

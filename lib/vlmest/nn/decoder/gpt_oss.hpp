@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <variant>
 #include <vector>
 
 #include <vlmest/nn/attention.hpp>
@@ -11,6 +13,9 @@
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/projections.hpp>
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/attention.hpp>
+#include <vlmest/nn/stack/experts.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/cache.hpp>
 #include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/mask.hpp>

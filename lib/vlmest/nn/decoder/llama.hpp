@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include <vlmest/nn/cache.hpp>
@@ -13,6 +14,8 @@
 #include <vlmest/nn/projections.hpp>
 #include <vlmest/nn/residual.hpp>
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/attention.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <vlmest/nn/cache.hpp>
@@ -11,6 +12,9 @@
 #include <vlmest/nn/projections.hpp>
 #include <vlmest/nn/residual.hpp>
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/attention.hpp>
+#include <vlmest/nn/stack/experts.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
 

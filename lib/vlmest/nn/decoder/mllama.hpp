@@ -4,6 +4,7 @@
 #include <variant>
 
 #include <vlmest/nn/decoder/llama.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 #include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/cache.hpp>
 #include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/mask.hpp>
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/projections.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 namespace vlmest {
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include <vlmest/nn/decoder/qwen3_vl_text.hpp>
 #include <vlmest/nn/gated_delta_net.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 namespace vlmest {
 

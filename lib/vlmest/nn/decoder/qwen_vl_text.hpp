@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/nn/decoder/llama.hpp>
 #include <vlmest/nn/mrope.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include <vlmest/nn/decoder/t5_blocks.hpp>
 #include <vlmest/nn/mask.hpp>
 

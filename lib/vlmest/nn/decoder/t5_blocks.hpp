@@ -9,6 +9,7 @@
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/projections.hpp>
 #include <vlmest/nn/relative_bias.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 
 namespace vlmest {
 

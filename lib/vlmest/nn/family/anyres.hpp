@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <variant>
+#include <vector>
 
 #include <vlmest/nn/family/assembly.hpp>
 #include <vlmest/nn/projector/mlp2.hpp>

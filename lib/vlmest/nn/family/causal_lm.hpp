@@ -123,7 +123,7 @@ template <class Text>
 Value prefill(Context& c, const CausalLmModel<Text>& m, const CausalLmInputs& in, const Sequences&, Cache& cache) {
   const LogitStep step = m.config->logits;
   const bool values_stay = step == LogitStep::as_is || step == LogitStep::widen;
-  if (c.labels && !values_stay && loss_kind(c.plan) == Loss::chunked)
+  if (c.labels && !values_stay && loss_kind(c) == Loss::chunked)
     throw Error("plan.loss", "the chunked loss leaves out what this model does to its logits",
                 "give plan.loss=unfused or fused");
   const Value hidden = last_hidden_state(c, m, in.text, cache);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include <vlmest/nn/family/assembly.hpp>
 
 /// What PaliGemma and Gemma 3 share around their decoders.

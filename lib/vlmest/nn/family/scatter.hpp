@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include <vlmest/nn/block.hpp>
 #include <vlmest/nn/decoder/decoder.hpp>
 #include <vlmest/nn/sequence.hpp>

@@ -32,7 +32,7 @@ inline void refuse_unmodelled(const Context& c) {
   if (c.input_gradients)
     throw Error("plan.input_gradients", "gradients of T5's input embeddings are not modelled",
                 "give plan.input_gradients=off");
-  if (loss_kind(c.plan) != Loss::unfused)
+  if (loss_kind(c) != Loss::unfused)
     throw Error("plan.loss", "T5 computes its loss itself: transformers knows no fused one for it",
                 "use plan.loss=unfused");
 }

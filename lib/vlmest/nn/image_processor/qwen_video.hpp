@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+
 #include <vlmest/nn/image_processor/smart_resize.hpp>
 #include <vlmest/nn/image_processor/video.hpp>
 

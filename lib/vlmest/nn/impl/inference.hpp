@@ -57,8 +57,8 @@ VLMEST_INLINE std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
 }
 
 VLMEST_INLINE void declare_parameters(Context& c, const Vlm& vlm) {
-  c.quantization = quantization_of(vlm, c.plan, c.b.gpu);
-  const std::optional<Sharding> sharding = sharding_of(vlm, c.plan);
+  c.quantization = quantization_of(vlm, c.plan, c.stack(), c.b.gpu);
+  const std::optional<Sharding> sharding = sharding_of(c, vlm);
   if (sharding) c.sharding = &*sharding;
   vlm.family.make_model(c);
   c.sharding = nullptr;
@@ -77,9 +77,9 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   plan.kv = chosen_layout(vlm.kv, plan.kv);
   if (plan.amp) plan.dtype = DType::fp32;
   check_kv_type(plan.kv.dtype.value_or(plan.dtype));
-  Context c{caller.b, plan};
-  c.quantization = quantization_of(vlm, plan, c.b.gpu);
-  const std::optional<Sharding> sharding = sharding_of(vlm, plan);
+  Context c{caller.b, plan, caller.runtime};
+  c.quantization = quantization_of(vlm, plan, c.stack(), c.b.gpu);
+  const std::optional<Sharding> sharding = sharding_of(c, vlm);
   if (sharding) c.sharding = &*sharding;
   c.padded = s.padded();
   Blocks blocks;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/mlp.hpp>

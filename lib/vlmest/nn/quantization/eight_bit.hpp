@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include <vlmest/nn/quantization/stored.hpp>
 
 /// Products of 8-bit weights with rows of x that are quantised for them.

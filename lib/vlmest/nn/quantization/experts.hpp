@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <variant>
+
 #include <vlmest/graph/eager/routing.hpp>
 #include <vlmest/nn/quantized.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <vlmest/library/rules.hpp>
+#include <vlmest/library/gpu.hpp>
 #include <vlmest/nn/quantization/stored.hpp>
 
 /// Marlin, the kernel that gptqmodel and serving engines run 4- and 8-bit integer weights with

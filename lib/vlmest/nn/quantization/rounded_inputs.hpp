@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <variant>
+
 #include <vlmest/graph/eager/extremes.hpp>
 #include <vlmest/nn/quantization/stored.hpp>
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 
 /// What a checkpoint's section says of modules that the model does not have: it means something else there, and changes
 /// nothing here.
@@ -48,9 +49,9 @@ inline void add_unnamed_modules(std::map<std::string, std::vector<std::string>>&
 /// plan's type stands for the section.
 inline std::vector<std::string> unused_rules(const Vlm& vlm, const Plan& plan) {
   Builder b;
-  const Quantization* q = quantization_of(vlm, plan, b.gpu);
+  const Quantization* q = quantization_of(vlm, plan, traits_of(plan.runtime), b.gpu);
   if (!q) return {};
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   c.loads = true;
   declare_parameters(c, vlm);
   const Graph& g = b.graph;

@@ -5,6 +5,7 @@
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/projections.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 #include <vlmest/nn/vision/patch_conv.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>
 

@@ -8,6 +8,7 @@
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/projections.hpp>
 #include <vlmest/nn/residual.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 #include <vlmest/nn/vision/patch_conv.hpp>
 #include <vlmest/nn/vision/tower_layers.hpp>
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include <vlmest/nn/activation.hpp>
-#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/clipped_linear.hpp>
 #include <vlmest/nn/mask_blocks.hpp>
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/residual.hpp>
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 #include <vlmest/nn/vision/gemma4_pooler.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>
 

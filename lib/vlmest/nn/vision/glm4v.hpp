@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/vision/packed_block.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/norm.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 #include <vlmest/nn/vision/packed_patches.hpp>
 
 namespace vlmest {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
 #include <vlmest/nn/context.hpp>
 #include <vlmest/nn/image_processor/image.hpp>
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/kernels.hpp>
 
 /// Towers that take the patches of all images of a batch as one sequence (Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4V):
 /// patch embedding, positions and boundaries of the images. grid_thw[N, 3] (int64) holds frames, rows and columns of

@@ -11,6 +11,7 @@
 #include <vlmest/nn/projections.hpp>
 #include <vlmest/nn/residual.hpp>
 #include <vlmest/nn/rope.hpp>
+#include <vlmest/nn/stack/attention.hpp>
 #include <vlmest/nn/vision/packed_attention.hpp>
 #include <vlmest/nn/vision/patch_conv.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 
 #include <vlmest/nn/image_processor/windows.hpp>
 #include <vlmest/nn/vision/packed_block.hpp>

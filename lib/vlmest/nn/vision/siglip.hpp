@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/stack/attention.hpp>
 #include <vlmest/nn/vision/clip.hpp>
 
 namespace vlmest {

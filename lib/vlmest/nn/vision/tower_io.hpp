@@ -6,8 +6,9 @@
 #include <span>
 #include <vector>
 
-#include <vlmest/nn/context.hpp>
+#include <vlmest/graph/builder.hpp>
 #include <vlmest/nn/image_processor/image.hpp>
+#include <vlmest/plan/plan.hpp>
 
 namespace vlmest {
 

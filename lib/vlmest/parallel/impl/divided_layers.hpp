@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <variant>
 
 #include <vlmest/parallel/divided_layers.hpp>
 #include <vlmest/unit/compiled.hpp>

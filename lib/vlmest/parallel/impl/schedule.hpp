@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
 #include <vlmest/parallel/schedule.hpp>
 #include <vlmest/unit/compiled.hpp>

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include <vlmest/analysis/streams.hpp>
-#include <vlmest/parallel/link.hpp>
+#include <vlmest/device/link.hpp>
 #include <vlmest/parallel/placement.hpp>
 #include <vlmest/parallel/step_time.hpp>
 #include <vlmest/unit/compiled.hpp>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstring>
+
 #include <vlmest/report/breakdown.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/report/compare_run.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
+#include <map>
+
 #include <vlmest/report/comparison.hpp>
 #include <vlmest/unit/compiled.hpp>
 

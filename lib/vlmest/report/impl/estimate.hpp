@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/device/flash_attention.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 #include <vlmest/transform/training_step.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -26,7 +30,7 @@ VLMEST_INLINE void Estimator::infer(Estimate& e, const Vlm& vlm, const Plan& ask
   Built& built = inference_;
   built.builder.clear();
   built.builder.gpu = gpu_of(device);
-  Context c{built.builder, plan};
+  Context c{built.builder, plan, stack_of(plan)};
   const InferenceCaches caches = build_inference(c, vlm, e.sequences, kv);
   const Graph& g = built.analyse(device);
   e.params = parameters(g);
@@ -35,7 +39,8 @@ VLMEST_INLINE void Estimator::infer(Estimate& e, const Vlm& vlm, const Plan& ask
       asked.lora.rank > 0 ? trainable_parameters(training_.builder, vlm, asked) : trainable_parameters(g, plan);
   e.inference = inference_estimate::of(g, built.timeline, built.of_ops, caches, caches.decode_kv, device, allocator,
                                        details, e.layers);
-  if (const Quantization* q = quantization_of(vlm, plan, gpu_of(device)); q && q->unpacked_by_transformers)
+  if (const Quantization* q = quantization_of(vlm, plan, traits_of(plan.runtime), gpu_of(device));
+      q && q->unpacked_by_transformers)
     e.inference.weights = inference_estimate::loaded_weights(vlm, plan, device, allocator);
 }
 
@@ -68,7 +73,7 @@ VLMEST_INLINE const Graph& Estimator::record_training(const Vlm& vlm, const Plan
                                                       const Device& device) {
   training_.builder.clear();
   training_.builder.gpu = gpu_of(device);
-  Context c{training_.builder, plan};
+  Context c{training_.builder, plan, stack_of(plan)};
   build_training(c, vlm, s);
   return training_.analyse(device);
 }

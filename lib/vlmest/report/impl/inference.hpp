@@ -3,6 +3,7 @@
 
 #include <vlmest/analysis/fft_buffers.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/breakdown.hpp>
 #include <vlmest/report/inference.hpp>
 #include <vlmest/report/live_tensor.hpp>
@@ -46,7 +47,7 @@ VLMEST_INLINE Bytes loaded_weights(const Vlm& vlm, const Plan& plan, const Devic
                                    const allocator::AllocatorConfig& settings) {
   Builder b;
   b.gpu = gpu_of(device);
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   c.loads = true;
   declare_parameters(c, vlm);
   Timeline timeline;

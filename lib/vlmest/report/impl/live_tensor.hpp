@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <functional>
+#include <unordered_map>
+
 #include <vlmest/report/live_tensor.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/analysis/work.hpp>
 #include <vlmest/report/measured_op.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/report/breakdown.hpp>
+#include <vlmest/report/live_tensor.hpp>
 #include <vlmest/report/peak_parts.hpp>
 #include <vlmest/unit/compiled.hpp>
 

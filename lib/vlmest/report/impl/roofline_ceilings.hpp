@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/report/roofline_ceilings.hpp>
 #include <vlmest/unit/compiled.hpp>
 

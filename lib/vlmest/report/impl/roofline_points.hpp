@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+#include <variant>
+
 #include <vlmest/report/roofline_points.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <variant>
+
 #include <vlmest/report/run_time.hpp>
 #include <vlmest/unit/compiled.hpp>
 

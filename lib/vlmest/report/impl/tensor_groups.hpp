@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <map>
+#include <tuple>
+
 #include <vlmest/report/tensor_groups.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -3,6 +3,8 @@
 
 #include <vlmest/analysis/params.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/nn/trainable.hpp>
 #include <vlmest/report/breakdown.hpp>
 #include <vlmest/report/live_tensor.hpp>
@@ -26,7 +28,7 @@ VLMEST_INLINE Elements trainable_parameters(const Graph& g, const Plan& plan) {
 
 VLMEST_INLINE Elements trainable_parameters(Builder& b, const Vlm& vlm, const Plan& plan) {
   b.clear();
-  Context c{b, plan};
+  Context c{b, plan, stack_of(plan)};
   Adapters adapters;
   if (plan.lora.rank > 0) c.adapters = &adapters;
   declare_parameters(c, vlm);

@@ -20,7 +20,7 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
                 "a step of " + std::to_string(plan.gradient_accumulation) + " micro-batches", "give at least 1");
   plan.dropout = true;  // model.train()
   if (plan.amp) plan.dtype = DType::fp32;
-  Context c{asked.b, plan, asked.blocks};
+  Context c{asked.b, plan, asked.runtime, asked.blocks};
   c.quantization = asked.quantization;
   c.sharding = asked.sharding;
   c.padded = s.padded();
@@ -89,8 +89,8 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
 }
 
 VLMEST_INLINE void build_training(Context& c, const Vlm& vlm, const Sequences& s) {
-  c.quantization = quantization_of(vlm, c.plan, c.b.gpu);
-  const std::optional<Sharding> sharding = sharding_of(vlm, c.plan);
+  c.quantization = quantization_of(vlm, c.plan, c.stack(), c.b.gpu);
+  const std::optional<Sharding> sharding = sharding_of(c, vlm);
   c.sharding = sharding ? &*sharding : nullptr;
   build_divided(sharding, [&] { build_training(c, vlm.family, s, vlm.blocks); });
   c.sharding = nullptr;

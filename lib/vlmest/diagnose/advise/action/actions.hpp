@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include <vlmest/diagnose/advise/action/action.hpp>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include <vlmest/diagnose/advise/action/action_entry.hpp>
 #include <vlmest/diagnose/advise/action/image_lever.hpp>
 #include <vlmest/diagnose/advise/action/vision_chunk_line.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 
 /// Actions on what is fed to a model. Names of arguments: transformers 5.17 (training_args.py, processors), TRL
 /// (SFTConfig).

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
-#include <variant>
 
 #include <vlmest/diagnose/advise/action/action_entry.hpp>
 #include <vlmest/library/rules.hpp>
+#include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/parallel/strategy.hpp>
 
 /// Actions on kernels, types, what a module holds, the allocator, and where states live. Names of arguments:

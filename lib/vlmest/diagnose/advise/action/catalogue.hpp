@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 #include <vlmest/diagnose/advise/action/actions_inference.hpp>

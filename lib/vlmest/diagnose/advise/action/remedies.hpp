@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include <vlmest/diagnose/advise/action/action.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
-#include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/diagnose/verdict/slow_run/slow_run.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <vlmest/diagnose/advise/action/action.hpp>
-#include <vlmest/diagnose/evidence/text/run_signs.hpp>
+#include <vlmest/diagnose/evidence/text/run_sign.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 
 /// What helps against what the lines of a text tell of, whatever model it is.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string_view>
 
-#include <vlmest/diagnose/advise/action/image_lever.hpp>
 #include <vlmest/diagnose/inversion/run/settings.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 
 namespace vlmest::diagnose {
 

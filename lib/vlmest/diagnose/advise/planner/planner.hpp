@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <iterator>
 #include <optional>
-#include <span>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include <vlmest/diagnose/advise/planner/parallel_for.hpp>

@@ -11,6 +11,7 @@
 #include <vlmest/diagnose/advise/planner/candidates.hpp>
 #include <vlmest/diagnose/advise/planner/goal.hpp>
 #include <vlmest/diagnose/advise/planner/largest_that_fits.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 
 namespace vlmest::diagnose {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/diagnose/evidence/kind.hpp>
+#include <vlmest/diagnose/evidence/text/nvidia_smi.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
+
 #include <vlmest/diagnose/evidence/leak.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <optional>
-#include <vector>
 
 #include <vlmest/diagnose/evidence/oom/message.hpp>
 #include <vlmest/diagnose/evidence/text/size_text.hpp>

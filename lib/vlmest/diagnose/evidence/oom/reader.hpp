@@ -2,17 +2,16 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <vlmest/diagnose/evidence/oom/candidates.hpp>
+#include <vlmest/diagnose/evidence/oom/facts.hpp>
 #include <vlmest/diagnose/evidence/oom/figures.hpp>
-#include <vlmest/diagnose/evidence/oom/group.hpp>
 #include <vlmest/diagnose/evidence/oom/message.hpp>
-#include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
+#include <vlmest/diagnose/evidence/stack/frame_words.hpp>
 #include <vlmest/diagnose/evidence/stack/traceback_reader.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
 

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
+#include <vlmest/allocator/config_text.hpp>
+#include <vlmest/allocator/memory_snapshot.hpp>
 #include <vlmest/diagnose/evidence/snapshot/fragmentation.hpp>
 #include <vlmest/diagnose/evidence/snapshot/growth.hpp>
 #include <vlmest/diagnose/evidence/snapshot/recorded.hpp>
-#include <vlmest/diagnose/evidence/snapshot/replayable.hpp>
 #include <vlmest/diagnose/evidence/snapshot/roles.hpp>
 #include <vlmest/diagnose/evidence/snapshot/scores.hpp>
 #include <vlmest/diagnose/evidence/snapshot/timeline.hpp>

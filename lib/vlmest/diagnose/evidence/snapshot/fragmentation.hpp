@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include <vlmest/diagnose/evidence/snapshot/recorded.hpp>
 #include <vlmest/diagnose/evidence/snapshot/timeline.hpp>

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 
 #include <vlmest/diagnose/evidence/byte_source.hpp>
 #include <vlmest/diagnose/evidence/snapshot/builder.hpp>

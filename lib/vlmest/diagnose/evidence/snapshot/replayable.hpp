@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
-#include <string>
 
-#include <vlmest/allocator/config_text.hpp>
+#include <vlmest/allocator/config.hpp>
 #include <vlmest/allocator/memory_snapshot.hpp>
 #include <vlmest/diagnose/evidence/snapshot/recorded.hpp>
 

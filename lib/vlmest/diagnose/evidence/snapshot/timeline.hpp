@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include <vlmest/allocator/config_text.hpp>
 #include <vlmest/diagnose/evidence/snapshot/recorded.hpp>
-#include <vlmest/diagnose/evidence/snapshot/replayable.hpp>
 
 namespace vlmest::diagnose {
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
-#include <vlmest/diagnose/evidence/stack/frame_words.hpp>
+#include <vlmest/diagnose/evidence/stack/frame_meaning.hpp>
 #include <vlmest/diagnose/evidence/stack/traceback.hpp>
 
 /// What a stack was doing, and for which kind of tensor.

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <vlmest/diagnose/evidence/stack/traceback.hpp>
+#include <vlmest/diagnose/evidence/stack/frame.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
 
 /// Stacks as Python, IPython, rich, pytest and faulthandler print them.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
 /// Encodings of logs. The readers take UTF-8 and pass over what is none; the `>` of Windows PowerShell 5 writes UTF-16
 /// with a mark at its beginning.

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include <vlmest/diagnose/evidence/text/log_text.hpp>
-#include <vlmest/diagnose/evidence/text/nvidia_smi.hpp>
+#include <vlmest/unit/units.hpp>
 
 /// Who holds a GPU: the lower half of nvidia-smi's table, and
 /// nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <vlmest/diagnose/evidence/stack/traceback_reader.hpp>
-#include <vlmest/diagnose/evidence/text/log_row.hpp>
+#include <vlmest/diagnose/evidence/text/log_quantity.hpp>
+#include <vlmest/diagnose/evidence/text/log_values.hpp>
+#include <vlmest/diagnose/evidence/text/memory_series.hpp>
 
 /// Tables whose first line names the columns, parted by commas or tabs: Lightning's CSVLogger, exports of wandb.
 namespace vlmest::diagnose {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <optional>
 #include <string_view>
-
-#include <vlmest/diagnose/evidence/text/size_text.hpp>
 
 namespace vlmest::diagnose {
 

@@ -14,6 +14,7 @@
 #include <vlmest/diagnose/evidence/text/log_row.hpp>
 #include <vlmest/diagnose/evidence/text/log_table.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
+#include <vlmest/diagnose/evidence/text/log_time.hpp>
 #include <vlmest/diagnose/evidence/text/log_values.hpp>
 #include <vlmest/diagnose/evidence/text/memory_series.hpp>
 #include <vlmest/diagnose/evidence/text/nvidia_smi.hpp>

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include <vlmest/diagnose/evidence/text/log_time.hpp>
-#include <vlmest/diagnose/evidence/text/log_values.hpp>
+#include <vlmest/diagnose/evidence/text/log_prefix.hpp>
 #include <vlmest/diagnose/evidence/text/memory_series.hpp>
 
 /// nvidia-smi --query-gpu=...memory.used,memory.total... --format=csv[,noheader][,nounits]; its table; gpustat's lines.

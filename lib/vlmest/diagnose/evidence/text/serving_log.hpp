@@ -2,9 +2,7 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 

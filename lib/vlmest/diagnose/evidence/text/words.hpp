@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <cstdio>
 #include <string>
 
 #include <vlmest/unit/units.hpp>

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <map>
-#include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include <vlmest/diagnose/evidence/trace/intervals.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <unordered_map>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 

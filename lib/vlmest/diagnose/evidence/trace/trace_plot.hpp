@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include <vlmest/diagnose/evidence/byte_source.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <unordered_map>
 #include <vector>
 

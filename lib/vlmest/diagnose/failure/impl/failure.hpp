@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unordered_map>
+
+#include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
+#include <vlmest/diagnose/failure/stack_cause.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <map>
+#include <tuple>
+
 #include <vlmest/diagnose/inversion/hypotheses.hpp>
+#include <vlmest/diagnose/inversion/site_match.hpp>
+#include <vlmest/report/tensor_groups.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/inversion/explained.hpp>
 #include <vlmest/diagnose/inversion/one_change.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/diagnose/inversion/read_failure.hpp>
+#include <vlmest/diagnose/inversion/site_match.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

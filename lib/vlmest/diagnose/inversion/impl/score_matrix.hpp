@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 
+#include <vlmest/diagnose/evidence/stack/mode.hpp>
 #include <vlmest/diagnose/inversion/run/settings.hpp>
 #include <vlmest/nn/trainable.hpp>
 #include <vlmest/parallel/buffers.hpp>
-#include <vlmest/parallel/link.hpp>
 #include <vlmest/parallel/states.hpp>
 #include <vlmest/parallel/step_time.hpp>
 #include <vlmest/report/estimate.hpp>

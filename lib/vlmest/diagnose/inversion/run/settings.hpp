@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include <vlmest/allocator/config.hpp>
-#include <vlmest/diagnose/evidence/stack/run_mode.hpp>
 #include <vlmest/nn/vlm.hpp>
 #include <vlmest/parallel/strategy.hpp>
 #include <vlmest/plan/plan.hpp>

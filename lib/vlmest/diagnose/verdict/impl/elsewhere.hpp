@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
 #include <vlmest/unit/compiled.hpp>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/scores.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

@@ -11,6 +11,7 @@
 #include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
+#include <vlmest/diagnose/verdict/scores.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

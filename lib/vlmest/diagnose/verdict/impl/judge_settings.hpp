@@ -7,11 +7,13 @@
 #include <utility>
 
 #include <vlmest/diagnose/evidence/text/words.hpp>
+#include <vlmest/diagnose/inversion/reading.hpp>
 #include <vlmest/diagnose/inversion/run/outcome.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/cut_offs.hpp>
-#include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/diagnose/verdict/judge_settings.hpp>
+#include <vlmest/diagnose/verdict/rules.hpp>
+#include <vlmest/diagnose/verdict/verdict.hpp>
 #include <vlmest/parallel/placement.hpp>
 #include <vlmest/parallel/states.hpp>
 #include <vlmest/unit/compiled.hpp>

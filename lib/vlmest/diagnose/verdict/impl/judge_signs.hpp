@@ -2,8 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <utility>
 
 #include <vlmest/diagnose/evidence/text/words.hpp>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <string>
 
-#include <vlmest/diagnose/evidence/text/words.hpp>
+#include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/units.hpp>
 
 namespace vlmest::diagnose {
 namespace story_verdict {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
+
+#include <vlmest/diagnose/failure/stack_cause.hpp>
 #include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/unit/compiled.hpp>

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
+#include <vlmest/diagnose/failure/stack_cause.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/cut_offs.hpp>

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <vlmest/analysis/faster_shape.hpp>

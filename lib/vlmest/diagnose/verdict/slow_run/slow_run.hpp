@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include <vlmest/diagnose/evidence/cause.hpp>

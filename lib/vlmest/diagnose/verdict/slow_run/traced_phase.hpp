@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
+#include <array>
+#include <string_view>
 #include <vector>
 
 #include <vlmest/diagnose/verdict/slow_run/op_distance.hpp>

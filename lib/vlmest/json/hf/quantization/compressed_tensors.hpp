@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <variant>
+
 #include <vlmest/json/hf/quantization/common.hpp>
 
 /// quant_method compressed-tensors (0.16: quantization/quant_config.py, quant_args.py, utils/match.py).

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cctype>
+
 #include <vlmest/json/hf/quantization/common.hpp>
 
 /// quant_method awq, gptq, auto-round, eetq: transformers 5 utils/quantization_config.py (AwqConfig, GPTQConfig,

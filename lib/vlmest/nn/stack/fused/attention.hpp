@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include <vlmest/nn/attention_args.hpp>
 
-namespace vlmest::stacks {
+namespace vlmest::stacks::fused {
 
-inline Attended attend(Fused, Context& c, const AttentionArgs& a) { return {flash_attention(c, a), {}}; }
+inline Attended attend(Context& c, const AttentionArgs& a) { return {flash_attention(c, a), {}}; }
 
 /// A kernel that reads the sinks beside the keys. Their gradient is a kernel of its own, over the result and its
 /// gradient.
@@ -31,8 +33,8 @@ inline Value sink_attention(Context& c, const AttentionArgs& a, const Value& sin
   return r;
 }
 
-inline Attended attend_with_sinks(Fused, Context& c, const AttentionArgs& a, const Value& sinks) {
+inline Attended attend_with_sinks(Context& c, const AttentionArgs& a, const Value& sinks) {
   return {sink_attention(c, a, sinks), {}};
 }
 
-}  // namespace vlmest::stacks
+}  // namespace vlmest::stacks::fused

@@ -4,13 +4,10 @@
 #include <vlmest/graph/eager/fused_moe.hpp>
 #include <vlmest/nn/experts.hpp>
 
-namespace vlmest::stacks {
+namespace vlmest::stacks::fused {
 
 /// The experts' kernels read the router's logits themselves.
-template <class Module>
-Routing route(Fused, Context&, Module&&) {
-  return {};
-}
+inline Routing route(Context&, CallRef<Routing>) { return {}; }
 
 /// Experts of stored weights: gathered rows through two grouped products and the gate.
 inline Value stored_experts(Context& c, const Moe& m, const Value& x, const eager::FusedRoute& route) {
@@ -28,7 +25,7 @@ inline Value stored_experts(Context& c, const Moe& m, const Value& x, const eage
 }
 
 /// One kernel each for routing, gathering, the gate and the weighted sum.
-inline Value experts(Fused, Context& c, const Moe& m, const Value& x, const Routing&) {
+inline Value experts(Context& c, const Moe& m, const Value& x, const Routing&) {
   using namespace eager;
   const MoeConfig& g = *m.config;
   const auto optional = [&](TensorId t) { return t == none ? Value() : Value(c.b, t); };
@@ -44,4 +41,4 @@ inline Value experts(Fused, Context& c, const Moe& m, const Value& x, const Rout
   return fused_experts(x, std::move(gate_up), std::move(down), routed, active_experts(g, x.size(0)), biases);
 }
 
-}  // namespace vlmest::stacks
+}  // namespace vlmest::stacks::fused

@@ -3,10 +3,10 @@
 
 #include <vlmest/nn/gated_mlp.hpp>
 
-namespace vlmest::stacks {
+namespace vlmest::stacks::fused {
 
 /// One kernel between the products.
-inline Value gated_mlp(Fused, Context& c, const GatedMlp& m, const Value& x) {
+inline Value gated_mlp(Context& c, const GatedMlp& m, const Value& x) {
   using namespace eager;
   Value gate = forward(c, m.gate, x);
   if (m.is_packed()) return forward(c, m.down, fused_gate(std::move(gate)));
@@ -14,4 +14,4 @@ inline Value gated_mlp(Fused, Context& c, const GatedMlp& m, const Value& x) {
   return forward(c, m.down, fused_gate(std::move(gate), std::move(up)));
 }
 
-}  // namespace vlmest::stacks
+}  // namespace vlmest::stacks::fused

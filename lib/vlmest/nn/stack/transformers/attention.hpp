@@ -3,7 +3,7 @@
 
 #include <vlmest/nn/attention_args.hpp>
 
-namespace vlmest::stacks {
+namespace vlmest::stacks::transformers {
 
 /// modeling_llama.py, eager_attention_forward: scores, scaled scores, masked scores, fp32 softmax, cast, product.
 inline Attended eager_attention(Context& c, const AttentionArgs& a) {
@@ -63,7 +63,7 @@ inline Value sdpa_attention(Context& c, const AttentionArgs& a) {
 }
 
 /// integrations/sdpa_attention.py and its like: what attn_implementation names.
-inline Attended attend(Transformers, Context& c, const AttentionArgs& a) {
+inline Attended attend(Context& c, const AttentionArgs& a) {
   switch (c.plan.attention) {
     case AttentionKind::flash: return {flash_attention(c, a), {}};
     case AttentionKind::eager: return eager_attention(c, a);
@@ -96,11 +96,11 @@ inline Attended eager_sink_attention(Context& c, const AttentionArgs& a, const V
 
 /// Eager attention, for a plan that has been through without_sdpa. Throws Error for FlashAttention-2, whose kernels
 /// know no sinks (GptOssPreTrainedModel, _compatible_flash_implementations).
-inline Attended attend_with_sinks(Transformers, Context& c, const AttentionArgs& a, const Value& sinks) {
+inline Attended attend_with_sinks(Context& c, const AttentionArgs& a, const Value& sinks) {
   if (c.plan.attention == AttentionKind::flash)
     throw Error("plan.attention", "FlashAttention-2 has no attention sinks, which this language model needs",
                 "give plan.attention=eager, which transformers takes by default");
   return eager_sink_attention(c, a, sinks);
 }
 
-}  // namespace vlmest::stacks
+}  // namespace vlmest::stacks::transformers

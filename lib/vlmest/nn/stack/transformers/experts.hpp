@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include <vlmest/nn/experts.hpp>
 
-namespace vlmest::stacks {
+namespace vlmest::stacks::transformers {
 
 /// What the model's router module decides.
-template <class Module>
-Routing route(Transformers, Context&, Module&& module) {
-  return module();
-}
+inline Routing route(Context&, CallRef<Routing> module) { return module(); }
 
 /// modeling_gpt_oss.py, GptOssExperts._apply_gate: (up + 1) gate sigmoid(alpha gate) over every other channel.
 inline Value clamped_gate(const Value& gate_up) {
@@ -41,7 +41,7 @@ inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
 /// where torch has grouped_mm: rows are sorted by expert, go through two grouped products and back to their places.
 /// The masks for rows of experts on other ranks are made and applied on one rank too. Biases are gathered for each row
 /// and added in place (_grouped_linear).
-inline Value experts(Transformers, Context& c, const Moe& m, const Value& x, const Routing& r) {
+inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r) {
   using namespace eager;
   const MoeConfig& g = *m.config;
   const int ranks = m.masked ? shard_ranks(c) : 1;
@@ -79,4 +79,4 @@ inline Value experts(Transformers, Context& c, const Moe& m, const Value& x, con
   return to(std::move(y_sum), x.dtype());
 }
 
-}  // namespace vlmest::stacks
+}  // namespace vlmest::stacks::transformers

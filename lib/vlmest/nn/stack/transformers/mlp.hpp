@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <vector>
+
 #include <vlmest/nn/gated_mlp.hpp>
 
-namespace vlmest::stacks {
+namespace vlmest::stacks::transformers {
 
 /// modeling_phi3.py, Phi3MLP.forward: the gate, a view of both halves, is a variable to the end.
-inline Value packed_mlp(Transformers, Context& c, const GatedMlp& m, const Value& x) {
+inline Value packed_mlp(Context& c, const GatedMlp& m, const Value& x) {
   using namespace eager;
   Value up = forward(c, m.gate, x);
   const std::int64_t inner = up.size(-1) / 2;
@@ -23,8 +26,8 @@ inline Value packed_mlp(Transformers, Context& c, const GatedMlp& m, const Value
 }
 
 /// modeling_llama.py, LlamaMLP.forward, one expression.
-inline Value gated_mlp(Transformers s, Context& c, const GatedMlp& m, const Value& x) {
-  if (m.is_packed()) return packed_mlp(s, c, m, x);
+inline Value gated_mlp(Context& c, const GatedMlp& m, const Value& x) {
+  if (m.is_packed()) return packed_mlp(c, m, x);
   Value gate = forward(c, m.gate, x);
   {
     InScope a(c.b, m.activation_scope);
@@ -34,4 +37,4 @@ inline Value gated_mlp(Transformers s, Context& c, const GatedMlp& m, const Valu
   return forward(c, m.down, eager::mul(std::move(gate), std::move(up)));
 }
 
-}  // namespace vlmest::stacks
+}  // namespace vlmest::stacks::transformers

@@ -4,35 +4,32 @@
 #include <vlmest/nn/stack/traits.hpp>
 #include <vlmest/nn/stack/transformers/run_scripts.hpp>
 
-namespace vlmest::stacks {
+namespace vlmest::stacks::transformers {
 
-/// The modules of Hugging Face transformers 5.17 on torch 2.11 as they run eagerly: those that the blocks write out.
-struct Transformers {
-  static constexpr StackTraits traits{
-      .makes_masks = true,
-      .attends_by_flash = false,
-      .flash_attention_2 = true,
-      .pads_values = false,
-      .written_out_multihead_attention = true,
-      .scales_queries = true,
-      .gathers_angles = true,
-      .fuses_gate = false,
-      .fuses_scaled_sums = false,
-      .fuses_loss = false,
-      .attends_to_stored_cache = false,
-      .keeps_recent_wide = true,
-      .writes_out_linear_attention = true,
-      .adds_position_biases = true,
-      .attends_to_wide_shared_heads = true,
-      .transformers_quantizers = true,
-      .divides_layers = true,
-      .inference = torch_inference,
-      .training = torch_training,
-      .training_loop = torch_training_loop,
-      .rank_inference = stacks::rank_inference,
-      .rank_training = stacks::rank_training,
-      .rank_training_loop = stacks::rank_training_loop,
-  };
+inline constexpr StackTraits traits{
+    .makes_masks = true,
+    .attends_by_flash = false,
+    .flash_attention_2 = true,
+    .pads_values = false,
+    .written_out_multihead_attention = true,
+    .scales_queries = true,
+    .gathers_angles = true,
+    .fuses_gate = false,
+    .fuses_scaled_sums = false,
+    .fuses_loss = false,
+    .attends_to_stored_cache = false,
+    .keeps_recent_wide = true,
+    .writes_out_linear_attention = true,
+    .adds_position_biases = true,
+    .attends_to_wide_shared_heads = true,
+    .transformers_quantizers = true,
+    .divides_layers = true,
+    .inference = torch_inference,
+    .training = torch_training,
+    .training_loop = torch_training_loop,
+    .rank_inference = stacks::rank_inference,
+    .rank_training = stacks::rank_training,
+    .rank_training_loop = stacks::rank_training_loop,
 };
 
-}  // namespace vlmest::stacks
+}  // namespace vlmest::stacks::transformers

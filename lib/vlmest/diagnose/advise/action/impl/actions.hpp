@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tuple>
+
 #include <vlmest/diagnose/advise/action/actions.hpp>
 #include <vlmest/unit/compiled.hpp>
 

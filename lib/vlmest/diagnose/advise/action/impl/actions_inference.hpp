@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/diagnose/advise/action/actions_inference.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

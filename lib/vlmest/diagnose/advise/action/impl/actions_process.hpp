@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <variant>
+
 #include <vlmest/diagnose/advise/action/actions_process.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-
 #include <vlmest/diagnose/advise/action/generic_actions.hpp>
 #include <vlmest/unit/compiled.hpp>
 

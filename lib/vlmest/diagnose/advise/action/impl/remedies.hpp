@@ -3,6 +3,7 @@
 
 #include <vlmest/diagnose/advise/action/catalogue.hpp>
 #include <vlmest/diagnose/advise/action/remedies.hpp>
+#include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <vlmest/diagnose/advise/action/vision_chunk_line.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

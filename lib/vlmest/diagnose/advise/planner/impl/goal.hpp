@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
+#include <vlmest/diagnose/advise/action/image_lever.hpp>
 #include <vlmest/diagnose/advise/planner/goal.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
+
 #include <vlmest/diagnose/evidence/oom/candidates.hpp>
 #include <vlmest/unit/compiled.hpp>
 

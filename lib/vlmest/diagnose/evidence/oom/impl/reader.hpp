@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/evidence/oom/group.hpp>
 #include <vlmest/diagnose/evidence/oom/reader.hpp>
+#include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <tuple>
+
 #include <vlmest/diagnose/evidence/snapshot/analysis.hpp>
+#include <vlmest/diagnose/evidence/snapshot/replayable.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/allocator/config_text.hpp>
 #include <vlmest/diagnose/evidence/snapshot/replayable.hpp>
 #include <vlmest/unit/compiled.hpp>
 

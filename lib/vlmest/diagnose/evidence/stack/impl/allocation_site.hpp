@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
+#include <vlmest/diagnose/evidence/stack/frame_words.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+
 #include <vlmest/diagnose/evidence/text/encoding.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <vlmest/diagnose/evidence/text/gpu_processes.hpp>
+#include <vlmest/diagnose/evidence/text/log_text.hpp>
+#include <vlmest/diagnose/evidence/text/nvidia_smi.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

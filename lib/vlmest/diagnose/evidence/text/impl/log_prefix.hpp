@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <charconv>
+#include <system_error>
+
 #include <vlmest/diagnose/evidence/text/log_prefix.hpp>
 #include <vlmest/unit/compiled.hpp>
 

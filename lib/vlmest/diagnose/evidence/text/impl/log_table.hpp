@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/evidence/stack/traceback_reader.hpp>
+#include <vlmest/diagnose/evidence/text/log_row.hpp>
 #include <vlmest/diagnose/evidence/text/log_table.hpp>
 #include <vlmest/unit/compiled.hpp>
 

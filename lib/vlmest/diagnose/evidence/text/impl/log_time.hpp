@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/diagnose/evidence/text/log_time.hpp>
+#include <vlmest/diagnose/evidence/text/size_text.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

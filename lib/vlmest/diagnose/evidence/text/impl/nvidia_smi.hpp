@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/evidence/text/log_time.hpp>
+#include <vlmest/diagnose/evidence/text/log_values.hpp>
 #include <vlmest/diagnose/evidence/text/nvidia_smi.hpp>
 #include <vlmest/unit/compiled.hpp>
 

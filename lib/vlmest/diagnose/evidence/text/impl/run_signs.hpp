@@ -2,8 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 
 #include <vlmest/diagnose/evidence/text/line_signs.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>

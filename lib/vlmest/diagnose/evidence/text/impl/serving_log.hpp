@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
+
 #include <vlmest/diagnose/evidence/text/serving_log.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdio>
+
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unordered_map>
+
 #include <vlmest/diagnose/evidence/trace/idle_time.hpp>
 #include <vlmest/unit/compiled.hpp>
 

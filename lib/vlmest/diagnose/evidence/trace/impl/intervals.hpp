@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+
 #include <vlmest/diagnose/evidence/trace/intervals.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+
 #include <vlmest/diagnose/evidence/trace/trace_plot.hpp>
 #include <vlmest/unit/compiled.hpp>
 

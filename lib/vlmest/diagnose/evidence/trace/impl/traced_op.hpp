@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <charconv>
+#include <system_error>
+
 #include <vlmest/diagnose/evidence/trace/traced_op.hpp>
 #include <vlmest/library/convolution.hpp>
 #include <vlmest/library/rules.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/diagnose/inversion/run/outcome.hpp>
+#include <vlmest/parallel/link.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {

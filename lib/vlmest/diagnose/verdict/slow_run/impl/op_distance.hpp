@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unordered_map>
+#include <variant>
+
 #include <vlmest/diagnose/verdict/slow_run/op_distance.hpp>
 #include <vlmest/unit/compiled.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <variant>
+
 #include <vlmest/diagnose/verdict/slow_run/traced_phase.hpp>
 #include <vlmest/unit/compiled.hpp>
 

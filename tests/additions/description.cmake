@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+cmake_minimum_required(VERSION 3.25)
+# cmake -DPROGRAM=<vlmest> -DMODELS=<models> -DSCRATCH=<empty folder> -P description.cmake
+# A device, a model and a network are one file each: copies of shipped ones under other names, beside the shipped ones, are
+# listed and taken by name, and without their file they are not.
+file(REMOVE_RECURSE ${SCRATCH})
+file(COPY ${MODELS}/ DESTINATION ${SCRATCH})
+set(ENV{VLMEST_MODELS} ${SCRATCH})
+
+# must(WHAT ARGUMENTS...): the program answers, and names WHAT. must_not: it refuses, or does not.
+function(run what)
+  execute_process(COMMAND ${PROGRAM} ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE error)
+  set(named FALSE)
+  if(result EQUAL 0 AND said MATCHES "${what}")
+    set(named TRUE)
+  endif()
+  set(named ${named} PARENT_SCOPE)
+  set(said "${said}${error}" PARENT_SCOPE)
+endfunction()
+function(must what)
+  run(${what} ${ARGN})
+  if(NOT named)
+    message(FATAL_ERROR "vlmest ${ARGN}: one file is not enough, expected '${what}' in\n${said}")
+  endif()
+endfunction()
+function(must_not what)
+  run(${what} ${ARGN})
+  if(named)
+    message(FATAL_ERROR "vlmest ${ARGN} knows '${what}' without its file: it shows nothing")
+  endif()
+endfunction()
+
+# try(KIND SHIPPED WORD ARGUMENTS...): with a file of KIND named toy-WORD, ARGUMENTS are answered with it.
+function(try kind shipped)
+  set(toy toy-${kind})
+  must_not(${toy} ${ARGN})
+  file(READ ${MODELS}/${kind}/${shipped}.json text)
+  string(JSON text SET "${text}" name "\"${toy}\"")
+  string(JSON text ERROR_VARIABLE none REMOVE "${text}" aliases)
+  file(WRITE ${SCRATCH}/${kind}/${toy}.json "${text}")
+  must(${toy} ${ARGN})
+endfunction()
+try(device h200-sxm devices)
+must("\"name\": \"toy-device\"" --config llava-next-7b --device toy-device --phase inference --json)
+try(vlm llava-next-7b models)
+must("\"name\": \"toy-vlm\"" --config toy-vlm --phase inference --json)
+try(network nvlink4 --config llava-next-7b --phase train --gpus 2 --network toy-network)
