@@ -13,6 +13,7 @@
 #include <vlmest/diagnose/advise/action/sign_actions.hpp>
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_budget.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/diagnose/verdict/judge_settings.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
@@ -145,6 +146,14 @@ constexpr std::array acting_without_model{"--phase",         "--device", "--seq"
                                           "--image-size",    "--dtype",  "--weights",  "--attention",
                                           "--checkpointing", "--lora",   "--optimizer"};
 
+/// Whether an engine with kernels of its own runs the model.
+bool serves(const std::vector<Evidence>& all) {
+  return std::any_of(all.begin(), all.end(), [](const Evidence& e) {
+    const auto& engine = e.story[diagnose::Topic::serves];
+    return engine && (engine->words == "vllm" || engine->words == "sglang" || engine->words == "lmdeploy");
+  });
+}
+
 /// The verdict on a failed allocation.
 Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsOfRun& flags,
                    const std::vector<Evidence>& all, Estimator& estimator) {
@@ -176,6 +185,17 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
       }
     } catch (const Error&) {
       // A model that is not trained by what vlmest knows has no parts either.
+    }
+  const bool answers = run.mode ? *run.mode == Mode::inference : f.told && f.told->mode == Mode::inference;
+  if (run.settings && answers && v.cause == diagnose::Cause::unknown) try {
+      if (auto sized = diagnose::judge_by_size(f, *run.settings, run.device, serves(all))) {
+        v.cause = sized->cause;
+        v.confidence = sized->confidence;
+        v.tensor = std::move(sized->tensor);
+        v.why += " In an inference " + sized->why;
+      }
+    } catch (const Error&) {
+      // A model whose heads are not known is read without them.
     }
   for (const Evidence& e : all)
     if (e.failure) diagnose::name_profile_run(v, f, e.log_facts);
@@ -331,7 +351,22 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
     }
   }
 
+  for (const Evidence& e : d.evidence)
+    if (e.of_budget && run.settings && run.mode != Mode::training) try {
+        if (auto v = diagnose::judge_engine_budget(
+                e.log_facts, diagnose::kv_need(e.log_facts, *run.settings, run.device, estimator)))
+          d.verdict = *std::move(v);
+      } catch (const Error&) {
+        // A model that does not run as it is given has no cache either: what the log says stays.
+      }
+
   add_story(d.verdict, run, failure, d.evidence);
+
+  if (failed && failure) try {
+      diagnose::name_tensor(d.verdict, *failure, run.settings ? &*run.settings : nullptr, run.device);
+    } catch (const Error&) {
+      // A model whose heads are not known has no scores to name.
+    }
 
   if (failure) {
     d.actions = diagnose::memory_remedies(d.verdict, *failure);

@@ -64,6 +64,13 @@ inline constexpr Size scores_of_a_story{Bytes(std::int64_t{1} << 30), "chosen: f
 /// Of all GPUs that weights, gradients and states of all parameters take, to be the cause of a training of theirs.
 inline constexpr Part states_fill{0.5, "chosen: activations and what is not divided take the rest"};
 
+/// Of an engine's weights that must be left for its KV cache: a hundredth of Qwen2.5-VL's holds 4,400 tokens (72B) or
+/// 2,700 (7B), of LLaVA-1.5-7B's, which shares no keys, 270.
+inline constexpr Part left_for_cache{0.01, "chosen: fewer tokens than the shortest prompts with pictures have"};
+
+/// From where on the size of an allocation in an inference is read as that of one kind of tensor alone.
+inline constexpr Size by_size_alone{Bytes(std::int64_t{1} << 30), "chosen: fused attention asks for less"};
+
 /// A reading as scores is worth a sentence from that plausibility and that size on.
 inline constexpr double scores_as_well{0.4};
 inline constexpr Size scores_as_well_from{Bytes(std::int64_t{1} << 29), "chosen: small tensors have many explanations"};

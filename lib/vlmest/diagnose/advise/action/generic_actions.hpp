@@ -55,7 +55,7 @@ inline constexpr auto by_cause = std::to_array<Of>({
     {Cause::activations,
      {"checkpointing-full", "smaller-images", "fewer-images", "shorter-seq", "smaller-micro-batch", "smaller-batch"}},
     {Cause::attention_scores,
-     {"attention-flash", "attention-sdpa", "smaller-images", "fewer-images", "vision-chunks", "shorter-seq"}},
+     {"attention-flash", "smaller-images", "attention-sdpa", "fewer-images", "vision-chunks", "shorter-seq"}},
     {Cause::logits, {"loss-chunked", "logits-last", "shorter-seq", "smaller-micro-batch", "smaller-batch"}},
     {Cause::kv_cache, {"engine-share", "kv-fp8", "shorter-seq", "smaller-batch", "weights-nf4", "fewer-images"}},
     {Cause::vision_tiles,

@@ -26,6 +26,10 @@ inline constexpr std::array remedy_rows{
         .in_general({.torch = "nvidia-smi; end the other processes, or CUDA_VISIBLE_DEVICES=N",
                      .engine = "nvidia-smi; end the other processes, or CUDA_VISIBLE_DEVICES=N",
                      .other = "end the other programs on the device"}),
+    ActionEntry{.name = "decode-sampled",
+                .title = "decode the frames that are sampled, not the whole video",
+                .line = "decord.VideoReader(path).get_batch(indices), or torchcodec's; qwen_vl_utils: "
+                        "FORCE_QWENVL_VIDEO_READER=decord or torchcodec; shorter clips, fewer at once"},
     ActionEntry{.name = "empty-cache",
                 .title = "give cached segments back before sizes change, as between evaluation and training",
                 .line = "torch.cuda.empty_cache()  # between phases, not in every step"},

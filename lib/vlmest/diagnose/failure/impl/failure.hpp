@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/evidence/stack/source_line.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -47,6 +48,20 @@ VLMEST_INLINE Failure failure_of(const OomMessage& m) {
     f.tensor = PrintedSize{t->high, t->low, t->high};
     f.telling = t->telling();
   }
+  // What a device's allocator was asked for is not in the host's memory.
+  if (f.site == AllocationSite::decoded_media && f.requested) f.site = AllocationSite::unknown;
+  if (!f.frames.empty() && f.requested)
+    if (auto made = tensor_made_in(f.frames.back().code)) {
+      // roundup_power2_divisions asks for the next part of a power of two: for less than twice as much.
+      if (made->bytes <= f.requested->high && f.requested->low.value() < 2 * made->bytes.value()) {
+        f.tensor = PrintedSize::exactly(made->bytes);
+        f.telling = true;
+        f.made = std::move(made);
+      }
+    }
+  // "total capacty" is torch 2.1's, "already allocated" that of those before (c10/cuda/CUDACachingAllocator.cpp).
+  f.early_torch =
+      m.text.find("total capacty") != std::string::npos || m.text.find("already allocated;") != std::string::npos;
   return f;
 }
 

@@ -72,6 +72,7 @@ inline std::optional<ScoreMatrix> of_tiles(const AttentionHeads& of, int element
 inline double plausible_length(const ScoreMatrix& m, const Failure& f, const LengthBounds& b) {
   const bool vision = m.of.part != Part::language;
   if (f.phase == RunPhase::vision_forward && !vision) return 0.02;
+  if (vision && in_decoder(f.frames)) return 0.02;
   // A layer's scores of a few positions are no reason to run out.
   if (m.length < 256) return 0.02;
   if (vision) {

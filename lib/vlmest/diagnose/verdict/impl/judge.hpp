@@ -30,6 +30,7 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
   if (auto v = growing_memory(f)) return finish(*v);
   if (auto v = fragmentation(f, std::nullopt)) return finish(*v);
   if (auto v = judge_profile_run(f, {}, true)) return finish(*v);
+  if (auto v = judge_attention_call(f)) return finish(*v);
   Verdict v = finish({.cause = stack_cause(f.site, f.phase)});
   // With a snapshot it is known what fills the memory.
   if (!f.live.empty() && f.requested) {
@@ -44,8 +45,7 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
                  : by_site                                               ? confidence(Basis::by_site)
                                                                          : confidence(Basis::by_phase);
   v.why = request_words(f);
-  if (f.site != AllocationSite::unknown) v.why += "; the stack was making: " + std::string(name(f.site));
-  if (f.phase != RunPhase::unknown) v.why += ", during " + std::string(name(f.phase));
+  if (const std::string told = site_words(f); !told.empty()) v.why += "; the stack was making: " + told;
   if (f.frames.empty() && f.live.empty())
     v.why +=
         f.stack_elsewhere ? "; the frames in this text belong to no out-of-memory message" : "; there is no traceback";
@@ -73,11 +73,13 @@ VLMEST_INLINE Verdict judge_explained(const Failure& f, const Reading& r) {
   v.confidence = std::min(v.confidence, 1.0) * confidence(ground(f), nearness(f.allocated, h.before));
   // By the size alone, a kind that is more often wrong than right is not named.
   if (!f.allocated && ground(f) != Ground::stack && v.confidence < cut_off::named) {
-    v.cause = Cause::unknown;
-    v.confidence = 0;
+    const std::optional<Cause> states = of_states(f, r);
+    v.cause = states.value_or(Cause::unknown);
+    if (!states) v.confidence = 0;
     v.why = request_words(f) + "; that is the size of " + size_of_words(r.hypotheses) +
-            ". Which of them was asked for, neither a stack nor the memory in use tells. The whole run needs " +
-            in_words(r.peak) + "." + pieces_words(f);
+            ". Which of them was asked for, neither a stack nor the memory in use tells" +
+            (states ? "; all of them are what a training holds whatever its inputs are" : "") +
+            ". The whole run needs " + in_words(r.peak) + "." + pieces_words(f);
     return v;
   }
   v.tensor = h.tensor;
@@ -95,9 +97,11 @@ VLMEST_INLINE Verdict judge_unexplained(const Failure& f, const Reading& r) {
   const std::string needs = " The whole run needs " + in_words(r.peak) + " by these settings.";
   if (r.hypotheses.empty()) {
     Verdict v = judge(f);
-    v.why = request_words(f) +
-            (f.tensor ? "; no tensor of these settings has that size." : "; its size is not known.") + needs +
-            pieces_words(f);
+    const std::string told = site_words(f);
+    v.why = request_words(f) + (f.tensor ? "; no tensor of these settings has that size" : "; its size is not known") +
+            (told.empty() ? "." : "; the stack was making: " + told + ".") + needs + pieces_words(f);
+    if (v.cause == Cause::attention_scores && !f.tensor)
+      v.why += " Large in there are the scores alone. " + fallback_words(f);
     return v;
   }
   const Hypothesis& h = r.hypotheses.front();

@@ -134,7 +134,8 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (memory && s.has(Topic::own_size) && (trains || !s.has(Topic::serves))) return StoryRule::own_size;
   if (memory && answers && !s.has(Topic::serves)) return StoryRule::answers;
   if (memory && !trains && s.has(Topic::serves)) return StoryRule::engine;
-  if (memory && trains) return StoryRule::trains;
+  // What a training keeps is torch's: its allocator would have spoken.
+  if (memory && trains && !(c.failure != nullptr && c.failure->outside)) return StoryRule::trains;
   if (!memory && s.has(Topic::machine)) return StoryRule::machine;
   return std::nullopt;
 }

@@ -130,6 +130,19 @@ VLMEST_INLINE std::optional<Verdict> not_described(const Failure& f, const Readi
   return v;
 }
 
+VLMEST_INLINE std::optional<Cause> of_states(const Failure& f, const Reading& r) {
+  const auto most = limit(f);
+  if (r.mode != Mode::training || r.hypotheses.empty() || (most && r.peak <= *most)) return std::nullopt;
+  double weights = 0, gradients = 0, states = 0;
+  for (const Hypothesis& h : r.hypotheses) {
+    if (h.cause != Cause::weights && h.cause != Cause::gradients && h.cause != Cause::optimizer_state)
+      return std::nullopt;
+    (h.cause == Cause::weights ? weights : h.cause == Cause::gradients ? gradients : states) += h.confidence;
+  }
+  if (states >= std::max(weights, gradients)) return Cause::optimizer_state;
+  return gradients >= weights ? Cause::gradients : Cause::weights;
+}
+
 VLMEST_INLINE std::string tensor_words(const Hypothesis& h) {
   std::string r = h.tensor.name + " of " + (h.tensor.scope.empty() ? "the model" : h.tensor.scope) + ", " +
                   to_string(h.tensor.shape) + " in " + h.tensor.dtype + " = " + in_words(h.tensor.bytes);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <vlmest/diagnose/evidence/stack/source_line.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/cut_offs.hpp>
@@ -80,7 +81,21 @@ VLMEST_INLINE std::optional<Verdict> judge_scores(const Failure& f, const std::v
   return v;
 }
 
+VLMEST_INLINE std::optional<Verdict> judge_attention_call(const Failure& f) {
+  if (f.site != AllocationSite::sdpa || f.requested) return std::nullopt;
+  const bool trains = f.told && f.told->mode == Mode::training;
+  if (trains && !attends_with_mask(f.frames)) return std::nullopt;
+  return Verdict{.cause = Cause::attention_scores,
+                 .confidence = confidence(Basis::attention_call),
+                 .why = oom_verdict::request_words(f) + "; the stack was making: " + oom_verdict::site_words(f) +
+                        ". Large in there are the scores alone. " + fallback_words(f)};
+}
+
 VLMEST_INLINE std::string scores_as_well(const Failure& f, const std::vector<ScoreMatrix>& all) {
+  // A stack that names something else, or the line that makes the tensor, says more.
+  const bool attends = f.site == AllocationSite::score_matrix || f.site == AllocationSite::sdpa ||
+                       f.site == AllocationSite::attention_mask;
+  if ((f.site != AllocationSite::unknown && !attends) || f.made) return {};
   // Small tensors have too many explanations for this one to be worth a sentence.
   if (all.empty() || all.front().plausibility < cut_off::scores_as_well || !f.tensor ||
       f.tensor->high < cut_off::scores_as_well_from.value)

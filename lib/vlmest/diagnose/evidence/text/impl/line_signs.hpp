@@ -160,6 +160,9 @@ VLMEST_INLINE void LineSigns::add(std::string_view line, std::int64_t number) {
   }
 }
 
+/// Of the time of a step: what is taken for waiting, and what is none.
+inline constexpr double waiting = 0.4, not_waiting = 0.05;
+
 VLMEST_INLINE void LineSigns::finish() {
   if (ray_rows > 1)
     found.push_back({.sign = RunSign::ray_killed,
@@ -167,14 +170,15 @@ VLMEST_INLINE void LineSigns::finish() {
                      .text = ray_text,
                      .numbers = {0, 0, 0, static_cast<double>(ray_rows), std::min(ray_gb, 1e8) * (1 << 30)},
                      .note = {}});
-  if (loader.rows > 0 && loader.data > 0.4 * loader.all)
+  const bool waits = loader.data > waiting * loader.all;
+  if (loader.rows > 0 && (waits || (loader.of_model == loader.rows && loader.data < not_waiting * loader.all)))
     found.push_back(
-        {.sign = RunSign::slow_loader,
+        {.sign = waits ? RunSign::slow_loader : RunSign::busy_model,
          .line = loader.line,
          .text = {},
          .numbers = {loader.data / static_cast<double>(loader.rows), loader.all / static_cast<double>(loader.rows)},
          .note = {}});
-  if (preparing > 0.4 * longest && longest > preparing)
+  if (preparing > waiting * longest && longest > preparing)
     found.push_back({.sign = RunSign::slow_steps_words,
                      .line = seconds_line,
                      .text = seconds_text,
