@@ -175,8 +175,15 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
       }
   }
   const bool trains = run.mode ? *run.mode == Mode::training : f.told && f.told->mode == Mode::training;
-  if (run.settings && trains && v.confidence < 0.5) try {
+  const bool of_states = v.cause == diagnose::Cause::optimizer_state || v.cause == diagnose::Cause::gradients;
+  if (run.settings && trains && (v.confidence < 0.5 || (of_states && !v.tensor))) try {
       if (auto part = diagnose::judge_partition(f, *run.settings, run.device, estimator)) {
+        // What a stack says of it stays.
+        if (of_states && v.confidence >= part->confidence) {
+          part->cause = v.cause;
+          part->confidence = v.confidence;
+          part->why = v.why + " By its size" + part->why.substr(part->why.find(';') + 1);
+        }
         part->predicted_peak = v.predicted_peak;
         part->explanation = v.explanation;
         part->limit = v.limit;
@@ -386,7 +393,7 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
     add_estimated_actions(d, *std::move(run.settings), run.device, of, estimator);
     const auto& e = d.verdict.explanation;
     // Of a model without pictures not every generic action is one.
-    if (pictures && e && !e->holds && e->changes.empty() && d.verdict.cause != diagnose::Cause::unknown)
+    if (pictures && !(e && (e->holds || !e->changes.empty())))
       put_cause_first(d, of, {.mode = d.verdict.mode, .plan = &plan});
   } else if (d.verdict.limit || failed || d.verdict.cause != diagnose::Cause::unknown) {
     // Without a model flags tell which actions are in force.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <vlmest/diagnose/inversion/head_rows.hpp>
+#include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -49,7 +50,7 @@ VLMEST_INLINE std::optional<HeadRows> head_rows(const Failure& f, const Vlm& vlm
     const std::int64_t most = f.tensor->high.value() / row;
     if (most * row < f.tensor->low.value() || most < 256) continue;
     if (plan.seq && most > *plan.seq) continue;
-    if (vlm.positions && most > *vlm.positions) continue;
+    if (most > vlm.positions.value_or(score_matrix::most_positions)) continue;
     // Both types have the positions; the copy in fp32 is made last and is twice as large.
     const double p = (all ? 1 : 0.6) * (element == 4 ? 1 : 0.6);
     if (!best || p > best->plausibility)

@@ -80,8 +80,7 @@ inline double plausible_length(const ScoreMatrix& m, const Failure& f, const Len
     return m.length <= 64 * m.of.most ? 0.7 : 0.05;
   }
   if (b.seq && m.length > *b.seq) return 0;
-  // Longer than any released vision-language model was made for (262,144: Qwen3-VL).
-  const std::int64_t most = m.of.most > 0 ? m.of.most : 262'144;
+  const std::int64_t most = m.of.most > 0 ? m.of.most : most_positions;
   return m.length <= most ? 0.5 : 0.02;
 }
 

@@ -75,7 +75,10 @@ VLMEST_INLINE Verdict judge_explained(const Failure& f, const Reading& r) {
   if (!f.allocated && ground(f) != Ground::stack && v.confidence < cut_off::named) {
     const std::optional<Cause> states = of_states(f, r);
     v.cause = states.value_or(Cause::unknown);
-    if (!states) v.confidence = 0;
+    if (states)
+      v.tensor = h.tensor;
+    else
+      v.confidence = 0;
     v.why = request_words(f) + "; that is the size of " + size_of_words(r.hypotheses) +
             ". Which of them was asked for, neither a stack nor the memory in use tells" +
             (states ? "; all of them are what a training holds whatever its inputs are" : "") +

@@ -20,7 +20,7 @@ namespace vlmest::diagnose {
 /// Whether a run can have the inputs of a solution: no longer sequences than the model has positions, and, in a vision
 /// tower, other pictures.
 inline bool possible(const Solution& s, const Vlm& vlm, const Failure& f) {
-  if (vlm.positions && s.seq > *vlm.positions) return false;
+  if (s.seq > vlm.positions.value_or(score_matrix::most_positions)) return false;
   return f.phase != RunPhase::vision_forward || s.unknown != Unknown::text_tokens;
 }
 

@@ -104,6 +104,11 @@ VLMEST_INLINE std::optional<Verdict> judge_partition(const Failure& f, const Set
               (vision ? " that are trained" : " outside the vision tower") + " in " +
               (bytes == 4 ? "fp32" : "16 bits") + ", " + in_words(Bytes(static_cast<std::int64_t>(part))) +
               ": ZeRO's copy of the weights, a moment of the optimizer, or their gradients.";
+      v.tensor = DescribedTensor{.name = "part of the trained parameters",
+                                 .role = Role::optimizer_state,
+                                 .shape = {(trained + gpus - 1) / gpus},
+                                 .dtype = bytes == 4 ? "fp32" : "bf16",
+                                 .bytes = Bytes((trained + gpus - 1) / gpus * bytes)};
       v.mode = Mode::training;
       return v;
     }

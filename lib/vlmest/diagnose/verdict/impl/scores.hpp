@@ -54,7 +54,10 @@ VLMEST_INLINE std::optional<Verdict> judge_scores(const Failure& f, const std::v
             .confidence = oom_confidence::scores[static_cast<std::size_t>(g)].share()};
   const ScoreMatrix& m = all.front();
   const std::string why = oom_verdict::request_words(f) + oom_scores::ground_words(f, g);
-  if (known || g == ScoreGround::digits) v.tensor = described(m);
+  if (known || g == ScoreGround::digits)
+    v.tensor = described(m);
+  else
+    v.tensor = DescribedTensor{.name = "attention scores", .role = Role::activation, .bytes = f.tensor->value};
   if (known) {
     v.why = "attention scores of " + (m.of.scope.empty() ? std::string("the model") : m.of.scope) + ", " +
             matrix_words(m) + "; " + why + ".";
