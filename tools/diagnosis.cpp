@@ -360,15 +360,19 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
 
   for (const Evidence& e : d.evidence)
     if (e.of_budget && run.settings && run.mode != Mode::training) try {
-        if (auto v = diagnose::judge_engine_budget(
-                e.log_facts, diagnose::kv_need(e.log_facts, *run.settings, run.device, estimator)))
-          d.verdict = *std::move(v);
+        auto need = diagnose::kv_need(e.log_facts, *run.settings, run.device, estimator);
+        if (need && run.placement.gpus > 1) need->ranks = run.placement.gpus;
+        if (auto v = diagnose::judge_engine_budget(e.log_facts, need)) d.verdict = *std::move(v);
       } catch (const Error&) {
         // A model that does not run as it is given has no cache either: what the log says stays.
       }
 
   add_story(d.verdict, run, failure, d.evidence);
 
+  if (run.settings && failed && run.placement.gpus > 1 && d.verdict.mode == Mode::inference)
+    d.verdict.remarks.push_back("the figures of the settings are of a GPU that holds the whole model: of " +
+                                std::to_string(run.placement.gpus) +
+                                " GPUs that divide it (device_map, tensor parallelism) each holds a part");
   if (failed && failure) try {
       diagnose::name_tensor(d.verdict, *failure, run.settings ? &*run.settings : nullptr, run.device);
     } catch (const Error&) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/stack/source_line.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -82,8 +83,8 @@ VLMEST_INLINE Failure on_device(Failure f, Bytes memory) {
   if (f.total || !f.allocated || !f.unallocated || !f.requested || !f.free || f.free->value >= f.requested->value)
     return f;
   const Bytes reserved = f.allocated->value + f.unallocated->value, known = reserved + f.free->value;
-  // A context and its libraries take some; a tenth of the device is none of theirs.
-  if (known >= memory || (memory - known).value() * 10 < memory.value()) return f;
+  // A context and its libraries take some.
+  if (known >= memory || !cut_off::elsewhere.reached(memory - known, memory)) return f;
   f.total = PrintedSize::exactly(memory);
   f.others = PrintedSize::exactly(memory - known);
   return f;

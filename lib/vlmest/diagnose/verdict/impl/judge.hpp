@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -23,7 +23,7 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
   const bool sure = score_ground(f, scores) > ScoreGround::stack;
   if (sure) return finish(*judge_scores(f, scores, false, bounds));
   // Fused attention asks for no more than a copy of its input: so large a request is of the scores it does without.
-  if (f.site == AllocationSite::sdpa && f.requested && f.requested->value >= cut_off::fused_at_most.value &&
+  if (f.site == AllocationSite::sdpa && f.requested && cut_off::fused_at_most.reached(f.requested->value) &&
       !scores.empty())
     if (auto v = judge_scores(f, scores, false, bounds)) return finish(*v);
   if (auto v = other_process(f, std::nullopt)) return finish(*v);
@@ -72,7 +72,7 @@ VLMEST_INLINE Verdict judge_explained(const Failure& f, const Reading& r) {
     if (r.hypotheses[i].cause == h.cause) v.confidence += r.hypotheses[i].confidence;
   v.confidence = std::min(v.confidence, 1.0) * confidence(ground(f), nearness(f.allocated, h.before));
   // By the size alone, a kind that is more often wrong than right is not named.
-  if (!f.allocated && ground(f) != Ground::stack && v.confidence < cut_off::named) {
+  if (!f.allocated && ground(f) != Ground::stack && !cut_off::named.reached(v.confidence)) {
     const std::optional<Cause> states = of_states(f, r);
     v.cause = states.value_or(Cause::unknown);
     if (states)
@@ -139,7 +139,7 @@ VLMEST_INLINE Verdict judge_unexplained(const Failure& f, const Reading& r) {
     v.cause = n == Nearness::near ? blamed(h, r.live, limit(f)) : h.cause;
     v.confidence = std::min(share, 1.0) * confidence(ground(f), n);
     v.why = request_words(f) + ". A tensor of that size is " + tensor_words(h) + "." + off;
-    if (v.confidence < cut_off::named) {
+    if (!cut_off::named.reached(v.confidence)) {
       v.cause = Cause::unknown;
       v.confidence = 0;
     }

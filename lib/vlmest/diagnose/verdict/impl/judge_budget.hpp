@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
 #include <vlmest/diagnose/verdict/judge_budget.hpp>
 #include <vlmest/unit/compiled.hpp>

@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/inversion/attention_heads.hpp>
 #include <vlmest/diagnose/inversion/head_rows.hpp>
 #include <vlmest/diagnose/inversion/multiples.hpp>
 #include <vlmest/diagnose/inversion/one_change.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -140,7 +140,7 @@ VLMEST_INLINE std::optional<Verdict> judge_by_size(const Failure& f, const Setti
                                                    bool own_kernels) {
   const bool open = f.site == AllocationSite::unknown && !f.outside && !f.foreign &&
                     (f.phase == RunPhase::unknown || f.phase == RunPhase::forward || f.phase == RunPhase::decode);
-  if (!open || !f.tensor || !f.telling || f.tensor->value < cut_off::by_size_alone.value) return std::nullopt;
+  if (!open || !f.tensor || !f.telling || !cut_off::by_size_alone.reached(f.tensor->value)) return std::nullopt;
   const auto rows = head_rows(f, settings.vlm, settings.plan, device);
   std::vector<ScoreMatrix> scores;
   if (!own_kernels)
@@ -157,7 +157,7 @@ VLMEST_INLINE std::optional<Verdict> judge_by_size(const Failure& f, const Setti
                                : ". Transformers of the time of this torch computes those of every position of a "
                                  "prompt, and copies them to fp32."),
                    .tensor = rows->tensor()};
-  if (as_scores < cut_off::scores_as_well) return std::nullopt;
+  if (!cut_off::scores_as_well.reached(as_scores)) return std::nullopt;
   return Verdict{.cause = Cause::attention_scores,
                  .confidence = confidence(Basis::scores_by_size),
                  .why = "no other tensor of this model has such a size.",
@@ -196,7 +196,8 @@ VLMEST_INLINE void name_tensor(Verdict& v, const Failure& f, const Settings* set
   if (v.cause != Cause::attention_scores || settings == nullptr) return;
   const auto scores =
       score_matrices(f, attention_heads(settings->vlm, settings->plan, device), length_bounds(settings->plan));
-  if (!scores.empty() && scores.front().plausibility >= cut_off::scores_as_well) v.tensor = described(scores.front());
+  if (!scores.empty() && cut_off::scores_as_well.reached(scores.front().plausibility))
+    v.tensor = described(scores.front());
 }
 
 }  // namespace vlmest::diagnose

@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/inversion/run/outcome.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/diagnose/verdict/judge_settings.hpp>
 #include <vlmest/parallel/placement.hpp>
@@ -88,7 +88,7 @@ VLMEST_INLINE Verdict judge_settings(const Settings& s, const Device& device, Kn
 VLMEST_INLINE std::optional<Verdict> judge_partition(const Failure& f, const Settings& s, const Device& device,
                                                      Estimator& estimator) {
   const int gpus = s.placement.gpus;
-  if (!f.requested || gpus < 2 || f.requested->value.value() < (std::int64_t{1} << 30)) return std::nullopt;
+  if (!f.requested || gpus < 2 || !cut_off::partition_from.reached(f.requested->value)) return std::nullopt;
   const double asked = static_cast<double>(f.requested->value.value());
   // Recipes freeze the vision tower without a flag that a text would show, as LLaVA's do in its code.
   for (const bool vision : {true, false}) {
@@ -97,7 +97,7 @@ VLMEST_INLINE std::optional<Verdict> judge_partition(const Failure& f, const Set
     const auto trained = estimator.training_work(s.vlm, plan, device).trainable.value();
     for (const std::int64_t bytes : {4, 2}) {
       const double part = static_cast<double>(trained) * static_cast<double>(bytes) / gpus;
-      if (std::abs(asked / part - 1) > cut_off::partition) continue;
+      if (cut_off::partition.reached(std::abs(asked / part - 1))) continue;
       Verdict v{.cause = Cause::optimizer_state, .confidence = confidence(Basis::partition)};
       v.why = oom_verdict::request_words(f) + "; it is the part of one of " + std::to_string(gpus) + " GPUs of " +
               (vision ? "all " : "") + std::to_string(trained) + " parameters" +

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -77,18 +77,17 @@ static_assert([] {
 }());
 constexpr const Row& row(StoryRule r) { return rows[static_cast<std::size_t>(r)]; }
 
-/// By the size of a request without a stack.
-inline std::optional<StoryRule> by_request(const Story& s, const Failure& f, bool trains, bool answers) {
+/// By the size of a request without a stack; of a run that nothing says trained, as of an inference.
+inline std::optional<StoryRule> by_request(const Story& s, const Failure& f, bool trains) {
   if (!f.requested) return std::nullopt;
   const Bytes asked = f.requested->value;
-  if (s.has(Topic::attends) && asked >= cut_off::scores_of_a_story.value) return StoryRule::attends;
-  if (trains) return asked >= cut_off::scores_in_training.value ? std::optional(StoryRule::large_answer) : std::nullopt;
+  if (s.has(Topic::attends) && cut_off::scores_of_a_story.reached(asked)) return StoryRule::attends;
+  if (trains) return cut_off::scores_in_training.reached(asked) ? std::optional(StoryRule::large_answer) : std::nullopt;
   if (s.has(Topic::loads)) return StoryRule::loading;
   if (s.has(Topic::serves))
-    return asked < cut_off::small_beside_an_engine.value ? std::optional(StoryRule::engine_full) : std::nullopt;
-  if (!answers) return std::nullopt;
-  if (asked >= cut_off::scores_in_inference.value) return StoryRule::large_answer;
-  return asked < cut_off::single_weight.value ? StoryRule::small_answer : StoryRule::middle_answer;
+    return cut_off::small_beside_an_engine.reached(asked) ? std::nullopt : std::optional(StoryRule::engine_full);
+  if (cut_off::scores_in_inference.reached(asked)) return StoryRule::large_answer;
+  return cut_off::single_weight.reached(asked) ? StoryRule::middle_answer : StoryRule::small_answer;
 }
 
 }  // namespace story_verdict
@@ -111,14 +110,14 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (s.has(Topic::cache) && memory && !trains) return StoryRule::cache;
   if (!memory && s.has(Topic::slow) && s.has(Topic::slow_data)) return StoryRule::waits;
   const bool large =
-      c.failure == nullptr || !c.failure->requested || c.failure->requested->value >= cut_off::scores_of_a_story.value;
+      c.failure == nullptr || !c.failure->requested || cut_off::scores_of_a_story.reached(c.failure->requested->value);
   if (s.has(Topic::unfused) && large && memory) return StoryRule::unfused;
-  if (s.largest >= static_cast<double>(cut_off::quadratic.value.value())) return StoryRule::vast;
+  if (cut_off::quadratic.reached(Bytes(static_cast<std::int64_t>(std::min(s.largest, 9e18))))) return StoryRule::vast;
   if (s.has(Topic::saves) && memory) return StoryRule::saves;
   if (memory && (c.with_engine || (s.has(Topic::rollout) && s.has(Topic::serves)))) return StoryRule::rollouts;
   if (c.named) return std::nullopt;
   if (c.failure != nullptr)
-    if (const auto r = by_request(s, *c.failure, trains, answers)) return r;
+    if (const auto r = by_request(s, *c.failure, trains)) return r;
   const double device = c.device > 0 ? c.device : static_cast<double>(cut_off::device_not_told.value.value());
   if (memory && answers && !s.has(Topic::few_bits) && 2 * s.parameters > device) return StoryRule::too_large;
   if (memory && !trains && s.has(Topic::starts)) return StoryRule::engine_starts;
@@ -128,7 +127,7 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   // Weights and gradients of two bytes and twelve of states: over all GPUs, or on each where nothing is divided.
   const double gpus = !s.has(Topic::sharded) ? 1 : c.gpus > 0 ? c.gpus : s.gpus;
   if (memory && trains && gpus > 0 && !s.has(Topic::adapters, Topic::few_bits) &&
-      16 * s.parameters > cut_off::states_fill.value * device * gpus)
+      cut_off::states_fill.reached(16 * s.parameters / (device * gpus)))
     return StoryRule::all_weights;
   if (s.has(Topic::pictures) && of_memory) return StoryRule::pictures;
   if (memory && s.has(Topic::own_size) && (trains || !s.has(Topic::serves))) return StoryRule::own_size;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -60,8 +60,8 @@ VLMEST_INLINE std::optional<Verdict> fragmentation(const Failure& f, std::option
   if (peak && most && *peak > *most) return std::nullopt;
   const bool other_reason = stack_cause(f.site, RunPhase::unknown) != Cause::unknown;
   const auto share = share_in_pieces(f);
-  if (!peak && !(share && *share >= (other_reason ? cut_off::pieces_beside_another_reason : cut_off::pieces).value))
-    return std::nullopt;
+  const cut_off::Part& least = other_reason ? cut_off::pieces_beside_another_reason : cut_off::pieces;
+  if (!peak && !(share && least.reached(*pieces, f.allocated->value + *pieces))) return std::nullopt;
   std::string why = in_words(*pieces) + " are reserved and not in use, more than the " + in_words(f.requested->value) +
                     " asked for, but in pieces";
   if (f.largest_free) why += ": the largest is " + in_words(*f.largest_free);
@@ -96,7 +96,7 @@ VLMEST_INLINE std::optional<Bytes> unexplained(const Failure& f, const Reading& 
   const Bytes explained = std::max(r.peak, r.hypotheses.front().before);
   if (f.allocated->low <= explained) return std::nullopt;
   const Bytes more = f.allocated->low - explained;
-  const bool much = more > cut_off::kept_at_least.value && cut_off::kept.exceeded(more, explained);
+  const bool much = cut_off::kept_at_least.reached(more) && cut_off::kept.exceeded(more, explained);
   return much ? std::optional(more) : std::nullopt;
 }
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/stack/source_line.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/diagnose/verdict/scores.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -100,8 +100,8 @@ VLMEST_INLINE std::string scores_as_well(const Failure& f, const std::vector<Sco
                        f.site == AllocationSite::attention_mask;
   if ((f.site != AllocationSite::unknown && !attends) || f.made) return {};
   // Small tensors have too many explanations for this one to be worth a sentence.
-  if (all.empty() || all.front().plausibility < cut_off::scores_as_well || !f.tensor ||
-      f.tensor->high < cut_off::scores_as_well_from.value)
+  if (all.empty() || !cut_off::scores_as_well.reached(all.front().plausibility) || !f.tensor ||
+      !cut_off::scores_as_well_from.reached(f.tensor->high))
     return {};
   if (f.site == AllocationSite::attention_mask) return " It would be " + matrix_words(all.front()) + ".";
   return " As attention scores it would be " + matrix_words(all.front()) + ". " + fallback_words(f);
