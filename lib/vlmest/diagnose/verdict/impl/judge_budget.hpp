@@ -48,7 +48,8 @@ VLMEST_INLINE std::optional<Verdict> judge_engine_budget(const std::vector<LogFa
   const auto weights = elsewhere::fact(facts, "weights");
   bool little = weights && !cut_off::left_for_cache.reached(*least, *weights);
   if (need && need->token.value() > 0) {
-    const std::int64_t tokens = std::max<std::int64_t>(least->value(), 0) * need->ranks / need->token.value();
+    const std::int64_t tokens =
+        std::clamp<std::int64_t>(least->value() / need->token.value(), 0, std::int64_t{1} << 40) * need->ranks;
     v.why += " That holds " + score_matrix::number(tokens) + " tokens";
     if (need->ranks > 1)
       v.why += ", where each of " + std::to_string(need->ranks) + " GPUs has its part of the weights and of the cache";

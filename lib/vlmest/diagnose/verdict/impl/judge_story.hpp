@@ -78,14 +78,19 @@ static_assert([] {
 constexpr const Row& row(StoryRule r) { return rows[static_cast<std::size_t>(r)]; }
 
 /// By the size of a request without a stack; of a run that nothing says trained, as of an inference.
-inline std::optional<StoryRule> by_request(const Story& s, const Failure& f, bool trains) {
+inline std::optional<StoryRule> by_request(const Story& s, const Failure& f, bool trains, bool answers) {
   if (!f.requested) return std::nullopt;
   const Bytes asked = f.requested->value;
   if (s.has(Topic::attends) && cut_off::scores_of_a_story.reached(asked)) return StoryRule::attends;
   if (trains) return cut_off::scores_in_training.reached(asked) ? std::optional(StoryRule::large_answer) : std::nullopt;
   if (s.has(Topic::loads)) return StoryRule::loading;
-  if (s.has(Topic::serves))
-    return cut_off::small_beside_an_engine.reached(asked) ? std::nullopt : std::optional(StoryRule::engine_full);
+  // Xinference answers with transformers, too, of which what follows is true.
+  if (const auto& engine = s[Topic::serves]; engine && engine->words != "xinference") {
+    const bool full = s.has(Topic::answered) || !cut_off::small_beside_an_engine.reached(asked);
+    return full ? std::optional(StoryRule::engine_full) : std::nullopt;
+  }
+  // With a stack that names something, a size says less.
+  if (!answers && !f.frames.empty()) return std::nullopt;
   if (cut_off::scores_in_inference.reached(asked)) return StoryRule::large_answer;
   return cut_off::single_weight.reached(asked) ? StoryRule::middle_answer : StoryRule::small_answer;
 }
@@ -117,7 +122,7 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (memory && (c.with_engine || (s.has(Topic::rollout) && s.has(Topic::serves)))) return StoryRule::rollouts;
   if (c.named) return std::nullopt;
   if (c.failure != nullptr)
-    if (const auto r = by_request(s, *c.failure, trains)) return r;
+    if (const auto r = by_request(s, *c.failure, trains, answers)) return r;
   const double device = c.device > 0 ? c.device : static_cast<double>(cut_off::device_not_told.value.value());
   if (memory && answers && !s.has(Topic::few_bits) && 2 * s.parameters > device) return StoryRule::too_large;
   if (memory && !trains && s.has(Topic::starts)) return StoryRule::engine_starts;
