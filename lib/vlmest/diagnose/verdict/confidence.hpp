@@ -55,8 +55,8 @@ inline constexpr std::array<Counted, 5> signs{{{5, 5}, {3, 3}, {4, 4}, {0, 0}, {
 
 /// Guesses from what somebody tells, by StoryRule, right among the texts of tests/data/corpus/open.json and open_2.json
 /// that they are made on, with the flags of their threads.
-inline constexpr std::array<Counted, 30> stories{{{4, 5}, {1, 1}, {0, 0}, {1, 1}, {1, 1}, {0, 0}, {5, 5}, {2, 2},
-                                                  {0, 0}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}, {1, 1},
+inline constexpr std::array<Counted, 30> stories{{{4, 5}, {1, 1}, {0, 0}, {1, 1}, {1, 1}, {0, 0}, {4, 4}, {2, 2},
+                                                  {0, 0}, {1, 1}, {2, 2}, {1, 1}, {1, 1}, {0, 0}, {1, 1}, {1, 1},
                                                   {0, 0}, {3, 4}, {0, 0}, {2, 3}, {2, 2}, {0, 1}, {1, 1}, {9, 13},
                                                   {3, 3}, {1, 2}, {0, 0}, {1, 1}, {3, 5}, {1, 1}}};
 /// Those texts were in sight when the rules were written: no such guess is called likelier than not.

@@ -82,11 +82,11 @@ inline std::string estimated_words(const Failure& f, const Hypothesis& h) {
   return in_words(h.before) + " would be allocated when it is asked for, " + in_words(f.allocated->value) + " was";
 }
 
-/// "rotary, during vision_forward": what a stack tells; empty: nothing.
+/// "; the stack was making: rotary, during vision_forward": what a stack tells; empty: nothing.
 inline std::string site_words(const Failure& f) {
   std::string r;
-  if (f.site != AllocationSite::unknown) r = name(f.site);
-  if (f.phase != RunPhase::unknown) r += (r.empty() ? "something, during " : ", during ") + std::string(name(f.phase));
+  if (f.site != AllocationSite::unknown) r = "; the stack was making: " + std::string(name(f.site));
+  if (f.phase != RunPhase::unknown) r += ", during " + std::string(name(f.phase));
   return r;
 }
 

@@ -22,7 +22,8 @@ inline constexpr std::array remedy_rows{
     ActionEntry{.name = "engine-headroom",
                 .title = "a smaller share of the device for the engine, which leaves room for requests and a trainer"}
         .in_general({.engine = "--gpu-memory-utilization 0.8; SGLang: --mem-fraction-static 0.7; beside a trainer 0.3 "
-                               "to 0.5 (TRL: vllm_gpu_memory_utilization)"}),
+                               "to 0.5 (TRL: vllm_gpu_memory_utilization)",
+                     .acts = [](const Failure& f) { return !f.engine_pool; }}),
     ActionEntry{
         .name = "free-the-gpu",
         .title = "end the other processes on this GPU, or take another one",

@@ -45,7 +45,7 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
                  : by_site                                               ? confidence(Basis::by_site)
                                                                          : confidence(Basis::by_phase);
   v.why = request_words(f);
-  if (const std::string told = site_words(f); !told.empty()) v.why += "; the stack was making: " + told;
+  v.why += site_words(f);
   if (f.frames.empty() && f.live.empty())
     v.why +=
         f.stack_elsewhere ? "; the frames in this text belong to no out-of-memory message" : "; there is no traceback";
@@ -100,9 +100,8 @@ VLMEST_INLINE Verdict judge_unexplained(const Failure& f, const Reading& r) {
   const std::string needs = " The whole run needs " + in_words(r.peak) + " by these settings.";
   if (r.hypotheses.empty()) {
     Verdict v = judge(f);
-    const std::string told = site_words(f);
     v.why = request_words(f) + (f.tensor ? "; no tensor of these settings has that size" : "; its size is not known") +
-            (told.empty() ? "." : "; the stack was making: " + told + ".") + needs + pieces_words(f);
+            site_words(f) + "." + needs + pieces_words(f);
     if (v.cause == Cause::attention_scores && !f.tensor)
       v.why += " Large in there are the scores alone. " + fallback_words(f);
     return v;

@@ -90,7 +90,7 @@ VLMEST_INLINE std::optional<Verdict> judge_attention_call(const Failure& f) {
   if (trains && !attends_with_mask(f.frames)) return std::nullopt;
   return Verdict{.cause = Cause::attention_scores,
                  .confidence = confidence(Basis::attention_call),
-                 .why = oom_verdict::request_words(f) + "; the stack was making: " + oom_verdict::site_words(f) +
+                 .why = oom_verdict::request_words(f) + oom_verdict::site_words(f) +
                         ". Large in there are the scores alone. " + fallback_words(f)};
 }
 
