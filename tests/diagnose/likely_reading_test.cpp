@@ -74,7 +74,7 @@ TEST(SourceLine, IsTheTensorThatWasAskedFor) {
       failure_of(message(frames + line + "OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB.\n")).made);
 }
 
-TEST(Stack, DecodedMediaAreTheHosts) {
+TEST(HostAndDecoderFrames, DecodedMediaAreTheHosts) {
   const auto stack = find_cut_stack(
       "Traceback (most recent call last):\n  File \"/x/run.py\", line 3, in load\n    v = io.read_video(path)\n"
       "  File \"/lib/torchvision/io/video.py\", line 323, in read_video\n    frames = [f.to_rgb() for f in all]\n");
@@ -89,7 +89,7 @@ TEST(Stack, DecodedMediaAreTheHosts) {
 }
 
 /// Scaled as decoders scale: the language model's reading is the likely one.
-TEST(Stack, ADecodersLineIsNotATowers) {
+TEST(HostAndDecoderFrames, ADecodersLineIsNotATowers) {
   Failure f;
   f.tensor = PrintedSize::exactly(Bytes(std::int64_t{16} * 8192 * 8192 * 2));
   const std::vector<AttentionHeads> all{{.part = Part::vision, .heads = 16}, {.part = Part::language, .heads = 64}};
