@@ -13,6 +13,7 @@
 #include <vlmest/diagnose/advise/action/sign_actions.hpp>
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_budget.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/diagnose/verdict/judge_settings.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
@@ -145,6 +146,14 @@ constexpr std::array acting_without_model{"--phase",         "--device", "--seq"
                                           "--image-size",    "--dtype",  "--weights",  "--attention",
                                           "--checkpointing", "--lora",   "--optimizer"};
 
+/// Whether an engine with kernels of its own runs the model.
+bool serves(const std::vector<Evidence>& all) {
+  return std::any_of(all.begin(), all.end(), [](const Evidence& e) {
+    const auto& engine = e.story[diagnose::Topic::serves];
+    return engine && (engine->words == "vllm" || engine->words == "sglang" || engine->words == "lmdeploy");
+  });
+}
+
 /// The verdict on a failed allocation.
 Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsOfRun& flags,
                    const std::vector<Evidence>& all, Estimator& estimator) {
@@ -166,8 +175,15 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
       }
   }
   const bool trains = run.mode ? *run.mode == Mode::training : f.told && f.told->mode == Mode::training;
-  if (run.settings && trains && v.confidence < 0.5) try {
+  const bool of_states = v.cause == diagnose::Cause::optimizer_state || v.cause == diagnose::Cause::gradients;
+  if (run.settings && trains && (v.confidence < 0.5 || (of_states && !v.tensor))) try {
       if (auto part = diagnose::judge_partition(f, *run.settings, run.device, estimator)) {
+        // What a stack says of it stays.
+        if (of_states && v.confidence >= part->confidence) {
+          part->cause = v.cause;
+          part->confidence = v.confidence;
+          part->why = v.why + " By its size" + part->why.substr(part->why.find(';') + 1);
+        }
         part->predicted_peak = v.predicted_peak;
         part->explanation = v.explanation;
         part->limit = v.limit;
@@ -176,6 +192,17 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
       }
     } catch (const Error&) {
       // A model that is not trained by what vlmest knows has no parts either.
+    }
+  const bool answers = run.mode ? *run.mode == Mode::inference : f.told && f.told->mode == Mode::inference;
+  if (run.settings && answers && v.cause == diagnose::Cause::unknown) try {
+      if (auto sized = diagnose::judge_by_size(f, *run.settings, run.device, serves(all))) {
+        v.cause = sized->cause;
+        v.confidence = sized->confidence;
+        v.tensor = std::move(sized->tensor);
+        v.why += " In an inference " + sized->why;
+      }
+    } catch (const Error&) {
+      // A model whose heads are not known is read without them.
     }
   for (const Evidence& e : all)
     if (e.failure) diagnose::name_profile_run(v, f, e.log_facts);
@@ -331,7 +358,26 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
     }
   }
 
+  for (const Evidence& e : d.evidence)
+    if (e.of_budget && run.settings && run.mode != Mode::training) try {
+        auto need = diagnose::kv_need(e.log_facts, *run.settings, run.device, estimator);
+        if (need && run.placement.gpus > 1) need->ranks = run.placement.gpus;
+        if (auto v = diagnose::judge_engine_budget(e.log_facts, need)) d.verdict = *std::move(v);
+      } catch (const Error&) {
+        // A model that does not run as it is given has no cache either: what the log says stays.
+      }
+
   add_story(d.verdict, run, failure, d.evidence);
+
+  if (run.settings && failed && run.placement.gpus > 1 && d.verdict.mode == Mode::inference)
+    d.verdict.remarks.push_back("the figures of the settings are of a GPU that holds the whole model: of " +
+                                std::to_string(run.placement.gpus) +
+                                " GPUs that divide it (device_map, tensor parallelism) each holds a part");
+  if (failed && failure) try {
+      diagnose::name_tensor(d.verdict, *failure, run.settings ? &*run.settings : nullptr, run.device);
+    } catch (const Error&) {
+      // A model whose heads are not known has no scores to name.
+    }
 
   if (failure) {
     d.actions = diagnose::memory_remedies(d.verdict, *failure);
@@ -351,7 +397,7 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
     add_estimated_actions(d, *std::move(run.settings), run.device, of, estimator);
     const auto& e = d.verdict.explanation;
     // Of a model without pictures not every generic action is one.
-    if (pictures && e && !e->holds && e->changes.empty() && d.verdict.cause != diagnose::Cause::unknown)
+    if (pictures && !(e && (e->holds || !e->changes.empty())))
       put_cause_first(d, of, {.mode = d.verdict.mode, .plan = &plan});
   } else if (d.verdict.limit || failed || d.verdict.cause != diagnose::Cause::unknown) {
     // Without a model flags tell which actions are in force.

@@ -58,7 +58,7 @@ void add_diagnose(CLI::App& app, Action& action) {
   o->run.args.add_run_to(*sub, {"inference", "train", "all"}, "what was run [all: as the evidence tells]");
   sub->get_option("--config")->required(false);
   o->run.args.add_alloc_conf_to(*sub);
-  add_whole(*sub, "--gpus", o->run.gpus, "GPUs that train together [1]", 1, 1 << 16)->group("Device");
+  add_whole(*sub, "--gpus", o->run.gpus, "GPUs that the run was on [1]", 1, 1 << 16)->group("Device");
   add_whole(*sub, "--top", o->run.args.top, "hypotheses to list [10]", 0)->group("Report");
   add_whole(*sub, "--actions", o->actions, "actions to show; JSON and CSV hold all of them [8]", 0)->group("Report");
   o->output.add_to(*sub);
@@ -67,8 +67,6 @@ void add_diagnose(CLI::App& app, Action& action) {
     o->output.resolve(*sub);
     o->run.given = given.of_run();
     check_run_flags(given, o->run.args, asked_phases(o->run.args.phase));
-    if (o->run.args.phases() == Phases::inference && o->run.gpus > 1)
-      throw UsageError("--gpus", "inference on several GPUs is not modelled", "leave it out");
     if (o->output.format == Format::csv)
       given.no_effect({"--top"}, "on CSV, which has no hypotheses", "leave it out, or write text, json or markdown");
     if (o->output.format == Format::csv || o->output.format == Format::json)

@@ -37,6 +37,7 @@ struct Evidence {
   bool with_engine = false;                  ///< of a text: a trainer that rolls out with an engine
   bool other_failure = false;                ///< of a text: it ends in an error that is none of memory
   bool says_memory = false;                  ///< of a text: somebody says that memory ran out
+  bool of_budget = false;                    ///< the verdict is of what an engine's log has left for its KV cache
   bool cut_short = false;                    ///< the failure is a stack without its message
 };
 

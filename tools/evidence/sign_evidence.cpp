@@ -11,6 +11,7 @@
 #include <vlmest/diagnose/evidence/stack/run_mode.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
+#include <vlmest/diagnose/verdict/judge_budget.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 
 namespace vlmest::tool {
@@ -19,20 +20,6 @@ using namespace diagnose;
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-/// The least that a server has left for its KV cache, with what takes the rest.
-std::string server_words(const MemorySeries& log) {
-  std::optional<Bytes> least;
-  for (const LogFact& f : log.facts)
-    if (f.name == "kv_cache" && f.size && (!least || f.size->value < *least)) least = f.size->value;
-  if (!least) return {};
-  std::string r = fmt::format("no failure is in this text; the server has {} left for its KV cache", in_words(*least));
-  for (const auto& [name, words] : {std::pair<std::string_view, const char*>{"weights", "the weights take"},
-                                    {"activation_peak", "the peak of the activations"},
-                                    {"non_torch", "what is not torch's"}})
-    if (const auto bytes = elsewhere::fact(log.facts, name)) r += fmt::format(", {} {}", words, in_words(*bytes));
-  return r + ".";
-}
 
 /// What programs take whatever they need, so that what is in use tells nothing of a failure. Sources: JAX's
 /// documentation ("GPU memory allocation"), vllm/config/cache.py (gpu_memory_utilization), sglang/srt/server_args.py
@@ -134,8 +121,9 @@ void add_cut_stack(Evidence& e, const CutStack& s) {
 
 void add_nothing_found(Evidence& e, const MemorySeries& log) {
   if (e.verdict || e.failure || e.lines.empty()) return;
-  if (std::string words = server_words(log); !words.empty()) {
-    e.verdict = Verdict{.why = std::move(words)};
+  if (auto v = judge_engine_budget(log.facts)) {
+    e.verdict = std::move(v);
+    e.of_budget = true;
     return;
   }
   std::size_t rows = 0;
@@ -151,7 +139,7 @@ void add_nothing_found(Evidence& e, const MemorySeries& log) {
 }
 
 void add_reserved_ahead(Evidence& e, const MemorySeries& log, std::string_view text) {
-  if (e.verdict || e.failure || !server_words(log).empty()) return;
+  if (e.verdict || e.failure || judge_engine_budget(log.facts)) return;
   std::string words = reserved_ahead(text);
   if (words.empty()) return;
   e.facts["reserves_ahead"] = true;

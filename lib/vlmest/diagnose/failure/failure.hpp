@@ -10,6 +10,7 @@
 #include <vlmest/diagnose/evidence/oom/message.hpp>
 #include <vlmest/diagnose/evidence/stack/run_mode.hpp>
 #include <vlmest/diagnose/failure/tensor_sizes.hpp>
+#include <vlmest/tensor/described_tensor.hpp>
 
 namespace vlmest::diagnose {
 
@@ -51,10 +52,12 @@ struct Failure {
   std::optional<Bytes> largest_free;  ///< the largest cached block that is not in use
   RunPhase phase = RunPhase::unknown;
   AllocationSite site = AllocationSite::unknown;
-  std::vector<Frame> frames;           ///< outermost first
-  std::optional<ToldMode> told;        ///< whether it trained, as the stack, the log or what was alive tells
-  std::vector<MemoryPart> live;        ///< what was alive, by a snapshot's stacks; the largest kind first
-  std::optional<SteadyGrowth> growth;  ///< of the steps before
+  std::vector<Frame> frames;            ///< outermost first
+  std::optional<DescribedTensor> made;  ///< what the innermost line makes, where it gives shape and type
+  bool early_torch = false;             ///< the message is worded as up to torch 2.1, of 2023
+  std::optional<ToldMode> told;         ///< whether it trained, as the stack, the log or what was alive tells
+  std::vector<MemoryPart> live;         ///< what was alive, by a snapshot's stacks; the largest kind first
+  std::optional<SteadyGrowth> growth;   ///< of the steps before
 };
 
 Failure failure_of(const OomMessage& m);

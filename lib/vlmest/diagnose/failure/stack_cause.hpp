@@ -27,6 +27,7 @@ constexpr Cause stack_cause(AllocationSite site, RunPhase phase) {
     case AllocationSite::image_features:
     case AllocationSite::pixel_values: return Cause::vision_tiles;
     case AllocationSite::fft: return Cause::fft_buffers;
+    case AllocationSite::decoded_media: return Cause::host_memory;
     default: break;
   }
   switch (phase) {

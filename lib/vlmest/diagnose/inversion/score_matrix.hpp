@@ -20,6 +20,9 @@ namespace vlmest::diagnose {
 
 namespace score_matrix {
 
+/// Longer than any released vision-language model was made for (Qwen3-VL).
+inline constexpr std::int64_t most_positions = 262'144;
+
 /// "66,356"
 inline std::string number(std::int64_t n) {
   std::string r = std::to_string(n);

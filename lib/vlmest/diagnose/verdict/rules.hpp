@@ -81,7 +81,19 @@ inline std::string estimated_words(const Failure& f, const Hypothesis& h) {
   return in_words(h.before) + " would be allocated when it is asked for, " + in_words(f.allocated->value) + " was";
 }
 
+/// "; the stack was making: rotary, during vision_forward": what a stack tells; empty: nothing.
+inline std::string site_words(const Failure& f) {
+  std::string r;
+  if (f.site != AllocationSite::unknown) r = "; the stack was making: " + std::string(name(f.site));
+  if (f.phase != RunPhase::unknown) r += ", during " + std::string(name(f.phase));
+  return r;
+}
+
 std::string tensor_words(const Hypothesis& h);
+
+/// The kind of most of a training's hypotheses, where all of them are weights, gradients or an optimizer's states:
+/// what the training holds whatever its inputs are is too much, whichever of them was asked for.
+std::optional<Cause> of_states(const Failure& f, const Reading& r);
 
 /// "exp_avg of …, gradient of …": one of each kind, the likeliest first.
 std::string size_of_words(const std::vector<Hypothesis>& all);

@@ -19,6 +19,11 @@ std::optional<Verdict> judge_scores(const Failure& f, const std::vector<ScoreMat
 /// One sentence on what it would be as scores, where nothing but the size speaks for it; empty where nothing fits.
 std::string scores_as_well(const Failure& f, const std::vector<ScoreMatrix>& all);
 
+/// That a call of scaled_dot_product_attention failed whose size is not known: with a mask, or where nothing trains.
+/// Its fused kernels ask for a result as large as their input alone, which seldom is the last straw of an inference;
+/// its math path, which a mask leads to, for the scores.
+std::optional<Verdict> judge_attention_call(const Failure& f);
+
 /// That an engine was measuring itself: by its stack, or because the size is that of its default of sequences with the
 /// largest picture each (`all`, of a known model).
 std::optional<Verdict> judge_profile_run(const Failure& f, const std::vector<Multiple>& all, bool inference);

@@ -18,6 +18,13 @@ inline std::string tenths(double v) {
   return std::to_string(n / 10) + "." + std::to_string(n % 10);
 }
 
+/// "0.006"
+inline std::string thousandths(double v) {
+  const auto n = std::llround(1000 * v);
+  const std::string part = std::to_string(1000 + n % 1000);
+  return std::to_string(n / 1000) + "." + part.substr(1);
+}
+
 /// What a sign says, with its figures.
 std::string words_of(const FoundSign& f);
 

@@ -43,26 +43,29 @@ struct Ids {
   constexpr auto end() const { return all.begin() + static_cast<std::ptrdiff_t>(count); }
 };
 
-/// Of a cause: what acts on it, the surest first.
+/// Of a cause: what acts on it, the surest first; of equal ones what people of tests/data/corpus (the open files) say
+/// helped most often.
 struct Of {
   Cause cause;
   Ids ids;
 };
 inline constexpr auto by_cause = std::to_array<Of>({
     {Cause::weights, {"weights-nf4", "weights-int8", "zero-3", "qlora", "weights-bf16", "offload-parameters"}},
-    {Cause::optimizer_state, {"optimizer-8bit", "lora-16", "qlora", "zero-1", "zero-3", "offload-optimizer"}},
+    {Cause::optimizer_state, {"zero-3", "offload-optimizer", "lora-16", "optimizer-8bit", "qlora", "zero-1"}},
     {Cause::gradients, {"lora-16", "qlora", "zero-2", "zero-3", "freeze-vision"}},
     {Cause::activations,
-     {"checkpointing-full", "smaller-images", "fewer-images", "shorter-seq", "smaller-micro-batch", "smaller-batch"}},
+     {"checkpointing-full", "smaller-images", "smaller-micro-batch", "smaller-batch", "fewer-images", "shorter-seq"}},
     {Cause::attention_scores,
-     {"attention-flash", "attention-sdpa", "smaller-images", "fewer-images", "vision-chunks", "shorter-seq"}},
+     {"attention-flash", "smaller-images", "attention-sdpa", "fewer-images", "vision-chunks", "shorter-seq"}},
     {Cause::logits, {"loss-chunked", "logits-last", "shorter-seq", "smaller-micro-batch", "smaller-batch"}},
     {Cause::kv_cache, {"engine-share", "kv-fp8", "shorter-seq", "smaller-batch", "weights-nf4", "fewer-images"}},
     {Cause::vision_tiles,
      {"smaller-images", "fewer-images", "vision-chunks", "freeze-vision", "checkpointing-vision",
       "smaller-micro-batch"}},
     {Cause::profile_run, {"fewer-images", "smaller-images", "smaller-batch", "shorter-seq"}},
-    {Cause::engine_budget, {"smaller-batch", "shorter-seq", "kv-fp8", "offload-optimizer", "weights-nf4"}},
+    {Cause::engine_budget,
+     {"engine-headroom", "smaller-images", "smaller-batch", "shorter-seq", "kv-fp8", "offload-optimizer",
+      "weights-nf4"}},
     {Cause::encoder_cache, {"smaller-images", "fewer-images"}},
     {Cause::fragmentation, {"allocator-expandable"}},
     {Cause::leak, {"let-go"}},

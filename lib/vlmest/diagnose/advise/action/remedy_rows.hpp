@@ -19,6 +19,11 @@ inline constexpr std::array remedy_rows{
          .engine =
              "--gpu-memory-utilization 0.95, where no other process needs the device; SGLang: --mem-fraction-static",
          .acts = [](const Failure& f) { return !f.requested; }}),
+    ActionEntry{.name = "engine-headroom",
+                .title = "a smaller share of the device for the engine, which leaves room for requests and a trainer"}
+        .in_general({.engine = "--gpu-memory-utilization 0.8; SGLang: --mem-fraction-static 0.7; beside a trainer 0.3 "
+                               "to 0.5 (TRL: vllm_gpu_memory_utilization)",
+                     .acts = [](const Failure& f) { return !f.engine_pool; }}),
     ActionEntry{
         .name = "free-the-gpu",
         .title = "end the other processes on this GPU, or take another one",
@@ -26,6 +31,10 @@ inline constexpr std::array remedy_rows{
         .in_general({.torch = "nvidia-smi; end the other processes, or CUDA_VISIBLE_DEVICES=N",
                      .engine = "nvidia-smi; end the other processes, or CUDA_VISIBLE_DEVICES=N",
                      .other = "end the other programs on the device"}),
+    ActionEntry{.name = "decode-sampled",
+                .title = "decode the frames that are sampled, not the whole video",
+                .line = "decord.VideoReader(path).get_batch(indices), or torchcodec's; qwen_vl_utils: "
+                        "FORCE_QWENVL_VIDEO_READER=decord or torchcodec; shorter clips, fewer at once"},
     ActionEntry{.name = "empty-cache",
                 .title = "give cached segments back before sizes change, as between evaluation and training",
                 .line = "torch.cuda.empty_cache()  # between phases, not in every step"},

@@ -103,6 +103,11 @@ inline constexpr auto rows = std::to_array<Row>({
     {Cause::slow_data, 0, "prepared-data", "preprocess once and keep it",
      "save_to_disk() of the mapped data set; LLaMA-Factory: tokenized_path"},
 
+    {Cause::compute_bound, bit(RunSign::busy_model), "trace-a-step", "see what in a step takes its time",
+     "with torch.profiler.profile() as p: step(); p.export_chrome_trace(\"trace.json\")  # vlmest diagnose trace.json"},
+    {Cause::compute_bound, bit(RunSign::busy_model), "smaller-images"},
+    {Cause::compute_bound, bit(RunSign::busy_model), "fewer-images"},
+
     {Cause::kv_cache, bit(RunSign::layers_taken_back), "shorter-seq"},
     {Cause::kv_cache, bit(RunSign::layers_taken_back), "attention-flash"},
 

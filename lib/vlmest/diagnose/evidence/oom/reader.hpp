@@ -90,6 +90,9 @@ inline std::vector<Frame> frames_of(const std::vector<LogLine>& lines) {
 /// Frames that follow a message (ComfyUI, pytest), up to the first line that belongs to none.
 std::vector<Frame> frames_after(const std::vector<LogLine>& lines, std::size_t from, const std::string& writer);
 
+/// The source line that somebody pasted without its stack, right before a message.
+std::vector<Frame> source_before(const std::vector<LogLine>& lines, std::size_t first, const std::string& writer);
+
 }  // namespace oom_reader
 
 /// Every message of the text, in its order; one that is repeated word for word counts in `times`. Never throws for what

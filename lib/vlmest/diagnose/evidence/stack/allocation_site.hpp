@@ -34,6 +34,9 @@ RunPhase run_phase(const std::vector<Frame>& frames);
 /// Whether a stack went through the vision tower, whatever its phase is called.
 bool in_vision_tower(const std::vector<Frame>& frames);
 
+/// Whether it was in a layer of the language model.
+bool in_decoder(const std::vector<Frame>& frames);
+
 /// The tensor that a stack was making: the innermost frame that names one, else what the innermost kernels are.
 AllocationSite allocation_site_of(const std::vector<Frame>& frames);
 

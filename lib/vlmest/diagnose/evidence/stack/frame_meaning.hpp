@@ -40,7 +40,8 @@ enum Trait : std::uint32_t {
   zeroes = 1u << 19,      ///< zero_grad
   collective = 1u << 20,  ///< gathers of sharded parameters, buckets of gradients
   optimizes = 1u << 21,   ///< a step function, where the file is not known to be an optimizer's
-  gathers = 1u << 22      ///< parameters of FSDP and ZeRO-3 put together
+  gathers = 1u << 22,     ///< parameters of FSDP and ZeRO-3 put together
+  decoder = 1u << 23      ///< a layer of the language model
 };
 }  // namespace trait
 using Traits = std::uint32_t;

@@ -33,7 +33,17 @@ inline constexpr auto program_words = std::to_array<FrameWord>({
     {Part::code, "reset_parameters", {.traits = trait::loads}},
     {Part::code, "init_weights", {.traits = trait::loads}},
     {Part::code, "materialize", {.traits = trait::loads}},
-    // Inputs.
+    // Inputs. Decoders write whole clips and pictures to the host's memory.
+    {Part::file, "torchvision/io/", {.site = Site::decoded_media, .traits = trait::takes_input}},
+    {Part::file, "/torchcodec/", {.site = Site::decoded_media}},
+    {Part::file, "/decord/", {.site = Site::decoded_media}},
+    {Part::file, "/av/", {.site = Site::decoded_media}},
+    {Part::file, "/imageio/", {.site = Site::decoded_media}},
+    {Part::file, "/moviepy/", {.site = Site::decoded_media}},
+    {Part::file, "/librosa/", {.site = Site::decoded_media}},
+    {Part::file, "pil/image", {.site = Site::decoded_media}},
+    {Part::code, "io.read_video(", {.site = Site::decoded_media}},
+    {Part::code, "cv2.videocapture", {.site = Site::decoded_media}},
     {Part::file, "torch/utils/data/", {.traits = trait::takes_input}},
     {Part::file_name, "feature_extraction_utils.py", {.traits = trait::takes_input}},
     {Part::file_name, "tokenization_utils_base.py", {.traits = trait::takes_input}},

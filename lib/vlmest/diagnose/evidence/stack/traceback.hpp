@@ -54,10 +54,11 @@ enum class AllocationSite : std::uint8_t {
   rotary,
   fft,
   pixel_values,
-  convolution
+  convolution,
+  decoded_media  ///< pictures, video or sound that are decoded, in the host's memory
 };
 
-inline constexpr std::array<std::string_view, 22> allocation_sites{"unknown",
+inline constexpr std::array<std::string_view, 23> allocation_sites{"unknown",
                                                                    "score_matrix",
                                                                    "sdpa",
                                                                    "attention_mask",
@@ -78,7 +79,8 @@ inline constexpr std::array<std::string_view, 22> allocation_sites{"unknown",
                                                                    "rotary",
                                                                    "fft",
                                                                    "pixel_values",
-                                                                   "convolution"};
+                                                                   "convolution",
+                                                                   "decoded_media"};
 constexpr std::string_view name(AllocationSite s) { return allocation_sites[static_cast<std::size_t>(s)]; }
 
 /// A Python traceback, outermost frame first, as Python prints it.

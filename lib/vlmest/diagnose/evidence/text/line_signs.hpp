@@ -39,13 +39,22 @@ inline std::optional<double> size_behind(std::string_view line, std::string_view
 /// "| 3/4 [01:34<00:31, 31.54s/it]Killed", "> Killed".
 bool is_killed_line(std::string_view line);
 
-/// Pairs of data_time and time of OpenMMLab (mmengine/hooks/logger_hook.py) and detectron2 (utils/events.py).
+/// Pairs of data_time and time of OpenMMLab (mmengine/hooks/logger_hook.py) and detectron2 (utils/events.py), or of
+/// data_time and the time of the model alone.
 struct LoaderTimes {
   double data = 0, all = 0;
   std::int64_t rows = 0, line = 0;
+  std::int64_t of_model = 0;  ///< rows that give the model's time apart
   void add(std::string_view text, std::int64_t number) {
-    const auto data_time = number_behind(text, "data_time");
+    auto data_time = number_behind(text, "data_time");
+    if (!data_time) data_time = number_behind(text, "data_times");
+    auto model = number_behind(text, "model_time");
+    if (!model) model = number_behind(text, "model_times");
     std::optional<double> time;
+    if (model && data_time && *model >= 0) {
+      time = *model + *data_time;
+      ++of_model;
+    }
     for (auto at = text.find("time"); at != std::string_view::npos && !time; at = text.find("time", at + 4))
       if (at == 0 || is_blank(text[at - 1]) || text[at - 1] == '"' || text[at - 1] == ',')
         time = number_behind(text.substr(at), "time");

@@ -35,6 +35,7 @@ enum class RunSign : std::uint8_t {
   host_killed_words,   ///< somebody says that it was the OOM killer, or the host's memory
   slow_map,            ///< datasets' map() with hours to go
   slow_loader,         ///< steps whose data_time is most of their time
+  busy_model,          ///< steps whose data_time is next to nothing, beside the model's
   slow_steps_words,    ///< somebody's seconds of preprocessing within those of a step
   few_workers,         ///< Lightning: few workers for the loader
   processor_cache      ///< vLLM: a size for its cache of processed pictures
@@ -90,6 +91,7 @@ inline constexpr auto sign_traits = std::to_array<SignTraits>({
     {RunSign::host_killed_words, Cause::host_memory, SignTells::failure},
     {RunSign::slow_map, Cause::slow_data, SignTells::slowness},
     {RunSign::slow_loader, Cause::slow_data, SignTells::slowness},
+    {RunSign::busy_model, Cause::compute_bound, SignTells::slowness},
     {RunSign::slow_steps_words, Cause::slow_data, SignTells::slowness},
     {RunSign::few_workers, Cause::slow_data, SignTells::slowness},
     {RunSign::processor_cache, Cause::host_memory, SignTells::setting},

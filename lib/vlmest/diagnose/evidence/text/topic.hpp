@@ -37,8 +37,9 @@ enum class Topic : std::uint8_t {
   gradient,     ///< a source line of gradients and their buckets
   cache,        ///< keys and values of what was answered before
   sharded,      ///< ZeRO, FSDP
-  few_bits      ///< weights of fewer than 16 bits
+  few_bits,     ///< weights of fewer than 16 bits
+  answered      ///< requests that an engine was answering: it has started
 };
-inline constexpr std::size_t topics = static_cast<std::size_t>(Topic::few_bits) + 1;
+inline constexpr std::size_t topics = static_cast<std::size_t>(Topic::answered) + 1;
 
 }  // namespace vlmest::diagnose

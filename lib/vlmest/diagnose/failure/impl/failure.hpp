@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
+#include <vlmest/diagnose/evidence/stack/source_line.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -49,6 +51,20 @@ VLMEST_INLINE Failure failure_of(const OomMessage& m) {
     f.tensor = PrintedSize{t->high, t->low, t->high};
     f.telling = t->telling();
   }
+  // What a device's allocator was asked for is not in the host's memory.
+  if (f.site == AllocationSite::decoded_media && f.requested) f.site = AllocationSite::unknown;
+  if (!f.frames.empty() && f.requested)
+    if (auto made = tensor_made_in(f.frames.back().code)) {
+      // roundup_power2_divisions asks for the next part of a power of two: for less than twice as much.
+      if (made->bytes <= f.requested->high && f.requested->low.value() < 2 * made->bytes.value()) {
+        f.tensor = PrintedSize::exactly(made->bytes);
+        f.telling = true;
+        f.made = std::move(made);
+      }
+    }
+  // "total capacty" is torch 2.1's, "already allocated" that of those before (c10/cuda/CUDACachingAllocator.cpp).
+  f.early_torch =
+      m.text.find("total capacty") != std::string::npos || m.text.find("already allocated;") != std::string::npos;
   return f;
 }
 
@@ -69,8 +85,8 @@ VLMEST_INLINE Failure on_device(Failure f, Bytes memory) {
   if (f.total || !f.allocated || !f.unallocated || !f.requested || !f.free || f.free->value >= f.requested->value)
     return f;
   const Bytes reserved = f.allocated->value + f.unallocated->value, known = reserved + f.free->value;
-  // A context and its libraries take some; a tenth of the device is none of theirs.
-  if (known >= memory || (memory - known).value() * 10 < memory.value()) return f;
+  // A context and its libraries take some.
+  if (known >= memory || !cut_off::elsewhere.reached(memory - known, memory)) return f;
   f.total = PrintedSize::exactly(memory);
   f.others = PrintedSize::exactly(memory - known);
   return f;

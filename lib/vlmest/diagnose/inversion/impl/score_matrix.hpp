@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/failure/stack_cause.hpp>
@@ -71,6 +72,7 @@ inline std::optional<ScoreMatrix> of_tiles(const AttentionHeads& of, int element
 inline double plausible_length(const ScoreMatrix& m, const Failure& f, const LengthBounds& b) {
   const bool vision = m.of.part != Part::language;
   if (f.phase == RunPhase::vision_forward && !vision) return 0.02;
+  if (vision && in_decoder(f.frames)) return 0.02;
   // A layer's scores of a few positions are no reason to run out.
   if (m.length < 256) return 0.02;
   if (vision) {
@@ -78,8 +80,7 @@ inline double plausible_length(const ScoreMatrix& m, const Failure& f, const Len
     return m.length <= 64 * m.of.most ? 0.7 : 0.05;
   }
   if (b.seq && m.length > *b.seq) return 0;
-  // Longer than any released vision-language model was made for (262,144: Qwen3-VL).
-  const std::int64_t most = m.of.most > 0 ? m.of.most : 262'144;
+  const std::int64_t most = m.of.most > 0 ? m.of.most : most_positions;
   return m.length <= most ? 0.5 : 0.02;
 }
 
@@ -141,7 +142,8 @@ VLMEST_INLINE std::vector<ScoreMatrix> score_matrices_of_any_model(const Failure
 }
 
 VLMEST_INLINE ScoreGround score_ground(const Failure& f, const std::vector<ScoreMatrix>& matrices) {
-  if (!f.tensor || !f.telling || matrices.empty() || matrices.front().plausibility < 0.1) return ScoreGround::none;
+  if (!f.tensor || !f.telling || matrices.empty() || !cut_off::scores_at_all.reached(matrices.front().plausibility))
+    return ScoreGround::none;
   // Loading, optimizers and heads ask for large tensors of their own, and so do engines for their caches.
   const Cause told = stack_cause(f.site, RunPhase::unknown);
   const bool attends = f.site == AllocationSite::score_matrix || f.site == AllocationSite::sdpa;
@@ -150,11 +152,12 @@ VLMEST_INLINE ScoreGround score_ground(const Failure& f, const std::vector<Score
       f.phase == RunPhase::module_gather || f.phase == RunPhase::loss)
     return ScoreGround::none;
   // The buffer of a whole graph has the bytes of more than one tensor.
-  if (f.tensor->exact() && !f.whole_graph && matrices.front().exact && f.tensor->value > Bytes(std::int64_t{1} << 28))
+  if (f.tensor->exact() && !f.whole_graph && matrices.front().exact &&
+      cut_off::scores_by_digits.reached(f.tensor->value))
     return ScoreGround::digits;
   const auto device = f.one_buffer ? f.allowed : f.total;
   if (f.one_buffer || (device && f.tensor->low > device->high)) return ScoreGround::beyond;
-  if (!device && f.tensor->low.value() >= std::int64_t{32} << 30) return ScoreGround::large;
+  if (!device && cut_off::scores_by_size.reached(f.tensor->low)) return ScoreGround::large;
   return attends ? ScoreGround::stack : ScoreGround::none;
 }
 

@@ -66,6 +66,7 @@ VLMEST_INLINE double agrees(AllocationSite site, const Graph& g, const TensorKin
     case AllocationSite::projection: return is(is_product(g, a));
     case AllocationSite::norm: return is(inside(g, a, norm_names));
     case AllocationSite::rotary: return is(inside(g, a, attention_names) && !is_product(g, a));
+    case AllocationSite::decoded_media: return no;
     case AllocationSite::fft: return is(kind == Cause::fft_buffers);
     case AllocationSite::convolution:
       return is(a.node != none && std::holds_alternative<Convolution>(g.op(g.node(a.node))));

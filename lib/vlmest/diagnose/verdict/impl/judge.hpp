@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/diagnose/verdict/scores.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -25,13 +25,14 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
   const bool sure = score_ground(f, scores) > ScoreGround::stack;
   if (sure) return finish(*judge_scores(f, scores, false, bounds));
   // Fused attention asks for no more than a copy of its input: so large a request is of the scores it does without.
-  if (f.site == AllocationSite::sdpa && f.requested && f.requested->value >= cut_off::fused_at_most.value &&
+  if (f.site == AllocationSite::sdpa && f.requested && cut_off::fused_at_most.reached(f.requested->value) &&
       !scores.empty())
     if (auto v = judge_scores(f, scores, false, bounds)) return finish(*v);
   if (auto v = other_process(f, std::nullopt)) return finish(*v);
   if (auto v = growing_memory(f)) return finish(*v);
   if (auto v = fragmentation(f, std::nullopt)) return finish(*v);
   if (auto v = judge_profile_run(f, {}, true)) return finish(*v);
+  if (auto v = judge_attention_call(f)) return finish(*v);
   Verdict v = finish({.cause = stack_cause(f.site, f.phase)});
   // With a snapshot it is known what fills the memory.
   if (!f.live.empty() && f.requested) {
@@ -46,8 +47,7 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
                  : by_site                                               ? confidence(Basis::by_site)
                                                                          : confidence(Basis::by_phase);
   v.why = request_words(f);
-  if (f.site != AllocationSite::unknown) v.why += "; the stack was making: " + std::string(name(f.site));
-  if (f.phase != RunPhase::unknown) v.why += ", during " + std::string(name(f.phase));
+  v.why += site_words(f);
   if (f.frames.empty() && f.live.empty())
     v.why +=
         f.stack_elsewhere ? "; the frames in this text belong to no out-of-memory message" : "; there is no traceback";
@@ -74,12 +74,17 @@ VLMEST_INLINE Verdict judge_explained(const Failure& f, const Reading& r) {
     if (r.hypotheses[i].cause == h.cause) v.confidence += r.hypotheses[i].confidence;
   v.confidence = std::min(v.confidence, 1.0) * confidence(ground(f), nearness(f.allocated, h.before));
   // By the size alone, a kind that is more often wrong than right is not named.
-  if (!f.allocated && ground(f) != Ground::stack && v.confidence < cut_off::named) {
-    v.cause = Cause::unknown;
-    v.confidence = 0;
+  if (!f.allocated && ground(f) != Ground::stack && !cut_off::named.reached(v.confidence)) {
+    const std::optional<Cause> states = of_states(f, r);
+    v.cause = states.value_or(Cause::unknown);
+    if (states)
+      v.tensor = h.tensor;
+    else
+      v.confidence = 0;
     v.why = request_words(f) + "; that is the size of " + size_of_words(r.hypotheses) +
-            ". Which of them was asked for, neither a stack nor the memory in use tells. The whole run needs " +
-            in_words(r.peak) + "." + pieces_words(f);
+            ". Which of them was asked for, neither a stack nor the memory in use tells" +
+            (states ? "; all of them are what a training holds whatever its inputs are" : "") +
+            ". The whole run needs " + in_words(r.peak) + "." + pieces_words(f);
     return v;
   }
   v.tensor = h.tensor;
@@ -97,9 +102,10 @@ VLMEST_INLINE Verdict judge_unexplained(const Failure& f, const Reading& r) {
   const std::string needs = " The whole run needs " + in_words(r.peak) + " by these settings.";
   if (r.hypotheses.empty()) {
     Verdict v = judge(f);
-    v.why = request_words(f) +
-            (f.tensor ? "; no tensor of these settings has that size." : "; its size is not known.") + needs +
-            pieces_words(f);
+    v.why = request_words(f) + (f.tensor ? "; no tensor of these settings has that size" : "; its size is not known") +
+            site_words(f) + "." + needs + pieces_words(f);
+    if (v.cause == Cause::attention_scores && !f.tensor)
+      v.why += " Large in there are the scores alone. " + fallback_words(f);
     return v;
   }
   const Hypothesis& h = r.hypotheses.front();
@@ -134,7 +140,7 @@ VLMEST_INLINE Verdict judge_unexplained(const Failure& f, const Reading& r) {
     v.cause = n == Nearness::near ? blamed(h, r.live, limit(f)) : h.cause;
     v.confidence = std::min(share, 1.0) * confidence(ground(f), n);
     v.why = request_words(f) + ". A tensor of that size is " + tensor_words(h) + "." + off;
-    if (v.confidence < cut_off::named) {
+    if (!cut_off::named.reached(v.confidence)) {
       v.cause = Cause::unknown;
       v.confidence = 0;
     }

@@ -6,11 +6,12 @@
 #include <string>
 #include <utility>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/inversion/reading.hpp>
 #include <vlmest/diagnose/inversion/run/outcome.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
+#include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/diagnose/verdict/judge_settings.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
@@ -90,7 +91,7 @@ VLMEST_INLINE Verdict judge_settings(const Settings& s, const Device& device, Kn
 VLMEST_INLINE std::optional<Verdict> judge_partition(const Failure& f, const Settings& s, const Device& device,
                                                      Estimator& estimator) {
   const int gpus = s.placement.gpus;
-  if (!f.requested || gpus < 2 || f.requested->value.value() < (std::int64_t{1} << 30)) return std::nullopt;
+  if (!f.requested || gpus < 2 || !cut_off::partition_from.reached(f.requested->value)) return std::nullopt;
   const double asked = static_cast<double>(f.requested->value.value());
   // Recipes freeze the vision tower without a flag that a text would show, as LLaVA's do in its code.
   for (const bool vision : {true, false}) {
@@ -99,13 +100,18 @@ VLMEST_INLINE std::optional<Verdict> judge_partition(const Failure& f, const Set
     const auto trained = estimator.training_work(s.vlm, plan, device).trainable.value();
     for (const std::int64_t bytes : {4, 2}) {
       const double part = static_cast<double>(trained) * static_cast<double>(bytes) / gpus;
-      if (std::abs(asked / part - 1) > cut_off::partition) continue;
+      if (cut_off::partition.reached(std::abs(asked / part - 1))) continue;
       Verdict v{.cause = Cause::optimizer_state, .confidence = confidence(Basis::partition)};
       v.why = oom_verdict::request_words(f) + "; it is the part of one of " + std::to_string(gpus) + " GPUs of " +
               (vision ? "all " : "") + std::to_string(trained) + " parameters" +
               (vision ? " that are trained" : " outside the vision tower") + " in " +
               (bytes == 4 ? "fp32" : "16 bits") + ", " + in_words(Bytes(static_cast<std::int64_t>(part))) +
               ": ZeRO's copy of the weights, a moment of the optimizer, or their gradients.";
+      v.tensor = DescribedTensor{.name = "part of the trained parameters",
+                                 .role = Role::optimizer_state,
+                                 .shape = {(trained + gpus - 1) / gpus},
+                                 .dtype = bytes == 4 ? "fp32" : "bf16",
+                                 .bytes = Bytes((trained + gpus - 1) / gpus * bytes)};
       v.mode = Mode::training;
       return v;
     }

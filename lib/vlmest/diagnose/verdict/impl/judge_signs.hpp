@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
@@ -51,11 +52,13 @@ VLMEST_INLINE std::optional<Verdict> judge_signs(const std::vector<FoundSign>& s
     if (first == nullptr) first = &f;
   if (first == nullptr) return std::nullopt;
   const bool place = traits(first->sign).tells == SignTells::place;
-  const bool roomy = first->sign == RunSign::killed && first->numbers.size() == 1 && first->numbers[0] > 0.5;
+  const bool roomy =
+      first->sign == RunSign::killed && first->numbers.size() == 1 && cut_off::roomy.reached(first->numbers[0]);
   Verdict v{.cause = cause_of(first->sign), .confidence = oom_confidence::of_sign(first->sign)};
   if (first->sign == RunSign::engine_weights && with_engine) v.cause = Cause::engine_budget;
   // The text does not say that it was memory; who asks suspects so.
   if (place && !says_memory) v.confidence *= confidence(Basis::memory_is_not_said);
+  if (first->sign == RunSign::busy_model) v.confidence = confidence(Basis::model_time);
   if (roomy) v.confidence = confidence(Basis::killed_with_room);
   v.why = words_of(*first) + " (line " + std::to_string(first->line) + ").";
   if (roomy)

@@ -3,8 +3,9 @@
 
 #include <string>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
+#include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 #include <vlmest/unit/compiled.hpp>
 #include <vlmest/unit/units.hpp>
@@ -77,18 +78,22 @@ static_assert([] {
 }());
 constexpr const Row& row(StoryRule r) { return rows[static_cast<std::size_t>(r)]; }
 
-/// By the size of a request without a stack.
+/// By the size of a request without a stack; of a run that nothing says trained, as of an inference.
 inline std::optional<StoryRule> by_request(const Story& s, const Failure& f, bool trains, bool answers) {
   if (!f.requested) return std::nullopt;
   const Bytes asked = f.requested->value;
-  if (s.has(Topic::attends) && asked >= cut_off::scores_of_a_story.value) return StoryRule::attends;
-  if (trains) return asked >= cut_off::scores_in_training.value ? std::optional(StoryRule::large_answer) : std::nullopt;
+  if (s.has(Topic::attends) && cut_off::scores_of_a_story.reached(asked)) return StoryRule::attends;
+  if (trains) return cut_off::scores_in_training.reached(asked) ? std::optional(StoryRule::large_answer) : std::nullopt;
   if (s.has(Topic::loads)) return StoryRule::loading;
-  if (s.has(Topic::serves))
-    return asked < cut_off::small_beside_an_engine.value ? std::optional(StoryRule::engine_full) : std::nullopt;
-  if (!answers) return std::nullopt;
-  if (asked >= cut_off::scores_in_inference.value) return StoryRule::large_answer;
-  return asked < cut_off::single_weight.value ? StoryRule::small_answer : StoryRule::middle_answer;
+  // Xinference answers with transformers, too, of which what follows is true.
+  if (const auto& engine = s[Topic::serves]; engine && engine->words != "xinference") {
+    const bool full = s.has(Topic::answered) || !cut_off::small_beside_an_engine.reached(asked);
+    return full ? std::optional(StoryRule::engine_full) : std::nullopt;
+  }
+  // With a stack that names something, a size says less.
+  if (!answers && !f.frames.empty()) return std::nullopt;
+  if (cut_off::scores_in_inference.reached(asked)) return StoryRule::large_answer;
+  return cut_off::single_weight.reached(asked) ? StoryRule::middle_answer : StoryRule::small_answer;
 }
 
 }  // namespace story_verdict
@@ -111,9 +116,9 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (s.has(Topic::cache) && memory && !trains) return StoryRule::cache;
   if (!memory && s.has(Topic::slow) && s.has(Topic::slow_data)) return StoryRule::waits;
   const bool large =
-      c.failure == nullptr || !c.failure->requested || c.failure->requested->value >= cut_off::scores_of_a_story.value;
+      c.failure == nullptr || !c.failure->requested || cut_off::scores_of_a_story.reached(c.failure->requested->value);
   if (s.has(Topic::unfused) && large && memory) return StoryRule::unfused;
-  if (s.largest >= static_cast<double>(cut_off::quadratic.value.value())) return StoryRule::vast;
+  if (cut_off::quadratic.reached(Bytes(static_cast<std::int64_t>(std::min(s.largest, 9e18))))) return StoryRule::vast;
   if (s.has(Topic::saves) && memory) return StoryRule::saves;
   if (memory && (c.with_engine || (s.has(Topic::rollout) && s.has(Topic::serves)))) return StoryRule::rollouts;
   if (c.named) return std::nullopt;
@@ -128,13 +133,14 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   // Weights and gradients of two bytes and twelve of states: over all GPUs, or on each where nothing is divided.
   const double gpus = !s.has(Topic::sharded) ? 1 : c.gpus > 0 ? c.gpus : s.gpus;
   if (memory && trains && gpus > 0 && !s.has(Topic::adapters, Topic::few_bits) &&
-      16 * s.parameters > cut_off::states_fill.value * device * gpus)
+      cut_off::states_fill.reached(16 * s.parameters / (device * gpus)))
     return StoryRule::all_weights;
   if (s.has(Topic::pictures) && of_memory) return StoryRule::pictures;
   if (memory && s.has(Topic::own_size) && (trains || !s.has(Topic::serves))) return StoryRule::own_size;
   if (memory && answers && !s.has(Topic::serves)) return StoryRule::answers;
   if (memory && !trains && s.has(Topic::serves)) return StoryRule::engine;
-  if (memory && trains) return StoryRule::trains;
+  // What a training keeps is torch's: its allocator would have spoken.
+  if (memory && trains && !(c.failure != nullptr && c.failure->outside)) return StoryRule::trains;
   if (!memory && s.has(Topic::machine)) return StoryRule::machine;
   return std::nullopt;
 }

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/failure/stack_cause.hpp>
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -63,8 +63,8 @@ VLMEST_INLINE std::optional<Verdict> fragmentation(const Failure& f, std::option
   if (peak && most && *peak > *most) return std::nullopt;
   const bool other_reason = stack_cause(f.site, RunPhase::unknown) != Cause::unknown;
   const auto share = share_in_pieces(f);
-  if (!peak && !(share && *share >= (other_reason ? cut_off::pieces_beside_another_reason : cut_off::pieces).value))
-    return std::nullopt;
+  const cut_off::Part& least = other_reason ? cut_off::pieces_beside_another_reason : cut_off::pieces;
+  if (!peak && !(share && least.reached(*pieces, f.allocated->value + *pieces))) return std::nullopt;
   std::string why = in_words(*pieces) + " are reserved and not in use, more than the " + in_words(f.requested->value) +
                     " asked for, but in pieces";
   if (f.largest_free) why += ": the largest is " + in_words(*f.largest_free);
@@ -99,7 +99,7 @@ VLMEST_INLINE std::optional<Bytes> unexplained(const Failure& f, const Reading& 
   const Bytes explained = std::max(r.peak, r.hypotheses.front().before);
   if (f.allocated->low <= explained) return std::nullopt;
   const Bytes more = f.allocated->low - explained;
-  const bool much = more > cut_off::kept_at_least.value && cut_off::kept.exceeded(more, explained);
+  const bool much = cut_off::kept_at_least.reached(more) && cut_off::kept.exceeded(more, explained);
   return much ? std::optional(more) : std::nullopt;
 }
 
@@ -131,6 +131,19 @@ VLMEST_INLINE std::optional<Verdict> not_described(const Failure& f, const Readi
   v.why = "the stack was making: " + std::string(name(f.site)) + ", which these settings do not have in this size; " +
           request_words(f) + ". Without it the whole run needs " + in_words(r.peak) + ".";
   return v;
+}
+
+VLMEST_INLINE std::optional<Cause> of_states(const Failure& f, const Reading& r) {
+  const auto most = limit(f);
+  if (r.mode != Mode::training || r.hypotheses.empty() || (most && r.peak <= *most)) return std::nullopt;
+  double weights = 0, gradients = 0, states = 0;
+  for (const Hypothesis& h : r.hypotheses) {
+    if (h.cause != Cause::weights && h.cause != Cause::gradients && h.cause != Cause::optimizer_state)
+      return std::nullopt;
+    (h.cause == Cause::weights ? weights : h.cause == Cause::gradients ? gradients : states) += h.confidence;
+  }
+  if (states >= std::max(weights, gradients)) return Cause::optimizer_state;
+  return gradients >= weights ? Cause::gradients : Cause::weights;
 }
 
 VLMEST_INLINE std::string tensor_words(const Hypothesis& h) {

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
+#include <vlmest/diagnose/evidence/stack/source_line.hpp>
 #include <vlmest/diagnose/failure/stack_cause.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
-#include <vlmest/diagnose/verdict/cut_offs.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/diagnose/verdict/scores.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -55,7 +56,10 @@ VLMEST_INLINE std::optional<Verdict> judge_scores(const Failure& f, const std::v
             .confidence = oom_confidence::scores[static_cast<std::size_t>(g)].share()};
   const ScoreMatrix& m = all.front();
   const std::string why = oom_verdict::request_words(f) + oom_scores::ground_words(f, g);
-  if (known || g == ScoreGround::digits) v.tensor = described(m);
+  if (known || g == ScoreGround::digits)
+    v.tensor = described(m);
+  else
+    v.tensor = DescribedTensor{.name = "attention scores", .role = Role::activation, .bytes = f.tensor->value};
   if (known) {
     v.why = "attention scores of " + (m.of.scope.empty() ? std::string("the model") : m.of.scope) + ", " +
             matrix_words(m) + "; " + why + ".";
@@ -82,10 +86,24 @@ VLMEST_INLINE std::optional<Verdict> judge_scores(const Failure& f, const std::v
   return v;
 }
 
+VLMEST_INLINE std::optional<Verdict> judge_attention_call(const Failure& f) {
+  if (f.site != AllocationSite::sdpa || f.requested) return std::nullopt;
+  const bool trains = f.told && f.told->mode == Mode::training;
+  if (trains && !attends_with_mask(f.frames)) return std::nullopt;
+  return Verdict{.cause = Cause::attention_scores,
+                 .confidence = confidence(Basis::attention_call),
+                 .why = oom_verdict::request_words(f) + oom_verdict::site_words(f) +
+                        ". Large in there are the scores alone. " + fallback_words(f)};
+}
+
 VLMEST_INLINE std::string scores_as_well(const Failure& f, const std::vector<ScoreMatrix>& all) {
+  // A stack that names something else, or the line that makes the tensor, says more.
+  const bool attends = f.site == AllocationSite::score_matrix || f.site == AllocationSite::sdpa ||
+                       f.site == AllocationSite::attention_mask;
+  if ((f.site != AllocationSite::unknown && !attends) || f.made) return {};
   // Small tensors have too many explanations for this one to be worth a sentence.
-  if (all.empty() || all.front().plausibility < cut_off::scores_as_well || !f.tensor ||
-      f.tensor->high < cut_off::scores_as_well_from.value)
+  if (all.empty() || !cut_off::scores_as_well.reached(all.front().plausibility) || !f.tensor ||
+      !cut_off::scores_as_well_from.reached(f.tensor->high))
     return {};
   if (f.site == AllocationSite::attention_mask) return " It would be " + matrix_words(all.front()) + ".";
   return " As attention scores it would be " + matrix_words(all.front()) + ". " + fallback_words(f);

@@ -86,6 +86,11 @@ VLMEST_INLINE std::string words_of(const FoundSign& f) {
     case RunSign::slow_loader:
       return n.size() < 2 ? "steps wait for data"
                           : "steps wait " + tenths(n[0]) + " of " + tenths(n[1]) + " s for their data";
+    case RunSign::busy_model:
+      return n.size() < 2 ? "steps do not wait for data"
+                          : "steps wait " + thousandths(n[0]) + " of " + tenths(n[1]) +
+                                " s for their data: the loader is not what they are slow by. The rest is the model's, "
+                                "in which a trace of torch.profiler tells products, launches and exchange apart";
     case RunSign::slow_steps_words:
       return n.size() < 2 ? "preparing inputs takes most of the time"
                           : "preparing inputs takes " + tenths(n[0]) + " of " + tenths(n[1]) + " s";

@@ -59,7 +59,10 @@ VLMEST_INLINE std::vector<Action> generic_actions_of(const Verdict& v, const Fai
       if (!a) continue;
       const InGeneral& g = action_entry(id)->general;
       if (g.acts && !g.acts(f)) continue;
-      const bool applies = !known.mode ? true : *known.mode == Mode::training ? g.training : g.inference;
+      // Beside a trainer an engine's own settings act as well.
+      const bool applies = !known.mode || v.cause == Cause::engine_budget ? true
+                           : *known.mode == Mode::training                ? g.training
+                                                                          : g.inference;
       if (!applies || (known.plan != nullptr && g.in_force && g.in_force(*known.plan, known.gpu))) continue;
       if (!known.mode && g.training != g.inference) a->of = g.training ? Mode::training : Mode::inference;
       r.push_back(*std::move(a));

@@ -39,6 +39,11 @@ VLMEST_INLINE std::vector<Action> memory_remedies(const Verdict& v, const Failur
     a.fits = f.total && peak <= f.total->value;
     a.fits_known = known && v.predicted_peak;
   }
+  if (v.cause == Cause::host_memory && f.site == AllocationSite::decoded_media) {
+    Action& a = r.emplace_back(remedies::named(action_id("decode-sampled")));
+    a.fits_known = false;
+    a.generic = true;
+  }
   // Pieces are worth joining wherever they would have served the request, whatever else fills the memory. Settings and
   // calls of torch (docs: notes/cuda, "Optimizing memory usage with PYTORCH_ALLOC_CONF"), the surest first: what they
   // leave of the pieces depends on the order of the run's allocations, so that only growing segments are counted on.

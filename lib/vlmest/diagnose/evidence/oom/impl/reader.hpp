@@ -4,6 +4,7 @@
 #include <vlmest/diagnose/evidence/oom/group.hpp>
 #include <vlmest/diagnose/evidence/oom/reader.hpp>
 #include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
+#include <vlmest/diagnose/evidence/stack/source_line.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
@@ -81,6 +82,17 @@ VLMEST_INLINE std::vector<Frame> frames_after(const std::vector<LogLine>& lines,
   return frames_of(part);
 }
 
+VLMEST_INLINE std::vector<Frame> source_before(const std::vector<LogLine>& lines, std::size_t first,
+                                               const std::string& writer) {
+  std::vector<std::string_view> before;
+  for (auto i = first > 4 ? first - 4 : 0; i < first; ++i)
+    if ((lines[i].writer.empty() || lines[i].writer == writer) && !lines[i].text.empty())
+      before.push_back(lines[i].text);
+  std::vector<Frame> r;
+  if (auto f = bare_source_line(before)) r.push_back(*std::move(f));
+  return r;
+}
+
 }  // namespace oom_reader
 
 VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
@@ -129,6 +141,7 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
         if (messages.size() + here.size() >= most_messages) continue;
         m.traceback.frames = frames_of(lines_before(text, lines, first, writer, budget));
         if (m.traceback.frames.empty()) m.traceback.frames = frames_after(lines, last + 1, writer);
+        if (m.traceback.frames.empty()) m.traceback.frames = source_before(lines, first, writer);
         m.phase = run_phase(m.traceback.frames);
         // MLX computes when a value is asked for (its documentation: "Lazy Evaluation"): the stack shows where that
         // was, not what was being made.

@@ -34,6 +34,15 @@ VLMEST_INLINE bool in_vision_tower(const std::vector<Frame>& frames) {
   });
 }
 
+VLMEST_INLINE bool in_decoder(const std::vector<Frame>& frames) {
+  using namespace frame_words;
+  return std::any_of(frames.begin(), frames.end(), [](const Frame& frame) {
+    const LowFrame f = low(frame);
+    return std::any_of(all.begin(), all.end(),
+                       [&](const FrameWord& w) { return (w.means.traits & trait::decoder) != 0 && matches(w, f); });
+  });
+}
+
 VLMEST_INLINE AllocationSite allocation_site_of(const std::vector<Frame>& frames) {
   using namespace frame_words;
   AllocationSite kernel = AllocationSite::unknown;

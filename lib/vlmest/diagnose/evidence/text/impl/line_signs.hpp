@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/text/line_signs.hpp>
 #include <vlmest/diagnose/evidence/text/log_prefix.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -36,8 +37,8 @@ inline double clock_seconds(std::string_view s) {
 }
 
 /// tqdm's "8%|x| 848000/10962585 [38:04<7:24:20, 379.39 examples/s]", which datasets' map() prints: seconds to go and
-/// examples a second, where more than `least` seconds are left.
-inline std::optional<FoundSign> slow_map(std::string_view line, std::int64_t number, double least) {
+/// examples a second, where enough seconds are left.
+inline std::optional<FoundSign> slow_map(std::string_view line, std::int64_t number) {
   const auto unit = line.find("examples");
   const auto open = line.rfind('[', unit);
   if (unit == std::string_view::npos || open == std::string_view::npos) return std::nullopt;
@@ -46,7 +47,7 @@ inline std::optional<FoundSign> slow_map(std::string_view line, std::int64_t num
   if (left == std::string_view::npos || comma == std::string_view::npos || comma < left) return std::nullopt;
   const double to_go = clock_seconds(bar.substr(left + 1, comma - left - 1));
   const auto rate = number_behind(bar, ", ");
-  if (!rate || to_go < least || !(to_go < 1e9) || *rate <= 0) return std::nullopt;
+  if (!rate || !cut_off::slow_map.reached(to_go) || !(to_go < 1e9) || *rate <= 0) return std::nullopt;
   FoundSign f{.sign = RunSign::slow_map,
               .line = number,
               .text = std::string(line.substr(0, 300)),
@@ -103,7 +104,7 @@ VLMEST_INLINE void LineSigns::add(std::string_view line, std::int64_t number) {
   if (is_killed_line(line))
     found.push_back(
         {.sign = RunSign::killed, .line = number, .text = std::string(line.substr(0, 300)), .numbers = {}, .note = {}});
-  if (auto f = slow_map(line, number, 1800)) found.push_back(std::move(*f));
+  if (auto f = slow_map(line, number)) found.push_back(std::move(*f));
   loader.add(line, number);
   if (const auto gb = ray_process_gb(line)) {
     ray_gb += *gb;
@@ -167,14 +168,16 @@ VLMEST_INLINE void LineSigns::finish() {
                      .text = ray_text,
                      .numbers = {0, 0, 0, static_cast<double>(ray_rows), std::min(ray_gb, 1e8) * (1 << 30)},
                      .note = {}});
-  if (loader.rows > 0 && loader.data > 0.4 * loader.all)
+  const double share = loader.rows > 0 ? loader.data / loader.all : 0;
+  const bool waits = loader.rows > 0 && cut_off::waiting.reached(share);
+  if (waits || (loader.rows > 0 && loader.of_model == loader.rows && !cut_off::not_waiting.reached(share)))
     found.push_back(
-        {.sign = RunSign::slow_loader,
+        {.sign = waits ? RunSign::slow_loader : RunSign::busy_model,
          .line = loader.line,
          .text = {},
          .numbers = {loader.data / static_cast<double>(loader.rows), loader.all / static_cast<double>(loader.rows)},
          .note = {}});
-  if (preparing > 0.4 * longest && longest > preparing)
+  if (longest > preparing && cut_off::waiting.reached(preparing / longest))
     found.push_back({.sign = RunSign::slow_steps_words,
                      .line = seconds_line,
                      .text = seconds_text,
