@@ -3,7 +3,7 @@ cmake_minimum_required(VERSION 3.25)
 # cmake -DCOMPILER= -DLIB=<sources> -DSCRATCH=<empty folder> -P op.cmake
 # Adds the file of a toy op, and in copies of three headers the lines of it: its word in the variant, its time, its line in
 # the readers of `vlmest op`. With all of them op.cpp must compile, and without the time it must not.
-set(files op/op.hpp analysis/op_time.hpp json/op.hpp)
+set(files op/op.hpp analysis/impl/op_time.hpp json/op.hpp)
 # addition(FILE BEFORE TEXT): TEXT, put before BEFORE, makes added_<FILE> of content_<FILE>.
 function(addition file before text)
   if(NOT DEFINED content_${file})
@@ -20,7 +20,7 @@ function(addition file before text)
 endfunction()
 addition(op/op.hpp "#include <vlmest/op/triangular_solve.hpp>\n" "#include <vlmest/op/toy.hpp>\n")
 addition(op/op.hpp "CollectiveOp>;" "Toy, ")
-addition(analysis/op_time.hpp "}  // namespace op_times\n" [[
+addition(analysis/impl/op_time.hpp "}  // namespace op_times\n" [[
 inline OpTime time(const Toy& o, const Device& d) {
   const Cost c = cost(o);
   return memory_time(c.read, c.written, Elements(o.elements), 1, d, d.efficiency.memory.fused);
@@ -35,7 +35,7 @@ addition(json/op.hpp "    Entry{\"rope\", rope},\n" [[
 ]])
 
 include(${CMAKE_CURRENT_LIST_DIR}/compile.cmake)
-foreach(left_out IN ITEMS analysis/op_time.hpp none)
+foreach(left_out IN ITEMS analysis/impl/op_time.hpp none)
   file(REMOVE_RECURSE ${SCRATCH})
   file(COPY ${CMAKE_CURRENT_LIST_DIR}/op/toy.hpp DESTINATION ${SCRATCH}/vlmest/op)
   foreach(file IN LISTS files)

@@ -2,7 +2,8 @@
 // What an op is good for once its file and its words are there (op.cmake).
 #include <algorithm>
 
-#include <vlmest/analysis/faster_shape.hpp>
+#include <vlmest/analysis/impl/faster_shape.hpp>
+#include <vlmest/analysis/impl/op_time.hpp>
 #include <vlmest/graph/eager.hpp>
 #include <vlmest/json/op.hpp>
 #include <vlmest/report/impl/measured_op.hpp>
