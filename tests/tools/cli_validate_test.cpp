@@ -216,7 +216,8 @@ TEST(Validate, RefusesRowsOfSeveralGpus) {
   refused("validate -", 3, "standard input[0].gpus: rows of several GPUs are not compared",
           "hold their ranks' peaks against estimate --gpus N --json, key parallel.ranks", Json::array({row}).dump());
   row["gpus"] = 1;
-  EXPECT_EQ(run("validate -", Json::array({row}).dump()).code, run("validate -", Json::array({run_row("smolvlm-256m")}).dump()).code);
+  EXPECT_EQ(run("validate -", Json::array({row}).dump()).code,
+            run("validate -", Json::array({run_row("smolvlm-256m")}).dump()).code);
   row["gpus"] = 0;
   EXPECT_EQ(run("validate -", Json::array({row}).dump()).code, 3);
 }
