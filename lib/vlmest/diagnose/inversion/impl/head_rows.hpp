@@ -20,8 +20,9 @@ inline std::optional<std::pair<std::string, std::int64_t>> of(const Vlm& vlm, co
   if (!builds.build(plan)) return std::nullopt;
   std::optional<std::pair<std::string, std::int64_t>> r;
   for (const auto& [key, sized] : builds.kinds()) {
+    if (sized.cause != Cause::logits || sized.tensor == none) continue;  // scratch is no tensor
     const Tensor& t = builds.graph().tensor(sized.tensor);
-    if (sized.cause != Cause::logits || t.shape.rank() == 0 || (r && t.shape[-1] <= r->second)) continue;
+    if (t.shape.rank() == 0 || (r && t.shape[-1] <= r->second)) continue;
     r = std::pair(path(builds.graph(), t.scope), t.shape[-1]);
   }
   return r;
