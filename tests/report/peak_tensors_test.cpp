@@ -144,7 +144,7 @@ TEST(PeakTensors, AddUpForRandomModelsPlansAndFreezes) {
       EXPECT_GE(p->parts.other, Bytes{});
       EXPECT_EQ(p->parts.saved + p->parts.gradients + p->parts.optimizer, Bytes{});
     }
-    check_curve(inference_curve(estimate.graph(), estimate.timeline(), h200()),
+    check_curve(memory_curve(estimate.graph(), estimate.timeline(), h200()),
                 {e.inference.prefill.memory.peak, e.inference.decode.memory.peak});
     try {
       estimate.train(e, vlm, plan, h200(), true);
@@ -159,7 +159,7 @@ TEST(PeakTensors, AddUpForRandomModelsPlansAndFreezes) {
     const TrainingEstimate& t = e.training;
     check_peak(estimate.training_graph(), estimate.training_timeline(), t.tensors, t.peak);
     check_parts(estimate.training_graph(), t.tensors, t.parts, t.peak);
-    check_curve(training_curve(estimate.training_graph(), estimate.training_timeline(), h200()),
+    check_curve(memory_curve(estimate.training_graph(), estimate.training_timeline(), h200()),
                 {t.forward.peak, t.backward.peak, t.step.peak});
     EXPECT_EQ(t.peak, std::max({t.forward.peak, t.backward.peak, t.step.peak}));
     EXPECT_LE(t.peak, t.reserved);

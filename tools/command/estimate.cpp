@@ -49,10 +49,10 @@ void write_timeline(const std::string& file, Bytes least, const Reported& r, con
   std::vector<TracedCurve> curves;
   if (shown.inference)
     curves.push_back({"inference", estimator.graph(),
-                      inference_curve(estimator.graph(), estimator.timeline(), device, estimator.allocator)});
+                      memory_curve(estimator.graph(), estimator.timeline(), device, estimator.allocator)});
   if (shown.training)
     curves.push_back({"training", estimator.training_graph(),
-                      training_curve(estimator.training_graph(), r.training_timeline(), device, estimator.allocator)});
+                      memory_curve(estimator.training_graph(), r.training_timeline(), device, estimator.allocator)});
   const std::string text = file.ends_with(".csv") ? timeline_csv(curves) : chrome_trace(curves, least);
   Output{.file = file == "-" ? "" : file, .flag = "--timeline"}.write(text);
 }

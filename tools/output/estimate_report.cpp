@@ -191,7 +191,7 @@ std::string tensors_text(const Reported& r, const ReportOptions& o) {
 }
 
 MemoryCurve step_curve(const Reported& r) {
-  return training_curve(r.estimator.training_graph(), r.training_timeline(), r.device, r.estimator.allocator);
+  return memory_curve(r.estimator.training_graph(), r.training_timeline(), r.device, r.estimator.allocator);
 }
 
 /// "bf16, weights awq 4 bit in groups of 128 (config.json)"

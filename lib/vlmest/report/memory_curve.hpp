@@ -44,13 +44,10 @@ struct MemoryCurve {
   Seconds end{};
 };
 
-/// Memory over a prefill and a decode step.
-MemoryCurve inference_curve(const Graph& g, const Timeline& timeline, const Device& device,
-                            const allocator::AllocatorConfig& settings = {});
-
-/// Memory over a training step in the steady state.
-MemoryCurve training_curve(const Graph& g, const Timeline& timeline, const Device& device,
-                           const allocator::AllocatorConfig& settings = {});
+/// Memory over the phases that the graph's script measures: a prefill and a decode step, or a training step in the
+/// steady state.
+MemoryCurve memory_curve(const Graph& g, const Timeline& timeline, const Device& device,
+                         const allocator::AllocatorConfig& settings = {});
 
 }  // namespace vlmest
 

@@ -3,13 +3,14 @@
 
 #include <span>
 
+#include <vlmest/allocator/run_script.hpp>
 #include <vlmest/analysis/work.hpp>
 #include <vlmest/report/memory_curve.hpp>
 #include <vlmest/report/replay.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest {
-namespace memory_curve {
+namespace memory_curve_detail {
 
 /// What each role holds while each node runs, and from when to when each storage lives.
 inline void add_tensors(MemoryCurve& c, const Timeline& timeline, const allocator::Process& process,
@@ -54,10 +55,16 @@ inline void add_tensors(MemoryCurve& c, const Timeline& timeline, const allocato
     if (nodes[k].scratch > Bytes{}) c.lives.push_back({{none, "scratch", nodes[k].node, nodes[k].scratch}, k, k + 1});
 }
 
-/// The curve of a replay that told of `nodes`.
-inline MemoryCurve of(const Graph& g, const Timeline& timeline, const Device& device, const allocator::Process& process,
-                      const std::vector<allocator::NodeMemory>& nodes) {
+}  // namespace memory_curve_detail
+
+VLMEST_INLINE MemoryCurve memory_curve(const Graph& g, const Timeline& timeline, const Device& device,
+                                       const allocator::AllocatorConfig& settings) {
   MemoryCurve c;
+  std::vector<allocator::NodeMemory> nodes;
+  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
+  allocator::walk(
+      g.script, g, process, [&](const allocator::NodeMemory& m) { nodes.push_back(m); },
+      [](const allocator::PhaseMemory&) {});
   if (nodes.empty()) return c;
   c.samples.reserve(nodes.size());
   std::vector<Seconds> of_ops;
@@ -75,26 +82,8 @@ inline MemoryCurve of(const Graph& g, const Timeline& timeline, const Device& de
     for (std::size_t k = q.first; k < q.last; ++k) q.peak = std::max(q.peak, c.samples[k].allocated);
     c.phases.push_back(q);
   }
-  add_tensors(c, timeline, process, nodes);
+  memory_curve_detail::add_tensors(c, timeline, process, nodes);
   return c;
-}
-
-}  // namespace memory_curve
-
-VLMEST_INLINE MemoryCurve inference_curve(const Graph& g, const Timeline& timeline, const Device& device,
-                                          const allocator::AllocatorConfig& settings) {
-  std::vector<allocator::NodeMemory> nodes;
-  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
-  replay_inference(g, process, &nodes);
-  return memory_curve::of(g, timeline, device, process, nodes);
-}
-
-VLMEST_INLINE MemoryCurve training_curve(const Graph& g, const Timeline& timeline, const Device& device,
-                                         const allocator::AllocatorConfig& settings) {
-  std::vector<allocator::NodeMemory> nodes;
-  allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
-  replay_training(g, process, &nodes);
-  return memory_curve::of(g, timeline, device, process, nodes);
 }
 
 }  // namespace vlmest

@@ -11,7 +11,7 @@ VLMEST_INLINE MemoryBudget budget(const Settings& s, const Device& device, Estim
   estimator.details = false;
   const Estimate e = estimator(s.vlm, s.plan, device, Phases::inference);
   const Graph& g = estimator.graph();
-  const MemoryCurve curve = inference_curve(g, estimator.timeline(), device, s.allocator);
+  const MemoryCurve curve = memory_curve(g, estimator.timeline(), device, s.allocator);
   const auto of = [](const MemorySample& m, Role r) { return m.by_role[static_cast<std::size_t>(r)]; };
   MemoryBudget b{.limit = device.usable_bytes, .kv = e.inference.kv_cache_decoded};
   for (const CurvePhase& p : curve.phases)
