@@ -18,6 +18,7 @@
 #include <vlmest/diagnose/verdict/judge_settings.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
+#include <vlmest/diagnose/verdict/likely_tensor.hpp>
 
 #include "files.hpp"
 
@@ -148,10 +149,7 @@ constexpr std::array acting_without_model{"--phase",         "--device", "--seq"
 
 /// Whether an engine with kernels of its own runs the model.
 bool serves(const std::vector<Evidence>& all) {
-  return std::any_of(all.begin(), all.end(), [](const Evidence& e) {
-    const auto& engine = e.story[diagnose::Topic::serves];
-    return engine && (engine->words == "vllm" || engine->words == "sglang" || engine->words == "lmdeploy");
-  });
+  return std::any_of(all.begin(), all.end(), [](const Evidence& e) { return e.story.has(diagnose::Topic::serves); });
 }
 
 /// The verdict on a failed allocation.
@@ -182,7 +180,9 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
         if (of_states && v.confidence >= part->confidence) {
           part->cause = v.cause;
           part->confidence = v.confidence;
-          part->why = v.why + " By its size" + part->why.substr(part->why.find(';') + 1);
+          part->why = v.why + " By its size " + part->why;
+        } else {
+          part->why = diagnose::oom_verdict::request_words(f) + "; " + part->why;
         }
         part->predicted_peak = v.predicted_peak;
         part->explanation = v.explanation;
@@ -360,8 +360,7 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
 
   for (const Evidence& e : d.evidence)
     if (e.of_budget && run.settings && run.mode != Mode::training) try {
-        auto need = diagnose::kv_need(e.log_facts, *run.settings, run.device, estimator);
-        if (need && run.placement.gpus > 1) need->ranks = run.placement.gpus;
+        const auto need = diagnose::kv_need(e.log_facts, *run.settings, run.device, estimator);
         if (auto v = diagnose::judge_engine_budget(e.log_facts, need)) d.verdict = *std::move(v);
       } catch (const Error&) {
         // A model that does not run as it is given has no cache either: what the log says stays.

@@ -10,6 +10,7 @@
 #include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/diagnose/verdict/judge_budget.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
+#include <vlmest/diagnose/verdict/likely_tensor.hpp>
 
 #include "files.hpp"
 
@@ -27,9 +28,13 @@ TEST(SourceLine, GivesShapeAndType) {
   EXPECT_EQ(t->dtype, "bf16");
   EXPECT_EQ(t->bytes, Bytes(std::int64_t{151936} * 2048 * 2));
   EXPECT_EQ(tensor_made_in("x = torch.zeros((3, 5), dtype=torch.int64)")->bytes, Bytes(120));
+  // The type that it is made in is the first.
+  EXPECT_EQ(tensor_made_in("x = torch.zeros((3, 5), dtype=torch.float32).to(torch.bfloat16)")->bytes, Bytes(60));
+  EXPECT_EQ(tensor_made_in("x = torch.ones([7], device=torch.device(0), dtype=torch.half)")->dtype, "fp16");
   for (const char* line :
        {"buf0 = empty_strided_cuda((s0, 2048), (2048, 1), torch.float32)", "x = torch.empty((4, 4))",
         "x = torch.empty(4, 4, dtype=torch.float32)", "x = torch.zeros((0, 4), dtype=torch.float32)", "torch.ones((",
+        "x = torch.zeros((-3, 4), dtype=torch.float32)", "x = torch.zeros((3, 4), dtype=torch.float8_e4m3fn)",
         "y = x + 1", "x = torch.full((9223372036854775807, 9), 0, dtype=torch.float32)"})
     EXPECT_FALSE(tensor_made_in(line)) << line;
 }
@@ -70,8 +75,65 @@ TEST(SourceLine, IsTheTensorThatWasAskedFor) {
   name_tensor(v, g, nullptr, {});
   ASSERT_TRUE(v.tensor);
   EXPECT_NE(v.why.find("100000x5000 in fp32"), std::string::npos) << v.why;
-  EXPECT_FALSE(
-      failure_of(message(frames + line + "OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB.\n")).made);
+  // No number of divisions rounds it up to these.
+  for (const char* asked : {"1.00", "1.85", "3.00", "3.60"})
+    EXPECT_FALSE(failure_of(message(frames + line + "OutOfMemoryError: CUDA out of memory. Tried to allocate " + asked +
+                                    " GiB.\n"))
+                     .made)
+        << asked;
+}
+
+Failure makes(const std::string& code, const std::string& asked) {
+  return failure_of(message("  File \"/tmp/x.py\", line 1, in call\n    " + code +
+                            "\nOutOfMemoryError: CUDA out of memory. Tried to allocate " + asked + " GiB.\n"));
+}
+
+/// The bytes of 2^30 numbers are those of 16 heads of 8,192 x 8,192 scores, which the line does not make.
+TEST(SourceLine, IsNotReadAsScores) {
+  const Failure f = makes("x = torch.zeros((1073741824,), dtype=torch.float32)", "4.00");
+  ASSERT_TRUE(f.made);
+  EXPECT_NE(judge(f, {}).cause, Cause::attention_scores);
+  Estimator estimator;
+  Settings s{.vlm = tool::find_model("qwen2.5-vl-7b"), .plan = {}, .allocator = {}, .placement = {}};
+  const Device device = tool::find_device("h100-sxm");
+  EXPECT_NE(judge(f, s, device, Mode::inference, estimator).cause, Cause::attention_scores);
+  EXPECT_FALSE(judge_by_size(f, s, device, false));
+}
+
+/// A tied matrix of embeddings is the only weight of its shape; one beside its head's is either.
+TEST(SourceLine, NamesAWeightThatIsTheOnlyOneOfItsShape) {
+  const auto tensor = [](const char* model, const Failure& f) {
+    const Settings s{.vlm = tool::find_model(model), .plan = {}, .allocator = {}, .placement = {}};
+    Verdict v;
+    name_tensor(v, f, &s, tool::find_device("h100-sxm"));
+    return v.tensor.value_or(DescribedTensor{});
+  };
+  const auto line = [](const char* shape) {
+    return std::string("b = torch.empty(") + shape + ", dtype=torch.float32)";
+  };
+  EXPECT_EQ(tensor("gemma-3-4b", makes(line("(262208, 2560)"), "2.56")).scope, "model.language_model.embed_tokens");
+  const DescribedTensor untied = tensor("qwen2.5-vl-7b", makes(line("(152064, 3584)"), "2.03"));
+  EXPECT_EQ(to_string(untied.shape), "152064x3584");
+  EXPECT_EQ(untied.scope, "");
+}
+
+/// Frames behind a message are its own up to the next message, whatever allocator words that.
+TEST(FramesAfterAMessage, EndAtTheNextOne) {
+  const std::string first = "CUDA out of memory. Tried to allocate 3.00 GiB.\n",
+                    frames = "  File \"/tmp/x.py\", line 1, in call\n    logits = logits.float()\n";
+  EXPECT_EQ(message(first + frames).site, AllocationSite::logits_upcast);
+  EXPECT_EQ(message(first +
+                    "MPS backend out of memory (MPS allocated: 5.00 GB, other allocations: 1.00 GB, max allowed: "
+                    "9.07 GB). Tried to allocate 2.00 GB on private pool.\n" +
+                    frames)
+                .site,
+            AllocationSite::unknown);
+  EXPECT_EQ(message(first +
+                    "MLX: [metal::malloc] Attempting to allocate 98765432100 bytes which is greater than the "
+                    "maximum allowed buffer size of 9534832640 bytes.\n" +
+                    frames)
+                .site,
+            AllocationSite::unknown);
 }
 
 TEST(HostAndDecoderFrames, DecodedMediaAreTheHosts) {
@@ -86,6 +148,20 @@ TEST(HostAndDecoderFrames, DecodedMediaAreTheHosts) {
                                "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB.\n"))
                 .site,
             AllocationSite::unknown);
+}
+
+/// Of a package that decodes is what is installed as one, not whatever lies below a folder of its name.
+TEST(HostAndDecoderFrames, AFolderOfADecodersName) {
+  const auto site = [](const std::string& folder) {
+    return allocation_site_of({{folder + "transformers/models/x/modeling_x.py", 1, "forward",
+                                "attn_weights = nn.functional.softmax(attn_weights, dim=-1)"},
+                               {folder + "torch/nn/functional.py", 2, "softmax", "ret = input.softmax(dim)"}});
+  };
+  EXPECT_EQ(site("/home/av/lib/python3/site-packages/"), AllocationSite::score_matrix);
+  EXPECT_EQ(allocation_site_of({{"/lib/python3/site-packages/av/frame.py", 1, "to_ndarray", "return f(x)"}}),
+            AllocationSite::decoded_media);
+  EXPECT_EQ(allocation_site_of({{"/usr/lib/python3/dist-packages/PIL/Image.py", 1, "convert", "return f(x)"}}),
+            AllocationSite::decoded_media);
 }
 
 /// Scaled as decoders scale: the language model's reading is the likely one.
@@ -115,6 +191,26 @@ TEST(EngineBudget, IsTooSmallForARequest) {
   const auto v = budget(log + "1.00GiB.\n", need);
   EXPECT_EQ(v->cause, Cause::kv_cache);
   EXPECT_NE(v->why.find("32,768 tokens"), std::string::npos) << v->why;
+}
+
+/// The log's weights are a rank's part of the settings', or others.
+TEST(EngineBudget, PartsOfTheWeightsAreGpus) {
+  Estimator estimator;
+  Settings s{.vlm = tool::find_model("qwen2.5-vl-72b"), .plan = {}, .allocator = {}, .placement = {}};
+  const Device device = tool::find_device("h100-sxm");
+  const auto ranks = [&](const char* weights) {
+    const auto n = kv_need(read_memory_log("model weights take " + std::string(weights) + "GiB; the rest is\n").facts,
+                           s, device, estimator);
+    return n ? n->ranks : 0;
+  };
+  EXPECT_EQ(ranks("136.74"), 1);
+  EXPECT_EQ(ranks("34.43"), 4);
+  // Of 4 bits, by the log; of nothing, and of a byte.
+  EXPECT_EQ(ranks("38.70"), 0);
+  EXPECT_EQ(ranks("0.00"), 1);
+  EXPECT_EQ(ranks("0.000000001"), 0);
+  s.placement.gpus = 2;
+  EXPECT_EQ(ranks("38.70"), 2);
 }
 
 Settings of(const char* model, Logits logits = Logits::last) {
@@ -147,6 +243,12 @@ TEST(BySize, ScoresUnlessAllLogitsAreComputed) {
   // Of the time in which prompts had logits of every position.
   EXPECT_TRUE(asks("2.32", true).early_torch);
   EXPECT_FALSE(asks("2.32").early_torch);
+  // torch_npu has kept the words.
+  EXPECT_FALSE(
+      failure_of(message("NPU out of memory. Tried to allocate 2.32 GiB (NPU 0; 60.97 GiB total capacity; 50.00 "
+                         "GiB already allocated; 50.00 GiB current active; 1.00 GiB free; 51.00 GiB reserved in "
+                         "total by PyTorch)\n"))
+          .early_torch);
 }
 
 /// 7168 x 20480 is a weight, its gradient and its moments: which of them, the size does not tell, and not activations.

@@ -39,7 +39,10 @@ TEST(RunSigns, NoSigns) {
   for (const char* text :
        {"", "Epoch 3: 10%|# | 1/10 [00:01<00:09, 1.0s/it]\n", "Killed time with tests\n", "exit code 13\nexitcode: 1\n",
         "step 1 loss 0.3 tokens 1024 learning_rate 1e-5\n", "image item with length 100\n",
-        "Map: 50%|# | 5/10 [00:01<00:01, 5.00 examples/s]\n", "time: 1.0 data_time: 0.01\n"})
+        "Map: 50%|# | 5/10 [00:01<00:01, 5.00 examples/s]\n", "time: 1.0 data_time: 0.01\n",
+        // Rows that give the model's time but no data's, or nothing at all, speak of no other row.
+        "data_times=0.0, model_times=0.0\n", "data_times=-1, model_times=2\ntime: 1.0 data_time: 0.01\n",
+        "data_times=nan, model_times=nan\n", "data_times=0.0, model_times=0.0\ntime: 1.0 data_time: 0.01\n"})
     EXPECT_TRUE(find_run_signs(text).empty()) << text;
 }
 
@@ -59,6 +62,8 @@ TEST(RunSigns, FiguresOfTheirLines) {
   EXPECT_EQ(name(map.cause), "slow_data");
   EXPECT_NE(map.why.find("7.4 hours"), std::string::npos) << map.why;
   EXPECT_EQ(cause("Epoch [1] time: 1.2, data_time: 0.9, memory: 4000\n"), "slow_data");
+  EXPECT_EQ(cause("7/9 [51:19<36:27, 7.65s/it, data_times=0.006, model_times=7.688]\n"), "compute_bound");
+  EXPECT_EQ(cause("7/9 [51:19<36:27, 7.65s/it, data_times=7.688, model_times=0.006]\n"), "slow_data");
 }
 
 /// A kill where the host has room is no sure sign of its memory.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What somebody tells of a failure in sentences, and what is guessed from it.
 #include <set>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include <vlmest/diagnose/evidence/text/story.hpp>
+#include <vlmest/diagnose/evidence/text/story_run_words.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 
 namespace vlmest::diagnose::story_test {
@@ -46,6 +48,7 @@ TEST(Story, GrowthTakesAWordOfMemoryOneOfGrowthAndOneOfTime) {
   EXPECT_TRUE(read_story("memory usage increases with every step\n").has(Topic::grows));
   EXPECT_FALSE(read_story("memory usage increases with resolution\n").has(Topic::grows));
   EXPECT_FALSE(read_story("the loss increases with every step\n").has(Topic::grows));
+  EXPECT_FALSE(read_story("the loss keeps increasing\n").has(Topic::grows));
 }
 
 TEST(Story, LongTextsAreReadAtBothEnds) {
@@ -71,6 +74,39 @@ TEST(Story, Causes) {
   EXPECT_EQ(guess("my training is out of memory\n"), "activations");
   EXPECT_EQ(guess("my training is slow as the dataloader waits\n", {}), "slow_data");
   EXPECT_EQ(guess("my training does not start\n", {}), "");
+}
+
+// Words that stand in a text for other reasons.
+TEST(Story, WordsOfOtherThings) {
+  const std::string trains = "my training is out of memory\n";
+  EXPECT_EQ(guess(trains + "trainer.train()\nmodel.save_pretrained(\"out\")\n"), "activations");
+  EXPECT_EQ(guess(trains + "  File \"/x/trainer.py\", line 7, in _save_checkpoint\n"), "weights");
+  EXPECT_EQ(guess(trains + "If applicable, add screenshots to help explain your problem.\n"), "activations");
+  EXPECT_EQ(guess(trains + "  - Intel(R) oneAPI Math Kernel Library Version 2022.1-Product Build\n"), "activations");
+  EXPECT_EQ(guess(trains + "dynamo hit an error and is falling back to eager execution\n"), "activations");
+  EXPECT_EQ(guess(trains + "a warning: Falling back to eager attention\n"), "attention_scores");
+  EXPECT_EQ(guess("my training is slow with preprocessor_config.json from the hub\n", {}), "");
+  EXPECT_EQ(guess("my training is slow as image preprocessing takes long\n", {}), "slow_data");
+}
+
+// What engines take for themselves is none of a server's that may have transformers answer.
+TEST(Story, AServerIsNoEngine) {
+  Failure f;
+  f.requested = PrintedSize::exactly(Bytes(std::int64_t{7} << 30));
+  const StoryContext c{.says_memory = true, .failure = &f};
+  EXPECT_EQ(guess("xinference has create_chat_completion\n", c), "attention_scores");
+  EXPECT_EQ(guess("xinference has create_chat_completion\nvllm.engine\n", c), "engine_budget");
+}
+
+// A row behind one whose words are part of its own is never asked.
+TEST(Story, NoRowOfWordsIsInVain) {
+  std::vector<story_words::Words> all(story_words::of_failures.begin(), story_words::of_failures.end());
+  all.insert(all.end(), story_words::of_runs.begin(), story_words::of_runs.end());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      EXPECT_FALSE(all[k].topic == all[i].topic && all[i].words.find(all[k].words) != std::string_view::npos &&
+                   (all[k].in == story_words::In::any_line || all[i].in == story_words::In::sentence))
+          << all[i].words << ", " << all[k].words;
 }
 
 // Weights of two bytes, gradients of two and states of twelve, on each GPU unless they are divided.

@@ -83,6 +83,9 @@ inline constexpr Number states_fill{0.5, "13 cases, 7 reach it; from 0 to 0.56 n
 inline constexpr Part left_for_cache{
     0.01, "no case asks it, one of tests/data/cases is at 0.0012: fewer tokens than a short prompt with pictures has"};
 
+/// How far a rank's weights in an engine's log may be from a whole part of the settings' weights: what no rank divides.
+inline constexpr Number whole_part{0.05, "no case asks it, one of tests/data/cases is at 0.007"};
+
 /// From where on the size of an allocation in an inference is read as that of one kind of tensor alone.
 inline constexpr Size by_size_alone{Bytes(std::int64_t{1} << 30),
                                     "1 case does not reach it; from 0.23 GiB on nothing changes"};

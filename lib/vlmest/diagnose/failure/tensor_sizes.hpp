@@ -54,6 +54,18 @@ inline bool tensor_allowed(const OomMessage& m, Bytes tensor) {
   return m.requested->holds(allocator::segment_size(c, allocator::round_size(c, tensor)));
 }
 
+/// Whether a tensor that is known leads to the printed figure under some roundup_power2_divisions.
+inline bool rounds_up_to(const OomMessage& m, Bytes tensor) {
+  if (!m.requested || !prints_segments(m)) return false;
+  for (std::int32_t divisions = 2; allocator::min_block_size * divisions < tensor.value() && divisions <= 1 << 16;
+       divisions *= 2) {
+    allocator::AllocatorConfig c;
+    c.roundup_power2_divisions.fill(divisions);
+    if (m.requested->holds(allocator::segment_size(c, allocator::round_size(c, tensor)))) return true;
+  }
+  return false;
+}
+
 }  // namespace vlmest::diagnose
 
 #ifndef VLMEST_COMPILED

@@ -20,6 +20,8 @@ namespace vlmest::diagnose {
 
 namespace score_matrix {
 
+/// Scores, or logits, of fewer positions are no reason to run out.
+inline constexpr std::int64_t least_positions = 256;
 /// Longer than any released vision-language model was made for (Qwen3-VL).
 inline constexpr std::int64_t most_positions = 262'144;
 

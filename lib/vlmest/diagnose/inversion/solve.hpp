@@ -34,6 +34,14 @@ struct Sized {
   Cause cause = Cause::unknown;
 };
 
+/// A short prompt with one picture, for what does not depend on lengths: heads, weights, the vocabulary.
+inline Plan short_prompt(const Vlm& vlm) {
+  Plan plan;
+  plan.images = takes_images(vlm) ? 1 : 0;
+  plan.text = 64;
+  return plan;
+}
+
 /// Graphs of one model under changing plans.
 class Builds {
  public:
@@ -77,6 +85,7 @@ class Builds {
       const Tensor& t = g.tensors[i];
       if (!is_counted(t)) continue;
       const LiveTensor live{static_cast<TensorId>(i), "", none, requested_bytes(t)};
+      if (live.bytes == Bytes{}) continue;
       Sized& s = by_scope[{made_by(g, t), t.scope}];
       if (live.bytes > s.bytes) s = {live.tensor, live.bytes, of.of(live)};
     }

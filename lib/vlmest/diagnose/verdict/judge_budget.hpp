@@ -18,11 +18,12 @@ namespace vlmest::diagnose {
 /// What one token takes of an engine's KV cache on one GPU.
 struct KvNeed {
   Bytes token{};
-  std::int64_t ranks = 1;           ///< GPUs that the weights are divided among, by what the log says of them
+  std::int64_t ranks = 1;           ///< GPUs that the weights are divided among, by the settings or the log
   std::optional<std::int64_t> seq;  ///< tokens that a request may have, where that is told
 };
 
-/// By the settings and the weights that the log gives for a rank.
+/// By the settings, and the weights that the log gives for a rank where the settings are of one GPU; nothing where
+/// these are no whole part of the settings' weights, so that the log is of others, as of quantized ones.
 std::optional<KvNeed> kv_need(const std::vector<LogFact>& facts, const Settings& settings, const Device& device,
                               Estimator& estimator);
 

@@ -19,16 +19,6 @@ LengthBounds length_bounds(const Plan& p);
 Verdict judge(const Failure& f, const Settings& settings, const Device& device, std::optional<Mode> mode,
               Estimator& estimator);
 
-/// What the size alone can be in an inference whose stack is not known, as soon as it is larger than what fused
-/// attention asks for: logits of all positions, where the run computes them, or scores. Activations of such a size have
-/// lengths that no model takes. `own_kernels`: an engine runs the model, whose attention makes no scores.
-std::optional<Verdict> judge_by_size(const Failure& f, const Settings& settings, const Device& device,
-                                     bool own_kernels);
-
-/// Names the tensor of a verdict that has none: the one that the failed line makes, whose shape and type it gives; of
-/// attention scores the most plausible matrix of the model.
-void name_tensor(Verdict& v, const Failure& f, const Settings* settings, const Device& device);
-
 }  // namespace vlmest::diagnose
 
 #ifndef VLMEST_COMPILED

@@ -20,7 +20,8 @@ Verdict judge_settings(const Settings& s, const Device& device, KnownOfRun known
 
 /// A request that is a rank's part of all trained parameters, in fp32 or in 16 bits, as ZeRO and flat optimizers hold
 /// their copies, their moments and their gradients (deepspeed/runtime/zero/stage_1_and_2.py, stage3.py). Groups with
-/// and without weight decay are two tensors, and parts are padded: the size is right within a fiftieth.
+/// and without weight decay are two tensors, and parts are padded: the size is right within a fiftieth. `why`
+/// begins with what it is.
 std::optional<Verdict> judge_partition(const Failure& f, const Settings& s, const Device& device, Estimator& estimator);
 
 }  // namespace vlmest::diagnose

@@ -23,6 +23,7 @@ std::string scores_as_well(const Failure& f, const std::vector<ScoreMatrix>& all
 /// Its fused kernels ask for a result as large as their input alone, which seldom is the last straw of an inference;
 /// its math path, which a mask leads to, for the scores.
 std::optional<Verdict> judge_attention_call(const Failure& f);
+std::string attention_call_words(const Failure& f);
 
 /// That an engine was measuring itself: by its stack, or because the size is that of its default of sequences with the
 /// largest picture each (`all`, of a known model).

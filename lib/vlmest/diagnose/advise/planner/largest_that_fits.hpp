@@ -48,9 +48,9 @@ struct MemoryLines {
 /// but for small steps back, which come from rounding (a mask padded to 8 columns, a segment of whole pages): so the
 /// `window` values above the answer are tried too, and none of them fits. Where one does, the search goes on from there
 /// for as long as one of `window` neighbours fits: of a mask that is padded, whole groups may fit long after other
-/// values do not. `first` is a guess to begin from, `limit` the
-/// memory; further guesses are MemoryLines'. While everything fits, no try is more than `growth` times as large as one
-/// that did: lines through small values, where what grows is hidden by what does not, lead far beyond the limit.
+/// values do not. `first` is a guess to begin from, `limit` the memory; further guesses are MemoryLines'. While
+/// everything fits, no try is more than `growth` times as large as one that did: lines through small values, where what
+/// grows is hidden by what does not, lead far beyond the limit.
 template <class Attempt>
 std::optional<std::int64_t> largest_that_fits(std::int64_t least, std::int64_t most, std::int64_t first, double limit,
                                               std::int64_t window, Attempt&& attempt,

@@ -87,8 +87,10 @@ inline std::vector<Frame> frames_of(const std::vector<LogLine>& lines) {
   return read_frames(texts);
 }
 
-/// Frames that follow a message (ComfyUI, pytest), up to the first line that belongs to none.
-std::vector<Frame> frames_after(const std::vector<LogLine>& lines, std::size_t from, const std::string& writer);
+/// Frames that follow a message (ComfyUI, pytest), up to the first line that belongs to none, and before lines[until],
+/// where the next message begins.
+std::vector<Frame> frames_after(const std::vector<LogLine>& lines, std::size_t from, std::size_t until,
+                                const std::string& writer);
 
 /// The source line that somebody pasted without its stack, right before a message.
 std::vector<Frame> source_before(const std::vector<LogLine>& lines, std::size_t first, const std::string& writer);

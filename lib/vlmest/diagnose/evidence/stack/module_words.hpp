@@ -15,12 +15,12 @@ inline constexpr auto module_words = std::to_array<FrameWord>({
     {Part::code, "_gather_logits", {.site = Site::logits}},
     {Part::code, "output_layer(", {.site = Site::logits}},
     {Part::code, "embed_out(", {.site = Site::logits}},
-    // Attention. Of torch's own no frame shows: a function of that name is somebody's Python, which writes the scores
-    // out.
-    // Decoders of transformers are written after modeling_llama.py; towers call their layers blocks or encoder layers,
-    // and scale by a number that they keep, or attend over three dimensions.
+    // Layers of the language model. Decoders of transformers are written after modeling_llama.py; towers call their
+    // layers blocks or encoder layers, and scale by a number that they keep, or attend over three dimensions.
     {Part::code, "key_states.transpose(2,3))/math.sqrt(", {.traits = trait::decoder}},
     {Part::code, "decoder_layer(", {.traits = trait::decoder}},
+    // Attention. Of torch's own no frame shows: a function of that name is somebody's Python, which writes the scores
+    // out.
     {Part::code, "f.scaled_dot_product_attention(", {.site = Site::sdpa}},
     {Part::code, "functional.scaled_dot_product_attention(", {.site = Site::sdpa}},
     {Part::function, "scaled_dot_product_attention", {.site = Site::score_matrix}},

@@ -8,28 +8,11 @@
 
 #include <vlmest/diagnose/evidence/stack/frame.hpp>
 #include <vlmest/tensor/described_tensor.hpp>
-#include <vlmest/tensor/dtype.hpp>
 
 /// What single lines of source tell: those of a stack, and those that somebody pasted without one.
 namespace vlmest::diagnose {
 
 namespace source_line {
-
-struct TorchType {
-  std::string_view name;
-  DType type;
-};
-/// Longer names before those that they begin with.
-inline constexpr auto torch_types = std::to_array<TorchType>({{"torch.bfloat16", DType::bf16},
-                                                              {"torch.float16", DType::fp16},
-                                                              {"torch.half", DType::fp16},
-                                                              {"torch.float32", DType::fp32},
-                                                              {"torch.float64", DType::fp64},
-                                                              {"torch.int64", DType::int64},
-                                                              {"torch.int32", DType::int32},
-                                                              {"torch.int8", DType::int8},
-                                                              {"torch.uint8", DType::uint8},
-                                                              {"torch.bool", DType::boolean}});
 
 /// Calls that make a tensor of the shape that they are given. Inductor writes the shapes of a compiled graph out
 /// (torch/_inductor/codegen/wrapper.py).

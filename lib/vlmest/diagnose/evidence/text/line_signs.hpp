@@ -40,7 +40,7 @@ inline std::optional<double> size_behind(std::string_view line, std::string_view
 bool is_killed_line(std::string_view line);
 
 /// Pairs of data_time and time of OpenMMLab (mmengine/hooks/logger_hook.py) and detectron2 (utils/events.py), or of
-/// data_time and the time of the model alone.
+/// data_times and model_times, the time of the model alone (starVLA, training/train_starvla.py).
 struct LoaderTimes {
   double data = 0, all = 0;
   std::int64_t rows = 0, line = 0;
@@ -51,10 +51,8 @@ struct LoaderTimes {
     auto model = number_behind(text, "model_time");
     if (!model) model = number_behind(text, "model_times");
     std::optional<double> time;
-    if (model && data_time && *model >= 0) {
-      time = *model + *data_time;
-      ++of_model;
-    }
+    const bool apart = model && data_time && *model >= 0;
+    if (apart) time = *model + *data_time;
     for (auto at = text.find("time"); at != std::string_view::npos && !time; at = text.find("time", at + 4))
       if (at == 0 || is_blank(text[at - 1]) || text[at - 1] == '"' || text[at - 1] == ',')
         time = number_behind(text.substr(at), "time");
@@ -63,6 +61,7 @@ struct LoaderTimes {
     all += *time;
     line = number;
     ++rows;
+    of_model += apart;
   }
 };
 

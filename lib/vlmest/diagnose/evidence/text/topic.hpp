@@ -23,7 +23,8 @@ enum class Topic : std::uint8_t {
   pictures,     ///< images, video, their number or resolution
   loads,        ///< a model that is being loaded
   rollout,      ///< reinforcement learning, with its generations
-  serves,       ///< an engine that answers requests
+  serves,       ///< an engine with kernels and a cache of its own that answers requests
+  hosts,        ///< a server that has others answer: engines, or transformers
   trains,       ///< training in any words
   answers,      ///< inference in any words
   share,        ///< the share of a device that an engine takes

@@ -53,18 +53,18 @@ VLMEST_INLINE Failure failure_of(const OomMessage& m) {
   }
   // What a device's allocator was asked for is not in the host's memory.
   if (f.site == AllocationSite::decoded_media && f.requested) f.site = AllocationSite::unknown;
-  if (!f.frames.empty() && f.requested)
-    if (auto made = tensor_made_in(f.frames.back().code)) {
-      // roundup_power2_divisions asks for the next part of a power of two: for less than twice as much.
-      if (made->bytes <= f.requested->high && f.requested->low.value() < 2 * made->bytes.value()) {
-        f.tensor = PrintedSize::exactly(made->bytes);
-        f.telling = true;
-        f.made = std::move(made);
-      }
+  if (!f.frames.empty())
+    if (auto made = tensor_made_in(f.frames.back().code);
+        made && (tensor_allowed(m, made->bytes) || rounds_up_to(m, made->bytes))) {
+      f.tensor = PrintedSize::exactly(made->bytes);
+      f.telling = true;
+      f.made = std::move(made);
     }
-  // "total capacty" is torch 2.1's, "already allocated" that of those before (c10/cuda/CUDACachingAllocator.cpp).
+  // "total capacty" is torch 2.1's, "already allocated" that of those before (c10/cuda/CUDACachingAllocator.cpp); other
+  // devices' libraries (torch_npu) have kept the old words.
   f.early_torch =
-      m.text.find("total capacty") != std::string::npos || m.text.find("already allocated;") != std::string::npos;
+      (m.backend == MemoryBackend::cuda || m.backend == MemoryBackend::hip) &&
+      (m.text.find("total capacty") != std::string::npos || m.text.find("already allocated;") != std::string::npos);
   return f;
 }
 

@@ -43,12 +43,10 @@ VLMEST_INLINE std::optional<ImageLayout> largest_picture(const ImageProcessor& r
 }
 
 VLMEST_INLINE std::vector<AttentionHeads> attention_heads(const Vlm& vlm, const Plan& given, const Device& device) {
-  Plan plan;
+  Plan plan = solve::short_prompt(vlm);
   plan.attention = AttentionKind::eager;
-  plan.images = takes_images(vlm) ? 1 : 0;
   plan.image_height = given.image_height;
   plan.image_width = given.image_width;
-  plan.text = 64;
   std::vector<AttentionHeads> r;
   solve::Builds builds(vlm, device, false);
   if (!builds.build(plan)) return r;

@@ -13,14 +13,11 @@ namespace head {
 
 /// The widest logits of a short prompt: their module and the vocabulary.
 inline std::optional<std::pair<std::string, std::int64_t>> of(const Vlm& vlm, const Device& device) {
-  Plan plan;
-  plan.images = takes_images(vlm) ? 1 : 0;
-  plan.text = 64;
   solve::Builds builds(vlm, device, false);
-  if (!builds.build(plan)) return std::nullopt;
+  if (!builds.build(solve::short_prompt(vlm))) return std::nullopt;
   std::optional<std::pair<std::string, std::int64_t>> r;
   for (const auto& [key, sized] : builds.kinds()) {
-    if (sized.cause != Cause::logits || sized.tensor == none) continue;  // scratch is no tensor
+    if (sized.cause != Cause::logits) continue;
     const Tensor& t = builds.graph().tensor(sized.tensor);
     if (t.shape.rank() == 0 || (r && t.shape[-1] <= r->second)) continue;
     r = std::pair(path(builds.graph(), t.scope), t.shape[-1]);
@@ -49,7 +46,7 @@ VLMEST_INLINE std::optional<HeadRows> head_rows(const Failure& f, const Vlm& vlm
   for (const int element : {4, 2}) {
     const std::int64_t batch = std::max<std::int64_t>(plan.batch, 1), row = batch * of->second * element;
     const std::int64_t most = f.tensor->high.value() / row;
-    if (most * row < f.tensor->low.value() || most < 256) continue;
+    if (most * row < f.tensor->low.value() || most < score_matrix::least_positions) continue;
     if (plan.seq && most > *plan.seq) continue;
     if (most > vlm.positions.value_or(score_matrix::most_positions)) continue;
     // Both types have the positions; the copy in fp32 is made last and is twice as large.

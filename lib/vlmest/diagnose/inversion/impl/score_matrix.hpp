@@ -73,8 +73,7 @@ inline double plausible_length(const ScoreMatrix& m, const Failure& f, const Len
   const bool vision = m.of.part != Part::language;
   if (f.phase == RunPhase::vision_forward && !vision) return 0.02;
   if (vision && in_decoder(f.frames)) return 0.02;
-  // A layer's scores of a few positions are no reason to run out.
-  if (m.length < 256) return 0.02;
+  if (m.length < least_positions) return 0.02;
   if (vision) {
     if (m.of.most == 0 || m.length <= m.of.most * std::max<std::int64_t>(b.images.value_or(1), 1)) return 1;
     return m.length <= 64 * m.of.most ? 0.7 : 0.05;
@@ -142,7 +141,9 @@ VLMEST_INLINE std::vector<ScoreMatrix> score_matrices_of_any_model(const Failure
 }
 
 VLMEST_INLINE ScoreGround score_ground(const Failure& f, const std::vector<ScoreMatrix>& matrices) {
-  if (!f.tensor || !f.telling || matrices.empty() || !cut_off::scores_at_all.reached(matrices.front().plausibility))
+  // What a line makes in so many words is not what its bytes would be as well.
+  if (f.made || !f.tensor || !f.telling || matrices.empty() ||
+      !cut_off::scores_at_all.reached(matrices.front().plausibility))
     return ScoreGround::none;
   // Loading, optimizers and heads ask for large tensors of their own, and so do engines for their caches.
   const Cause told = stack_cause(f.site, RunPhase::unknown);

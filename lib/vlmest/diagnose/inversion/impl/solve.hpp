@@ -69,7 +69,7 @@ VLMEST_INLINE std::vector<Solution> solve_unknown(const Vlm& vlm, const Plan& pl
   std::vector<Wanted> wanted;
   const TensorKinds kinds_of(builds.graph());
   for (const auto& [key, now] : builds.kinds()) {
-    if (now.bytes > size.high || now.bytes == Bytes{}) continue;
+    if (now.bytes > size.high) continue;
     const Tensor& t = builds.graph().tensor(now.tensor);
     const PlannedAllocation a{{now.tensor, "", none, now.bytes}, t.born, "", Moment::load, {}};
     if (site != AllocationSite::unknown && agrees(site, builds.graph(), kinds_of, a) < site_match::yes) continue;

@@ -104,8 +104,7 @@ VLMEST_INLINE Verdict judge_unexplained(const Failure& f, const Reading& r) {
     Verdict v = judge(f);
     v.why = request_words(f) + (f.tensor ? "; no tensor of these settings has that size" : "; its size is not known") +
             site_words(f) + "." + needs + pieces_words(f);
-    if (v.cause == Cause::attention_scores && !f.tensor)
-      v.why += " Large in there are the scores alone. " + fallback_words(f);
+    if (v.cause == Cause::attention_scores && !f.tensor) v.why += attention_call_words(f);
     return v;
   }
   const Hypothesis& h = r.hypotheses.front();

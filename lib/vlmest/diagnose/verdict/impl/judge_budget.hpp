@@ -25,10 +25,14 @@ VLMEST_INLINE std::optional<KvNeed> kv_need(const std::vector<LogFact>& facts, c
   estimator.details = details;
   const std::int64_t tokens = e.sequences.seq * std::max<std::int64_t>(plan.batch, 1);
   if (tokens < 1 || e.inference.kv_cache.value() < tokens) return std::nullopt;
-  KvNeed n{.token = Bytes(e.inference.kv_cache.value() / tokens), .seq = plan.seq};
-  if (const auto weights = elsewhere::fact(facts, "weights"); weights && weights->value() > 0)
-    n.ranks = std::max<std::int64_t>(
-        1, std::llround(static_cast<double>(e.inference.weights.value()) / static_cast<double>(weights->value())));
+  KvNeed n{.token = Bytes(e.inference.kv_cache.value() / tokens), .ranks = settings.placement.gpus, .seq = plan.seq};
+  const auto weights = elsewhere::fact(facts, "weights");
+  if (n.ranks > 1 || !weights || *weights == Bytes{}) return n;
+  const double parts = static_cast<double>(e.inference.weights.value()) / static_cast<double>(weights->value());
+  constexpr double most_ranks = 1 << 16;  // beyond that the log is of something else
+  if (!(parts < most_ranks) || cut_off::whole_part.reached(std::abs(parts / std::max(std::round(parts), 1.0) - 1)))
+    return std::nullopt;
+  n.ranks = std::max<std::int64_t>(1, std::llround(parts));
   return n;
 }
 

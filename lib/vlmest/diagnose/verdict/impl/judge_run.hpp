@@ -5,9 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/inversion/attention_heads.hpp>
-#include <vlmest/diagnose/inversion/head_rows.hpp>
 #include <vlmest/diagnose/inversion/multiples.hpp>
 #include <vlmest/diagnose/inversion/one_change.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
@@ -135,70 +133,6 @@ VLMEST_INLINE Verdict judge(const Failure& f, const Settings& settings, const De
   set_mode(v, f, mode, e.holds || !others.empty() ? std::optional(read.mode) : std::nullopt);
   v.explanation = std::move(e);
   return v;
-}
-
-VLMEST_INLINE std::optional<Verdict> judge_by_size(const Failure& f, const Settings& settings, const Device& device,
-                                                   bool own_kernels) {
-  const bool open = f.site == AllocationSite::unknown && !f.outside && !f.foreign &&
-                    (f.phase == RunPhase::unknown || f.phase == RunPhase::forward || f.phase == RunPhase::decode);
-  if (!open || !f.tensor || !f.telling || !cut_off::by_size_alone.reached(f.tensor->value)) return std::nullopt;
-  const auto rows = head_rows(f, settings.vlm, settings.plan, device);
-  std::vector<ScoreMatrix> scores;
-  if (!own_kernels)
-    scores = score_matrices(f, attention_heads(settings.vlm, settings.plan, device), length_bounds(settings.plan));
-  const double as_scores = scores.empty() ? 0 : scores.front().plausibility;
-  if (rows && rows->plausibility >= as_scores)
-    return Verdict{.cause = Cause::logits,
-                   .confidence = confidence(Basis::logits_by_size),
-                   .why = "it is of the size of the logits of " + score_matrix::number(rows->positions) +
-                          " positions, each a row of the whole vocabulary: " + to_string(rows->tensor().shape) +
-                          " in " + rows->tensor().dtype + " = " + in_words(rows->tensor().bytes) +
-                          (settings.plan.logits == Logits::all
-                               ? "."
-                               : ". Transformers of the time of this torch computes those of every position of a "
-                                 "prompt, and copies them to fp32."),
-                   .tensor = rows->tensor()};
-  if (!cut_off::scores_as_well.reached(as_scores)) return std::nullopt;
-  return Verdict{.cause = Cause::attention_scores,
-                 .confidence = confidence(Basis::scores_by_size),
-                 .why = "no other tensor of this model has such a size.",
-                 .tensor = described(scores.front())};
-}
-
-/// The module of the only weight of a shape, or of the first of them.
-inline std::string weight_of_shape(const Vlm& vlm, const Shape& shape, const Device& device) {
-  Plan plan;
-  plan.images = takes_images(vlm) ? 1 : 0;
-  plan.text = 64;
-  solve::Builds builds(vlm, device, false);
-  if (!builds.build(plan)) return {};
-  for (const Tensor& t : builds.graph().tensors)
-    if (t.role == Role::weight && t.alias_of == none && t.shape == shape) return path(builds.graph(), t.scope);
-  return {};
-}
-
-VLMEST_INLINE void name_tensor(Verdict& v, const Failure& f, const Settings* settings, const Device& device) {
-  if (v.tensor) return;
-  if (f.made) {
-    v.tensor = *f.made;
-    const std::string weight = settings == nullptr ? "" : weight_of_shape(settings->vlm, f.made->shape, device);
-    if (!weight.empty()) v.tensor->scope = weight;
-    v.why += " The line of the failure makes " + to_string(f.made->shape) + " in " + f.made->dtype + " = " +
-             in_words(f.made->bytes);
-    // Segments are whole multiples of 2 MiB (kRoundLarge in c10/cuda/CUDACachingAllocator.h).
-    if (f.requested && f.requested->low.value() > f.made->bytes.value() + (std::int64_t{2} << 20))
-      v.why +=
-          ", which an allocator that rounds up to parts of a power of two (roundup_power2_divisions) asks for as " +
-          in_words(f.requested->value);
-    v.why += ".";
-    if (!weight.empty()) v.why += " That is the shape of the weight of " + weight + ".";
-    return;
-  }
-  if (v.cause != Cause::attention_scores || settings == nullptr) return;
-  const auto scores =
-      score_matrices(f, attention_heads(settings->vlm, settings->plan, device), length_bounds(settings->plan));
-  if (!scores.empty() && cut_off::scores_as_well.reached(scores.front().plausibility))
-    v.tensor = described(scores.front());
 }
 
 }  // namespace vlmest::diagnose

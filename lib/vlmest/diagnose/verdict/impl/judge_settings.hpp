@@ -102,10 +102,9 @@ VLMEST_INLINE std::optional<Verdict> judge_partition(const Failure& f, const Set
       const double part = static_cast<double>(trained) * static_cast<double>(bytes) / gpus;
       if (cut_off::partition.reached(std::abs(asked / part - 1))) continue;
       Verdict v{.cause = Cause::optimizer_state, .confidence = confidence(Basis::partition)};
-      v.why = oom_verdict::request_words(f) + "; it is the part of one of " + std::to_string(gpus) + " GPUs of " +
-              (vision ? "all " : "") + std::to_string(trained) + " parameters" +
-              (vision ? " that are trained" : " outside the vision tower") + " in " +
-              (bytes == 4 ? "fp32" : "16 bits") + ", " + in_words(Bytes(static_cast<std::int64_t>(part))) +
+      v.why = "it is the part of one of " + std::to_string(gpus) + " GPUs of " + (vision ? "all " : "") +
+              std::to_string(trained) + " parameters" + (vision ? " that are trained" : " outside the vision tower") +
+              " in " + (bytes == 4 ? "fp32" : "16 bits") + ", " + in_words(Bytes(static_cast<std::int64_t>(part))) +
               ": ZeRO's copy of the weights, a moment of the optimizer, or their gradients.";
       v.tensor = DescribedTensor{.name = "part of the trained parameters",
                                  .role = Role::optimizer_state,

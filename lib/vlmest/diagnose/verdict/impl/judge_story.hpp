@@ -85,8 +85,7 @@ inline std::optional<StoryRule> by_request(const Story& s, const Failure& f, boo
   if (s.has(Topic::attends) && cut_off::scores_of_a_story.reached(asked)) return StoryRule::attends;
   if (trains) return cut_off::scores_in_training.reached(asked) ? std::optional(StoryRule::large_answer) : std::nullopt;
   if (s.has(Topic::loads)) return StoryRule::loading;
-  // Xinference answers with transformers, too, of which what follows is true.
-  if (const auto& engine = s[Topic::serves]; engine && engine->words != "xinference") {
+  if (s.has(Topic::serves)) {
     const bool full = s.has(Topic::answered) || !cut_off::small_beside_an_engine.reached(asked);
     return full ? std::optional(StoryRule::engine_full) : std::nullopt;
   }
@@ -102,7 +101,8 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   using namespace story_verdict;
   const bool memory = c.says_memory || c.failure != nullptr;
   const bool trains = c.mode ? *c.mode == Mode::training : s.has(Topic::trains);
-  const bool answers = c.mode ? *c.mode == Mode::inference : !trains && s.has(Topic::answers, Topic::serves);
+  const bool answers =
+      c.mode ? *c.mode == Mode::inference : !trains && s.has(Topic::answers, Topic::serves, Topic::hosts);
   if (c.failure == nullptr && s.has(Topic::host, Topic::killed)) return StoryRule::host;
   const bool of_memory = memory || s.has(Topic::memory);
   if (c.failure == nullptr && of_memory && s.has(Topic::grows) && s.has(Topic::slow_data))

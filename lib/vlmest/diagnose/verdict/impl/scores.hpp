@@ -92,8 +92,11 @@ VLMEST_INLINE std::optional<Verdict> judge_attention_call(const Failure& f) {
   if (trains && !attends_with_mask(f.frames)) return std::nullopt;
   return Verdict{.cause = Cause::attention_scores,
                  .confidence = confidence(Basis::attention_call),
-                 .why = oom_verdict::request_words(f) + oom_verdict::site_words(f) +
-                        ". Large in there are the scores alone. " + fallback_words(f)};
+                 .why = oom_verdict::request_words(f) + oom_verdict::site_words(f) + "." + attention_call_words(f)};
+}
+
+VLMEST_INLINE std::string attention_call_words(const Failure& f) {
+  return " Large in there are the scores alone. " + fallback_words(f);
 }
 
 VLMEST_INLINE std::string scores_as_well(const Failure& f, const std::vector<ScoreMatrix>& all) {

@@ -70,13 +70,12 @@ VLMEST_INLINE std::vector<LogLine> lines_before(std::string_view text, const std
   return lines;
 }
 
-VLMEST_INLINE std::vector<Frame> frames_after(const std::vector<LogLine>& lines, std::size_t from,
+VLMEST_INLINE std::vector<Frame> frames_after(const std::vector<LogLine>& lines, std::size_t from, std::size_t until,
                                               const std::string& writer) {
   std::vector<LogLine> part;
-  for (auto i = from; i < lines.size() && part.size() < 600; ++i) {
+  for (auto i = from; i < until && part.size() < 600; ++i) {
     if (!lines[i].writer.empty() && lines[i].writer != writer) continue;
-    // The next traceback, or the next message.
-    if (begins_traceback(lines[i].text) || lines[i].text.find("Tried to allocate") != std::string::npos) break;
+    if (begins_traceback(lines[i].text)) break;
     part.push_back(lines[i]);
   }
   return frames_of(part);
@@ -113,9 +112,10 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
       for (std::size_t i = 0; i < lines.size(); ++i)
         if (lines[i].writer == writer) s.add(lines[i].text, i);
       const auto facts = find_oom_facts(s.text, [&](std::size_t at) { return s.line_begins(at); });
-      for (auto& g : group_oom_facts(facts)) {
-        OomMessage& m = g.message;
-        const auto first = s.line_of(g.begin), last = s.line_of(g.end > 0 ? g.end - 1 : 0);
+      auto groups = group_oom_facts(facts);
+      for (auto g = groups.begin(); g != groups.end(); ++g) {
+        OomMessage& m = g->message;
+        const auto first = s.line_of(g->begin), last = s.line_of(g->end > 0 ? g->end - 1 : 0);
         m.rank = lines[first].rank;
         for (auto i = first; i <= last && m.text.size() < 2000; ++i)
           if (lines[i].writer == writer) {
@@ -129,7 +129,8 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
             m.requested = found->size;
             m.has_numbers = true;
           }
-        m.hints_expandable = s.text.substr(g.begin, g.end - g.begin + 400).find("expandable_segments") < s.text.size();
+        m.hints_expandable =
+            s.text.substr(g->begin, g->end - g->begin + 400).find("expandable_segments") < s.text.size();
         m.traceback.exception = exception_of(lines[first].text);
         guess_own_process(m);
         const auto same = std::find_if(messages.begin(), messages.end(), [&](auto& o) { return same_figures(o, m); });
@@ -140,7 +141,8 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
         }
         if (messages.size() + here.size() >= most_messages) continue;
         m.traceback.frames = frames_of(lines_before(text, lines, first, writer, budget));
-        if (m.traceback.frames.empty()) m.traceback.frames = frames_after(lines, last + 1, writer);
+        const auto next = g + 1 != groups.end() ? s.line_of((g + 1)->begin) : lines.size();
+        if (m.traceback.frames.empty()) m.traceback.frames = frames_after(lines, last + 1, next, writer);
         if (m.traceback.frames.empty()) m.traceback.frames = source_before(lines, first, writer);
         m.phase = run_phase(m.traceback.frames);
         // MLX computes when a value is asked for (its documentation: "Lazy Evaluation"): the stack shows where that

@@ -8,10 +8,30 @@
 #include <vlmest/diagnose/evidence/stack/frame_words.hpp>
 #include <vlmest/diagnose/evidence/stack/source_line.hpp>
 #include <vlmest/diagnose/evidence/stack/traceback_reader.hpp>
+#include <vlmest/diagnose/evidence/text/size_text.hpp>
+#include <vlmest/tensor/dtype.hpp>
 #include <vlmest/unit/compiled.hpp>
 #include <vlmest/unit/units.hpp>
 
 namespace vlmest::diagnose {
+namespace source_line {
+
+/// The first "torch.NAME" that is a type.
+inline std::optional<DType> torch_type(std::string_view code) {
+  constexpr std::string_view torch = "torch.";
+  for (auto at = code.find(torch); at != std::string_view::npos; at = code.find(torch, at + 1)) {
+    auto end = at + torch.size();
+    while (end < code.size() && (is_letter(code[end]) || is_digit(code[end]) || code[end] == '_')) ++end;
+    try {
+      return parse_dtype(code.substr(at + torch.size(), end - at - torch.size()));
+    } catch (const Error&) {
+      continue;  // "torch.device"
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace source_line
 
 VLMEST_INLINE std::optional<DescribedTensor> tensor_made_in(std::string_view code) {
   using namespace source_line;
@@ -36,13 +56,11 @@ VLMEST_INLINE std::optional<DescribedTensor> tensor_made_in(std::string_view cod
       while (rest.starts_with(' ') || rest.starts_with(',')) rest.remove_prefix(1);
       more = !rest.starts_with(')') && !rest.starts_with(']');
     }
-    for (const TorchType& type : torch_types)
-      if (rest.find(type.name) != std::string_view::npos) {
-        t.dtype = std::string(name(type.type));
-        t.bytes = size_of(Elements(elements), type.type);
-        return t;
-      }
-    return std::nullopt;
+    const auto type = torch_type(rest);
+    if (!type) return std::nullopt;
+    t.dtype = std::string(name(*type));
+    t.bytes = size_of(Elements(elements), *type);
+    return t;
   }
   return std::nullopt;
 }
