@@ -6,6 +6,7 @@
 
 #include <vlmest/nn/stack/registry.hpp>
 
+#include "options.hpp"
 #include "streams.hpp"
 
 namespace vlmest::tool {
@@ -54,7 +55,7 @@ AskedPhases asked_phases(const std::string& phase) {
 void check_run_flags(const GivenFlags& given, const EstimateArgs& args, const AskedPhases& phases) {
   if (!phases.training) given.no_effect(training_flags, phases.words, phases.hint);
   if (!phases.inference) given.no_effect(inference_flags, phases.words, phases.hint);
-  const StackTraits& stack = traits_of(value_of<Runtime>(args.profile).value_or(Runtime{}));
+  const StackTraits& stack = traits_of(choice<Runtime>("--profile", args.profile));
   if (stack.attends_by_flash && given.has("--attention") && args.attention != name(AttentionKind::flash))
     throw UsageError(
         "--attention", args.attention + " is not what --profile " + args.profile + " runs: it has one fused kernel",

@@ -24,10 +24,6 @@ constexpr StackTraits traits{
     .attends_to_wide_shared_heads = false,
     .transformers_quantizers = false,
     .divides_layers = false,
-    .inference = RunScript{},
-    .training = RunScript{},
-    .training_loop = RunScript{},
-    .rank_inference = RunScript{},
-    .rank_training = RunScript{},
-    .rank_training_loop = RunScript{},
+    .scripts = RunScripts{RunScript{}, RunScript{}, RunScript{}},
+    .rank_scripts = RunScripts{RunScript{}, RunScript{}, RunScript{}},
 };

@@ -1,27 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """standard.py LIB: reads which names of the standard library each public header uses, and names the header of it that is
 missing, or that is included for nothing. A header may have it from one of the library's that it includes itself, and a
-definition below impl/ from the declaration; <cstddef>, <cstdint> and <utility> from anything that it includes."""
+definition below impl/ from the declaration; <cstddef>, <cstdint> and <utility> from anything that it includes.
 
+A name is what follows std:: in code; test_standard.py shows what is read and what is not. include-what-you-use also knows
+what has no std:: before it, but compiles each header for that."""
+
+import fnmatch
+import functools
 import os
 import re
 import sys
 
-# Headers of the standard library that this one uses, with the names that are looked for; * ends a beginning of names.
+# Headers of the standard library that the library uses, with the names that each one has; * stands for any letters.
 NAMES = {
     "algorithm": "adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal equal_range fill "
     "fill_n find find_if find_if_not for_each generate includes inplace_merge is_sorted lexicographical_compare lower_bound "
     "make_heap max max_element merge min min_element minmax minmax_element mismatch none_of nth_element partial_sort "
-    "partition pop_heap push_heap remove remove_if replace reverse rotate search set_difference set_union sort sort_heap "
-    "stable_partition stable_sort transform unique upper_bound ranges::*",
+    "partition partition_point pop_heap push_heap ranges remove remove_if replace reverse rotate search set_difference "
+    "set_union sort sort_heap stable_partition stable_sort transform unique upper_bound",
     "array": "array to_array",
     "atomic": "atomic atomic_*",
     "bit": "bit_cast bit_ceil bit_floor bit_width countl_zero countr_zero endian has_single_bit popcount rotl rotr",
     "bitset": "bitset",
     "cctype": "isalnum isalpha isdigit islower isprint ispunct isspace isupper isxdigit tolower toupper",
     "charconv": "from_chars from_chars_result to_chars",
-    "cmath": "abs cbrt ceil erf exp exp2 expm1 fabs floor fma fmod hypot isfinite isinf isnan llround log log10 log1p log2 "
+    "cmath": "abs cbrt ceil erf exp exp2 expm1 fabs floor fma fmod hypot isfinite isinf isnan llrint llround log log10 log1p log2 "
     "lround pow round sqrt trunc",
+    "compare": "<=> partial_ordering strong_ordering weak_ordering",
     "complex": "complex",
     "concepts": "constructible_from convertible_to copyable default_initializable derived_from equality_comparable "
     "floating_point integral invocable predicate same_as signed_integral unsigned_integral",
@@ -32,8 +38,8 @@ NAMES = {
     "cstring": "memchr memcmp memcpy memmove memset strchr strcmp strlen strncmp",
     "deque": "deque",
     "exception": "current_exception exception exception_ptr rethrow_exception terminate uncaught_exceptions",
-    "filesystem": "filesystem::*",
-    "fstream": "fstream ifstream ofstream",
+    "filesystem": "filesystem",
+    "fstream": "fstream ifstream ios ofstream",
     "functional": "bind cref function greater hash invoke less multiplies plus ref reference_wrapper",
     "initializer_list": "initializer_list",
     "iterator": "advance back_inserter begin data default_sentinel distance end inserter istreambuf_iterator iterator_traits "
@@ -55,7 +61,7 @@ NAMES = {
     "stack": "stack",
     "stdexcept": "domain_error invalid_argument length_error logic_error out_of_range overflow_error runtime_error",
     "string": "getline stod stoi stoll string to_string",
-    "string_view": "string_view",
+    "string_view": "string_view string_view_literals",
     "system_error": "errc error_code system_error",
     "thread": "jthread this_thread thread",
     "tuple": "apply forward_as_tuple ignore make_tuple tie tuple tuple_size_v",
@@ -69,7 +75,9 @@ NAMES = {
     "variant": "get_if holds_alternative monostate variant variant_alternative_t variant_size_v visit",
     "vector": "vector",
 }
-# Names that these bring with them besides: by the standard, or, of <charconv>, by the type of its results.
+# Names of several headers, which say nothing about any of them.
+SHARED = {"erase", "erase_if", "get"}
+# Headers whose names these bring with them besides: by the standard, or, of <charconv>, by the type of its results.
 CONTAINERS = {"array", "deque", "list", "map", "set", "span", "string", "string_view", "unordered_map", "vector"}
 BROUGHT = {
     "initializer_list": CONTAINERS | {"algorithm", "optional", "utility", "variant"},
@@ -80,79 +88,80 @@ BROUGHT = {
 }
 FROM_ANYWHERE = {"cstddef", "cstdint", "utility"}
 
-
-def pattern(names: str) -> re.Pattern:
-    words = "|".join(re.escape(n).replace(r"\*", r"\w+") for n in names.split())
-    return re.compile(rf"(?<![\w:])(?:::)?std::({words})\b")
-
-
-PATTERNS = {header: pattern(names) for header, names in NAMES.items()}
-COMPARE = re.compile(r"<=>|std::(strong|weak|partial)_ordering\b")
-PLAIN_INTEGER = re.compile(r"(?<![\w:])u?int(8|16|32|64|max)_t\b")
+HEADER_OF = {name: header for header, names in NAMES.items() for name in names.split()}
+QUOTED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'', re.S)
+NAME = re.compile(r"(?<![\w:])(?:::)?std::(\w+)|(<=>)|(?<![\w:])(u?int(?:8|16|32|64|max)_t)\b")
 
 
 def code_of(text: str) -> str:
     """Without directives, comments, and what stands between quotes."""
     text = re.sub(r'R"(\w*)\(.*?\)\1"', '""', text, flags=re.S)
-    quoted = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'', re.S)
-    return re.sub(r"^#.*$", "", quoted.sub(" ", text), flags=re.M)
+    return re.sub(r"^#.*$", "", QUOTED.sub(" ", text), flags=re.M)
 
 
-def names_in(code: str, header: str) -> set[str]:
-    if header == "compare":
-        return {m.group() for m in COMPARE.finditer(code)}
-    found = {m.group(1) for m in PATTERNS[header].finditer(code)}
-    if header == "type_traits":
-        found.discard("is_sorted")  # no trait
-    if header == "cstdint":
-        found |= {m.group() for m in PLAIN_INTEGER.finditer(code)}
-    return found
+@functools.lru_cache(maxsize=None)
+def header_of(name: str) -> str | None:
+    """A name that stands in NAMES itself before one that a * stands for: is_sorted is no trait."""
+    return HEADER_OF.get(name) or next((h for n, h in HEADER_OF.items() if "*" in n and fnmatch.fnmatchcase(name, n)), None)
 
 
-def main(lib: str) -> int:
-    standard: dict[str, set[str]] = {}
-    own: dict[str, list[str]] = {}
-    codes: dict[str, str] = {}
-    for folder, _, files in os.walk(os.path.join(lib, "vlmest")):
-        for name in files:
-            if name.endswith(".hpp"):
-                path = os.path.join(folder, name)
-                with open(path, encoding="utf-8") as f:
-                    text = f.read()
-                header = os.path.relpath(path, lib)
-                standard[header] = set(re.findall(r"^#include <([a-z_0-9]+)>", text, re.M))
-                own[header] = re.findall(r"^#include <(vlmest/[^>]+)>", text, re.M)
-                codes[header] = code_of(text)
+def used(text: str) -> tuple[dict[str, str], list[str]]:
+    """The headers whose names a header's text has, each with the first of them; names that are in no list."""
+    headers: dict[str, str] = {}
+    unknown = []
+    for name in sorted({"".join(found) for found in NAME.findall(code_of(text))} - SHARED):
+        if header := header_of(name):
+            headers.setdefault(header, name)
+        else:
+            unknown.append(name)
+    return headers, unknown
+
+
+def faults_of(texts: dict[str, str]) -> list[str]:
+    """Of the library's headers, by the path that they are included by."""
+    standard = {h: set(re.findall(r"^#include <([a-z_0-9]+)>", text, re.M)) for h, text in texts.items()}
+    own = {h: re.findall(r"^#include <(vlmest/[^>]+)>", text, re.M) for h, text in texts.items()}
 
     def everything(header: str, seen: set[str]) -> set[str]:
         """What a header includes of the standard library, and all that it includes."""
         if header in seen or header not in standard:
             return set()
         seen.add(header)
-        r = set(standard[header])
-        for included in own[header]:
-            r |= everything(included, seen)
-        return r
+        return standard[header].union(*(everything(included, seen) for included in own[header]))
 
     faults = []
-    for header in sorted(standard):
-        for included in sorted(standard[header]):
-            if included not in NAMES and included != "compare":
-                faults.append(f"{header}: <{included}> is not known to standard.py: add its names")
-            elif not names_in(codes[header], included):
+    for header in sorted(texts):
+        uses, unknown = used(texts[header])
+        faults += [f"{header}: std::{name} is not known to standard.py: add it to its header's names" for name in unknown]
+        for included in sorted(standard[header] - uses.keys()):
+            if included in NAMES:
                 faults.append(f"{header}: names nothing of <{included}>")
+            else:
+                faults.append(f"{header}: <{included}> is not known to standard.py: add its names")
         near = {header, header.replace("/impl/", "/")} & standard.keys()
         near |= {included for h in near for included in own[h] if "/impl/" not in included}
         has = set().union(*(standard.get(h, set()) for h in near))
-        far = everything(header, set())
-        for wanted in NAMES:
-            if wanted in has or BROUGHT.get(wanted, set()) & has or wanted in FROM_ANYWHERE & far:
+        for wanted, name in uses.items():
+            if wanted in has or BROUGHT.get(wanted, set()) & has:
                 continue
-            for used in sorted(names_in(codes[header], wanted))[:1]:
-                faults.append(f"{header}: names {used}, of <{wanted}>, and neither it nor what it includes includes that")
+            if wanted in FROM_ANYWHERE and wanted in everything(header, set()):
+                continue
+            faults.append(f"{header}: names {name}, of <{wanted}>, and neither it nor what it includes includes that")
+    return faults
+
+
+def main(lib: str) -> int:
+    texts: dict[str, str] = {}
+    for folder, _, files in os.walk(os.path.join(lib, "vlmest")):
+        for name in files:
+            if name.endswith(".hpp"):
+                path = os.path.join(folder, name)
+                with open(path, encoding="utf-8") as f:
+                    texts[os.path.relpath(path, lib)] = f.read()
+    faults = faults_of(texts)
     for fault in faults:
         print(fault)
-    print(f"{len(faults)} faults" if faults else f"{len(standard)} headers include what they name of the standard library")
+    print(f"{len(faults)} faults" if faults else f"{len(texts)} headers include what they name of the standard library")
     return bool(faults)
 
 

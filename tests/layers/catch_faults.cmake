@@ -50,6 +50,7 @@ tree("lib/vlmest/nn/a.hpp:3: names runtime_id.\"fused\".: ask for a trait" lib/v
 tree("lib/vlmest/nn/a.hpp:3: .*known to nn/stack alone" lib/vlmest/nn/a.hpp
      "${opening}#include <vlmest/nn/stack/a/base.hpp>\n")
 tree(pass lib/vlmest/nn/stack/registry.hpp "${opening}#include <vlmest/nn/stack/a/base.hpp>\n")
+tree("lib/vlmest/nn/stack/b/stack.hpp:1: has no row .*&b::stack" lib/vlmest/nn/stack/b/stack.hpp "${opening}")
 
 foreach(folder IN ITEMS evidence failure verdict)
   string(APPEND below "#include <vlmest/diagnose/${folder}/base.hpp>\n")

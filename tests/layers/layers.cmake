@@ -10,6 +10,7 @@ cmake_minimum_required(VERSION 3.25)
 #   - <vlmest/...> and the standard library are all there is, and nlohmann_json in json
 #   - no header asks for a runtime by its name (runtime_id) and none outside of nn/stack includes a runtime's folder: they
 #     ask for a trait of the stack, or call one of its words
+#   - a runtime's folder has its row in nn/stack/registry.hpp
 #   - the first line is the licence, #pragma once follows, 300 lines are the limit
 # kernels/ may use the folders of `below_kernels` only.
 set(order unit tensor op library graph plan nn family transform device analysis allocator report parallel diagnose json)
@@ -90,6 +91,17 @@ foreach(file IN LISTS headers)
   string(REGEX MATCH "runtime_id\\(\"[^\"]*\"\\)" stack "${content}")
   if(stack)
     fault(${file} "${stack}" "names ${stack}: ask for a trait of the stack (nn/stack/traits.hpp)")
+  endif()
+
+  if(header MATCHES "^nn/stack/([^/]+)/stack\\.hpp$")
+    set(runtime ${CMAKE_MATCH_1})
+    set(registry "")
+    if(EXISTS ${ROOT}/lib/vlmest/nn/stack/registry.hpp)
+      file(READ ${ROOT}/lib/vlmest/nn/stack/registry.hpp registry)
+    endif()
+    if(NOT registry MATCHES "#include <vlmest/${header}>" OR NOT registry MATCHES "&${runtime}::stack[,}]")
+      fault(${file} "" "has no row in nn/stack/registry.hpp: its include, and &${runtime}::stack")
+    endif()
   endif()
 
   file(STRINGS ${ROOT}/${file} includes REGEX "^[ \t]*#[ \t]*include")

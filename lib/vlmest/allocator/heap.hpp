@@ -79,11 +79,13 @@ struct Heap {
   }
 
   std::int32_t new_record() {
-    if (spare != none) {
-      const auto i = spare;
-      spare = at(i).free_next;
-      return i;
-    }
+    if (spare == none) return added_record();
+    const auto i = spare;
+    spare = at(i).free_next;
+    return i;
+  }
+  /// Apart from new_record, which is then short enough to be inlined where blocks are split.
+  std::int32_t added_record() {
     blocks.emplace_back();
     if (collects) since.push_back(0);
     return static_cast<std::int32_t>(blocks.size() - 1);

@@ -117,7 +117,7 @@ inline Value log_decay(Context& c, const DeltaNet& m, const Value& a) {
   return mul(std::move(rate), std::move(step));
 }
 
-/// Throws Error for the idealised runtime, whose kernels for this layer are not described.
+/// Throws Error for a stack that does not run this layer op by op: its kernels are not described.
 inline void refuse_fused_delta_rule(const Context& c) {
   if (!c.stack().writes_out_linear_attention)
     throw Error("plan.runtime", "kernels that fuse a Gated DeltaNet layer are not modelled",

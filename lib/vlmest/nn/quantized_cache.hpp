@@ -84,7 +84,7 @@ inline void update_grouped(Context& c, CacheLayer& layer, Value& k, Value& v) {
   const DType t = k.dtype(), stored = *c.plan.kv.dtype;
   if (layer.window)
     throw Error("kv", "transformers keeps no quantised cache for sliding layers",
-                "use bf16 or fp8, or the fused profile");
+                "use bf16 or fp8, or a plan.runtime that quantises each token as it comes");
   layer.seen += k.size(2);
   auto whole = [&](const Value& keys, const Value& values) {
     layer.keys = quantize(c, contiguous(keys), stored);

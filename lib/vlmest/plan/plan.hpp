@@ -85,8 +85,8 @@ struct Lora {
 
 /// How the loss is computed from the last hidden states: logits, their fp32 copy and cross entropy one after the other;
 /// one kernel that writes the gradient over the logits; or that over slices of the tokens, which gives the gradients of
-/// head and hidden states in the forward (Liger Kernel, arXiv:2410.10989, section 3.2). The fused profile takes the
-/// second where the first is asked for.
+/// head and hidden states in the forward (Liger Kernel, arXiv:2410.10989, section 3.2). Runtimes that
+/// fuse the loss (StackTraits::fuses_loss) take the second where the first is asked for.
 enum class Loss : std::uint8_t { unfused, fused, chunked };
 template <>
 inline constexpr std::array<std::string_view, 3> words_of<Loss>{"unfused", "fused", "chunked"};

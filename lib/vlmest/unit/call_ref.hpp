@@ -14,7 +14,8 @@ class CallRef {
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, CallRef> && std::is_invocable_r_v<R, F&>) constexpr CallRef(F&& f)
       : called_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
-        call_([](void* called) -> R { return (*static_cast<std::remove_reference_t<F>*>(called))(); }) {}
+        call_([](void* called) -> R { return static_cast<R>((*static_cast<std::remove_reference_t<F>*>(called))()); }) {
+  }
 
   R operator()() const { return call_(called_); }
 

@@ -4,10 +4,10 @@
 #include <vlmest/nn/context.hpp>
 #include <vlmest/nn/stack/fused/mlp.hpp>
 #include <vlmest/nn/stack/stack.hpp>
+#include <vlmest/nn/stack/torch_scripts.hpp>
 #include <vlmest/nn/stack/transformers/attention.hpp>
 #include <vlmest/nn/stack/transformers/experts.hpp>
 #include <vlmest/nn/stack/transformers/kernels.hpp>
-#include <vlmest/nn/stack/transformers/run_scripts.hpp>
 
 namespace vlmest::stacks::toy {
 
@@ -37,12 +37,8 @@ inline constexpr Stack stack{
             .attends_to_wide_shared_heads = true,
             .transformers_quantizers = true,
             .divides_layers = false,
-            .inference = torch_inference,
-            .training = torch_training,
-            .training_loop = torch_training_loop,
-            .rank_inference = stacks::rank_inference,
-            .rank_training = stacks::rank_training,
-            .rank_training_loop = stacks::rank_training_loop,
+            .scripts = torch_scripts,
+            .rank_scripts = torch_rank_scripts,
         },
     .words =
         StackWords{

@@ -95,7 +95,7 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   }
   const FamilyInputs inputs = vlm.family.make_inputs(c, s);
   Cache cache = vlm.family.make_cache();
-  c.b.graph.script = sharding ? c.stack().rank_inference : c.stack().inference;
+  c.b.graph.script = c.scripts().inference;
   c.b.begin_phase(PhaseKind::prefill);
   build_divided(sharding, [&] { model.prefill(c, inputs, s, cache); });
   c.b.end_phase();

@@ -11,6 +11,13 @@ namespace vlmest {
 /// A stack that leaves one out does not compile.
 using Trait = Required<bool>;
 
+/// How a stack goes through the phases of a graph. One that leaves a script out does not compile.
+struct RunScripts {
+  Required<RunScript> inference;      ///< of the phases prefill and decode: measures both
+  Required<RunScript> training;       ///< of a step's phases: measures all
+  Required<RunScript> training_loop;  ///< of the same, step after step
+};
+
 struct StackTraits {
   /// Masks are tensors, and the host reads them to find out whether they hide anything; without, the attention kernel
   /// is told what each query sees.
@@ -51,11 +58,8 @@ struct StackTraits {
   Trait transformers_quantizers;
   /// Layers are divided among GPUs by the model's own plan (nn/shard_rules.hpp); without, how is not described.
   Trait divides_layers;
-  Required<RunScript> inference;      ///< of the phases prefill and decode: measures both
-  Required<RunScript> training;       ///< of a step's phases: measures all
-  Required<RunScript> training_loop;  ///< of the same, step after step
-  /// The same three where this process is one of several ranks.
-  Required<RunScript> rank_inference, rank_training, rank_training_loop;
+  Required<RunScripts> scripts;       ///< of a process that runs the model alone
+  Required<RunScripts> rank_scripts;  ///< of one of several ranks
 };
 
 }  // namespace vlmest

@@ -52,8 +52,8 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
   for (auto& l : cache.layers) l.off = true;
   if (plan.checkpointed.language) c.b.checkpointing = checkpoint(plan.checkpointing);
   if (plan.checkpointed.vision) c.b.vision_checkpointing = checkpoint(plan.checkpointing);
-  c.b.graph.script = c.sharding ? c.stack().rank_training : c.stack().training;
-  c.b.graph.loop = c.sharding ? c.stack().rank_training_loop : c.stack().training_loop;
+  c.b.graph.script = c.scripts().training;
+  c.b.graph.loop = c.scripts().training_loop;
   Value loss;  // a variable of the loop: the last micro-batch's stays until the next one's takes its place
   const std::int64_t micro_batches = std::min<std::int64_t>(plan.gradient_accumulation, 2);
   for (std::int64_t i = 0; i < micro_batches; ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/stack/torch_scripts.hpp>
 #include <vlmest/nn/stack/traits.hpp>
-#include <vlmest/nn/stack/transformers/run_scripts.hpp>
 
 namespace vlmest::stacks::fused {
 
@@ -24,12 +24,8 @@ inline constexpr StackTraits traits{
     .attends_to_wide_shared_heads = false,
     .transformers_quantizers = false,
     .divides_layers = false,
-    .inference = torch_inference,
-    .training = torch_training,
-    .training_loop = torch_training_loop,
-    .rank_inference = stacks::rank_inference,
-    .rank_training = stacks::rank_training,
-    .rank_training_loop = stacks::rank_training_loop,
+    .scripts = torch_scripts,
+    .rank_scripts = torch_rank_scripts,
 };
 
 }  // namespace vlmest::stacks::fused

@@ -5,8 +5,9 @@
 #include <cstddef>
 
 #include <vlmest/graph/run_script.hpp>
+#include <vlmest/nn/stack/traits.hpp>
 
-/// A process that runs torch eagerly.
+/// A process that runs torch eagerly, for stacks that do.
 namespace vlmest::stacks {
 
 namespace steps {
@@ -54,11 +55,15 @@ inline constexpr RunScript torch_training{.once = steps::training};
 inline constexpr RunScript torch_training_loop{
     .once = steps::loop_start, .round = steps::loop_step, .least_rounds = 3, .most_rounds = 6};
 
+inline constexpr RunScripts torch_scripts{
+    .inference = torch_inference, .training = torch_training, .training_loop = torch_training_loop};
+
 /// One of several ranks: each loads its part by from_pretrained(), which warms the allocator up. A model on one GPU is
 /// made there and has no such block.
-inline constexpr RunScript rank_inference{.once = steps::rank_inference};
-inline constexpr RunScript rank_training{.once = steps::rank_training};
-inline constexpr RunScript rank_training_loop{
-    .once = steps::rank_loop_start, .round = steps::loop_step, .least_rounds = 3, .most_rounds = 6};
+inline constexpr RunScripts torch_rank_scripts{
+    .inference = RunScript{.once = steps::rank_inference},
+    .training = RunScript{.once = steps::rank_training},
+    .training_loop =
+        RunScript{.once = steps::rank_loop_start, .round = steps::loop_step, .least_rounds = 3, .most_rounds = 6}};
 
 }  // namespace vlmest::stacks
