@@ -16,6 +16,8 @@
 #include <vlmest/report/replay.hpp>
 #include <vlmest/transform/training_step.hpp>
 
+#include "../sanitizer.hpp"
+
 namespace vlmest::layer_memo_test {
 namespace {
 
@@ -94,7 +96,7 @@ TEST_P(LayerMemo, LeavesWhatTheLayersLeave) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shipped, LayerMemo, testing::ValuesIn(names()), [](const auto& p) {
+INSTANTIATE_TEST_SUITE_P(Shipped, LayerMemo, testing::ValuesIn(some_of(names(), 2)), [](const auto& p) {
   std::string r = p.param;
   std::replace_if(
       r.begin(), r.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
