@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules of pipelines: against the closed forms of the papers for stages that take equally long.
+#include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -51,6 +52,27 @@ TEST(Schedule, EachTaskRunsOnce) {
     }
 }
 
+HeldInStep held_with_equal_chunks(const Schedule& s, int stage, int stages, std::int64_t micro_batches) {
+  return held_in_step(s, stage, stages, micro_batches,
+                      std::vector<Bytes>(static_cast<std::size_t>(s.chunks), Bytes(1)));
+}
+
+/// The most micro-batches in flight, in parts of all chunks: those held and the one that runs.
+double in_flight(const Schedule& s, int stage, int stages, std::int64_t micro_batches) {
+  const HeldInStep held = held_with_equal_chunks(s, stage, stages, micro_batches);
+  std::vector<HeldMicroBatches> passes{held.before, held.first};
+  passes.insert(passes.end(), held.forward.begin(), held.forward.end());
+  passes.insert(passes.end(), held.backward.begin(), held.backward.end());
+  double most = 0;
+  for (const HeldMicroBatches& p : passes)
+    for (std::size_t running = 0; running < p.size(); ++running) {
+      auto parts = static_cast<std::int64_t>(running) + 1;  // what it has gone through, and goes through
+      for (const std::int64_t held_of_chunk : p[running]) parts += held_of_chunk;
+      most = std::max(most, static_cast<double>(parts) / s.chunks);
+    }
+  return most;
+}
+
 TEST(Schedule, MicroBatchesInFlight) {
   EXPECT_EQ(in_flight({ScheduleKind::gpipe, 1}, 2, 4, 16), 16);
   for (int stage = 0; stage < 4; ++stage) {
@@ -60,6 +82,25 @@ TEST(Schedule, MicroBatchesInFlight) {
   }
   // The first stage holds p (1 + (p - 1) / (p v)) of 1F1B's p (arXiv:2205.05198, section 4.2.3).
   EXPECT_DOUBLE_EQ(in_flight({ScheduleKind::interleaved, 2}, 0, 4, 16), 4 * (1 + 3.0 / 8));
+}
+
+/// When gradients are there first, fewer micro-batches may be in flight: GPipe's are all there before any.
+TEST(Schedule, HeldByWhatHasGradients) {
+  const HeldInStep gpipe = held_with_equal_chunks({ScheduleKind::gpipe, 1}, 0, 2, 8);
+  EXPECT_EQ(gpipe.before[0][0], 7);
+  EXPECT_EQ(gpipe.first[0][0], 7);
+  EXPECT_EQ(gpipe.forward[0][0][0], 0) << "none";
+  EXPECT_EQ(gpipe.backward[0][0][0], 6);
+  const HeldInStep last = held_with_equal_chunks({}, 1, 2, 8);
+  for (const HeldMicroBatches& p : {last.before, last.first, last.forward[0], last.backward[0]}) EXPECT_EQ(p[0][0], 0);
+  // Rank 0 of 2 with two chunks and four micro-batches: F0.0 F0.1 F1.0 F1.1 F0.2 B1.0 F0.3 B1.1 F1.2 B0.0 F1.3 B0.1 ...
+  const HeldInStep two = held_with_equal_chunks({ScheduleKind::interleaved, 2}, 0, 2, 4);
+  EXPECT_EQ(two.before[0][0], 2) << "F0.2 over 0.0 and 0.1";
+  EXPECT_EQ(two.before[0][1], 2) << "and over 1.0 and 1.1";
+  EXPECT_EQ(two.first[0][0], 3) << "B0.0 beside 0.1, 0.2 and 0.3";
+  EXPECT_EQ(two.first[0][1], 1) << "and 1.2";
+  EXPECT_EQ(two.forward[0][1][0], 3) << "F1.2, whose 0.2 is its own";
+  EXPECT_EQ(two.backward[1][0][0], 2) << "B0.1 beside 0.2 and 0.3";
 }
 
 TEST(Schedule, SendsAreWaitedFor) {

@@ -14,6 +14,7 @@
 #include <vlmest/family/qwen3_5/family.hpp>
 #include <vlmest/json/device.hpp>
 #include <vlmest/json/model.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/training.hpp>
 

@@ -64,12 +64,13 @@ class Process {
   void load() {
     const auto all = timeline_.storages();
     for (; next_ < all.size() && all[next_].born == before_all; ++next_) allocate(next_);
+    const Bytes beside = allocator_.allocated();
     begin_ = g_.phases.empty() ? static_cast<NodeId>(g_.nodes.size()) : g_.phases.front().first;
     const auto model = [](const Storage& s) { return s.role == Role::weight || s.role == Role::buffer; };
     for (; next_ < all.size() && all[next_].born <= begin_ && model(all[next_]); ++next_) allocate(next_);
     for (std::size_t i = 0; i < next_; ++i)
       if (all[i].dies != none && all[i].dies <= begin_) free(i);
-    weights_ = allocator_.allocated();
+    weights_ = allocator_.allocated() - beside;
     for (; next_ < all.size() && all[next_].born <= begin_ && outside(all[next_]); ++next_) allocate(next_);
     loaded_ = next_;
   }

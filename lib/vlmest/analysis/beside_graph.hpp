@@ -9,8 +9,8 @@
 
 namespace vlmest {
 
-/// What a storage is that runs beside a graph and so belongs to no tensor of it: what frameworks of data parallelism
-/// allocate.
+/// What a storage is that runs beside a graph and so belongs to no tensor of it: what frameworks of data and pipeline
+/// parallelism allocate.
 enum class BesideGraph : std::uint8_t {
   nothing,
   gathered_weights,      ///< a unit's whole weights, while it runs
@@ -25,9 +25,11 @@ enum class BesideGraph : std::uint8_t {
   master_weights,        ///< this rank's part in fp32, which the optimizer updates
   optimizer_states,      ///< of that part
   step_temporary,        ///< of the optimizer's step over it
+  receives,              ///< of a pipeline's stage: hidden states of one micro-batch, or their gradients
+  last_result,           ///< of the last stage: logits of the micro-batch before
 };
 template <>
-inline constexpr std::array<std::string_view, 13> words_of<BesideGraph>{"",
+inline constexpr std::array<std::string_view, 15> words_of<BesideGraph>{"",
                                                                         "gathered weights",
                                                                         "all_gather output",
                                                                         "whole gradients",
@@ -39,6 +41,8 @@ inline constexpr std::array<std::string_view, 13> words_of<BesideGraph>{"",
                                                                         "shards of persistent weights",
                                                                         "fp32 weights",
                                                                         "optimizer states",
-                                                                        "temporary of the step"};
+                                                                        "temporary of the step",
+                                                                        "buffer of a receive",
+                                                                        "logits of the micro-batch before"};
 
 }  // namespace vlmest

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include <vlmest/analysis/timeline.hpp>
 #include <vlmest/analysis/work.hpp>
 #include <vlmest/device/device.hpp>
 #include <vlmest/graph/graph.hpp>
@@ -17,33 +16,42 @@
 /// that is tied to the embedding has a copy of it there.
 namespace vlmest::parallel {
 
-/// Which stage runs what.
+/// Which stage runs what. Where a rank has several chunks of layers, each is a stage, and they go round the ranks.
 struct Stages {
-  int count = 1;
+  int ranks = 1;
+  int chunks = 1;             ///< of each rank
   std::vector<int> of_scope;  ///< none (-1): of no layer; what stands beside it decides
   std::vector<int> of_node;
-  std::vector<std::int64_t> layers;  ///< of the language model in each stage
+  std::vector<char> in_layer;  ///< whether a scope is in a layer of the language model
+
+  int count() const { return ranks * chunks; }
+  int rank(int stage) const { return stage % ranks; }
+  int chunk(int stage) const { return stage / ranks; }
+  int stage(NodeId n) const { return of_node[static_cast<std::size_t>(n)]; }
+  /// Where a weight is: what belongs to no layer and to nothing before them, the last norm and the head, is last.
+  int of_weight(ScopeId s) const {
+    const int own = of_scope[static_cast<std::size_t>(s)];
+    return own != -1 ? own : count() - 1;
+  }
 };
 
 /// Cuts by `layout.stages`, or as evenly as the layers allow, with the longer ones first. Throws Error where there are
 /// not that many layers.
 Stages cut(const Graph& g, const Layout& layout);
 
-/// What a stage holds, as lifetimes in the graph of the whole model: its own weights, gradients and states; what its
-/// nodes make, and what they read of another stage's, which is here from their first use on (the buffer of a receive,
-/// or what every stage computes for itself); and the saved activations of `held` micro-batches beside the one that
-/// runs.
-Timeline stage_timeline(const Graph& g, const Timeline& whole, const Stages& stages, int stage, double held);
+/// What stages send each other, by the tensors' owners: the hidden states behind the last layer of a stage, and in the
+/// backward their gradients.
+enum class Crossing : std::uint8_t { none, forward, backward };
+std::vector<Crossing> crossings(const Graph& g, const Stages& stages);
 
-/// The graph without the scratch of what other stages run.
-Graph stage_graph(const Graph& g, const Stages& stages, int stage);
+/// Bytes of the hidden states that go from each stage to the next one.
+std::vector<Bytes> sent(const Graph& g, const Stages& stages, const std::vector<Crossing>& crossings);
 
-/// How long each stage takes for a micro-batch: its kernels, or its launches where they take longer.
+/// The graph without the scratch of what other ranks run.
+Graph rank_graph(const Graph& g, const Stages& stages, int rank);
+
+/// How long each rank takes for a micro-batch: its kernels, or its launches where they take longer.
 std::vector<StageTime> stage_times(const Graph& g, const Stages& stages, std::span<const Work> of_ops, const Device& d);
-
-/// What goes from one stage to the next in a forward: the largest activation that the first layer of a later stage
-/// reads and the stage before has made.
-Bytes sent_between(const Graph& g, const Stages& stages);
 
 }  // namespace vlmest::parallel
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <vlmest/parallel/layout.hpp>
@@ -30,9 +31,21 @@ struct PipelineTask {
 ///   Bubble Pipeline Parallelism, arXiv:2401.10241, section 2.2).
 std::vector<PipelineTask> pipeline_order(const Schedule& s, int stage, int stages, std::int64_t micro_batches);
 
-/// Micro-batches whose saved activations a rank holds at most, in parts of all its chunks, while it runs one more
-/// forward or its backward.
-double in_flight(const Schedule& s, int stage, int stages, std::int64_t micro_batches);
+/// How many micro-batches' saved activations a rank holds beside those of the one that it runs, where they are most: of
+/// each of its chunks ([chunk]), while it runs one of them ([running]).
+using HeldMicroBatches = std::vector<std::vector<std::int64_t>>;
+
+/// The passes of a step by which gradients there are, which decides what else is in memory: backwards go from the last
+/// chunk to the first, and a chunk's first one makes its gradients, to which the later ones add.
+struct HeldInStep {
+  HeldMicroBatches before;                 ///< forwards before there are any
+  HeldMicroBatches first;                  ///< the first backward of each chunk
+  std::vector<HeldMicroBatches> forward;   ///< [n - 1]: where n chunks have gradients
+  std::vector<HeldMicroBatches> backward;  ///< [n - 1]: backwards that are not their chunk's first
+};
+/// `bytes`: what a micro-batch leaves in each chunk, by which most is the most.
+HeldInStep held_in_step(const Schedule& s, int stage, int stages, std::int64_t micro_batches,
+                        std::span<const Bytes> bytes);
 
 /// How long one micro-batch keeps a stage busy. `weights` is a part of `backward`.
 struct StageTime {

@@ -17,8 +17,9 @@ namespace vlmest::parallel {
 /// power of two, and two of its own (NCCL 2.28, src/channel.cc, initChannel; init.cc, devCommSetup); and for each
 /// channel of a ring the buffers of all protocols where it receives, 0.5 + 4.7 + 4 MiB, and a granule where it sends
 /// (src/init.cc, computeBuffSizes; transport/p2p.cc). NCCL's kernels take 360 MiB once a process (NCCL 2.28.9, two
-/// H100: tests/data/several_gpus).
-Bytes nccl_memory(std::int64_t communicators, std::int64_t channels);
+/// H100: tests/data/several_gpus). A rank of a pipeline has point-to-point connections to each of its `neighbours`
+/// besides: 430 MiB for one, measured there, not followed in the source.
+Bytes nccl_memory(std::int64_t communicators, std::int64_t channels, std::int64_t neighbours = 0);
 
 /// Bytes of each of DistributedDataParallel's buckets: parameters from the last to the first until one holds
 /// `bucket_cap_mb` (25 MiB), the first 1 MiB, for each type apart (torch/csrc/distributed/c10d/reducer.cpp,

@@ -43,7 +43,7 @@ inline const allocator::PhaseMemory& highest(const allocator::PhaseMemory& forwa
   return step.peak > first.peak ? step : first;
 }
 
-/// Memory of the last three phases of a training step; `after` is what is allocated when the phase's own variables are
+/// Memory of a training step: of several forwards and backwards, those that need most; `after` is what is allocated when the phase's own variables are
 /// gone.
 struct TrainingMemory {
   allocator::PhaseMemory forward, backward, step;

@@ -73,7 +73,9 @@ inline std::string pipeline(const Layout& l) {
   r += chunks ? "stages = [" + stage + " for i in range(rank, " + stages + ", " + pp + ")]" : "stage = " + stage;
   r += "  # part(" + index + "): the layers of that stage\n";
   return r + "schedule = " + kind + "(" + (chunks ? "stages" : "stage") +
-         ", n_microbatches=" + std::to_string(micro_batches(l)) + ", loss_fn=loss_fn)";
+         ", n_microbatches=" + std::to_string(micro_batches(l)) +
+         ", loss_fn=loss_fn)\nschedule.step(..., return_outputs=False)  # otherwise all logits stay, and a copy of "
+         "them";
 }
 
 inline std::string divided(const Layout& l, const Plan& plan, bool has_tower) {

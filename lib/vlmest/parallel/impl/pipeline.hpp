@@ -2,11 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include <vlmest/parallel/pipeline.hpp>
-#include <vlmest/report/breakdown.hpp>
 #include <vlmest/report/run_time.hpp>
 #include <vlmest/unit/compiled.hpp>
 #include <vlmest/unit/error.hpp>
@@ -28,70 +26,51 @@ inline std::vector<std::int32_t> layers_of_scopes(const Graph& g) {
 
 inline bool is_before_layers(Part p) { return p == Part::vision || p == Part::projector; }
 
-/// First and last use of a storage by the nodes of one stage; none where they do not use it.
-struct Use {
-  NodeId first = none, last = none;
-};
-
-inline std::vector<Use> uses(const Graph& g, const Stages& stages, int stage) {
-  std::vector<Use> r(g.tensors.size());
-  for (NodeId n = 0; n < static_cast<NodeId>(g.nodes.size()); ++n) {
-    if (stages.of_node[static_cast<std::size_t>(n)] != stage) continue;
-    const auto use = [&](TensorId t) {
-      Use& u = r[static_cast<std::size_t>(g.owner(t))];
-      if (u.first == none) u.first = n;
-      u.last = n;
-    };
-    for (const TensorId t : g.inputs(g.node(n))) use(t);
-    for (const TensorId t : g.outputs(g.node(n))) use(t);
-  }
-  return r;
-}
-
 }  // namespace pipeline
 
 VLMEST_INLINE Stages cut(const Graph& g, const Layout& layout) {
   const std::vector<std::int32_t> layer = pipeline::layers_of_scopes(g);
   const std::int64_t layers = *std::max_element(layer.begin(), layer.end()) + 1;
-  Stages r{
-      .count = layout.pp, .of_scope = std::vector<int>(g.scopes.size(), -1), .of_node = {}, .layers = layout.stages};
-  const std::int64_t parts = std::int64_t{1} * layout.pp * layout.schedule.chunks;
+  Stages r{.ranks = layout.pp,
+           .chunks = layout.schedule.chunks,
+           .of_scope = std::vector<int>(g.scopes.size(), -1),
+           .of_node = std::vector<int>(g.nodes.size(), 0),
+           .in_layer = std::vector<char>(g.scopes.size(), 0)};
+  const std::int64_t parts = r.count();
   if (layers < parts)
     throw Error("layout.mesh",
                 "pp=" + std::to_string(layout.pp) + ": the language model has " + std::to_string(layers) +
                     " layers for " + std::to_string(parts) + " stages",
                 "give fewer stages");
-  if (r.layers.empty()) {
-    for (int s = 0; s < layout.pp; ++s) r.layers.push_back(layers / layout.pp + (s < layers % layout.pp ? 1 : 0));
-  } else if (static_cast<int>(r.layers.size()) != layout.pp ||
-             std::accumulate(r.layers.begin(), r.layers.end(), std::int64_t{0}) != layers ||
-             std::any_of(r.layers.begin(), r.layers.end(), [](std::int64_t n) { return n < 1; })) {
-    throw Error(
-        "layout.stages",
-        "is no division of " + std::to_string(layers) + " layers among " + std::to_string(layout.pp) + " stages",
-        "give as many numbers as stages, which add up to the layers");
-  }
   std::vector<int> of_layer;
-  for (int s = 0; s < layout.pp; ++s)
-    of_layer.insert(of_layer.end(), static_cast<std::size_t>(r.layers[static_cast<std::size_t>(s)]), s);
-  if (layout.schedule.chunks > 1) {  // chunks go round the ranks
-    for (std::int64_t i = 0; i < layers; ++i)
-      of_layer[static_cast<std::size_t>(i)] = static_cast<int>(i * parts / layers % layout.pp);
-    r.layers.assign(static_cast<std::size_t>(layout.pp), 0);
-    for (const int s : of_layer) ++r.layers[static_cast<std::size_t>(s)];
+  if (r.chunks > 1) {
+    for (std::int64_t i = 0; i < layers; ++i) of_layer.push_back(static_cast<int>(i * parts / layers));
+  } else {
+    std::vector<std::int64_t> sizes = layout.stages;
+    if (sizes.empty())
+      for (int s = 0; s < layout.pp; ++s) sizes.push_back(layers / layout.pp + (s < layers % layout.pp ? 1 : 0));
+    if (static_cast<int>(sizes.size()) != layout.pp ||
+        std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) != layers ||
+        std::any_of(sizes.begin(), sizes.end(), [](std::int64_t n) { return n < 1; }))
+      throw Error(
+          "layout.stages",
+          "is no division of " + std::to_string(layers) + " layers among " + std::to_string(layout.pp) + " stages",
+          "give as many numbers as stages, which add up to the layers");
+    for (int s = 0; s < layout.pp; ++s)
+      of_layer.insert(of_layer.end(), static_cast<std::size_t>(sizes[static_cast<std::size_t>(s)]), s);
   }
   std::vector<char> embeds(g.scopes.size(), 0);
   for (const TensorId t : g.embeddings) embeds[static_cast<std::size_t>(g.tensor(t).scope)] = 1;
   for (std::size_t s = 1; s < g.scopes.size(); ++s) {
+    r.in_layer[s] = layer[s] != none;
     if (layer[s] != none)
       r.of_scope[s] = of_layer[static_cast<std::size_t>(layer[s])];
     else if (pipeline::is_before_layers(g.scopes[s].part) || embeds[s])
       r.of_scope[s] = 0;
   }
-  r.of_node.resize(g.nodes.size());
   for (const Phase& p : g.phases) {
     const bool backward = p.kind == PhaseKind::backward;
-    int at = backward ? layout.pp - 1 : 0;
+    int at = backward ? r.count() - 1 : 0;
     for (NodeId n = p.first; n < p.last; ++n) {
       const int own = r.of_scope[static_cast<std::size_t>(g.node(n).scope)];
       if (own != -1) at = own;
@@ -100,121 +79,68 @@ VLMEST_INLINE Stages cut(const Graph& g, const Layout& layout) {
     // Behind the last layer of a forward comes what the last stage has, whatever ran in between.
     if (backward) continue;
     for (NodeId n = p.last; n-- > p.first && layer[static_cast<std::size_t>(g.node(n).scope)] == none;)
-      r.of_node[static_cast<std::size_t>(n)] = layout.pp - 1;
+      r.of_node[static_cast<std::size_t>(n)] = r.count() - 1;
   }
   return r;
 }
 
-VLMEST_INLINE Timeline stage_timeline(const Graph& g, const Timeline& whole, const Stages& stages, int stage,
-                                      double held) {
-  Timeline r = whole;
-  const std::vector<pipeline::Use> uses = pipeline::uses(g, stages, stage);
-  const Phase &forward = g.phases[g.phases.size() - 3], &step = g.phases.back();
-  const auto stage_of = [&](ScopeId s) {
-    const int own = stages.of_scope[static_cast<std::size_t>(s)];
-    return own != -1 ? own : stages.count - 1;  // the last norm and the head
-  };
-  std::vector<Storage> added;
-  for (std::size_t i = 0; i < whole.storages().size(); ++i) {
-    const Storage& s = whole.storages()[i];
-    const Tensor& t = g.tensor(s.tensor);
-    const pipeline::Use& used = uses[static_cast<std::size_t>(s.tensor)];
-    const bool of_weight = s.role == Role::weight || s.role == Role::gradient || s.role == Role::optimizer_state ||
-                           (s.born >= step.first && t.of != none);
-    if (of_weight) {
-      const TensorId weight = t.of == none ? s.tensor : t.of;
-      const int own = stage_of(g.tensor(weight).scope);
-      // What another stage reads of a weight is a tied one: it has a copy, with a gradient and states.
-      const bool copy = uses[static_cast<std::size_t>(weight)].first != none &&
-                        uses[static_cast<std::size_t>(weight)].first < step.first;
-      if (own != stage && !copy) r.resize(i, Bytes{});
-      continue;
-    }
-    if (s.role == Role::buffer || s.role == Role::input) {
-      if (used.first == none) r.resize(i, Bytes{});
-      continue;
-    }
-    const bool here = s.born < step.first && stages.of_node[static_cast<std::size_t>(s.born)] == stage;
-    if (s.born >= step.first) continue;
-    if (here && (s.dies == none || s.dies >= step.first || s.dies > used.last + 1)) {
-      // Held for another stage's sake: here it goes when it is sent.
-      const NodeId dies = std::max(s.born, used.last) + 1;
-      if (s.dies == none || dies < s.dies) {
-        r.resize(i, Bytes{});
-        added.push_back({s.tensor, s.born, dies, s.scope, s.bytes, s.role});
+VLMEST_INLINE std::vector<Crossing> crossings(const Graph& g, const Stages& stages) {
+  std::vector<Crossing> r(g.tensors.size(), Crossing::none);
+  for (const Phase& p : g.phases) {
+    if (p.kind != PhaseKind::forward && p.kind != PhaseKind::backward) continue;
+    for (NodeId n = p.first; n < p.last; ++n)
+      for (const TensorId t : g.inputs(g.node(n))) {
+        const TensorId owner = g.owner(t);
+        const Tensor& x = g.tensor(owner);
+        if (x.role != Role::activation || x.born < p.first || x.born >= n || stages.stage(x.born) == stages.stage(n) ||
+            !stages.in_layer[static_cast<std::size_t>(g.node(x.born).scope)])
+          continue;
+        r[static_cast<std::size_t>(owner)] = p.kind == PhaseKind::forward ? Crossing::forward : Crossing::backward;
       }
-      continue;
-    }
-    if (here) continue;
-    r.resize(i, Bytes{});
-    if (used.first == none) continue;
-    added.push_back({s.tensor, used.first, used.last + 1, s.scope, s.bytes, s.role});
   }
-  r.add(added);
-  // Saved by micro-batches before: whole ones, and of the last of them a part.
-  const auto more = static_cast<std::int64_t>(std::floor(held));
-  std::vector<Storage> saved;
-  for (const Storage& s : r.storages()) {
-    if (s.bytes == Bytes{} || !left_by(s, forward)) continue;
-    const Storage kept{s.tensor, forward.first, step.first, s.scope, s.bytes, s.role};
-    for (std::int64_t k = 0; k < more; ++k) saved.push_back(kept);
-    Storage part = kept;
-    part.bytes = Bytes(static_cast<std::int64_t>(static_cast<double>(s.bytes.value()) * (held - std::floor(held))));
-    if (part.bytes > Bytes{}) saved.push_back(part);
-  }
-  r.add(saved);
   return r;
 }
 
-VLMEST_INLINE Graph stage_graph(const Graph& g, const Stages& stages, int stage) {
+VLMEST_INLINE std::vector<Bytes> sent(const Graph& g, const Stages& stages, const std::vector<Crossing>& crossings) {
+  std::vector<Bytes> r(static_cast<std::size_t>(stages.count() - 1));
+  for (std::size_t i = 0; i < crossings.size(); ++i) {
+    if (crossings[i] != Crossing::forward) continue;
+    Bytes& of_stage = r[static_cast<std::size_t>(stages.stage(g.tensors[i].born))];
+    of_stage = std::max(of_stage, requested_bytes(g.tensors[i]));
+  }
+  return r;
+}
+
+VLMEST_INLINE Graph rank_graph(const Graph& g, const Stages& stages, int rank) {
   Graph r = g;
-  for (std::size_t n = 0; n < r.nodes.size(); ++n)
-    if (stages.of_node[n] != stage && r.nodes[n].scratch > 0 && static_cast<NodeId>(n) < g.phases.back().first)
-      r.nodes[n].scratch = 0;
+  for (NodeId n = 0; n < g.phases.back().first; ++n)
+    if (stages.rank(stages.stage(n)) != rank) r.nodes[static_cast<std::size_t>(n)].scratch = 0;
   return r;
 }
 
 VLMEST_INLINE std::vector<StageTime> stage_times(const Graph& g, const Stages& stages, std::span<const Work> of_ops,
                                                  const Device& d) {
-  std::vector<StageTime> r(static_cast<std::size_t>(stages.count));
+  std::vector<StageTime> r(static_cast<std::size_t>(stages.ranks));
   const Phase *forward = g.phases.data() + (g.phases.size() - 3), *backward = forward + 1, *first = &g.phases[1];
   std::vector<char> is_gradient(g.nodes.size(), 0);
   for (const Tensor& t : g.tensors)
     if (t.role == Role::gradient && t.alias_of == none && t.born >= first->first && t.born < first->last)
       is_gradient[static_cast<std::size_t>(t.born)] = 1;
-  for (int s = 0; s < stages.count; ++s) {
+  for (int rank = 0; rank < stages.ranks; ++rank) {
     const auto run = [&](const Phase& p, Seconds launch, auto&& wanted) {
       Pace pace;
       for (NodeId n = p.first; n < p.last; ++n)
-        if (stages.of_node[static_cast<std::size_t>(n)] == s && wanted(n))
-          run_nodes(pace, g, n, n + 1, of_ops, launch, d);
+        if (stages.rank(stages.stage(n)) == rank && wanted(n)) run_nodes(pace, g, n, n + 1, of_ops, launch, d);
       return pace.wall();
     };
     const auto all = [](NodeId) { return true; };
-    StageTime& t = r[static_cast<std::size_t>(s)];
+    StageTime& t = r[static_cast<std::size_t>(rank)];
     t.forward = run(*forward, d.forward_launch, all);
     t.backward = run(*backward, d.backward_launch, all);
     t.weights = run(*first, d.backward_launch, [&](NodeId n) { return is_gradient[static_cast<std::size_t>(n)] != 0; });
     t.weights = std::min(t.weights, t.backward);
   }
   return r;
-}
-
-VLMEST_INLINE Bytes sent_between(const Graph& g, const Stages& stages) {
-  const Phase& forward = g.phases[g.phases.size() - 3];
-  Bytes most{};
-  for (NodeId n = forward.first + 1; n < forward.last; ++n) {
-    const int here = stages.of_node[static_cast<std::size_t>(n)],
-              before = stages.of_node[static_cast<std::size_t>(n - 1)];
-    if (here == before || here == 0) continue;
-    for (const TensorId t : g.inputs(g.node(n))) {
-      const Tensor& x = g.tensor(g.owner(t));
-      if (x.role == Role::activation && x.born >= forward.first && x.born < n &&
-          stages.of_node[static_cast<std::size_t>(x.born)] == before)
-        most = std::max(most, requested_bytes(x));
-    }
-  }
-  return most;
 }
 
 }  // namespace vlmest::parallel

@@ -60,12 +60,41 @@ VLMEST_INLINE std::vector<PipelineTask> pipeline_order(const Schedule& s, int st
   return r;
 }
 
-VLMEST_INLINE double in_flight(const Schedule& s, int stage, int stages, std::int64_t micro_batches) {
-  const std::int64_t all = micro_batches * s.chunks;
-  // ZB-H1 holds what the first stage of 1f1b holds, on every stage.
-  const int as_stage = s.kind == ScheduleKind::zero_bubble ? 0 : stage;
-  const std::int64_t held = std::min(all, schedule::warm_up(s, as_stage, stages, micro_batches) + 1);
-  return static_cast<double>(held) / s.chunks;
+VLMEST_INLINE HeldInStep held_in_step(const Schedule& s, int stage, int stages, std::int64_t micro_batches,
+                                      std::span<const Bytes> bytes) {
+  using Kind = PipelineTask::Kind;
+  const auto chunks = static_cast<std::size_t>(s.chunks);
+  const HeldMicroBatches nothing(chunks, std::vector<std::int64_t>(chunks, 0));
+  const std::vector<HeldMicroBatches> of_each(chunks, nothing);
+  HeldInStep r{nothing, nothing, of_each, of_each};
+  const auto total = [&](const std::vector<std::int64_t>& held) {
+    Bytes sum{};
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) sum += bytes[chunk] * held[chunk];
+    return sum;
+  };
+  const Kind releases = s.kind == ScheduleKind::zero_bubble ? Kind::weights : Kind::backward;
+  std::vector<std::int64_t> in_flight(chunks, 0);
+  std::size_t with_gradients = 0;
+  for (const PipelineTask& t : pipeline_order(s, stage, stages, micro_batches)) {
+    const auto running = static_cast<std::size_t>(t.chunk);
+    const bool is_first = t.kind == Kind::backward && running + with_gradients + 1 == chunks;
+    if (t.kind != Kind::weights) {
+      const std::size_t all = std::max<std::size_t>(with_gradients, 1) - 1;
+      HeldMicroBatches& most = is_first                   ? r.first
+                               : t.kind == Kind::backward ? r.backward[all]
+                               : with_gradients == 0      ? r.before
+                                                          : r.forward[all];
+      std::vector<std::int64_t> held = in_flight;
+      // The one that runs has gone through the chunks before, and comes back to this one.
+      for (std::size_t chunk = 0; chunk < running; ++chunk) --held[chunk];
+      if (t.kind == Kind::backward) --held[running];
+      if (total(held) > total(most[running])) most[running] = held;
+    }
+    if (t.kind == Kind::forward) ++in_flight[running];
+    if (t.kind == releases) --in_flight[running];
+    if (is_first) ++with_gradients;
+  }
+  return r;
 }
 
 VLMEST_INLINE PipelineTime pipeline_time(const Schedule& s, const std::vector<StageTime>& stages,

@@ -17,12 +17,13 @@
 
 namespace vlmest::parallel {
 
-VLMEST_INLINE Bytes nccl_memory(std::int64_t communicators, std::int64_t channels) {
+VLMEST_INLINE Bytes nccl_memory(std::int64_t communicators, std::int64_t channels, std::int64_t neighbours) {
   if (communicators == 0) return {};
   constexpr std::int64_t granule = std::int64_t{2} << 20, kernels = std::int64_t{360} << 20;
   constexpr std::int64_t receiving = 5;  // granules of 9.2 MiB
+  constexpr std::int64_t point_to_point = std::int64_t{430} << 20;
   const auto tables = 3 * static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(channels))) + 2;
-  return Bytes(kernels + communicators * granule * (tables + channels * (receiving + 1)));
+  return Bytes(kernels + communicators * granule * (tables + channels * (receiving + 1)) + neighbours * point_to_point);
 }
 
 VLMEST_INLINE std::vector<Bytes> ddp_buckets(const Graph& g, std::span<const TensorId> trained) {
@@ -135,7 +136,8 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
                 "ask for training alone: Phases::train");
   // One for each group that a rank belongs to.
   const std::int64_t groups = (layout.dp > 1 ? 1 : 0) + (layout.pp > 1 ? 1 : 0);
-  const Bytes nccl = nccl_memory(groups, several::most_channels(network, gpus));
+  // A pipeline's first and last stages have one neighbour, those between them two.
+  const Bytes nccl = nccl_memory(groups, several::most_channels(network, gpus), std::min(2, layout.pp - 1));
   p.outside = device.memory_bytes - device.usable_bytes + nccl;
   const Device inside = several::without(device, nccl);
   RankEstimate all{.ranks = gpus};

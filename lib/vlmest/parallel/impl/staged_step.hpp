@@ -5,10 +5,35 @@
 #include <optional>
 
 #include <vlmest/parallel/pipeline.hpp>
+#include <vlmest/parallel/rank_timeline.hpp>
 #include <vlmest/parallel/staged_step.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::parallel {
+
+namespace staged {
+
+/// Of two parts of a step the memory that both need; the last one's is of all that comes after it.
+inline TrainingEstimate most_of(const TrainingEstimate& before, TrainingEstimate r) {
+  if (before.peak == Bytes{}) return r;
+  const auto higher = [](const allocator::PhaseMemory& a, const allocator::PhaseMemory& b) {
+    return a.peak > b.peak ? a : b;
+  };
+  r.forward = higher(before.forward, r.forward);
+  r.backward = higher(before.backward, r.backward);
+  r.reserved = std::max(before.reserved, r.reserved);
+  r.reserved_in_loop = std::max(before.reserved_in_loop, r.reserved_in_loop);
+  r.fits = r.fits && before.fits;
+  if (before.peak > r.peak) {
+    r.peak = before.peak;
+    r.peak_phase = before.peak_phase;
+    r.tensors = before.tensors;
+    r.parts = before.parts;
+  }
+  return r;
+}
+
+}  // namespace staged
 
 VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimator, TrainingEstimate& t,
                                    const Device& device, const Network& network, double tokens, double peak_rate) {
@@ -17,14 +42,16 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
   const Stages stages = cut(g, l);
   const std::vector<StageTime> times = stage_times(g, stages, estimator.training_works(), device);
   const std::int64_t micro_batches = t.micro_batches;
-  const Bytes sent = sent_between(g, stages);
-  const Seconds send = time(network, CollectiveKind::send, sent, 2);
+  const std::vector<Crossing> crossing = crossings(g, stages);
+  const std::vector<Bytes> each = sent(g, stages, crossing);
+  const Bytes largest = *std::max_element(each.begin(), each.end());
+  const Seconds send = time(network, CollectiveKind::send, largest, 2);
   const PipelineTime all = pipeline_time(l.schedule, times, micro_batches, send);
   const PipelineTime without = pipeline_time(l.schedule, times, micro_batches, Seconds{});
   const std::int64_t hops = std::int64_t{l.pp} * l.schedule.chunks - 1, crossings = hops * micro_batches;
   const Seconds waited{std::max(0.0, all.all.value - without.all.value)};
   for (const PhaseKind phase : {PhaseKind::forward, PhaseKind::backward})
-    p.communication.push_back({CollectiveKind::send, "pp", phase, crossings, sent * crossings,
+    p.communication.push_back({CollectiveKind::send, "pp", phase, crossings, largest * crossings,
                                send * static_cast<double>(crossings), waited * 0.5});
   p.bubble_share = all.bubble_share;
 
@@ -33,24 +60,23 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
   bool fit = true;
   Bytes gradients_of_most{};
   for (int s = 0; s < l.pp; ++s) {
-    const double held = in_flight(l.schedule, s, l.pp, micro_batches) - 1;
-    Timeline timeline = stage_timeline(g, estimator.training_timeline(), stages, s, held);
-    const Graph own = stage_graph(g, stages, s);
-    const Bytes gradients = several::of_role(timeline, Role::gradient),
-                optimizer = several::of_role(timeline, Role::optimizer_state);
-    if (l.dp > 1) {
-      const std::vector<Storage> buckets{{none, 0, none, 0, gradients, Role::buffer}};
-      timeline.add(buckets);
+    const Graph own = rank_graph(g, stages, s);
+    TrainingEstimate r;
+    Timeline timeline;
+    for (Timeline& part : rank_timelines(g, estimator.training_timeline(), stages, crossing,
+                                         {.rank = s, .micro_batches = micro_batches, .schedule = l.schedule})) {
+      const Bytes gradients = several::of_role(part, Role::gradient);
+      if (l.dp > 1)
+        part.add(std::vector<Storage>{
+            {none, before_all, none, 0, gradients, Role::buffer, 0, BesideGraph::gradient_bucket}});
+      TrainingEstimate of_part = one;
+      training_estimate::add_memory(of_part, own, part, device, estimator.allocator, estimator.details);
+      of_part.gradients = gradients;
+      of_part.optimizer = several::of_role(part, Role::optimizer_state);
+      if (of_part.peak > r.peak) std::swap(timeline, part);
+      r = staged::most_of(r, of_part);
     }
-    gradients_of_most = std::max(gradients_of_most, gradients);
-    TrainingEstimate r = one;
-    training_estimate::add_memory(r, own, timeline, device, estimator.allocator, estimator.details);
-    r.gradients = gradients;
-    r.optimizer = optimizer;
-    r.saved_activations = Bytes{};
-    const Phase& forward = g.phases[g.phases.size() - 3];
-    for (const Storage& x : timeline.storages())
-      if (left_by(x, forward)) r.saved_activations += x.bytes;
+    gradients_of_most = std::max(gradients_of_most, r.gradients);
     RankEstimate& of = p.ranks.emplace_back(RankEstimate{.rank = std::int64_t{s} * l.dp, .ranks = l.dp, .stage = s});
     several::add_training(of, r);
     fit = fit && r.fits;

@@ -11,7 +11,7 @@
 namespace vlmest {
 namespace replay {
 
-/// Memory of the N phases that are measured last.
+/// Memory of the at most N phases that are measured last.
 template <std::size_t N>
 class MeasuredPhases {
  public:
@@ -20,9 +20,10 @@ class MeasuredPhases {
     last_.back() = m;
     ++count_;
   }
-  const std::array<allocator::PhaseMemory, N>& get() const {
-    if (count_ < N)
-      throw Error("graph.script", "measures " + std::to_string(count_) + " phases of " + std::to_string(N));
+  /// The last so many of them stand at the end.
+  const std::array<allocator::PhaseMemory, N>& get(std::size_t wanted = N) const {
+    if (count_ < wanted)
+      throw Error("graph.script", "measures " + std::to_string(count_) + " phases of " + std::to_string(wanted));
     return last_;
   }
 
@@ -33,14 +34,24 @@ class MeasuredPhases {
 
 template <std::size_t N>
 std::array<allocator::PhaseMemory, N> measured_phases(const Graph& g, allocator::Process& process,
-                                                      std::vector<allocator::NodeMemory>* nodes) {
+                                                      std::vector<allocator::NodeMemory>* nodes,
+                                                      std::size_t wanted = N) {
   MeasuredPhases<N> r;
   if (nodes == nullptr)
     allocator::walk(g.script, g, process, allocator::Unobserved{}, r);
   else
     allocator::walk(
         g.script, g, process, [&](const allocator::NodeMemory& m) { nodes->push_back(m); }, r);
-  return r.get();
+  return r.get(wanted);
+}
+
+/// The last forward and backward, or the first ones where they need more: those of a pipeline, which begins with
+/// several.
+inline TrainingMemory of_passes(const Graph& g, const std::array<allocator::PhaseMemory, 5>& all) {
+  const auto higher = [&](std::size_t first, std::size_t last) {
+    return g.phases.size() > 3 && all[first].peak > all[last].peak ? all[first] : all[last];
+  };
+  return {higher(0, 2), higher(1, 3), all[4]};
 }
 
 }  // namespace replay
@@ -62,15 +73,13 @@ VLMEST_INLINE InferenceMemory replay_inference(const Graph& g, allocator::Proces
 
 VLMEST_INLINE TrainingMemory replay_training(const Graph& g, allocator::Process& process,
                                              std::vector<allocator::NodeMemory>* nodes) {
-  const auto r = replay::measured_phases<3>(g, process, nodes);
-  return {r[0], r[1], r[2]};
+  return replay::of_passes(g, replay::measured_phases<5>(g, process, nodes, g.phases.size()));
 }
 
 VLMEST_INLINE TrainingAndLoop replay_training_and_loop(const Graph& g, allocator::Process& process) {
-  replay::MeasuredPhases<3> phases;
+  replay::MeasuredPhases<5> phases;
   const Bytes reserved = allocator::walk_both(g.script, g.loop, g, process, phases);
-  const auto& r = phases.get();
-  return {{r[0], r[1], r[2]}, reserved};
+  return {replay::of_passes(g, phases.get(g.phases.size())), reserved};
 }
 
 }  // namespace vlmest
