@@ -108,6 +108,25 @@ Layout ParallelArgs::layout() const {
   return l;
 }
 
+std::string layout_flags(const Layout& l) {
+  std::string sizes;
+  for (const NamedSize& s : mesh_sizes)
+    if (l.*(s.size) > 1) sizes += (sizes.empty() ? "" : ",") + std::string(s.name) + "=" + std::to_string(l.*(s.size));
+  std::string r = "--parallel " + sizes;
+  if (l.shard != Shard::none) r += " --shard " + std::string(name(l.shard));
+  if (!l.reshard_after_forward) r += " --reshard-after-forward off";
+  if (l.pp == 1) return r;
+  const char* kind = l.schedule.kind == ScheduleKind::gpipe         ? "gpipe"
+                     : l.schedule.kind == ScheduleKind::zero_bubble ? "zb"
+                     : l.schedule.kind == ScheduleKind::interleaved ? "interleaved:"
+                                                                    : "1f1b";
+  r += std::string(" --schedule ") + kind;
+  if (l.schedule.kind == ScheduleKind::interleaved) r += std::to_string(l.schedule.chunks);
+  r += " --micro-batches " + std::to_string(micro_batches(l));
+  for (std::size_t i = 0; i < l.stages.size(); ++i) r += (i == 0 ? " --stages " : ",") + std::to_string(l.stages[i]);
+  return r;
+}
+
 void check_parallel_flags(const GivenFlags& given, const Layout& l, const AskedPhases& phases) {
   const std::string leave = "leave it out, or give --parallel ";
   if (l.gpus() == 1) given.no_effect({"--network"}, "on one GPU", leave + "dp=N");

@@ -28,6 +28,9 @@ struct ParallelArgs {
   parallel::Layout layout() const;
 };
 
+/// The flags that say it.
+std::string layout_flags(const parallel::Layout& l);
+
 /// Flags that would change nothing with this layout are refused. Throws UsageError.
 void check_parallel_flags(const GivenFlags& given, const parallel::Layout& layout, const AskedPhases& phases);
 

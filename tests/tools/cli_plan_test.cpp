@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans through the command: the schema, that estimate agrees with a plan, other formats, and what is refused.
 #include <array>
+#include <limits>
+#include <set>
+#include <string>
 
 #include "../sanitizer.hpp"
 #include "called.hpp"
@@ -95,6 +98,36 @@ TEST(Plan, PrintsTheTrainersArguments) {
   EXPECT_TRUE(has_line(quantised, "llm_int8_skip_modules=[\"model."));  // names are matched from their beginning
   EXPECT_TRUE(has_line(quantised, ", quantization_config=quantization_config)"));
   EXPECT_FALSE(planned("--gpu-memory 12GiB --phase inference").contains("trainer"));
+}
+
+/// Layouts over several GPUs: each one's figures are what its own command says, and those that fit come first.
+TEST(Plan, LayoutsAreWhatEstimateSays) {
+  const Json all = planned("--gpus 4 --batch 2 --gpu-memory 20GiB --goal fastest --results 40");
+  ASSERT_GT(all["layouts"].size(), 8u);
+  bool fits = true;
+  double rate = std::numeric_limits<double>::infinity();
+  std::set<std::string> flags;
+  for (std::size_t i = 0; i < all["layouts"].size(); i += one_in(8)) {
+    const Json& l = all["layouts"][i];
+    EXPECT_TRUE(fits || !l["fits"].get<bool>());
+    if (fits != l["fits"].get<bool>()) rate = std::numeric_limits<double>::infinity();
+    fits = l["fits"];
+    EXPECT_LE(l["tokens_per_s"].get<double>(), rate);
+    rate = l["tokens_per_s"];
+    EXPECT_TRUE(flags.insert(l["flags"].get<std::string>() + l["checkpointing"].get<std::string>()).second);
+    const std::string command = l["estimate"];
+    const Json e = Json::parse(good(command.substr(std::string("vlmest ").size()) + " --json"));
+    EXPECT_EQ(e["training"]["peak_bytes"], l["peak_bytes"]) << command;
+    EXPECT_EQ(e["parallel"]["step_ms"], l["step_ms"]) << command;
+    EXPECT_EQ(e["parallel"]["tokens_per_s"], l["tokens_per_s"]) << command;
+  }
+  const std::string wide = good(small + "--gpus 512 --goal fastest");
+  EXPECT_NE(wide.find("laid out over 512 GPUs and nvlink4, of what was asked for, most tokens a second first:"),
+            std::string::npos)
+      << wide;
+  EXPECT_EQ(wide.find("nothing fits"), std::string::npos);
+  refused(small + "--gpu-memory 20GiB --network nvlink4", 2, "--network: has no effect on one GPU",
+          "leave it out, or give --gpus N");
 }
 
 TEST(Plan, RefusesAndSaysNo) {

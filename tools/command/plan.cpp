@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
+#include <optional>
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ struct PlanOptions {
   Output output;
   std::string memory, goal = "max-batch";
   int gpus = 1;
+  std::string network;
   std::size_t results = 10;
   unsigned threads = 0;
 };
@@ -60,8 +62,22 @@ int plan(const PlanOptions& o) {
   q.results = o.results;
   q.threads = o.threads;
   if (isatty(STDERR_FILENO) != 0) q.progress = show_progress;
-  const diagnose::PlanAnswer a = diagnose::plan(q);
+  std::optional<parallel::Network> network;
+  if (o.gpus > 1) network = find_network(o.network, device);
+  // Actions are searched on the GPUs of one host; over more of them layouts alone differ.
+  const bool one_host = !network || o.gpus <= network->domains.front().gpus;
+  diagnose::PlanAnswer a;
+  if (one_host) a = diagnose::plan(q);
   ReportedPlan r{q, a, o.args.config, o.args.device};
+  if (network) {
+    r.network = network->name;
+    r.layouts = parallel::search_layouts({.vlm = q.asked.vlm,
+                                          .plan = q.asked.plan,
+                                          .device = q.device,
+                                          .network = *network,
+                                          .allocator = q.asked.allocator,
+                                          .gpus = o.gpus});
+  }
   if (q.mode == diagnose::Mode::inference && !a.best.empty()) {
     Estimator e;
     r.budget = diagnose::budget(largest_group(a.best.front().candidate.settings, q.device, q.mode, e), q.device, e);
@@ -72,7 +88,8 @@ int plan(const PlanOptions& o) {
     case Format::csv: o.output.write(plan_csv(r)); break;
     case Format::text: o.output.write(plan_text(r)); break;
   }
-  return a.best.empty() ? Exit::no : Exit::done;
+  const bool any_layout = r.layouts && !r.layouts->found.empty() && r.layouts->found.front().fits;
+  return a.best.empty() && !any_layout ? Exit::no : Exit::done;
 }
 
 }  // namespace
@@ -85,7 +102,10 @@ void add_plan(CLI::App& app, Action& action) {
   sub->add_option("--gpu-memory", o->memory, "what the framework may reserve on each GPU, such as 24GiB [the device's]")
       ->type_name("SIZE")
       ->group("Device");
-  add_whole(*sub, "--gpus", o->gpus, "GPUs of one host, which train together [1]", 1, 1024)->group("Device");
+  add_whole(*sub, "--gpus", o->gpus, "GPUs that train together [1]", 1, 1 << 16)->group("Device");
+  sub->add_option("--network", o->network, "links between the GPUs [the device's own]")
+      ->type_name("NAME|FILE")
+      ->group("Device");
   o->args.add_alloc_conf_to(*sub);
   const auto search = [](CLI::Option* option) { option->group("Search"); };
   search(add_choice(*sub, "--goal", o->goal, "what to reach within the memory [max-batch]",
@@ -106,6 +126,7 @@ void add_plan(CLI::App& app, Action& action) {
     if (o->args.phases() == Phases::inference && o->gpus > 1)
       throw UsageError("--gpus", "inference on several GPUs is not modelled",
                        "leave it out for one GPU, or plan training: --phase train");
+    if (o->gpus == 1) given.no_effect({"--network"}, "on one GPU", "leave it out, or give --gpus N");
     action = [o] { return plan(*o); };
   });
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan_report.hpp"
 
+#include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include "estimate_flags.hpp"
 #include "lines.hpp"
+#include "parallel_flags.hpp"
 #include "table.hpp"
 #include "trainer_arguments.hpp"
 #include "units.hpp"
@@ -37,6 +41,12 @@ std::vector<std::string> lines(const ReportedPlan& p, const PlannedRun& r) {
   std::vector<std::string> out;
   for (const auto* e : r.candidate.changes) out.push_back(e->how(s, r.candidate.settings));
   return out;
+}
+
+/// As many as were asked for.
+std::span<const parallel::LaidOut> shown_layouts(const ReportedPlan& p) {
+  const std::vector<parallel::LaidOut>& all = p.layouts->found;
+  return {all.data(), std::min(all.size(), p.request.results)};
 }
 
 std::string estimate_command(const ReportedPlan& p, const std::string& flags) {
@@ -152,6 +162,63 @@ std::string plans_markdown(const ReportedPlan& p, const std::vector<PlannedRun>&
   return markdown(t);
 }
 
+/// The flags of estimate that say the same of a layout.
+std::string layout_command(const ReportedPlan& p, const parallel::LaidOut& l) {
+  Settings s = p.request.asked;
+  s.placement = {};
+  s.plan.checkpointing = l.plan.checkpointing;
+  return estimate_command(p, estimate_flags(s, p.request.mode).value_or("") + " " + layout_flags(l.layout));
+}
+
+/// "dp=4, pp=2, 1f1b x 16": a pipeline's schedule and micro-batches.
+std::string layout_words(const parallel::LaidOut& of) {
+  const parallel::Layout& l = of.layout;
+  std::string r;
+  const auto add = [&](const std::string& word) { r += (r.empty() ? "" : ", ") + word; };
+  for (const auto& [dimension, size] : {std::pair{"dp", l.dp}, {"tp", l.tp}, {"pp", l.pp}, {"ep", l.ep}})
+    if (size > 1) add(fmt::format("{}={}", dimension, size));
+  if (l.shard != parallel::Shard::none) add(std::string(name(l.shard)));
+  if (l.shard == parallel::Shard::none && l.dp > 1) add("DDP");
+  if (!l.reshard_after_forward) add("no reshard");
+  if (l.pp > 1) {
+    const char* kind = l.schedule.kind == parallel::ScheduleKind::gpipe ? "gpipe" : "1f1b";
+    add(fmt::format("{} x {}", l.schedule.chunks > 1 ? fmt::format("interleaved:{}", l.schedule.chunks) : kind,
+                    parallel::micro_batches(l)));
+  }
+  if (!l.stages.empty()) add("stages by time");
+  if (of.plan.checkpointing != Checkpointing::off) add("checkpointed");
+  return r;
+}
+
+Json layouts_json(const ReportedPlan& p) {
+  Json list = Json::array();
+  for (const parallel::LaidOut& l : shown_layouts(p))
+    list.push_back({{"flags", layout_flags(l.layout)},
+                    {"checkpointing", name(l.plan.checkpointing)},
+                    {"peak_bytes", l.most.peak.value()},
+                    {"reserved_bytes", l.most.reserved.value()},
+                    {"outside_bytes", l.outside.value()},
+                    {"step_ms", significant(l.step.ms())},
+                    {"step_is_lower_bound", l.lower_bound},
+                    {"exposed_ms", significant(l.exposed.ms())},
+                    {"bubble_share", significant(l.bubble_share)},
+                    {"tokens_per_s", significant(l.tokens_per_second)},
+                    {"mfu", significant(l.mfu)},
+                    {"fits", l.fits},
+                    {"estimate", layout_command(p, l)}});
+  return list;
+}
+
+Table layouts_table(const ReportedPlan& p) {
+  Table t{.head = {"layout", "peak", "reserved", "step", "tokens/s", "MFU"}, .rows = {}, .left = 1};
+  for (const parallel::LaidOut& l : shown_layouts(p))
+    t.rows.push_back({layout_words(l), show(l.most.peak), show(l.most.reserved),
+                      (l.lower_bound ? "> " : "") + show(l.step),
+                      grouped(static_cast<std::int64_t>(l.tokens_per_second)),
+                      l.fits ? fmt::format("{:.1f} %", 100 * l.mfu) : "no fit"});
+  return t;
+}
+
 Table budget_table(const diagnose::MemoryBudget& b) {
   return {.head = {"memory of the first plan", "bytes"},
           .rows = {{"weights", show(b.weights)},
@@ -189,8 +256,15 @@ using PrintLines = std::string (*)(const std::vector<std::string>&);
 std::string report(const ReportedPlan& p, PrintPlans plans, PrintLines code, std::string (*print)(const Table&)) {
   const auto& q = p.request;
   const auto& a = p.answer;
-  std::string out = heading(p);
-  if (a.best.empty()) {
+  const bool searched = a.combinations > 0;
+  std::string out =
+      searched
+          ? heading(p)
+          : wrapped(fmt::format("{}: a training step within {} on {} x {}, more than one host has", q.asked.vlm.name,
+                                show(q.device.usable_bytes), q.device.name, q.asked.placement.gpus)) +
+                "\n";
+  if (!searched) {
+  } else if (a.best.empty()) {
     out += "nothing fits\n";
   } else {
     out += plans(p, a.best, false);
@@ -202,6 +276,13 @@ std::string report(const ReportedPlan& p, PrintPlans plans, PrintLines code, std
     if (p.budget) out += "\n" + print(budget_table(*p.budget));
   }
   if (!a.front.empty()) out += "\nmemory against time, of what was asked for:\n\n" + plans(p, a.front, true);
+  if (p.layouts && !p.layouts->found.empty()) {
+    out += fmt::format("\nlaid out over {} GPUs and {}, of what was asked for, most tokens a second first:\n\n",
+                       q.asked.placement.gpus, p.network) +
+           print(layouts_table(p));
+    out += "\nthe first layout's estimate:\n" +
+           code(command_lines(layout_command(p, p.layouts->found.front()), 0, line_width - 2));
+  }
   return out;
 }
 
@@ -240,6 +321,10 @@ nlohmann::ordered_json plan_json(const ReportedPlan& p) {
   j["ranking"] = ranking(q.goal);
   j["adapters"] = a.adapters;
   if (!a.best.empty() && q.mode == diagnose::Mode::training) j["trainer"] = best_lines(p);
+  if (p.layouts) {
+    j["network"] = p.network;
+    j["layouts"] = layouts_json(p);
+  }
   if (p.budget) {
     const auto& b = *p.budget;
     j["budget"] = {{"limit_bytes", b.limit.value()},

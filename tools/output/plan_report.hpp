@@ -8,6 +8,7 @@
 
 #include <vlmest/diagnose/advise/planner/budget.hpp>
 #include <vlmest/diagnose/advise/planner/planner.hpp>
+#include <vlmest/parallel/layout_search.hpp>
 
 namespace vlmest::tool {
 
@@ -15,9 +16,11 @@ namespace vlmest::tool {
 struct ReportedPlan {
   const diagnose::PlanRequest& request;
   const diagnose::PlanAnswer& answer;
-  const std::string& config;                       ///< as `--config` was given
-  const std::string& device;                       ///< as `--device` was given
-  std::optional<diagnose::MemoryBudget> budget{};  ///< of the best plan, for inference
+  const std::string& config;                        ///< as `--config` was given
+  const std::string& device;                        ///< as `--device` was given
+  std::optional<diagnose::MemoryBudget> budget{};   ///< of the best plan, for inference
+  std::optional<parallel::LayoutSearch> layouts{};  ///< over several GPUs, of what was asked for
+  std::string network{};                            ///< that they run over
 };
 
 /// As docs/reference/plan.schema.json describes.

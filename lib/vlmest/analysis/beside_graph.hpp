@@ -27,9 +27,10 @@ enum class BesideGraph : std::uint8_t {
   step_temporary,        ///< of the optimizer's step over it
   receives,              ///< of a pipeline's stage: hidden states of one micro-batch, or their gradients
   last_result,           ///< of the last stage: logits of the micro-batch before
+  in_flight,             ///< a copy of a tensor that another micro-batch saved
 };
 template <>
-inline constexpr std::array<std::string_view, 15> words_of<BesideGraph>{"",
+inline constexpr std::array<std::string_view, 16> words_of<BesideGraph>{"",
                                                                         "gathered weights",
                                                                         "all_gather output",
                                                                         "whole gradients",
@@ -43,6 +44,7 @@ inline constexpr std::array<std::string_view, 15> words_of<BesideGraph>{"",
                                                                         "optimizer states",
                                                                         "temporary of the step",
                                                                         "buffer of a receive",
-                                                                        "logits of the micro-batch before"};
+                                                                        "logits of the micro-batch before",
+                                                                        "saved by a micro-batch in flight"};
 
 }  // namespace vlmest

@@ -24,7 +24,7 @@ struct Storage {
   Bytes bytes{};  ///< as requested from the allocator
   Role role = Role::activation;
   std::uint8_t stream = 0;  ///< CUDA stream, each of which has memory of its own; 0: the one that runs the graph
-  BesideGraph beside = BesideGraph::nothing;  ///< what it is, where no tensor owns it
+  BesideGraph beside = BesideGraph::nothing;  ///< what it is, where no tensor owns it, or a copy of one
 };
 
 /// When storages are allocated and freed. Storages are born in the order of their index, which is that of their owners'

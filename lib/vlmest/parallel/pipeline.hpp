@@ -39,6 +39,10 @@ struct Stages {
 /// not that many layers.
 Stages cut(const Graph& g, const Layout& layout);
 
+/// Layers of the language model for each stage so that their kernels take equally long, as far as whole layers allow:
+/// fewer beside the vision tower and beside the head. Empty where there are fewer layers than stages.
+std::vector<std::int64_t> balanced_layers(const Graph& g, int stages, std::span<const Work> of_ops);
+
 /// What stages send each other, by the tensors' owners: the hidden states behind the last layer of a stage, and in the
 /// backward their gradients.
 enum class Crossing : std::uint8_t { none, forward, backward };

@@ -84,6 +84,33 @@ VLMEST_INLINE Stages cut(const Graph& g, const Layout& layout) {
   return r;
 }
 
+VLMEST_INLINE std::vector<std::int64_t> balanced_layers(const Graph& g, int stages, std::span<const Work> of_ops) {
+  const std::vector<std::int32_t> layer = pipeline::layers_of_scopes(g);
+  const std::int64_t layers = *std::max_element(layer.begin(), layer.end()) + 1;
+  if (layers < stages) return {};
+  const Stages halves = cut(g, {.pp = 2});
+  Seconds in_layers;
+  std::vector<Seconds> of_stage(static_cast<std::size_t>(stages));
+  for (const Phase* p = g.phases.data() + (g.phases.size() - 3); p < g.phases.data() + (g.phases.size() - 1); ++p)
+    for (NodeId n = p->first; n < p->last; ++n) {
+      const Seconds time = of_ops[static_cast<std::size_t>(g.node(n).op)].time;
+      if (halves.in_layer[static_cast<std::size_t>(g.node(n).scope)])
+        in_layers += time;
+      else
+        (halves.stage(n) == 0 ? of_stage.front() : of_stage.back()) += time;
+    }
+  const Seconds each = in_layers * (1.0 / static_cast<double>(layers));
+  std::vector<std::int64_t> r(of_stage.size(), 1);
+  for (Seconds& s : of_stage) s += each;
+  for (std::int64_t left = layers - stages; left > 0; --left) {
+    const auto least = std::min_element(of_stage.begin(), of_stage.end(),
+                                        [](const Seconds& a, const Seconds& b) { return a.value < b.value; });
+    *least += each;
+    ++r[static_cast<std::size_t>(least - of_stage.begin())];
+  }
+  return r;
+}
+
 VLMEST_INLINE std::vector<Crossing> crossings(const Graph& g, const Stages& stages) {
   std::vector<Crossing> r(g.tensors.size(), Crossing::none);
   for (const Phase& p : g.phases) {

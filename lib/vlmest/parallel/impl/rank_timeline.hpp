@@ -75,6 +75,7 @@ inline void add_held(std::vector<Storage>& to, const std::vector<Storage>& saved
       for (Storage s : saved) {
         s.born = first;
         s.dies = stretches[i].last;
+        s.beside = BesideGraph::in_flight;
         to.push_back(s);
       }
     }

@@ -17,12 +17,18 @@ VLMEST_INLINE PeakParts peak_parts(const Timeline& timeline, const allocator::Pr
     if (!alive(s, m.node)) continue;
     const Bytes bytes = process.occupied(i);
     switch (s.role) {
-      case Role::weight:
-      case Role::buffer: p.weights += bytes; break;
+      case Role::weight: p.weights += bytes; break;
+      case Role::buffer:
+        if (s.beside == BesideGraph::nothing) p.weights += bytes;
+        break;
       case Role::kv_cache: p.kv_cache += bytes; break;
       case Role::gradient: p.gradients += bytes; break;
       case Role::optimizer_state: p.optimizer += bytes; break;
-      case Role::activation: (forward && left_by(s, *forward) ? p.saved : p.activations) += bytes; break;
+      case Role::activation: {
+        const bool saved = s.beside == BesideGraph::in_flight || (forward != nullptr && left_by(s, *forward));
+        (saved ? p.saved : p.activations) += bytes;
+        break;
+      }
       case Role::input:
       case Role::workspace: break;
     }

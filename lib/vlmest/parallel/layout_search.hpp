@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <vlmest/allocator/config.hpp>
+#include <vlmest/device/device.hpp>
+#include <vlmest/nn/vlm.hpp>
+#include <vlmest/parallel/layout.hpp>
+#include <vlmest/parallel/network.hpp>
+#include <vlmest/parallel/rank_estimate.hpp>
+#include <vlmest/plan/plan.hpp>
+
+/// Which layout over so many GPUs trains fastest of those that fit.
+namespace vlmest::parallel {
+
+struct LayoutRequest {
+  const Vlm& vlm;
+  const Plan& plan;  ///< the batch of a GPU, or of a pipeline's micro-batch
+  const Device& device;
+  const Network& network;
+  allocator::AllocatorConfig allocator;
+  int gpus = 2;
+};
+
+/// A layout and what a training step takes in it.
+struct LaidOut {
+  Layout layout;
+  Plan plan;              ///< as asked; with checkpointing where without it no rank would fit
+  RankEstimate most;      ///< of the rank that needs most
+  Bytes outside{};        ///< of the allocator, on each GPU
+  Seconds step, exposed;  ///< and what of it only collectives take
+  double bubble_share = 0;
+  double tokens_per_second = 0;  ///< of all GPUs
+  double mfu = 0;
+  bool lower_bound = false;  ///< `step` is one: DeepSpeed's hooks are not in it
+  bool fits = false;
+};
+
+struct LayoutSearch {
+  std::vector<LaidOut> found;  ///< those that fit first, then by tokens a second
+  std::size_t estimates = 0;
+};
+
+/// Tries replicas with every way to divide their states; pipelines of every length that divides the GPUs, in replicas
+/// where GPUs are left, with each schedule that torch has, with layers divided evenly and by time, with twice and eight
+/// times as many micro-batches as stages; and where the model has a plan for it, layers or experts divided over all GPUs. What does
+/// not fit is tried with every layer checkpointed. What is not modelled of this model is left out. Throws Error where
+/// the plan asks for the impossible on one GPU.
+LayoutSearch search_layouts(const LayoutRequest& q);
+
+}  // namespace vlmest::parallel
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/parallel/impl/layout_search.hpp>
+#endif
