@@ -7,6 +7,7 @@
 #include <vlmest/parallel/pipeline.hpp>
 #include <vlmest/parallel/rank_timeline.hpp>
 #include <vlmest/parallel/staged_step.hpp>
+#include <vlmest/report/breakdown.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::parallel {
@@ -21,6 +22,7 @@ inline TrainingEstimate most_of(const TrainingEstimate& before, TrainingEstimate
   };
   r.forward = higher(before.forward, r.forward);
   r.backward = higher(before.backward, r.backward);
+  r.saved_activations = std::max(before.saved_activations, r.saved_activations);
   r.reserved = std::max(before.reserved, r.reserved);
   r.reserved_in_loop = std::max(before.reserved_in_loop, r.reserved_in_loop);
   r.fits = r.fits && before.fits;
@@ -31,6 +33,21 @@ inline TrainingEstimate most_of(const TrainingEstimate& before, TrainingEstimate
     r.parts = before.parts;
   }
   return r;
+}
+
+/// Activations that forwards leave, with those of the micro-batches in flight, where they are most.
+inline Bytes saved(const Graph& g, const Timeline& t) {
+  Bytes most{};
+  for (const Phase& p : g.phases) {
+    if (p.kind != PhaseKind::forward) continue;
+    Bytes sum{};
+    for (const Storage& s : t.storages()) {
+      const bool other = s.beside == BesideGraph::in_flight && s.born <= p.last && s.dies > p.last;
+      if (other || (s.beside == BesideGraph::nothing && left_by(s, p))) sum += s.bytes;
+    }
+    most = std::max(most, sum);
+  }
+  return most;
 }
 
 }  // namespace staged
@@ -72,6 +89,7 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
       TrainingEstimate of_part = one;
       training_estimate::add_memory(of_part, own, part, device, estimator.allocator, estimator.details);
       of_part.gradients = gradients;
+      of_part.saved_activations = staged::saved(g, part);
       of_part.optimizer = several::of_role(part, Role::optimizer_state);
       if (of_part.peak > r.peak) std::swap(timeline, part);
       r = staged::most_of(r, of_part);
