@@ -79,6 +79,22 @@ TEST(Network, WithoutACurveBytesGoAsARingSendsThem) {
   EXPECT_THROW(time(n, CollectiveKind::all_gather, Bytes(1), 9), Error);
 }
 
+/// Eight groups whose ranks are eight GPUs apart go out of each host together: each has one of its eight NICs.
+TEST(Network, RanksApartShareWhatLeavesTheHost) {
+  const Domain host{.name = "host", .gpus = 8, .bandwidth = {100e9}, .launch = {}, .hop = {}, .curves = {}};
+  const Network n{
+      .name = "x",
+      .domains = {host, {.name = "all", .gpus = 64, .bandwidth = {8e9}, .launch = {}, .hop = {}, .curves = {}}}};
+  const Bytes b(8'000'000'000);
+  using enum CollectiveKind;
+  EXPECT_NEAR(time(n, all_gather, b, 8, 8).value, 8 * (7.0 / 8), 1e-9) << "a host's link divided by eight";
+  EXPECT_NEAR(time(n, all_gather, b, 16, 4).value, 4 * (15.0 / 16), 1e-9);
+  EXPECT_NEAR(time(n, all_gather, b, 64).value, 63.0 / 64, 1e-9) << "one ring through all links";
+  EXPECT_NEAR(time(n, send, b, 2, 8).value, 8, 1e-9);
+  EXPECT_NEAR(time(n, all_gather, b, 4, 2).value, 0.08 * (3.0 / 4), 1e-9) << "inside";
+  EXPECT_THROW(time(n, all_gather, b, 16, 8), Error);
+}
+
 TEST(Network, ATreeHasFewerSteps) {
   EXPECT_EQ(steps(CollectiveKind::all_reduce, 2), 2);
   EXPECT_EQ(steps(CollectiveKind::all_reduce, 8), 6);

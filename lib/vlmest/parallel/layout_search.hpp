@@ -45,9 +45,9 @@ struct LayoutSearch {
 
 /// Tries replicas with every way to divide their states; pipelines of every length that divides the GPUs, in replicas
 /// where GPUs are left, with each schedule that torch has, with layers divided evenly and by time, with twice and eight
-/// times as many micro-batches as stages; and where the model has a plan for it, layers or experts divided over all GPUs. What does
-/// not fit is tried with every layer checkpointed. What is not modelled of this model is left out. Throws Error where
-/// the plan asks for the impossible on one GPU.
+/// times as many micro-batches as stages; and where the model has a plan for it, layers or experts divided over all
+/// GPUs. What does not fit is tried with every layer checkpointed. What is not modelled of this model is left out.
+/// Throws Error where the plan asks for the impossible on one GPU.
 LayoutSearch search_layouts(const LayoutRequest& q);
 
 }  // namespace vlmest::parallel

@@ -45,10 +45,12 @@ struct Network {
 /// 35(12), 2009; NCCL 2.4). A send is one.
 std::int64_t steps(CollectiveKind kind, std::int64_t ranks);
 
-/// One collective of so many bytes when whole, on ranks next to each other; nothing on one. Where a curve was measured
-/// on fewer ranks, the time is that of the bytes whose traffic there is the same, and further steps; elsewhere a
-/// latency and the traffic over the link's bandwidth. Throws Error where no domain has room for the ranks.
-Seconds time(const Network& n, CollectiveKind kind, Bytes bytes, std::int64_t ranks);
+/// One collective of so many bytes when whole, on ranks of which each is `apart` GPUs from the next; nothing on one.
+/// Where a curve was measured on fewer ranks, the time is that of the bytes whose traffic there is the same, and
+/// further steps; elsewhere a latency and the traffic over the link's bandwidth. The GPUs between two ranks are in
+/// groups of their own, which all send at the same time: they divide the links out of their domain. Throws Error where
+/// no domain has room for the ranks.
+Seconds time(const Network& n, CollectiveKind kind, Bytes bytes, std::int64_t ranks, std::int64_t apart = 1);
 
 }  // namespace vlmest::parallel
 

@@ -59,8 +59,8 @@ inline std::string pipeline(const Layout& l) {
   std::string r =
       "from torch.distributed.device_mesh import init_device_mesh\n"
       "from torch.distributed.pipelining import PipelineStage, " +
-      kind + "\nmesh = init_device_mesh(\"cuda\", (" + std::to_string(l.dp) + ", " + pp +
-      "), mesh_dim_names=(\"dp\", \"pp\"))\nrank, group = mesh.get_local_rank(\"pp\"), "
+      kind + "\nmesh = init_device_mesh(\"cuda\", (" + pp + ", " + std::to_string(l.dp) +
+      "), mesh_dim_names=(\"pp\", \"dp\"))\nrank, group = mesh.get_local_rank(\"pp\"), "
       "mesh.get_group(\"pp\")\n";
   const std::string index = chunks ? "i" : "rank";
   std::string part = "part(" + index + ")";

@@ -6,6 +6,7 @@
 
 #include <vlmest/parallel/network.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/count.hpp>
 #include <vlmest/unit/error.hpp>
 
 namespace vlmest::parallel {
@@ -34,11 +35,12 @@ inline Seconds along(const CollectiveCurve& c, double bytes) {
 
 }  // namespace network
 
-VLMEST_INLINE Seconds time(const Network& n, CollectiveKind kind, Bytes bytes, std::int64_t ranks) {
+VLMEST_INLINE Seconds time(const Network& n, CollectiveKind kind, Bytes bytes, std::int64_t ranks, std::int64_t apart) {
   if (ranks < 2) return {};
-  const auto of = std::find_if(n.domains.begin(), n.domains.end(), [&](const Domain& d) { return d.gpus >= ranks; });
+  const std::int64_t gpus = checked_mul(ranks - 1, apart) + 1;
+  const auto of = std::find_if(n.domains.begin(), n.domains.end(), [&](const Domain& d) { return d.gpus >= gpus; });
   if (of == n.domains.end())
-    throw Error("layout.network", "'" + n.name + "' joins no " + std::to_string(ranks) + " GPUs",
+    throw Error("layout.network", "'" + n.name + "' joins no " + std::to_string(gpus) + " GPUs",
                 "name a network that reaches over several hosts, or describe one: layout.network=FILE");
   const auto size = static_cast<int>(ranks);
   for (const CollectiveCurve& c : of->curves) {
@@ -46,10 +48,15 @@ VLMEST_INLINE Seconds time(const Network& n, CollectiveKind kind, Bytes bytes, s
     const double same = static_cast<double>(bytes.value()) * traffic(kind, size) / traffic(kind, c.ranks);
     return network::along(c, same) + of->hop * static_cast<double>(steps(kind, ranks) - steps(kind, c.ranks));
   }
+  const bool innermost = of == n.domains.begin();
+  // As many groups go out of the domain inside at once as it has of them.
+  const auto groups = static_cast<double>(innermost ? 1 : std::min(apart, std::prev(of)->gpus));
   const Seconds alone = of->launch + of->hop * static_cast<double>(steps(kind, ranks) - 1) +
-                        (bytes / of->bandwidth) * traffic(kind, size);
+                        (bytes / of->bandwidth) * (traffic(kind, size) * groups);
+  if (innermost) return alone;
   // The same ring goes through the links inside, as fast as they are.
-  return of == n.domains.begin() ? alone : std::max(alone, time(n, kind, bytes, std::prev(of)->gpus));
+  const std::int64_t inside = (std::prev(of)->gpus - 1) / apart + 1;
+  return inside < 2 ? alone : std::max(alone, time(n, kind, bytes, inside, apart));
 }
 
 }  // namespace vlmest::parallel

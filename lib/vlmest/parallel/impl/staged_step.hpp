@@ -62,7 +62,7 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
   const std::vector<Crossing> crossing = crossings(g, stages);
   const std::vector<Bytes> each = sent(g, stages, crossing);
   const Bytes largest = *std::max_element(each.begin(), each.end());
-  const Seconds send = time(network, CollectiveKind::send, largest, 2);
+  const Seconds send = time(network, CollectiveKind::send, largest, 2, l.dp);  // replicas lie next to each other
   const PipelineTime all = pipeline_time(l.schedule, times, micro_batches, send);
   const PipelineTime without = pipeline_time(l.schedule, times, micro_batches, Seconds{});
   const std::int64_t hops = std::int64_t{l.pp} * l.schedule.chunks - 1, crossings = hops * micro_batches;
