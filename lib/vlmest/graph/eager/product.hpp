@@ -80,6 +80,31 @@ inline Value bmm(Value a, Value b) {
   });
   return out;
 }
+/// The same added to bias[batch, m, n], which is copied into the result first (aten/src/ATen/native/LinearAlgebra.cpp,
+/// baddbmm_out_cuda_impl).
+inline Value baddbmm(Value bias, Value a, Value b) {
+  const AutocastCall call(CastPolicy::lower, bias, a, b);
+  Builder& g = a.builder();
+  const DType t = a.dtype();
+  const Matmul op{.batch = a.size(0),
+                  .m = a.size(1),
+                  .n = b.size(2),
+                  .k = a.size(2),
+                  .dtype = t,
+                  .bias = true,
+                  .lda = leading_dimension(a.tensor()),
+                  .ldb = leading_dimension(b.tensor())};
+  const TensorId r = g.result(t, Shape{op.batch, op.m, op.n}, "baddbmm");
+  const GradEdge ec = edge(bias), ea = edge(a), eb = edge(b);
+  const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
+  Value out = emit1(g, "baddbmm", op, r, {}, bias, a, b);
+  differentiable(out, "BaddbmmBackward0", {ec, ea, eb}, [sa, sb](Gradients& d) {
+    if (d.wants(1)) d.out[1] = bmm(d.in[0], transpose(sb, 1, 2));
+    if (d.wants(2)) d.out[2] = bmm(transpose(sa, 1, 2), d.in[0]);
+    if (d.wants(0)) d.out[0] = d.in[0];
+  });
+  return out;
+}
 /// torch.matmul of two stacks of matrices of equal batch sizes: both are folded to three dimensions (a copy where the
 /// layout forbids a view) and multiplied by bmm (aten/src/ATen/native/LinearAlgebra.cpp, _matmul_impl).
 inline Value matmul(Value a, Value b) {
