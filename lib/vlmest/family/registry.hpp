@@ -5,6 +5,7 @@
 #include <vlmest/family/blip2/read.hpp>
 #include <vlmest/family/causal_lm/read.hpp>
 #include <vlmest/family/cohere2_vision/read.hpp>
+#include <vlmest/family/florence2/read.hpp>
 #include <vlmest/family/gemma3/read.hpp>
 #include <vlmest/family/gemma4/read.hpp>
 #include <vlmest/family/glm4v/read.hpp>
@@ -34,6 +35,6 @@ namespace vlmest::family {
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
                       LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Blip2, InternVl, Mllama, PaliGemma,
-                      Gemma3, Gemma4, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava>;
+                      Gemma3, Gemma4, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava, Florence2>;
 
 }  // namespace vlmest::family

@@ -63,6 +63,7 @@ inline void read_image(DescriptionImage& image, image_processor::Lfm2Vl& rule) {
   image.number("max_tokens", rule.max_tokens, 1, image_processor::max_side);
   image.min_tiles(rule.min_tiles);
   image.max_tiles(rule.max_tiles);
+  image.flag("thumbnail", rule.thumbnail);
   image.tiling(rule.tiling);
 }
 /// Lfm2VlImageProcessor. It resizes whatever do_resize says, and `size` is not read.

@@ -12,8 +12,8 @@
 
 namespace vlmest::image_processor {
 
-/// LFM2-VL: a picture in its own aspect ratio within a budget of tokens; one that is far larger is cut into tiles of the
-/// nearest aspect ratio, with the whole picture in front of the language model behind them.
+/// LFM2-VL: a picture in its own aspect ratio within a budget of tokens; one that is far larger is cut into tiles of
+/// the nearest aspect ratio, with the whole picture in front of the language model behind them.
 struct Lfm2Vl {
   std::int64_t patch_size = 16;  ///< encoder_patch_size
   std::int64_t merge = 2;        ///< downsample_factor
@@ -35,7 +35,8 @@ constexpr std::int64_t token_side(const Lfm2Vl& r) { return r.patch_size * r.mer
 inline ImageSize resized_whole(const Lfm2Vl& r, ImageSize image) {
   const std::int64_t factor = token_side(r), cell = factor * factor;
   const std::int64_t least = r.min_tokens * cell, most = r.max_tokens * cell;
-  const auto f = static_cast<double>(factor), h = static_cast<double>(image.height), w = static_cast<double>(image.width);
+  const auto f = static_cast<double>(factor), h = static_cast<double>(image.height),
+             w = static_cast<double>(image.width);
   ImageSize s{std::max(factor, round_div(image.height, factor) * factor),
               std::max(factor, round_div(image.width, factor) * factor)};
   if (s.height * s.width > most) {
@@ -97,8 +98,12 @@ inline ImageLayout layout(const Lfm2Vl& r, ImageSize image) {
       if (r.markers) l.text_overhead += l.tiles;
     }
   }
-  if (std::max(l.patches.count(), l.thumbnail.count()) > l.tower_tokens)
-    throw Error("image size", "has more patches than the processor pads to", "use a less extreme aspect ratio");
+  // A picture by itself may have more patches than rows are padded to; beside tiles the processor cannot put it.
+  if (l.tiles == 1)
+    l.tower_tokens = std::max(l.tower_tokens, l.patches.count());
+  else if (std::max(l.patches.count(), l.thumbnail.count()) > l.tower_tokens)
+    throw Error("image size", "the whole picture has more patches than its tiles are padded to",
+                "use a less extreme aspect ratio");
   return l;
 }
 

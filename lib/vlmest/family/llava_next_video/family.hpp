@@ -24,8 +24,8 @@ struct LlavaNextVideoFamily {
   bool drop_first = true;                        ///< vision_feature_select_strategy "default"
   bool tied = false;
   FramePool pool = FramePool::average;
-  std::int64_t stride = 2;         ///< spatial_pool_stride
-  std::int64_t channels = 1024;    ///< the tower's width
+  std::int64_t stride = 2;           ///< spatial_pool_stride
+  std::int64_t channels = 1024;      ///< the tower's width
   std::int64_t out_channels = 1024;  ///< of a convolution
 
   static constexpr AssemblyTraits assembly{.newline = "image_newline", .takes_videos = true};

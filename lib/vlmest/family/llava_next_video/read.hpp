@@ -16,8 +16,7 @@ inline FramePool read_frame_pool(const Reader& r) {
   const std::string mode = r.string("spatial_pool_mode", "average");
   if (mode == "average") return FramePool::average;
   if (mode == "max") return FramePool::max;
-  if (mode != "conv")
-    r.fail("spatial_pool_mode", "unknown '" + mode.substr(0, 64) + "'", "known: average, max, conv");
+  if (mode != "conv") r.fail("spatial_pool_mode", "unknown '" + mode.substr(0, 64) + "'", "known: average, max, conv");
   return FramePool::conv;
 }
 
@@ -35,7 +34,8 @@ inline Vlm read_llava_next_video(const Reader& r) {
   f.stride = r.integer("spatial_pool_stride", 2, 1, 1 << 10);
   f.channels = g.hidden;
   f.out_channels = r.integer("spatial_pool_out_channels", g.hidden, 1, 1 << 20);
-  if (f.stride > g.image_size / g.patch_size) r.fail("spatial_pool_stride", "larger than the patches of a frame's side");
+  if (f.stride > g.image_size / g.patch_size)
+    r.fail("spatial_pool_stride", "larger than the patches of a frame's side");
   const image_processor::LlavaNextVideo defaults;
   const image_processor::LlavaNextVideo rule{
       .image_size = g.image_size,

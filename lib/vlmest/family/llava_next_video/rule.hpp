@@ -39,8 +39,8 @@ inline ImageLayout video_layout(const LlavaNextVideo& r, const VideoSource& v) {
   l.features = {l.patches.rows / r.stride, l.patches.cols / r.stride};
   if (l.features.count() != l.patches.count() / 4)
     throw Error("plan.video",
-                "the processor writes " + std::to_string(l.patches.count() / 4) + " tokens for a frame, of which pooling leaves " +
-                    std::to_string(l.features.count()),
+                "the processor writes " + std::to_string(l.patches.count() / 4) +
+                    " tokens for a frame, of which pooling leaves " + std::to_string(l.features.count()),
                 "a model whose tower has an even number of patches a side and whose spatial_pool_stride is 2 can run");
   l.llm_tokens = checked_mul(l.features.count(), l.tiles);
   return l;

@@ -24,8 +24,8 @@ struct VideoLlavaFamily {
 
 inline std::string video_llava_line(const std::string&, std::int64_t n) {
   using namespace feature_calls;
-  return image_features("pixel_values_images", "torch.cat([f(p, **k).pooler_output for p in " +
-                                                   split("pixel_values_images", n) + "])");
+  return image_features("pixel_values_images",
+                        "torch.cat([f(p, **k).pooler_output for p in " + split("pixel_values_images", n) + "])");
 }
 constexpr FamilyTraits traits(const VideoLlavaFamily&) {
   return {.features = FeatureCall{video_llava_line}, .videos = VideoPixels::own};
@@ -105,12 +105,19 @@ inline Value image_features(Context& c, const VideoLlavaModel& m, const VideoLla
   return insert_after_projector(c, forward(c, m.projector, selected), feature_count(s.images));
 }
 
-/// The tower for frames has its parameters to itself: each tower runs once.
+/// The features of all pictures, at once or in chunks. Frames have a tower of their own, so that no call of this one
+/// comes behind them.
+inline Value picture_features(Context& c, const VideoLlavaModel& m, const VideoLlavaInputs& in, const Sequences& s) {
+  if (c.plan.vision_chunk == 0) return image_features(c, m, in, s);
+  return in_chunks(c, vision_chunks(c, in, s),
+                   [&](const auto& chunk) { return image_features(c, m, chunk.inputs, chunk.sequences); });
+}
+
+/// modeling_video_llava.py, VideoLlavaModel.get_video_features.
 inline Value video_features(Context& c, const VideoLlavaModel& m, const Value& pixels, const Sequences& s) {
   using namespace eager;
   const VideoLlavaFamily& g = *m.config;
-  const Value rows =
-      reshape(pixels, {pixels.size(0) * pixels.size(1), pixels.size(2), pixels.size(3), pixels.size(4)});
+  const Value rows = reshape(pixels, {pixels.size(0) * pixels.size(1), pixels.size(2), pixels.size(3), pixels.size(4)});
   const TowerOutput tower = forward(c, m.video_tower, {rows, s.videos, true, {}, g.feature_layers});
   const Value selected = selected_states(tower, g.feature_layers, g.layer_list);
   return forward(c, m.projector, selected);
@@ -127,7 +134,7 @@ inline Value prefill(Context& c, const VideoLlavaModel& m, const VideoLlavaInput
     PlaceholderMasks masks;  // variables of the function: alive until it returns
     Value video_mask;
     if (in.pixels) {
-      features = batch_features(c, m, in, s);
+      features = picture_features(c, m, in, s);
       features = to(features, embeds.dtype());
       masks = placeholder_masks(in.text.ids);
       embeds = masked_scatter(embeds, masks.image, features);

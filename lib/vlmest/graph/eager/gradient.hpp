@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <vlmest/graph/eager/attention.hpp>
+#include <vlmest/graph/eager/convolution.hpp>
 #include <vlmest/graph/eager/selection.hpp>
 
 /// Ops that only backward passes run (tools/autograd/derivatives.yaml, torch/csrc/autograd/FunctionsManual.cpp).

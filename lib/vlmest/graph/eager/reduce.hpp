@@ -46,24 +46,26 @@ inline Value mean(Value a, int dim, bool keepdim) {
   });
   return r;
 }
-/// sum() of booleans: they are converted to int64 first (aten/src/ATen/native/ReduceOps.cpp, sum promotes integral
-/// types), then reduced.
+/// sum() of booleans and int32: they are converted to int64 first (aten/src/ATen/native/ReduceOps.cpp, sum promotes
+/// integral types), then reduced.
 inline Value sum_all(Value a) {
-  const Bytes cast = a.dtype() == DType::boolean ? size_of(numel(a.shape()), DType::int64) : Bytes{};
-  const DType t = a.dtype() == DType::boolean ? DType::int64 : autocast_result(a, a.dtype());
+  const bool whole = a.dtype() == DType::boolean || a.dtype() == DType::int32;
+  const Bytes cast = whole ? size_of(numel(a.shape()), DType::int64) : Bytes{};
+  const DType t = whole ? DType::int64 : autocast_result(a, a.dtype());
   const ReductionScratch split =
       full_reduction_scratch(numel(a.shape()).value(), is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
   return reduce("sum", t, Shape{}, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);
 }
 inline Value sum(Value a, int dim, bool keepdim) {
   const Shape s = reduced(a.shape(), dim, keepdim);
-  const Bytes cast = a.dtype() == DType::boolean ? size_of(numel(a.shape()), DType::int64) : Bytes{};
-  const DType t = a.dtype() == DType::boolean ? DType::int64 : autocast_result(a, a.dtype());
+  const bool whole = a.dtype() == DType::boolean || a.dtype() == DType::int32;
+  const Bytes cast = whole ? size_of(numel(a.shape()), DType::int64) : Bytes{};
+  const DType t = whole ? DType::int64 : autocast_result(a, a.dtype());
   const ReductionScratch split = reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
   const GradEdge e = edge(a);
   Value r = reduce("sum.dim_IntList", t, s, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);
-  differentiable(r, "SumBackward1", {e}, [whole = e.shape, dim, keepdim](Gradients& g) {
-    g.out[0] = expand(keepdim ? g.in[0] : unsqueeze(g.in[0], dim), whole);
+  differentiable(r, "SumBackward1", {e}, [before = e.shape, dim, keepdim](Gradients& g) {
+    g.out[0] = expand(keepdim ? g.in[0] : unsqueeze(g.in[0], dim), before);
   });
   return r;
 }

@@ -21,6 +21,7 @@ struct TextClassEntry {
 inline constexpr std::array text_classes{
     TextClassEntry{"aya_vision", "cohere2"},
     TextClassEntry{"cohere2_vision", "cohere2"},
+    TextClassEntry{"florence2", "bart"},
     TextClassEntry{"gemma3", "gemma3_text", true},
     TextClassEntry{"gemma4", "gemma4_text", true},
     TextClassEntry{"gemma4_unified", "gemma4_unified_text", true},

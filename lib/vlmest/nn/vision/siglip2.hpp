@@ -69,6 +69,10 @@ inline std::vector<Grid> patch_grids(std::span<const ImageLayout> images) {
 
 /// pixel_values: rows of as many patches as the processor pads to.
 inline Shape pixel_shape(const Siglip2Vision& g, std::span<const ImageLayout> images) {
+  for (const ImageLayout& i : images)
+    if (i.tower_tokens != images.front().tower_tokens)
+      throw Error("image size", "has more patches than those that the processor would put beside it",
+                  "use a less extreme aspect ratio, or pictures of one size");
   return {static_cast<std::int64_t>(patch_grids(images).size()), images.front().tower_tokens,
           checked_mul(g.channels, checked_mul(g.patch_size, g.patch_size))};
 }
@@ -140,7 +144,8 @@ inline TowerOutput forward(Context& c, const Siglip2Tower& t, const Value& pixel
   const TowerInput called{pixels, images};
   out.last = run_layers(c, t.layers, embedded, 0, called, out,
                         [&](const ClipLayer& l, const Value& h) { return forward(c, l, h, t.config->heads, mask); });
-  out.last = forward(c, t.post_norm, out.last);
+  const Value encoded = out.last;  // the encoder's output lives on beside the normalized one
+  out.last = forward(c, t.post_norm, encoded);
   if (t.config->head)
     out.pooled = pool(c, t.head, t.config->heads, out.last,
                       [&](const Value& probe) { return pooling_mask(c, *t.config, probe, real, padded); });
