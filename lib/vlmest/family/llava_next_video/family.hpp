@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <vlmest/graph/eager/map_convolution.hpp>
 #include <vlmest/graph/eager/pool.hpp>
 #include <vlmest/nn/family/anyres.hpp>
 #include <vlmest/nn/family/videos.hpp>
@@ -70,7 +71,9 @@ inline Value pool_frames(Context& c, const LlavaNextVideoModel& m, const Value& 
   const Value spatial = permute(view(features, {frames, l.patches.rows, l.patches.rows, width}), {0, 3, 1, 2});
   Value pooled;
   if (g.pool == FramePool::conv) {
-    pooled = forward(c, m.behind.conv, spatial);
+    const PatchConv& p = m.behind.conv;
+    InScope pool(c.b, p.scope);
+    pooled = conv2d(spatial, Value(c.b, p.weight), Value(c.b, p.bias), {.stride = g.stride});
   } else {
     InScope pool(c.b, m.behind.pool_scope);
     pooled = g.pool == FramePool::max ? max_pool2d(spatial, g.stride) : avg_pool2d(spatial, g.stride);

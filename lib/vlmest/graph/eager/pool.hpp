@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include <vlmest/graph/eager/resample.hpp>
@@ -8,12 +9,17 @@
 /// Pooling over squares that do not overlap.
 namespace vlmest::eager {
 
-/// Whether x[N, C, H, W] has its channels next to each other, gaps between pictures or not
-/// (c10/core/MemoryFormat.h, is_channels_last_strides_2d).
+/// Whether torch takes x[N, C, H, W] for one with its channels next to each other, gaps or not. A single picture's
+/// stride counts, which a view may have made anything (c10/core/MemoryFormat.h, is_channels_last_strides_2d).
 inline bool is_channels_last(const Value& x) {
   const Tensor& t = x.tensor();
-  return !is_contiguous(t) && t.strides[1] == 1 && t.strides[3] >= t.shape[1] &&
-         t.strides[2] >= checked_mul(t.strides[3], t.shape[3]);
+  if (is_contiguous(t)) return false;
+  std::int64_t least = 0;
+  for (const int d : {1, 3, 2, 0}) {
+    if (t.strides[d] < least || (d == 0 && least == t.strides[1])) return false;
+    least = checked_mul(t.strides[d], std::max<std::int64_t>(t.shape[d], 1));
+  }
+  return true;
 }
 
 /// What a pooling kernel copies first: an argument that is not dense in its own layout, row-major or with the channels
@@ -31,19 +37,21 @@ inline TensorId pooled_result(const Value& x, DType t, const Shape& s, const cha
   return is_channels_last(x) ? b.result(t, s, channels_last_strides(s), name) : b.result(t, s, name);
 }
 
-/// The gradient of x: a kernel over the result's, which is copied to the layout of x where it has another one.
+/// The gradient of x: a kernel over the result's, which is copied to the layout of x where it has another one; x is
+/// made dense again.
 inline Value pool_backward(const char* name, Gradients& g, const Value& x) {
   const Value& y = g.in[0];
   const DType t = y.dtype();
   const bool alike = is_channels_last(x) ? is_channels_last(y) && pool_copy(y) == Bytes{} : is_contiguous(y);
-  const Bytes copy = alike ? Bytes{} : data_bytes(y), whole = data_bytes(x);
+  const Bytes own = alike ? Bytes{} : data_bytes(y), argument = pool_copy(x), copy = own + argument,
+              whole = data_bytes(x);
   const TensorId into = pooled_result(x, t, x.shape(), name);
   const MemoryOp op{.read = data_bytes(y) + copy,
                     .written = whole + copy,
                     .workspace = copy,
                     .dtype = t,
-                    .kernels = copy > Bytes{} ? 2 : 1};
-  return emit1(y.builder(), name, op, into, {copy}, g.in[0]);
+                    .kernels = 1 + (own > Bytes{} ? 1 : 0) + (argument > Bytes{} ? 1 : 0)};
+  return emit1(y.builder(), name, op, into, {own, argument}, g.in[0]);
 }
 
 /// torch.nn.AvgPool2d with a stride of its kernel's size (aten/src/ATen/native/cuda/AveragePool2d.cu).

@@ -152,13 +152,19 @@ inline Attended bart_attention(Context& c, const BartConfig& g, const Projection
 
 /// torch.isfinite(x).all(), asked of fp16 alone (modeling_bart.py, BartEncoderLayer.forward); isfinite is a product of
 /// comparisons (aten/src/ATen/native/TensorCompare.cpp).
-inline void ask_for_infinities(const Value& x) {
+inline void ask_for_infinities(Context& c, const Value& x) {
   using namespace eager;
   if (x.dtype() != DType::fp16) return;
-  Value equal = compare("eq.Tensor", x, x);
-  Value finite = compare_scalar("ne.Scalar", unary("abs", x));
-  Value all = pointwise("mul.Tensor", DType::boolean, std::move(equal), std::move(finite));
-  item(reduce("all", DType::boolean, Shape{}, std::move(all)));
+  Value finite;
+  {
+    const Value size = unary("abs", x);
+    const Value other = compare_scalar("ne.Scalar", size);
+    const Value number = compare("eq.Tensor", x, x);
+    finite = pointwise("mul.Tensor", DType::boolean, number, other);
+  }
+  const ReductionScratch split = full_reduction_scratch(numel(x.shape()).value(), 1, c.b.gpu);
+  const Value answer = reduce("all", DType::boolean, Shape{}, std::move(finite), {}, 1, split);
+  item(answer);
 }
 
 /// modeling_bart.py, BartEncoderLayer.forward and BartDecoderLayer.forward. Eager attention's weights are a variable of
@@ -194,7 +200,7 @@ inline Value forward(Context& c, const BartConfig& g, const BartStack& s, const 
   drop(g.dropout);
   x = add(residual, x);
   x = forward(c, l.final_norm, x);
-  if (!s.decoder) ask_for_infinities(x);
+  if (!s.decoder) ask_for_infinities(c, x);
   return x;
 }
 
@@ -214,7 +220,7 @@ inline Value encode(Context& c, const BartConfig& g, const BartStack& s, const V
   Value positions;
   {
     InScope p(c.b, s.embed_positions.scope);
-    const Value ids = expand(unsqueeze(arange(c.b, tokens), 0), {batch, tokens});
+    const Value ids = expand(unsqueeze(fill(c.b, "arange.start", {tokens}, DType::int64), 0), {batch, tokens});
     Value shifted = add_scalar(ids);
     positions = forward(c, s.embed_positions, std::move(shifted));
   }

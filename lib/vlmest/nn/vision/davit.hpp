@@ -115,26 +115,29 @@ inline DavitSubBlock make_davit_sub_block(Context& c, const DavitVision& g, cons
   return b;
 }
 
-/// In the order of Florence2VisionBackbone.__init__, stage by stage. Probabilities of stochastic depth grow from zero
-/// by equal steps: the first branch of all has none.
+/// In the order of Florence2VisionBackbone's parameters: convolutions, then blocks. Probabilities of stochastic depth
+/// grow from zero by equal steps: the first branch of all has none.
 inline DavitTower make_tower(Context& c, const DavitVision& g) {
   DavitTower t{.config = &g, .scope = c.b.scope()};
-  bool first = true;
   std::int64_t in = g.channels;
   for (std::size_t i = 0; i < g.stages.size(); ++i) {
     const DavitStage& s = g.stages[i];
     DavitStageModules m;
+    Module e(c, "convs", static_cast<std::int32_t>(i));
+    m.scope = e.scope;
     {
-      Module e(c, "convs", static_cast<std::int32_t>(i));
-      m.scope = e.scope;
-      {
-        Module conv(c, "conv");
-        m.conv_scope = conv.scope;
-        m.weight = parameter(c, "weight", {s.width, in, s.kernel, s.kernel});
-        m.bias = parameter(c, "bias", {s.width});
-      }
-      m.norm = make_layer_norm(c, "norm", s.norm_first ? in : s.width);
+      Module conv(c, "conv");
+      m.conv_scope = conv.scope;
+      m.weight = parameter(c, "weight", {s.width, in, s.kernel, s.kernel});
+      m.bias = parameter(c, "bias", {s.width});
     }
+    m.norm = make_layer_norm(c, "norm", s.norm_first ? in : s.width);
+    t.stages.push_back(std::move(m));
+    in = s.width;
+  }
+  bool first = true;
+  for (std::size_t i = 0; i < g.stages.size(); ++i) {
+    const DavitStage& s = g.stages[i];
     Module list(c, "blocks", static_cast<std::int32_t>(i));
     for (std::int64_t j = 0; j < s.depth; ++j) {
       Module block(c, "", static_cast<std::int32_t>(j));
@@ -142,10 +145,8 @@ inline DavitTower make_tower(Context& c, const DavitVision& g) {
       b.spatial = make_davit_sub_block(c, g, s, "spatial_block", "window_attn", g.drop_path > 0 && !first);
       first = false;
       b.channel = make_davit_sub_block(c, g, s, "channel_block", "channel_attn", g.drop_path > 0);
-      m.blocks.push_back(b);
+      t.stages[i].blocks.push_back(b);
     }
-    t.stages.push_back(std::move(m));
-    in = s.width;
   }
   return t;
 }
@@ -217,7 +218,7 @@ inline Value channel_attention(Context& c, const DavitStage& s, const DavitSubBl
   const std::vector<Value> parts = unbind(qkv, 0);
   Attended a = stacks::attend(c, {.q = parts[0], .k = parts[1], .v = parts[2], .fp32_softmax = false});
   x = permute(a.out, {0, 3, 2, 1});
-  a = {};
+  a.out.reset();
   x = reshape(x, {n, tokens, width});
   x = forward(c, b.proj, x);
   return x;
@@ -278,6 +279,7 @@ inline Value forward(Context& c, const DavitTower& t, const Value& pixels) {
     x = forward_stem(c, s, m, x);
     for (const DavitBlock& b : m.blocks) {
       InScope block(c.b, b.scope);
+      const Value whole = x;  // the caller's
       x = forward(c, *t.config, s, b.spatial, true, x);
       x = forward(c, *t.config, s, b.channel, false, x);
     }
