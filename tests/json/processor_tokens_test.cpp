@@ -16,6 +16,7 @@
 #include <vlmest/family/glm4v/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/internvl/rule.hpp>
+#include <vlmest/family/lfm2_vl/rule.hpp>
 #include <vlmest/family/lighton_ocr/rule.hpp>
 #include <vlmest/family/llava_next/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
@@ -126,6 +127,20 @@ const std::map<std::string, std::function<ImageProcessor(const json&)>> rules{
      }},
     {"mllama", [](const json& s) { return Mllama{.image_size = n(s, "tile"), .max_tiles = n(s, "max")}; }},
     {"paligemma", [](const json& s) { return PaliGemma{.image_size = n(s, "tile"), .patch_size = n(s, "patch")}; }},
+    {"lfm2_vl",
+     [](const json& s) {
+       return Lfm2Vl{.patch_size = n(s, "patch"),
+                     .merge = n(s, "merge"),
+                     .min_tokens = n(s, "min_tokens"),
+                     .max_tokens = n(s, "max_tokens"),
+                     .tile_size = n(s, "tile"),
+                     .min_tiles = n(s, "min"),
+                     .max_tiles = n(s, "max"),
+                     .thumbnail = s.at("thumbnail"),
+                     .tolerance = s.at("tolerance"),
+                     .markers = s.at("markers"),
+                     .tiling = cut(s, "split")};
+     }},
     {"blip-2",
      [](const json& s) {
        return Blip2{.image_size = n(s, "tile"), .patch_size = n(s, "patch"), .query_tokens = n(s, "queries")};

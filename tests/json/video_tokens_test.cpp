@@ -11,9 +11,11 @@
 #include <vlmest/family/glm4v/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/internvl/rule.hpp>
+#include <vlmest/family/llava_next_video/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
 #include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/family/qwen2_vl/rule.hpp>
+#include <vlmest/family/video_llava/rule.hpp>
 #include <vlmest/nn/image_processor/processor.hpp>
 #include <vlmest/nn/image_processor/qwen3_vl.hpp>
 
@@ -36,6 +38,8 @@ ImageProcessor rule_of(const std::string& family, const std::string& setting) {
   if (family == "glm46v") return image_processor::Glm4v{.glm46v = true};
   if (family == "internvl") return image_processor::InternVl{};
   if (family == "llava_onevision") return image_processor::LlavaOnevision{};
+  if (family == "llava_next_video") return image_processor::LlavaNextVideo{.image_size = setting == "336" ? 336 : 224};
+  if (family == "video_llava") return image_processor::VideoLlava{};
   if (family == "smolvlm") return image_processor::Idefics3{.tile_size = 384, .patch_size = 14, .merge = 3};
   throw std::runtime_error("no rule for " + family);
 }
@@ -75,7 +79,7 @@ TEST(VideoTokens, AreThoseOfTheProcessors) {
         EXPECT_EQ(take ? result(family, rule, video) : json(), c[5]) << family << " " << setting << " " << c;
       }
     }
-  EXPECT_EQ(rows, 4690);
+  EXPECT_EQ(rows, 4804);
 }
 
 /// Frames that a processor could not take are refused with a line.

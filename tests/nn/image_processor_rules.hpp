@@ -13,12 +13,14 @@
 #include <vlmest/family/internvl/rule.hpp>
 #include <vlmest/family/lighton_ocr/rule.hpp>
 #include <vlmest/family/llava_next/rule.hpp>
+#include <vlmest/family/llava_next_video/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
 #include <vlmest/family/mistral3/rule.hpp>
 #include <vlmest/family/mllama/rule.hpp>
 #include <vlmest/family/paligemma/rule.hpp>
 #include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/family/qwen2_vl/rule.hpp>
+#include <vlmest/family/video_llava/rule.hpp>
 #include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/nn/image_processor/pixtral.hpp>
 #include <vlmest/nn/image_processor/processor.hpp>
@@ -38,9 +40,10 @@ inline const Idefics3 smolvlm_256m{.tile_size = 512, .patch_size = 16, .merge = 
 inline const Gemma3 gemma3_scan{.pan_and_scan = true};
 
 inline std::vector<ImageProcessor> all_rules() {
-  return {Llava{},     LlavaNext{},    LlavaOnevision{}, Pixtral{},   Mistral3{},      Qwen2Vl{},   Qwen2_5Vl{},
-          Qwen3Vl{},   Glm4v{},        InternVl{},       AyaVision{}, Cohere2Vision{}, PaliGemma{}, Gemma3{},
-          gemma3_scan, idefics3_whole, idefics3,         smolvlm_2b,  Mllama{},        Blip2{}};
+  return {Llava{},     LlavaNext{}, LlavaOnevision{}, Pixtral{},      Mistral3{},  Qwen2Vl{},
+          Qwen2_5Vl{}, Qwen3Vl{},   Glm4v{},          InternVl{},     AyaVision{}, Cohere2Vision{},
+          PaliGemma{}, Gemma3{},    gemma3_scan,      idefics3_whole, idefics3,    smolvlm_2b,
+          Mllama{},    Blip2{},     LlavaNextVideo{}, VideoLlava{}};
 }
 
 }  // namespace vlmest::test_rules

@@ -52,6 +52,27 @@ class Shapes(unittest.TestCase):
             self.assertEqual(shapes(i), {"pixel_values": (2 * 32 * 48, 3 * 2 * 16 * 16), "image_grid_thw": (2, 3)})
             self.assertEqual((i.tokens, i.token_types), (16 * 24, "mm_token_type_ids"))
 
+    def test_rows_of_patches_padded_to_one_length(self):
+        i = images("lfm2-vl-450m", 512, 384, batch=2)
+        rows = {"pixel_values": (2, 1024, 768), "pixel_attention_mask": (2, 1024), "spatial_shapes": (2, 2)}
+        self.assertEqual((i.tokens, shapes(i)), (16 * 12, rows))
+        self.assertEqual(i.tensors["spatial_shapes"].last, ((32, 24), (32, 24)))
+        self.assertEqual(sum(i.tensors["pixel_attention_mask"].last[0]), 32 * 24)
+
+    def test_large_ones_in_tiles_and_as_a_whole(self):
+        i = images("lfm2-vl-450m", 1024, 1536)
+        # 2 x 3 tiles of 16 x 16 features, 13 x 19 of the whole
+        self.assertEqual((i.tokens, i.tensors["pixel_values"].shape), (6 * 256 + 13 * 19, (7, 1024, 768)))
+
+    def test_video_models_with_images(self):
+        self.assertEqual(images("llava-next-video-7b", 672, 672).tokens, 576 + 48 * 49)
+        i = images("video-llava-7b", 480, 640, batch=2)
+        self.assertEqual((i.tokens, shapes(i)), (256, {"pixel_values_images": (2, 3, 224, 224)}))
+
+    def test_positions_of_the_last_map_and_their_mean(self):
+        i = images("florence-2-base", 768, 768, batch=2)
+        self.assertEqual((i.tokens, shapes(i)), (577, {"pixel_values": (2, 3, 768, 768)}))
+
     def test_patches_padded_to_a_budget(self):
         i = images("gemma-4-e2b", 768, 1024, batch=2)
         self.assertEqual(shapes(i), {"pixel_values": (2, 2520, 768), "image_position_ids": (2, 2520, 2)})

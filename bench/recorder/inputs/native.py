@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from recorder.errors import RecorderError
 from recorder.inputs.layout import INT64, Images, Request, Tensor, ceil_div, number, pixels
+from recorder.inputs.tiles import nearest_aspect_grid
 
 
 def _rows_of_cells(r: Request, cell: int) -> tuple[int, int]:
@@ -119,3 +120,43 @@ def qwen3_vl(r: Request) -> Images:
 def glm4v(r: Request) -> Images:
     """GLM-4.1V; a still image fills the temporal patch with copies of itself."""
     return _patches(r, GLM4, 14, "in_channels")
+
+
+LFM2_TOKENS = (64, 256)  # min_image_tokens and max_image_tokens of the released processors
+LFM2_TILE, LFM2_TILES = 512, (2, 10)
+LFM2_TOLERANCE = 2.0  # times the budget, from which on an image is cut into tiles
+
+
+def _lfm2_whole(height: int, width: int, cell: int) -> tuple[int, int]:
+    """image_processing_lfm2_vl.py, smart_resize: rows and columns of tokens."""
+    least, most = LFM2_TOKENS
+    rows, cols = max(1, round(height / cell)), max(1, round(width / cell))
+    if rows * cols > most:
+        shrink = math.sqrt(height * width / (most * cell * cell))
+        return max(1, math.floor(height / shrink / cell)), max(1, math.floor(width / shrink / cell))
+    if rows * cols < least:
+        grow = math.sqrt(least * cell * cell / (height * width))
+        return math.ceil(height * grow / cell), math.ceil(width * grow / cell)
+    return rows, cols
+
+
+def lfm2_vl(r: Request) -> Images:
+    """One row of padded patches for each image; of one far beyond the budget a row for each tile, and one for the
+    whole."""
+    patch, merge = number(r.document, "vision_config.patch_size"), number(r.document, "downsample_factor", 2)
+    cell = patch * merge
+    whole = _lfm2_whole(r.height, r.width, cell)
+    side = LFM2_TILE // patch
+    longest = max(LFM2_TOKENS[1] * merge * merge, side * side)
+    grids = [(whole[0] * merge, whole[1] * merge)]
+    if round(r.height / cell) * round(r.width / cell) > LFM2_TOKENS[1] * LFM2_TOLERANCE:
+        rows, cols = nearest_aspect_grid(r.height, r.width, LFM2_TILE, *LFM2_TILES)
+        grids = [(side, side)] * (rows * cols) + grids
+    longest = max(longest, *(h * w for h, w in grids))
+    masks = tuple((1,) * (h * w) + (0,) * (longest - h * w) for h, w in grids)
+    n = r.count * len(grids)
+    channels = number(r.document, "vision_config.num_channels", 3)
+    tensors = pixels(n, longest, channels * patch * patch)
+    tensors["pixel_attention_mask"] = Tensor((n, longest), "int32", masks * r.count)
+    tensors["spatial_shapes"] = Tensor((n, 2), INT64, tuple(grids) * r.count)
+    return Images(sum((h // merge) * (w // merge) for h, w in grids), tensors)

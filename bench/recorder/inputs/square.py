@@ -2,7 +2,7 @@
 """Families whose processor resizes every image to the tower's square.
 
 transformers 5.17: processing_llava.py, processing_paligemma.py, processing_gemma3.py (pan and scan off, as released),
-processing_blip_2.py.
+processing_blip_2.py, processing_video_llava.py, processing_florence2.py.
 """
 
 from recorder.inputs.layout import Images, Request, number, patch_side, pixels
@@ -29,6 +29,20 @@ def llava(r: Request) -> Images:
     if r.document["vision_config"].get("model_type") == "pixtral":
         return pixtral(r)
     return Images(tower_tokens(r.document), _pixels(r))
+
+
+def video_llava(r: Request) -> Images:
+    """Pictures, under a name of their own."""
+    return Images(tower_tokens(r.document), {"pixel_values_images": _pixels(r)["pixel_values"]})
+
+
+def florence2(r: Request) -> Images:
+    """Squares of 768 pixels: the last map's positions and their mean. Its language model is BART, which has an encoder."""
+    side = 768
+    vision = r.document["vision_config"]
+    for stride, padding, size in zip(vision["patch_stride"], vision["patch_padding"], vision["patch_size"]):
+        side = (side + 2 * padding - size) // stride + 1
+    return Images(side**2 + 1, pixels(r.count, 3, 768, 768), decoder=True)
 
 
 def paligemma(r: Request) -> Images:

@@ -33,4 +33,8 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "gemma3": ("square.gemma3", None),
     "gemma4": ("positioned.gemma4", 768),
     "gemma4_unified": ("positioned.gemma4_unified", 768),
+    "lfm2_vl": ("native.lfm2_vl", 512),
+    "llava_next_video": ("anyres.llava_next", "canvas"),
+    "video_llava": ("square.video_llava", None),
+    "florence2": ("square.florence2", 768),
 }

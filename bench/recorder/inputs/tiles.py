@@ -38,11 +38,11 @@ def idefics3(r: Request) -> Images:
     return Images(tiles * side * side, pixels(r.batch, r.images * tiles, 3, tile, tile))
 
 
-def nearest_aspect_tiles(height: int, width: int, tile: int) -> int:
-    """Tiles of the grid whose aspect ratio is nearest to the image's, with a thumbnail where they are several. Of
-    equally near grids the larger one wins while the image has more than half its pixels."""
+def nearest_aspect_grid(height: int, width: int, tile: int, least: int = 1, most: int = MOST_TILES) -> tuple[int, int]:
+    """Rows and columns of the grid of least to most tiles whose aspect ratio is nearest to the image's. Of equally near
+    grids the larger one wins while the image has more than half its pixels."""
     best, grid = float("inf"), (1, 1)
-    for area in range(1, MOST_TILES + 1):
+    for area in range(least, most + 1):
         for cols in range(1, area + 1):
             if area % cols:
                 continue
@@ -52,8 +52,13 @@ def nearest_aspect_tiles(height: int, width: int, tile: int) -> int:
                 best, grid = off, (rows, cols)
             elif off == best and height * width > 0.5 * tile * tile * area:
                 grid = (rows, cols)
-    tiles = grid[0] * grid[1]
-    return tiles + 1 if tiles > 1 else 1
+    return grid
+
+
+def nearest_aspect_tiles(height: int, width: int, tile: int) -> int:
+    """Tiles of that grid, with a thumbnail where they are several."""
+    rows, cols = nearest_aspect_grid(height, width, tile)
+    return rows * cols + (rows * cols > 1)
 
 
 def _shuffled(r: Request, merge: int) -> Images:

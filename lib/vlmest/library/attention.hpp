@@ -15,7 +15,8 @@ struct SdpaCall {
   Attention op;              ///< sizes, type, causal
   Gpu gpu;                   ///< that runs it
   bool masked = false;       ///< an attention mask is given (2-D or 4-D)
-  bool mask_gaps = false;    ///< the elements of its rows do not lie one after another
+  bool gaps = false;         ///< the elements of a query's, key's or value's row do not lie one after another
+  bool mask_gaps = false;    ///< nor those of the mask's
   bool mask_trains = false;  ///< its gradient is wanted
   bool enable_gqa = false;   ///< key and value heads may be fewer than query heads
 };
@@ -45,6 +46,7 @@ constexpr bool efficient_allows(const SdpaCall& c) {
 /// priority_order with check_prefer_cudnn_attention: cuDNN leads, or is never reached, because math, which takes
 /// everything, stands before it.
 constexpr AttentionBackend choose_backend(const SdpaCall& c) {
+  if (c.gaps) return AttentionBackend::math;  // check_last_dim_stride_equals_1_dense of every fused kernel
   if (holds(ArchitectureRule::cudnn_attention_first, c.gpu) && cudnn_allows(c)) return AttentionBackend::cudnn;
   if (flash_allows(c)) return AttentionBackend::flash;
   if (efficient_allows(c)) return AttentionBackend::efficient;

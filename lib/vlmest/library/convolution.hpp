@@ -8,6 +8,16 @@
 /// capability 9.0 (ArchitectureRule::convolution_scratch) and taken for the others too.
 namespace vlmest {
 
+/// Input, weight and result as cuDNN converts them, with so many channels each.
+constexpr Bytes converted_copies(const Convolution& o, std::int64_t in, std::int64_t out) {
+  const auto bytes = [&](std::int64_t a, std::int64_t b, std::int64_t c) {
+    const std::int64_t n = size_of(Elements(checked_mul(checked_mul(a, b), c)), o.dtype).value();
+    return Bytes(checked_add(n, 15) / 16 * 16);
+  };
+  return bytes(o.batch, in, o.in_positions) + bytes(out, in, o.kernel) + bytes(o.batch, out, o.out_positions) +
+         Bytes(16);
+}
+
 /// What cuDNN takes from the allocator for a convolution of NCHW images of the given height.
 /// Its tensor-core kernels want channels last and, for up to eight input channels, channels padded to eight: input,
 /// weight and result are then converted through scratch. Otherwise it forms the product implicitly, without scratch.
@@ -16,13 +26,7 @@ namespace vlmest {
 /// not convert, have no rule of their own here.
 constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
   const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
-  const auto bytes = [&](std::int64_t a, std::int64_t b, std::int64_t c) {
-    return Bytes(up(size_of(Elements(checked_mul(checked_mul(a, b), c)), o.dtype).value(), 16));
-  };
-  const auto converted = [&](std::int64_t in, std::int64_t out) {
-    return bytes(o.batch, in, o.in_positions) + bytes(out, in, o.kernel) + bytes(o.batch, out, o.out_positions) +
-           Bytes(16);
-  };
+  const auto converted = [&](std::int64_t in, std::int64_t out) { return converted_copies(o, in, out); };
   const bool few = o.in_channels < 4;
   if (!is_half(o.dtype))
     return !few || (o.kernel > 64 && checked_mul(o.batch, o.out_positions) > 1024)

@@ -4,10 +4,9 @@
 #include <array>
 #include <vector>
 
-#include <vlmest/nn/activation.hpp>
+#include <vlmest/nn/causal_conv.hpp>
 #include <vlmest/nn/delta_rule.hpp>
 #include <vlmest/nn/linear.hpp>
-#include <vlmest/nn/linear_cache.hpp>
 
 namespace vlmest {
 
@@ -31,21 +30,19 @@ struct DeltaNetConfig {
 struct DeltaNet {
   const DeltaNetConfig* config = nullptr;
   ScopeId scope = 0, norm_scope = 0;
-  TensorId conv = none, dt_bias = none, a_log = none, norm = none;
+  CausalConv conv;
+  TensorId dt_bias = none, a_log = none, norm = none;
   Linear out, qkv, z, b, a;
 
   /// The parameter that was declared first.
-  TensorId first() const { return conv; }
+  TensorId first() const { return conv.weight; }
 };
 
 /// In the order of Qwen3_5GatedDeltaNet.__init__.
 inline DeltaNet make_delta_net(Context& c, const DeltaNetConfig& g) {
   Module m(c, "linear_attn");
   DeltaNet r{.config = &g, .scope = m.scope};
-  {
-    Module conv(c, "conv1d");
-    r.conv = parameter(c, "weight", {g.channels(), 1, g.taps});
-  }
+  r.conv = make_causal_conv(c, "conv1d", g.channels(), g.taps, false, g.activation);
   r.dt_bias = parameter(c, "dt_bias", {g.value_heads});
   r.a_log = parameter(c, "A_log", {g.value_heads});
   {
@@ -59,31 +56,6 @@ inline DeltaNet make_delta_net(Context& c, const DeltaNetConfig& g) {
   r.b = make_linear(c, "in_proj_b", g.hidden, g.value_heads, false);
   r.a = make_linear(c, "in_proj_a", g.hidden, g.value_heads, false);
   return r;
-}
-
-/// modeling_qwen3_5.py, causal_conv1d_fn: x[B, channels, S] -> the same shape, each token seeing those before it.
-inline Value causal_conv(Context& c, const DeltaNet& m, const Value& x) {
-  using namespace eager;
-  const DeltaNetConfig& g = *m.config;
-  const Value weight = unsqueeze(squeeze(Value(c.b, m.conv), 1), 1);
-  Value y = depthwise_conv1d(to(x, weight.dtype()), weight, g.taps - 1);
-  y = slice(std::move(y), 2, 0, x.size(2));
-  y = activate(c, g.activation, y);
-  return to(std::move(y), x.dtype());
-}
-
-/// modeling_qwen3_5.py, causal_conv1d_update: one token behind those that the state holds, which moves on by it.
-inline Value causal_conv_step(Context& c, const DeltaNet& m, const Value& x, const Value& state) {
-  using namespace eager;
-  const DeltaNetConfig& g = *m.config;
-  const Value weight = unsqueeze(squeeze(Value(c.b, m.conv), 1), 1);
-  const Value all = to(cat(state, x, -1), weight.dtype());
-  copy_over(state, slice(all, 2, all.size(2) - g.taps, all.size(2)));
-  Value y = depthwise_conv1d(all, weight, 0);
-  const std::int64_t end = y.size(2);
-  y = slice(std::move(y), 2, end - x.size(2), end);
-  y = activate(c, g.activation, y);
-  return to(std::move(y), x.dtype());
 }
 
 /// modeling_qwen3_5.py, Qwen3_5RMSNormGated.forward: rows of a head's channels, in the rows' type again.
@@ -139,13 +111,7 @@ inline Value forward(Context& c, const DeltaNet& m, Value arg, const Value& padd
   Value mixed = transpose(forward(c, m.qkv, x), 1, 2);
   const Value z = view(forward(c, m.z, x), {batch, tokens, -1, g.value_dim});
   const Value b = forward(c, m.b, x), a = forward(c, m.a, x);
-  if (step) {
-    mixed = causal_conv_step(c, m, mixed, cache.conv_state);
-  } else {
-    if (!cache.off) mixed = update_conv_state(c, cache, mixed, g.taps);
-    mixed = causal_conv(c, m, mixed);
-    if (!cache.off) mixed = slice(mixed, 2, mixed.size(2) - tokens, mixed.size(2));
-  }
+  mixed = causal_conv(c, m.conv, std::move(mixed), cache);
   mixed = transpose(mixed, 1, 2);
   DeltaRuleInputs of;
   {

@@ -77,4 +77,33 @@ inline Value causal_mask(Context& c, const MaskShape& m, const Value& attention_
   return materialised_mask(c, m, padding);
 }
 
+/// masking_utils.py, create_recurrent_attention_mask: the padding mask itself where it holds zeros, which the host asks
+/// unless a single token is decoded; else nothing.
+inline Value recurrent_mask(Context& c, const Value& attention_mask, std::int64_t tokens) {
+  using namespace eager;
+  if (tokens == 1 || !c.stack().makes_masks) return {};
+  item(reduce("all", DType::boolean, Shape{}, compare_scalar("eq.Scalar", attention_mask)));
+  return c.padded ? contiguous(slice(attention_mask, 1, attention_mask.size(1) - tokens, attention_mask.size(1)))
+                  : Value();
+}
+
+/// masking_utils.py, create_bidirectional_mask over real bool[B, L], by as many queries, or by `queries` of a sequence of
+/// their own: nothing where no position is padding, which the host asks.
+inline Value bidirectional_mask(Context& c, const Value& real, bool padded,
+                                std::optional<std::int64_t> queries = std::nullopt) {
+  using namespace eager;
+  item(reduce("all", DType::boolean, Shape{}, real));
+  if (!padded) return {};
+  const std::int64_t tokens = real.size(1);
+  const MaskShape m{.batch = real.size(0), .q_len = queries.value_or(tokens), .kv_len = tokens};
+  const auto whole = [&] {
+    const MaskGrid g = mask_grid(c, m, false);
+    auto everything = [&] { return compare_scalar("ge.Scalar", view(g.query, g.column)); };
+    auto is_real = [&] { return padding_function(g, real); };
+    return whole_mask(g, and_masks(c, g, everything, is_real));
+  };
+  if (c.plan.attention != AttentionKind::eager) return whole();
+  return additive_mask(c, whole());
+}
+
 }  // namespace vlmest

@@ -17,6 +17,7 @@ struct DepthwiseConvolution {
   bool forward = true;  ///< which results it makes
   bool input_gradient = false;
   bool weight_gradient = false;
+  bool bias_gradient = false;  ///< a sum, beside those kernels
   Bytes workspace{};  ///< packed copies of what is not row-major
   int copies = 0;
 };
@@ -37,7 +38,7 @@ constexpr Cost cost(const DepthwiseConvolution& o) {
   r.workspace = o.workspace;
   r.engine = Engine::cuda_core;
   r.dtype = o.dtype;
-  r.kernels = results(o) + o.copies;
+  r.kernels = results(o) + (o.bias_gradient ? 1 : 0) + o.copies;
   return r;
 }
 

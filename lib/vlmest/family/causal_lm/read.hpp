@@ -35,6 +35,7 @@ inline constexpr std::array causal_lms{
     CausalLmEntry{"glm4"},
     CausalLmEntry{"gpt_oss"},
     CausalLmEntry{"granite", false, "logits_scaling", true},
+    CausalLmEntry{"lfm2", true},
     CausalLmEntry{"llama"},
     CausalLmEntry{"ministral3"},
     CausalLmEntry{"mistral"},
@@ -69,6 +70,7 @@ Vlm read_causal_lm(const Reader& r) {
     r.fail("use_bidirectional_attention", "a text encoder's masks are not modelled",
            "leave it out, or set it to false");
   f.tied = r.boolean("tie_word_embeddings", e.tied);
+  if (e.type == "lfm2") f.tied = r.boolean("tie_embedding", f.tied);  // an older name, which comes first
   f.logits = read_logit_step(r, e);
   return text_only(e.type, std::move(f));
 }

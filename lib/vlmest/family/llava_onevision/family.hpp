@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <variant>
 #include <vector>
 
 #include <vlmest/nn/family/anyres.hpp>
+#include <vlmest/nn/family/videos.hpp>
 
 namespace vlmest {
 
@@ -27,12 +27,7 @@ constexpr FamilyTraits traits(const LlavaOnevisionFamily&) {
 }
 
 inline AnyresInputs make_inputs(Context& c, const LlavaOnevisionFamily& g, const Sequences& s) {
-  Value videos;
-  if (!s.videos.empty()) {
-    const Shape one = std::visit([&](const auto& v) { return pixel_shape(v, s.videos); }, g.vision);
-    const auto n = static_cast<std::int64_t>(s.videos.size());
-    videos = c.b.existing("pixel_values_videos", Role::input, c.dtype(), {n, one[0] / n, one[1], one[2], one[3]});
-  }
+  Value videos = make_video_pixels(c, g.vision, s);
   AnyresInputs r = make_anyres_inputs(c, g.vision, s);
   r.videos = std::move(videos);
   return r;
@@ -65,14 +60,7 @@ inline LlavaOnevisionVideos video_features(Context& c, const Assembly<LlavaOnevi
   const Value rows = view(pixels, {videos * frames, pixels.size(2), pixels.size(3), pixels.size(4)});
   LlavaOnevisionVideos r;
   r.tower = forward(c, m.vision, {rows, s.videos, true, {}, g.feature_layers});
-  Value selected;
-  if (g.layer_list) {
-    std::vector<Value> pool;
-    for (auto l : g.feature_layers) pool.push_back(hidden_state(r.tower, l));
-    selected = cat(pool, -1);
-  } else {
-    selected = hidden_state(r.tower, g.feature_layers.front());
-  }
+  Value selected = selected_states(r.tower, g.feature_layers, g.layer_list);
   if (g.drop_first) selected = slice(selected, 1, 1, selected.size(1));
   r.features = forward(c, m.projector, selected);
   r.features = apply_pooling(r.features, s.videos.front());

@@ -75,8 +75,7 @@ inline std::vector<ImageLayout> layouts(const LlavaOnevision& r, std::span<const
 /// replace_video_token; modeling_llava_onevision.py, apply_pooling.
 inline ImageLayout video_layout(const LlavaOnevision& r, const VideoSource& v) {
   check(v);
-  std::int64_t taken = v.frames;
-  if (v.take) taken = check_arange(check_taken(to_int(static_cast<double>(v.frames) / v.fps * *v.take), v), v);
+  const std::int64_t taken = evenly_taken(v);
   ImageLayout l;
   l.resized = {r.image_size, r.image_size};
   l.patches = square_patches(r.image_size, r.patch_size);

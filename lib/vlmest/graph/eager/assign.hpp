@@ -28,35 +28,41 @@ inline Value zeros_like(const Value& a) {
   return Value(b, r);
 }
 
-/// whole[..., at, ...] = source along `dim`. Backward: a copy of the whole's gradient, of which the part goes to the
-/// source and zeros stand in its place, where the whole has a gradient of its own (torch/csrc/autograd/
+/// part_of(whole) = source, where part_of makes a view. Backward: a copy of the whole's gradient, of which the part goes
+/// to the source and zeros stand in its place, where the whole has a gradient of its own (torch/csrc/autograd/
 /// VariableTypeManual.cpp and functions/tensor.cpp, CopySlices, around CopyBackwards).
-inline void assign_part(Value& whole, int dim, std::int64_t at, Value source) {
+template <class PartOf>
+void assign(Value& whole, PartOf part_of, Value source) {
   const GradEdge ew = edge(whole), es = edge(source);
   {
     NoGrad off(whole.builder());
-    copy_over(select(whole, dim, at), std::move(source));
+    copy_over(part_of(whole), std::move(source));
   }
   if (!ew && !es) return;
   GradCall call{.name = "CopySlices",
                 .inputs = {ew, es},
-                .run = [s = whole.shape(), strides = whole.tensor().strides, dim, at](Gradients& g) {
+                .run = [s = whole.shape(), strides = whole.tensor().strides, part_of](Gradients& g) {
                   Builder& b = g.in[0].builder();
                   const DType t = g.in[0].dtype();
                   const TensorId r = b.result(t, s, strides, "new_empty_strided");
                   b.emit("new_empty_strided", MemoryOp{.dtype = t, .kernels = 0}, {}, std::array<TensorId, 1>{r});
                   Value copy(b, r);
                   copy_over(copy, g.in[0]);
-                  Value part = clone_contiguous(select(copy, dim, at));
+                  Value part = clone_contiguous(part_of(copy));
                   Value zeros;
                   if (g.wants(0)) {
                     zeros = zeros_like(part);
-                    copy_over(select(copy, dim, at), zeros);
+                    copy_over(part_of(copy), zeros);
                     g.out[0] = std::move(copy);
                   }
                   if (g.wants(1)) g.out[1] = std::move(part);
                 }};
   whole.builder().differentiable(std::move(call), std::span<const Value>(&whole, 1));
+}
+
+/// whole[..., at, ...] = source along `dim`.
+inline void assign_part(Value& whole, int dim, std::int64_t at, Value source) {
+  assign(whole, [dim, at](const Value& v) { return select(v, dim, at); }, std::move(source));
 }
 
 }  // namespace vlmest::eager

@@ -176,6 +176,7 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
 /// kernel would have to give the mask's gradient.
 inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask, bool causal, bool drops = false) {
   const AutocastCall call(CastPolicy::lower, q, k, v, mask);
+  const auto gaps = [](const Value& x) { return x.size(-1) != 1 && x.tensor().strides[-1] != 1; };
   const SdpaCall asked{.op = {.batch = q.size(0),
                               .heads = q.size(1),
                               .kv_heads = k.size(1),
@@ -188,6 +189,7 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
                               .dtype = q.dtype()},
                        .gpu = q.builder().gpu,
                        .masked = static_cast<bool>(mask),
+                       .gaps = gaps(q) || gaps(k) || gaps(v),
                        .mask_gaps = mask && mask.tensor().strides[-1] != 1,
                        .mask_trains = static_cast<bool>(edge(mask)),
                        .enable_gqa = q.size(1) != k.size(1)};

@@ -119,16 +119,16 @@ inline Value masked_scatter(Value self, Value mask, Value source) {
 /// repeat_backward).
 inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
   const Shape from = a.shape();
-  Shape s = from, copies, one;
+  Shape s = from, copies;
+  std::array<bool, Shape::max_rank> repeated{};
   while (s.rank() < static_cast<int>(times.size())) s.insert(0, 1);
   int i = 0;
   for (auto k : times) {
     if (k != 1) {
+      repeated[static_cast<std::size_t>(copies.rank())] = true;
       copies.push_back(k);
-      one.push_back(1);
     }
     copies.push_back(s[i]);
-    one.push_back(s[i]);
     s[i] = checked_mul(s[i], k);
     ++i;
   }
@@ -140,8 +140,8 @@ inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
   const GradEdge e = edge(a);
   const MemoryOp op{.read = w, .written = w, .dtype = t, .kernels = kernels, .access = Access::strided};
   Value out = emit1(b, "repeat", op, r, {}, a);
-  differentiable(out, "RepeatBackward0", {e}, [from, copies, one](Gradients& g) {
-    g.out[0] = view(sum_to(reshape(std::move(g.in[0]), copies), one), from);
+  differentiable(out, "RepeatBackward0", {e}, [from, copies, repeated](Gradients& g) {
+    g.out[0] = view(sum_over(reshape(std::move(g.in[0]), copies), repeated), from);
   });
   return out;
 }

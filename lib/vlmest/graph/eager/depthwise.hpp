@@ -9,11 +9,12 @@
 /// Convolutions of each channel by itself.
 namespace vlmest::eager {
 
-/// torch.nn.functional.conv1d of x[N, C, L] with weight[C, 1, taps] and C groups: torch's own kernel, because cuDNN is
-/// asked for square filters alone. A signal that is not row-major is packed first, in the backward again
-/// (aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise; cuda/DepthwiseConv2d.cu).
-inline Value depthwise_conv1d(Value x, Value weight, std::int64_t padding) {
-  const AutocastCall call(CastPolicy::lower, x, weight);
+/// torch.nn.functional.conv1d of x[N, C, L] with weight[C, 1, taps], C groups and a bias[C] that may be empty: torch's
+/// own kernel, because cuDNN is asked for square filters alone. A signal that is not row-major is packed first, in the
+/// backward again (aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise; cuda/DepthwiseConv2d.cu). The bias is
+/// added by the kernel; its gradient is a sum of its own.
+inline Value depthwise_conv1d(Value x, Value weight, Value bias, std::int64_t padding) {
+  const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const std::int64_t channels = x.size(1), taps = weight.size(2),
@@ -28,25 +29,28 @@ inline Value depthwise_conv1d(Value x, Value weight, std::int64_t padding) {
                                 .workspace = packed,
                                 .copies = packed > Bytes{} ? 1 : 0};
   const TensorId r = b.result(t, Shape{x.size(0), channels, length}, "convolution");
-  const GradEdge ex = edge(x), ew = edge(weight);
-  const Value sx = saved(x, ex || ew), sw = saved(weight, ex || ew);
-  Value out = emit1(b, "convolution", op, r, {packed}, x, weight);
-  differentiable(out, "ConvolutionBackward0", {ex, ew}, [op, sx, sw](Gradients& g) {
+  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
+  const bool any = ex || ew || eb;
+  const Value sx = saved(x, any), sw = saved(weight, any);
+  Value out = emit1(b, "convolution", op, r, {packed}, x, weight, bias);
+  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw](Gradients& g) {
     Builder& at = sx.builder();
     std::vector<TensorId> outs;
     if (g.wants(0)) outs.push_back(at.result(op.dtype, sx.shape(), "input gradient"));
     if (g.wants(1)) outs.push_back(at.result(op.dtype, sw.shape(), "weight gradient"));
+    if (g.wants(2)) outs.push_back(at.result(op.dtype, Shape{op.channels}, "bias gradient"));
     const Bytes copied = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
     DepthwiseConvolution back = op;
     back.forward = false;
     back.input_gradient = g.wants(0);
     back.weight_gradient = g.wants(1);
+    back.bias_gradient = g.wants(2);
     back.workspace = op.workspace + copied;
     back.copies = op.copies + (copied > Bytes{} ? 1 : 0);
     const std::array<TensorId, 3> ins{g.in[0].id(), sx.id(), sw.id()};
     at.emit("convolution_backward", back, ins, outs, {op.workspace, copied});
     std::size_t next = 0;
-    for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t i = 0; i < 3; ++i)
       if (g.wants(i)) g.out[i] = Value(at, outs[next++]);
   });
   return out;

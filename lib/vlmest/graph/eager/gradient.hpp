@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <vlmest/graph/eager/attention.hpp>
+#include <vlmest/graph/eager/convolution.hpp>
 #include <vlmest/graph/eager/selection.hpp>
 
 /// Ops that only backward passes run (tools/autograd/derivatives.yaml, torch/csrc/autograd/FunctionsManual.cpp).
@@ -30,6 +31,17 @@ inline Value sum_to(Value gradient, const Shape& shape) {
   }
   gradient.reset();
   return lead > 0 ? view(std::move(r), shape) : r;
+}
+
+/// sum() over the marked dimensions, which are gone then.
+inline Value sum_over(Value a, const std::array<bool, Shape::max_rank>& reduced) {
+  Shape left;
+  for (int i = 0; i < a.shape().rank(); ++i)
+    if (!reduced[static_cast<std::size_t>(i)]) left.push_back(a.size(i));
+  if (left == a.shape()) return a;
+  const DType t = a.dtype();
+  const ReductionScratch split = reduction_scratch(a.tensor(), reduced, is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
+  return reduce("sum.dim_IntList", t, left, std::move(a), {}, 1, split);
 }
 
 /// A tensor of zeros with the gradient copied into a part of it: aten slice_backward, select_backward.

@@ -62,4 +62,26 @@ inline Value pad_end(Value a, int dim, std::int64_t after) {
   return padded;
 }
 
+/// torch.nn.functional.pad of maps[N, H, W, C] behind the last row and column. By nothing it is a copy.
+inline Value pad_map(Value a, std::int64_t rows, std::int64_t cols) {
+  if (rows == 0 && cols == 0) return pad_end(std::move(a), 1, 0);
+  Builder& b = a.builder();
+  const DType t = a.dtype();
+  const Shape s{a.size(0), checked_add(a.size(1), rows), checked_add(a.size(2), cols), a.size(3)};
+  const Shape whole = a.shape();
+  const GradEdge e = edge(a);
+  const Bytes in = data_bytes(a);
+  const MemoryOp op{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = 2};
+  Value padded = emit1(b, "constant_pad_nd", op, b.result(t, s, "constant_pad_nd"), {}, a);
+  differentiable(padded, "ConstantPadNdBackward0", {e}, [whole](Gradients& g) {
+    Value part;
+    {
+      NoGrad views(g.in[0].builder());
+      part = slice(slice(g.in[0], 1, 0, whole[1]), 2, 0, whole[2]);
+    }
+    g.out[0] = pad_end(std::move(part), 1, 0);  // a copy of what remains
+  });
+  return padded;
+}
+
 }  // namespace vlmest::eager

@@ -4,9 +4,8 @@
 #include <array>
 
 #include <vlmest/graph/eager/data.hpp>
-#include <vlmest/library/convolution.hpp>
 
-/// Matrix products, convolution, softmax, layer norm.
+/// Matrix products, softmax, layer norm.
 namespace vlmest::eager {
 
 /// A matrix whose columns lie one after another.
@@ -77,6 +76,31 @@ inline Value bmm(Value a, Value b) {
   differentiable(out, "BmmBackward0", {ea, eb}, [sa, sb](Gradients& d) {
     if (d.wants(1)) d.out[1] = bmm(transpose(sa, 1, 2), d.in[0]);
     if (d.wants(0)) d.out[0] = bmm(d.in[0], transpose(sb, 1, 2));
+  });
+  return out;
+}
+/// The same added to bias[batch, m, n], which is copied into the result first (aten/src/ATen/native/LinearAlgebra.cpp,
+/// baddbmm_out_cuda_impl).
+inline Value baddbmm(Value bias, Value a, Value b) {
+  const AutocastCall call(CastPolicy::lower, bias, a, b);
+  Builder& g = a.builder();
+  const DType t = a.dtype();
+  const Matmul op{.batch = a.size(0),
+                  .m = a.size(1),
+                  .n = b.size(2),
+                  .k = a.size(2),
+                  .dtype = t,
+                  .bias = true,
+                  .lda = leading_dimension(a.tensor()),
+                  .ldb = leading_dimension(b.tensor())};
+  const TensorId r = g.result(t, Shape{op.batch, op.m, op.n}, "baddbmm");
+  const GradEdge ec = edge(bias), ea = edge(a), eb = edge(b);
+  const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
+  Value out = emit1(g, "baddbmm", op, r, {}, bias, a, b);
+  differentiable(out, "BaddbmmBackward0", {ec, ea, eb}, [sa, sb](Gradients& d) {
+    if (d.wants(1)) d.out[1] = bmm(d.in[0], transpose(sb, 1, 2));
+    if (d.wants(2)) d.out[2] = bmm(transpose(sa, 1, 2), d.in[0]);
+    if (d.wants(0)) d.out[0] = d.in[0];
   });
   return out;
 }
@@ -160,7 +184,6 @@ inline Value safe_softmax(Value a) {
 
 void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, const Value& weight, const Value& mean,
                          const Value& rstd);  // gradient.hpp
-void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight, Bytes scratch);
 
 /// native_layer_norm over the last dimension. A non-contiguous input is first copied
 /// (aten/src/ATen/native/cuda/layer_norm_kernel.cu, layer_norm_cuda: expect_contiguous).
@@ -194,94 +217,6 @@ inline Value layer_norm(Value a, Value weight, Value bias) {
   weight.reset();
   bias.reset();
   return r;
-}
-
-/// A 2-D convolution of NCHW data. Where cuDNN converts to its own layout (library/convolution.hpp, conv_scratch),
-/// input, weight and result take a kernel each.
-inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
-  const AutocastCall call(CastPolicy::lower, x, weight, bias);
-  Builder& b = x.builder();
-  const DType t = x.dtype();
-  const std::int64_t batch = x.size(0), ci = x.size(1), co = weight.size(0), kh = weight.size(2), kw = weight.size(3);
-  const std::int64_t oh = (x.size(2) - kh) / stride + 1, ow = (x.size(3) - kw) / stride + 1;
-  Convolution op{.batch = batch,
-                 .in_channels = ci,
-                 .out_channels = co,
-                 .in_positions = checked_mul(x.size(2), x.size(3)),
-                 .out_positions = checked_mul(oh, ow),
-                 .kernel = checked_mul(kh, kw),
-                 .dtype = t,
-                 .bias = static_cast<bool>(bias)};
-  const TensorId r = b.result(t, Shape{batch, co, oh, ow}, "convolution");
-  op.workspace = conv_scratch(op, x.size(2));
-  op.kernels = (op.workspace > Bytes{} ? 4 : 1) + (bias ? 1 : 0);
-  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
-  const bool any = ex || ew || eb;
-  const Value sx = saved(x, any), sw = saved(weight, any);
-  Value out = emit1(b, "convolution", op, r, {op.workspace}, x, weight, bias);
-  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw](Gradients& g) {
-    // A gradient that is not row-major is copied first (aten/src/ATen/native/Convolution.cpp).
-    const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
-    convolution_backward(op, g, sx, sw, copy + conv_weight_gradient_scratch(op));
-  });
-  return out;
-}
-
-/// A 2-D convolution of squares of their own, x[N, C, S, S] with channels last, by a kernel of that size: cuDNN gets
-/// the weight in the same layout, by a copy (aten/src/ATen/native/cudnn/ConvShared.cpp, cudnn_convolution_forward); the
-/// result keeps it.
-inline Value conv2d_channels_last(Value x, Value weight, Value bias) {
-  const AutocastCall call(CastPolicy::lower, x, weight, bias);
-  Builder& b = x.builder();
-  const DType t = x.dtype();
-  const std::int64_t n = x.size(0), taps = checked_mul(weight.size(2), weight.size(3));
-  Convolution op{.batch = n,
-                 .in_channels = x.size(1),
-                 .out_channels = weight.size(0),
-                 .in_positions = taps,
-                 .out_positions = 1,
-                 .kernel = taps,
-                 .dtype = t,
-                 .bias = static_cast<bool>(bias)};
-  const Bytes copy = taps > 1 ? data_bytes(weight) : Bytes{}, own = channels_last_scratch(op, b.gpu);
-  op.workspace = copy + own;
-  op.kernels = 1 + (bias ? 1 : 0) + (copy > Bytes{} ? 1 : 0) + (splits_result(op, b.gpu) ? 1 : 0);
-  const TensorId r = b.result(t, Shape{n, op.out_channels, 1, 1}, "convolution");
-  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
-  const bool any = ex || ew || eb;
-  const Value sx = saved(x, any), sw = saved(weight, any);
-  Value out = emit1(b, "convolution", op, r, {copy, own}, x, weight, bias);
-  // A copy of the result's gradient and a counter with its alignment (recorded with 256 and 768 rows).
-  const Bytes scratch = size_of(Elements(checked_mul(n, op.out_channels)), t) + Bytes(4 + 127);
-  differentiable(out, "ConvolutionBackward0", {ex, ew, eb},
-                 [op, sx, sw, scratch](Gradients& g) { convolution_backward(op, g, sx, sw, scratch); });
-  return out;
-}
-
-/// A 3-D convolution whose kernel covers its whole input: x[N, C, T, H, W] with weight[O, C, T, H, W] to
-/// [N, O, 1, 1, 1]. The Qwen line's patch embedding. cuDNN needs no scratch for it (recorded peaks).
-inline Value patch_conv3d(Value x, Value weight, Value bias) {
-  const AutocastCall call(CastPolicy::lower, x, weight, bias);
-  Builder& b = x.builder();
-  const DType t = x.dtype();
-  const std::int64_t n = x.size(0), taps = checked_mul(checked_mul(weight.size(2), weight.size(3)), weight.size(4));
-  const Convolution op{.batch = n,
-                       .in_channels = x.size(1),
-                       .out_channels = weight.size(0),
-                       .in_positions = taps,
-                       .out_positions = 1,
-                       .kernel = taps,
-                       .dtype = t,
-                       .bias = static_cast<bool>(bias),
-                       .kernels = bias ? 2 : 1};
-  const TensorId r = b.result(t, Shape{n, op.out_channels, 1, 1, 1}, "convolution");
-  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
-  const bool any = ex || ew || eb;
-  const Value sx = saved(x, any), sw = saved(weight, any);
-  Value out = emit1(b, "convolution", op, r, {}, x, weight, bias);
-  differentiable(out, "ConvolutionBackward0", {ex, ew, eb},
-                 [op, sx, sw](Gradients& g) { convolution_backward(op, g, sx, sw, patch_gradient_scratch(op)); });
-  return out;
 }
 
 }  // namespace vlmest::eager

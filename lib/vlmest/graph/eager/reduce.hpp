@@ -46,24 +46,26 @@ inline Value mean(Value a, int dim, bool keepdim) {
   });
   return r;
 }
-/// sum() of booleans: they are converted to int64 first (aten/src/ATen/native/ReduceOps.cpp, sum promotes integral
-/// types), then reduced.
+/// sum() of booleans and int32: they are converted to int64 first (aten/src/ATen/native/ReduceOps.cpp, sum promotes
+/// integral types), then reduced.
 inline Value sum_all(Value a) {
-  const Bytes cast = a.dtype() == DType::boolean ? size_of(numel(a.shape()), DType::int64) : Bytes{};
-  const DType t = a.dtype() == DType::boolean ? DType::int64 : autocast_result(a, a.dtype());
+  const bool whole = a.dtype() == DType::boolean || a.dtype() == DType::int32;
+  const Bytes cast = whole ? size_of(numel(a.shape()), DType::int64) : Bytes{};
+  const DType t = whole ? DType::int64 : autocast_result(a, a.dtype());
   const ReductionScratch split =
       full_reduction_scratch(numel(a.shape()).value(), is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
   return reduce("sum", t, Shape{}, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);
 }
 inline Value sum(Value a, int dim, bool keepdim) {
   const Shape s = reduced(a.shape(), dim, keepdim);
-  const Bytes cast = a.dtype() == DType::boolean ? size_of(numel(a.shape()), DType::int64) : Bytes{};
-  const DType t = a.dtype() == DType::boolean ? DType::int64 : autocast_result(a, a.dtype());
+  const bool whole = a.dtype() == DType::boolean || a.dtype() == DType::int32;
+  const Bytes cast = whole ? size_of(numel(a.shape()), DType::int64) : Bytes{};
+  const DType t = whole ? DType::int64 : autocast_result(a, a.dtype());
   const ReductionScratch split = reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
   const GradEdge e = edge(a);
   Value r = reduce("sum.dim_IntList", t, s, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);
-  differentiable(r, "SumBackward1", {e}, [whole = e.shape, dim, keepdim](Gradients& g) {
-    g.out[0] = expand(keepdim ? g.in[0] : unsqueeze(g.in[0], dim), whole);
+  differentiable(r, "SumBackward1", {e}, [before = e.shape, dim, keepdim](Gradients& g) {
+    g.out[0] = expand(keepdim ? g.in[0] : unsqueeze(g.in[0], dim), before);
   });
   return r;
 }
@@ -110,32 +112,6 @@ inline Value is_all_true(Value a) {
   const TensorId r = b.result(DType::boolean, Shape{}, "_is_all_true");
   return emit1(b, "_is_all_true",
                MemoryOp{.read = Bytes(1), .written = Bytes(1), .dtype = DType::boolean, .kernels = 0}, r, {}, a);
-}
-/// torch.nn.AvgPool2d over NCHW with a stride of its kernel's size.
-inline Value avg_pool2d(Value a, std::int64_t kernel) {
-  Builder& b = a.builder();
-  const DType t = a.dtype();
-  const Shape s{a.size(0), a.size(1), a.size(2) / kernel, a.size(3) / kernel};
-  const TensorId r = b.result(t, s, "avg_pool2d");
-  const GradEdge e = edge(a);
-  const Value x = saved(a, static_cast<bool>(e));
-  Value out =
-      emit1(b, "avg_pool2d", MemoryOp{.read = data_bytes(a), .written = size_of(numel(s), t), .dtype = t}, r, {}, a);
-  // A gradient with gaps is copied first (aten/src/ATen/native/cuda/AveragePool2d.cu).
-  differentiable(out, "AvgPool2DBackward0", {e}, [x](Gradients& g) {
-    const Value& y = g.in[0];
-    Builder& at = y.builder();
-    const DType u = y.dtype();
-    const Bytes copy = is_contiguous(y) ? Bytes{} : data_bytes(y), whole = data_bytes(x);
-    const TensorId into = at.result(u, x.shape(), "avg_pool2d_backward");
-    const MemoryOp op{.read = data_bytes(y) + copy,
-                      .written = whole + copy,
-                      .workspace = copy,
-                      .dtype = u,
-                      .kernels = copy > Bytes{} ? 2 : 1};
-    g.out[0] = emit1(at, "avg_pool2d_backward", op, into, {copy}, g.in[0]);
-  });
-  return out;
 }
 /// item(): the host waits for one element.
 inline void item(Value a) {

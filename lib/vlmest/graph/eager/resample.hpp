@@ -47,6 +47,26 @@ inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) 
   return out;
 }
 
+/// The same with antialias=True. The kernel reads row-major: an argument that is not is copied
+/// (aten/src/ATen/native/cuda/UpSampleBilinear2d.cu, upsample_gen2d_aa_out_cuda_template).
+inline Value upsample_bilinear2d_aa(Value x, std::int64_t rows, std::int64_t cols) {
+  const AutocastCall call(CastPolicy::fp32, x);
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const Shape s{x.size(0), x.size(1), rows, cols};
+  const Bytes copy = is_contiguous(x) ? Bytes{} : size_of(numel(x.shape()), t);
+  const TensorId r = b.result(t, s, "_upsample_bilinear2d_aa");
+  const GradEdge e = edge(x);
+  const MemoryOp op{.read = data_bytes(x) + copy,
+                    .written = size_of(numel(s), t) + copy,
+                    .workspace = copy,
+                    .dtype = t,
+                    .kernels = copy > Bytes{} ? 2 : 1};
+  Value out = emit1(b, "_upsample_bilinear2d_aa", op, r, {copy}, x);
+  differentiable_resampling(out, "UpsampleBilinear2DAaBackward0", "_upsample_bilinear2d_aa_backward", e);
+  return out;
+}
+
 /// The same with mode="bicubic" (aten/src/ATen/native/cuda/UpSampleBicubic2d.cu).
 inline Value upsample_bicubic2d(Value x, std::int64_t rows, std::int64_t cols) {
   const AutocastCall call(CastPolicy::fp32, x);

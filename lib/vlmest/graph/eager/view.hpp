@@ -14,6 +14,7 @@ namespace vlmest::eager {
 // all.
 Value reshape(Value v, const Shape& shape);
 Value sum_to(Value gradient, const Shape& shape);
+Value sum_over(Value a, const std::array<bool, Shape::max_rank>& reduced);
 Value slice_backward(Value gradient, const Shape& whole, int dim, std::int64_t begin, std::int64_t end,
                      std::int64_t step);
 Value select_backward(Value gradient, const Shape& whole, int dim, std::int64_t at);

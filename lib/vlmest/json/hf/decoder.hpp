@@ -10,6 +10,7 @@
 #include <vlmest/json/hf/glm_text.hpp>
 #include <vlmest/json/hf/gpt_oss.hpp>
 #include <vlmest/json/hf/internlm2.hpp>
+#include <vlmest/json/hf/lfm2.hpp>
 #include <vlmest/json/hf/mistral4.hpp>
 #include <vlmest/json/hf/qwen_moe.hpp>
 #include <vlmest/json/hf/text.hpp>
@@ -32,6 +33,7 @@ inline constexpr std::array decoders{
     DecoderEntry{"gpt_oss", read_gpt_oss},
     DecoderEntry{"granite", read_granite},
     DecoderEntry{"internlm2", read_internlm2},
+    DecoderEntry{"lfm2", read_lfm2},
     DecoderEntry{"llama", read_llama},
     DecoderEntry{"ministral3", read_ministral3},
     DecoderEntry{"mistral", read_mistral},

@@ -21,6 +21,7 @@ struct TextClassEntry {
 inline constexpr std::array text_classes{
     TextClassEntry{"aya_vision", "cohere2"},
     TextClassEntry{"cohere2_vision", "cohere2"},
+    TextClassEntry{"florence2", "bart"},
     TextClassEntry{"gemma3", "gemma3_text", true},
     TextClassEntry{"gemma4", "gemma4_text", true},
     TextClassEntry{"gemma4_unified", "gemma4_unified_text", true},
@@ -29,9 +30,11 @@ inline constexpr std::array text_classes{
     TextClassEntry{"glm_ocr", "glm_ocr_text", true},
     TextClassEntry{"idefics3", "llama"},
     TextClassEntry{"internvl", "qwen2"},
+    TextClassEntry{"lfm2_vl", "lfm2"},
     TextClassEntry{"lighton_ocr", "qwen3"},
     TextClassEntry{"llava", "llama"},
     TextClassEntry{"llava_next", "llama"},
+    TextClassEntry{"llava_next_video", "llama"},
     TextClassEntry{"llava_onevision", "qwen2"},
     TextClassEntry{"mistral3", "mistral"},
     TextClassEntry{"mllama", "mllama_text_model", true},
@@ -44,12 +47,13 @@ inline constexpr std::array text_classes{
     TextClassEntry{"qwen3_vl", "qwen3_vl_text", true},
     TextClassEntry{"qwen3_vl_moe", "qwen3_vl_moe_text", true},
     TextClassEntry{"smolvlm", "llama"},
+    TextClassEntry{"video_llava", "llama"},
     TextClassEntry{"vipllava", "llama"},
 };
 
 /// Config classes of language models whose tie_word_embeddings is true where a file leaves it out.
-inline constexpr std::array<std::string_view, 7> tying_classes{
-    "cohere", "cohere2", "gemma", "gemma2", "gemma3_text", "gemma4_text", "gemma4_unified_text"};
+inline constexpr std::array<std::string_view, 8> tying_classes{
+    "cohere", "cohere2", "gemma", "gemma2", "gemma3_text", "gemma4_text", "gemma4_unified_text", "lfm2"};
 
 /// Of a parsed config.json whose model_type is `type`.
 inline TextClass read_text_class(const Reader& r, std::string_view type) {

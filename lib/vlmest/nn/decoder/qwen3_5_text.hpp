@@ -150,16 +150,6 @@ inline Value forward(Context& c, const Qwen35TextConfig& g, const Qwen35Layer& l
   return pre_norm_layer(c, l.scope, x, l.input_norm, attention, l.post_attention_norm, feed_forward);
 }
 
-/// masking_utils.py, create_recurrent_attention_mask: the padding mask itself where it holds zeros, which the host asks
-/// unless a single token is decoded; else nothing.
-inline Value recurrent_mask(Context& c, const Value& attention_mask, std::int64_t tokens) {
-  using namespace eager;
-  if (tokens == 1 || !c.stack().makes_masks) return {};
-  item(reduce("all", DType::boolean, Shape{}, compare_scalar("eq.Scalar", attention_mask)));
-  return c.padded ? contiguous(slice(attention_mask, 1, attention_mask.size(1) - tokens, attention_mask.size(1)))
-                  : Value();
-}
-
 /// Qwen3_5TextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on from the cache) ->
 /// normed hidden states.
 inline Value forward(Context& c, const Qwen35Text& d, Value arg, Value position_ids, const Value& attention_mask,

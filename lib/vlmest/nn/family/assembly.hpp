@@ -34,12 +34,20 @@ auto make_projector(Context& c, const Family& g) {
     return make_projector(c, g.projector);
 }
 
+/// Modules that a family's model makes behind its language model, where it overloads this.
+struct NothingBehind {};
+template <class Family>
+NothingBehind make_behind(Context&, const Family&) {
+  return {};
+}
+
 /// The modules of a family.
 template <class Family>
 struct Assembly {
   using Vision = decltype(make_tower(std::declval<Context&>(), std::declval<const Family&>().vision));
   using Projector = decltype(make_projector(std::declval<Context&>(), std::declval<const Family&>()));
   using Language = decltype(make_decoder(std::declval<Context&>(), std::declval<const Family&>().language));
+  using Behind = decltype(make_behind(std::declval<Context&>(), std::declval<const Family&>()));
 
   const Family* config = nullptr;
   ScopeId model = 0;
@@ -47,6 +55,7 @@ struct Assembly {
   Projector projector;
   TensorId newline = none;
   Language language;
+  Behind behind;
   Linear head;
 };
 
@@ -71,8 +80,11 @@ Assembly<Family> make_model(Context& c, const Family& g) {
       Module own(c, "", Part::projector);
       r.newline = parameter(c, names.newline, {width(g.language)});
     }
-    Module l(c, names.language, Part::language);
-    r.language = make_decoder(c, g.language);
+    {
+      Module l(c, names.language, Part::language);
+      r.language = make_decoder(c, g.language);
+    }
+    r.behind = make_behind(c, g);
   }
   r.head = make_head(c, width(g.language), vocabulary(g.language), g.tied, embedding_weight(r.language));
   return r;

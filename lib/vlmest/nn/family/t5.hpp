@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/decoder/t5.hpp>
+#include <vlmest/nn/family/encoder_decoder.hpp>
 #include <vlmest/nn/family/scatter.hpp>
 #include <vlmest/nn/loss.hpp>
 
@@ -21,20 +22,10 @@ inline void refuse_unmodelled(const Context& c) {
   if (!c.stack().adds_position_biases)
     throw Error("plan.runtime", "kernels that add T5's position biases to fused attention are not modelled",
                 "leave plan.runtime out");
-  if (c.plan.weights.value_or(c.dtype()) != c.dtype() || c.quantization)
-    throw Error("plan.weights", "quantised weights of T5 are not modelled", "use plan.dtype=bf16, fp16 or fp32");
-  if (c.plan.kv.kind != KvLayout::Kind::dense || c.plan.kv.dtype.value_or(c.dtype()) != c.dtype())
-    throw Error("plan.kv", "the cache of an encoder-decoder model is modelled dense and in the activations' type alone",
-                "leave plan.kv out");
+  refuse_for_encoder_decoder(c, "T5");
   if (c.plan.checkpointing != Checkpointing::off && c.plan.checkpointed.language)
     throw Error("plan.checkpointing", "checkpointed T5 blocks, which hand position biases on, are not modelled",
                 "use plan.checkpointed.language=false or none");
-  if (c.input_gradients)
-    throw Error("plan.input_gradients", "gradients of T5's input embeddings are not modelled",
-                "give plan.input_gradients=off");
-  if (loss_kind(c) != Loss::unfused)
-    throw Error("plan.loss", "T5 computes its loss itself: transformers knows no fused one for it",
-                "use plan.loss=unfused");
 }
 
 /// In the order of T5ForConditionalGeneration.__init__.
@@ -46,20 +37,6 @@ inline T5Model make_t5(Context& c, const T5Config& g) {
   m.decoder = make_t5_stack(c, g, m.shared, true);
   m.head = make_head(c, g.hidden, g.vocab, g.tied, m.shared.weight);
   return m;
-}
-
-/// modeling_t5.py, T5PreTrainedModel._shift_right.
-inline Value shift_right(const Value& labels) {
-  using namespace eager;
-  const std::int64_t tokens = labels.size(1);
-  Value shifted = fill(labels.builder(), "new_zeros", labels.shape(), DType::int64);
-  {
-    Value rest = clone_contiguous(slice(labels, 1, 0, tokens - 1));
-    copy_(slice(shifted, 1, 1, tokens), rest);
-  }
-  fill_(select(shifted, 1, 0));
-  Value hidden = compare_scalar("eq.Scalar", shifted);
-  return masked_fill_(shifted, std::move(hidden));
 }
 
 /// modeling_t5.py, T5ForConditionalGeneration.forward behind the encoder: the logits, or with labels the loss.

@@ -29,6 +29,7 @@ struct ImageLayout {
   std::int64_t tiles = 1;         ///< batch entries of the vision tower: tiles, thumbnail and padding tiles
   Grid tile_grid{1, 1};           ///< tiles that cover the canvas, without the thumbnail
   Grid patches;                   ///< tower patches of one tile
+  Grid thumbnail;                 ///< those of the whole picture as a further tile of another size; else empty
   Grid features;                  ///< features of one tile where a block resamples them (nn/block.hpp); else empty
   std::int64_t tower_tokens = 0;  ///< tower tokens of one tile, class token included
   /// Placeholder positions in the LLM's sequence, each for one image feature (newline features included). Mllama's

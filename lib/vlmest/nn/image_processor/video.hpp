@@ -94,6 +94,13 @@ inline std::int64_t check_arange(std::int64_t n, const VideoSource& v) {
               "change plan.video.fps or plan.video.seconds a little");
 }
 
+/// Frames that BaseVideoProcessor.sample_frames takes (video_processing_utils.py): all, or evenly many at the rate that
+/// is asked for.
+inline std::int64_t evenly_taken(const VideoSource& v) {
+  if (!v.take) return v.frames;
+  return check_arange(check_taken(to_int(static_cast<double>(v.frames) / v.fps * *v.take), v), v);
+}
+
 /// numpy.linspace(first, last, n), before it is rounded or cut to integers.
 inline std::vector<double> linspace(double first, double last, std::int64_t n) {
   std::vector<double> r(static_cast<std::size_t>(n), first);

@@ -57,7 +57,8 @@ VLMEST_INLINE void check_takes_videos(const Vlm& vlm, const Plan& plan) {
   const FamilyTraits traits = vlm.family.traits();
   if (traits.videos == VideoPixels::refused || !takes_videos(vlm.image_processor))
     throw Error("plan.video", traits.no_videos.empty() ? vlm.type + " takes no videos" : std::string(traits.no_videos),
-                "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2 or LLaVA-OneVision");
+                "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2, LLaVA-OneVision, "
+                "LLaVA-NeXT-Video or Video-LLaVA");
   if (plan.images > 0 && !traits.videos_alone.empty())
     throw Error("plan.video", "pictures beside a video: " + std::string(traits.videos_alone), "give plan.images=0");
   if (!vlm.blocks.empty())

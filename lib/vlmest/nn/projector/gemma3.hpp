@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/graph/eager/pool.hpp>
 #include <vlmest/nn/norm.hpp>
 
 namespace vlmest {

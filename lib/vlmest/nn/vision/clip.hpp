@@ -95,20 +95,21 @@ inline ClipTower make_tower(Context& c, const ClipVision& g) {
 }
 
 /// modeling_clip.py, CLIPAttention.forward; modeling_siglip.py, SiglipAttention.forward.
-inline Attended clip_attention(Context& c, const ClipLayer& l, const Value& x, std::int64_t heads) {
+inline Attended clip_attention(Context& c, const ClipLayer& l, const Value& x, std::int64_t heads,
+                               const Value& mask = {}) {
   InScope in(c.b, l.attention.scope);
   const std::int64_t head_dim = x.size(2) / heads;
   Qkv y = l.split_each ? project_heads(c, l.attention, x, head_dim) : project(c, l.attention, x);
   if (!l.split_each) split_heads(y, head_dim);
-  Attended a = stacks::attend(c, {y.q, y.k, y.v, {}, false});
+  Attended a = stacks::attend(c, {y.q, y.k, y.v, mask, false});
   project_out(c, l.attention.out, a);
   return a;
 }
 
 /// modeling_clip.py, CLIPEncoderLayer.forward.
-inline Value forward(Context& c, const ClipLayer& l, Value arg, std::int64_t heads) {
+inline Value forward(Context& c, const ClipLayer& l, Value arg, std::int64_t heads, const Value& mask = {}) {
   return pre_norm_layer(
-      c, l.scope, std::move(arg), l.norm1, [&](const Value& x) { return clip_attention(c, l, x, heads); }, l.norm2,
+      c, l.scope, std::move(arg), l.norm1, [&](const Value& x) { return clip_attention(c, l, x, heads, mask); }, l.norm2,
       [&](const Value& x) { return forward(c, l.mlp, x); });
 }
 

@@ -143,23 +143,6 @@ inline Value gemma4_patches(Context& c, const Gemma4Tower& t, const Value& pixel
   return add(x, positions);
 }
 
-/// masking_utils.py, create_bidirectional_mask over one row of patches for each image: nothing where none is padding.
-inline Value padding_mask(Context& c, const Value& real, bool padded) {
-  using namespace eager;
-  item(reduce("all", DType::boolean, Shape{}, real));
-  if (!padded) return {};
-  const std::int64_t tokens = real.size(1);
-  const MaskShape m{.batch = real.size(0), .q_len = tokens, .kv_len = tokens};
-  const auto whole = [&] {
-    const MaskGrid g = mask_grid(c, m, false);
-    auto everything = [&] { return compare_scalar("ge.Scalar", view(g.query, g.column)); };
-    auto is_real = [&] { return padding_function(g, real); };
-    return whole_mask(g, and_masks(c, g, everything, is_real));
-  };
-  if (c.plan.attention != AttentionKind::eager) return whole();
-  return additive_mask(c, whole());
-}
-
 /// Gemma4VisionRotaryEmbedding.forward: positions[B, N, 2] -> cos, sin[B, N, head_dim], columns before rows.
 inline CosSin gemma4_angles(Context& c, const Rope& r, const Value& position_ids) {
   using namespace eager;
@@ -247,7 +230,7 @@ inline Value forward(Context& c, const Gemma4Vision& g, const Gemma4VisionLayer&
 inline Value gemma4_encoder(Context& c, const Gemma4Tower& t, const Value& embedded, const Value& real, bool padded,
                             const Value& position_ids) {
   InScope in(c.b, t.encoder_scope);
-  const Value mask = padding_mask(c, real, padded);
+  const Value mask = bidirectional_mask(c, real, padded);
   Value x = embedded;
   const CosSin positions = gemma4_angles(c, t.rope, position_ids);
   LayerRepeater repeat(c.b);

@@ -40,7 +40,9 @@ struct SiglipTower {
   SiglipHead head;
 };
 
-inline SiglipHead make_siglip_head(Context& c, const SiglipVision& g) {
+/// Of a config with `hidden`, `intermediate` and `activation`.
+template <class Vision>
+SiglipHead make_siglip_head(Context& c, const Vision& g) {
   Module m(c, "head");
   SiglipHead h{.scope = m.scope};
   h.probe = parameter(c, "probe", {1, 1, g.hidden});
@@ -88,9 +90,10 @@ inline Value siglip_embeddings(Context& c, const SiglipTower& t, const Value& pi
 
 /// torch.nn.MultiheadAttention of probe[B, 1, E] over tokens[B, L, E], batch first. Queries and tokens differ, so it
 /// takes the written-out path, and as its weights are asked for (and then dropped), that one forms them (torch 2.11,
-/// torch/nn/functional.py, _in_projection_packed and multi_head_attention_forward).
+/// torch/nn/functional.py, _in_projection_packed and multi_head_attention_forward). A mask is additive, [B * heads, 1,
+/// L].
 inline Value pooling_attention(Context& c, const SiglipHead& h, std::int64_t heads, const Value& probe,
-                               const Value& tokens) {
+                               const Value& tokens, const Value& mask = {}) {
   using namespace eager;
   InScope in(c.b, h.attention_scope);
   const std::int64_t batch = tokens.size(0), length = tokens.size(1), width = tokens.size(2), head_dim = width / heads;
@@ -114,7 +117,7 @@ inline Value pooling_attention(Context& c, const SiglipHead& h, std::int64_t hea
   fold_heads(k);
   fold_heads(v);
   Value scaled = mul_scalar(q);
-  Value weights = matmul(scaled, transpose(k, -2, -1));
+  Value weights = mask ? baddbmm(mask, scaled, transpose(k, -2, -1)) : matmul(scaled, transpose(k, -2, -1));
   weights = softmax(weights);
   Value out = matmul(weights, v);
   out = view(contiguous(transpose(out, 0, 1)), {batch, width});
@@ -125,12 +128,15 @@ inline Value pooling_attention(Context& c, const SiglipHead& h, std::int64_t hea
   return transpose(out, 1, 0);
 }
 
-/// modeling_siglip.py, SiglipMultiheadAttentionPoolingHead.forward.
-inline Value forward(Context& c, const SiglipHead& h, const SiglipVision& g, const Value& tokens) {
+/// modeling_siglip.py, SiglipMultiheadAttentionPoolingHead.forward; `mask_of(probe)` gives the mask of its attention,
+/// where there is one.
+template <class MaskOf>
+Value pool(Context& c, const SiglipHead& h, std::int64_t heads, const Value& tokens, MaskOf&& mask_of) {
   using namespace eager;
   InScope in(c.b, h.scope);
   Value probe = repeat(Value(c.b, h.probe), {tokens.size(0), 1, 1});
-  Value x = pooling_attention(c, h, g.heads, probe, tokens);
+  const Value mask = mask_of(probe);
+  Value x = pooling_attention(c, h, heads, probe, tokens, mask);
   Value residual = x;
   x = forward(c, h.norm, x);
   Value y = forward(c, h.mlp, x);
@@ -146,7 +152,8 @@ inline TowerOutput forward(Context& c, const SiglipTower& t, const TowerInput& i
   const Value last = run_layers(c, t.layers, embedded, 0, input, out,
                                 [&](const ClipLayer& l, const Value& h) { return forward(c, l, h, t.config->heads); });
   out.last = forward(c, t.post_norm, last);
-  if (t.config->head) out.pooled = forward(c, t.head, *t.config, out.last);
+  if (t.config->head)
+    out.pooled = pool(c, t.head, t.config->heads, out.last, [](const Value&) { return Value(); });
   return out;
 }
 
