@@ -2,7 +2,7 @@
 """Families whose processor resizes every image to the tower's square.
 
 transformers 5.17: processing_llava.py, processing_paligemma.py, processing_gemma3.py (pan and scan off, as released),
-processing_blip_2.py.
+processing_blip_2.py, processing_got_ocr2.py.
 """
 
 from recorder.inputs.layout import Images, Request, number, patch_side, pixels
@@ -47,3 +47,15 @@ def blip2(r: Request) -> Images:
     return Images(
         number(r.document, "num_query_tokens", 32), _pixels(r), decoder=text.get("model_type", "opt") == "t5"
     )
+
+
+def halved_map(document, vision: str) -> int:
+    """Tokens of one square after SAM's tower and two convolutions that halve the sides of its map."""
+    side = number(document, f"{vision}.image_size", 1024) // number(document, f"{vision}.patch_size", 16)
+    return (((side + 1) // 2 + 1) // 2) ** 2
+
+
+def got_ocr2(r: Request) -> Images:
+    """Uncut, as the processor leaves pictures unless a call says otherwise."""
+    side = number(r.document, "vision_config.image_size", 1024)
+    return Images(halved_map(r.document, "vision_config"), pixels(r.count, 3, side, side))

@@ -5,12 +5,17 @@
 #include <vlmest/family/blip2/read.hpp>
 #include <vlmest/family/causal_lm/read.hpp>
 #include <vlmest/family/cohere2_vision/read.hpp>
+#include <vlmest/family/deepseek_ocr2/read.hpp>
+#include <vlmest/family/deepseek_vl/read.hpp>
+#include <vlmest/family/deepseek_vl_hybrid/read.hpp>
 #include <vlmest/family/gemma3/read.hpp>
 #include <vlmest/family/gemma4/read.hpp>
 #include <vlmest/family/glm4v/read.hpp>
+#include <vlmest/family/got_ocr2/read.hpp>
 #include <vlmest/family/idefics3/read.hpp>
 #include <vlmest/family/internlm2/read.hpp>
 #include <vlmest/family/internvl/read.hpp>
+#include <vlmest/family/janus/read.hpp>
 #include <vlmest/family/lighton_ocr/read.hpp>
 #include <vlmest/family/llava/read.hpp>
 #include <vlmest/family/llava_next/read.hpp>
@@ -31,6 +36,6 @@ namespace vlmest::family {
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
                       LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Blip2, InternVl, Mllama, PaliGemma,
-                      Gemma3, Gemma4, CausalLm, InternLm2>;
+                      Gemma3, Gemma4, GotOcr2, DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2>;
 
 }  // namespace vlmest::family

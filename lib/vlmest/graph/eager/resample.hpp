@@ -11,9 +11,9 @@ inline Shape channels_last_strides(const Shape& s) {
   return {checked_mul(s[1], checked_mul(s[2], s[3])), 1, checked_mul(s[3], s[1]), s[1]};
 }
 
-/// The backward of a resampling of x[N, C, H, W]: zeros, to which each element of the gradient is added; a gradient
-/// with gaps is copied first, and one whose channels lie next to each other gives a result of that layout where
-/// `keeps_layout` (UpSampleBilinear2d.cu has a kernel for it, UpSampleBicubic2d.cu none).
+/// The backward of a resampling of x[N, C, L] or x[N, C, H, W]: zeros, to which each element of the gradient is added;
+/// a gradient with gaps is copied first, and one whose channels lie next to each other gives a result of that layout
+/// where `keeps_layout` (UpSampleBilinear2d.cu has a kernel for it, UpSampleBicubic2d.cu none).
 inline void differentiable_resampling(const Value& out, const char* name, const char* backward, const GradEdge& e,
                                       bool keeps_layout = false) {
   differentiable(out, name, {e}, [backward, whole = e.shape, keeps_layout](Gradients& g) {
@@ -47,7 +47,37 @@ inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) 
   return out;
 }
 
-/// The same with mode="bicubic" (aten/src/ATen/native/cuda/UpSampleBicubic2d.cu).
+/// torch.nn.functional.interpolate(x, size, mode="linear") of x[N, C, L], to its own length too: one kernel that reads
+/// any strides; the result is row-major (aten/src/ATen/native/cuda/UpSampleLinear1d.cu).
+inline Value upsample_linear1d(Value x, std::int64_t length) {
+  const AutocastCall call(CastPolicy::fp32, x);
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const Shape s{x.size(0), x.size(1), length};
+  const TensorId r = b.result(t, s, "upsample_linear1d");
+  const GradEdge e = edge(x);
+  Value out = emit1(b, "upsample_linear1d",
+                    MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  differentiable_resampling(out, "UpsampleLinear1DBackward0", "upsample_linear1d_backward", e);
+  return out;
+}
+
+/// The same with mode="bicubic" and antialias=True (aten/src/ATen/native/cuda/UpSample.cuh): the weights of a pixel's
+/// taps are computed by the threads that use them.
+inline Value upsample_bicubic2d_aa(Value x, std::int64_t rows, std::int64_t cols) {
+  const AutocastCall call(CastPolicy::fp32, x);
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const Shape s{x.size(0), x.size(1), rows, cols};
+  const TensorId r = b.result(t, s, "_upsample_bicubic2d_aa");
+  const GradEdge e = edge(x);
+  Value out = emit1(b, "_upsample_bicubic2d_aa",
+                    MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  differentiable_resampling(out, "UpsampleBicubic2DAaBackward0", "_upsample_bicubic2d_aa_backward", e);
+  return out;
+}
+
+/// The same with mode="bicubic" alone (aten/src/ATen/native/cuda/UpSampleBicubic2d.cu).
 inline Value upsample_bicubic2d(Value x, std::int64_t rows, std::int64_t cols) {
   const AutocastCall call(CastPolicy::fp32, x);
   Builder& b = x.builder();
