@@ -37,7 +37,7 @@ inline Vlm read_deepseek_vl_hybrid(const Reader& r) {
   Vlm m{.type = "deepseek_vl_hybrid"};
   m.image_processor = image_processor::PaddedSquare{
       .image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .high_res_size = f.high_res.image_size};
-  m.native = {f.high_res.image_size, f.high_res.image_size};
+  m.native = {f.vision.image_size, f.vision.image_size};
   m.family = std::move(f);
   return m;
 }

@@ -13,7 +13,9 @@ namespace vlmest::json::hf {
 inline DeepseekMoeConfig read_deepseek_experts(const Reader& r) {
   DeepseekMoeConfig d;
   d.layers = text_model(r, LlamaConfig{.vocab = 102400}, std::nullopt, std::nullopt);
-  divides(r, "num_attention_heads", d.layers.hidden, d.layers.heads);
+  if (d.layers.hidden % d.layers.heads != 0)
+    r.fail("num_attention_heads", std::to_string(d.layers.hidden) + " is not divisible by the heads",
+           "check hidden_size and the number of heads");
   d.layers.head_dim = d.layers.hidden / d.layers.heads;
   d.layers.qkv_bias = d.layers.o_bias = r.boolean("attention_bias", false);
   d.layers.mlp_bias = r.boolean("mlp_bias", false);
