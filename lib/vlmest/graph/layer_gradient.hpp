@@ -138,9 +138,11 @@ inline LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, cons
   AutocastState outside = std::exchange(b.autocast, {});
 
   const GraphMark before = b.mark();
+  // The gradient lies as the result does, whose sums with it keep that layout.
   Value seed = b.existing("gradient", Role::activation, f.y.dtype(), f.y.shape());
   r.seed = seed.id();
   r.seed_shape = seed.shape();
+  r.seed_strides = g.tensors[static_cast<std::size_t>(r.seed)].strides = eager::strides_like(f.y.tensor(), f.y.shape());
   r.seed_dtype = seed.dtype();
   BackwardEngine engine;
   engine.unpacked = f.checkpointed;

@@ -26,7 +26,7 @@ struct RepeatedLayer {
 struct LayerBackward {
   Recording run;
   TensorId seed = none;  ///< stands for the gradient of the layer's result, which nothing else holds
-  Shape seed_shape;
+  Shape seed_shape, seed_strides;
   DType seed_dtype = DType::bf16;
   /// A storage that is held for the backward, and after how many of its nodes no more.
   struct Held {
@@ -71,7 +71,7 @@ inline LayerBackward out_of_place(const LayerBackward& b) {
   const NodeId at = b.run.from.nodes + offset;
   Tensor fresh;
   fresh.shape = b.seed_shape;
-  fresh.strides = contiguous_strides(b.seed_shape);
+  fresh.strides = b.seed_strides;
   fresh.storage = numel(b.seed_shape);
   fresh.dtype = b.seed_dtype;
   fresh.role = Role::activation;
