@@ -33,4 +33,9 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "gemma3": ("square.gemma3", None),
     "gemma4": ("positioned.gemma4", 768),
     "gemma4_unified": ("positioned.gemma4_unified", 768),
+    "got_ocr2": ("square.got_ocr2", None),
+    "deepseek_ocr2": ("tiles.deepseek_ocr2", 1024),
+    "deepseek_vl": ("square.deepseek_vl", None),
+    "deepseek_vl_hybrid": ("square.deepseek_vl_hybrid", None),
+    "janus": ("square.janus", None),
 }

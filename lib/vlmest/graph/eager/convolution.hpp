@@ -7,11 +7,6 @@
 /// Convolutions inside a network: strides and padding, in either layout of the channels.
 namespace vlmest::eager {
 
-/// True where the channels of x[N, C, H, W] lie next to each other and not as in NCHW.
-inline bool is_channels_last(const Value& x) {
-  return !is_contiguous(x) && x.tensor().strides == channels_last_strides(x.shape());
-}
-
 /// A 2-D convolution without a bias. Where the channels of x come last, so do the result's, and cuDNN gets the weight
 /// in that layout, by a copy (aten/src/ATen/native/cudnn/ConvShared.cpp, cudnn_convolution_forward).
 inline Value conv2d_padded(Value x, Value weight, std::int64_t stride, std::int64_t padding) {

@@ -11,6 +11,11 @@ inline Shape channels_last_strides(const Shape& s) {
   return {checked_mul(s[1], checked_mul(s[2], s[3])), 1, checked_mul(s[3], s[1]), s[1]};
 }
 
+/// True where the channels of x[N, C, H, W] lie next to each other and not as in NCHW.
+inline bool is_channels_last(const Value& x) {
+  return !is_contiguous(x) && x.tensor().strides == channels_last_strides(x.shape());
+}
+
 /// The backward of a resampling of x[N, C, L] or x[N, C, H, W]: zeros, to which each element of the gradient is added;
 /// a gradient with gaps is copied first, and one whose channels lie next to each other gives a result of that layout
 /// where `keeps_layout` (UpSampleBilinear2d.cu has a kernel for it, UpSampleBicubic2d.cu none).
@@ -19,8 +24,7 @@ inline void differentiable_resampling(const Value& out, const char* name, const 
   differentiable(out, name, {e}, [backward, whole = e.shape, keeps_layout](Gradients& g) {
     Builder& b = g.in[0].builder();
     const DType t = g.in[0].dtype();
-    const bool last =
-        keeps_layout && !is_contiguous(g.in[0]) && g.in[0].tensor().strides == channels_last_strides(g.in[0].shape());
+    const bool last = keeps_layout && is_channels_last(g.in[0]);
     const Bytes copy = is_contiguous(g.in[0]) || last ? Bytes{} : data_bytes(g.in[0]), size = size_of(numel(whole), t);
     const TensorId r = last ? b.result(t, whole, channels_last_strides(whole), backward) : b.result(t, whole, backward);
     const MemoryOp op{.read = data_bytes(g.in[0]) + copy,
@@ -33,13 +37,14 @@ inline void differentiable_resampling(const Value& out, const char* name, const 
 }
 
 /// torch.nn.functional.interpolate(x, size, mode="bilinear") of x[N, C, H, W]: one kernel that reads any strides; the
-/// result is row-major (aten/src/ATen/native/cuda/UpSampleBilinear2d.cu).
+/// result is row-major, or keeps channels that come last (aten/src/ATen/native/UpSampleBilinear2d.cpp).
 inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) {
   const AutocastCall call(CastPolicy::fp32, x);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), rows, cols};
-  const TensorId r = b.result(t, s, "upsample_bilinear2d");
+  const TensorId r = is_channels_last(x) ? b.result(t, s, channels_last_strides(s), "upsample_bilinear2d")
+                                         : b.result(t, s, "upsample_bilinear2d");
   const GradEdge e = edge(x);
   Value out = emit1(b, "upsample_bilinear2d",
                     MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
@@ -69,7 +74,8 @@ inline Value upsample_bicubic2d_aa(Value x, std::int64_t rows, std::int64_t cols
   Builder& b = x.builder();
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), rows, cols};
-  const TensorId r = b.result(t, s, "_upsample_bicubic2d_aa");
+  const TensorId r = is_channels_last(x) ? b.result(t, s, channels_last_strides(s), "_upsample_bicubic2d_aa")
+                                         : b.result(t, s, "_upsample_bicubic2d_aa");
   const GradEdge e = edge(x);
   Value out = emit1(b, "_upsample_bicubic2d_aa",
                     MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
