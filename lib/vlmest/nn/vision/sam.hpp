@@ -241,6 +241,7 @@ inline TowerOutput forward(Context& c, const SamTower& t, const TowerInput& inpu
   for (std::size_t i = 0; i < t.layers.size(); ++i) {
     const SamLayer& l = t.layers[i];
     LayerRepeater::Layer place{l.window > 0 ? 1 : 0, l.scope, l.norm1.weight};
+    place.gradient_as_result = true;  // the neck's convolution takes the map apart by channels
     place.input_read_elsewhere = input.reads_input_of(i, t.layers.size());
     x = repeat(place, x, {}, [&](const Value& h) { return forward(c, l, *t.config, h); });
     if (input.keep_hidden_states) out.hidden_states.push_back(x);
