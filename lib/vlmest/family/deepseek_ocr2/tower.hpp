@@ -59,10 +59,13 @@ inline Value feature_mask(Context& c, const Value& blocks) {
   if (!c.stack().makes_masks) return {};
   const std::int64_t tokens = blocks.size(1);
   const MaskShape m{.batch = blocks.size(0), .q_len = tokens, .kv_len = tokens};
-  const MaskGrid g = mask_grid(c, m, false);
-  auto causal = [&] { return causal_function(g); };
-  auto same_block = [&] { return block_function(g, blocks); };
-  Value mask = whole_mask(g, or_masks(c, g, causal, same_block));
+  Value mask;
+  {
+    const MaskGrid g = mask_grid(c, m, false);
+    auto causal = [&] { return causal_function(g); };
+    auto same_block = [&] { return block_function(g, blocks); };
+    mask = whole_mask(g, or_masks(c, g, causal, same_block));
+  }
   return c.plan.attention == AttentionKind::eager ? additive_mask(c, std::move(mask)) : mask;
 }
 

@@ -33,10 +33,12 @@ inline PixelInputs make_inputs(Context& c, const DeepseekVlFamily& g, const Sequ
   return make_pixel_inputs(c, g.vision, s);
 }
 
-/// modeling_deepseek_vl.py, DeepseekVLModel.get_image_features: a row for each picture.
+/// modeling_deepseek_vl.py, DeepseekVLModel.get_image_features, and what its forward makes of it: all pictures'
+/// features in a row.
 inline Value image_features(Context& c, const DeepseekVlModel& m, const PixelInputs& inputs, const Sequences& s) {
   const TowerOutput tower = forward(c, m.vision, {inputs.pixels, s.images});
-  return insert_after_projector(c, forward(c, m.projector, insert_after_tower(c, tower.last)));
+  const Value rows = insert_after_projector(c, forward(c, m.projector, insert_after_tower(c, tower.last)));
+  return eager::reshape(rows, {-1, rows.size(-1)});
 }
 
 }  // namespace vlmest

@@ -52,12 +52,14 @@ inline DeepseekVlHybridModel make_model(Context& c, const DeepseekVlHybridFamily
       r.high_res = make_tower(c, g.high_res);
     }
     {
-      Module own(c, "", Part::vision);
-      r.neck = make_sam_neck(c, "high_res_vision_neck", g.high_res);
-      Module p(c, "high_res_vision_proj");
+      Module n(c, "high_res_vision_neck", Part::vision);
+      r.neck = make_sam_neck(c, g.high_res);
+    }
+    {
+      Module p(c, "high_res_vision_proj", Part::vision);
       r.halvings_scope = p.scope;
-      r.halvings = make_halvings(c, "conv1", "conv2", g.high_res.out, checked_mul(g.high_res.out, 2),
-                                 checked_mul(g.high_res.out, 4));
+      const std::int64_t channels = g.high_res.out;
+      r.halvings = make_halvings(c, "conv1", "conv2", channels, checked_mul(channels, 2), checked_mul(channels, 4));
     }
     {
       Module own(c, "", Part::vision);
@@ -118,8 +120,7 @@ inline Value high_res_projection(Context& c, const DeepseekVlHybridModel& m, con
   const SiglipVision& g = m.config->vision;
   InScope in(c.b, m.halvings_scope);
   const std::int64_t side = checked_mul(g.image_size / g.patch_size, 4);
-  const Value resized = eager::upsample_bilinear2d(map, side, side);
-  return forward(c, m.halvings, resized);
+  return forward(c, m.halvings, eager::upsample_bilinear2d(map, side, side));
 }
 
 /// DeepseekVLHybridModel.get_high_res_image_features, which asks for all hidden states; the caller keeps what the tower

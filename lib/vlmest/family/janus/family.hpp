@@ -64,10 +64,11 @@ inline Value forward(Context& c, const JanusAligner& a, const Value& states) {
   return x;
 }
 
-/// modeling_janus.py, JanusModel.get_image_features: a row for each picture.
+/// modeling_janus.py, JanusModel.get_image_features, and what its forward makes of it: all pictures' features in a row.
 inline Value image_features(Context& c, const JanusModel& m, const PixelInputs& inputs, const Sequences& s) {
   const TowerOutput tower = forward(c, m.vision, {inputs.pixels, s.images});
-  return insert_after_projector(c, forward(c, m.projector, insert_after_tower(c, tower.last)));
+  const Value rows = insert_after_projector(c, forward(c, m.projector, insert_after_tower(c, tower.last)));
+  return eager::reshape(rows, {-1, rows.size(-1)});
 }
 
 }  // namespace vlmest

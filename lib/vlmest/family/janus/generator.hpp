@@ -4,7 +4,6 @@
 #include <array>
 #include <vector>
 
-#include <vlmest/nn/embedding.hpp>
 #include <vlmest/nn/linear.hpp>
 
 /// What Janus makes pictures with (transformers models/janus, JanusVQVAE and the modules beside it): it is built with
@@ -119,26 +118,26 @@ inline void make_generator(Context& c, const JanusGenerator& g) {
     Module m(c, "vqmodel", Part::vision);
     encoder(c, g);
     {
-      Module q(c, "quantize");
-      make_embedding(c, "embedding", g.embeddings, g.embed);
+      Module q(c, "quantize"), e(c, "embedding");
+      parameter(c, "weight", {g.embeddings, g.embed});
     }
     conv(c, "quant_conv", g.latent, g.embed, 1);
     conv(c, "post_quant_conv", g.embed, g.latent, 1);
     decoder(c, g);
   }
   {
-    Module own(c, "", Part::vision);
-    make_embedding(c, "generation_embeddings", g.embeddings, g.embed);
-    {
-      Module a(c, "generation_aligner");
-      make_linear(c, "fc1", g.embed, g.projection, true);
-      for (std::int32_t i = 0; i + 1 < g.layers; ++i)
-        make_linear(c, "hidden_layers", g.projection, g.projection, true, i);
-    }
-    Module h(c, "generation_head");
-    make_linear(c, "proj_out", g.image_token_embed, g.projection, true);
-    make_linear(c, "vision_head", g.projection, g.embeddings, true);
+    Module e(c, "generation_embeddings", Part::vision);
+    parameter(c, "weight", {g.embeddings, g.embed});
   }
+  {
+    Module a(c, "generation_aligner", Part::vision);
+    make_linear(c, "fc1", g.embed, g.projection, true);
+    for (std::int32_t i = 0; i + 1 < g.layers; ++i)
+      make_linear(c, "hidden_layers", g.projection, g.projection, true, i);
+  }
+  Module h(c, "generation_head", Part::vision);
+  make_linear(c, "proj_out", g.image_token_embed, g.projection, true);
+  make_linear(c, "vision_head", g.projection, g.embeddings, true);
 }
 
 }  // namespace vlmest

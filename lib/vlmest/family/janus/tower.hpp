@@ -90,8 +90,8 @@ inline JanusTower make_tower(Context& c, const JanusVision& g) {
   return t;
 }
 
-/// modeling_janus.py, JanusVisionAttention.forward: all three projections, then heads; the result of attention stays a
-/// variable beside what the output layer makes of it.
+/// modeling_janus.py, JanusVisionAttention.forward: all three projections, then heads, of queries and keys first in a
+/// row for norms that are not there; the result of attention stays a variable beside what the output layer makes of it.
 inline Attended janus_attention(Context& c, const JanusVision& g, const JanusVisionLayer& l, const Value& x) {
   using namespace eager;
   InScope in(c.b, l.attention_scope);
@@ -99,7 +99,10 @@ inline Attended janus_attention(Context& c, const JanusVision& g, const JanusVis
   y.q = forward(c, l.q, x);
   y.k = forward(c, l.k, x);
   y.v = forward(c, l.v, x);
-  split_heads(y, g.hidden / g.heads);
+  const std::int64_t head_dim = g.hidden / g.heads;
+  for (Value* rows : {&y.q, &y.k}) *rows = reshape(*rows, {-1, g.heads, head_dim});
+  for (Value* heads : {&y.q, &y.k, &y.v})
+    *heads = transpose(reshape(*heads, {x.size(0), x.size(1), g.heads, head_dim}), 1, 2);
   Attended a = stacks::attend(c, {.q = y.q, .k = y.k, .v = y.v, .dropout = g.attention_dropout});
   const Value attended = reshape(a.out, {x.size(0), x.size(1), g.hidden});
   a.out = forward(c, l.out, attended);

@@ -25,7 +25,7 @@ inline Value conv2d_padded(Value x, Value weight, std::int64_t stride, std::int6
                  .kernel = checked_mul(kh, kw),
                  .dtype = t};
   const Bytes copy = last && op.kernel > 1 ? data_bytes(weight) : Bytes{};
-  const Bytes own = last ? channels_last_scratch(op, b.gpu) : conv_scratch(op, x.size(2));
+  const Bytes own = !last ? conv_scratch(op, x.size(2)) : op.kernel > 1 ? Bytes{} : channels_last_scratch(op, b.gpu);
   op.workspace = copy + own;
   op.kernels = 1 + (copy > Bytes{} ? 1 : 0) + (last ? (splits_result(op, b.gpu) ? 1 : 0) : own > Bytes{} ? 3 : 0);
   const TensorId r = last ? b.result(t, s, channels_last_strides(s), "convolution") : b.result(t, s, "convolution");

@@ -68,17 +68,23 @@ inline Value upsample_linear1d(Value x, std::int64_t length) {
 }
 
 /// The same with mode="bicubic" and antialias=True (aten/src/ATen/native/cuda/UpSample.cuh): the weights of a pixel's
-/// taps are computed by the threads that use them.
+/// taps are computed by the threads that use them. Of channels-last data the kernel gets and gives row-major copies.
 inline Value upsample_bicubic2d_aa(Value x, std::int64_t rows, std::int64_t cols) {
   const AutocastCall call(CastPolicy::fp32, x);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), rows, cols};
-  const TensorId r = is_channels_last(x) ? b.result(t, s, channels_last_strides(s), "_upsample_bicubic2d_aa")
-                                         : b.result(t, s, "_upsample_bicubic2d_aa");
+  const bool last = is_channels_last(x);
+  const TensorId r = last ? b.result(t, s, channels_last_strides(s), "_upsample_bicubic2d_aa")
+                          : b.result(t, s, "_upsample_bicubic2d_aa");
+  const Bytes row_major_in = last ? data_bytes(x) : Bytes{}, row_major_out = last ? size_of(numel(s), t) : Bytes{};
+  const MemoryOp op{.read = data_bytes(x),
+                    .written = size_of(numel(s), t),
+                    .workspace = row_major_in + row_major_out,
+                    .dtype = t,
+                    .kernels = last ? 3 : 1};
   const GradEdge e = edge(x);
-  Value out = emit1(b, "_upsample_bicubic2d_aa",
-                    MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  Value out = emit1(b, "_upsample_bicubic2d_aa", op, r, {row_major_in, row_major_out}, x);
   differentiable_resampling(out, "UpsampleBicubic2DAaBackward0", "_upsample_bicubic2d_aa_backward", e);
   return out;
 }

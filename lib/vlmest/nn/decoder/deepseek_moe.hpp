@@ -88,7 +88,7 @@ inline Routing route_deepseek(Context& c, const DeepseekMoeConfig& g, const Moe&
   Value group_scores, chosen, group_mask, mask;  // variables of the function
   if (g.grouped) {
     const std::int64_t each = g.moe.experts / g.groups;
-    group_scores = squeeze(max_values(view(scores, {tokens, g.groups, each})), -1);
+    group_scores = max_values(view(scores, {tokens, g.groups, each}), false);
     chosen = topk(group_scores, g.top_groups, false).indices;
     group_mask = fill(c.b, "zeros_like", group_scores.shape(), group_scores.dtype());
     const MemoryOp ones{.read = data_bytes(chosen), .written = data_bytes(chosen), .dtype = group_mask.dtype()};

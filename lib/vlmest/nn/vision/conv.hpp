@@ -41,9 +41,9 @@ inline ConvPair make_halvings(Context& c, const char* first, const char* second,
   p.second = make_conv(c, second, {.in = between, .out = out, .stride = 2});
   return p;
 }
-/// Each step rebinds the variable; the caller goes on holding its own.
-inline Value forward(Context& c, const ConvPair& p, const Value& features) {
-  Value x = forward(c, p.first, features);
+/// Each step rebinds the variable.
+inline Value forward(Context& c, const ConvPair& p, Value features) {
+  Value x = forward(c, p.first, std::move(features));
   x = forward(c, p.second, x);
   return x;
 }

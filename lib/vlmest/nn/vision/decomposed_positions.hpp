@@ -26,11 +26,11 @@ inline Value along_axis(const Value& q, const Value& rows, int along) {
   using namespace eager;
   const int other = 3 - along;
   const std::int64_t batch = q.size(0), channels = q.size(3), keys = rows.size(1);
-  Value left = permute(q, {along, 0, other, 3});
+  Value left = unsqueeze(permute(q, {along, 0, other, 3}), 4);
   left = reshape(std::move(left), {q.size(along), batch * q.size(other), channels});
   Value right = permute(rows, {0, 2, 1});
   Value product = bmm(std::move(left), std::move(right));
-  product = view(std::move(product), {q.size(along), batch, q.size(other), keys});
+  product = squeeze(view(std::move(product), {q.size(along), batch, q.size(other), 1, keys}), 3);
   return along == 1 ? permute(std::move(product), {1, 0, 2, 3}) : permute(std::move(product), {1, 2, 0, 3});
 }
 

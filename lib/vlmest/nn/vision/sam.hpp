@@ -98,9 +98,9 @@ inline SamLayer make_sam_layer(Context& c, const SamVision& g, std::int32_t inde
   return l;
 }
 
-inline SamNeck make_sam_neck(Context& c, const char* name, const SamVision& g) {
-  Module m(c, name);
-  SamNeck n{.scope = m.scope};
+/// In the current scope.
+inline SamNeck make_sam_neck(Context& c, const SamVision& g) {
+  SamNeck n{.scope = c.b.scope()};
   n.conv1 = make_conv(c, "conv1", {.in = g.hidden, .out = g.out, .side = 1, .padding = 0});
   n.norm1 = make_layer_norm(c, "layer_norm1", g.out);
   n.conv2 = make_conv(c, "conv2", {.in = g.out, .out = g.out});
@@ -119,7 +119,8 @@ inline SamTower make_tower(Context& c, const SamVision& g) {
   const std::int64_t side = g.image_size / g.patch_size;
   if (g.absolute) t.positions = parameter(c, "pos_embed", {1, side, side, g.hidden});
   t.layers = make_layers(g.layers, [&](std::int32_t i) { return make_sam_layer(c, g, i); });
-  t.neck = make_sam_neck(c, "neck", g);
+  Module n(c, "neck");
+  t.neck = make_sam_neck(c, g);
   return t;
 }
 
