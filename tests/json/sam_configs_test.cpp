@@ -27,7 +27,7 @@ TEST(DeepseekVlHybridConfigs, WeightsHaveTheNamesAndShapesOfTheClasses) {
   EXPECT_EQ(test::expect_recorded_parameters("deepseek_vl_hybrid.json"), 12);
 }
 TEST(JanusConfigs, WeightsHaveTheNamesAndShapesOfTheClasses) {
-  EXPECT_EQ(test::expect_recorded_parameters("janus.json"), 13);
+  EXPECT_EQ(test::expect_recorded_parameters("janus.json"), 14);
 }
 
 /// GOT-OCR 2.0 has mlp_dim alone, the others a ratio where it is absent.

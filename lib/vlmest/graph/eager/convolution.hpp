@@ -24,18 +24,26 @@ inline Value conv2d_padded(Value x, Value weight, std::int64_t stride, std::int6
                  .out_positions = checked_mul(s[2], s[3]),
                  .kernel = checked_mul(kh, kw),
                  .dtype = t};
-  const Bytes copy = last && op.kernel > 1 ? data_bytes(weight) : Bytes{};
-  const Bytes own = !last ? conv_scratch(op, x.size(2)) : op.kernel > 1 ? Bytes{} : channels_last_scratch(op, b.gpu);
+  const bool pointwise = op.kernel == 1;
+  const Bytes copy = last && !pointwise ? data_bytes(weight) : Bytes{};
+  const Bytes own = last ? (pointwise ? channels_last_scratch(op, b.gpu) : padded_channels_scratch(op))
+                         : (pointwise ? pointwise_scratch(op, b.gpu) : conv_scratch(op, x.size(2)));
+  const bool converts = !pointwise && own > Bytes{};
   op.workspace = copy + own;
-  op.kernels = 1 + (copy > Bytes{} ? 1 : 0) + (last ? (splits_result(op, b.gpu) ? 1 : 0) : own > Bytes{} ? 3 : 0);
+  op.kernels = 1 + (copy > Bytes{} ? 1 : 0) + (last && pointwise && splits_result(op, b.gpu) ? 1 : 0) +
+               (converts ? (last ? 2 : 3) : 0);
   const TensorId r = last ? b.result(t, s, channels_last_strides(s), "convolution") : b.result(t, s, "convolution");
   const GradEdge ex = edge(x), ew = edge(weight);
   const bool any = ex || ew;
   const Value sx = saved(x, any), sw = saved(weight, any);
   Value out = emit1(b, "convolution", op, r, {copy, own}, x, weight);
-  differentiable(out, "ConvolutionBackward0", {ex, ew, GradEdge{}}, [op, sx, sw](Gradients& g) {
-    const Bytes repacked = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
-    convolution_backward(op, g, sx, sw, repacked);
+  // A gradient in another layout is copied first, and the weight again; its copy is gone before its gradient is made.
+  differentiable(out, "ConvolutionBackward0", {ex, ew, GradEdge{}}, [op, sx, sw, last, pointwise, copy](Gradients& g) {
+    const bool lies_so = last ? is_channels_last(g.in[0]) : is_contiguous(g.in[0]);
+    const Bytes repacked = lies_so ? Bytes{} : data_bytes(g.in[0]);
+    const Bytes weight_copy = g.wants(1) ? Bytes{} : copy;
+    const Bytes sums = last ? padded_channels_scratch(op) : pointwise ? pointwise_gradient_scratch(op) : Bytes{};
+    convolution_backward(op, g, sx, sw, repacked + weight_copy + (g.wants(1) || last ? sums : Bytes{}));
   });
   return out;
 }
