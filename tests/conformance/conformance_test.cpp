@@ -59,6 +59,7 @@ std::vector<Case> cases() {
     k.lora_rank = e.value("lora", 0);
     k.tile_several = e.value("tile_several", true);
     k.whole_images = e.value("tiling", "automatic") == "never";
+    k.cut_images = e.value("tiling", "") == "automatic";
     k.frames = e.value("frames", 0);
     if (k.frames > 0) k.frame = {e.at("frame").at(0), e.at("frame").at(1)};
     k.sequences.clear();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <vlmest/family/got_ocr2/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
 #include <vlmest/json/model.hpp>
@@ -33,6 +34,7 @@ struct Recording {
   bool dropout = false;  ///< recorded in training mode (the recorder left it on), which shows where a model has dropout
   bool tile_several = true;   ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
   bool whole_images = false;  ///< Idefics3, SmolVLM: no image is cut into tiles
+  bool cut_images = false;    ///< GOT-OCR 2.0: images are cut into tiles
   bool training = false;      ///< a training step instead of a prefill and a decode step
   vlmest::Optimizer optimizer = vlmest::Optimizer::adamw;
   bool vision_frozen = false;
@@ -115,6 +117,8 @@ inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
   if (auto* ov = get_if<vlmest::image_processor::LlavaOnevision>(&rule)) ov->tile_several = r.tile_several;
   if (auto* split = get_if<vlmest::image_processor::Idefics3>(&rule); split != nullptr && r.whole_images)
     split->tiling = vlmest::image_processor::Tiling::never;
+  if (auto* got = get_if<vlmest::image_processor::GotOcr2>(&rule); got != nullptr && r.cut_images)
+    got->tiling = vlmest::image_processor::Tiling::automatic;
   vlmest::Sequences s{.batch = r.batch, .text = r.text, .target = r.target};
   for (std::int64_t b = 0; b < r.batch; ++b) {
     const auto& images = r.sequences[static_cast<std::size_t>(b) % r.sequences.size()];

@@ -114,6 +114,25 @@ class Shapes(unittest.TestCase):
         self.assertEqual((i.tokens, shapes(i)), (5 * 256, {"pixel_values": (10, 3, 512, 512)}))
         self.assertEqual(images("cohere2-vision", 512, 512).tokens, 256)
 
+    def test_a_map_that_is_halved_twice(self):
+        i = images("got-ocr2", 480, 640, batch=2)
+        self.assertEqual((i.tokens, shapes(i)), (256, {"pixel_values": (2, 3, 1024, 1024)}))
+        self.assertEqual(images("got-ocr2-odd", 480, 640).tokens, 49)
+
+    def test_squares_of_two_towers(self):
+        i = images("deepseek-vl-hybrid", 480, 640, batch=2)
+        squares = {"pixel_values": (2, 3, 384, 384), "high_res_pixel_values": (2, 3, 1024, 1024)}
+        self.assertEqual((i.tokens, shapes(i)), (576, squares))
+
+    def test_tiles_beside_a_whole_view(self):
+        # 1536 x 768 is two tiles of 768, one below the other; 640 x 640 is less than one
+        i = images("deepseek-ocr2", 1536, 768, batch=2)
+        self.assertEqual((i.tokens, i.tensors["num_local_patches"].last), (256 + 2 * 144 + 1, (2,)))
+        self.assertEqual(i.tensors["pixel_values_local"].shape, (4, 3, 768, 768))
+        i = images("deepseek-ocr2", 640, 640)
+        self.assertEqual((i.tokens, i.tensors["num_local_patches"].last), (257, (0,)))
+        self.assertNotIn("pixel_values_local", i.tensors)
+
     def test_cross_attention_sees_every_tile(self):
         i = images("llama-3.2-11b-vision", 560, 1120, count=2)
         self.assertEqual((i.tokens, i.cross_tiles), (1, (2, 4)))

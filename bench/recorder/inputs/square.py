@@ -2,7 +2,8 @@
 """Families whose processor resizes every image to the tower's square.
 
 transformers 5.17: processing_llava.py, processing_paligemma.py, processing_gemma3.py (pan and scan off, as released),
-processing_blip_2.py, processing_video_llava.py, processing_florence2.py.
+processing_blip_2.py, processing_video_llava.py, processing_florence2.py, processing_got_ocr2.py,
+processing_deepseek_vl.py, processing_deepseek_vl_hybrid.py, processing_janus.py.
 """
 
 from recorder.inputs.layout import Images, Request, number, patch_side, pixels
@@ -61,3 +62,34 @@ def blip2(r: Request) -> Images:
     return Images(
         number(r.document, "num_query_tokens", 32), _pixels(r), decoder=text.get("model_type", "opt") == "t5"
     )
+
+
+def halved_map(document, vision: str) -> int:
+    """Tokens of one square after SAM's tower and two convolutions that halve the sides of its map."""
+    side = number(document, f"{vision}.image_size", 1024) // number(document, f"{vision}.patch_size", 16)
+    return (((side + 1) // 2 + 1) // 2) ** 2
+
+
+def got_ocr2(r: Request) -> Images:
+    """Uncut, as the processor leaves pictures unless a call says otherwise."""
+    side = number(r.document, "vision_config.image_size", 1024)
+    return Images(halved_map(r.document, "vision_config"), pixels(r.count, 3, side, side))
+
+
+def deepseek_vl(r: Request) -> Images:
+    """Scaled into the square and padded."""
+    return Images(patch_side(r.document) ** 2, _pixels(r))
+
+
+def janus(r: Request) -> Images:
+    """The same; a token stands before and one behind those of a picture."""
+    side = number(r.document, "vision_config.image_size", 384)
+    patches = side // number(r.document, "vision_config.patch_size", 16)
+    return Images(patches**2, pixels(r.count, 3, side, side))
+
+
+def deepseek_vl_hybrid(r: Request) -> Images:
+    """Once more in the larger square of the second tower."""
+    side = number(r.document, "high_res_vision_config.image_size", 1024)
+    high = pixels(r.count, 3, side, side)["pixel_values"]
+    return Images(patch_side(r.document) ** 2, _pixels(r) | {"high_res_pixel_values": high})

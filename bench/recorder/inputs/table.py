@@ -37,4 +37,9 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "llava_next_video": ("anyres.llava_next", "canvas"),
     "video_llava": ("square.video_llava", None),
     "florence2": ("square.florence2", 768),
+    "got_ocr2": ("square.got_ocr2", None),
+    "deepseek_ocr2": ("tiles.deepseek_ocr2", 1024),
+    "deepseek_vl": ("square.deepseek_vl", None),
+    "deepseek_vl_hybrid": ("square.deepseek_vl_hybrid", None),
+    "janus": ("square.janus", None),
 }

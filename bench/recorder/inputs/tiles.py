@@ -2,7 +2,8 @@
 """Families that cut an image into the tower's squares.
 
 transformers 5.17: image_processing_idefics3.py and image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL,
-Aya Vision: get_optimal_tiled_canvas), image_processing_cohere2_vision.py, image_processing_mllama.py.
+Aya Vision: get_optimal_tiled_canvas), image_processing_cohere2_vision.py, image_processing_mllama.py,
+image_processing_deepseek_ocr2.py.
 """
 
 from recorder.errors import RecorderError
@@ -79,6 +80,20 @@ def internvl(r: Request) -> Images:
 def aya_vision(r: Request) -> Images:
     """downsample_factor 2 joins two patches by two."""
     return _shuffled(r, number(r.document, "downsample_factor", 2))
+
+
+OCR_VIEW, OCR_TILE = 1024, 768  # sides of DeepSeek-OCR-2's whole view and of its tiles, as released
+
+
+def deepseek_ocr2(r: Request) -> Images:
+    """DeepSeek-OCR-2: the whole picture, and two to six tiles where it is larger than one. num_local_patches is read by
+    the host, so that every picture of the batch has its own entry."""
+    rows, cols = nearest_aspect_grid(r.height, r.width, OCR_TILE, 2, 6)
+    tiles = rows * cols if max(r.height, r.width) > OCR_TILE else 0
+    tensors = pixels(r.count, 3, OCR_VIEW, OCR_VIEW) | {"num_local_patches": Tensor((r.count,), INT64, (tiles,))}
+    if tiles:
+        tensors["pixel_values_local"] = pixels(r.count * tiles, 3, OCR_TILE, OCR_TILE)["pixel_values"]
+    return Images(256 + 144 * tiles + 1, tensors)
 
 
 def least_scaling_grid(height: int, width: int, tile: int, most: int) -> tuple[int, int]:

@@ -5,13 +5,18 @@
 #include <vlmest/family/blip2/read.hpp>
 #include <vlmest/family/causal_lm/read.hpp>
 #include <vlmest/family/cohere2_vision/read.hpp>
+#include <vlmest/family/deepseek_ocr2/read.hpp>
+#include <vlmest/family/deepseek_vl/read.hpp>
+#include <vlmest/family/deepseek_vl_hybrid/read.hpp>
 #include <vlmest/family/florence2/read.hpp>
 #include <vlmest/family/gemma3/read.hpp>
 #include <vlmest/family/gemma4/read.hpp>
 #include <vlmest/family/glm4v/read.hpp>
+#include <vlmest/family/got_ocr2/read.hpp>
 #include <vlmest/family/idefics3/read.hpp>
 #include <vlmest/family/internlm2/read.hpp>
 #include <vlmest/family/internvl/read.hpp>
+#include <vlmest/family/janus/read.hpp>
 #include <vlmest/family/lfm2_vl/read.hpp>
 #include <vlmest/family/lighton_ocr/read.hpp>
 #include <vlmest/family/llava/read.hpp>
@@ -35,6 +40,7 @@ namespace vlmest::family {
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
                       LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Blip2, InternVl, Mllama, PaliGemma,
-                      Gemma3, Gemma4, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava, Florence2>;
+                      Gemma3, Gemma4, GotOcr2, DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2,
+                      Lfm2Vl, LlavaNextVideo, VideoLlava, Florence2>;
 
 }  // namespace vlmest::family

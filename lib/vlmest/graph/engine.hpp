@@ -31,6 +31,7 @@ class BackwardEngine {
   NodeId saved_until = 0;
   /// of_one: what came before is the gradient of one run, made as the one is that comes now.
   void begin_sum(TensorId parameter, Value sum, bool of_one) {
+    pending(parameter).stands_in = true;
     pending(parameter).sum = std::move(sum);
     pending(parameter).of_one = of_one;
   }
@@ -149,6 +150,7 @@ class BackwardEngine {
       if (!e) continue;
       if (e.parameter != none && owns(e.parameter)) {
         Pending& p = pending(e.parameter);
+        if (p.stands_in && g.out[i]) lay_like(p, g.out[i]);
         if (p.of_one && g.out[i])
           add_like(p, g.out[i]);
         else
@@ -206,9 +208,15 @@ class BackwardEngine {
   /// A gradient of a parameter that is not complete yet.
   struct Pending {
     std::int32_t waiting = 0;
-    bool of_one = false;
+    bool of_one = false, stands_in = false;
     Value sum;
   };
+  /// What stands for a sum of gradients lies as they do.
+  void lay_like(Pending& p, const Value& gradient) {
+    b_->graph.tensors[static_cast<std::size_t>(p.sum.id())].strides =
+        eager::strides_like(gradient.tensor(), gradient.shape());
+    p.stands_in = false;
+  }
   /// add_to where what stands for the first gradient does not say whether that one was a view: this one does.
   void add_like(Pending& p, Value& gradient) {
     const bool view = gradient.tensor().alias_of != none || b_->observed;

@@ -127,11 +127,11 @@ inline void note_holds(const Builder& b, LayerBackward& r, const std::vector<std
 }
 
 /// Records and cuts out what the backward of a layer runs. `run(x)` is the layer's forward, for a checkpointed one.
-inline LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, const LayerForward& run) {
+inline LayerBackward rehearse(Builder& b, const RepeatedLayer& layer, const Recorded& f, const LayerForward& run) {
   Graph& g = b.graph;
   LayerBackward r;
   b.forget();
-  const std::vector<TensorId> own = own_parameters(b, layer, f.calls);
+  const std::vector<TensorId> own = own_parameters(b, layer.scope, f.calls);
   ParameterGradients earlier = std::exchange(b.gradients, {});
   ParameterGradients sums = std::exchange(b.shared.sums, {});
   // The backward pass is outside of autocast; the second run of a function enters it anew.
@@ -141,6 +141,9 @@ inline LayerBackward rehearse(Builder& b, ScopeId layer, const Recorded& f, cons
   Value seed = b.existing("gradient", Role::activation, f.y.dtype(), f.y.shape());
   r.seed = seed.id();
   r.seed_shape = seed.shape();
+  r.seed_strides =
+      layer.gradient_as_result ? eager::strides_like(f.y.tensor(), f.y.shape()) : contiguous_strides(r.seed_shape);
+  g.tensors[static_cast<std::size_t>(r.seed)].strides = r.seed_strides;
   r.seed_dtype = seed.dtype();
   BackwardEngine engine;
   engine.unpacked = f.checkpointed;

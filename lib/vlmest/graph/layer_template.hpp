@@ -18,6 +18,7 @@ struct RepeatedLayer {
   TensorId first_adapter = none;      ///< its first parameter that was added to the finished model
   ScopeId first_adapter_scope = 0;    ///< and that one's module
   bool input_read_elsewhere = false;  ///< by what runs behind the layers and hands its input a gradient of its own
+  bool gradient_as_result = false;    ///< the gradient of its result lies as that does, else row-major
   bool lends = false;                 ///< later layers read more of it than its result, and hand that gradients
 };
 
@@ -26,7 +27,7 @@ struct RepeatedLayer {
 struct LayerBackward {
   Recording run;
   TensorId seed = none;  ///< stands for the gradient of the layer's result, which nothing else holds
-  Shape seed_shape;
+  Shape seed_shape, seed_strides;
   DType seed_dtype = DType::bf16;
   /// A storage that is held for the backward, and after how many of its nodes no more.
   struct Held {
@@ -71,7 +72,7 @@ inline LayerBackward out_of_place(const LayerBackward& b) {
   const NodeId at = b.run.from.nodes + offset;
   Tensor fresh;
   fresh.shape = b.seed_shape;
-  fresh.strides = contiguous_strides(b.seed_shape);
+  fresh.strides = b.seed_strides;
   fresh.storage = numel(b.seed_shape);
   fresh.dtype = b.seed_dtype;
   fresh.role = Role::activation;

@@ -86,7 +86,7 @@ class LayerRepeater {
     const bool alone = !differentiable || (!apart && !hands_elsewhere(calls, t.x_edge, layer.scope));
     if (differentiable && (checkpointed || (b_.copy_layers && alone))) {
       t.differentiable = true;
-      t.backward = layer_gradient::rehearse(b_, layer.scope, {x, y, begin, calls, checkpointed, passed_}, run);
+      t.backward = layer_gradient::rehearse(b_, layer, {x, y, begin, calls, checkpointed, passed_}, run);
       LayerPlace here{.t = made.get(), .layer = layer, .x = t.x, .x_owner = t.x_owner};
       here.state = t.before;
       here.state_owner = t.before_owner;

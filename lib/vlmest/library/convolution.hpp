@@ -91,4 +91,34 @@ constexpr Bytes channels_last_scratch(const Convolution& o, const Gpu& gpu) {
   return Bytes(checked_add(results * 4 / 8, 228 + 127));
 }
 
+/// What cuDNN takes for a channels-last convolution by a kernel of several positions: nothing, but where channels are
+/// no multiple of eight, copies of the weight and of what has them, padded (recorded in bf16 with 1 to 8 maps of 24 to
+/// 96 positions a side and 128 to 1024 channels; up to 131 bytes of counters, which some sizes have, are left out).
+constexpr Bytes padded_channels_scratch(const Convolution& o) {
+  const auto up = [](std::int64_t n) { return checked_add(n, 7) / 8 * 8; };
+  const auto bytes = [&](std::int64_t a, std::int64_t b, std::int64_t c) {
+    return size_of(Elements(checked_mul(checked_mul(a, b), c)), o.dtype);
+  };
+  const std::int64_t in = up(o.in_channels), out = up(o.out_channels);
+  const bool pads_in = in != o.in_channels, pads_out = out != o.out_channels;
+  if (!is_half(o.dtype) || !(pads_in || pads_out)) return Bytes{};
+  return bytes(in, out, o.kernel) + (pads_in ? bytes(o.batch, in, o.in_positions) : Bytes{}) +
+         (pads_out ? bytes(o.batch, out, o.out_positions) : Bytes{}) + Bytes(16);
+}
+
+/// What cuDNN takes for an NCHW convolution by a kernel of one position: counters where tiles of 128 x 128 of the
+/// result outnumber the multiprocessors (recorded in bf16 with 64 to 256 tiles, 128 without, 144 with them).
+constexpr Bytes pointwise_scratch(const Convolution& o, const Gpu& gpu) {
+  const auto tiles = [](std::int64_t n) { return checked_add(n, 127) / 128; };
+  if (!is_half(o.dtype)) return Bytes{};
+  const std::int64_t all = checked_mul(tiles(checked_mul(o.batch, o.out_positions)), tiles(o.out_channels));
+  return all > gpu.multiprocessors ? Bytes(144 + 128) : Bytes{};
+}
+/// The same for the weight's gradient: an fp32 partial sum for each map (recorded in bf16 with 1, 2 and 4 maps of 28 to
+/// 64 positions a side).
+constexpr Bytes pointwise_gradient_scratch(const Convolution& o) {
+  if (!is_half(o.dtype)) return Bytes{};
+  return size_of(Elements(checked_mul(o.batch, checked_mul(o.in_channels, o.out_channels))), DType::fp32);
+}
+
 }  // namespace vlmest

@@ -39,14 +39,16 @@ inline Value stack_matmul(Value x, Value w, bool frozen) {
 inline Value linear(Value x, Value weight, Value bias, bool frozen) {
   using namespace eager;
   const AutocastCall call(CastPolicy::lower, x, weight, bias);
-  Value w = transpose(std::move(weight), 0, 1);
-  if (!bias) return stack_matmul(std::move(x), std::move(w), frozen);
+  if (!bias) return stack_matmul(std::move(x), transpose(std::move(weight), 0, 1), frozen);
   if (x.shape().rank() != 2 && !is_contiguous(x))
-    return add(stack_matmul(std::move(x), std::move(w), frozen), std::move(bias));
+    return add(stack_matmul(std::move(x), transpose(std::move(weight), 0, 1), frozen), std::move(bias));
   Shape out = x.shape();
-  const std::int64_t k = x.size(-1);
-  out[out.rank() - 1] = w.size(1);
-  return view(mm(view(std::move(x), {-1, k}), std::move(w), std::move(bias)), out);
+  out[out.rank() - 1] = weight.size(0);
+  Value rows =
+      view(x, {-1, x.size(-1)});  // before the weight's transpose (_flatten_nd_linear): its backward comes later
+  x.reset();
+  Value w = transpose(std::move(weight), 0, 1);
+  return view(mm(std::move(rows), std::move(w), std::move(bias)), out);
 }
 /// A weight is frozen in a training step in which it collects no gradient; what inference loads could be trained.
 inline Value linear(Value x, Value weight, Value bias) {

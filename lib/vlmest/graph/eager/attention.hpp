@@ -102,15 +102,20 @@ inline Value efficient_attention(const Attention& op, Value q, Value k, Value v,
     const TensorId r = b.result(mask.dtype(), s, "constant_pad_nd");
     const Bytes n = size_of(numel(s), mask.dtype());
     const int kernels = 1 + (numel(mask.shape()).value() == mask.size(-1) ? copy_kernels(mask) : 1);  // as pad_last
-    mask =
-        emit1(b, "constant_pad_nd",
-              MemoryOp{.read = data_bytes(mask), .written = n + n, .dtype = op.dtype, .kernels = kernels}, r, {}, mask);
+    if (edge(mask)) {
+      const std::int64_t width = mask.size(-1);
+      mask = slice(pad_end(std::move(mask), -1, s[-1] - width), -1, 0, width);
+    } else {
+      mask = emit1(b, "constant_pad_nd",
+                   MemoryOp{.read = data_bytes(mask), .written = n + n, .dtype = op.dtype, .kernels = kernels}, r, {},
+                   mask);
+    }
   }
   const Elements result{checked_mul(checked_mul(op.batch, op.heads), checked_mul(op.q_len, op.v_dim))};
   const Bytes accum = is_half(op.dtype) && op.v_dim > 128 ? size_of(result, DType::fp32) : Bytes{};
   const TensorId out = sequence_major(b, op.dtype, op.batch, op.heads, op.q_len, op.v_dim);
-  const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
-  const bool trains = eq || ek || ev;
+  const GradEdge eq = edge(q), ek = edge(k), ev = edge(v), em = edge(mask);
+  const bool trains = eq || ek || ev || em;
   // Kept only for a backward, which reads whole blocks of 32 rows.
   const TensorId lse = b.result(DType::fp32, {op.batch, op.heads, trains ? round_up(op.q_len, 32) : 0}, "logsumexp");
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
@@ -118,7 +123,7 @@ inline Value efficient_attention(const Attention& op, Value q, Value k, Value v,
   b.emit(product("_scaled_dot_product_efficient_attention"), op, ins, outs, {accum});
   Value r(b, out);
   Value sums(b, lse);
-  differentiable(r, "ScaledDotProductEfficientAttentionBackward0", {eq, ek, ev},
+  differentiable(r, "ScaledDotProductEfficientAttentionBackward0", {eq, ek, ev, em},
                  [op, sq = saved(q, trains), sk = saved(k, trains), sv = saved(v, trains), sm = saved(mask, trains),
                   kept = saved_result(r, trains), sl = saved(sums, trains)](Gradients& g) {
                    efficient_attention_backward(op, g, sq, sk, sv, sm, kept, sl);
@@ -173,7 +178,7 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
 
 /// q[B, H, S, D], k and v[B, Hkv, L, D], mask empty, boolean or additive; the result is [B, H, S, Dv] in the backend's
 /// own layout. drops: dropout_p is above zero, which the fused kernels apply themselves. Throws Error where a fused
-/// kernel would have to give the mask's gradient.
+/// kernel would have to give the gradient of a mask that is broadcast.
 inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask, bool causal, bool drops = false) {
   const AutocastCall call(CastPolicy::lower, q, k, v, mask);
   const auto gaps = [](const Value& x) { return x.size(-1) != 1 && x.tensor().strides[-1] != 1; };
@@ -195,8 +200,9 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
                        .enable_gqa = q.size(1) != k.size(1)};
   Attention op = asked.op;
   op.backend = choose_backend(asked);
-  if (asked.mask_trains && op.backend != AttentionBackend::math)
-    throw Error("training", "the gradient of an attention mask from a fused kernel is not modelled",
+  if (asked.mask_trains && op.backend != AttentionBackend::math &&
+      mask.shape() != Shape{op.batch, op.heads, op.q_len, op.kv_len})
+    throw Error("training", "the gradient of an attention mask that is broadcast, from a fused kernel, is not modelled",
                 "use plan.attention=eager");
   mask = float_mask(std::move(mask), op.dtype);
   switch (op.backend) {

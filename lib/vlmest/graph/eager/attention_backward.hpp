@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/library/attention.hpp>
@@ -96,6 +97,16 @@ constexpr Bytes efficient_backward_scratch(const Attention& o) {
   const Bytes before = half ? Bytes{} : sums * (2 + o.v_dim);
   return before > kernel ? before : kernel;
 }
+/// The gradient of a mask[B, H, S, L] from it: a part of rows of whole 16 elements (attention_backward.cu,
+/// bias_requires_grad).
+inline TensorId mask_gradient(Builder& b, const Attention& op) {
+  const std::int64_t row = round_up(op.kv_len, 16), head = checked_mul(op.q_len, row);
+  const std::int64_t batch = checked_mul(op.heads, head);
+  const Shape s{op.batch, op.heads, op.q_len, op.kv_len};
+  const TensorId r = b.result(op.dtype, s, {batch, head, row, 1}, "mask gradient");
+  b.graph.tensors[static_cast<std::size_t>(r)].storage = Elements(checked_mul(op.batch, batch));
+  return r;
+}
 inline void efficient_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k,
                                          const Value& v, const Value& mask, const Value& out, const Value& lse) {
   Builder& b = q.builder();
@@ -103,11 +114,13 @@ inline void efficient_attention_backward(const Attention& op, Gradients& g, cons
     return sequence_major(b, op.dtype, x.size(0), x.size(1), x.size(2), x.size(3));
   };
   const TensorId dq = like(q), dk = like(k), dv = like(v);
-  const std::array<TensorId, 3> outs{dq, dk, dv};
+  const std::array<TensorId, 4> outs{dq, dk, dv, g.wants(3) ? mask_gradient(b, op) : none};
+  const std::size_t results = g.wants(3) ? 4 : 3;
   const std::array<TensorId, 7> ins{g.in[0].id(), q.id(), k.id(), v.id(), out.id(), lse.id(), mask ? mask.id() : none};
-  b.emit("_scaled_dot_product_efficient_attention_backward", AttentionBackward{op}, ins, outs,
+  b.emit("_scaled_dot_product_efficient_attention_backward", AttentionBackward{op}, ins,
+         std::span<const TensorId>(outs).first(results),
          {sequence_major_copy(g.in[0]), efficient_backward_scratch(op)});
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < results; ++i) {
     Value gradient(b, outs[i]);
     if (g.wants(i)) g.out[i] = std::move(gradient);
   }

@@ -42,11 +42,11 @@ inline Value clamp(Value a, Value low, Value high) {
   return r;
 }
 
-/// tensor.max(dim=-1, keepdim=True).values: the places are a result too, which is dropped but for a backward.
-inline Value max_values(Value a) {
+/// tensor.max(dim=-1, keepdim).values: the places are a result too, which is dropped but for a backward.
+inline Value max_values(Value a, bool keep = true) {
   Builder& b = a.builder();
   const DType t = a.dtype();
-  const Shape s = reduced(a.shape(), -1, true);
+  const Shape s = reduced(a.shape(), -1, keep);
   const ReductionScratch split = reduction_scratch(a.tensor(), -1, 16, b.gpu);
   const std::array<TensorId, 2> outs{b.result(t, s, "max"), b.result(DType::int64, s, "max_indices")};
   const std::array<TensorId, 1> ins{a.id()};

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/view.hpp>
 
@@ -28,24 +31,30 @@ inline Value pad_last(Value a, std::int64_t before, std::int64_t after) {
   return padded;
 }
 
-/// torch.nn.functional.pad behind the end of one dimension. By nothing it is a copy in the layout that is there, by
-/// less than nothing, as the backward pads, a copy of what remains (aten/src/ATen/native/PadNd.cpp, constant_pad_nd).
-inline Value pad_end(Value a, int dim, std::int64_t after) {
+/// Elements behind the end of a dimension.
+struct EndPadding {
+  int dim;
+  std::int64_t after;
+};
+
+/// torch.nn.functional.pad behind the ends of dimensions. By nothing it is a copy in the layout that is there, by less
+/// than nothing, as the backward pads, a copy of what remains (aten/src/ATen/native/PadNd.cpp, constant_pad_nd).
+inline Value pad_end(Value a, const std::vector<EndPadding>& ends) {
   Builder& b = a.builder();
   const DType t = a.dtype();
   const GradEdge e = edge(a);
   Value padded;
-  if (after > 0) {
+  const auto grows = [](const EndPadding& p) { return p.after > 0; };
+  if (std::any_of(ends.begin(), ends.end(), grows)) {
     Shape s = a.shape();
-    s[wrap(dim, s.rank())] = checked_add(a.size(dim), after);
+    for (const EndPadding& p : ends) s[wrap(p.dim, s.rank())] = checked_add(a.size(p.dim), p.after);
     const Bytes in = data_bytes(a);
     const MemoryOp op{.read = in, .written = size_of(numel(s), t) + in, .dtype = t, .kernels = 2};
     padded = emit1(b, "constant_pad_nd", op, b.result(t, s, "constant_pad_nd"), {}, a);
   } else {
-    if (after < 0) {
+    {
       NoGrad views(b);
-      const std::int64_t end = a.size(dim) + after;
-      a = slice(std::move(a), dim, 0, end);
+      for (const EndPadding& p : ends) a = slice(a, p.dim, 0, a.size(p.dim) + p.after);
     }
     // What has no gaps keeps its layout and goes by cudaMemcpyAsync.
     const Shape strides = strides_like(a.tensor(), a.shape());
@@ -57,9 +66,14 @@ inline Value pad_end(Value a, int dim, std::int64_t after) {
                       .access = Access::strided};
     padded = emit1(b, "constant_pad_nd", op, b.result(t, a.shape(), strides, "constant_pad_nd"), {}, a);
   }
-  differentiable(padded, "ConstantPadNdBackward0", {e},
-                 [dim, after](Gradients& g) { g.out[0] = pad_end(std::move(g.in[0]), dim, -after); });
+  differentiable(padded, "ConstantPadNdBackward0", {e}, [back = ends](Gradients& g) mutable {
+    for (EndPadding& p : back) p.after = -p.after;
+    g.out[0] = pad_end(std::move(g.in[0]), back);
+  });
   return padded;
+}
+inline Value pad_end(Value a, int dim, std::int64_t after) {
+  return pad_end(std::move(a), std::vector<EndPadding>{{dim, after}});
 }
 
 /// torch.nn.functional.pad of maps[N, H, W, C] behind the last row and column. By nothing it is a copy.

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 
-#include <vlmest/graph/eager/emit.hpp>
+#include <vlmest/graph/eager/result_layout.hpp>
 
 /// Element-wise ops: one kernel that reads every operand at its own size and writes one result
 /// (aten/src/ATen/TensorIterator.cpp decides its shape and layout).
@@ -18,34 +19,6 @@ constexpr int pieces(Bytes largest) {
     n *= 2;
   }
   return n;
-}
-
-/// Sizes after broadcasting a and b.
-inline Shape broadcast(const Shape& a, const Shape& b) {
-  const Shape& big = a.rank() >= b.rank() ? a : b;
-  const Shape& small = a.rank() >= b.rank() ? b : a;
-  Shape r = big;
-  for (int i = 1; i <= small.rank(); ++i) {
-    const auto x = big[-i], y = small[-i];
-    if (x != y && x != 1 && y != 1) throw Error("graph", "cannot broadcast " + to_string(a) + " with " + to_string(b));
-    r[big.rank() - i] = x == 1 ? y : x;
-  }
-  return r;
-}
-
-/// The operand whose layout the result follows: the first one of full size.
-template <class... In>
-Shape result_strides(const Shape& s, const In&... in) {
-  Shape r = contiguous_strides(s);
-  bool found = false;
-  auto look = [&](const Value& v) {
-    if (!found && v.shape() == s) {
-      found = true;
-      r = strides_like(v.tensor(), s);
-    }
-  };
-  (look(in), ...);
-  return r;
 }
 
 /// How the kernel of an element-wise op walks: its operands collapse to one dimension where each is laid out as the

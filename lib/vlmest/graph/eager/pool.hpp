@@ -4,23 +4,11 @@
 #include <algorithm>
 #include <array>
 
+#include <vlmest/graph/eager/channels_last.hpp>
 #include <vlmest/graph/eager/resample.hpp>
 
 /// Pooling over squares that do not overlap.
 namespace vlmest::eager {
-
-/// Whether torch takes x[N, C, H, W] for one with its channels next to each other, gaps or not. A single picture's
-/// stride counts, which a view may have made anything (c10/core/MemoryFormat.h, is_channels_last_strides_2d).
-inline bool is_channels_last(const Value& x) {
-  const Tensor& t = x.tensor();
-  if (is_contiguous(t)) return false;
-  std::int64_t least = 0;
-  for (const int d : {1, 3, 2, 0}) {
-    if (t.strides[d] < least || (d == 0 && least == t.strides[1])) return false;
-    least = checked_mul(t.strides[d], std::max<std::int64_t>(t.shape[d], 1));
-  }
-  return true;
-}
 
 /// What a pooling kernel copies first: an argument that is not dense in its own layout, row-major or with the channels
 /// next to each other.

@@ -2,25 +2,20 @@
 #pragma once
 
 #include <vlmest/graph/eager/autocast.hpp>
+#include <vlmest/graph/eager/channels_last.hpp>
 
 /// Resizing of feature maps.
 namespace vlmest::eager {
 
-/// Strides of x[N, C, H, W] with the channels next to each other.
-inline Shape channels_last_strides(const Shape& s) {
-  return {checked_mul(s[1], checked_mul(s[2], s[3])), 1, checked_mul(s[3], s[1]), s[1]};
-}
-
-/// The backward of a resampling of x[N, C, H, W]: zeros, to which each element of the gradient is added; a gradient
-/// with gaps is copied first, and one whose channels lie next to each other gives a result of that layout where
-/// `keeps_layout` (UpSampleBilinear2d.cu has a kernel for it, UpSampleBicubic2d.cu none).
+/// The backward of a resampling of x[N, C, L] or x[N, C, H, W]: zeros, to which each element of the gradient is added;
+/// a gradient with gaps is copied first, and one whose channels lie next to each other gives a result of that layout
+/// where `keeps_layout` (UpSampleBilinear2d.cu has a kernel for it, UpSampleBicubic2d.cu none).
 inline void differentiable_resampling(const Value& out, const char* name, const char* backward, const GradEdge& e,
                                       bool keeps_layout = false) {
   differentiable(out, name, {e}, [backward, whole = e.shape, keeps_layout](Gradients& g) {
     Builder& b = g.in[0].builder();
     const DType t = g.in[0].dtype();
-    const bool last =
-        keeps_layout && !is_contiguous(g.in[0]) && g.in[0].tensor().strides == channels_last_strides(g.in[0].shape());
+    const bool last = keeps_layout && is_channels_last(g.in[0]);
     const Bytes copy = is_contiguous(g.in[0]) || last ? Bytes{} : data_bytes(g.in[0]), size = size_of(numel(whole), t);
     const TensorId r = last ? b.result(t, whole, channels_last_strides(whole), backward) : b.result(t, whole, backward);
     const MemoryOp op{.read = data_bytes(g.in[0]) + copy,
@@ -33,13 +28,14 @@ inline void differentiable_resampling(const Value& out, const char* name, const 
 }
 
 /// torch.nn.functional.interpolate(x, size, mode="bilinear") of x[N, C, H, W]: one kernel that reads any strides; the
-/// result is row-major (aten/src/ATen/native/cuda/UpSampleBilinear2d.cu).
+/// result is row-major, or keeps channels that come last (aten/src/ATen/native/UpSampleBilinear2d.cpp).
 inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) {
   const AutocastCall call(CastPolicy::fp32, x);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), rows, cols};
-  const TensorId r = b.result(t, s, "upsample_bilinear2d");
+  const TensorId r = is_channels_last(x) ? b.result(t, s, channels_last_strides(s), "upsample_bilinear2d")
+                                         : b.result(t, s, "upsample_bilinear2d");
   const GradEdge e = edge(x);
   Value out = emit1(b, "upsample_bilinear2d",
                     MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
@@ -67,7 +63,44 @@ inline Value upsample_bilinear2d_aa(Value x, std::int64_t rows, std::int64_t col
   return out;
 }
 
-/// The same with mode="bicubic" (aten/src/ATen/native/cuda/UpSampleBicubic2d.cu).
+/// torch.nn.functional.interpolate(x, size, mode="linear") of x[N, C, L], to its own length too: one kernel that reads
+/// any strides; the result is row-major (aten/src/ATen/native/cuda/UpSampleLinear1d.cu).
+inline Value upsample_linear1d(Value x, std::int64_t length) {
+  const AutocastCall call(CastPolicy::fp32, x);
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const Shape s{x.size(0), x.size(1), length};
+  const TensorId r = b.result(t, s, "upsample_linear1d");
+  const GradEdge e = edge(x);
+  Value out = emit1(b, "upsample_linear1d",
+                    MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  differentiable_resampling(out, "UpsampleLinear1DBackward0", "upsample_linear1d_backward", e);
+  return out;
+}
+
+/// The same with mode="bicubic" and antialias=True (aten/src/ATen/native/cuda/UpSample.cuh): the weights of a pixel's
+/// taps are computed by the threads that use them. Of channels-last data the kernel gets and gives row-major copies.
+inline Value upsample_bicubic2d_aa(Value x, std::int64_t rows, std::int64_t cols) {
+  const AutocastCall call(CastPolicy::fp32, x);
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const Shape s{x.size(0), x.size(1), rows, cols};
+  const bool last = is_channels_last(x);
+  const TensorId r = last ? b.result(t, s, channels_last_strides(s), "_upsample_bicubic2d_aa")
+                          : b.result(t, s, "_upsample_bicubic2d_aa");
+  const Bytes row_major_in = last ? data_bytes(x) : Bytes{}, row_major_out = last ? size_of(numel(s), t) : Bytes{};
+  const MemoryOp op{.read = data_bytes(x),
+                    .written = size_of(numel(s), t),
+                    .workspace = row_major_in + row_major_out,
+                    .dtype = t,
+                    .kernels = last ? 3 : 1};
+  const GradEdge e = edge(x);
+  Value out = emit1(b, "_upsample_bicubic2d_aa", op, r, {row_major_in, row_major_out}, x);
+  differentiable_resampling(out, "UpsampleBicubic2DAaBackward0", "_upsample_bicubic2d_aa_backward", e);
+  return out;
+}
+
+/// The same with mode="bicubic" alone (aten/src/ATen/native/cuda/UpSampleBicubic2d.cu).
 inline Value upsample_bicubic2d(Value x, std::int64_t rows, std::int64_t cols) {
   const AutocastCall call(CastPolicy::fp32, x);
   Builder& b = x.builder();

@@ -113,12 +113,13 @@ inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_
   return out;
 }
 
-/// self[index] along the first dimension with an int64 index of `rows` entries on the host: it is copied over first.
-inline Value host_index(Value self, std::int64_t rows) {
+/// self[index] along the first dimension with an int64 index of this shape on the host: it is copied over first.
+inline Value host_index(Value self, Shape index) {
   Builder& b = self.builder();
   const DType t = self.dtype();
-  Shape s = self.shape();
-  s[0] = rows;
+  const std::int64_t rows = numel(index).value();
+  Shape s = index;
+  for (int i = 1; i < self.shape().rank(); ++i) s.push_back(self.size(i));
   const Bytes moved = size_of(numel(s), t), copied = size_of(Elements(rows), DType::int64);
   const TensorId r = b.result(t, s, "index");
   const MemoryOp op{.read = moved + copied, .written = moved, .workspace = copied, .dtype = t};

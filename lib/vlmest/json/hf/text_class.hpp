@@ -22,15 +22,20 @@ inline constexpr std::array text_classes{
     TextClassEntry{"aya_vision", "cohere2"},
     TextClassEntry{"cohere2_vision", "cohere2"},
     TextClassEntry{"florence2", "bart"},
+    TextClassEntry{"deepseek_ocr2", "deepseek_ocr2_text", true},
+    TextClassEntry{"deepseek_vl", "llama"},
+    TextClassEntry{"deepseek_vl_hybrid", "llama"},
     TextClassEntry{"gemma3", "gemma3_text", true},
     TextClassEntry{"gemma4", "gemma4_text", true},
     TextClassEntry{"gemma4_unified", "gemma4_unified_text", true},
     TextClassEntry{"glm46v", "glm4v_text"},
     TextClassEntry{"glm4v", "glm4v_text", true},
     TextClassEntry{"glm_ocr", "glm_ocr_text", true},
+    TextClassEntry{"got_ocr2", "qwen2"},
     TextClassEntry{"idefics3", "llama"},
     TextClassEntry{"internvl", "qwen2"},
     TextClassEntry{"lfm2_vl", "lfm2"},
+    TextClassEntry{"janus", "llama"},
     TextClassEntry{"lighton_ocr", "qwen3"},
     TextClassEntry{"llava", "llama"},
     TextClassEntry{"llava_next", "llama"},
@@ -58,7 +63,7 @@ inline constexpr std::array<std::string_view, 8> tying_classes{
 /// Of a parsed config.json whose model_type is `type`.
 inline TextClass read_text_class(const Reader& r, std::string_view type) {
   TextClass c;
-  c.remote_code = type == "internvl_chat" || type == "h2ovl_chat";
+  c.remote_code = type == "internvl_chat" || type == "h2ovl_chat" || type == "deepseek_vl_v2";
   const auto tied = [&](const Reader& t) {
     const bool by_default = std::find(tying_classes.begin(), tying_classes.end(), c.type) != tying_classes.end();
     return t.boolean("tie_word_embeddings", by_default);

@@ -40,10 +40,18 @@ inline VisionConfig read_clip(const Reader& r) { return vit(r, ClipVision{}, "qu
 
 /// models/siglip/configuration_siglip.py, SiglipVisionConfig; an absent vision_use_head means a head, null
 /// none.
-inline VisionConfig read_siglip(const Reader& r) {
+inline SiglipVision siglip_part(const Reader& r) {
   SiglipVision d = vit(r, SiglipVision{}, "gelu_pytorch_tanh");
   d.head = !r.is_null("vision_use_head") && r.boolean("vision_use_head", true);
   return d;
+}
+inline VisionConfig read_siglip(const Reader& r) { return siglip_part(r); }
+/// A tower that must be SigLIP's.
+inline SiglipVision siglip_vision(const Reader& r) {
+  if (const std::string type = r.string("model_type", "siglip_vision_model"); type != "siglip_vision_model")
+    r.fail("model_type", "the vision tower '" + type.substr(0, 64) + "' of this type is not modelled",
+           "known: siglip_vision_model");
+  return siglip_part(r);
 }
 
 /// models/pixtral/configuration_pixtral.py, PixtralVisionConfig: head_dim is always hidden_size / heads.

@@ -18,6 +18,7 @@ struct AssemblyTraits {
   const char* vision = "vision_tower";
   const char* projector = "multi_modal_projector";
   const char* newline = nullptr;  ///< the model's own parameter behind them: a feature of the language model's width
+  bool newline_last = false;      ///< that parameter stands behind the language model
   const char* language = "language_model";
   bool takes_videos = false;  ///< placeholders of videos are looked for too
 };
@@ -60,7 +61,7 @@ struct Assembly {
 };
 
 /// In the order of …Model.__init__ and …ForConditionalGeneration.__init__. The newline feature counts with the
-/// projector, whose output it joins.
+/// projector, whose output it joins. A family with modules that no forward runs declares them in make_unused(c, g).
 template <class Family>
 Assembly<Family> make_model(Context& c, const Family& g) {
   constexpr AssemblyTraits names = Family::assembly;
@@ -76,14 +77,17 @@ Assembly<Family> make_model(Context& c, const Family& g) {
       Module p(c, names.projector, Part::projector);
       r.projector = make_projector(c, g);
     }
-    if constexpr (names.newline != nullptr) {
+    const auto newline = [&] {
       Module own(c, "", Part::projector);
       r.newline = parameter(c, names.newline, {width(g.language)});
-    }
+    };
+    if constexpr (names.newline != nullptr && !names.newline_last) newline();
+    if constexpr (requires { make_unused(c, g); }) make_unused(c, g);
     {
       Module l(c, names.language, Part::language);
       r.language = make_decoder(c, g.language);
     }
+    if constexpr (names.newline != nullptr && names.newline_last) newline();
     r.behind = make_behind(c, g);
   }
   r.head = make_head(c, width(g.language), vocabulary(g.language), g.tied, embedding_weight(r.language));

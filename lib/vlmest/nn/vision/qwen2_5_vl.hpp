@@ -92,7 +92,7 @@ inline Value window_order(const Value& x, std::int64_t merged_patch) {
   using namespace eager;
   const std::int64_t n = x.size(0) / merged_patch;
   Value y = reshape(x, {n, merged_patch, -1});
-  y = host_index(y, n);
+  y = host_index(y, {n});
   return reshape(y, {x.size(0), -1});
 }
 
@@ -123,7 +123,7 @@ inline TowerOutput forward(Context& c, const Qwen2_5VlTower& t, const PackedImag
     out.last = stack(t.blocks[static_cast<std::size_t>(i)], out.last, full ? whole : windows, full ? 1 : 0);
   }
   Value merged = forward(c, t.merger, out.last);
-  merged = host_index(merged, merged.size(0));
+  merged = host_index(merged, {merged.size(0)});
   out.pooled = std::move(merged);
   return out;
 }
