@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-
 #include <vlmest/graph/eager/channels_last.hpp>
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/library/convolution.hpp>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <vlmest/json/hf/text.hpp>
 

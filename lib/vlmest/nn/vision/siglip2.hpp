@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <vector>
 
 #include <vlmest/graph/eager/assign.hpp>
 #include <vlmest/graph/eager/resample.hpp>
