@@ -45,6 +45,8 @@ constexpr Recorded recorded[] = {
     {2, 336, 336, 14, 3, 1024, DType::fp32, 9836560},
     {2, 384, 384, 16, 3, 1024, DType::fp32, 11403280},
     {2, 224, 224, 14, 3, 1024, DType::fp32, 0},
+    {1, 1024, 1024, 16, 3, 384, DType::fp32, 0},  // few result channels
+    {2, 768, 768, 16, 3, 384, DType::fp32, 0},
 };
 
 TEST(ConvScratch, AgreesWithRecordedCalls) {
@@ -67,6 +69,41 @@ TEST(ConvScratch, OfAPatchWeightGradientAgreesWithRecordedCalls) {
                         .kernel = 2 * side * side,
                         .dtype = DType::bf16};
     EXPECT_EQ(patch_gradient_scratch(o), Bytes(bytes)) << patches << " patches of " << side << " to " << out;
+  }
+}
+
+Convolution inside(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t side, std::int64_t kernel,
+                   std::int64_t stride) {
+  const std::int64_t result = (side + stride - 1) / stride;
+  return {.batch = batch,
+          .in_channels = in,
+          .out_channels = out,
+          .in_positions = side * side,
+          .out_positions = result * result,
+          .kernel = kernel * kernel,
+          .dtype = DType::bf16};
+}
+
+// Peak inside the call less its result and the weight's copy, torch 2.11 with cuDNN 9.19 on an H200.
+TEST(ConvScratch, OfChannelsLastAgreesWithRecordedCalls) {
+  const std::int64_t cases[][6] = {{1, 256, 256, 64, 1, 0},       {2, 512, 896, 32, 2, 0},
+                                   {8, 256, 512, 48, 2, 0},       {1, 300, 512, 24, 2, 3151888},
+                                   {4, 300, 512, 24, 2, 4202512}, {1, 256, 300, 48, 2, 1751056},
+                                   {3, 256, 300, 48, 2, 2451472}};
+  for (const auto& [batch, in, out, side, stride, bytes] : cases)
+    EXPECT_EQ(padded_channels_scratch(inside(batch, in, out, side, 3, stride)), Bytes(bytes))
+        << batch << "x" << in << "x" << side << "x" << side << " to " << out;
+}
+
+TEST(ConvScratch, OfKernelsOfOnePositionAgreesWithRecordedCalls) {
+  const Gpu gpu{.multiprocessors = 132};
+  const std::int64_t cases[][6] = {{1, 768, 256, 64, 0, 786432},    {2, 768, 256, 64, 0, 1572864},
+                                   {4, 768, 256, 64, 272, 3145728}, {4, 768, 256, 48, 272, 3145728},
+                                   {2, 384, 128, 28, 0, 393216},    {4, 384, 128, 48, 0, 786432}};
+  for (const auto& [batch, in, out, side, forward, backward] : cases) {
+    const Convolution o = inside(batch, in, out, side, 1, 1);
+    EXPECT_EQ(pointwise_scratch(o, gpu), Bytes(forward)) << batch << "x" << in << "x" << side << " to " << out;
+    EXPECT_EQ(pointwise_gradient_scratch(o), Bytes(backward)) << batch << "x" << in << "x" << side << " to " << out;
   }
 }
 

@@ -29,7 +29,7 @@ constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
   const auto converted = [&](std::int64_t in, std::int64_t out) { return converted_copies(o, in, out); };
   const bool few = o.in_channels < 4;
   if (!is_half(o.dtype))
-    return !few || (o.kernel > 64 && checked_mul(o.batch, o.out_positions) > 1024)
+    return !few || (o.out_channels > 384 && o.kernel > 64 && checked_mul(o.batch, o.out_positions) > 1024)
                ? converted(o.in_channels, o.out_channels)
                : Bytes{};
   if (!few || height < 399)
