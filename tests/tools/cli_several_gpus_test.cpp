@@ -107,6 +107,19 @@ TEST(SeveralGpus, WhatDoesNothingIsRefused) {
   }
 }
 
+/// A pipeline sends hidden states alone: what reads something else of another stage is refused, and so are two stacks.
+TEST(SeveralGpus, PipelinesThatSendMoreAreRefused) {
+  for (const char* model : {"llama-3.2-11b-vision", "gemma-4-e2b", "blip2-flan-t5-xl"}) {
+    const Called c = run("estimate --phase train --parallel pp=2 --config " + std::string(model));
+    EXPECT_EQ(c.code, 3) << model;
+    EXPECT_NE(c.err.find("error: --parallel: pp=2: "), std::string::npos) << c.err;
+    EXPECT_NE(c.err.find("not modelled"), std::string::npos) << c.err;
+  }
+  // Its first three layers take pictures' features too.
+  EXPECT_EQ(run("estimate --phase train --parallel pp=2 --stages 2,26 --config qwen3-vl-2b").code, 3);
+  good("estimate --phase train --parallel pp=2 --stages 3,25 --config qwen3-vl-2b");
+}
+
 /// LLaVA-NeXT does not use its tower's last layer and norm; torch named these 13 parameters when it failed.
 TEST(SeveralGpus, UnusedParametersAreTold) {
   const std::string granite = std::string("estimate --phase train --gpus 2 --config ") + VLMEST_SOURCE_DIR +

@@ -36,12 +36,17 @@ struct Stages {
 };
 
 /// Cuts by `layout.stages`, or as evenly as the layers allow, with the longer ones first. Throws Error where there are
-/// not that many layers.
+/// not that many layers, or where they are in several lists, as an encoder's and a decoder's.
 Stages cut(const Graph& g, const Layout& layout);
 
 /// Layers of the language model for each stage so that their kernels take equally long, as far as whole layers allow:
 /// fewer beside the vision tower and beside the head. Empty where there are fewer layers than stages.
 std::vector<std::int64_t> balanced_layers(const Graph& g, int stages, std::span<const Work> of_ops);
+
+/// Throws Error where a stage reads of an earlier one more than the hidden states of the stage before, which is all
+/// that a pipeline sends: keys that layers lend each other, pictures' features in later layers, embeddings of every
+/// layer.
+void expect_chain(const Graph& g, const Stages& stages);
 
 /// What stages send each other, by the tensors' owners: the hidden states behind the last layer of a stage, and in the
 /// backward their gradients.

@@ -24,12 +24,27 @@ inline std::vector<std::int32_t> layers_of_scopes(const Graph& g) {
   return r;
 }
 
+/// How many lists of modules layers of the language model are in.
+inline std::size_t layer_lists(const Graph& g, const std::vector<std::int32_t>& layer) {
+  std::vector<ScopeId> lists;
+  for (std::size_t s = 1; s < g.scopes.size(); ++s) {
+    const ScopeId parent = g.scopes[s].parent;
+    if (layer[s] == none || layer[static_cast<std::size_t>(parent)] != none) continue;
+    if (std::find(lists.begin(), lists.end(), parent) == lists.end()) lists.push_back(parent);
+  }
+  return lists.size();
+}
+
 inline bool is_before_layers(Part p) { return p == Part::vision || p == Part::projector; }
 
 }  // namespace pipeline
 
 VLMEST_INLINE Stages cut(const Graph& g, const Layout& layout) {
   const std::vector<std::int32_t> layer = pipeline::layers_of_scopes(g);
+  if (pipeline::layer_lists(g, layer) > 1)
+    throw Error("layout.mesh",
+                "pp=" + std::to_string(layout.pp) + ": a pipeline of an encoder and a decoder is not modelled",
+                "leave it out, or give dp=N");
   const std::int64_t layers = *std::max_element(layer.begin(), layer.end()) + 1;
   Stages r{.ranks = layout.pp,
            .chunks = layout.schedule.chunks,
@@ -109,6 +124,34 @@ VLMEST_INLINE std::vector<std::int64_t> balanced_layers(const Graph& g, int stag
     ++r[static_cast<std::size_t>(least - of_stage.begin())];
   }
   return r;
+}
+
+VLMEST_INLINE void expect_chain(const Graph& g, const Stages& stages) {
+  std::vector<TensorId> of_stage(static_cast<std::size_t>(stages.count()), none);
+  for (const Phase& p : g.phases) {
+    if (p.kind != PhaseKind::forward) continue;
+    std::fill(of_stage.begin(), of_stage.end(), none);
+    for (NodeId n = p.first; n < p.last; ++n)
+      for (const TensorId t : g.inputs(g.node(n))) {
+        const TensorId owner = g.owner(t);
+        const Tensor& x = g.tensor(owner);
+        if (x.role != Role::activation || x.born < p.first || x.born >= n) continue;
+        const int from = stages.stage(x.born), to = stages.stage(n);
+        const auto scope = static_cast<std::size_t>(g.node(x.born).scope);
+        if (from == to) continue;
+        bool sent = stages.of_scope[scope] == -1;  // tables and masks: every stage makes its own
+        if (stages.in_layer[scope]) {
+          TensorId& states = of_stage[static_cast<std::size_t>(from)];
+          if (states == none) states = owner;
+          sent = to == from + 1 && states == owner;
+        }
+        if (!sent)
+          throw Error("layout.mesh",
+                      "pp=" + std::to_string(stages.ranks) + ": " + path(g, g.node(n).scope) + " reads what " +
+                          path(g, g.node(x.born).scope) + " has made in another stage, which is not modelled",
+                      "cut elsewhere with layout.stages, or give dp=N");
+      }
+  }
 }
 
 VLMEST_INLINE std::vector<Crossing> crossings(const Graph& g, const Stages& stages) {

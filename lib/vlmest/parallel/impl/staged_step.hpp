@@ -57,6 +57,7 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
   const Layout& l = p.layout;
   const Graph& g = estimator.training_graph();
   const Stages stages = cut(g, l);
+  expect_chain(g, stages);
   const std::vector<StageTime> times = stage_times(g, stages, estimator.training_works(), device);
   const std::int64_t micro_batches = t.micro_batches;
   const std::vector<Crossing> crossing = crossings(g, stages);
