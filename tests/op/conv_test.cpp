@@ -45,8 +45,11 @@ constexpr Recorded recorded[] = {
     {2, 336, 336, 14, 3, 1024, DType::fp32, 9836560},
     {2, 384, 384, 16, 3, 1024, DType::fp32, 11403280},
     {2, 224, 224, 14, 3, 1024, DType::fp32, 0},
-    {1, 1024, 1024, 16, 3, 384, DType::fp32, 0},  // few result channels
-    {2, 768, 768, 16, 3, 384, DType::fp32, 0},
+    {4, 448, 448, 14, 3, 768, DType::fp32, 0},  // few result channels
+    {1, 1024, 1024, 16, 3, 768, DType::fp32, 0},
+    {1, 512, 512, 16, 3, 1024, DType::fp32, 10485776},
+    {4, 256, 256, 16, 3, 1280, DType::fp32, 12320784},
+    {2, 384, 384, 16, 3, 392, DType::bf16, 0},
 };
 
 TEST(ConvScratch, AgreesWithRecordedCalls) {
@@ -54,6 +57,22 @@ TEST(ConvScratch, AgreesWithRecordedCalls) {
     EXPECT_EQ(conv_scratch(patches(r), r.height).value(), r.scratch)
         << r.batch << "x" << r.channels << "x" << r.height << "x" << r.width << " by " << r.patch << " to " << r.out
         << " " << name(r.dtype);
+}
+
+// Peak inside convolution_backward less the weight's gradient, torch 2.11 with cuDNN 9.19 on an H200.
+TEST(ConvScratch, OfAWeightGradientAgreesWithRecordedCalls) {
+  const std::int64_t cases[][5] = {{1, 768, 16, 1280, 20578448}, {1, 768, 16, 384, 12779536},
+                                   {2, 512, 16, 384, 11534352},  {3, 448, 16, 1152, 19773840},
+                                   {4, 336, 14, 1024, 15156944}, {4, 384, 16, 768, 16121872},
+                                   {2, 448, 14, 768, 11976720},  {2, 384, 16, 1024, 11274384},
+                                   {3, 512, 16, 768, 39321744},  {1, 1024, 16, 1024, 146800784}};
+  for (const auto& [batch, side, patch, out, bytes] : cases) {
+    const Convolution o = patches({batch, side, side, patch, 3, out, DType::bf16, 0});
+    // Counters of up to 2.7 KB are left out.
+    EXPECT_LE(conv_weight_gradient_scratch(o).value(), bytes)
+        << batch << " of " << side << " by " << patch << " to " << out;
+    EXPECT_GE(conv_weight_gradient_scratch(o).value(), bytes - 2688) << batch << " of " << side << " to " << out;
+  }
 }
 
 // Peak inside convolution_backward less its results but the bias's gradient, torch 2.11 with cuDNN 9.19 on an H200:

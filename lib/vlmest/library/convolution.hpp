@@ -29,20 +29,21 @@ constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
   const auto converted = [&](std::int64_t in, std::int64_t out) { return converted_copies(o, in, out); };
   const bool few = o.in_channels < 4;
   if (!is_half(o.dtype))
-    return !few || (o.out_channels > 384 && o.kernel > 64 && checked_mul(o.batch, o.out_positions) > 1024)
+    return !few || (o.out_channels > 768 && o.kernel > 64 && checked_mul(o.batch, o.out_positions) >= 1024)
                ? converted(o.in_channels, o.out_channels)
                : Bytes{};
   if (!few || height < 399)
-    return o.out_channels > 384 ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
+    return o.out_channels > 392 ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
   return o.dtype == DType::fp16 && o.out_channels % 8 == 0 ? converted(o.in_channels, o.out_channels) : Bytes{};
 }
 
 /// What cuDNN takes from the allocator for the gradient of the weight of conv_scratch's convolutions, few input
 /// channels and a gradient that is NCHW: input, weight and gradient are always converted, channels padded to 16 bytes.
 /// The sum over positions is shared among multiprocessors: by counters, one for each tile of 64 x 64 of the result, up
-/// to 2048 positions of several images, else by fp32 partial results that a second kernel adds up: 3 of them with up to
-/// 1024 positions an image, 14 from 1536. Recorded with cuDNN 9.19 at 256 to 12,800 positions, 1024 to 1408 result
-/// channels, patches of 14 and 16.
+/// to 2352 positions of several images and from 1024 result channels, else by fp32 partial results that a second kernel
+/// adds up: 3 of them with up to 1024 positions an image, 14 from 1536. Recorded with cuDNN 9.19 at 196 to 16,384
+/// positions (none between 2352 and 3072), 256 to 1408 result channels, patches of 14 and 16; up to 2.7 KB of counters,
+/// which some single images have, are left out.
 constexpr Bytes conv_weight_gradient_scratch(const Convolution& o) {
   const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
   const std::int64_t in = up(o.in_channels, is_half(o.dtype) ? 8 : 4),
@@ -52,8 +53,9 @@ constexpr Bytes conv_weight_gradient_scratch(const Convolution& o) {
   const Bytes converted = bytes(checked_mul(checked_mul(o.batch, in), o.in_positions)) + bytes(weights) +
                           bytes(checked_mul(positions, o.out_channels)) + Bytes(16 + 128);
   if (!is_half(o.dtype)) return converted;
-  if (positions <= 2048 && o.batch == 1) return converted - Bytes(128);  // the sum of a single image is not split
-  if (positions <= 2048) return converted + Bytes(up(o.out_channels, 64) / 64 * (up(taps, 64) / 64) * 4);
+  // The sum of a single image or of few channels is not split.
+  if (positions <= 2352 && (o.batch == 1 || o.out_channels <= 768)) return converted - Bytes(128);
+  if (positions <= 2352) return converted + Bytes(up(o.out_channels, 64) / 64 * (up(taps, 64) / 64) * 4);
   return converted + size_of(Elements(weights), DType::fp32) * (o.out_positions <= 1024 ? 3 : 14);
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <vlmest/graph/builder.hpp>
+#include <vlmest/graph/eager/emit.hpp>
 
 /// Pictures whose channels lie next to each other.
 namespace vlmest::eager {
