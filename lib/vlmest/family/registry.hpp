@@ -11,6 +11,7 @@
 #include <vlmest/family/idefics3/read.hpp>
 #include <vlmest/family/internlm2/read.hpp>
 #include <vlmest/family/internvl/read.hpp>
+#include <vlmest/family/kimi_k25/read.hpp>
 #include <vlmest/family/lighton_ocr/read.hpp>
 #include <vlmest/family/llava/read.hpp>
 #include <vlmest/family/llava_next/read.hpp>
@@ -30,7 +31,7 @@ namespace vlmest::family {
 
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
-                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Blip2, InternVl, Mllama, PaliGemma,
-                      Gemma3, Gemma4, CausalLm, InternLm2>;
+                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, KimiK25, Blip2, InternVl, Mllama,
+                      PaliGemma, Gemma3, Gemma4, CausalLm, InternLm2>;
 
 }  // namespace vlmest::family

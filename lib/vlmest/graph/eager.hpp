@@ -11,6 +11,7 @@
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/graph/eager/depthwise.hpp>
 #include <vlmest/graph/eager/dropout.hpp>
+#include <vlmest/graph/eager/embedding_bag.hpp>
 #include <vlmest/graph/eager/extremes.hpp>
 #include <vlmest/graph/eager/flash_attention.hpp>
 #include <vlmest/graph/eager/fused.hpp>

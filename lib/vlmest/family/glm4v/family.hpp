@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/decoder/glm4v_moe_text.hpp>
 #include <vlmest/nn/decoder/glm4v_text.hpp>
 #include <vlmest/nn/family/qwen_vl.hpp>
 #include <vlmest/nn/vision/glm4v.hpp>
