@@ -268,8 +268,9 @@ TEST(NewDecodersRun, DeepseekV3RoutesInFp32) {
   EXPECT_EQ(count(g, 0, "_softmax", "layers.0.mlp.gate"), 0);
   int corrections = 0, wide = 0;
   for (const Tensor& t : g.tensors) {
-    if (t.name == "e_score_correction_bias") corrections += t.role == Role::buffer && t.dtype == DType::fp32;
-    wide += t.name == "mul" && t.dtype == DType::fp32 && t.shape == Shape{T * 2, 64};
+    if (std::string_view(t.name) == "e_score_correction_bias")
+      corrections += t.role == Role::buffer && t.dtype == DType::fp32;
+    wide += std::string_view(t.name) == "mul" && t.dtype == DType::fp32 && t.shape == Shape{T * 2, 64};
   }
   EXPECT_EQ(corrections, 1);
   EXPECT_GT(wide, 0) << "rows of experts times fp32 weights";

@@ -11,18 +11,18 @@ namespace vlmest::eager {
 
 /// The gradient of the whole table (aten/src/ATen/native/cuda/EmbeddingBag.cu, embedding_bag_backward_cuda_sum_avg):
 /// entries are sorted with their places whatever their number, then summed up as embedding_dense_backward sums rows.
-inline Value embedding_bag_dense_backward(Value gradient, Value entries, Value weights, const Shape& table) {
+inline Value embedding_bag_backward(Value gradient, Value entries, Value weights, const Shape& table) {
   Builder& b = gradient.builder();
   const DType t = gradient.dtype();
   const std::int64_t n = entries.size(0);
-  const Bytes whole = size_of(numel(table), t), scratch = embedding_backward_workspace(n, table[0], table[1], t);
-  const TensorId r = b.result(t, table, "_embedding_bag_dense_backward");
+  const Bytes whole = size_of(numel(table), t), scratch = sorted_rows_workspace(n, table[0], table[1], t);
+  const TensorId r = b.result(t, table, "_embedding_bag_backward");
   const MemoryOp op{.read = data_bytes(gradient) + data_bytes(entries) + data_bytes(weights) + scratch,
                     .written = whole + scratch,
                     .workspace = scratch,
                     .dtype = t,
                     .kernels = 12};
-  return emit1(b, "_embedding_bag_dense_backward", op, r, {scratch}, gradient, entries, weights);
+  return emit1(b, "_embedding_bag_backward", op, r, {scratch}, gradient, entries, weights);
 }
 
 /// table[rows, width] and indices, weights[bags, entries] -> [bags, width]. Where the table is not trained, a function
@@ -50,11 +50,10 @@ inline Value embedding_bag(Value table, Value indices, Value weights) {
   b.emit(trained ? "_embedding_bag" : "_embedding_bag_forward_only", op, ins, outs);
   Value r(b, outs[0]), bag_of(b, outs[1]), sizes(b, outs[2]), largest(b, outs[3]);
   const bool saves = static_cast<bool>(e);
-  differentiable(
-      r, "EmbeddingBagBackward0", {e},
-      [at = saved(flat, saves), starts = saved(offsets, saves), of = saved(bag_of, saves), counts = saved(sizes, saves),
-       most = saved(largest, saves), share = saved(shares, saves),
-       whole = e.shape](Gradients& g) { g.out[0] = embedding_bag_dense_backward(g.in[0], at, share, whole); });
+  differentiable(r, "EmbeddingBagBackward0", {e},
+                 [at = saved(flat, saves), starts = saved(offsets, saves), of = saved(bag_of, saves),
+                  counts = saved(sizes, saves), most = saved(largest, saves), share = saved(shares, saves),
+                  whole = e.shape](Gradients& g) { g.out[0] = embedding_bag_backward(g.in[0], at, share, whole); });
   return r;
 }
 
