@@ -18,6 +18,7 @@
 #include <vlmest/graph/eager/fused_moe.hpp>
 #include <vlmest/graph/eager/gradient.hpp>
 #include <vlmest/graph/eager/pad.hpp>
+#include <vlmest/graph/eager/patch_conv.hpp>
 #include <vlmest/graph/eager/pointwise.hpp>
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/graph/eager/reduce.hpp>

@@ -108,13 +108,25 @@ inline void apply_glm4v_moe_rope(Context& c, Value& q, Value& k, const CosSin& e
   });
 }
 
+/// [B, heads, S, head_dim] of each: heads are split as a layer has run and turned to the front when all have, which the
+/// backward's order follows.
+inline Qkv turned_projections(Context& c, const Projections& p, const Value& x, std::int64_t head_dim) {
+  using namespace eager;
+  const Shape heads{x.size(0), x.size(1), -1, head_dim};
+  Qkv y;
+  y.q = view(forward(c, p.q, x), heads);
+  y.k = view(forward(c, p.k, x), heads);
+  y.v = view(forward(c, p.v, x), heads);
+  for (Value* v : {&y.q, &y.k, &y.v}) *v = transpose(std::move(*v), 1, 2);
+  return y;
+}
+
 /// modeling_glm4v_moe.py, Glm4vMoeTextAttention.forward.
 inline Attended self_attention(Context& c, const Glm4vMoeTextConfig& g, const Glm4vMoeLayer& l, const Value& x,
                                const Value& mask, const CosSin& positions, CacheLayer& cache) {
   using namespace eager;
   InScope in(c.b, l.attention.scope);
-  Qkv y = project(c, l.attention, x);
-  split_heads(y, g.head_dim);
+  Qkv y = turned_projections(c, l.attention, x, g.head_dim);
   apply_glm4v_moe_rope(c, y.q, y.k, positions);
   update(c, cache, y.k, y.v);
   Attended a =
