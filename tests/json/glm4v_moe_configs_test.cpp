@@ -43,8 +43,9 @@ TEST(Glm4vMoeConfigs, EitherTieWordEmbeddingsCounts) {
 
 TEST(Glm4vMoeConfigs, WhatCannotRunIsRefused) {
   const std::string at = "config.json.text_config.";
-  // The class's own heads of 42 channels would turn by 21.
-  EXPECT_EQ(refused_at(model("")), at + "partial_rotary_factor");
+  // The class's own heads have 42 channels, of which 21 would turn.
+  EXPECT_EQ(refused_at(model("")), at + "num_attention_heads");
+  EXPECT_EQ(refused_at(model(R"("head_dim": 42)")), at + "partial_rotary_factor");
   EXPECT_EQ(refused_at(model(R"("head_dim": 128, "n_group": 3)")), at + "n_group");
   EXPECT_EQ(refused_at(model(R"("head_dim": 128, "num_experts_per_tok": 129)")), at + "num_experts_per_tok");
   EXPECT_EQ(refused_at(R"({"model_type": "glm4v_moe_text"})"), "config.json.model_type");

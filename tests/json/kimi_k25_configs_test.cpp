@@ -71,12 +71,12 @@ TEST(KimiK25Configs, TheProcessorsFileSetsItsLimits) {
   const auto tokens = [](const char* file) {
     Vlm m = read(R"({"model_type": "kimi_k25"})");
     EXPECT_TRUE(json::read_processor(nlohmann::json::parse(file), "p", json::ProcessorFile::preprocessor, m).empty());
-    return layout(m.image_processor, ImageSize{1400, 2800}).llm_tokens;
+    return layout(m.image_processor, ImageSize{1400, 1400}).llm_tokens;
   };
-  EXPECT_EQ(tokens("{}"), 5000);
-  EXPECT_EQ(tokens(R"({"media_proc_cfg": {"in_patch_limit": 4096}})"), 5000);  // of the checkpoint's own code
-  EXPECT_EQ(tokens(R"({"max_patches": 5000})"), 25 * 50);
-  EXPECT_EQ(tokens(R"({"size": {"max_height": 50, "max_width": 50}})"), 13 * 25);
+  EXPECT_EQ(tokens("{}"), 50 * 50);
+  EXPECT_EQ(tokens(R"({"media_proc_cfg": {"in_patch_limit": 4096}})"), 50 * 50);  // of the checkpoint's own code
+  EXPECT_EQ(tokens(R"({"max_patches": 5000})"), 36 * 36);
+  EXPECT_EQ(tokens(R"({"size": {"max_height": 50, "max_width": 50}})"), 25 * 25);
   Vlm m = read(R"({"model_type": "kimi_k25"})");
   EXPECT_THROW(json::read_processor(nlohmann::json::parse(R"({"size": {"max_height": 50, "max_width": 40}})"), "p",
                                     json::ProcessorFile::preprocessor, m),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-OSS, InternLM2, Mistral 4, Ministral 3, Granite and Phi-3 against figures counted by hand: what a layer saves for
-// its backward, what caches hold, FLOPs, and what lives how long.
+// DeepSeek-V3, GPT-OSS, InternLM2, Mistral 4, Ministral 3, Granite and Phi-3 against figures counted by hand: what a
+// layer saves for its backward, what caches hold, FLOPs, and what lives how long.
 #include <gtest/gtest.h>
 
 #include <vlmest/nn/decoder/decoder.hpp>
@@ -182,10 +182,9 @@ TEST(NewDecodersRun, LatentValuesAreWidenedForFlashAttention) {
   const auto flash = [](const DeepseekConfig& g) { return inference(around(g), text_plan(AttentionKind::flash)); };
   const Graph padded = flash(small_mistral4(1));
   EXPECT_EQ(count(padded, 0, "_flash_attn_forward"), 1);
-  EXPECT_EQ(count(padded, 0, "constant_pad_nd"), 1);
   DeepseekConfig even = small_mistral4(1);
   even.attention.v_dim = even.attention.qk_dim();
-  EXPECT_EQ(count(flash(even), 0, "constant_pad_nd"), 0);
+  EXPECT_EQ(count(padded, 0, "constant_pad_nd"), count(flash(even), 0, "constant_pad_nd") + 1);
   DeepseekConfig wide = small_mistral4(1);
   wide.attention.v_dim = wide.attention.qk_dim() + 2;
   EXPECT_THROW(flash(wide), Error);
@@ -270,7 +269,7 @@ TEST(NewDecodersRun, DeepseekV3RoutesInFp32) {
   for (const Tensor& t : g.tensors) {
     if (std::string_view(t.name) == "e_score_correction_bias")
       corrections += t.role == Role::buffer && t.dtype == DType::fp32;
-    wide += std::string_view(t.name) == "mul" && t.dtype == DType::fp32 && t.shape == Shape{T * 2, 64};
+    wide += std::string_view(t.name) == "mul.Tensor" && t.dtype == DType::fp32 && t.shape == Shape{T * 2, 64};
   }
   EXPECT_EQ(corrections, 1);
   EXPECT_GT(wide, 0) << "rows of experts times fp32 weights";
