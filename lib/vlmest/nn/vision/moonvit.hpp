@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <vlmest/nn/vision/packed_block.hpp>
