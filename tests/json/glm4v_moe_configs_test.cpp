@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/family/glm4v/family.hpp>
+#include <vlmest/family/glm4v/rule.hpp>
+#include <vlmest/json/processor.hpp>
 
 #include "recorded_parameters.hpp"
 
@@ -39,6 +41,18 @@ TEST(Glm4vMoeConfigs, EitherTieWordEmbeddingsCounts) {
   EXPECT_FALSE(tied(R"("text_config": {"head_dim": 128})"));
   EXPECT_TRUE(tied(R"("text_config": {"head_dim": 128, "tie_word_embeddings": true})"));
   EXPECT_TRUE(tied(R"("tie_word_embeddings": true, "text_config": {"head_dim": 128})"));
+}
+
+/// GLM-4.5V and GLM-4.6V are of one type; their files name the class that takes frames.
+TEST(Glm4vMoeConfigs, TheVideoProcessorsFileNamesItsClass) {
+  const auto glm46v = [](const char* file) {
+    Vlm m = read(model(R"("head_dim": 128)"));
+    json::read_processor(nlohmann::json::parse(file), "p", json::ProcessorFile::video, m);
+    return get<image_processor::Glm4v>(m.image_processor).glm46v;
+  };
+  EXPECT_FALSE(glm46v("{}"));
+  EXPECT_FALSE(glm46v(R"({"video_processor_type": "Glm4vVideoProcessor"})"));
+  EXPECT_TRUE(glm46v(R"({"video_processor_type": "Glm46VVideoProcessor"})"));
 }
 
 TEST(Glm4vMoeConfigs, WhatCannotRunIsRefused) {

@@ -151,8 +151,9 @@ inline void read_image_keys(ProcessorKeys& k, image_processor::Glm4v& rule) {
   read_budget(k, rule.budget, {112 * 112, 28 * 28 * 15000}, false);
 }
 inline void read_outer_keys(ProcessorKeys&, image_processor::Glm4v&) {}
-/// Glm4vVideoProcessor and Glm46VVideoProcessor.
+/// Glm4vVideoProcessor and Glm46VVideoProcessor, which checkpoints of one model_type name (GLM-4.5V and GLM-4.6V).
 inline void read_video_keys(ProcessorKeys& k, image_processor::Glm4v& rule) {
+  if (k.given("video_processor_type")) rule.glm46v = k.string("video_processor_type") == "Glm46VVideoProcessor";
   k.must_be("do_resize", true);
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
