@@ -8,7 +8,6 @@ constexpr StackTraits traits{
     .makes_masks = false,
     .attends_by_flash = true,
     .flash_attention_2 = false,
-    .pads_values = true,
     .written_out_multihead_attention = false,
     .scales_queries = false,
     .gathers_angles = false,

@@ -147,10 +147,15 @@ TEST(DecoderConfigs, AbsentKeysAreTheClassesDefaults) {
   EXPECT_EQ(internlm2.vocab, 103168);
   EXPECT_EQ(internlm2.positions, 2048);
   EXPECT_TRUE(internlm2.bias);
-  const auto mistral4 = std::get<Mistral4Config>(text(R"("model_type": "mistral4")"));
-  EXPECT_EQ(mistral4.q_rank, 1024);
-  EXPECT_EQ(mistral4.moe.experts, 128);
-  EXPECT_EQ(std::get<Mistral4Config>(text(R"("model_type": "mistral4", "q_lora_rank": null)")).q_rank, 0);
+  const auto mistral4 = std::get<DeepseekConfig>(text(R"("model_type": "mistral4")"));
+  EXPECT_EQ(mistral4.attention.q_rank, 1024);
+  EXPECT_EQ(mistral4.moe.experts.experts, 128);
+  EXPECT_EQ(std::get<DeepseekConfig>(text(R"("model_type": "mistral4", "q_lora_rank": null)")).attention.q_rank, 0);
+  const auto deepseek = std::get<DeepseekConfig>(text(R"("model_type": "deepseek_v3")"));
+  EXPECT_EQ(deepseek.attention.q_rank, 1536);
+  EXPECT_EQ(deepseek.moe.experts.experts, 256);
+  EXPECT_EQ(deepseek.moe.groups, 8);
+  EXPECT_EQ(deepseek.dense_layers, 3);
 }
 
 TEST(DecoderConfigs, RopeOfPhi3StandsInEitherPlace) {
@@ -215,6 +220,9 @@ TEST(DecoderConfigs, WrongValuesAreRefusedWhereTheyStand) {
   EXPECT_EQ(refused(R"("model_type": "internlm2", "head_dim": 64)"), at + "head_dim");
   EXPECT_EQ(refused(R"("model_type": "mistral4", "num_key_value_heads": 8)"), at + "num_key_value_heads");
   EXPECT_EQ(refused(R"("model_type": "mistral4", "n_group": 128)"), at + "n_group");
+  EXPECT_EQ(refused(R"("model_type": "deepseek_v3", "num_key_value_heads": 64)"), at + "num_key_value_heads");
+  EXPECT_EQ(refused(R"("model_type": "deepseek_v3", "topk_group": 9)"), at + "n_group");
+  EXPECT_EQ(refused(R"("model_type": "deepseek_v3", "qk_rope_head_dim": 63)"), at + "qk_rope_head_dim");
   EXPECT_EQ(refused(R"("model_type": "granite", "attention_dropout": 2)"), at + "attention_dropout");
 }
 

@@ -51,14 +51,18 @@ TEST(GlmOcrConfigs, BadValuesNameTheirKey) {
   EXPECT_EQ(refused_at(ocr(R"("num_key_value_heads": 3)")), "config.json.text_config.num_key_value_heads");
 }
 
-// GLM-4.6V's large model has experts.
-TEST(Glm46vConfigs, PartsOfOtherTypesAreRefused) {
+// GLM-4.6V's large model has experts; its tower is the same under another name.
+TEST(Glm46vConfigs, PartsNameTheirTypes) {
   const std::string whole = R"({"model_type": "glm46v", )";
   EXPECT_EQ(parameters(whole + R"("text_config": {"model_type": "glm4v_text"}})"),
             parameters(R"({"model_type": "glm4v"})"));
-  EXPECT_EQ(refused_at(whole + R"("text_config": {"model_type": "glm4v_moe_text"}})"),
-            "config.json.text_config.model_type");
-  EXPECT_EQ(refused_at(whole + R"("vision_config": {"model_type": "glm4v_moe_vision"}})"),
+  const std::string heads = R"("head_dim": 128)";
+  EXPECT_EQ(parameters(whole + R"("vision_config": {"model_type": "glm4v_moe_vision"},
+                                  "text_config": {"model_type": "glm4v_moe_text", )" +
+                       heads + "}}"),
+            parameters(R"({"model_type": "glm4v_moe", "text_config": {)" + heads + "}}"));
+  EXPECT_EQ(refused_at(whole + R"("text_config": {"model_type": "qwen3"}})"), "config.json.text_config.model_type");
+  EXPECT_EQ(refused_at(whole + R"("vision_config": {"model_type": "glm_ocr_vision"}})"),
             "config.json.vision_config.model_type");
 }
 

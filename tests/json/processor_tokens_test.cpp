@@ -17,6 +17,7 @@
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/internvl/rule.hpp>
 #include <vlmest/family/lfm2_vl/rule.hpp>
+#include <vlmest/family/kimi_k25/rule.hpp>
 #include <vlmest/family/lighton_ocr/rule.hpp>
 #include <vlmest/family/llava_next/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
@@ -85,6 +86,13 @@ const std::map<std::string, std::function<ImageProcessor(const json&)>> rules{
                     .merge = n(s, "merge"),
                     .temporal_patch_size = n(s, "frames"),
                     .budget = budget(s)};
+     }},
+    {"kimi_k25",
+     [](const json& s) {
+       return KimiK25{.patch_size = n(s, "patch"),
+                      .merge = n(s, "merge"),
+                      .max_patches = n(s, "max_patches"),
+                      .max_height = n(s, "max_height")};
      }},
     {"internvl",
      [](const json& s) {

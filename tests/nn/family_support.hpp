@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 
 /// What the tests of families share: small models built, and their nodes counted.

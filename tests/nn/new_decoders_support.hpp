@@ -6,8 +6,8 @@
 
 #include "training_support.hpp"
 
-/// What the tests of GPT-OSS, InternLM2, Mistral 4, Ministral 3, Granite and Phi-3 share: small decoders under a tower
-/// that stays out of the way.
+/// What the tests of GPT-OSS, InternLM2, DeepSeek-V3, Mistral 4, Ministral 3, Granite and Phi-3 share: small decoders
+/// under a tower that stays out of the way.
 namespace vlmest::test {
 
 /// A model of text alone: no picture is given to its tower.
@@ -37,20 +37,16 @@ inline GptOssConfig small_gpt_oss(std::int64_t layers, std::vector<bool> sliding
   g.sliding = sliding.empty() ? std::vector<bool>(static_cast<std::size_t>(layers), false) : std::move(sliding);
   return g;
 }
-inline Mistral4Config small_mistral4(std::int64_t layers, std::int64_t dense = 0) {
-  Mistral4Config g{.vocab = 96,
-                   .hidden = 64,
-                   .intermediate = 80,
-                   .layers = layers,
-                   .heads = 4,
-                   .q_rank = 24,
-                   .kv_rank = 20,
-                   .rope_dim = 8,
-                   .plain_dim = 12,
-                   .v_dim = 16};
-  g.moe = {.hidden = 64, .inner = 40, .experts = 6, .top_k = 2};
-  g.groups = 2;
-  g.dense_layers = dense;
+inline DeepseekConfig small_deepseek_v3(std::int64_t layers, std::int64_t dense = 0) {
+  DeepseekConfig g{.vocab = 96, .intermediate = 80, .layers = layers, .dense_layers = dense};
+  g.attention = {.hidden = 64, .heads = 4, .q_rank = 24, .kv_rank = 20, .rope_dim = 8, .plain_dim = 12, .v_dim = 16};
+  g.moe = {.experts = {.hidden = 64, .inner = 40, .experts = 6, .top_k = 2}, .groups = 2, .top_groups = 1};
+  return g;
+}
+inline DeepseekConfig small_mistral4(std::int64_t layers, std::int64_t dense = 0) {
+  DeepseekConfig g = small_deepseek_v3(layers, dense);
+  g.attention.scaled_queries = true;
+  g.moe.router = GroupedRouter::softmax;
   return g;
 }
 inline InternLm2Config small_internlm2(std::int64_t layers) {

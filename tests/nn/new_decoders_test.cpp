@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-OSS, InternLM2, Mistral 4, Ministral 3, Granite and Phi-3 against figures counted by hand: what a layer saves for
-// its backward, what caches hold, FLOPs, and what lives how long.
+// DeepSeek-V3, GPT-OSS, InternLM2, Mistral 4, Ministral 3, Granite and Phi-3 against figures counted by hand: what a
+// layer saves for its backward, what caches hold, FLOPs, and what lives how long.
 #include <gtest/gtest.h>
 
 #include <vlmest/nn/decoder/decoder.hpp>
@@ -114,6 +114,7 @@ TEST(NewDecodersFlops, FollowTheMatrices) {
   const std::int64_t shared = 2 * T * 3 * H * 40;
   EXPECT_EQ(prefill_flops(small_mistral4(layers)),
             layers * (latent + experts + shared) + head + S * 8);  // eight channels turn
+  EXPECT_EQ(prefill_flops(small_deepseek_v3(layers)), prefill_flops(small_mistral4(layers)));
 }
 
 std::int64_t cached(const DecoderConfig& language, std::int64_t seen, DType t = DType::bf16) {
@@ -177,11 +178,16 @@ TEST(NewDecodersRun, EveryParameterOfTheLanguageModelIsTrained) {
     }
 }
 
-TEST(NewDecodersRun, Mistral4ValuesNarrowerThanKeysAreNoInputOfFlashAttention) {
-  EXPECT_THROW(inference(around(small_mistral4(1)), text_plan(AttentionKind::flash)), Error);
-  Mistral4Config even = small_mistral4(1);
-  even.v_dim = even.qk_dim();
-  EXPECT_EQ(count(inference(around(even), text_plan(AttentionKind::flash)), 0, "_flash_attn_forward"), 1);
+TEST(NewDecodersRun, LatentValuesAreWidenedForFlashAttention) {
+  const auto flash = [](const DeepseekConfig& g) { return inference(around(g), text_plan(AttentionKind::flash)); };
+  const Graph padded = flash(small_mistral4(1));
+  EXPECT_EQ(count(padded, 0, "_flash_attn_forward"), 1);
+  DeepseekConfig even = small_mistral4(1);
+  even.attention.v_dim = even.attention.qk_dim();
+  EXPECT_EQ(count(padded, 0, "constant_pad_nd"), count(flash(even), 0, "constant_pad_nd") + 1);
+  DeepseekConfig wide = small_mistral4(1);
+  wide.attention.v_dim = wide.attention.qk_dim() + 2;
+  EXPECT_THROW(flash(wide), Error);
 }
 
 TEST(NewDecodersRun, InternLm2KeepsTheTupleOfTheCallerAndTheValuesProjection) {
@@ -253,6 +259,20 @@ TEST(NewDecodersRun, CheckpointedLayersRunAgainWhenSomethingSavedIsAskedFor) {
   EXPECT_EQ(before(small_llama(2)), (Names{"", ""}));
   EXPECT_EQ(before(small_granite(2)), (Names{"mul.Tensor", "mul.Tensor"})) << "a factor that is a number is not saved";
   EXPECT_EQ(before(small_gpt_oss(2)), (Names{"clone", "clone"})) << "rows of the experts' sum";
+}
+
+TEST(NewDecodersRun, DeepseekV3RoutesInFp32) {
+  const Graph g = inference(around(small_deepseek_v3(1)), text_plan());
+  EXPECT_EQ(count(g, 0, "sigmoid", "layers.0.mlp.gate"), 1);
+  EXPECT_EQ(count(g, 0, "_softmax", "layers.0.mlp.gate"), 0);
+  int corrections = 0, wide = 0;
+  for (const Tensor& t : g.tensors) {
+    if (std::string_view(t.name) == "e_score_correction_bias")
+      corrections += t.role == Role::buffer && t.dtype == DType::fp32;
+    wide += std::string_view(t.name) == "mul.Tensor" && t.dtype == DType::fp32 && t.shape == Shape{T * 2, 64};
+  }
+  EXPECT_EQ(corrections, 1);
+  EXPECT_GT(wide, 0) << "rows of experts times fp32 weights";
 }
 
 TEST(NewDecodersRun, Mistral4CachesBeforeItExpands) {

@@ -108,6 +108,12 @@ class Shapes(unittest.TestCase):
         self.assertEqual((i.tokens, shapes(i)["pixel_values"]), (11 * 17, (2, 3, 308, 490)))
         self.assertEqual(i.tensors["image_sizes"].last, (308, 490))
 
+    def test_patches_are_limited_and_filled_up_to_merged_ones(self):
+        i = images("kimi-k2.5-cut", 308, 483, batch=2)
+        self.assertEqual((i.tokens, shapes(i)["pixel_values"]), (11 * 18, (2 * 22 * 36, 3, 14, 14)))
+        self.assertEqual(i.tensors["image_grid_thw"].last, (1, 22, 36))
+        self.assertEqual(images("kimi-k2.5-cut", 4000, 4000).tokens, 65 * 65)
+
     def test_tiles_of_the_grid_that_scales_least(self):
         # 600 x 900 fits 2 x 2 tiles of 512, enlarged least, and one more shows the whole image
         i = images("cohere2-vision", 600, 900, batch=2)

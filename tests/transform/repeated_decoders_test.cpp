@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of GPT-OSS, InternLM2, Mistral 4, Ministral 3, Granite and Phi-3 copied and run one by one: the same
-// modules, ops, results and live bytes, in prefill, decode and training.
+// The layers of DeepSeek-V3, GPT-OSS, InternLM2, Mistral 4, Ministral 3, Granite and Phi-3 copied and run one by one:
+// the same modules, ops, results and live bytes, in prefill, decode and training.
 #include <gtest/gtest.h>
 
 #include <vlmest/nn/decoder/decoder.hpp>
@@ -24,10 +24,11 @@ std::vector<Case> cases() {
   phi3.rotary_dim = 12;
   phi3.window = 6;
   phi3.sliding.assign(4, true);
-  Mistral4Config plain = small_mistral4(4, 1);
-  plain.q_rank = 0;
-  plain.interleaved = plain.normalised = false;
-  return {{"gpt_oss", small_gpt_oss(5, {true, false, true, false, true})},
+  DeepseekConfig plain = small_mistral4(4, 1);
+  plain.attention.q_rank = 0;
+  plain.attention.interleaved = plain.moe.experts.normalised = false;
+  return {{"deepseek_v3", small_deepseek_v3(4, 1)},
+          {"gpt_oss", small_gpt_oss(5, {true, false, true, false, true})},
           {"internlm2", small_internlm2(4)},
           {"mistral4", small_mistral4(4)},
           {"mistral4, plain", plain},

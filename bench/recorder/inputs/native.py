@@ -2,7 +2,8 @@
 """Families whose tower sees images in their own size, rounded to whole patches.
 
 transformers 5.17: image_processing_pixtral.py (get_resize_output_image_size), image_processing_qwen2_vl.py and
-image_processing_glm4v.py (smart_resize, and the flattened patches of pixel_values).
+image_processing_glm4v.py (smart_resize, and the flattened patches of pixel_values), image_processing_kimi_k25.py
+(navit_resize).
 """
 
 import math
@@ -160,3 +161,14 @@ def lfm2_vl(r: Request) -> Images:
     tensors["pixel_attention_mask"] = Tensor((n, longest), "int32", masks * r.count)
     tensors["spatial_shapes"] = Tensor((n, 2), INT64, tuple(grids) * r.count)
     return Images(sum((h // merge) * (w // merge) for h, w in grids), tensors)
+def kimi_k25(r: Request) -> Images:
+    """Kimi-K2.5: a picture shrinks to the class's limits on patches, and is filled up to whole merged ones."""
+    patch = number(r.document, "vision_config.patch_size", 14)
+    merge = number(r.document, "vision_config.merge_kernel_size", 2)
+    most, longest = 16384, 512 * patch
+    count = max(1, r.height // patch) * max(1, r.width // patch)
+    scale = min(1.0, math.sqrt(most / count), longest / r.height, longest / r.width)
+    sides = (min(max(1, int(side * scale)), longest) for side in (r.height, r.width))
+    rows, cols = (ceil_div(side, patch * merge) * merge for side in sides)
+    grid = Tensor((r.count, 3), INT64, (1, rows, cols))
+    return Images(rows * cols // merge**2, pixels(r.count * rows * cols, 3, patch, patch) | {"image_grid_thw": grid})

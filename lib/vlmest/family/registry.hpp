@@ -17,6 +17,7 @@
 #include <vlmest/family/internlm2/read.hpp>
 #include <vlmest/family/internvl/read.hpp>
 #include <vlmest/family/janus/read.hpp>
+#include <vlmest/family/kimi_k25/read.hpp>
 #include <vlmest/family/lfm2_vl/read.hpp>
 #include <vlmest/family/lighton_ocr/read.hpp>
 #include <vlmest/family/llava/read.hpp>
@@ -39,8 +40,8 @@ namespace vlmest::family {
 
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
-                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Blip2, InternVl, Mllama, PaliGemma,
-                      Gemma3, Gemma4, GotOcr2, DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2,
-                      Lfm2Vl, LlavaNextVideo, VideoLlava, Florence2>;
+                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, KimiK25, Blip2, InternVl, Mllama,
+                      PaliGemma, Gemma3, Gemma4, GotOcr2, DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm,
+                      InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava, Florence2>;
 
 }  // namespace vlmest::family

@@ -12,12 +12,14 @@
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/graph/eager/depthwise.hpp>
 #include <vlmest/graph/eager/dropout.hpp>
+#include <vlmest/graph/eager/embedding_bag.hpp>
 #include <vlmest/graph/eager/extremes.hpp>
 #include <vlmest/graph/eager/flash_attention.hpp>
 #include <vlmest/graph/eager/fused.hpp>
 #include <vlmest/graph/eager/fused_moe.hpp>
 #include <vlmest/graph/eager/gradient.hpp>
 #include <vlmest/graph/eager/pad.hpp>
+#include <vlmest/graph/eager/patch_conv.hpp>
 #include <vlmest/graph/eager/pointwise.hpp>
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/graph/eager/reduce.hpp>

@@ -52,7 +52,7 @@ inline Routing route(Context& c, const Gemma4Experts& m, Value arg) {
   Value total = sum(top.values, -1, true);
   top.values = div_(std::move(top.values), std::move(total));
   r.experts = std::move(top.indices);
-  Value factors = take(Value(c.b, m.per_expert), r.experts);
+  Value factors = take_rows(Value(c.b, m.per_expert), r.experts);
   r.weights = mul(top.values, std::move(factors));
   return r;
 }

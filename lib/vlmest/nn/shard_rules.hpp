@@ -104,8 +104,8 @@ inline constexpr std::array plans{
 };
 
 /// Types whose plans stand for modules that are not described here as parts.
-inline constexpr std::array<std::string_view, 7> not_modelled{
-    "deepseek_ocr2_text", "gemma4_text",  "gemma4_unified_text", "gpt_oss",
+inline constexpr std::array<std::string_view, 9> not_modelled{
+    "deepseek_ocr2_text", "deepseek_v3",  "gemma4_text",     "gemma4_unified_text", "glm4v_moe_text", "gpt_oss",
     "mistral4",           "qwen3_5_text", "qwen3_5_moe_text"};
 
 }  // namespace shard_rules

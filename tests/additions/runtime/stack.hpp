@@ -23,7 +23,6 @@ inline constexpr Stack stack{
             .makes_masks = true,
             .attends_by_flash = false,
             .flash_attention_2 = false,
-            .pads_values = false,
             .written_out_multihead_attention = true,
             .scales_queries = true,
             .gathers_angles = true,

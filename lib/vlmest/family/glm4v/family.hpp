@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/decoder/glm4v_moe_text.hpp>
 #include <vlmest/nn/decoder/glm4v_text.hpp>
 #include <vlmest/nn/family/qwen_vl.hpp>
 #include <vlmest/nn/vision/glm4v.hpp>
@@ -8,10 +9,12 @@
 namespace vlmest {
 
 /// GLM-4.1V and GLM-OCR (transformers models/glm4v, models/glm_ocr): Qwen2-VL's assembly, step for step, with a tower
-/// and a text model of its own.
+/// and a text model of its own. GLM-4.5V (models/glm4v_moe) has another text model.
 using Glm4vFamily = QwenVlFamily<Glm4vVision, Glm4vTextConfig>;
+using Glm4vMoeFamily = QwenVlFamily<Glm4vVision, Glm4vMoeTextConfig>;
 
-constexpr FamilyTraits traits(const Glm4vFamily& g) {
+template <class Text>
+constexpr FamilyTraits traits(const QwenVlFamily<Glm4vVision, Text>& g) {
   return {.features = feature_calls::packed,
           .frames = g.vision.frames,
           .videos = VideoPixels::own,

@@ -4,13 +4,15 @@
 #include <vlmest/family/glm4v/family.hpp>
 #include <vlmest/family/glm4v/rule.hpp>
 #include <vlmest/json/family_row.hpp>
+#include <vlmest/json/hf/deepseek.hpp>
 #include <vlmest/json/hf/glm_text.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
 #include <vlmest/json/processor/video.hpp>
 #include <vlmest/nn/vlm.hpp>
 
-/// GLM-4.1V, GLM-4.6V and GLM-OCR: transformers 5.17, models/glm4v/configuration_glm4v.py,
-/// models/glm46v/configuration_glm46v.py and models/glm_ocr/configuration_glm_ocr.py.
+/// GLM-4.1V, GLM-4.5V, GLM-4.6V and GLM-OCR: transformers 5.17, models/glm4v/configuration_glm4v.py,
+/// models/glm4v_moe/configuration_glm4v_moe.py, models/glm46v/configuration_glm46v.py and
+/// models/glm_ocr/configuration_glm_ocr.py.
 namespace vlmest::json::hf {
 
 /// What Glm4vVisionConfig and GlmOcrVisionConfig share; intermediate_size sizes different modules in the two.
@@ -21,7 +23,7 @@ inline Glm4vVision read_glm_tower(const Reader& v, Glm4vVision d) {
   return d;
 }
 
-/// Glm4vVisionConfig.
+/// Glm4vVisionConfig and Glm4vMoeVisionConfig, which agree.
 inline Glm4vVision read_glm4v_tower(const Reader& v) {
   Glm4vVision d = read_glm_tower(v, {});
   d.intermediate = d.out_hidden;
@@ -42,8 +44,9 @@ inline Glm4vVision read_glm_ocr_tower(const Reader& v) {
   return d;
 }
 
-inline void read_glm_rotation(const Reader& t, Glm4vTextConfig& d) {
-  d.rotary_dim = read_rotary_dim(t, d.head_dim, 1.0);
+template <class Text>
+void read_glm_rotation(const Reader& t, Text& d, double absent = 1.0) {
+  d.rotary_dim = read_rotary_dim(t, d.head_dim, absent);
   d.sections = fit_sections(mrope_sections(t, {8, 12, 12}), d.rotary_dim / 2);
 }
 
@@ -67,10 +70,23 @@ inline Glm4vTextConfig read_glm_ocr_text(const Reader& t) {
   return d;
 }
 
+/// Glm4vMoeTextConfig.
+inline Glm4vMoeTextConfig read_glm4v_moe_text(const Reader& t) {
+  const Glm4vMoeTextConfig defaults;
+  Glm4vMoeTextConfig d = text_model(t, defaults, defaults.kv_heads, std::nullopt);
+  read_glm_rotation(t, d, 0.5);
+  d.qkv_bias = t.boolean("attention_bias", d.qkv_bias);
+  d.attention_dropout = read_dropout(t, "attention_dropout", 0.0);
+  d.moe = read_grouped_experts(t, d.moe, d.hidden, d.activation);
+  d.dense_layers = t.integer("first_k_dense_replace", d.dense_layers, 0, 1024);
+  return d;
+}
+
 /// The parts of a model of the family put together. Throws Error where the merger does not end in the language
 /// model's width.
-inline Vlm glm_model(std::string_view type, const Reader& v, Glm4vVision vision, Glm4vTextConfig language, bool tied) {
-  Glm4vFamily f;
+template <class Text>
+Vlm glm_model(std::string_view type, const Reader& v, Glm4vVision vision, Text language, bool tied) {
+  QwenVlFamily<Glm4vVision, Text> f;
   f.vision = std::move(vision);
   f.language = std::move(language);
   f.tied = tied;
@@ -90,14 +106,23 @@ inline Vlm read_glm4v(const Reader& r) {
   return glm_model("glm4v", v, read_glm4v_tower(v), read_glm4v_text(qwen_text(r)), qwen_tied(r));
 }
 
-/// model_type "glm46v": the same model around parts that name their types; only its own tie_word_embeddings counts.
+/// model_type "glm4v_moe".
+inline Vlm read_glm4v_moe(const Reader& r) {
+  const Reader v = r.object("vision_config");
+  return glm_model("glm4v_moe", v, read_glm4v_tower(v), read_glm4v_moe_text(qwen_text(r)), qwen_tied(r));
+}
+
+/// model_type "glm46v": either model around parts that name their types; only its own tie_word_embeddings counts.
 inline Vlm read_glm46v(const Reader& r) {
   const Reader v = r.object("vision_config"), t = r.object("text_config");
-  if (const std::string tower = v.string("model_type", "glm4v_vision"); tower != "glm4v_vision")
-    v.fail("model_type", "'" + tower + "' is not modelled", "known: glm4v_vision");
-  if (const std::string text = t.string("model_type", "glm4v_text"); text != "glm4v_text")
-    t.fail("model_type", "'" + text + "' is not modelled", "known: glm4v_text, which GLM-4.6V-Flash has");
-  Vlm m = glm_model("glm46v", v, read_glm4v_tower(v), read_glm4v_text(t), r.boolean("tie_word_embeddings", false));
+  const std::string tower = v.string("model_type", "glm4v_vision"), text = t.string("model_type", "glm4v_text");
+  if (tower != "glm4v_vision" && tower != "glm4v_moe_vision")
+    v.fail("model_type", "'" + tower + "' is not modelled", "known: glm4v_vision, glm4v_moe_vision");
+  if (text != "glm4v_text" && text != "glm4v_moe_text")
+    t.fail("model_type", "'" + text + "' is not modelled", "known: glm4v_text, glm4v_moe_text");
+  const bool tied = r.boolean("tie_word_embeddings", false);
+  Vlm m = text == "glm4v_text" ? glm_model("glm46v", v, read_glm4v_tower(v), read_glm4v_text(t), tied)
+                               : glm_model("glm46v", v, read_glm4v_tower(v), read_glm4v_moe_text(t), tied);
   get<image_processor::Glm4v>(m.image_processor).glm46v = true;
   return m;
 }
@@ -126,8 +151,9 @@ inline void read_image_keys(ProcessorKeys& k, image_processor::Glm4v& rule) {
   read_budget(k, rule.budget, {112 * 112, 28 * 28 * 15000}, false);
 }
 inline void read_outer_keys(ProcessorKeys&, image_processor::Glm4v&) {}
-/// Glm4vVideoProcessor and Glm46VVideoProcessor.
+/// Glm4vVideoProcessor and Glm46VVideoProcessor, which checkpoints of one model_type name (GLM-4.5V and GLM-4.6V).
 inline void read_video_keys(ProcessorKeys& k, image_processor::Glm4v& rule) {
+  if (k.given("video_processor_type")) rule.glm46v = k.string("video_processor_type") == "Glm46VVideoProcessor";
   k.must_be("do_resize", true);
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
@@ -150,6 +176,10 @@ struct Glm4v {
                       .read = json::hf::read_glm4v,
                       .recorder = json::RecorderInputs{"native.glm4v", 448},
                       .text_part = "glm4v_text"},
+      json::ModelType{.type = "glm4v_moe",
+                      .read = json::hf::read_glm4v_moe,
+                      .recorder = json::RecorderInputs{"native.glm4v", 448},
+                      .text_part = "glm4v_moe_text"},
       json::ModelType{
           .type = "glm46v", .read = json::hf::read_glm46v, .recorder = json::RecorderInputs{"native.glm4v", 448}},
       json::ModelType{

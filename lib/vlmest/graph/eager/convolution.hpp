@@ -74,32 +74,6 @@ inline Value conv2d_channels_last(Value x, Value weight, Value bias) {
   return out;
 }
 
-/// A 3-D convolution whose kernel covers its whole input: x[N, C, T, H, W] with weight[O, C, T, H, W] to
-/// [N, O, 1, 1, 1]. The Qwen line's patch embedding. cuDNN needs no scratch for it (recorded peaks).
-inline Value patch_conv3d(Value x, Value weight, Value bias) {
-  const AutocastCall call(CastPolicy::lower, x, weight, bias);
-  Builder& b = x.builder();
-  const DType t = x.dtype();
-  const std::int64_t n = x.size(0), taps = checked_mul(checked_mul(weight.size(2), weight.size(3)), weight.size(4));
-  const Convolution op{.batch = n,
-                       .in_channels = x.size(1),
-                       .out_channels = weight.size(0),
-                       .in_positions = taps,
-                       .out_positions = 1,
-                       .kernel = taps,
-                       .dtype = t,
-                       .bias = static_cast<bool>(bias),
-                       .kernels = bias ? 2 : 1};
-  const TensorId r = b.result(t, Shape{n, op.out_channels, 1, 1, 1}, "convolution");
-  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
-  const bool any = ex || ew || eb;
-  const Value sx = saved(x, any), sw = saved(weight, any);
-  Value out = emit1(b, "convolution", op, r, {}, x, weight, bias);
-  differentiable(out, "ConvolutionBackward0", {ex, ew, eb},
-                 [op, sx, sw](Gradients& g) { convolution_backward(op, g, sx, sw, patch_gradient_scratch(op)); });
-  return out;
-}
-
 /// A 2-D convolution without a bias. Where the channels of x come last, so do the result's, and cuDNN gets the weight
 /// in that layout, by a copy (aten/src/ATen/native/cudnn/ConvShared.cpp, cudnn_convolution_forward).
 inline Value conv2d_padded(Value x, Value weight, std::int64_t stride, std::int64_t padding) {

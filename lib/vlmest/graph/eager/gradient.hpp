@@ -75,13 +75,12 @@ inline Value col2im(Value columns, const Shape& image) {
   return emit1(b, "col2im", op, r, {copy}, columns);
 }
 
-/// Scratch of an embedding's gradient over n rows: none up to 3072; more are sorted, cut into segments of equal rows
-/// and these into parts of at most ten, which are summed up in fp32 (aten/src/ATen/native/cuda/Embedding.cu,
-/// embedding_dense_backward_cuda, and EmbeddingBackwardKernel.cu, embedding_backward_cuda_kernel; sorted rows, their
-/// order, the segments' beginnings, for each possible segment the number and the beginning of its parts, the parts'
-/// beginnings, two counts). While rows are sorted with their places, the table is not there yet.
-constexpr Bytes embedding_backward_workspace(std::int64_t n, std::int64_t entries, std::int64_t width, DType t) {
-  if (n <= 3072) return Bytes{};
+/// Scratch of a gradient of n rows that are sorted, cut into segments of equal rows and these into parts of at most
+/// ten, which are summed up in fp32 (aten/src/ATen/native/cuda/EmbeddingBackwardKernel.cu,
+/// embedding_backward_cuda_kernel; sorted rows, their order, the segments' beginnings, for each possible segment the
+/// number and the beginning of its parts, the parts' beginnings, two counts). While rows are sorted with their places,
+/// the table is not there yet.
+constexpr Bytes sorted_rows_workspace(std::int64_t n, std::int64_t entries, std::int64_t width, DType t) {
   const std::int64_t segments = std::min(n, entries), parts = checked_add(n / 10, segments);
   const std::int64_t indices =
       checked_add(checked_mul(n, 3), checked_add(checked_mul(segments, 2), checked_add(parts, 2)));
@@ -90,6 +89,11 @@ constexpr Bytes embedding_backward_workspace(std::int64_t n, std::int64_t entrie
   const Bytes sorting = size_of(Elements(checked_mul(n, 3)), DType::int64) + radix_sort_workspace(n),
               table = size_of(Elements(checked_mul(entries, width)), t);
   return std::max(summing, sorting > table ? sorting - table : Bytes{});
+}
+/// Scratch of an embedding's gradient over n rows: none up to 3072, more are sorted
+/// (aten/src/ATen/native/cuda/Embedding.cu, embedding_dense_backward_cuda).
+constexpr Bytes embedding_backward_workspace(std::int64_t n, std::int64_t entries, std::int64_t width, DType t) {
+  return n <= 3072 ? Bytes{} : sorted_rows_workspace(n, entries, width, t);
 }
 /// A dense gradient of the whole table, zeroed and added to by rows; a gradient or numbers with gaps are packed first.
 inline Value embedding_dense_backward(Value gradient, Value rows, const Shape& table) {

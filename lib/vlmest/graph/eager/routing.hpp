@@ -87,15 +87,15 @@ inline Value histc(Value a, std::int64_t bins) {
   return emit1(b, "histc", MemoryOp{.read = data_bytes(a), .written = n * 2, .dtype = t, .kernels = 2}, r, {}, a);
 }
 
-/// self[index] along the first dimension.
+/// self[index] along the first dimension, for an index of any shape.
 inline Value take_rows(Value self, Value index) {
-  Shape s = self.shape();
-  s[0] = index.size(0);
+  Shape s = index.shape();
+  for (int d = 1; d < self.shape().rank(); ++d) s.push_back(self.size(d));
   const GradEdge e = edge(self);
   const Value at = saved(index, static_cast<bool>(e));
   Value r = gather_rows("index.Tensor", std::move(self), std::move(index), s);
   differentiable(r, "IndexBackward0", {e}, [at, whole = e.shape](Gradients& g) {
-    g.out[0] = index_backward(g.in[0], at, whole, at.size(0), Bytes{});
+    g.out[0] = index_backward(g.in[0], at, whole, numel(at.shape()).value(), Bytes{});
   });
   return r;
 }
@@ -121,17 +121,6 @@ inline Value take_pairs(Value self, Value i, Value j) {
     g.out[0] = index_backward(g.in[0], at, whole, places, Bytes{});
   });
   return out;
-}
-/// self[index] of a vector, for an index of any shape.
-inline Value take(Value self, Value index) {
-  const GradEdge e = edge(self);
-  const Shape s = index.shape();
-  const Value at = saved(index, static_cast<bool>(e));
-  Value r = gather_rows("index.Tensor", std::move(self), std::move(index), s);
-  differentiable(r, "IndexBackward0", {e}, [at, whole = e.shape](Gradients& g) {
-    g.out[0] = index_backward(g.in[0], at, whole, numel(at.shape()).value(), Bytes{});
-  });
-  return r;
 }
 /// self[index] = values along the first dimension.
 inline Value put_rows(Value self, Value index, Value values) {

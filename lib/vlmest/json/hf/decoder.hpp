@@ -6,12 +6,12 @@
 #include <string_view>
 
 #include <vlmest/json/hf/cohere.hpp>
+#include <vlmest/json/hf/deepseek.hpp>
 #include <vlmest/json/hf/gemma_text.hpp>
 #include <vlmest/json/hf/glm_text.hpp>
 #include <vlmest/json/hf/gpt_oss.hpp>
 #include <vlmest/json/hf/internlm2.hpp>
 #include <vlmest/json/hf/lfm2.hpp>
-#include <vlmest/json/hf/mistral4.hpp>
 #include <vlmest/json/hf/qwen_moe.hpp>
 #include <vlmest/json/hf/text.hpp>
 
@@ -28,6 +28,7 @@ inline constexpr std::array decoders{
     DecoderEntry{"gemma3_text", read_gemma3_text},
     DecoderEntry{"cohere", read_cohere},
     DecoderEntry{"cohere2", read_cohere2},
+    DecoderEntry{"deepseek_v3", read_deepseek_v3},
     DecoderEntry{"glm", read_glm},
     DecoderEntry{"glm4", read_glm4},
     DecoderEntry{"gpt_oss", read_gpt_oss},

@@ -30,12 +30,14 @@ inline constexpr std::array text_classes{
     TextClassEntry{"gemma4_unified", "gemma4_unified_text", true},
     TextClassEntry{"glm46v", "glm4v_text"},
     TextClassEntry{"glm4v", "glm4v_text", true},
+    TextClassEntry{"glm4v_moe", "glm4v_moe_text", true},
     TextClassEntry{"glm_ocr", "glm_ocr_text", true},
     TextClassEntry{"got_ocr2", "qwen2"},
     TextClassEntry{"idefics3", "llama"},
     TextClassEntry{"internvl", "qwen2"},
-    TextClassEntry{"lfm2_vl", "lfm2"},
     TextClassEntry{"janus", "llama"},
+    TextClassEntry{"kimi_k25", "deepseek_v3"},
+    TextClassEntry{"lfm2_vl", "lfm2"},
     TextClassEntry{"lighton_ocr", "qwen3"},
     TextClassEntry{"llava", "llama"},
     TextClassEntry{"llava_next", "llama"},
@@ -74,6 +76,7 @@ inline TextClass read_text_class(const Reader& r, std::string_view type) {
     if (!r.given("text_config")) return c;
     const Reader t = r.object("text_config");
     if (!e.fixed) c.type = t.string("model_type", c.type);
+    if (c.type == "kimi_k2") c.type = e.text;  // what Kimi-K2.5's checkpoints call it (Kimi_K25Config)
     c.tied = tied(t);
     return c;
   }

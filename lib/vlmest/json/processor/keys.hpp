@@ -37,6 +37,10 @@ class ProcessorKeys {
   bool boolean(const char* key, bool absent) { return given(key) ? r_.boolean(key, absent) : absent; }
   double number(const char* key, double absent) { return given(key) ? r_.number(key, absent) : absent; }
   std::string string(const char* key) { return given(key) ? r_.string(key, "") : ""; }
+  Reader object(const char* key) {
+    read_.insert(key);
+    return r_.object(key);
+  }
 
   /// A size as transformers takes it: an integer is a square, where the class does not say otherwise, a pair is height
   /// and width (image_processing_utils.py, get_size_dict).

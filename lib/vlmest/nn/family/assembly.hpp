@@ -20,7 +20,8 @@ struct AssemblyTraits {
   const char* newline = nullptr;  ///< the model's own parameter behind them: a feature of the language model's width
   bool newline_last = false;      ///< that parameter stands behind the language model
   const char* language = "language_model";
-  bool takes_videos = false;  ///< placeholders of videos are looked for too
+  bool projector_last = false;  ///< it is made after the language model
+  bool takes_videos = false;    ///< placeholders of videos are looked for too
 };
 
 /// Stands for the projector of a family whose tower ends in the language model's width.
@@ -73,10 +74,13 @@ Assembly<Family> make_model(Context& c, const Family& g) {
       Module v(c, names.vision, Part::vision);
       r.vision = make_tower(c, g.vision);
     }
-    if constexpr (names.projector != nullptr) {
-      Module p(c, names.projector, Part::projector);
-      r.projector = make_projector(c, g);
-    }
+    const auto projector = [&] {
+      if constexpr (names.projector != nullptr) {
+        Module p(c, names.projector, Part::projector);
+        r.projector = make_projector(c, g);
+      }
+    };
+    if constexpr (!names.projector_last) projector();
     const auto newline = [&] {
       Module own(c, "", Part::projector);
       r.newline = parameter(c, names.newline, {width(g.language)});
@@ -87,6 +91,7 @@ Assembly<Family> make_model(Context& c, const Family& g) {
       Module l(c, names.language, Part::language);
       r.language = make_decoder(c, g.language);
     }
+    if constexpr (names.projector_last) projector();
     if constexpr (names.newline != nullptr && names.newline_last) newline();
     r.behind = make_behind(c, g);
   }

@@ -27,8 +27,6 @@ struct StackTraits {
   /// FlashAttention is the library's, version 2: types, devices and models it has no path for are refused, and the host
   /// reads the longest length for it.
   Trait flash_attention_2;
-  /// Values narrower than keys are widened for FlashAttention in every model.
-  Trait pads_values;
   /// torch.nn.MultiheadAttention forms its scores.
   Trait written_out_multihead_attention;
   /// Queries are multiplied by the factors of their positions; without, the attention kernel is told them.

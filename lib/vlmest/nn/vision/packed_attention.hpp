@@ -68,6 +68,32 @@ inline Segments image_segments(Context& c, const Value& grid, std::span<const Im
   return s;
 }
 
+/// What a module's forward holds until it returns when each segment has attended to itself.
+struct SegmentedAttention {
+  Value lengths;
+  std::vector<Value> outs;
+  Value out;  ///< [1, patches, heads, head_dim]
+};
+
+/// modeling_qwen2_vl.py, VisionAttention.forward: q, k and v[1, heads, patches, head_dim], one call for each segment,
+/// whose lengths the host reads for each of the three.
+inline SegmentedAttention attend_in_segments(Context& c, const Value& q, const Value& k, const Value& v,
+                                             const Segments& segments) {
+  using namespace eager;
+  SegmentedAttention r;
+  r.lengths = segment_lengths(segments);
+  std::array<std::vector<Value>, 3> parts;
+  for (std::size_t i = 0; const Value* y : {&q, &k, &v}) {
+    to_host(r.lengths);
+    parts[i++] = split(*y, segments.lengths, 2);
+  }
+  for (std::size_t i = 0; i < segments.lengths.size(); ++i)
+    r.outs.push_back(stacks::attend(c, {parts[0][i], parts[1][i], parts[2][i], {}, false}).out);
+  std::vector<Value> references = r.outs;
+  r.out = cat(references, 1);
+  return r;
+}
+
 /// modeling_qwen2_vl.py, VisionAttention.forward, with norms modeling_glm_ocr.py, GlmOcrVisionAttention.forward:
 /// x[patches, width] -> the same.
 inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64_t heads, const CosSin& positions,
@@ -88,28 +114,17 @@ inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64
     k = forward(c, *a.k_norm, k);
   }
   apply_rope_fp32(c, q, k, positions);
-  Value out;
-  std::vector<Value> outs;  // variables of the function: alive until it returns
-  Value lengths;
+  SegmentedAttention attended;
   if (c.attention() == AttentionKind::flash) {
-    out = flash_attn_varlen_func(q, k, v, segments.cu_seqlens, segments.lengths);
+    attended.out = flash_attn_varlen_func(q, k, v, segments.cu_seqlens, segments.lengths);
   } else {
     auto batched = [](Value& y) { y = unsqueeze(transpose(std::move(y), 0, 1), 0); };
     batched(q);
     batched(k);
     batched(v);
-    lengths = segment_lengths(segments);
-    std::array<std::vector<Value>, 3> parts;
-    for (std::size_t i = 0; const Value* y : {&q, &k, &v}) {
-      to_host(lengths);
-      parts[i++] = split(*y, segments.lengths, 2);
-    }
-    for (std::size_t i = 0; i < segments.lengths.size(); ++i)
-      outs.push_back(stacks::attend(c, {parts[0][i], parts[1][i], parts[2][i], {}, false}).out);
-    std::vector<Value> references = outs;
-    out = cat(references, 1);
+    attended = attend_in_segments(c, q, k, v, segments);
   }
-  out = contiguous(reshape(out, {patches, -1}));
+  Value out = contiguous(reshape(std::move(attended.out), {patches, -1}));
   out = forward(c, a.proj, out);
   return out;
 }

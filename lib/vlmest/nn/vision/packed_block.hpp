@@ -6,22 +6,22 @@
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/vision/packed_attention.hpp>
 
-/// The layers of the towers over packed patches (Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4V). `NormLayer` is LayerNorm or
-/// RmsNorm, `FeedForward` Mlp or GatedMlp.
+/// The layers of the towers over packed patches (Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4V, MoonViT). `NormLayer` is
+/// LayerNorm or RmsNorm, `FeedForward` Mlp or GatedMlp.
 namespace vlmest {
 
-template <class NormLayer, class FeedForward>
+template <class NormLayer, class FeedForward, class Attention = PackedAttention>
 struct PackedBlock {
   ScopeId scope = 0;
   NormLayer norm1, norm2;
-  PackedAttention attention;
+  Attention attention;
   FeedForward mlp;
 };
 
 /// modeling_qwen2_vl.py, Qwen2VLVisionBlock.forward, and the blocks of the same name of its relatives; normed inputs
 /// are arguments and live as long as the call.
-template <class NormLayer, class FeedForward>
-Value forward(Context& c, const PackedBlock<NormLayer, FeedForward>& b, Value arg, std::int64_t heads,
+template <class NormLayer, class FeedForward, class Attention>
+Value forward(Context& c, const PackedBlock<NormLayer, FeedForward, Attention>& b, Value arg, std::int64_t heads,
               const CosSin& positions, const Segments& segments) {
   Value x = std::move(arg);
   InScope in(c.b, b.scope);

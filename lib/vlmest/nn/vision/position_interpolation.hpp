@@ -1,34 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include <vlmest/graph/eager.hpp>
 #include <vlmest/nn/vision/packed_patches.hpp>
 
-/// A square table of learned position embeddings, resampled bilinearly to the grid of each image: four entries of the
-/// table and their weights for every patch (transformers 5.17 vision_utils.py).
+/// A square table of learned position embeddings, resampled to the grid of each image: some entries of the table and
+/// their weights for every patch (transformers 5.17 vision_utils.py).
 namespace vlmest {
 
+/// Which entries: four, bilinearly with aligned corners, or sixteen, bicubically without.
+enum class Resampling : std::uint8_t { bilinear, bicubic };
+constexpr std::int64_t taps_of(Resampling r) { return r == Resampling::bilinear ? 2 : 4; }
+
 struct Interpolation {
-  Value indices;  ///< int64[patches, 4], into the flattened table
-  Value weights;  ///< fp32[patches, 4]
+  Value indices;  ///< int64[patches, taps^2], into the flattened table
+  Value weights;  ///< fp32[patches, taps^2]
 };
 
-/// vision_utils.py, _interpolation_axis_taps_weights, bilinear, aligned corners, clamped borders: for a place on an
-/// axis of length `size` (int64[patches] each) two neighbours and their weights, [patches, 2].
-inline Interpolation axis_taps(Context& c, const Value& place, const Value& size) {
+/// The kernel of Keys (1981) with a = -0.75 at distances[patches, 4]: both of its branches, of which one is chosen.
+inline Value bicubic_weights(const Value& distance) {
   using namespace eager;
+  Value near = sub_scalar(mul_scalar(distance));
+  near = mul(std::move(near), distance);
+  near = mul(std::move(near), distance);
+  near = add_scalar(std::move(near));
+  Value far = sub_scalar(mul_scalar(distance));
+  far = add_scalar(mul(std::move(far), distance));
+  far = sub_scalar(mul(std::move(far), distance));
+  Value close = compare_scalar("le.Scalar", distance);
+  return where(std::move(close), near, far);
+}
+
+/// vision_utils.py, _interpolation_axis_taps_weights, clamped borders: for a place on an axis of length `size`
+/// (int64[patches] each) its neighbours and their weights, [patches, taps].
+inline Interpolation axis_taps(Context& c, const Value& place, const Value& size, Resampling how) {
+  using namespace eager;
+  const bool cubic = how == Resampling::bicubic;
   Value index = to(place, DType::fp32);
-  Value scaled = mul_scalar(index);
-  Value last = unary("clamp", sub_scalar(size));
-  Value source = div(std::move(scaled), std::move(last));
+  Value source;
+  if (cubic) {
+    Value scaled = mul_scalar(add_scalar(index));
+    source = sub_scalar(div(std::move(scaled), size));
+  } else {
+    Value scaled = mul_scalar(index);
+    Value last = unary("clamp", sub_scalar(size));
+    source = div(std::move(scaled), std::move(last));
+  }
   Value floor = unary("floor", source);
-  Value offsets = fill(c.b, "arange.start", {2}, DType::int64);
+  Value offsets = fill(c.b, "arange.start", {taps_of(how)}, DType::int64);
   Value taps = add(unsqueeze(to(floor, DType::int64), 1), offsets);
   Interpolation r;
   r.indices = unary("clamp", taps);
   Value fraction = sub(unsqueeze(source, 1), unsqueeze(floor, 1));
   Value distance = unary("abs", sub(std::move(fraction), offsets));
-  r.weights = unary("clamp", unary("rsub.Scalar", distance));
+  r.weights = cubic ? bicubic_weights(distance) : unary("clamp", unary("rsub.Scalar", distance));
   return r;
 }
 
@@ -40,7 +67,8 @@ inline Value repeat_entries(Value a, const Value& repeats, std::int64_t total) {
 
 /// vision_utils.py, get_vision_interpolation_indices_and_weights: patches in the order in which they are merged. All
 /// intermediate vectors are variables of the function.
-inline Interpolation interpolate_positions(Context& c, const Value& grid, std::span<const ImageLayout> images) {
+inline Interpolation interpolate_positions(Context& c, const Value& grid, std::span<const ImageLayout> images,
+                                           Resampling how = Resampling::bilinear) {
   using namespace eager;
   const std::int64_t patches = total_patches(images), n = grid.size(0);
   Value area = mul(select(grid, 1, 0), select(grid, 1, 1));
@@ -75,11 +103,12 @@ inline Interpolation interpolate_positions(Context& c, const Value& grid, std::s
   }
   Value row = add(mul_scalar(block_row), in_row);
   Value col = add(mul_scalar(block_col), in_col);
-  const Interpolation h = axis_taps(c, row, heights);
-  const Interpolation w = axis_taps(c, col, widths);
+  const Interpolation h = axis_taps(c, row, heights, how);
+  const Interpolation w = axis_taps(c, col, widths, how);
+  const std::int64_t taps = taps_of(how) * taps_of(how);
   Interpolation r;
-  r.indices = view(add(mul_scalar(unsqueeze(h.indices, 2)), unsqueeze(w.indices, 1)), {-1, 4});
-  r.weights = view(mul(unsqueeze(h.weights, 2), unsqueeze(w.weights, 1)), {-1, 4});
+  r.indices = view(add(mul_scalar(unsqueeze(h.indices, 2)), unsqueeze(w.indices, 1)), {-1, taps});
+  r.weights = view(mul(unsqueeze(h.weights, 2), unsqueeze(w.weights, 1)), {-1, taps});
   return r;
 }
 

@@ -10,7 +10,6 @@ inline constexpr StackTraits traits{
     .makes_masks = true,
     .attends_by_flash = false,
     .flash_attention_2 = true,
-    .pads_values = false,
     .written_out_multihead_attention = true,
     .scales_queries = true,
     .gathers_angles = true,
