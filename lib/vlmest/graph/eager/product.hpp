@@ -197,7 +197,7 @@ inline Value layer_norm(Value a, Value weight, Value bias) {
 }
 
 /// A 2-D convolution of NCHW data. Where cuDNN converts to its own layout (library/convolution.hpp, conv_scratch),
-/// input, weight and result take a kernel each.
+/// input, weight and result take a kernel each (a result of one position needs none).
 inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
@@ -214,7 +214,7 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
                  .bias = static_cast<bool>(bias)};
   const TensorId r = b.result(t, Shape{batch, co, oh, ow}, "convolution");
   op.workspace = conv_scratch(op, x.size(2));
-  op.kernels = (op.workspace > Bytes{} ? 4 : 1) + (bias ? 1 : 0);
+  op.kernels = (op.workspace > Bytes{} ? (op.out_positions > 1 ? 4 : 3) : 1) + (bias ? 1 : 0);
   const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
   const bool any = ex || ew || eb;
   const Value sx = saved(x, any), sw = saved(weight, any);

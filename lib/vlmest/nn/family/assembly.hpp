@@ -19,7 +19,8 @@ struct AssemblyTraits {
   const char* projector = "multi_modal_projector";
   const char* newline = nullptr;  ///< the model's own parameter behind them: a feature of the language model's width
   const char* language = "language_model";
-  bool takes_videos = false;  ///< placeholders of videos are looked for too
+  bool takes_videos = false;    ///< placeholders of videos are looked for too
+  bool projector_last = false;  ///< made behind the language model
 };
 
 /// Stands for the projector of a family whose tower ends in the language model's width.
@@ -63,16 +64,22 @@ Assembly<Family> make_model(Context& c, const Family& g) {
       Module v(c, names.vision, Part::vision);
       r.vision = make_tower(c, g.vision);
     }
-    if constexpr (names.projector != nullptr) {
-      Module p(c, names.projector, Part::projector);
-      r.projector = make_projector(c, g);
-    }
+    const auto projector = [&] {
+      if constexpr (names.projector != nullptr) {
+        Module p(c, names.projector, Part::projector);
+        r.projector = make_projector(c, g);
+      }
+    };
+    if (!names.projector_last) projector();
     if constexpr (names.newline != nullptr) {
       Module own(c, "", Part::projector);
       r.newline = parameter(c, names.newline, {width(g.language)});
     }
-    Module l(c, names.language, Part::language);
-    r.language = make_decoder(c, g.language);
+    {
+      Module l(c, names.language, Part::language);
+      r.language = make_decoder(c, g.language);
+    }
+    if (names.projector_last) projector();
   }
   r.head = make_head(c, width(g.language), vocabulary(g.language), g.tied, embedding_weight(r.language));
   return r;
