@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <vlmest/json/hf/cohere.hpp>
+#include <vlmest/json/hf/exaone4.hpp>
 #include <vlmest/json/hf/gemma_text.hpp>
 #include <vlmest/json/hf/glm_text.hpp>
 #include <vlmest/json/hf/gpt_oss.hpp>
@@ -27,6 +28,7 @@ inline constexpr std::array decoders{
     DecoderEntry{"gemma3_text", read_gemma3_text},
     DecoderEntry{"cohere", read_cohere},
     DecoderEntry{"cohere2", read_cohere2},
+    DecoderEntry{"exaone4", read_exaone4},
     DecoderEntry{"glm", read_glm},
     DecoderEntry{"glm4", read_glm4},
     DecoderEntry{"gpt_oss", read_gpt_oss},
