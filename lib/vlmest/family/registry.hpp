@@ -16,6 +16,7 @@
 #include <vlmest/family/llava/read.hpp>
 #include <vlmest/family/llava_next/read.hpp>
 #include <vlmest/family/llava_onevision/read.hpp>
+#include <vlmest/family/minicpmv4_6/read.hpp>
 #include <vlmest/family/mistral3/read.hpp>
 #include <vlmest/family/mllama/read.hpp>
 #include <vlmest/family/paligemma/read.hpp>
@@ -31,7 +32,7 @@ namespace vlmest::family {
 
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
-                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, Blip2, InternVl, Mllama,
-                      PaliGemma, Gemma3, Gemma4, CausalLm, InternLm2>;
+                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, Blip2, InternVl,
+                      Mllama, PaliGemma, Gemma3, Gemma4, CausalLm, InternLm2>;
 
 }  // namespace vlmest::family
