@@ -19,6 +19,7 @@
 #include <vlmest/family/minicpmv4_6/read.hpp>
 #include <vlmest/family/mistral3/read.hpp>
 #include <vlmest/family/mllama/read.hpp>
+#include <vlmest/family/paddleocr_vl/read.hpp>
 #include <vlmest/family/paligemma/read.hpp>
 #include <vlmest/family/qwen2_5_vl/read.hpp>
 #include <vlmest/family/qwen2_vl/read.hpp>
@@ -32,7 +33,7 @@ namespace vlmest::family {
 
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
-                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, Blip2, InternVl,
-                      Mllama, PaliGemma, Gemma3, Gemma4, CausalLm, InternLm2>;
+                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, PaddleOcrVl, Blip2,
+                      InternVl, Mllama, PaliGemma, Gemma3, Gemma4, CausalLm, InternLm2>;
 
 }  // namespace vlmest::family
