@@ -9,6 +9,7 @@
 #include <vlmest/family/gemma3/read.hpp>
 #include <vlmest/family/gemma4/read.hpp>
 #include <vlmest/family/glm4v/read.hpp>
+#include <vlmest/family/hunyuan_vl/read.hpp>
 #include <vlmest/family/idefics3/read.hpp>
 #include <vlmest/family/internlm2/read.hpp>
 #include <vlmest/family/internvl/read.hpp>
@@ -33,7 +34,7 @@ namespace vlmest::family {
 
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
-                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, PaddleOcrVl, Blip2,
-                      InternVl, Mllama, PaliGemma, Gemma3, Gemma4, CausalLm, InternLm2>;
+                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, PaddleOcrVl,
+                      HunYuanVl, Blip2, InternVl, Mllama, PaliGemma, Gemma3, Gemma4, CausalLm, InternLm2>;
 
 }  // namespace vlmest::family
