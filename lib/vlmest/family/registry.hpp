@@ -26,6 +26,7 @@
 #include <vlmest/family/qwen2_vl/read.hpp>
 #include <vlmest/family/qwen3_5/read.hpp>
 #include <vlmest/family/qwen3_vl/read.hpp>
+#include <vlmest/family/video_llama_3/read.hpp>
 #include <vlmest/family/vipllava/read.hpp>
 
 /// The families: one row is a folder's include above and its name below. Everything that lists families is made of
@@ -35,6 +36,6 @@ namespace vlmest::family {
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
                       LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, PaddleOcrVl,
-                      HunYuanVl, Blip2, InternVl, Mllama, PaliGemma, Gemma3, Gemma4, CausalLm, InternLm2>;
+                      HunYuanVl, VideoLlama3, Blip2, InternVl, Mllama, PaliGemma, Gemma3, Gemma4, CausalLm, InternLm2>;
 
 }  // namespace vlmest::family
