@@ -5,6 +5,7 @@
 #include <vlmest/family/blip2/read.hpp>
 #include <vlmest/family/causal_lm/read.hpp>
 #include <vlmest/family/cohere2_vision/read.hpp>
+#include <vlmest/family/cohere_compass/read.hpp>
 #include <vlmest/family/exaone4_5/read.hpp>
 #include <vlmest/family/gemma3/read.hpp>
 #include <vlmest/family/gemma4/read.hpp>
@@ -36,6 +37,7 @@ namespace vlmest::family {
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
                       LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, PaddleOcrVl,
-                      HunYuanVl, VideoLlama3, Blip2, InternVl, Mllama, PaliGemma, Gemma3, Gemma4, CausalLm, InternLm2>;
+                      HunYuanVl, VideoLlama3, CohereCompass, Blip2, InternVl, Mllama, PaliGemma, Gemma3, Gemma4,
+                      CausalLm, InternLm2>;
 
 }  // namespace vlmest::family
