@@ -14,7 +14,8 @@ namespace vlmest {
 /// Which of the two is cuDNN's own heuristic; the borders are those of cuDNN 9.19, recorded over heights, widths,
 /// batches, types, patch sizes 8, 14, 16 and 32 and 64 to 3200 result channels. Patches of 7 and 28, which cuDNN did
 /// not convert, have no rule of their own here. A result of one position is the same in both layouts and stays where it
-/// is (recorded with 768 and 3072 images of 14 x 14).
+/// is (recorded with 624 to 3072 images of 14 x 14 and of 16 x 16); such convolutions are converted however few their
+/// result's channels are. Kernels of 1 x 1 are a plain product (recorded with 640 and 2304 channels).
 constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
   const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
   const auto bytes = [&](std::int64_t a, std::int64_t b, std::int64_t c) {
@@ -25,12 +26,14 @@ constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
     return bytes(o.batch, in, o.in_positions) + bytes(out, in, o.kernel) + result + Bytes(16);
   };
   const bool few = o.in_channels < 4;
+  if (o.kernel == 1) return Bytes{};
   if (!is_half(o.dtype))
     return !few || (o.kernel > 64 && checked_mul(o.batch, o.out_positions) > 1024)
                ? converted(o.in_channels, o.out_channels)
                : Bytes{};
   if (!few || height < 399)
-    return o.out_channels > 384 ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
+    return o.out_channels > 384 || o.out_positions == 1 ? converted(up(o.in_channels, 8), up(o.out_channels, 8))
+                                                        : Bytes{};
   return o.dtype == DType::fp16 && o.out_channels % 8 == 0 ? converted(o.in_channels, o.out_channels) : Bytes{};
 }
 
@@ -38,17 +41,21 @@ constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
 /// channels and a gradient that is NCHW: input, weight and gradient are always converted, channels padded to 16 bytes.
 /// The sum over positions is shared among multiprocessors: by counters, one for each tile of 64 x 64 of the result, up
 /// to 2048 positions of several images, else by fp32 partial results that a second kernel adds up: 3 of them with up to
-/// 1024 positions an image, 14 from 1536. Recorded with cuDNN 9.19 at 256 to 12,800 positions, 1024 to 1408 result
-/// channels, patches of 14 and 16.
+/// 1024 positions an image, 14 from 1536. Where each image has one position its gradient is not converted, and up to
+/// 384 result channels the sum is not shared: up to 2304 images, and 3072 in 20 parts. Recorded with cuDNN 9.19 at 256
+/// to 12,800 positions, 1024 to 1408 result channels, patches of 14 and 16.
 constexpr Bytes conv_weight_gradient_scratch(const Convolution& o) {
   const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
   const std::int64_t in = up(o.in_channels, is_half(o.dtype) ? 8 : 4),
                      positions = checked_mul(o.batch, o.out_positions);
   const std::int64_t taps = checked_mul(in, o.kernel), weights = checked_mul(o.out_channels, taps);
   const auto bytes = [&](std::int64_t n) { return Bytes(up(size_of(Elements(n), o.dtype).value(), 16)); };
-  const Bytes converted = bytes(checked_mul(checked_mul(o.batch, in), o.in_positions)) + bytes(weights) +
-                          bytes(checked_mul(positions, o.out_channels)) + Bytes(16 + 128);
+  const Bytes gradient = o.out_positions > 1 ? bytes(checked_mul(positions, o.out_channels)) : Bytes{};
+  const Bytes converted =
+      bytes(checked_mul(checked_mul(o.batch, in), o.in_positions)) + bytes(weights) + gradient + Bytes(16 + 128);
   if (!is_half(o.dtype)) return converted;
+  if (o.out_positions == 1 && (positions >= 3072 || o.out_channels <= 384))
+    return positions < 3072 ? converted - Bytes(128) : converted + size_of(Elements(weights), DType::fp32) * 20;
   if (positions <= 2048 && o.batch == 1) return converted - Bytes(128);  // the sum of a single image is not split
   if (positions <= 2048) return converted + Bytes(up(o.out_channels, 64) / 64 * (up(taps, 64) / 64) * 4);
   return converted + size_of(Elements(weights), DType::fp32) * (o.out_positions <= 1024 ? 3 : 14);

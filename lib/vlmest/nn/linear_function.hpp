@@ -35,18 +35,20 @@ inline Value stack_matmul(Value x, Value w, bool frozen) {
 }
 
 /// torch.nn.functional.linear: x[..., in], weight[out, in] -> [..., out]. aten/src/ATen/native/Linear.cpp: with a bias
-/// and a contiguous input, addmm on the flattened rows; else matmul, and the bias added afterwards.
+/// and a contiguous input, addmm on the flattened rows (which are made before the weight is turned: where a weight
+/// works twice, this is the order in which gradients are added up); else matmul, and the bias added afterwards.
 inline Value linear(Value x, Value weight, Value bias, bool frozen) {
   using namespace eager;
   const AutocastCall call(CastPolicy::lower, x, weight, bias);
-  Value w = transpose(std::move(weight), 0, 1);
-  if (!bias) return stack_matmul(std::move(x), std::move(w), frozen);
+  const auto turned = [&weight] { return transpose(std::move(weight), 0, 1); };
+  if (!bias) return stack_matmul(std::move(x), turned(), frozen);
   if (x.shape().rank() != 2 && !is_contiguous(x))
-    return add(stack_matmul(std::move(x), std::move(w), frozen), std::move(bias));
+    return add(stack_matmul(std::move(x), turned(), frozen), std::move(bias));
   Shape out = x.shape();
   const std::int64_t k = x.size(-1);
-  out[out.rank() - 1] = w.size(1);
-  return view(mm(view(std::move(x), {-1, k}), std::move(w), std::move(bias)), out);
+  out[out.rank() - 1] = weight.size(0);
+  Value rows = view(std::move(x), {-1, k});
+  return view(mm(std::move(rows), turned(), std::move(bias)), out);
 }
 /// A weight is frozen in a training step in which it collects no gradient; what inference loads could be trained.
 inline Value linear(Value x, Value weight, Value bias) {

@@ -87,6 +87,7 @@ inline Value hunyuan_rope_index(Context& c, const QwenVlInputs& in, MropeInputs&
     const std::int64_t tokens = s.length(b);
     types = select(mrope.token_types, 0, b);
     ids = select(in.text.ids, 0, b);
+    valid.reset();
     valid = to(select(in.text.mask, 0, b), DType::boolean);
     ids = masked_index(ids, valid, tokens);
     types = masked_index(types, valid, tokens);
@@ -149,9 +150,11 @@ inline Value prefill(Context& c, const HunYuanModel& m, QwenVlInputs& in, const 
       tower = tower_features(c, m, in.images, s);
       features = to(tower.pooled, embeds.dtype());
       Value places = compare_scalar("eq.Scalar", in.text.ids);
-      const Value count = sum_all(places);
-      places = unsqueeze(std::move(places), -1);
-      check_features(embeds, places, features.size(1));
+      {
+        const Value count = sum_all(places);
+        places = unsqueeze(std::move(places), -1);
+        check_features(embeds, places, features.size(1));
+      }
       mask = std::move(places);
       embeds = masked_scatter(embeds, mask, features);
       positions = hunyuan_rope_index(c, in, in.mrope, s, *m.config);

@@ -41,6 +41,13 @@ inline HunYuanTextConfig read_hunyuan_text(const Reader& t) {
   g.qkv_bias = g.o_bias = t.boolean("attention_bias", false);
   g.attention_dropout = read_dropout(t, "attention_dropout", 0.0);
   d.sections = read_hunyuan_sections(t, g.head_dim);
+  const Reader rope = rope_parameters(t);
+  const std::string type = rope.string("rope_type", rope.string("type", "default"));
+  if (type == "dynamic" || type == "xdrope")  // an older name of it
+    d.dynamic = t.integer("max_position_embeddings", 2048, 1, 1 << 30);
+  else if (type != "default" && type != "linear" && type != "yarn" && type != "llama3")
+    rope.fail("rope_type", "'" + type + "' is not modelled here",
+              "known: default, dynamic, linear, llama3, xdrope, yarn");
   return d;
 }
 

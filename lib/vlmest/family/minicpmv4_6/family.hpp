@@ -155,13 +155,16 @@ inline MiniCpmFeatures chunked_features(Context& c, const MiniCpmModel& m, const
 inline void place_pieces(Value& embeds, const Value& ids, MiniCpmFeatures& found, Value& features, Value& mask) {
   using namespace eager;
   {
-    Value row = to(cat(found.parts, 0), embeds.dtype());
+    std::vector<Value> parts = found.parts;  // the list of them stays
+    Value row = to(cat(parts, 0), embeds.dtype());
     features = repeat(std::move(row), {1, 1});
   }
   Value at = compare_scalar("eq.Scalar", ids);
-  const Value count = sum_all(at);
-  at = unsqueeze(std::move(at), -1);
-  check_features(embeds, at, features.size(0), count);
+  {
+    const Value count = sum_all(at);
+    at = unsqueeze(std::move(at), -1);
+    check_features(embeds, at, features.size(0), count);
+  }
   mask = std::move(at);
   embeds = masked_scatter(embeds, mask, features);
 }
@@ -189,8 +192,10 @@ inline Value prefill(Context& c, const MiniCpmModel& m, const MiniCpmInputs& in,
                                      ? image_calls(c, s)
                                      : chunk_lengths(pieces_of(s.images).size(), c.plan.vision_chunk).size();
       const ChunkRun call(c, before, before + 1);
-      const MiniCpmImages once{in.videos.pixels, repeat(in.videos.sizes, {1, 1})};
-      vision = piece_features(c, m, once, s.videos);
+      {
+        const MiniCpmImages once{in.videos.pixels, repeat(in.videos.sizes, {1, 1})};
+        vision = piece_features(c, m, once, s.videos);
+      }
       place_pieces(embeds, in.text.ids, vision, frames, mask);
     }
     hidden = forward(c, m.language, embeds, Value(), in.text.mask, cache);

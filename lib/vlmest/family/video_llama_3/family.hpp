@@ -132,9 +132,11 @@ inline Value prefill(Context& c, const VideoLlama3Model& m, const VideoLlama3Inp
     if (in.images.packed.pixels) place_images(embeds, in.text.ids, batch_features(c, m, in.images, s), here);
     if (in.videos.packed.pixels) {
       const ChunkRun call = video_call(c, s);
-      const std::vector<Value> parts = merged_features(c, m, in.videos, s.videos, m.config->video_merge);
-      std::vector<Value> references = parts;
-      here.videos = to(cat(references, 0), embeds.dtype());
+      {
+        const std::vector<Value> parts = merged_features(c, m, in.videos, s.videos, m.config->video_merge);
+        std::vector<Value> references = parts;
+        here.videos = to(cat(references, 0), embeds.dtype());
+      }
       here.videos = masked_index(here.videos, in.kept, s.batch * s.video_tokens);
       here.video_mask = video_placeholder_mask(in.text.ids, here.masks);
       embeds = masked_scatter(embeds, here.video_mask, here.videos);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include <vlmest/nn/decoder/llama.hpp>
@@ -13,6 +15,7 @@ namespace vlmest {
 struct HunYuanTextConfig {
   LlamaConfig layers{.vocab = 290943, .hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32};
   std::vector<std::int64_t> sections{16, 16, 16, 16};  ///< frequencies of each axis: as many axes as entries
+  std::optional<std::int64_t> dynamic;                 ///< the length that dynamic frequencies are for
 };
 
 struct HunYuanLayer {
@@ -131,6 +134,14 @@ inline Value forward(Context& c, const HunYuanText& d, Value arg, Value position
   if (!position_ids) position_ids = text_positions_on(c, axes, batch, tokens);
   const Value mask = causal_mask(c, mask_shape(cache, batch, tokens), attention_mask);
   Value x = embeds;
+  if (d.config->dynamic) {
+    if (cache.layers.front().seen + tokens > *d.config->dynamic)
+      throw Error("plan.text",
+                  "more tokens than max_position_embeddings: dynamic frequencies are then worked out anew, "
+                  "which is not modelled here",
+                  "give at most " + std::to_string(*d.config->dynamic) + " tokens");
+    check_dynamic_length(c, d.rope, position_ids);
+  }
   const CosSin positions =
       mrope(c, d.rope, position_ids, [&](Value f) { return deal_axes(std::move(f), d.config->sections); });
   DecoderStack stack(c, {});

@@ -67,8 +67,24 @@ inline Value squares(const Value& x, const Value& rows, const Value& cols, Grid 
   item(rows);
   item(cols);
   Value cells = permute(view(x, {merged.rows, merge, merged.cols, merge, width}), {0, 2, 1, 3, 4});
-  item(mul(rows, cols));
+  const Value count = mul(rows, cols);  // an argument of reshape: alive as long
+  item(count);
   return reshape(std::move(cells), {merged.count(), checked_mul(checked_mul(merge, merge), width)});
+}
+
+/// merged_h, merged_w = height // merge, width // merge: both are there before either name is bound again.
+inline void halve_sides(const Value& height, const Value& width, Value& rows, Value& cols) {
+  Value new_rows = eager::floor_divide(height), new_cols = eager::floor_divide(width);
+  rows = std::move(new_rows);
+  cols = std::move(new_cols);
+}
+/// Sides that a round does not divide: the class's view fails on them.
+inline void check_squares(Grid g, std::int64_t merge) {
+  if (g.rows % merge != 0 || g.cols % merge != 0)
+    throw Error("plan.images",
+                std::to_string(g.rows) + "x" + std::to_string(g.cols) + " patches are no whole squares of " +
+                    std::to_string(merge) + "x" + std::to_string(merge),
+                "the merger works in merger_times rounds: give pictures whose sides it divides");
 }
 
 /// modeling_minicpmv4_6.py, MiniCPMV4_6Merger.forward: a list with the features of each piece.
@@ -87,10 +103,10 @@ inline std::vector<Value> merge_pieces(Context& c, const MiniCpmMerger& m, const
       width = select(row, 0, 1);
     }
     count = mul(height, width);
-    rows = floor_divide(height);
-    cols = floor_divide(width);
+    halve_sides(height, width, rows, cols);
     Grid left = piece;
     {
+      check_squares(left, merge);
       const Value whole = select(hidden, 0, 0);
       Value end = start ? add(start, count) : add_scalar(count);
       if (start) item(start);
@@ -104,8 +120,8 @@ inline std::vector<Value> merge_pieces(Context& c, const MiniCpmMerger& m, const
       for (const Value* side : {&height, &width}) item(compare_scalar("ne.Scalar", unary("remainder.Scalar", *side)));
       height = floor_divide(height);
       width = floor_divide(width);
-      rows = floor_divide(height);
-      cols = floor_divide(width);
+      halve_sides(height, width, rows, cols);
+      check_squares(left, merge);
       left = {left.rows / merge, left.cols / merge};
       x = squares(x, rows, cols, left, merge);
       x = forward(c, m.rounds[i], x);

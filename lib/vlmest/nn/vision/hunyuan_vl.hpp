@@ -164,18 +164,18 @@ inline Value forward(Context& c, const HunYuanMerger& m, const HunYuanVision& g,
   using namespace eager;
   Value x = std::move(arg);
   InScope in(c.b, m.scope);
-  const auto convolve = [&](const MergerConv& v, const Value& y) {
+  const auto convolve = [&](const MergerConv& v, const Value& y, std::int64_t stride) {
     InScope own(c.b, v.scope);
-    return conv2d_channels_last(y, Value(c.b, v.weight), Value(c.b, v.bias));
+    return conv2d(y, Value(c.b, v.weight), Value(c.b, v.bias), stride);
   };
   x = forward(c, m.before, x);
   x = view(permute(x, {0, 2, 1}), {1, g.hidden, patches.rows, patches.cols});
-  x = convolve(m.squares, x);
+  x = convolve(m.squares, x, g.merge);
   {
     InScope a(c.b, m.activation_scope);
     x = activate(c, g.activation, x);
   }
-  x = convolve(m.widen, x);
+  x = convolve(m.widen, x, 1);
   const std::int64_t wide = x.size(1), rows = x.size(2);
   {
     const Value newline = expand(view(Value(c.b, m.newline), {1, wide, 1, 1}), {1, wide, rows, 1});

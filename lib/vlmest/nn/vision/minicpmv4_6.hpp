@@ -178,7 +178,7 @@ inline Value forward(Context& c, const WindowMerger& m, const MiniCpmVision& g, 
   Value residual = x;
   x = forward(c, m.attention.norm1, x);
   const Segments inside = merger_windows(c, g.window, sizes, pieces);
-  const Value index = from_host(c.b, {x.size(1)}, DType::int64);
+  const Value index = moved_from_host(c.b, {x.size(1)}, DType::int64);
   x = take_of_row(x, index);
   x = packed_siglip_attention(c, m.attention, x, {.heads = g.heads, .segments = &inside}, nullptr);
   {
@@ -217,6 +217,8 @@ inline Value forward(Context& c, const MiniCpmTower& t, const MiniCpmImages& in,
                     "all by the first one's sides, and fails",
                 "give pictures that are not cut into slices (max_slice_nums 1) and of one size, or downsample_mode 4x");
   Value x = minicpm_embeddings(c, t, in, pieces);
+  Value embeddings;  // where no windows are merged, the encoder has a forward of its own, whose caller keeps them
+  if (!merges_windows(g)) embeddings = x;
   Segments segments = piece_segments(c, in.sizes, pieces);
   Value sizes = in.sizes;
   PackedSiglipStack stack(c);
@@ -229,6 +231,7 @@ inline Value forward(Context& c, const MiniCpmTower& t, const MiniCpmImages& in,
     for (Grid& p : pieces) p = halved(p);
     segments = piece_segments(c, sizes, pieces);
   }
+  embeddings.reset();
   return forward(c, t.post_norm, x);
 }
 
