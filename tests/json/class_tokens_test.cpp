@@ -126,7 +126,7 @@ TEST(ClassTokens, OfVideosAreThoseOfTheClasses) {
         EXPECT_EQ(take ? result(type, rule, video) : json(), c[5]) << type << " " << setting.at("settings") << " " << c;
       }
     }
-  EXPECT_EQ(rows, 656);
+  EXPECT_EQ(rows, 1226);
 }
 
 }  // namespace

@@ -52,6 +52,23 @@ class Shapes(unittest.TestCase):
             self.assertEqual(shapes(i), {"pixel_values": (2 * 32 * 48, 3 * 2 * 16 * 16), "image_grid_thw": (2, 3)})
             self.assertEqual((i.tokens, i.token_types), (16 * 24, "mm_token_type_ids"))
 
+    def test_patches_of_single_frames(self):
+        i = images("paddleocr-vl", 448, 672, batch=2)
+        self.assertEqual((i.tokens, shapes(i)["pixel_values"], i.axes), (16 * 24, (2 * 32 * 48, 3, 14, 14), 3))
+        i = images("hunyuan-ocr", 512, 768)  # a token behind each row, one at either end
+        self.assertEqual((i.tokens, shapes(i)["pixel_values"], i.axes), (16 * 25 + 2, (32 * 48, 3 * 16 * 16), 4))
+        i = images("video-llama-3", 224, 336, batch=2)
+        self.assertEqual((i.tokens, shapes(i)["image_merge_sizes"]), (16 * 24, (2,)))
+
+    def test_slices_stand_in_one_row_of_patches(self):
+        i = images("minicpm-v-4.6", 896, 896, batch=2)
+        self.assertEqual((i.tokens, shapes(i)["pixel_values"]), (5 * 64, (1, 3, 14, 14 * 2 * 5 * 32 * 32)))
+        self.assertEqual((shapes(i)["target_sizes"], i.tensors["target_sizes"].last), ((10, 2), ((32, 32),) * 10))
+
+    def test_text_of_one_axis_has_no_marks(self):
+        i = images("exaone-4.5", 420, 364)
+        self.assertEqual((i.tokens, i.token_types, i.axes), (15 * 13, "", 0))
+
     def test_patches_padded_to_a_budget(self):
         i = images("gemma-4-e2b", 768, 1024, batch=2)
         self.assertEqual(shapes(i), {"pixel_values": (2, 2520, 768), "image_position_ids": (2, 2520, 2)})

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/nn/family/gemma_vision.hpp>
 #include <vlmest/nn/projector/gemma3.hpp>
 

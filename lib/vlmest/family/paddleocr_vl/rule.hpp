@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
-
 #include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/rounding.hpp>
 #include <vlmest/nn/image_processor/smart_resize.hpp>
 
 namespace vlmest::image_processor {
@@ -23,7 +22,7 @@ inline ImageLayout layout(const PaddleOcr& r, ImageSize image) {
   check("merge_size", r.merge, 1, 64);
   const std::int64_t factor = r.patch_size * r.merge;
   const auto grown = [&](std::int64_t longer, std::int64_t shorter) {
-    return to_int(std::nearbyint(static_cast<double>(longer * factor) / static_cast<double>(shorter)));
+    return round_div(checked_mul(longer, factor), shorter);
   };
   if (image.height < factor) image = {factor, grown(image.width, image.height)};
   if (image.width < factor) image = {grown(image.height, image.width), factor};

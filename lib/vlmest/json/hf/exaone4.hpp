@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include <vlmest/json/hf/text.hpp>
 
 namespace vlmest::json::hf {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/json/hf/qwen3_vl.hpp>
 #include <vlmest/nn/decoder/qwen3_5_text.hpp>
 
