@@ -26,7 +26,7 @@ NAMES = {
     "cctype": "isalnum isalpha isdigit islower isprint ispunct isspace isupper isxdigit tolower toupper",
     "charconv": "from_chars from_chars_result to_chars",
     "cmath": "abs cbrt ceil erf exp exp2 expm1 fabs floor fma fmod hypot isfinite isinf isnan llrint llround log log10 log1p log2 "
-    "lround pow round sqrt trunc",
+    "lround nearbyint pow round sqrt trunc",
     "compare": "<=> partial_ordering strong_ordering weak_ordering",
     "complex": "complex",
     "concepts": "constructible_from convertible_to copyable default_initializable derived_from equality_comparable "
@@ -40,7 +40,7 @@ NAMES = {
     "exception": "current_exception exception exception_ptr rethrow_exception terminate uncaught_exceptions",
     "filesystem": "filesystem",
     "fstream": "fstream ifstream ios ofstream",
-    "functional": "bind cref function greater hash invoke less multiplies plus ref reference_wrapper",
+    "functional": "bind cref function greater hash identity invoke less multiplies plus ref reference_wrapper",
     "initializer_list": "initializer_list",
     "iterator": "advance back_inserter begin data default_sentinel distance end inserter istreambuf_iterator iterator_traits "
     "make_move_iterator move_iterator next ostream_iterator prev reverse_iterator size ssize *_iterator_tag",

@@ -6,7 +6,7 @@
 #include <vlmest/family/gemma3/family.hpp>
 #include <vlmest/family/paligemma/family.hpp>
 
-#include "config_support.hpp"
+#include "recorded_parameters.hpp"
 
 namespace vlmest::gemma_configs_test {
 namespace {
@@ -105,6 +105,10 @@ TEST(GemmaConfigs, RefuseWhatCannotRun) {
   EXPECT_EQ(refused_at(gemma3("", R"("mm_tokens_per_image": 5000)")), "config.json.mm_tokens_per_image");
   EXPECT_EQ(refused_at(gemma3("", R"("mm_tokens_per_image": 200)")), "config.json.mm_tokens_per_image");
   EXPECT_EQ(refused_at(R"({"model_type": "gemma3"})"), "config.json.mm_tokens_per_image");
+}
+
+TEST(ShieldGemma2Configs, WeightsHaveTheNamesAndShapesOfTheClasses) {
+  EXPECT_EQ(test::expect_recorded_parameters("shieldgemma2.json"), 3);
 }
 
 }  // namespace

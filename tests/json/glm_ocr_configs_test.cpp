@@ -66,5 +66,9 @@ TEST(Glm46vConfigs, PartsNameTheirTypes) {
             "config.json.vision_config.model_type");
 }
 
+TEST(GlmgaConfigs, WeightsHaveTheNamesAndShapesOfTheClasses) {
+  EXPECT_EQ(test::expect_recorded_parameters("glmga.json"), 4);
+}
+
 }  // namespace
 }  // namespace vlmest::glm_ocr_configs_test

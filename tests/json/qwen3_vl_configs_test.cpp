@@ -5,7 +5,7 @@
 
 #include <vlmest/family/qwen3_vl/family.hpp>
 
-#include "config_support.hpp"
+#include "recorded_parameters.hpp"
 
 namespace vlmest::qwen3_vl_configs_test {
 namespace {
@@ -90,6 +90,11 @@ TEST(Qwen3VlConfigs, WrongValuesAreRefusedWhereTheyStand) {
   EXPECT_EQ(refused_at(sparse(R"("rope_scaling": {"mrope_section": [24, 20]})", out)),
             "config.json.text_config.mrope_section");
   EXPECT_EQ(refused_at(sparse(R"("decoder_sparse_step": 0)", out)), "config.json.text_config.decoder_sparse_step");
+}
+
+// Cosmos 3 Omni's reasoning half, as transformers 5.17 reads it: Qwen3-VL of 8 billion parameters.
+TEST(Cosmos3OmniConfigs, WeightsHaveTheNamesAndShapesOfTheClasses) {
+  EXPECT_EQ(test::expect_recorded_parameters("cosmos3_omni.json"), 4);
 }
 
 }  // namespace

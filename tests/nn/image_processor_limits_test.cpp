@@ -22,7 +22,7 @@ TEST(TokenLimits, EveryRuleKeepsItsIdentities) {
         ASSERT_GE(l.tiles, l.tile_grid.count());
         ASSERT_GE(l.tower_tokens, l.patches.count());
         ASSERT_LE(l.tower_tokens, l.patches.count() + 1);
-        if (get_if<Gemma3>(&rule)) continue;  // its crops are resized one by one
+        if (get_if<Gemma3>(&rule) || get_if<MiniCpm>(&rule)) continue;  // crops and slices are resized one by one
         const auto patch = l.resized.height / l.tile_grid.rows / l.patches.rows;
         ASSERT_TRUE(patch == 14 || patch == 16);
         ASSERT_EQ(l.resized.width / l.tile_grid.cols / l.patches.cols, patch);

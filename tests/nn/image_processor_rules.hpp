@@ -9,21 +9,25 @@
 #include <vlmest/family/gemma3/rule.hpp>
 #include <vlmest/family/gemma4/rule.hpp>
 #include <vlmest/family/glm4v/rule.hpp>
+#include <vlmest/family/hunyuan_vl/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/internvl/rule.hpp>
 #include <vlmest/family/lighton_ocr/rule.hpp>
 #include <vlmest/family/llava_next/rule.hpp>
 #include <vlmest/family/llava_next_video/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
+#include <vlmest/family/minicpmv4_6/rule.hpp>
 #include <vlmest/family/mistral3/rule.hpp>
 #include <vlmest/family/mllama/rule.hpp>
+#include <vlmest/family/paddleocr_vl/rule.hpp>
 #include <vlmest/family/paligemma/rule.hpp>
-#include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/family/qwen2_vl/rule.hpp>
+#include <vlmest/family/video_llama_3/rule.hpp>
 #include <vlmest/family/video_llava/rule.hpp>
 #include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/nn/image_processor/pixtral.hpp>
 #include <vlmest/nn/image_processor/processor.hpp>
+#include <vlmest/nn/image_processor/qwen2_5_vl.hpp>
 #include <vlmest/nn/image_processor/qwen3_vl.hpp>
 
 // Rules with other settings than their defaults, and one list of all.
@@ -40,10 +44,10 @@ inline const Idefics3 smolvlm_256m{.tile_size = 512, .patch_size = 16, .merge = 
 inline const Gemma3 gemma3_scan{.pan_and_scan = true};
 
 inline std::vector<ImageProcessor> all_rules() {
-  return {Llava{},     LlavaNext{}, LlavaOnevision{}, Pixtral{},      Mistral3{},  Qwen2Vl{},
-          Qwen2_5Vl{}, Qwen3Vl{},   Glm4v{},          InternVl{},     AyaVision{}, Cohere2Vision{},
-          PaliGemma{}, Gemma3{},    gemma3_scan,      idefics3_whole, idefics3,    smolvlm_2b,
-          Mllama{},    Blip2{},     LlavaNextVideo{}, VideoLlava{}};
+  return {Llava{},      LlavaNext{},    LlavaOnevision{}, Pixtral{},   Mistral3{},      Qwen2Vl{},   Qwen2_5Vl{},
+          Qwen3Vl{},    Glm4v{},        InternVl{},       AyaVision{}, Cohere2Vision{}, PaliGemma{}, Gemma3{},
+          gemma3_scan,  idefics3_whole, idefics3,         smolvlm_2b,  Mllama{},        Blip2{},     LlavaNextVideo{},
+          VideoLlava{}, MiniCpm{},      PaddleOcr{},      HunYuan{},   VideoLlama3{}};
 }
 
 }  // namespace vlmest::test_rules

@@ -72,6 +72,22 @@ class Shapes(unittest.TestCase):
     def test_positions_of_the_last_map_and_their_mean(self):
         i = images("florence-2-base", 768, 768, batch=2)
         self.assertEqual((i.tokens, shapes(i)), (577, {"pixel_values": (2, 3, 768, 768)}))
+    def test_patches_of_single_frames(self):
+        i = images("paddleocr-vl", 448, 672, batch=2)
+        self.assertEqual((i.tokens, shapes(i)["pixel_values"], i.axes), (16 * 24, (2 * 32 * 48, 3, 14, 14), 3))
+        i = images("hunyuan-ocr", 512, 768)  # a token behind each row, one at either end
+        self.assertEqual((i.tokens, shapes(i)["pixel_values"], i.axes), (16 * 25 + 2, (32 * 48, 3 * 16 * 16), 4))
+        i = images("video-llama-3", 224, 336, batch=2)
+        self.assertEqual((i.tokens, shapes(i)["image_merge_sizes"]), (16 * 24, (2,)))
+
+    def test_slices_stand_in_one_row_of_patches(self):
+        i = images("minicpm-v-4.6", 896, 896, batch=2)
+        self.assertEqual((i.tokens, shapes(i)["pixel_values"]), (5 * 64, (1, 3, 14, 14 * 2 * 5 * 32 * 32)))
+        self.assertEqual((shapes(i)["target_sizes"], i.tensors["target_sizes"].last), ((10, 2), ((32, 32),) * 10))
+
+    def test_text_of_one_axis_has_no_marks(self):
+        i = images("exaone-4.5", 420, 364)
+        self.assertEqual((i.tokens, i.token_types, i.axes), (15 * 13, "", 0))
 
     def test_patches_padded_to_a_budget(self):
         i = images("gemma-4-e2b", 768, 1024, batch=2)

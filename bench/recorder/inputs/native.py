@@ -3,14 +3,15 @@
 
 transformers 5.17: image_processing_pixtral.py (get_resize_output_image_size), image_processing_qwen2_vl.py and
 image_processing_glm4v.py (smart_resize, and the flattened patches of pixel_values), image_processing_kimi_k25.py
-(navit_resize).
+(navit_resize), image_processing_paddleocr_vl.py, image_processing_hunyuan_vl.py, image_processing_video_llama_3.py and
+image_processing_minicpmv4_6.py.
 """
 
 import math
 from dataclasses import dataclass
 
 from recorder.errors import RecorderError
-from recorder.inputs.layout import INT64, Images, Request, Tensor, ceil_div, number, pixels
+from recorder.inputs.layout import INT32, INT64, Images, Request, Tensor, ceil_div, number, pixels
 from recorder.inputs.tiles import nearest_aspect_grid
 
 
@@ -66,6 +67,9 @@ class Budget:
 QWEN2 = Budget(3136, 12845056)
 QWEN3 = Budget(65536, 16777216)
 GLM4 = Budget(12544, 11760000, frames=2)
+PADDLE_OCR = Budget(147456, 2359296)
+HUNYUAN = Budget(262144, 4194304)
+VIDEO_LLAMA_3 = Budget(3136, 1003520)
 
 
 def smart_resize(height: int, width: int, factor: int, budget: Budget) -> tuple[int, int]:
@@ -88,7 +92,7 @@ def smart_resize(height: int, width: int, factor: int, budget: Budget) -> tuple[
     return rows, cols
 
 
-def _patches(r: Request, budget: Budget, patch: int, channels: str) -> Images:
+def _patches(r: Request, budget: Budget, patch: int, channels: str, marks: bool = True) -> Images:
     patch = number(r.document, "vision_config.patch_size", patch)
     merge = number(r.document, "vision_config.spatial_merge_size", 2)
     frames = number(r.document, "vision_config.temporal_patch_size", 2)
@@ -103,14 +107,19 @@ def _patches(r: Request, budget: Budget, patch: int, channels: str) -> Images:
     return Images(
         rows * cols // merge**2,
         pixels(r.count * rows * cols, values) | {"image_grid_thw": grid},
-        token_types="mm_token_type_ids",
-        axes=3,
+        token_types="mm_token_type_ids" if marks else "",
+        axes=3 if marks else 0,
     )
 
 
 def qwen2_vl(r: Request) -> Images:
     """Qwen2-VL and Qwen2.5-VL."""
     return _patches(r, QWEN2, 14, "in_channels")
+
+
+def exaone4_5(r: Request) -> Images:
+    """Qwen2.5-VL's pictures; text counts its positions on one axis, so that no token is marked."""
+    return _patches(r, QWEN2, 14, "in_channels", marks=False)
 
 
 def qwen3_vl(r: Request) -> Images:
@@ -172,3 +181,93 @@ def kimi_k25(r: Request) -> Images:
     rows, cols = (ceil_div(side, patch * merge) * merge for side in sides)
     grid = Tensor((r.count, 3), INT64, (1, rows, cols))
     return Images(rows * cols // merge**2, pixels(r.count * rows * cols, 3, patch, patch) | {"image_grid_thw": grid})
+
+
+def _single_frames(r: Request, budget: Budget, patch: int, merge: int) -> tuple[int, int, int]:
+    """Rows and columns of patches of one picture, and the side of a patch."""
+    patch = number(r.document, "vision_config.patch_size", patch)
+    height, width = smart_resize(r.height, r.width, patch * merge, budget)
+    return height // patch, width // patch, patch
+
+
+def _grid(r: Request, rows: int, cols: int) -> dict[str, Tensor]:
+    return {"image_grid_thw": Tensor((r.count, 3), INT64, (1, rows, cols))}
+
+
+def paddleocr_vl(r: Request) -> Images:
+    """PaddleOCR-VL; patches keep their shape. A picture thinner than a square of them is enlarged first."""
+    merge = number(r.document, "vision_config.spatial_merge_size", 2)
+    factor, height, width = number(r.document, "vision_config.patch_size", 14) * merge, r.height, r.width
+    if height < factor:
+        height, width = factor, round(width * factor / height)
+    if width < factor:
+        height, width = round(height * factor / width), factor
+    rows, cols, patch = _single_frames(Request(r.document, r.batch, r.images, height, width), PADDLE_OCR, 14, merge)
+    channels = number(r.document, "vision_config.num_channels", 3)
+    return Images(
+        rows * cols // merge**2,
+        pixels(r.count * rows * cols, channels, patch, patch) | _grid(r, rows, cols),
+        token_types="mm_token_type_ids",
+        axes=3,
+    )
+
+
+def hunyuan_vl(r: Request) -> Images:
+    """HunYuan-VL; a token stands behind each row of squares, and one at either end of the picture."""
+    merge = number(r.document, "vision_config.spatial_merge_size", 2)
+    rows, cols, patch = _single_frames(r, HUNYUAN, 16, merge)
+    text = r.document.get("text_config", r.document)
+    rope = text.get("rope_parameters") or text.get("rope_scaling") or {}
+    values = number(r.document, "vision_config.num_channels", 3) * patch * patch
+    return Images(
+        rows // merge * (cols // merge + 1) + 2,
+        pixels(r.count * rows * cols, values) | _grid(r, rows, cols),
+        token_types="mm_token_type_ids",
+        axes=len(rope.get("mrope_section") or rope.get("xdrope_section") or ()),
+    )
+
+
+def video_llama_3(r: Request) -> Images:
+    """VideoLLaMA 3: a token for each patch of a picture."""
+    rows, cols, patch = _single_frames(r, VIDEO_LLAMA_3, 14, 1)
+    values = number(r.document, "vision_config.num_channels", 3) * patch * patch
+    merges = {"image_merge_sizes": Tensor((r.count,), INT64, (1,))}
+    return Images(rows * cols, pixels(r.count * rows * cols, values) | _grid(r, rows, cols) | merges)
+
+
+SCALE, MOST_SLICES = 448, 9  # MiniCPM-V 4.6's scale_resolution and max_slice_nums
+
+
+def _slices(height: int, width: int) -> tuple[int, int]:
+    """Rows and columns of slices of a picture; (0, 0): it is not cut."""
+    wanted = min(math.ceil(width * height / SCALE**2), MOST_SLICES)
+    if wanted <= 1:
+        return 0, 0
+    counts = [n for n in (wanted - 1, wanted, wanted + 1) if 1 < n <= MOST_SLICES]
+    grids = [(n // cols, cols) for n in counts for cols in range(1, n + 1) if n % cols == 0]
+    return min(grids, key=lambda g: abs(math.log(width / height) - math.log(g[1] / g[0])))
+
+
+def _scaled(height: float, width: float, patch: int, enlarge: bool) -> tuple[int, int]:
+    """Rows and columns of patches at about SCALE squared pixels, whole squares of four by four."""
+    if height * width > SCALE**2 or enlarge:
+        aspect = width / height
+        height = int(SCALE / math.sqrt(aspect))
+        width = int(height * aspect)
+    return tuple(max(round(side / (4 * patch)) * 4, 4) for side in (height, width))
+
+
+def minicpmv4_6(r: Request) -> Images:
+    """MiniCPM-V 4.6: the whole picture and its slices, all patches in one row."""
+    patch = number(r.document, "vision_config.patch_size", 14)
+    down, cols = _slices(r.height, r.width)
+    pieces = [_scaled(r.height, r.width, patch, not down)]
+    if down:
+        height, width = (max(round(n / k) * k, k) / k for n, k in ((r.height, down), (r.width, cols)))
+        pieces += [_scaled(height, width, patch, True)] * (down * cols)
+    merges = number(r.document, "merger_times", 1) + (r.document.get("downsample_mode", "16x") != "4x")
+    tokens = sum((rows >> merges) * (columns >> merges) for rows, columns in pieces)
+    total = r.count * sum(rows * columns for rows, columns in pieces)
+    sizes = Tensor((r.count * len(pieces), 2), INT32, tuple(pieces * r.count))
+    channels = number(r.document, "vision_config.num_channels", 3)
+    return Images(tokens, pixels(1, channels, patch, patch * total) | {"target_sizes": sizes})

@@ -5,14 +5,17 @@
 #include <vlmest/family/blip2/read.hpp>
 #include <vlmest/family/causal_lm/read.hpp>
 #include <vlmest/family/cohere2_vision/read.hpp>
+#include <vlmest/family/cohere_compass/read.hpp>
 #include <vlmest/family/deepseek_ocr2/read.hpp>
 #include <vlmest/family/deepseek_vl/read.hpp>
 #include <vlmest/family/deepseek_vl_hybrid/read.hpp>
+#include <vlmest/family/exaone4_5/read.hpp>
 #include <vlmest/family/florence2/read.hpp>
 #include <vlmest/family/gemma3/read.hpp>
 #include <vlmest/family/gemma4/read.hpp>
 #include <vlmest/family/glm4v/read.hpp>
 #include <vlmest/family/got_ocr2/read.hpp>
+#include <vlmest/family/hunyuan_vl/read.hpp>
 #include <vlmest/family/idefics3/read.hpp>
 #include <vlmest/family/internlm2/read.hpp>
 #include <vlmest/family/internvl/read.hpp>
@@ -24,13 +27,16 @@
 #include <vlmest/family/llava_next/read.hpp>
 #include <vlmest/family/llava_next_video/read.hpp>
 #include <vlmest/family/llava_onevision/read.hpp>
+#include <vlmest/family/minicpmv4_6/read.hpp>
 #include <vlmest/family/mistral3/read.hpp>
 #include <vlmest/family/mllama/read.hpp>
+#include <vlmest/family/paddleocr_vl/read.hpp>
 #include <vlmest/family/paligemma/read.hpp>
 #include <vlmest/family/qwen2_5_vl/read.hpp>
 #include <vlmest/family/qwen2_vl/read.hpp>
 #include <vlmest/family/qwen3_5/read.hpp>
 #include <vlmest/family/qwen3_vl/read.hpp>
+#include <vlmest/family/video_llama_3/read.hpp>
 #include <vlmest/family/video_llava/read.hpp>
 #include <vlmest/family/vipllava/read.hpp>
 
@@ -40,8 +46,9 @@ namespace vlmest::family {
 
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
-                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, KimiK25, Blip2, InternVl, Mllama,
-                      PaliGemma, Gemma3, Gemma4, GotOcr2, DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm,
-                      InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava, Florence2>;
+                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, PaddleOcrVl,
+                      HunYuanVl, VideoLlama3, CohereCompass, KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3,
+                      Gemma4, GotOcr2, DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl,
+                      LlavaNextVideo, VideoLlava, Florence2>;
 
 }  // namespace vlmest::family

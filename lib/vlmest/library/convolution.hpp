@@ -18,47 +18,6 @@ constexpr Bytes converted_copies(const Convolution& o, std::int64_t in, std::int
          Bytes(16);
 }
 
-/// What cuDNN takes from the allocator for a convolution of NCHW images of the given height.
-/// Its tensor-core kernels want channels last and, for up to eight input channels, channels padded to eight: input,
-/// weight and result are then converted through scratch. Otherwise it forms the product implicitly, without scratch.
-/// Which of the two is cuDNN's own heuristic; the borders are those of cuDNN 9.19, recorded over heights, widths,
-/// batches, types, patch sizes 8, 14, 16 and 32 and 64 to 3200 result channels. Patches of 7 and 28, which cuDNN did
-/// not convert, have no rule of their own here.
-constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
-  const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
-  const auto converted = [&](std::int64_t in, std::int64_t out) { return converted_copies(o, in, out); };
-  const bool few = o.in_channels < 4;
-  if (!is_half(o.dtype))
-    return !few || (o.out_channels > 768 && o.kernel > 64 && checked_mul(o.batch, o.out_positions) >= 1024)
-               ? converted(o.in_channels, o.out_channels)
-               : Bytes{};
-  if (!few || height < 399)
-    return o.out_channels > 392 ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
-  return o.dtype == DType::fp16 && o.out_channels % 8 == 0 ? converted(o.in_channels, o.out_channels) : Bytes{};
-}
-
-/// What cuDNN takes from the allocator for the gradient of the weight of conv_scratch's convolutions, few input
-/// channels and a gradient that is NCHW: input, weight and gradient are always converted, channels padded to 16 bytes.
-/// The sum over positions is shared among multiprocessors: by counters, one for each tile of 64 x 64 of the result, up
-/// to 2352 positions of several images and from 1024 result channels, else by fp32 partial results that a second kernel
-/// adds up: 3 of them with up to 1024 positions an image, 14 from 1536. Recorded with cuDNN 9.19 at 196 to 16,384
-/// positions (none between 2352 and 3072), 256 to 1408 result channels, patches of 14 and 16; up to 2.7 KB of counters,
-/// which some single images have, are left out.
-constexpr Bytes conv_weight_gradient_scratch(const Convolution& o) {
-  const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
-  const std::int64_t in = up(o.in_channels, is_half(o.dtype) ? 8 : 4),
-                     positions = checked_mul(o.batch, o.out_positions);
-  const std::int64_t taps = checked_mul(in, o.kernel), weights = checked_mul(o.out_channels, taps);
-  const auto bytes = [&](std::int64_t n) { return Bytes(up(size_of(Elements(n), o.dtype).value(), 16)); };
-  const Bytes converted = bytes(checked_mul(checked_mul(o.batch, in), o.in_positions)) + bytes(weights) +
-                          bytes(checked_mul(positions, o.out_channels)) + Bytes(16 + 128);
-  if (!is_half(o.dtype)) return converted;
-  // The sum of a single image or of few channels is not split.
-  if (positions <= 2352 && (o.batch == 1 || o.out_channels <= 768)) return converted - Bytes(128);
-  if (positions <= 2352) return converted + Bytes(up(o.out_channels, 64) / 64 * (up(taps, 64) / 64) * 4);
-  return converted + size_of(Elements(weights), DType::fp32) * (o.out_positions <= 1024 ? 3 : 14);
-}
-
 /// What cuDNN takes for a 2-D convolution of a few channels that covers its input (patches of [channels, side, side]):
 /// input and weight with channels last, in bf16 padded to eight; the result lies so already. Rows of kernel positions
 /// that 64 does not divide (patches of 14, not of 16) are converted in bf16 for whole tiles of 16 patches alone, from
@@ -77,17 +36,64 @@ constexpr Bytes patch_scratch(const Convolution& o) {
 
 /// And for its weight's gradient in half types: input and gradient of the weight, channels padded to eight. Where 64
 /// divides the result channels, counters for each tile of 64 x 64 of it come from 448 patches on; beyond 2560 the sum
-/// over patches is shared by twenty fp32 partial results.
+/// over patches is shared by twenty fp32 partial results. Up to 384 result channels have no counters.
 constexpr Bytes square_patch_gradient_scratch(const Convolution& o) {
-  if (!is_half(o.dtype)) return conv_weight_gradient_scratch(o);
   const std::int64_t taps = checked_mul(checked_add(o.in_channels, 7) / 8 * 8, o.kernel),
                      weights = checked_mul(o.out_channels, taps);
   const Bytes converted =
       size_of(Elements(checked_mul(checked_add(o.batch, o.out_channels), taps)), o.dtype) + Bytes(16);
   if (o.batch > 2560) return converted + Bytes(128) + size_of(Elements(weights), DType::fp32) * 20;
-  if (o.out_channels % 64 != 0) return converted;
+  if (o.out_channels <= 384 || o.out_channels % 64 != 0) return converted;
   if (o.batch < 448) return converted + Bytes(128);
   return converted + Bytes(checked_add(128, checked_mul(checked_mul(o.out_channels / 64, (taps + 63) / 64), 4)));
+}
+
+/// What cuDNN takes from the allocator for a convolution of NCHW images of the given height.
+/// Its tensor-core kernels want channels last and, for up to eight input channels, channels padded to eight: input,
+/// weight and result are then converted through scratch. Otherwise it forms the product implicitly, without scratch.
+/// Which of the two is cuDNN's own heuristic; the borders are those of cuDNN 9.19, recorded over heights, widths,
+/// batches, types, patch sizes 8, 14, 16 and 32 and 64 to 3200 result channels. Patches of 7 and 28, which cuDNN did
+/// not convert, have no rule of their own here. A result of one position is the same in both layouts and stays where it
+/// is (recorded with 624 to 3072 images of 14 x 14 and of 16 x 16); such convolutions are converted however few their
+/// result's channels are. Kernels of 1 x 1 are a plain product (recorded with 640 and 2304 channels).
+constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
+  if (o.kernel == 1) return Bytes{};
+  if (o.out_positions == 1) return patch_scratch(o);
+  const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
+  const auto converted = [&](std::int64_t in, std::int64_t out) { return converted_copies(o, in, out); };
+  const bool few = o.in_channels < 4;
+  if (o.kernel == 1) return Bytes{};
+  if (!is_half(o.dtype))
+    return !few || (o.out_channels > 768 && o.kernel > 64 && checked_mul(o.batch, o.out_positions) >= 1024)
+               ? converted(o.in_channels, o.out_channels)
+               : Bytes{};
+  if (!few || height < 399)
+    return o.out_channels > 392 ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
+  return o.dtype == DType::fp16 && o.out_channels % 8 == 0 ? converted(o.in_channels, o.out_channels) : Bytes{};
+}
+
+/// What cuDNN takes from the allocator for the gradient of the weight of conv_scratch's convolutions, few input
+/// channels and a gradient that is NCHW: input, weight and gradient are always converted, channels padded to 16 bytes.
+/// The sum over positions is shared among multiprocessors: by counters, one for each tile of 64 x 64 of the result, up
+/// to 2352 positions of several images and from 1024 result channels, else by fp32 partial results that a second kernel
+/// adds up: 3 of them with up to 1024 positions an image, 14 from 1536. Recorded with cuDNN 9.19 at 196 to 16,384
+/// positions (none between 2352 and 3072), 256 to 1408 result channels, patches of 14 and 16; up to 2.7 KB of counters,
+/// which some single images have, are left out.
+constexpr Bytes conv_weight_gradient_scratch(const Convolution& o) {
+  if (o.out_positions == 1 && is_half(o.dtype)) return square_patch_gradient_scratch(o);
+  const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
+  const std::int64_t in = up(o.in_channels, is_half(o.dtype) ? 8 : 4),
+                     positions = checked_mul(o.batch, o.out_positions);
+  const std::int64_t taps = checked_mul(in, o.kernel), weights = checked_mul(o.out_channels, taps);
+  const auto bytes = [&](std::int64_t n) { return Bytes(up(size_of(Elements(n), o.dtype).value(), 16)); };
+  const Bytes gradient = o.out_positions > 1 ? bytes(checked_mul(positions, o.out_channels)) : Bytes{};
+  const Bytes converted =
+      bytes(checked_mul(checked_mul(o.batch, in), o.in_positions)) + bytes(weights) + gradient + Bytes(16 + 128);
+  if (!is_half(o.dtype)) return converted;
+  // The sum of a single image or of few channels is not split.
+  if (positions <= 2352 && (o.batch == 1 || o.out_channels <= 768)) return converted - Bytes(128);
+  if (positions <= 2352) return converted + Bytes(up(o.out_channels, 64) / 64 * (up(taps, 64) / 64) * 4);
+  return converted + size_of(Elements(weights), DType::fp32) * (o.out_positions <= 1024 ? 3 : 14);
 }
 
 /// What cuDNN takes for the weight's gradient of a 3-D convolution that covers its input (patches of [channels, frames,

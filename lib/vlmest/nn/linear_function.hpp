@@ -35,7 +35,8 @@ inline Value stack_matmul(Value x, Value w, bool frozen) {
 }
 
 /// torch.nn.functional.linear: x[..., in], weight[out, in] -> [..., out]. aten/src/ATen/native/Linear.cpp: with a bias
-/// and a contiguous input, addmm on the flattened rows; else matmul, and the bias added afterwards.
+/// and a contiguous input, addmm on the flattened rows (which are made before the weight is turned: where a weight
+/// works twice, this is the order in which gradients are added up); else matmul, and the bias added afterwards.
 inline Value linear(Value x, Value weight, Value bias, bool frozen) {
   using namespace eager;
   const AutocastCall call(CastPolicy::lower, x, weight, bias);

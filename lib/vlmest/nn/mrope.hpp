@@ -141,21 +141,24 @@ inline Value rope_index(Context& c, const TextInputs& text, MropeInputs& in, con
   return positions;
 }
 
-/// Positions that text models count where the caller gives none, the same in all three axes: int64[3, B, S].
-inline Value text_positions_3d(Context& c, std::int64_t batch, std::int64_t tokens) {
+/// Positions that text models count where the caller gives none, the same in all axes: int64[axes, B, S].
+inline Value text_positions_on(Context& c, std::int64_t axes, std::int64_t batch, std::int64_t tokens) {
   using namespace eager;
   Value p = arange(c.b, tokens);
-  return expand(view(add_scalar(std::move(p)), {1, 1, tokens}), {3, batch, tokens});
+  return expand(view(add_scalar(std::move(p)), {1, 1, tokens}), {axes, batch, tokens});
+}
+inline Value text_positions_3d(Context& c, std::int64_t batch, std::int64_t tokens) {
+  return text_positions_on(c, 3, batch, tokens);
 }
 
 /// modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding.forward: positions[3, B, S] -> cos, sin[B, S, head_dim]; `deal` lays
-/// the frequencies [3, B, S, n] of the axes out over the channels, for sines first.
+/// the frequencies [3, B, S, n] of the axes, of which HunYuan-VL has four, out over the channels, for sines first.
 template <class Deal>
 CosSin mrope(Context& c, const Rope& r, const Value& positions, Deal&& deal) {
   using namespace eager;
   InScope in(c.b, r.scope);
   Value inv = unsqueeze(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 0), 3);
-  inv = expand(std::move(inv), {3, positions.size(1), -1, 1});
+  inv = expand(std::move(inv), {positions.size(0), positions.size(1), -1, 1});
   Value at = to(unsqueeze(positions, 2), DType::fp32);
   const Autocast off(c.b, std::nullopt);
   Value freqs = transpose(matmul(inv, at), 2, 3);

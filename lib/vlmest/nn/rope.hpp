@@ -82,6 +82,15 @@ inline void choose_frequencies(Context& c, const Rope& r, const Value& positions
   if (beyond_original) longrope_frequencies(c, r);
 }
 
+/// transformers 5.17 modeling_rope_utils.py, dynamic_frequency_update: whether positions go beyond the length that the
+/// frequencies are for, or back below the original one, the host decides from the largest of them.
+inline void check_dynamic_length(Context& c, const Rope& r, const Value& positions) {
+  using namespace eager;
+  InScope in(c.b, r.scope);
+  const Value length = add_scalar(reduce("max", DType::int64, Shape{}, positions));
+  for (const char* side : {"gt.Scalar", "lt.Scalar"}) item(compare_scalar(side, length));
+}
+
 /// modeling_ministral3.py, get_llama_4_attn_scale: 1 + beta log(1 + floor(position / original length)) for each query,
 /// fp32[1, 1, S, 1].
 inline Value query_scale(const Value& positions) {

@@ -29,6 +29,7 @@ inline constexpr std::array causal_lms{
     CausalLmEntry{"cohere", true, "logit_scale", true},
     CausalLmEntry{"cohere2", true, "logit_scale", true},
     CausalLmEntry{"deepseek_v3"},
+    CausalLmEntry{"exaone4"},
     CausalLmEntry{"gemma", true},
     CausalLmEntry{"gemma2", true, "final_logit_softcapping", true},
     CausalLmEntry{"gemma3_text", true, "final_logit_softcapping", false},

@@ -1,26 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/nn/family/gemma_vision.hpp>
 #include <vlmest/nn/projector/gemma3.hpp>
 
 namespace vlmest {
 
 /// Gemma 3 (transformers models/gemma3): SigLIP, pooled features, a decoder of sliding and full layers; the tokens of a
-/// picture see each other in both directions.
+/// picture see each other in both directions. ShieldGemma 2 (models/shieldgemma2, ShieldGemma2ForImageClassification)
+/// is the whole of it below `model`, of whose logits two are kept.
 struct Gemma3Family {
   SiglipVision vision;
   Gemma3Projector projector;
   GemmaConfig language;
   bool tied = true;
   bool placeholder_outside = false;  ///< image_token_id is not in the vocabulary
+  bool classifier = false;           ///< ShieldGemma 2
 
   static constexpr AssemblyTraits assembly{};
 };
 
-constexpr FamilyTraits traits(const Gemma3Family&) { return {.features = feature_calls::tensor}; }
+/// ShieldGemma 2's model has the model with get_image_features below it.
+inline std::string shield_line(const std::string& type, std::int64_t n) {
+  std::string line = feature_calls::tensor.line(type, n);
+  const std::string method = "model.model.get_image_features";
+  for (std::size_t at = 0; (at = line.find(method, at)) != std::string::npos; at += method.size() + 6)
+    line.insert(at, "model.");
+  return line;
+}
+constexpr FamilyTraits traits(const Gemma3Family& g) {
+  if (!g.classifier) return {.features = feature_calls::tensor};
+  return {.features = FeatureCall{shield_line},
+          .plain_head = false,
+          .note =
+              "ShieldGemma2ForImageClassification keeps the logits of yes and no and cannot generate: the decode "
+              "step is that of the Gemma 3 inside; called without logits_to_keep=1 it computes the logits of every "
+              "position (--logits all)"};
+}
 
 using Gemma3Model = Assembly<Gemma3Family>;
+
+inline Gemma3Model make_model(Context& c, const Gemma3Family& g) {
+  if (!g.classifier) return make_model<Gemma3Family>(c, g);
+  Module outer(c, "model");
+  return make_model<Gemma3Family>(c, g);
+}
+
+/// modeling_shieldgemma2.py, ShieldGemma2ForImageClassification.forward behind the model inside: the logits of yes and
+/// of no behind the last token, whose indices come from the host, and their softmax.
+inline Value yes_or_no(const Value& logits) {
+  using namespace eager;
+  const Value last = select(logits, 1, logits.size(1) - 1);
+  Value index = from_host(logits.builder(), {2}, DType::int64);
+  Value selected = gather_rows("index.Tensor", last, index, {logits.size(0), 2});
+  index.reset();
+  const Value probabilities = softmax(selected);
+  return selected;
+}
 
 inline GemmaInputs make_inputs(Context& c, const Gemma3Family& g, const Sequences& s) {
   return make_gemma_inputs(c, g.vision, s);
@@ -64,7 +102,12 @@ inline Value prefill(Context& c, const Gemma3Model& m, const GemmaInputs& in, co
     }
     hidden = gemma3_text(c, m, embeds, in.types, in.text.mask, cache);
   }
-  return head_output(c, m.head, hidden);
+  if (!m.config->classifier) return head_output(c, m.head, hidden);
+  if (c.labels)
+    throw Error("plan.phase", "ShieldGemma2ForImageClassification returns no loss", "train the Gemma 3 inside it");
+  const Value logits = head_output(c, m.head, hidden);
+  hidden.reset();  // a variable of the model inside
+  return yes_or_no(logits);
 }
 
 /// One token over the cache, called as the prefill is, with the token's type: then the masks are written out and keys

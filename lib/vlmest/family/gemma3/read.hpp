@@ -25,8 +25,8 @@ inline Gemma3Projector read_gemma3_projector(const Reader& r, const SiglipVision
   return p;
 }
 
-/// model_type "gemma3": transformers 5.17, models/gemma3/configuration_gemma3.py.
-inline Vlm read_gemma3(const Reader& r) {
+/// What Gemma3Config and ShieldGemma2Config share.
+inline Vlm gemma3_model(const Reader& r, const char* type_of_model, bool tied) {
   Gemma3Family f;
   f.vision = read_siglip_only(r.object("vision_config"));
   const Reader t = r.object("text_config");
@@ -35,13 +35,25 @@ inline Vlm read_gemma3(const Reader& r) {
   f.language = read_gemma3_text_config(t);
   const std::int64_t tokens = r.integer("mm_tokens_per_image", 256, 1, 1 << 20);
   f.projector = read_gemma3_projector(r, f.vision, f.language.hidden, tokens);
-  f.tied = r.boolean("tie_word_embeddings", true);
+  f.tied = tied;
   f.placeholder_outside = read_placeholder_outside(r, 262144, f.language.vocab);
-  Vlm m{.type = "gemma3"};
+  Vlm m{.type = type_of_model};
   m.image_processor = image_processor::Gemma3{
       .image_size = f.vision.image_size, .patch_size = f.vision.patch_size, .image_tokens = tokens};
   m.native = {f.vision.image_size, f.vision.image_size};
   m.family = f;
+  return m;
+}
+
+/// model_type "gemma3": transformers 5.17, models/gemma3/configuration_gemma3.py.
+inline Vlm read_gemma3(const Reader& r) { return gemma3_model(r, "gemma3", r.boolean("tie_word_embeddings", true)); }
+
+/// model_type "shieldgemma2": models/shieldgemma2/configuration_shieldgemma2.py. Where it does not say whether the
+/// head is tied, its text config does.
+inline Vlm read_shieldgemma2(const Reader& r) {
+  const bool text = r.object("text_config").boolean("tie_word_embeddings", true);
+  Vlm m = gemma3_model(r, "shieldgemma2", r.boolean("tie_word_embeddings", text));
+  get<Gemma3Family>(m.family).classifier = true;
   return m;
 }
 
@@ -75,8 +87,10 @@ namespace vlmest::family {
 
 struct Gemma3 {
   static constexpr std::string_view folder = "gemma3";
-  static constexpr std::array types{json::ModelType{
-      .type = "gemma3", .read = json::hf::read_gemma3, .recorder = json::RecorderInputs{"square.gemma3"}}};
+  static constexpr std::array types{
+      json::ModelType{
+          .type = "gemma3", .read = json::hf::read_gemma3, .recorder = json::RecorderInputs{"square.gemma3"}},
+      json::ModelType{.type = "shieldgemma2", .read = json::hf::read_shieldgemma2, .recorder = json::not_recorded}};
   using Rules = json::Rules<image_processor::Gemma3>;
 };
 

@@ -10,9 +10,9 @@
 #include <vlmest/json/processor/video.hpp>
 #include <vlmest/nn/vlm.hpp>
 
-/// GLM-4.1V, GLM-4.5V, GLM-4.6V and GLM-OCR: transformers 5.17, models/glm4v/configuration_glm4v.py,
-/// models/glm4v_moe/configuration_glm4v_moe.py, models/glm46v/configuration_glm46v.py and
-/// models/glm_ocr/configuration_glm_ocr.py.
+/// GLM-4.1V, GLM-4.5V, GLM-4.6V, GLM-OCR and Glmga: transformers 5.17, models/glm4v/configuration_glm4v.py,
+/// models/glm4v_moe/configuration_glm4v_moe.py, models/glm46v/configuration_glm46v.py,
+/// models/glm_ocr/configuration_glm_ocr.py and models/glmga/configuration_glmga.py.
 namespace vlmest::json::hf {
 
 /// What Glm4vVisionConfig and GlmOcrVisionConfig share; intermediate_size sizes different modules in the two.
@@ -112,8 +112,8 @@ inline Vlm read_glm4v_moe(const Reader& r) {
   return glm_model("glm4v_moe", v, read_glm4v_tower(v), read_glm4v_moe_text(qwen_text(r)), qwen_tied(r));
 }
 
-/// model_type "glm46v": either model around parts that name their types; only its own tie_word_embeddings counts.
-inline Vlm read_glm46v(const Reader& r) {
+/// Either model around parts that name their types; only its own tie_word_embeddings counts.
+inline Vlm glm46v_model(const Reader& r, std::string_view type) {
   const Reader v = r.object("vision_config"), t = r.object("text_config");
   const std::string tower = v.string("model_type", "glm4v_vision"), text = t.string("model_type", "glm4v_text");
   if (tower != "glm4v_vision" && tower != "glm4v_moe_vision")
@@ -121,9 +121,21 @@ inline Vlm read_glm46v(const Reader& r) {
   if (text != "glm4v_text" && text != "glm4v_moe_text")
     t.fail("model_type", "'" + text + "' is not modelled", "known: glm4v_text, glm4v_moe_text");
   const bool tied = r.boolean("tie_word_embeddings", false);
-  Vlm m = text == "glm4v_text" ? glm_model("glm46v", v, read_glm4v_tower(v), read_glm4v_text(t), tied)
-                               : glm_model("glm46v", v, read_glm4v_tower(v), read_glm4v_moe_text(t), tied);
+  Vlm m = text == "glm4v_text" ? glm_model(type, v, read_glm4v_tower(v), read_glm4v_text(t), tied)
+                               : glm_model(type, v, read_glm4v_tower(v), read_glm4v_moe_text(t), tied);
   get<image_processor::Glm4v>(m.image_processor).glm46v = true;
+  return m;
+}
+
+/// model_type "glm46v".
+inline Vlm read_glm46v(const Reader& r) { return glm46v_model(r, "glm46v"); }
+
+/// model_type "glmga": GLM-4.6V's model and processor around image and video processors of its own.
+inline Vlm read_glmga(const Reader& r) {
+  Vlm m = glm46v_model(r, "glmga");
+  auto& rule = get<image_processor::Glm4v>(m.image_processor);
+  rule.glmga = true;
+  rule.video.budget = {112 * 112, 28 * 28 * 2 * 55790};
   return m;
 }
 
@@ -149,19 +161,26 @@ inline void read_image_keys(ProcessorKeys& k, image_processor::Glm4v& rule) {
   k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
   k.same("temporal_patch_size", rule.temporal_patch_size, "vision_config.temporal_patch_size");
   read_budget(k, rule.budget, {112 * 112, 28 * 28 * 15000}, false);
+  if (rule.glmga) rule.expand = k.integer("patch_expand_factor", 1, 1, 64);
 }
 inline void read_outer_keys(ProcessorKeys&, image_processor::Glm4v&) {}
-/// Glm4vVideoProcessor and Glm46VVideoProcessor, which checkpoints of one model_type name (GLM-4.5V and GLM-4.6V).
+/// Glm4vVideoProcessor and Glm46VVideoProcessor, which checkpoints of one model_type name (GLM-4.5V and GLM-4.6V), and
+/// GlmgaVideoProcessor. The patch_expand_factor of pictures and of videos stand in files of their own.
 inline void read_video_keys(ProcessorKeys& k, image_processor::Glm4v& rule) {
   if (k.given("video_processor_type")) rule.glm46v = k.string("video_processor_type") == "Glm46VVideoProcessor";
   k.must_be("do_resize", true);
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
   k.same("temporal_patch_size", rule.temporal_patch_size, "vision_config.temporal_patch_size");
-  read_budget(k, rule.video.budget, {112 * 112, 28 * 28 * 2 * 30000}, false);
+  read_budget(k, rule.video.budget, {112 * 112, 28 * 28 * 2 * (rule.glmga ? 55790 : 30000)}, false);
   read_rate(k, rule.video, 2);
-  if (rule.glm46v) rule.video.fps = 2;  // which that processor does not read
-  rule.max_duration = k.number("max_duration", 300);
+  if (rule.glmga) {
+    k.same("patch_expand_factor", rule.expand, "the image processor's patch_expand_factor");
+    rule.max_frames = k.integer("max_frames", 640, 1, image_processor::max_frames);
+  } else {
+    if (rule.glm46v) rule.video.fps = 2;  // which that processor does not read
+    rule.max_duration = k.number("max_duration", 300);
+  }
   k.ignore({"num_frames", "max_image_size"});  // unused there
 }
 
@@ -183,7 +202,9 @@ struct Glm4v {
       json::ModelType{
           .type = "glm46v", .read = json::hf::read_glm46v, .recorder = json::RecorderInputs{"native.glm4v", 448}},
       json::ModelType{
-          .type = "glm_ocr", .read = json::hf::read_glm_ocr, .recorder = json::RecorderInputs{"native.glm4v", 448}}};
+          .type = "glm_ocr", .read = json::hf::read_glm_ocr, .recorder = json::RecorderInputs{"native.glm4v", 448}},
+      json::ModelType{
+          .type = "glmga", .read = json::hf::read_glmga, .recorder = json::RecorderInputs{"native.glm4v", 448}}};
   using Rules = json::Rules<image_processor::Glm4v>;
 };
 

@@ -13,8 +13,8 @@
 
 namespace vlmest::image_processor {
 
-/// GLM-4.1V and GLM-4.5V. A still picture fills the temporal patch with copies of itself, and all copies count
-/// against the pixel limits.
+/// GLM-4.1V, GLM-4.5V and those that follow them. A still picture fills the temporal patch with copies of itself, and
+/// all copies count against the pixel limits.
 struct Glm4v {
   std::int64_t patch_size = 14;
   std::int64_t merge = 2;
@@ -22,17 +22,26 @@ struct Glm4v {
   PixelBudget budget{12544, 11760000};
   /// Of GLM-4.1V's released video_preprocessor_config.json, which are the class's own.
   VideoLimits video{.budget = {12544, 47040000}, .fps = 2};
-  double max_duration = 300;  ///< seconds of a video beyond which it is sampled more sparsely; GLM-4.1V alone
-  bool glm46v = false;        ///< Glm46VProcessor: GLM-4.6V and GLM-OCR
+  double max_duration = 300;      ///< seconds of a video beyond which it is sampled more sparsely; GLM-4.1V alone
+  bool glm46v = false;            ///< Glm46VProcessor: GLM-4.6V and GLM-OCR
+  bool glmga = false;             ///< and GlmgaVideoProcessor
+  std::int64_t expand = 1;        ///< patch_expand_factor: sides are whole multiples of so many merged patches
+  std::int64_t max_frames = 640;  ///< of GlmgaVideoProcessor
 };
+
+/// Sides of a picture are multiples of it.
+inline std::int64_t side_factor(const Glm4v& r) {
+  check("patch_size", r.patch_size);
+  check("merge_size", r.merge, 1, 64);
+  check("patch_expand_factor", r.expand, 1, 64);
+  return r.patch_size * r.merge * r.expand;
+}
 
 /// transformers 5.17 image_processing_glm4v.py, smart_resize; processing_glm4v.py, replace_image_token.
 inline ImageLayout layout(const Glm4v& r, ImageSize image) {
   check(image);
-  check("patch_size", r.patch_size);
-  check("merge_size", r.merge, 1, 64);
   check("temporal_patch_size", r.temporal_patch_size, 1, 64);
-  const auto factor = r.patch_size * r.merge;
+  const auto factor = side_factor(r);
   image = at_least(image, factor);
   return merged_patches(smart_resize(image, factor, r.budget, r.temporal_patch_size), r.patch_size, r.merge);
 }
@@ -65,7 +74,54 @@ inline std::vector<std::int64_t> glm4v_frames(const Glm4v& r, const VideoSource&
   return once_and_even(std::move(all));
 }
 
+/// `n` places from `first` to `last`, evenly, cut to integers.
+inline std::vector<std::int64_t> spread_evenly(std::int64_t first, std::int64_t last, std::int64_t n) {
+  std::vector<std::int64_t> all;
+  for (const double x : linspace(static_cast<double>(first), static_cast<double>(last), n))
+    all.push_back(to_int(std::floor(x)));
+  return all;
+}
+
+/// The frames at or behind every `step` seconds up to `end`.
+inline std::vector<std::int64_t> frames_by_time(const VideoSource& v, double step, double end) {
+  std::vector<std::int64_t> all;
+  double next = 0;
+  const double frame = 1 / v.fps;
+  for (std::int64_t i = 0; i < v.frames; ++i) {
+    if (static_cast<double>(i) * frame < next) continue;
+    next += step;
+    all.push_back(i);
+    if (next >= end) break;
+  }
+  return all;
+}
+
+/// `n` frames out of `all`: where there are fewer spread between the first and the last one, where there are more over
+/// the whole video.
+inline std::vector<std::int64_t> make_count(std::vector<std::int64_t> all, std::int64_t n, const VideoSource& v) {
+  const auto have = static_cast<std::int64_t>(all.size());
+  if (have < n)
+    all = all.empty() ? spread_evenly(0, std::max<std::int64_t>(v.frames - 1, 0), n)
+                      : spread_evenly(all.front(), all.back(), n);
+  if (have > n) all = spread_evenly(0, v.frames - 1, n);
+  return once_and_even(std::move(all));
+}
+
 inline constexpr std::int64_t most_glm46v_frames = 640;
+
+/// video_processing_glmga.py, sample_frames.
+inline std::vector<std::int64_t> glmga_frames(const Glm4v& r, const VideoSource& v) {
+  const double duration = v.seconds(), take = *v.take;
+  const std::int64_t n = std::min(to_int(duration * take), r.max_frames);
+  check_taken(std::min(n, v.frames), v);
+  std::vector<std::int64_t> all;
+  if (v.frames < n)
+    for (std::int64_t i = 0; i < n; ++i)
+      all.push_back(to_int(std::floor(static_cast<double>(i * v.frames) / static_cast<double>(n))));
+  else
+    all = frames_by_time(v, 1 / take, duration - 1 / take);
+  return make_count(std::move(all), n, v);
+}
 
 /// video_processing_glm46v.py, sample_frames: a rate by the video's length, whatever is asked for, and so many frames
 /// again as a temporal patch holds.
@@ -76,38 +132,18 @@ inline std::vector<std::int64_t> glm46v_frames(const Glm4v& r, const VideoSource
   const double rate = counted <= 30 ? 3 : counted <= 300 ? 1 : 0.5;
   const auto per_patch = static_cast<double>(r.temporal_patch_size);
   const std::int64_t n = std::min<std::int64_t>(to_int(counted * rate * per_patch), most_glm46v_frames);
-  const auto spread = [&](std::int64_t first, std::int64_t last) {
-    std::vector<std::int64_t> all;
-    for (const double x : linspace(static_cast<double>(first), static_cast<double>(last), n))
-      all.push_back(to_int(std::floor(x)));
-    return all;
-  };
-  std::vector<std::int64_t> all;
-  if (v.frames < n) {
-    all = spread(0, v.frames - 1);
-  } else {
-    double next = 0;
-    const double step = 1 / (per_patch * rate), end = std::floor(duration), frame = 1 / v.fps;
-    for (std::int64_t i = 0; i < v.frames; ++i) {
-      if (static_cast<double>(i) * frame < next) continue;
-      next += step;
-      all.push_back(i);
-      if (next >= end) break;
-    }
-  }
-  const auto have = static_cast<std::int64_t>(all.size());
-  if (have < n)
-    all = all.empty() ? spread(0, std::max<std::int64_t>(v.frames - 1, 0)) : spread(all.front(), all.back());
-  if (have > n) all = spread(0, v.frames - 1);
-  return once_and_even(std::move(all));
+  std::vector<std::int64_t> all = v.frames < n ? spread_evenly(0, v.frames - 1, n)
+                                               : frames_by_time(v, 1 / (per_patch * rate), std::floor(duration));
+  return make_count(std::move(all), n, v);
 }
 
 /// video_processing_glm4v.py, resize, and processing_glm4v.py, replace_video_token: each temporal patch between a
 /// begin and an end token, followed by the second of its first frame. GLM's tokenizer takes digits by threes.
 inline ImageLayout video_layout(const Glm4v& r, const VideoSource& v) {
   check(v);
-  const auto factor = r.patch_size * r.merge, per_patch = check("temporal_patch_size", r.temporal_patch_size, 1, 64);
+  const auto factor = side_factor(r), per_patch = check("temporal_patch_size", r.temporal_patch_size, 1, 64);
   const std::vector<std::int64_t> taken = !v.take    ? all_frames(v.frames)
+                                          : r.glmga  ? glmga_frames(r, v)
                                           : r.glm46v ? glm46v_frames(r, v)
                                                      : glm4v_frames(r, v);
   const auto n = check_packed(static_cast<std::int64_t>(taken.size()), per_patch);
@@ -124,6 +160,7 @@ inline ImageLayout video_layout(const Glm4v& r, const VideoSource& v) {
   return l;
 }
 inline OwnSampling own_sampling(const Glm4v& r) {
+  if (r.glmga) return {r.video.fps, r.max_frames};
   return {r.video.fps, r.glm46v ? most_glm46v_frames : to_int(r.max_duration * r.video.fps.value_or(2))};
 }
 

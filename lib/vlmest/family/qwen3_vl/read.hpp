@@ -6,23 +6,9 @@
 #include <vlmest/json/hf/qwen3_vl.hpp>
 #include <vlmest/nn/vlm.hpp>
 
-/// Qwen3-VL, dense and with experts: transformers 5.17, models/qwen3_vl/configuration_qwen3_vl.py and
+/// Qwen3-VL, dense and with experts, and Cosmos 3: transformers 5.17, models/qwen3_vl/configuration_qwen3_vl.py and
 /// models/qwen3_vl_moe/configuration_qwen3_vl_moe.py.
 namespace vlmest::json::hf {
-
-/// Qwen3VLVisionConfig and Qwen3VLMoeVisionConfig, which agree.
-inline Qwen3VlVision read_qwen3_vl_vision(const Reader& v) {
-  Qwen3VlVision g = qwen_tower(v, Qwen3VlVision{}, "hidden_size", "gelu_pytorch_tanh");
-  g.intermediate = v.integer("intermediate_size", g.intermediate, 1, 1 << 24);
-  g.out_hidden = v.integer("out_hidden_size", g.out_hidden, 1, 1 << 20);
-  g.positions = v.integer("num_position_embeddings", g.positions, 1, 1 << 24);
-  g.deepstack = v.integers("deepstack_visual_indexes", g.deepstack);
-  for (auto layer : g.deepstack)
-    if (layer < 0 || layer >= g.layers)
-      v.fail("deepstack_visual_indexes", "layer " + std::to_string(layer) + " does not exist",
-             "the tower has " + std::to_string(g.layers) + " layers");
-  return g;
-}
 
 /// Qwen3VLTextConfig.
 inline Qwen3VlTextConfig read_qwen3_vl_text(const Reader& t) {
@@ -67,6 +53,18 @@ inline Vlm read_qwen3_vl_moe(const Reader& r) {
   return qwen3_vl(r, "qwen3_vl_moe", read_qwen3_vl_moe_text(r.object("text_config")));
 }
 
+/// model_type "cosmos3_omni": models/cosmos3_omni/configuration_cosmos3_omni.py, Qwen3-VL around parts that name their
+/// types. A checkpoint's generator of pictures, sound and actions is no part of the class.
+inline Vlm read_cosmos3_omni(const Reader& r) {
+  const Reader v = r.object("vision_config"), t = r.object("text_config");
+  if (const std::string tower = v.string("model_type", "qwen3_vl_vision");
+      tower != "qwen3_vl_vision" && tower != "qwen3_vl")
+    v.fail("model_type", "'" + tower + "' is not modelled", "known: qwen3_vl_vision");
+  if (const std::string text = t.string("model_type", "qwen3_vl_text"); text != "qwen3_vl_text")
+    t.fail("model_type", "'" + text + "' is not modelled", "known: qwen3_vl_text");
+  return qwen3_vl(r, "cosmos3_omni", read_qwen3_vl_text(t));
+}
+
 }  // namespace vlmest::json::hf
 
 namespace vlmest::family {
@@ -80,7 +78,10 @@ struct Qwen3Vl {
                                     json::ModelType{.type = "qwen3_vl_moe",
                                                     .read = json::hf::read_qwen3_vl_moe,
                                                     .recorder = json::RecorderInputs{"native.qwen3_vl", 512},
-                                                    .text_part = "qwen3_vl_moe_text"}};
+                                                    .text_part = "qwen3_vl_moe_text"},
+                                    json::ModelType{.type = "cosmos3_omni",
+                                                    .read = json::hf::read_cosmos3_omni,
+                                                    .recorder = json::RecorderInputs{"native.qwen3_vl", 512}}};
   using Rules = json::Rules<image_processor::Qwen3Vl>;
 };
 

@@ -9,11 +9,12 @@
 /// channels.
 namespace vlmest::eager {
 
-void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight,
-                          Bytes scratch);  // gradient.hpp
+void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight, Bytes scratch,
+                          bool keeps_layout = true);  // gradient.hpp
 
 /// A 2-D convolution of NCHW data. Where cuDNN converts to its own layout (library/convolution.hpp, conv_scratch),
-/// input, weight and result take a kernel each.
+/// input, weight and result take a kernel each (a result of one position needs none). What is not row-major is copied
+/// first.
 inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
@@ -29,16 +30,17 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
                  .dtype = t,
                  .bias = static_cast<bool>(bias)};
   const TensorId r = b.result(t, Shape{batch, co, oh, ow}, "convolution");
-  op.workspace = conv_scratch(op, x.size(2));
-  op.kernels = (op.workspace > Bytes{} ? 4 : 1) + (bias ? 1 : 0);
+  const Bytes own = conv_scratch(op, x.size(2)), rows = is_contiguous(x) ? Bytes{} : data_bytes(x);
+  op.workspace = rows + own;
+  op.kernels = (own > Bytes{} ? (op.out_positions > 1 ? 4 : 3) : 1) + (bias ? 1 : 0) + (rows > Bytes{} ? 1 : 0);
   const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
   const bool any = ex || ew || eb;
   const Value sx = saved(x, any), sw = saved(weight, any);
-  Value out = emit1(b, "convolution", op, r, {op.workspace}, x, weight, bias);
-  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw](Gradients& g) {
-    // A gradient that is not row-major is copied first (aten/src/ATen/native/Convolution.cpp).
+  Value out = emit1(b, "convolution", op, r, {rows, own}, x, weight, bias);
+  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw, rows](Gradients& g) {
+    // A gradient or an input that is not row-major is copied first (aten/src/ATen/native/Convolution.cpp).
     const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
-    convolution_backward(op, g, sx, sw, copy + conv_weight_gradient_scratch(op));
+    convolution_backward(op, g, sx, sw, copy + rows + conv_weight_gradient_scratch(op), false);
   });
   return out;
 }

@@ -220,18 +220,19 @@ inline void layer_norm_backward(const Norm& op, Gradients& g, const Value& x, co
   for (std::size_t i = 0; i < outs.size(); ++i) g.out[to[i]] = Value(b, outs[i]);
 }
 
-/// convolution_backward: gradients of the input (where wanted) and the weight, in the input's layout, and of the bias,
-/// which is a sum of its own when the others' `scratch` is free again.
+/// convolution_backward: gradients of the input (where wanted) and the weight, in the input's layout or row-major, and
+/// of the bias, which is a sum of its own when the others' `scratch` is free again.
 inline void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight,
-                                 Bytes scratch) {
+                                 Bytes scratch, bool keeps_layout) {
   Builder& b = x.builder();
   const DType t = op.dtype;
   std::vector<TensorId> outs;
   std::vector<std::size_t> to;
   const auto result = [&](std::size_t i, const Shape& s, const char* name) {
     if (!g.wants(i)) return;
-    outs.push_back(
-        b.result(t, s, s.rank() == x.shape().rank() ? strides_like(x.tensor(), s) : contiguous_strides(s), name));
+    outs.push_back(b.result(
+        t, s, keeps_layout && s.rank() == x.shape().rank() ? strides_like(x.tensor(), s) : contiguous_strides(s),
+        name));
     to.push_back(i);
   };
   result(0, x.shape(), "input gradient");

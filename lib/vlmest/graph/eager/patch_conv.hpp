@@ -62,8 +62,7 @@ inline Value patch_conv2d(Value x, Value weight, Value bias) {
     const ReductionScratch sum =
         reduction_scratch(g.in[0].tensor(), 0, is_half(op.dtype) ? 4 : bits(op.dtype) / 8, sx.builder().gpu);
     const Bytes own = size_of(Elements(op.out_channels), op.dtype);
-    convolution_backward(op, g, sx, sw,
-                         std::max(square_patch_gradient_scratch(op), own + sum.partial + sum.semaphores));
+    convolution_backward(op, g, sx, sw, std::max(conv_weight_gradient_scratch(op), own + sum.partial + sum.semaphores));
   });
   return out;
 }

@@ -27,15 +27,21 @@ inline void differentiable_resampling(const Value& out, const char* name, const 
   });
 }
 
-/// torch.nn.functional.interpolate(x, size, mode="bilinear") of x[N, C, H, W]: one kernel that reads any strides; the
-/// result is row-major, or keeps channels that come last (aten/src/ATen/native/UpSampleBilinear2d.cpp).
+/// The result [N, C, rows, cols] of a resampling: row-major, or with the channels next to each other where those of x
+/// are (aten/src/ATen/native/UpSampleBilinear2d.cpp, UpSampleBicubic2d.cpp: suggest_memory_format).
+inline TensorId resampled(const Value& x, const Shape& s, const char* name) {
+  Builder& b = x.builder();
+  return is_channels_last(x) ? b.result(x.dtype(), s, channels_last_strides(s), name) : b.result(x.dtype(), s, name);
+}
+
+/// torch.nn.functional.interpolate(x, size, mode="bilinear") of x[N, C, H, W]: one kernel that reads any strides
+/// (aten/src/ATen/native/cuda/UpSampleBilinear2d.cu).
 inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) {
   const AutocastCall call(CastPolicy::fp32, x);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), rows, cols};
-  const TensorId r = is_channels_last(x) ? b.result(t, s, channels_last_strides(s), "upsample_bilinear2d")
-                                         : b.result(t, s, "upsample_bilinear2d");
+  const TensorId r = resampled(x, s, "upsample_bilinear2d");
   const GradEdge e = edge(x);
   Value out = emit1(b, "upsample_bilinear2d",
                     MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
@@ -106,7 +112,7 @@ inline Value upsample_bicubic2d(Value x, std::int64_t rows, std::int64_t cols) {
   Builder& b = x.builder();
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), rows, cols};
-  const TensorId r = b.result(t, s, "upsample_bicubic2d");
+  const TensorId r = resampled(x, s, "upsample_bicubic2d");
   const GradEdge e = edge(x);
   Value out = emit1(b, "upsample_bicubic2d",
                     MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);

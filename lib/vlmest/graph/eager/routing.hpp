@@ -99,6 +99,18 @@ inline Value take_rows(Value self, Value index) {
   });
   return r;
 }
+/// self[:, index] of one row: self[1, n, width].
+inline Value take_of_row(Value self, Value index) {
+  Shape s = self.shape();
+  s[1] = index.size(0);
+  const GradEdge e = edge(self);
+  const Value at = saved(index, static_cast<bool>(e));
+  Value r = gather_rows("index.Tensor", std::move(self), std::move(index), s);
+  differentiable(r, "IndexBackward0", {e}, [at, whole = e.shape](Gradients& g) {
+    g.out[0] = index_backward(g.in[0], at, whole, at.size(0), Bytes{});
+  });
+  return r;
+}
 /// self[i, j] with integer indices over the first two dimensions, j broadcast to i; what j lacks is copied.
 inline Value take_pairs(Value self, Value i, Value j) {
   Builder& b = self.builder();

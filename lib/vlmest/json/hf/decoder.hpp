@@ -7,6 +7,7 @@
 
 #include <vlmest/json/hf/cohere.hpp>
 #include <vlmest/json/hf/deepseek.hpp>
+#include <vlmest/json/hf/exaone4.hpp>
 #include <vlmest/json/hf/gemma_text.hpp>
 #include <vlmest/json/hf/glm_text.hpp>
 #include <vlmest/json/hf/gpt_oss.hpp>
@@ -29,6 +30,7 @@ inline constexpr std::array decoders{
     DecoderEntry{"cohere", read_cohere},
     DecoderEntry{"cohere2", read_cohere2},
     DecoderEntry{"deepseek_v3", read_deepseek_v3},
+    DecoderEntry{"exaone4", read_exaone4},
     DecoderEntry{"glm", read_glm},
     DecoderEntry{"glm4", read_glm4},
     DecoderEntry{"gpt_oss", read_gpt_oss},

@@ -8,6 +8,7 @@
 #include <vlmest/json/hf/text.hpp>
 #include <vlmest/json/hf/vision.hpp>
 #include <vlmest/nn/decoder/qwen_vl_text.hpp>
+#include <vlmest/nn/vision/qwen2_5_vl.hpp>
 
 /// What the configs of the Qwen line and of GLM-4V share: transformers 5.17, models/qwen2_vl/configuration_qwen2_vl.py
 /// and models/qwen2_5_vl/configuration_qwen2_5_vl.py.
@@ -78,6 +79,18 @@ Vision qwen_tower(const Reader& v, Vision d, const char* width_key, std::string_
   if (d.hidden / d.heads % 4 != 0)
     v.fail("num_heads", "rotation over two axes needs a head size that is a multiple of 4");
   return d;
+}
+
+/// Qwen2_5_VLVisionConfig, whose keys Exaone4_5_VisionConfig has too.
+inline Qwen2_5VlVision read_windowed_tower(const Reader& v) {
+  Qwen2_5VlVision g = qwen_tower(v, Qwen2_5VlVision{}, "hidden_size", "silu");
+  g.intermediate = v.integer("intermediate_size", g.intermediate, 1, 1 << 24);
+  g.window_size = v.integer("window_size", g.window_size, g.patch_size * g.merge, 1 << 20);
+  g.full_attention = v.integers("fullatt_block_indexes", g.full_attention);  // those above the last layer match none
+  for (auto i : g.full_attention)
+    if (i < 0) v.fail("fullatt_block_indexes", "layers count from 0");
+  g.out_hidden = v.integer("out_hidden_size", g.out_hidden, 1, 1 << 20);
+  return g;
 }
 
 }  // namespace vlmest::json::hf

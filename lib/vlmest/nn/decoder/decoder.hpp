@@ -5,6 +5,7 @@
 
 #include <vlmest/nn/decoder/cohere.hpp>
 #include <vlmest/nn/decoder/deepseek.hpp>
+#include <vlmest/nn/decoder/exaone4.hpp>
 #include <vlmest/nn/decoder/gemma.hpp>
 #include <vlmest/nn/decoder/glm.hpp>
 #include <vlmest/nn/decoder/gpt_oss.hpp>
@@ -28,9 +29,9 @@ std::int64_t width(const Config& g) {
 /// Every language model that is called with embeddings, a mask and a cache alone. A new one is a header with a config,
 /// make_decoder, make_cache, embed and forward, and one word in each list.
 using DecoderConfig = std::variant<LlamaConfig, GemmaConfig, CohereConfig, GlmConfig, QwenMoeConfig, GptOssConfig,
-                                   InternLm2Config, DeepseekConfig, Lfm2Config>;
+                                   InternLm2Config, DeepseekConfig, Lfm2Config, Exaone4Config>;
 using Decoder = std::variant<LlamaDecoder, GemmaDecoder, CohereDecoder, GlmDecoder, QwenMoeDecoder, GptOssDecoder,
-                             InternLm2Decoder, DeepseekDecoder, Lfm2Decoder>;
+                             InternLm2Decoder, DeepseekDecoder, Lfm2Decoder, Exaone4Decoder>;
 
 inline Decoder make_decoder(Context& c, const DecoderConfig& g) {
   return std::visit([&](const auto& v) -> Decoder { return make_decoder(c, v); }, g);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -39,23 +40,27 @@ struct QwenVlInputs {
   MropeInputs mrope;
 };
 
-template <class Vision, class Text>
-QwenVlInputs make_inputs(Context& c, const QwenVlFamily<Vision, Text>& g, const Sequences& s) {
+template <class Vision>
+QwenVlInputs make_qwen_inputs(Context& c, const Vision& vision, const Sequences& s) {
   QwenVlInputs r;
   r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
   if (s.images.empty() && s.videos.empty()) return r;
   const auto packed = [&](std::span<const ImageLayout> of, bool videos) {
-    return make_packed_images(c, of, g.vision.channels, g.vision.frames, g.vision.patch_size, videos);
+    return make_packed_images(c, of, vision.channels, vision.frames, vision.patch_size, videos);
   };
   if (!s.images.empty()) r.images = packed(s.images, false);
   if (!s.videos.empty()) r.videos = packed(s.videos, true);
-  if (!s.videos.empty() && spaces_frames(g.vision))
+  if (!s.videos.empty() && spaces_frames(vision))
     r.mrope.seconds = c.b.existing("second_per_grid_ts", Role::input, DType::fp32, {s.batch});
   r.mrope.token_types = c.b.existing("mm_token_type_ids", Role::input, DType::int32, {s.batch, s.seq});
   r.mrope.grid = r.images.grid;
   r.mrope.video_grid = r.videos.grid;
   r.mrope.deltas = c.b.existing("rope_deltas", Role::buffer, DType::int64, {s.batch, 1});
   return r;
+}
+template <class Vision, class Text>
+QwenVlInputs make_inputs(Context& c, const QwenVlFamily<Vision, Text>& g, const Sequences& s) {
+  return make_qwen_inputs(c, g.vision, s);
 }
 
 /// The merged features of each image, split by sizes that the host reads from the grid.
@@ -156,9 +161,10 @@ Value prefill(Context& c, const QwenVlModel<Vision, Text>& m, QwenVlInputs& in, 
 }
 
 /// One token over the cache. generate() passes position_ids[4, B, 1] (modeling_qwen2_vl.py,
-/// _prepare_position_ids_for_generation: text positions, then the three axes).
-template <class Vision, class Text>
-Value decode(Context& c, const QwenVlModel<Vision, Text>& m, const TextInputs& in, Cache& cache) {
+/// _prepare_position_ids_for_generation: text positions, then the three axes). `finish` is what the class does to its
+/// logits.
+template <class Model, class Finish = std::identity>
+Value decode_on_axes(Context& c, const Model& m, const TextInputs& in, Cache& cache, Finish finish = {}) {
   using namespace eager;
   const Value positions = c.b.existing("position_ids", Role::input, DType::int64, {4, in.ids.size(0), in.ids.size(1)});
   Value hidden;
@@ -167,7 +173,11 @@ Value decode(Context& c, const QwenVlModel<Vision, Text>& m, const TextInputs& i
     Value embeds = embed(c, m.language, in.ids);
     hidden = forward(c, m.language, embeds, slice(positions, 0, 1, 4), in.mask, cache);
   }
-  return forward(c, m.head, kept_positions(hidden, Logits::last));
+  return finish(forward(c, m.head, kept_positions(hidden, Logits::last)));
+}
+template <class Vision, class Text>
+Value decode(Context& c, const QwenVlModel<Vision, Text>& m, const TextInputs& in, Cache& cache) {
+  return decode_on_axes(c, m, in, cache);
 }
 
 }  // namespace vlmest

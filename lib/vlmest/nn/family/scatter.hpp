@@ -86,6 +86,16 @@ inline void check_feature_count(const Value& count) {
   item(std::move(all));
 }
 
+/// The same of families that pick the placeholders' rows out of the embeddings and count their elements.
+inline void check_features(const Value& embeds, const Value& mask, std::int64_t features) {
+  eager::masked_index(embeds, eager::expand(mask, embeds.shape()), checked_mul(features, embeds.size(-1)));
+}
+/// With the message that torch_compilable_check formats.
+inline void check_features(const Value& embeds, const Value& mask, std::int64_t features, const Value& count) {
+  check_features(embeds, mask, features);
+  eager::item(count);
+}
+
 /// get_placeholder_mask: where the placeholder token stands, bool[B, S, 1].
 inline Value placeholder_mask(const Value& input_ids) {
   using namespace eager;

@@ -14,13 +14,11 @@ namespace vlmest::image_processor {
 /// line; GLM-4V counts the copies of a still picture that fill its temporal patch; of a video it counts the frames
 /// rounded to whole temporal patches.
 /// transformers 5.17 image_processing_qwen2_vl.py, image_processing_glm4v.py and video_processing_qwen3_vl.py,
-/// smart_resize. Throws Error when one side is more than 200 times the other.
-inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget budget, std::int64_t frames,
-                              std::int64_t counted) {
-  constexpr std::int64_t most = max_side * max_side;
+/// smart_resize. Throws Error when one side is more than 200 times the other. Where the limits cross, the upper one is
+/// looked at first.
+inline ImageSize resize_between(ImageSize image, std::int64_t factor, PixelBudget budget, std::int64_t frames = 1,
+                                std::int64_t counted = 1) {
   check("patch_size * merge_size", factor);
-  check("min_pixels", budget.min_pixels, 1, most);
-  check("max_pixels", budget.max_pixels, budget.min_pixels, most);
   const auto longer = std::max(image.height, image.width), shorter = std::min(image.height, image.width);
   if (shorter < 1 || longer > 200 * shorter)
     throw Error("image size",
@@ -47,6 +45,14 @@ inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget 
   return r;
 }
 
+/// The same of limits in order, or Error.
+inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget budget, std::int64_t frames,
+                              std::int64_t counted) {
+  constexpr std::int64_t most = max_side * max_side;
+  check("min_pixels", budget.min_pixels, 1, most);
+  check("max_pixels", budget.max_pixels, budget.min_pixels, most);
+  return resize_between(image, factor, budget, frames, counted);
+}
 inline ImageSize smart_resize(ImageSize image, std::int64_t factor, PixelBudget budget, std::int64_t frames = 1) {
   return smart_resize(image, factor, budget, frames, frames);
 }

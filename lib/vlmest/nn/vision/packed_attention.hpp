@@ -19,6 +19,7 @@ struct PackedAttention {
   ScopeId scope = 0;
   Linear qkv, proj;
   std::optional<RmsNorm> q_norm, k_norm;
+  std::int64_t kv_heads = 0;  ///< each for several query heads; 0: one for each, all three of one size
 };
 
 /// `normed`: channels of a head where queries and keys have norms; 0: they have none.
@@ -32,6 +33,17 @@ inline PackedAttention make_packed_attention(Context& c, std::int64_t width, boo
     a.q_norm = make_rms_norm(c, "q_norm", normed);
     a.k_norm = make_rms_norm(c, "k_norm", normed);
   }
+  return a;
+}
+
+/// modeling_exaone4_5.py, Exaone4_5_VisionAttention.__init__: keys and values of `kv_heads` heads.
+inline PackedAttention make_grouped_packed_attention(Context& c, std::int64_t width, std::int64_t heads,
+                                                     std::int64_t kv_heads) {
+  Module m(c, "attn");
+  PackedAttention a{.scope = m.scope, .kv_heads = kv_heads};
+  a.proj = make_linear(c, "proj", width, width, true);
+  const std::int64_t keys = checked_mul(kv_heads, width / heads);
+  a.qkv = make_linear(c, "qkv", width, checked_add(width, checked_mul(keys, 2)), true);
   return a;
 }
 
@@ -94,21 +106,32 @@ inline SegmentedAttention attend_in_segments(Context& c, const Value& q, const V
   return r;
 }
 
-/// modeling_qwen2_vl.py, VisionAttention.forward, with norms modeling_glm_ocr.py, GlmOcrVisionAttention.forward:
-/// x[patches, width] -> the same.
+/// q, k and v[patches, heads, channels] of x, views of the one projection's result.
+inline std::array<Value, 3> packed_qkv(Context& c, const PackedAttention& a, const Value& x, std::int64_t heads) {
+  using namespace eager;
+  const std::int64_t patches = x.size(0);
+  std::vector<Value> parts;
+  if (a.kv_heads == 0) {
+    parts = unbind(permute(reshape(forward(c, a.qkv, x), {patches, 3, heads, -1}), {1, 0, 2, 3}), 0);
+  } else {
+    Value all = forward(c, a.qkv, x);
+    const std::int64_t channels = all.size(1) / (heads + 2 * a.kv_heads), keys = a.kv_heads * channels;
+    parts = split(std::move(all), std::array{heads * channels, keys, keys}, -1);
+    for (Value& y : parts) y = view(std::move(y), {patches, -1, channels});
+  }
+  return {std::move(parts[0]), std::move(parts[1]), std::move(parts[2])};
+}
+
+/// modeling_qwen2_vl.py, VisionAttention.forward, with norms modeling_glm_ocr.py, GlmOcrVisionAttention.forward, with
+/// fewer heads of keys and values modeling_exaone4_5.py, Exaone4_5_VisionAttention.forward: x[patches, width] -> the
+/// same.
 inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64_t heads, const CosSin& positions,
                      const Segments& segments) {
   using namespace eager;
   Value x = std::move(arg);
   InScope in(c.b, a.scope);
   const std::int64_t patches = x.size(0);
-  Value q, k, v;
-  {
-    std::vector<Value> parts = unbind(permute(reshape(forward(c, a.qkv, x), {patches, 3, heads, -1}), {1, 0, 2, 3}), 0);
-    q = std::move(parts[0]);
-    k = std::move(parts[1]);
-    v = std::move(parts[2]);
-  }
+  auto [q, k, v] = packed_qkv(c, a, x, heads);
   if (a.q_norm) {
     q = forward(c, *a.q_norm, q);
     k = forward(c, *a.k_norm, k);

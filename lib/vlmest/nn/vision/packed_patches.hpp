@@ -76,12 +76,10 @@ inline Value forward(Context& c, const PatchEmbed& p, const Value& pixels) {
 }
 
 /// vision_utils.py, get_vision_position_ids: row and column of every patch, int64[patches, 2], in the order in which
-/// patches are merged (merge x merge blocks).
-inline Value vision_position_ids(Context& c, const Value& grid, std::span<const ImageLayout> images,
-                                 std::int64_t merge) {
+/// patches are merged (merge x merge blocks); `merges` int64[N] holds the sides of the blocks.
+inline Value vision_position_ids(Context& c, const Value& grid, const Value& merges,
+                                 std::span<const ImageLayout> images, std::int64_t merge) {
   using namespace eager;
-  const auto n = static_cast<std::int64_t>(images.size());
-  Value merges = expand(from_host(c.b, {1}, DType::int64), {n});
   to_host(grid);
   to_host(merges);
   std::vector<Value> all;
@@ -102,6 +100,13 @@ inline Value vision_position_ids(Context& c, const Value& grid, std::span<const 
     all.push_back(repeat(std::move(stacked), {i.frames, 1}));
   }
   return cat(all, 0);
+}
+/// With one merge for all pictures, which the function gets as a number.
+inline Value vision_position_ids(Context& c, const Value& grid, std::span<const ImageLayout> images,
+                                 std::int64_t merge) {
+  using namespace eager;
+  const Value merges = expand(from_host(c.b, {1}, DType::int64), {static_cast<std::int64_t>(images.size())});
+  return vision_position_ids(c, grid, merges, images, merge);
 }
 
 /// vision_utils.py, get_vision_cu_seqlens: where the patches of each of `frames` grids begin and end, int32[frames +

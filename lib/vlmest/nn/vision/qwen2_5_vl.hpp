@@ -12,13 +12,15 @@
 namespace vlmest {
 
 /// Qwen2.5-VL's vision transformer with its merger (transformers models/qwen2_5_vl,
-/// Qwen2_5_VisionTransformerPretrainedModel): attention inside windows in all layers but a few. Defaults:
+/// Qwen2_5_VisionTransformerPretrainedModel): attention inside windows in all layers but a few; and EXAONE 4.5's
+/// (models/exaone4_5, Exaone4_5_VisionModel), whose query heads share keys and values. Defaults:
 /// Qwen2_5_VLVisionConfig.
 struct Qwen2_5VlVision {
   std::int64_t hidden = 3584;
   std::int64_t intermediate = 3420;
   std::int64_t layers = 32;  ///< depth
   std::int64_t heads = 16;
+  std::int64_t kv_heads = 0;  ///< num_key_value_heads, of EXAONE 4.5 alone; 0: none
   std::int64_t patch_size = 14;
   std::int64_t frames = 2;  ///< temporal_patch_size
   std::int64_t channels = 3;
@@ -40,13 +42,14 @@ struct Qwen2_5VlTower {
   PatchMerger<RmsNorm> merger;
 };
 
-/// In the order of Qwen2_5_VLVisionBlock.__init__.
+/// In the order of Qwen2_5_VLVisionBlock.__init__ and Exaone4_5_VisionBlock.__init__.
 inline Qwen2_5VlBlock make_qwen2_5_vl_block(Context& c, const Qwen2_5VlVision& g, std::int32_t index) {
   Module m(c, "blocks", index);
   Qwen2_5VlBlock b{.scope = m.scope};
   b.norm1 = make_rms_norm(c, "norm1", g.hidden);
   b.norm2 = make_rms_norm(c, "norm2", g.hidden);
-  b.attention = make_packed_attention(c, g.hidden, true, true);
+  b.attention = g.kv_heads > 0 ? make_grouped_packed_attention(c, g.hidden, g.heads, g.kv_heads)
+                               : make_packed_attention(c, g.hidden, true, true);
   b.mlp = make_gated_mlp(c, "mlp", g.hidden, g.intermediate, true, g.activation);
   return b;
 }

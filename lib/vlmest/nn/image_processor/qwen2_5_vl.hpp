@@ -8,7 +8,7 @@
 
 namespace vlmest::image_processor {
 
-/// Qwen2.5-VL: Qwen2-VL's sizes, with window attention in most layers of the tower.
+/// Qwen2.5-VL and EXAONE 4.5: Qwen2-VL's sizes, with window attention in most layers of the tower.
 struct Qwen2_5Vl {
   std::int64_t patch_size = 14;
   std::int64_t merge = 2;
@@ -21,7 +21,8 @@ struct Qwen2_5Vl {
   std::int64_t window_size = 112;  ///< pixels
 };
 
-/// transformers 5.17 processing_qwen2_5_vl.py, replace_image_token; image_processing_qwen2_vl.py.
+/// transformers 5.17 processing_qwen2_5_vl.py and processing_exaone4_5.py, replace_image_token;
+/// image_processing_qwen2_vl.py.
 inline ImageLayout layout(const Qwen2_5Vl& r, ImageSize image) {
   check(image);
   check("patch_size", r.patch_size);

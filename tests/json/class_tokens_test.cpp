@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens of pictures and videos against those of transformers' processor classes: tests/data/class_tokens.json.
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <vlmest/family/glm4v/rule.hpp>
+#include <vlmest/family/hunyuan_vl/rule.hpp>
+#include <vlmest/family/minicpmv4_6/rule.hpp>
+#include <vlmest/family/paddleocr_vl/rule.hpp>
+#include <vlmest/family/video_llama_3/rule.hpp>
+#include <vlmest/nn/image_processor/processor.hpp>
+#include <vlmest/nn/image_processor/qwen2_5_vl.hpp>
+#include <vlmest/nn/image_processor/qwen3_vl.hpp>
+
+namespace vlmest::class_tokens_test {
+namespace {
+
+using nlohmann::json;
+using namespace image_processor;
+using image_processor::Tiling;
+
+PixelBudget budget(const json& s, PixelBudget of_class) {
+  return {s.value("min_pixels", of_class.min_pixels), s.value("max_pixels", of_class.max_pixels)};
+}
+template <class Rule>
+Rule sized(Rule rule, const json& s, PixelBudget of_class) {
+  rule.budget = budget(s, of_class);
+  rule.patch_size = s.value("patch_size", rule.patch_size);
+  rule.merge = s.value("merge_size", rule.merge);
+  return rule;
+}
+MiniCpm sliced(const json& s) {
+  MiniCpm r{.patch_size = s.value("patch_size", 14), .scale = s.value("scale_resolution", 448)};
+  r.max_tiles = s.value("max_slice_nums", 9);
+  r.tiling = s.value("slice_mode", true) ? Tiling::automatic : Tiling::never;
+  r.image_ids = false;  // the text of one picture
+  r.video = {r.max_tiles, r.tiling};
+  r.merges = s.value("downsample_mode", "16x") != "4x";
+  return r;
+}
+
+constexpr PixelBudget qwen2_class{56 * 56, 28 * 28 * 1280};
+
+ImageProcessor image_rule(const std::string& type, const json& s) {
+  if (type == "exaone4_5") return sized(Qwen2_5Vl{}, s, qwen2_class);
+  if (type == "minicpmv4_6") return sliced(s);
+  if (type == "paddleocr_vl") return sized(PaddleOcr{}, s, PaddleOcr{}.budget);
+  if (type == "hunyuan_vl") return sized(HunYuan{}, s, HunYuan{}.budget);
+  if (type == "video_llama_3") return sized(VideoLlama3{}, s, VideoLlama3{}.budget);
+  if (type == "cohere_compass" || type == "cosmos3_omni") return sized(Qwen3Vl{.patch_size = 14}, s, qwen2_class);
+  if (type == "glmga") {
+    Glm4v r{.glmga = true, .expand = s.value("patch_expand_factor", 1)};
+    r.budget = budget(s, r.budget);
+    return r;
+  }
+  throw std::runtime_error("no rule for " + type);
+}
+ImageProcessor video_rule(const std::string& type, const json& s) {
+  if (type == "exaone4_5")
+    return Qwen2_5Vl{.video = {.budget = budget(s, {128 * 28 * 28, 28 * 28 * 768}), .max_video_tokens = 128000}};
+  if (type == "minicpmv4_6") return sliced(s);
+  if (type == "video_llama_3") return VideoLlama3{};
+  if (type == "cohere_compass") return Qwen3Vl{.video = {.budget = {128 * 32 * 32, 32 * 32 * 768}, .fps = 2}};
+  if (type == "glmga") return Glm4v{.glmga = true, .expand = s.value("patch_expand_factor", 1)};
+  throw std::runtime_error("no rule for " + type);
+}
+json file() { return json::parse(std::ifstream(VLMEST_SOURCE_DIR "/tests/data/class_tokens.json")); }
+
+TEST(ClassTokens, OfPicturesAreThoseOfTheClasses) {
+  const json all = file();
+  int rows = 0;
+  for (const auto& [type, settings] : all.at("images").items())
+    for (const json& setting : settings) {
+      const ImageProcessor rule = image_rule(type, setting.at("settings"));
+      for (const json& row : setting.at("rows")) {
+        ++rows;
+        json got{row[0], row[1]};
+        try {
+          const ImageLayout l = layout(rule, ImageSize{row[0], row[1]});
+          got.insert(got.end(), {l.llm_tokens, l.text_overhead, l.tiles, l.patches.rows, l.patches.cols, l.slices.rows,
+                                 l.slices.cols});
+        } catch (const Error&) {
+          got.push_back(nullptr);
+        }
+        EXPECT_EQ(got, row) << type << " " << setting.at("settings");
+      }
+    }
+  EXPECT_EQ(rows, 2170);
+}
+
+/// A layout as the file has it.
+json result(const std::string& type, const ImageProcessor& rule, const VideoSource& video) {
+  try {
+    const ImageLayout l = video_layout(rule, video);
+    if (type == "minicpmv4_6") return {l.llm_tokens, l.frames, l.tiles, l.patches.rows, l.patches.cols};
+    return {l.llm_tokens, l.frames, l.patches.rows, l.patches.cols};
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+TEST(ClassTokens, OfVideosAreThoseOfTheClasses) {
+  const json all = file();
+  int rows = 0;
+  for (const auto& [type, settings] : all.at("videos").items())
+    for (const json& setting : settings) {
+      const ImageProcessor rule = video_rule(type, setting.at("settings"));
+      for (const json& c : setting.at("given")) {
+        ++rows;
+        EXPECT_EQ(result(type, rule, {.size = {c[1], c[2]}, .frames = c[0], .fps = c[3]}), c[4])
+            << type << " " << setting.at("settings") << " " << c;
+      }
+      const std::optional<double> own = own_sampling(rule).fps;
+      for (const json& c : setting.at("sampled")) {
+        ++rows;
+        std::optional<double> take = own;
+        // MiniCPM-V 4.6's and GLM's processors do not read what they are asked for.
+        if (!c[2].is_null() && type != "minicpmv4_6") take = c[2].get<double>();
+        const VideoSource video{.size = {c[3], c[4]}, .frames = c[0], .fps = c[1], .take = take};
+        EXPECT_EQ(take ? result(type, rule, video) : json(), c[5]) << type << " " << setting.at("settings") << " " << c;
+      }
+    }
+  EXPECT_EQ(rows, 1226);
+}
+
+}  // namespace
+}  // namespace vlmest::class_tokens_test
