@@ -16,8 +16,8 @@
 #include <vlmest/family/glm4v/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/internvl/rule.hpp>
-#include <vlmest/family/lfm2_vl/rule.hpp>
 #include <vlmest/family/kimi_k25/rule.hpp>
+#include <vlmest/family/lfm2_vl/rule.hpp>
 #include <vlmest/family/lighton_ocr/rule.hpp>
 #include <vlmest/family/llava_next/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>

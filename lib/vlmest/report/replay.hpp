@@ -43,8 +43,8 @@ inline const allocator::PhaseMemory& highest(const allocator::PhaseMemory& forwa
   return step.peak > first.peak ? step : first;
 }
 
-/// Memory of a training step: of several forwards and backwards, those that need most; `after` is what is allocated when the phase's own variables are
-/// gone.
+/// Memory of a training step: of several forwards and backwards, those that need most; `after` is what is allocated
+/// when the phase's own variables are gone.
 struct TrainingMemory {
   allocator::PhaseMemory forward, backward, step;
   const allocator::PhaseMemory& highest() const { return vlmest::highest(forward, backward, step); }
