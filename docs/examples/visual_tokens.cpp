@@ -4,9 +4,9 @@
 #include <vector>
 
 #include <vlmest/family/llava_next/rule.hpp>
-#include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/nn/image_processor/padding.hpp>
 #include <vlmest/nn/image_processor/processor.hpp>
+#include <vlmest/nn/image_processor/qwen2_5_vl.hpp>
 
 int main() {
   using namespace vlmest;

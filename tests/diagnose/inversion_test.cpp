@@ -11,8 +11,8 @@
 #include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
-#include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/json/model.hpp>
+#include <vlmest/nn/image_processor/qwen2_5_vl.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 
 #include "files.hpp"

@@ -22,11 +22,11 @@
 #include <vlmest/family/mistral3/rule.hpp>
 #include <vlmest/family/mllama/rule.hpp>
 #include <vlmest/family/paligemma/rule.hpp>
-#include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/family/qwen2_vl/rule.hpp>
 #include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/nn/image_processor/pixtral.hpp>
 #include <vlmest/nn/image_processor/processor.hpp>
+#include <vlmest/nn/image_processor/qwen2_5_vl.hpp>
 #include <vlmest/nn/image_processor/qwen3_vl.hpp>
 
 namespace vlmest::processor_tokens_test {

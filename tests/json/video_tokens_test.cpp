@@ -12,9 +12,9 @@
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/internvl/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
-#include <vlmest/family/qwen2_5_vl/rule.hpp>
 #include <vlmest/family/qwen2_vl/rule.hpp>
 #include <vlmest/nn/image_processor/processor.hpp>
+#include <vlmest/nn/image_processor/qwen2_5_vl.hpp>
 #include <vlmest/nn/image_processor/qwen3_vl.hpp>
 
 namespace vlmest::video_tokens_test {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <vlmest/family/qwen2_5_vl/rule.hpp>
+#include <vlmest/nn/image_processor/qwen2_5_vl.hpp>
 
 namespace vlmest::image_processor_windows_test {
 namespace {

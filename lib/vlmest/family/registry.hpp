@@ -18,7 +18,9 @@
 #include <vlmest/family/mistral3/read.hpp>
 #include <vlmest/family/mllama/read.hpp>
 #include <vlmest/family/paligemma/read.hpp>
+#include <vlmest/family/qwen2_5_omni/read.hpp>
 #include <vlmest/family/qwen2_5_vl/read.hpp>
+#include <vlmest/family/qwen2_audio/read.hpp>
 #include <vlmest/family/qwen2_vl/read.hpp>
 #include <vlmest/family/qwen3_5/read.hpp>
 #include <vlmest/family/qwen3_vl/read.hpp>
@@ -31,6 +33,6 @@ namespace vlmest::family {
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
                       LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Blip2, InternVl, Mllama, PaliGemma,
-                      Gemma3, Gemma4, CausalLm, InternLm2>;
+                      Gemma3, Gemma4, Qwen2Audio, Qwen2_5Omni, CausalLm, InternLm2>;
 
 }  // namespace vlmest::family

@@ -7,6 +7,7 @@
 #include <vlmest/graph/eager/bucketize.hpp>
 #include <vlmest/graph/eager/collective.hpp>
 #include <vlmest/graph/eager/concatenation.hpp>
+#include <vlmest/graph/eager/conv1d.hpp>
 #include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/graph/eager/depthwise.hpp>

@@ -13,12 +13,6 @@
 /// models/gemma4_unified/configuration_gemma4_unified.py.
 namespace vlmest::json::hf {
 
-/// The model_type that a part of the config names, where it names one.
-inline void check_part(const Reader& r, const char* type) {
-  if (const std::string given = r.string("model_type", type); given != type)
-    r.fail("model_type", "'" + given + "' is not supported here", "known: " + std::string(type));
-}
-
 /// rope_parameters: one entry for each type of layer that there is. The types that are known have frequencies that do
 /// not depend on the input; their numbers change no byte.
 inline void check_gemma4_rope(const Reader& r, const std::vector<bool>& sliding) {

@@ -10,20 +10,6 @@
 /// models/qwen3_vl_moe/configuration_qwen3_vl_moe.py.
 namespace vlmest::json::hf {
 
-/// Qwen3VLVisionConfig and Qwen3VLMoeVisionConfig, which agree.
-inline Qwen3VlVision read_qwen3_vl_vision(const Reader& v) {
-  Qwen3VlVision g = qwen_tower(v, Qwen3VlVision{}, "hidden_size", "gelu_pytorch_tanh");
-  g.intermediate = v.integer("intermediate_size", g.intermediate, 1, 1 << 24);
-  g.out_hidden = v.integer("out_hidden_size", g.out_hidden, 1, 1 << 20);
-  g.positions = v.integer("num_position_embeddings", g.positions, 1, 1 << 24);
-  g.deepstack = v.integers("deepstack_visual_indexes", g.deepstack);
-  for (auto layer : g.deepstack)
-    if (layer < 0 || layer >= g.layers)
-      v.fail("deepstack_visual_indexes", "layer " + std::to_string(layer) + " does not exist",
-             "the tower has " + std::to_string(g.layers) + " layers");
-  return g;
-}
-
 /// Qwen3VLTextConfig.
 inline Qwen3VlTextConfig read_qwen3_vl_text(const Reader& t) {
   Qwen3VlTextConfig d;

@@ -8,7 +8,7 @@
 #include <vlmest/nn/vision/qwen3_vl.hpp>
 #include <vlmest/nn/vlm.hpp>
 
-/// What the configs of Qwen3-VL and Qwen3.5 share.
+/// What the configs of Qwen3-VL, Qwen3.5 and Qwen3-Omni share.
 namespace vlmest::json::hf {
 
 inline void read_qwen3_attention(const Reader& t, LlamaConfig& g) {
@@ -20,6 +20,20 @@ inline std::vector<std::int64_t> three_sections(const Reader& t, std::vector<std
   std::vector<std::int64_t> s = mrope_sections(t, std::move(absent));
   if (s.size() < 3) t.fail("mrope_section", "expected three counts: time, rows, columns");
   return s;
+}
+
+/// Qwen3VLVisionConfig and Qwen3VLMoeVisionConfig, which agree.
+inline Qwen3VlVision read_qwen3_vl_vision(const Reader& v) {
+  Qwen3VlVision g = qwen_tower(v, Qwen3VlVision{}, "hidden_size", "gelu_pytorch_tanh");
+  g.intermediate = v.integer("intermediate_size", g.intermediate, 1, 1 << 24);
+  g.out_hidden = v.integer("out_hidden_size", g.out_hidden, 1, 1 << 20);
+  g.positions = v.integer("num_position_embeddings", g.positions, 1, 1 << 24);
+  g.deepstack = v.integers("deepstack_visual_indexes", g.deepstack);
+  for (auto layer : g.deepstack)
+    if (layer < 0 || layer >= g.layers)
+      v.fail("deepstack_visual_indexes", "layer " + std::to_string(layer) + " does not exist",
+             "the tower has " + std::to_string(g.layers) + " layers");
+  return g;
 }
 
 /// A family around Qwen3-VL's tower and processor, of the parts that were read.

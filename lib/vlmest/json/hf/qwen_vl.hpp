@@ -47,17 +47,20 @@ inline std::vector<std::int64_t> fit_sections(std::vector<std::int64_t> s, std::
   return s;
 }
 
-/// Qwen2VLTextConfig and Qwen2_5_VLTextConfig, which agree.
-inline QwenVlTextConfig read_qwen_vl_text(const Reader& t) {
-  QwenVlTextConfig d;
-  d.layers = text_model(t, d.layers, 8, std::nullopt);
+/// What absent keys mean: those of Qwen2VLTextConfig and Qwen2_5_VLTextConfig, which agree.
+struct QwenTextDefaults {
+  std::int64_t kv_heads = 8, window = 4096, first_window_layer = 80;
+};
+inline QwenVlTextConfig read_qwen_vl_text(const Reader& t, QwenVlTextConfig d = {}, QwenTextDefaults absent = {}) {
+  d.layers = text_model(t, d.layers, absent.kv_heads, std::nullopt);
   LlamaConfig& g = d.layers;
   check_heads_fill(t, g.hidden, g.heads, g.head_dim);
   if (t.boolean("use_sliding_window", false)) {
     g.window = t.optional_integer("sliding_window");
-    if (!t.has("sliding_window")) g.window = 4096;
-    g.sliding = sliding_layers(
-        t, g.layers, [&](std::int64_t i) { return g.window && i >= t.integer("max_window_layers", 80, 0, 1024); });
+    if (!t.has("sliding_window")) g.window = absent.window;
+    g.sliding = sliding_layers(t, g.layers, [&](std::int64_t i) {
+      return g.window && i >= t.integer("max_window_layers", absent.first_window_layer, 0, 1024);
+    });
   }
   d.sections = fit_sections(mrope_sections(t, d.sections), g.head_dim / 2);
   return d;

@@ -37,7 +37,10 @@ inline constexpr std::array text_classes{
     TextClassEntry{"mllama", "mllama_text_model", true},
     TextClassEntry{"paligemma", "gemma"},
     TextClassEntry{"qianfan_ocr", "qwen3"},
+    TextClassEntry{"qwen2_5_omni", "qwen2_5_omni_text", true},
+    TextClassEntry{"qwen2_5_omni_thinker", "qwen2_5_omni_text", true},
     TextClassEntry{"qwen2_5_vl", "qwen2_5_vl_text", true},
+    TextClassEntry{"qwen2_audio", "qwen2"},
     TextClassEntry{"qwen2_vl", "qwen2_vl_text", true},
     TextClassEntry{"qwen3_5", "qwen3_5_text", true},
     TextClassEntry{"qwen3_5_moe", "qwen3_5_moe_text", true},
@@ -48,8 +51,8 @@ inline constexpr std::array text_classes{
 };
 
 /// Config classes of language models whose tie_word_embeddings is true where a file leaves it out.
-inline constexpr std::array<std::string_view, 7> tying_classes{
-    "cohere", "cohere2", "gemma", "gemma2", "gemma3_text", "gemma4_text", "gemma4_unified_text"};
+inline constexpr std::array<std::string_view, 8> tying_classes{
+    "cohere", "cohere2", "gemma", "gemma2", "gemma3_text", "gemma4_text", "gemma4_unified_text", "qwen2_5_omni_text"};
 
 /// Of a parsed config.json whose model_type is `type`.
 inline TextClass read_text_class(const Reader& r, std::string_view type) {

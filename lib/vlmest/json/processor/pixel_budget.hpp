@@ -4,6 +4,7 @@
 #include <vlmest/json/description_image.hpp>
 #include <vlmest/json/processor/keys.hpp>
 #include <vlmest/nn/family.hpp>
+#include <vlmest/nn/image_processor/qwen2_5_vl.hpp>
 #include <vlmest/nn/image_processor/qwen3_vl.hpp>
 
 /// The Qwen line and GLM-4V: pixel counts between which a picture is scaled.
@@ -47,6 +48,12 @@ void read_qwen_keys(ProcessorKeys& k, Rule& rule, std::int64_t frames) {
   // Of the class, whatever the checkpoint: image_processing_qwen2_vl.py.
   read_budget(k, rule.budget, {56 * 56, 28 * 28 * 1280}, true);
 }
+
+inline void read_image(DescriptionImage& image, image_processor::Qwen2_5Vl& rule) { image.budget(rule.budget); }
+inline void read_image_keys(ProcessorKeys& k, image_processor::Qwen2_5Vl& rule, const FamilyTraits& t) {
+  read_qwen_keys(k, rule, t.frames);
+}
+inline void read_outer_keys(ProcessorKeys&, image_processor::Qwen2_5Vl&) {}
 
 inline void read_image(DescriptionImage& image, image_processor::Qwen3Vl& rule) { image.budget(rule.budget); }
 inline void read_image_keys(ProcessorKeys& k, image_processor::Qwen3Vl& rule, const FamilyTraits& t) {

@@ -47,6 +47,10 @@ void read_qwen_video_keys(ProcessorKeys& k, Rule& rule, const image_processor::V
 inline const image_processor::VideoLimits qwen2_video_class{.budget = {128 * 28 * 28, 768 * 28 * 28},
                                                             .max_video_tokens = 128000};
 
+inline void read_video_keys(ProcessorKeys& k, image_processor::Qwen2_5Vl& rule) {
+  read_qwen_video_keys(k, rule, qwen2_video_class, true);
+}
+
 /// Qwen3VLVideoProcessor, whose __init__ knows `size` alone.
 inline void read_video_keys(ProcessorKeys& k, image_processor::Qwen3Vl& rule) {
   read_qwen_video_keys(k, rule, {.budget = {128 * 32 * 32, 768 * 32 * 32}, .fps = 2}, false);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include <vlmest/nn/activation.hpp>
+#include <vlmest/nn/bidirectional_mask.hpp>
 #include <vlmest/nn/clipped_linear.hpp>
 #include <vlmest/nn/mask_blocks.hpp>
 #include <vlmest/nn/norm.hpp>
@@ -147,17 +148,7 @@ inline Value gemma4_patches(Context& c, const Gemma4Tower& t, const Value& pixel
 inline Value padding_mask(Context& c, const Value& real, bool padded) {
   using namespace eager;
   item(reduce("all", DType::boolean, Shape{}, real));
-  if (!padded) return {};
-  const std::int64_t tokens = real.size(1);
-  const MaskShape m{.batch = real.size(0), .q_len = tokens, .kv_len = tokens};
-  const auto whole = [&] {
-    const MaskGrid g = mask_grid(c, m, false);
-    auto everything = [&] { return compare_scalar("ge.Scalar", view(g.query, g.column)); };
-    auto is_real = [&] { return padding_function(g, real); };
-    return whole_mask(g, and_masks(c, g, everything, is_real));
-  };
-  if (c.plan.attention != AttentionKind::eager) return whole();
-  return additive_mask(c, whole());
+  return padded ? padding_mask(c, real) : Value();
 }
 
 /// Gemma4VisionRotaryEmbedding.forward: positions[B, N, 2] -> cos, sin[B, N, head_dim], columns before rows.

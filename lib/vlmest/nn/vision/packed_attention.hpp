@@ -16,8 +16,12 @@ namespace vlmest {
 /// Attention over a packed sequence of patches that stays inside segments (images, windows): one projection for q, k
 /// and v, rotation in fp32, one attention call per segment.
 struct PackedAttention {
+  struct Apart {
+    Linear q, k, v;
+  };
   ScopeId scope = 0;
   Linear qkv, proj;
+  std::optional<Apart> apart;  ///< three projections in the place of qkv
   std::optional<RmsNorm> q_norm, k_norm;
 };
 
@@ -32,6 +36,18 @@ inline PackedAttention make_packed_attention(Context& c, std::int64_t width, boo
     a.q_norm = make_rms_norm(c, "q_norm", normed);
     a.k_norm = make_rms_norm(c, "k_norm", normed);
   }
+  return a;
+}
+
+/// Queries, keys and values by a projection each, in the order of Qwen2_5OmniVisionAttention.__init__.
+inline PackedAttention make_apart_attention(Context& c, std::int64_t width) {
+  Module m(c, "attn");
+  PackedAttention a{.scope = m.scope};
+  a.apart.emplace();
+  a.apart->q = make_linear(c, "q", width, width, true);
+  a.apart->k = make_linear(c, "k", width, width, true);
+  a.apart->v = make_linear(c, "v", width, width, true);
+  a.proj = make_linear(c, "proj", width, width, true);
   return a;
 }
 
@@ -68,8 +84,41 @@ inline Segments image_segments(Context& c, const Value& grid, std::span<const Im
   return s;
 }
 
-/// modeling_qwen2_vl.py, VisionAttention.forward, with norms modeling_glm_ocr.py, GlmOcrVisionAttention.forward:
-/// x[patches, width] -> the same.
+/// What a forward over segments holds until it returns.
+struct SegmentOutputs {
+  std::vector<Value> outs;
+  Value lengths;
+};
+
+/// q, k and v[S, heads, head_dim], which are rebound, by one attention call per segment -> [S, width]
+/// (modeling_qwen2_vl.py, VisionAttention.forward; modeling_qwen2_5_omni.py, Qwen2_5OmniAudioAttention.forward).
+inline Value attend_segments(Context& c, Value& q, Value& k, Value& v, const Segments& segments, SegmentOutputs& held) {
+  using namespace eager;
+  const std::int64_t rows = q.size(0);
+  Value out;
+  if (c.attention() == AttentionKind::flash) {
+    out = flash_attn_varlen_func(q, k, v, segments.cu_seqlens, segments.lengths);
+  } else {
+    auto batched = [](Value& y) { y = unsqueeze(transpose(std::move(y), 0, 1), 0); };
+    batched(q);
+    batched(k);
+    batched(v);
+    held.lengths = segment_lengths(segments);
+    std::array<std::vector<Value>, 3> parts;
+    for (std::size_t i = 0; const Value* y : {&q, &k, &v}) {
+      to_host(held.lengths);
+      parts[i++] = split(*y, segments.lengths, 2);
+    }
+    for (std::size_t i = 0; i < segments.lengths.size(); ++i)
+      held.outs.push_back(stacks::attend(c, {parts[0][i], parts[1][i], parts[2][i], {}, false}).out);
+    std::vector<Value> references = held.outs;
+    out = cat(references, 1);
+  }
+  return contiguous(reshape(out, {rows, -1}));
+}
+
+/// modeling_qwen2_vl.py, VisionAttention.forward, with norms modeling_glm_ocr.py, GlmOcrVisionAttention.forward, with
+/// three projections modeling_qwen2_5_omni.py, Qwen2_5OmniVisionAttention.forward: x[patches, width] -> the same.
 inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64_t heads, const CosSin& positions,
                      const Segments& segments) {
   using namespace eager;
@@ -77,7 +126,12 @@ inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64
   InScope in(c.b, a.scope);
   const std::int64_t patches = x.size(0);
   Value q, k, v;
-  {
+  if (a.apart) {
+    const auto project = [&](const Linear& l) { return reshape(forward(c, l, x), {patches, heads, -1}); };
+    q = project(a.apart->q);
+    k = project(a.apart->k);
+    v = project(a.apart->v);
+  } else {
     std::vector<Value> parts = unbind(permute(reshape(forward(c, a.qkv, x), {patches, 3, heads, -1}), {1, 0, 2, 3}), 0);
     q = std::move(parts[0]);
     k = std::move(parts[1]);
@@ -88,28 +142,8 @@ inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64
     k = forward(c, *a.k_norm, k);
   }
   apply_rope_fp32(c, q, k, positions);
-  Value out;
-  std::vector<Value> outs;  // variables of the function: alive until it returns
-  Value lengths;
-  if (c.attention() == AttentionKind::flash) {
-    out = flash_attn_varlen_func(q, k, v, segments.cu_seqlens, segments.lengths);
-  } else {
-    auto batched = [](Value& y) { y = unsqueeze(transpose(std::move(y), 0, 1), 0); };
-    batched(q);
-    batched(k);
-    batched(v);
-    lengths = segment_lengths(segments);
-    std::array<std::vector<Value>, 3> parts;
-    for (std::size_t i = 0; const Value* y : {&q, &k, &v}) {
-      to_host(lengths);
-      parts[i++] = split(*y, segments.lengths, 2);
-    }
-    for (std::size_t i = 0; i < segments.lengths.size(); ++i)
-      outs.push_back(stacks::attend(c, {parts[0][i], parts[1][i], parts[2][i], {}, false}).out);
-    std::vector<Value> references = outs;
-    out = cat(references, 1);
-  }
-  out = contiguous(reshape(out, {patches, -1}));
+  SegmentOutputs held;  // variables of the function: alive until it returns
+  Value out = attend_segments(c, q, k, v, segments, held);
   out = forward(c, a.proj, out);
   return out;
 }

@@ -26,7 +26,7 @@ inline std::vector<std::int32_t> layers_of_scopes(const Graph& g) {
   return r;
 }
 
-inline bool is_before_layers(Part p) { return p == Part::vision || p == Part::projector; }
+inline bool is_before_layers(Part p) { return p == Part::vision || p == Part::audio || p == Part::projector; }
 
 /// First and last use of a storage by the nodes of one stage; none where they do not use it.
 struct Use {
