@@ -61,6 +61,8 @@ std::vector<Case> cases() {
     k.whole_images = e.value("tiling", "automatic") == "never";
     k.frames = e.value("frames", 0);
     if (k.frames > 0) k.frame = {e.at("frame").at(0), e.at("frame").at(1)};
+    k.audio_seconds = e.value("audio_seconds", 0.0);
+    k.clips = e.value("clips", 1);
     k.sequences.clear();
     auto sizes = [](const nlohmann::json& list) {
       std::vector<vlmest::ImageSize> s;

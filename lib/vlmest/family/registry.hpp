@@ -8,6 +8,7 @@
 #include <vlmest/family/gemma3/read.hpp>
 #include <vlmest/family/gemma4/read.hpp>
 #include <vlmest/family/glm4v/read.hpp>
+#include <vlmest/family/glmasr/read.hpp>
 #include <vlmest/family/idefics3/read.hpp>
 #include <vlmest/family/internlm2/read.hpp>
 #include <vlmest/family/internvl/read.hpp>
@@ -23,8 +24,11 @@
 #include <vlmest/family/qwen2_audio/read.hpp>
 #include <vlmest/family/qwen2_vl/read.hpp>
 #include <vlmest/family/qwen3_5/read.hpp>
+#include <vlmest/family/qwen3_asr/read.hpp>
+#include <vlmest/family/qwen3_omni_moe/read.hpp>
 #include <vlmest/family/qwen3_vl/read.hpp>
 #include <vlmest/family/vipllava/read.hpp>
+#include <vlmest/family/voxtral/read.hpp>
 
 /// The families: one row is a folder's include above and its name below. Everything that lists families is made of
 /// these rows: what reads a config.json, docs/reference/description.schema.json, the recorder's table of model types.
@@ -33,6 +37,6 @@ namespace vlmest::family {
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
                       LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Blip2, InternVl, Mllama, PaliGemma,
-                      Gemma3, Gemma4, Qwen2Audio, Qwen2_5Omni, CausalLm, InternLm2>;
+                      Gemma3, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, CausalLm, InternLm2>;
 
 }  // namespace vlmest::family

@@ -95,6 +95,7 @@ inline constexpr std::array plans{
     ShardPlans{"mistral", dense},
     ShardPlans{"phi3", {packed_attention, packed_mlp}},
     ShardPlans{"qwen2", dense},
+    ShardPlans{"qwen2_5_omni_text", dense},
     ShardPlans{"qwen2_5_vl_text", dense},
     ShardPlans{"qwen2_moe", dense, sparse},
     ShardPlans{"qwen2_vl_text", dense},
@@ -104,8 +105,9 @@ inline constexpr std::array plans{
 };
 
 /// Types whose plans stand for modules that are not described here as parts.
-inline constexpr std::array<std::string_view, 6> not_modelled{"gemma4_text", "gemma4_unified_text", "gpt_oss",
-                                                              "mistral4",    "qwen3_5_text",        "qwen3_5_moe_text"};
+inline constexpr std::array<std::string_view, 7> not_modelled{
+    "gemma4_text", "gemma4_unified_text", "gpt_oss", "mistral4", "qwen3_5_text", "qwen3_5_moe_text",
+    "qwen3_omni_moe_text"};
 
 }  // namespace shard_rules
 

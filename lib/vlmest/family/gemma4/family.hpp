@@ -164,14 +164,6 @@ inline LayerMasks layer_masks(Context& c, const Gemma4Family& f, const TextInput
   return r;
 }
 
-/// torch_compilable_check that the placeholders' elements are as many as the features', with the message it formats.
-inline void check_features(const Value& embeds, const Value& mask, std::int64_t features, const Value& count) {
-  using namespace eager;
-  const Value wide = expand(mask, embeds.shape());
-  masked_index(embeds, wide, checked_mul(features, embeds.size(-1)));
-  item(count);
-}
-
 /// Gemma4Model.forward: token ids and pixels -> normed hidden states. The variables of its caller's output keep the
 /// features. Placeholders are embedded as padding.
 template <class Model>

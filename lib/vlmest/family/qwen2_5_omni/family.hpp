@@ -17,8 +17,15 @@ struct Qwen2_5OmniFamily {
   bool whole = false;  ///< of a model_type that also has a talker
 };
 
+/// As feature_calls::packed, of the class that has get_image_features itself.
+inline std::string omni_packed_line(const std::string& type, std::int64_t n) {
+  return "from transformers.modeling_outputs import BaseModelOutputWithPooling; " +
+         feature_calls::wrapped(omni_owner(type) + ".get_image_features", "pixel_values, grid",
+                                "BaseModelOutputWithPooling(pooler_output=[y " + feature_calls::packed_pairs(n) +
+                                    " for y in f(p, g, **k).pooler_output])");
+}
 constexpr FamilyTraits traits(const Qwen2_5OmniFamily& g) {
-  FamilyTraits t{.features = feature_calls::packed, .frames = g.vision.frames};
+  FamilyTraits t{.features = FeatureCall{omni_packed_line}, .frames = g.vision.frames};
   t.audio_tower = t.all_logits = true;
   t.no_videos = "videos of Qwen2.5-Omni are not modelled";
   if (g.whole)
@@ -84,7 +91,7 @@ inline Value prefill(Context& c, const Qwen2_5OmniModel& m, OmniInputs& in, cons
   if (in.audio.features) place_audio(embeds, in.text.ids, audio_features(c, m, in.audio, s), placed);
   if (in.images.pixels) place_pictures(embeds, in.text.ids, batch_features(c, m, in.images, s), placed);
   if (in.audio.mask) placed.lengths = sum(in.audio.mask, 1, false);
-  positions = counted_positions(c, in.text.mask, in.deltas, DType::int64);
+  positions = omni_positions(c, in.text, in.images.grid, placed.lengths, s, in.deltas, {.begins_on_device = true});
   const Value hidden = forward(c, m.language, embeds, positions, in.text.mask, cache);
   return all_positions(c, m.head, hidden);
 }

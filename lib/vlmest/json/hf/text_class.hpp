@@ -27,6 +27,7 @@ inline constexpr std::array text_classes{
     TextClassEntry{"glm46v", "glm4v_text"},
     TextClassEntry{"glm4v", "glm4v_text", true},
     TextClassEntry{"glm_ocr", "glm_ocr_text", true},
+    TextClassEntry{"glmasr", "llama"},
     TextClassEntry{"idefics3", "llama"},
     TextClassEntry{"internvl", "qwen2"},
     TextClassEntry{"lighton_ocr", "qwen3"},
@@ -44,10 +45,14 @@ inline constexpr std::array text_classes{
     TextClassEntry{"qwen2_vl", "qwen2_vl_text", true},
     TextClassEntry{"qwen3_5", "qwen3_5_text", true},
     TextClassEntry{"qwen3_5_moe", "qwen3_5_moe_text", true},
+    TextClassEntry{"qwen3_asr", "qwen3"},
+    TextClassEntry{"qwen3_omni_moe", "qwen3_omni_moe_text", true},
+    TextClassEntry{"qwen3_omni_moe_thinker", "qwen3_omni_moe_text", true},
     TextClassEntry{"qwen3_vl", "qwen3_vl_text", true},
     TextClassEntry{"qwen3_vl_moe", "qwen3_vl_moe_text", true},
     TextClassEntry{"smolvlm", "llama"},
     TextClassEntry{"vipllava", "llama"},
+    TextClassEntry{"voxtral", "llama"},
 };
 
 /// Config classes of language models whose tie_word_embeddings is true where a file leaves it out.

@@ -10,6 +10,11 @@
 /// class that has no inner model.
 namespace vlmest {
 
+/// What has get_image_features in a model of that model_type: the thinker, which the whole model holds.
+inline std::string omni_owner(const std::string& type) {
+  return type.ends_with("_thinker") ? "model" : "model.thinker";
+}
+
 /// Inputs of a forward. A prompt without pictures and videos counts its positions by the mask alone.
 struct OmniInputs {
   TextInputs text;

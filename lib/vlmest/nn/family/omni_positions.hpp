@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <vlmest/nn/audio/qwen3_omni.hpp>
 #include <vlmest/nn/mrope.hpp>
 #include <vlmest/nn/sequence.hpp>
 
@@ -41,6 +42,143 @@ inline Value counted_positions(Context& c, const Value& mask, Value& deltas, DTy
   deltas = sub(std::move(next), std::move(tokens));
   (void)c;
   return wide;
+}
+
+/// How a class finds its positions.
+struct OmniAxes {
+  DType type = DType::int64;  ///< of positions: Qwen3-Omni counts in fp32
+  /// Qwen2.5-Omni: where the search for the next picture or clip goes on stays a number on the device. Else the host
+  /// has it, and looks for what begins a picture instead.
+  bool begins_on_device = false;
+};
+
+/// What one sequence's loop keeps on the device: pictures and clips that are left, and where it is.
+struct OmniSearch {
+  Value images, videos, audios, at;
+};
+inline void left_over(const Value& count) { eager::item(eager::compare_scalar("gt.Scalar", count)); }
+
+/// get_llm_pos_ids_for_vision of a picture: the host asks for rows and columns, for each range and each expansion.
+inline void ask_grid(const Value& row) {
+  using namespace eager;
+  item(select(row, 0, 0));
+  const Value rows = floor_divide(select(row, 0, 1)), cols = floor_divide(select(row, 0, 2));
+  item(rows);
+  item(cols);
+  item(cols);
+  item(rows);
+  item(pointwise("mul.Tensor", DType::int64, rows, cols));
+}
+
+/// Positions of the text ahead of a picture or a clip, where the host does not know where it begins.
+inline Value text_ahead(const OmniSearch& o) {
+  using namespace eager;
+  Value text = sub_scalar(pointwise("rsub.Scalar", DType::int64, o.at));
+  item(compare_scalar("ne.Scalar", text));
+  return text;
+}
+/// st += text_len + bos_len + tokens + eos_len.
+inline void go_on(OmniSearch& o, const Value& text, const Value& tokens, const OmniAxes& a) {
+  using namespace eager;
+  Value sum = text ? add(add_scalar(text), tokens) : add_scalar(tokens);
+  sum = add_scalar(std::move(sum));
+  if (!a.begins_on_device) {
+    item(std::move(sum));
+    return;
+  }
+  o.at = o.at ? pointwise_(accumulate, std::move(o.at), std::move(sum)) : add_scalar(std::move(sum));
+}
+
+/// The search for the next one: which kinds are left, and from where on.
+inline void look_for(const OmniSearch& o, bool has_images, bool has_audio, const OmniAxes& a) {
+  using namespace eager;
+  if (has_images && !a.begins_on_device) left_over(o.videos);
+  for (const Value* count : {has_images ? &o.images : nullptr, has_audio ? &o.audios : nullptr}) {
+    if (count == nullptr) continue;
+    left_over(*count);
+    if (a.begins_on_device && o.at) item(o.at);
+  }
+}
+
+/// Positions of sequence `b` with `images` pictures and `clips` clips, pictures first, nothing between them.
+inline void search_sequence(Context& c, const Value& ids, const Value& grid, const Value& lengths, std::int64_t b,
+                            std::int64_t images, std::int64_t clips, const OmniAxes& a) {
+  using namespace eager;
+  OmniSearch o;
+  {
+    const Value starts = squeeze(nonzero(compare_scalar("eq.Scalar", ids), images), 1);
+    Value next = add_scalar(starts);
+    const Value kinds = index_rows(ids, std::move(next));
+    const auto count = [](const Value& of) { return sum_all(compare_scalar("eq.Scalar", of)); };
+    o.audios = count(ids);
+    o.images = count(kinds);
+    o.videos = count(kinds);
+  }
+  to_host(ids);
+  {
+    Value all = pointwise("add.Tensor", DType::int64, o.images, o.videos);
+    all = pointwise("add.Tensor", DType::int64, all, o.audios);
+    item(std::move(all));
+  }
+  std::int64_t images_left = images, clips_left = clips;
+  for (std::int64_t i = 0; i < images + clips; ++i) {
+    look_for(o, images > 0, clips > 0, a);
+    const Value text = a.begins_on_device && o.at ? text_ahead(o) : Value();
+    Value tokens;
+    if (images_left > 0) {
+      if (!a.begins_on_device) item(compare_scalar("eq.Scalar", select(ids, 0, 0)));
+      const Value row = select(grid, 0, b * images + images - images_left--);
+      ask_grid(row);
+      tokens = floor_divide(reduce("prod", DType::int64, Shape{}, row));
+      go_on(o, text, tokens, a);
+      o.images = pointwise_("sub_.Tensor", std::move(o.images));
+    } else {
+      const Value frames = select(lengths, 0, b * clips + clips - clips_left--);
+      tokens = a.begins_on_device ? paired(halved(frames)) : halving_lengths(frames);
+      item(tokens);
+      go_on(o, text, tokens, a);
+      o.audios = pointwise_("sub_.Tensor", std::move(o.audios));
+    }
+  }
+  if (!a.begins_on_device) return;
+  item(compare_scalar("lt.Scalar", o.at));
+  item(pointwise("rsub.Scalar", DType::int64, o.at));
+  (void)c;
+}
+
+/// A tensor that the host made, on the device.
+inline Value copied_over(Builder& b, const Shape& s, DType t) {
+  const TensorId r = b.result(t, s, "_to_copy");
+  b.emit("_to_copy", HostSync{size_of(numel(s), t)}, {}, std::array<TensorId, 1>{r});
+  return Value(b, r);
+}
+
+/// get_rope_index of a prompt with pictures, and where there are any with clips, whose numbers of frames are
+/// `lengths`.
+inline Value searched_positions(Context& c, const TextInputs& text, const Value& grid, const Value& lengths,
+                                const Sequences& s, Value& deltas, const OmniAxes& a) {
+  using namespace eager;
+  const Value shown = compare_scalar("eq.Scalar", text.mask);
+  Value positions = fill(c.b, a.begins_on_device ? "ones" : "zeros", {3, s.batch, text.ids.size(1)}, a.type);
+  const auto each = [&](std::size_t n) { return static_cast<std::int64_t>(n) / s.batch; };
+  Value ids;
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    const std::int64_t tokens = s.length(b);
+    ids = masked_index(select(text.ids, 0, b), select(shown, 0, b), tokens);
+    search_sequence(c, ids, grid, lengths, b, each(s.images.size()), each(s.audios.size()), a);
+    Value mask = select(shown, 0, b);
+    if (!a.begins_on_device) mask = compare_scalar("eq.Scalar", mask);
+    masked_index_put_(select(positions, 1, b), std::move(mask), copied_over(c.b, {3, tokens}, a.type), tokens);
+  }
+  deltas = unsqueeze(a.begins_on_device ? copied_over(c.b, {s.batch}, DType::int64) : from_host(c.b, {s.batch}, a.type), 1);
+  return positions;
+}
+
+/// compute_3d_position_ids over a fresh cache.
+inline Value omni_positions(Context& c, const TextInputs& text, const Value& grid, const Value& lengths,
+                            const Sequences& s, Value& deltas, const OmniAxes& a) {
+  return grid ? searched_positions(c, text, grid, lengths, s, deltas, a)
+              : counted_positions(c, text.mask, deltas, a.type);
 }
 
 }  // namespace vlmest

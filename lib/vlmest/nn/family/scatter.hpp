@@ -86,6 +86,14 @@ inline void check_feature_count(const Value& count) {
   item(std::move(all));
 }
 
+/// torch_compilable_check that the placeholders' elements are as many as the features', with the message it formats.
+inline void check_features(const Value& embeds, const Value& mask, std::int64_t features, const Value& count) {
+  using namespace eager;
+  const Value wide = expand(mask, embeds.shape());
+  masked_index(embeds, wide, checked_mul(features, embeds.size(-1)));
+  item(count);
+}
+
 /// get_placeholder_mask: where the placeholder token stands, bool[B, S, 1].
 inline Value placeholder_mask(const Value& input_ids) {
   using namespace eager;
