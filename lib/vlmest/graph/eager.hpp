@@ -29,4 +29,5 @@
 #include <vlmest/graph/eager/triangular.hpp>
 #include <vlmest/graph/eager/unary.hpp>
 #include <vlmest/graph/eager/view.hpp>
+#include <vlmest/graph/eager/windows.hpp>
 // IWYU pragma: end_exports

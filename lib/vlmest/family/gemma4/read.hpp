@@ -7,6 +7,7 @@
 #include <vlmest/json/hf/gemma_text.hpp>
 #include <vlmest/json/hf/text_only.hpp>
 #include <vlmest/json/hf/vision.hpp>
+#include <vlmest/nn/audio/gemma4_rule.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// Gemma 4 out of a Hugging Face config: transformers 5.17, models/gemma4/configuration_gemma4.py and
@@ -151,6 +152,10 @@ inline Gemma4Audio read_gemma4_audio(const Reader& r) {
   a.kernel = r.integer("conv_kernel_size", a.kernel, 1, 1 << 10);
   a.out = r.integer("output_proj_dims", a.out, 1, 1 << 20);
   a.clips = r.boolean("use_clipped_linears", true);
+  a.block = r.integer("attention_chunk_size", a.block, 1, 1 << 16);
+  a.left = r.integer("attention_context_left", a.left, 1, 1 << 16);
+  a.right = r.integer("attention_context_right", a.right, 0, 1 << 16);
+  a.activation = parse_activation(r.string("hidden_act", "silu"));
   return a;
 }
 
@@ -180,6 +185,7 @@ inline Vlm read_gemma4(const Reader& r) {
   Vlm m{.type = "gemma4"};
   m.image_processor = image_processor::Gemma4{.patch_size = f.vision.patch_size, .pool = f.vision.pool};
   m.native = {768, 768};
+  if (f.audio) m.audio = audio::Gemma4Clips{};
   m.family = std::move(f);
   return m;
 }

@@ -19,7 +19,9 @@ struct Gemma4UnifiedFamily {
   LogitStep logits = LogitStep::as_is;
 };
 constexpr FamilyTraits traits(const Gemma4UnifiedFamily& g) {
-  return {.features = FeatureCall{gemma4_line}, .plain_head = g.logits == LogitStep::as_is};
+  return {.features = FeatureCall{gemma4_line},
+          .plain_head = g.logits == LogitStep::as_is,
+          .no_audio = "sound of Gemma 4 without a tower is not modelled"};
 }
 
 struct Gemma4UnifiedModel {

@@ -114,7 +114,7 @@ inline void place_clips(Context& c, const Qwen2AudioModel& m, const Qwen2AudioIn
 
 /// modeling_qwen2_audio.py, Qwen2AudioForConditionalGeneration.forward with labels: of all positions that the mask
 /// shows, in the logits' own type.
-inline Value masked_loss(Context& c, const Value& logits, const Value& labels, const Value& mask, std::int64_t tokens) {
+inline Value masked_loss(const Value& logits, const Value& labels, const Value& mask, std::int64_t tokens) {
   using namespace eager;
   const std::int64_t n = labels.size(1);
   const Value shown = slice(mask, 1, 1, n);
@@ -137,7 +137,7 @@ inline Value prefill(Context& c, const Qwen2AudioModel& m, const Qwen2AudioInput
   if (!c.labels) return logits;
   std::int64_t shown = 0;
   for (std::int64_t b = 0; b < s.batch; ++b) shown = checked_add(shown, s.length(b) - 1);
-  return masked_loss(c, logits, *c.labels, in.text.mask, shown);
+  return masked_loss(logits, *c.labels, in.text.mask, shown);
 }
 
 /// One token over the cache.

@@ -12,7 +12,7 @@
 namespace vlmest {
 
 /// Without pictures and videos: positions counted by the mask, int64[3, B, S] (Qwen3-Omni: fp32), the same on all axes.
-inline Value counted_positions(Context& c, const Value& mask, Value& deltas, DType t) {
+inline Value counted_positions(const Value& mask, Value& deltas, DType t) {
   using namespace eager;
   Value positions = sub_scalar(cumsum(t == DType::int64 ? mask : to(mask, t), t));
   {
@@ -40,7 +40,6 @@ inline Value counted_positions(Context& c, const Value& mask, Value& deltas, DTy
   Value next = add_scalar(most);
   Value tokens = sum(mask, -1, true);
   deltas = sub(std::move(next), std::move(tokens));
-  (void)c;
   return wide;
 }
 
@@ -101,7 +100,7 @@ inline void look_for(const OmniSearch& o, bool has_images, bool has_audio, const
 }
 
 /// Positions of sequence `b` with `images` pictures and `clips` clips, pictures first, nothing between them.
-inline void search_sequence(Context& c, const Value& ids, const Value& grid, const Value& lengths, std::int64_t b,
+inline void search_sequence(const Value& ids, const Value& grid, const Value& lengths, std::int64_t b,
                             std::int64_t images, std::int64_t clips, const OmniAxes& a) {
   using namespace eager;
   OmniSearch o;
@@ -143,7 +142,6 @@ inline void search_sequence(Context& c, const Value& ids, const Value& grid, con
   if (!a.begins_on_device) return;
   item(compare_scalar("lt.Scalar", o.at));
   item(pointwise("rsub.Scalar", DType::int64, o.at));
-  (void)c;
 }
 
 /// A tensor that the host made, on the device.
@@ -165,20 +163,20 @@ inline Value searched_positions(Context& c, const TextInputs& text, const Value&
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const std::int64_t tokens = s.length(b);
     ids = masked_index(select(text.ids, 0, b), select(shown, 0, b), tokens);
-    search_sequence(c, ids, grid, lengths, b, each(s.images.size()), each(s.audios.size()), a);
+    search_sequence(ids, grid, lengths, b, each(s.images.size()), each(s.audios.size()), a);
     Value mask = select(shown, 0, b);
     if (!a.begins_on_device) mask = compare_scalar("eq.Scalar", mask);
     masked_index_put_(select(positions, 1, b), std::move(mask), copied_over(c.b, {3, tokens}, a.type), tokens);
   }
-  deltas = unsqueeze(a.begins_on_device ? copied_over(c.b, {s.batch}, DType::int64) : from_host(c.b, {s.batch}, a.type), 1);
+  deltas =
+      unsqueeze(a.begins_on_device ? copied_over(c.b, {s.batch}, DType::int64) : from_host(c.b, {s.batch}, a.type), 1);
   return positions;
 }
 
 /// compute_3d_position_ids over a fresh cache.
 inline Value omni_positions(Context& c, const TextInputs& text, const Value& grid, const Value& lengths,
                             const Sequences& s, Value& deltas, const OmniAxes& a) {
-  return grid ? searched_positions(c, text, grid, lengths, s, deltas, a)
-              : counted_positions(c, text.mask, deltas, a.type);
+  return grid ? searched_positions(c, text, grid, lengths, s, deltas, a) : counted_positions(text.mask, deltas, a.type);
 }
 
 }  // namespace vlmest

@@ -67,8 +67,10 @@ VLMEST_INLINE void check_takes_videos(const Vlm& vlm, const Plan& plan) {
 
 VLMEST_INLINE void check_takes_audio(const Vlm& vlm) {
   if (!takes_audio(vlm))
-    throw Error("plan.audio", vlm.type + " takes no audio",
-                "leave it out, or name a model that does: Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Voxtral");
+    throw Error(
+        "plan.audio",
+        vlm.family.traits().no_audio.empty() ? vlm.type + " takes no audio" : std::string(vlm.family.traits().no_audio),
+        "leave it out, or name a model that does: Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Voxtral");
   if (!vlm.blocks.empty())
     throw Error("plan.audio", "blocks that a description adds are defined on pictures", "leave one of them out");
 }
