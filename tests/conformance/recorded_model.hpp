@@ -24,9 +24,9 @@ struct Recording {
   std::int64_t batch = 1, text = 100;
   std::int64_t target = 0;  ///< labels of a sequence that the decoder of an encoder-decoder model is trained on
   std::vector<std::vector<vlmest::ImageSize>> sequences{
-      {{336, 336}}};        ///< images of each sequence; one entry: all alike
-  std::int64_t frames = 0;  ///< of a video of each sequence, handed over as they are
-  vlmest::ImageSize frame;  ///< their size
+      {{336, 336}}};         ///< images of each sequence; one entry: all alike
+  std::int64_t frames = 0;   ///< of a video of each sequence, handed over as they are
+  vlmest::ImageSize frame;   ///< their size
   double audio_seconds = 0;  ///< of each clip of a sequence
   std::int64_t clips = 1;
   vlmest::DType dtype = vlmest::DType::bf16;

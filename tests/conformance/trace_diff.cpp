@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shows where a model's graph and a recorded trace differ:
 //   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
-//              [--frames N] [--audio-seconds S] [--clips N] [--layers N | --whole] [--eager] [--all-logits] [--dropout] [--train]
+//              [--frames N] [--audio-seconds S] [--clips N] [--layers N | --whole] [--eager] [--all-logits] [--dropout]
+//              [--train]
 //              [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
 #include <cstdio>

@@ -37,6 +37,7 @@ namespace vlmest::family {
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
                       LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Blip2, InternVl, Mllama, PaliGemma,
-                      Gemma3, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, CausalLm, InternLm2>;
+                      Gemma3, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, CausalLm,
+                      InternLm2>;
 
 }  // namespace vlmest::family

@@ -106,8 +106,8 @@ inline constexpr std::array plans{
 
 /// Types whose plans stand for modules that are not described here as parts.
 inline constexpr std::array<std::string_view, 7> not_modelled{
-    "gemma4_text", "gemma4_unified_text", "gpt_oss", "mistral4", "qwen3_5_text", "qwen3_5_moe_text",
-    "qwen3_omni_moe_text"};
+    "gemma4_text",      "gemma4_unified_text", "gpt_oss", "mistral4", "qwen3_5_text",
+    "qwen3_5_moe_text", "qwen3_omni_moe_text"};
 
 }  // namespace shard_rules
 

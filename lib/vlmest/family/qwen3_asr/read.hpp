@@ -28,9 +28,9 @@ inline Qwen3AsrAudio read_qwen3_asr_audio(const Reader& r) {
 /// model_type "qwen3_asr": transformers 5.17, models/qwen3_asr/configuration_qwen3_asr.py. Without a text_config the
 /// language model is Qwen3 of 28 layers, 2048 wide.
 inline Vlm read_qwen3_asr(const Reader& r) {
-  static const nlohmann::json absent{{"hidden_size", 2048},        {"intermediate_size", 6144},
-                                     {"num_hidden_layers", 28},    {"num_attention_heads", 16},
-                                     {"num_key_value_heads", 8},   {"head_dim", 128}};
+  static const nlohmann::json absent{{"hidden_size", 2048},      {"intermediate_size", 6144},
+                                     {"num_hidden_layers", 28},  {"num_attention_heads", 16},
+                                     {"num_key_value_heads", 8}, {"head_dim", 128}};
   const Reader t = r.given("text_config") ? r.object("text_config") : Reader(absent, r.path() + ".text_config");
   Qwen3AsrFamily f;
   f.audio = read_qwen3_asr_audio(r.object("audio_config"));

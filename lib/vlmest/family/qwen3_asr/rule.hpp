@@ -9,7 +9,7 @@ namespace vlmest::audio {
 /// up to half a second, and their frames to whole chunks; nothing is cut.
 struct WholeChunks {
   MelSettings mel;
-  std::int64_t window = 50;          ///< n_window: half the frames of a chunk
+  std::int64_t window = 50;         ///< n_window: half the frames of a chunk
   std::int64_t min_samples = 8000;  ///< min_length; what fills up to it counts as the clip's
 };
 

@@ -29,13 +29,8 @@ inline Qwen3OmniAudio read_qwen3_omni_audio(const Reader& r) {
 inline Qwen3VlTextConfig read_qwen3_omni_text(const Reader& t) {
   check_part(t, "qwen3_omni_moe_text");
   Qwen3VlTextConfig d;
-  d.layers = {.vocab = 3584,
-              .hidden = 2048,
-              .intermediate = 18944,
-              .layers = 28,
-              .heads = 28,
-              .kv_heads = 4,
-              .qk_norm = true};
+  d.layers = {
+      .vocab = 3584, .hidden = 2048, .intermediate = 18944, .layers = 28, .heads = 28, .kv_heads = 4, .qk_norm = true};
   d.layers = text_model(t, d.layers, 4, std::nullopt);
   read_qwen3_attention(t, d.layers);
   d.sections = three_sections(t, d.sections);
@@ -58,6 +53,8 @@ inline Vlm qwen3_omni(const Reader& r, const char* type, bool whole) {
   Qwen3OmniFamily& f = get<Qwen3OmniFamily>(m.family);
   f.audio = read_qwen3_omni_audio(r.object("audio_config"));
   f.whole = whole;
+  // Those of the released preprocessor_config.json.
+  get<image_processor::Qwen3Vl>(m.image_processor).budget = {3136, 12845056};
   m.audio = audio::ExactClips{.mel = {.mels = f.audio.mels}, .window = f.audio.window};
   return m;
 }
@@ -73,13 +70,12 @@ namespace vlmest::family {
 
 struct Qwen3Omni {
   static constexpr std::string_view folder = "qwen3_omni_moe";
-  static constexpr std::array types{json::ModelType{.type = "qwen3_omni_moe_thinker",
-                                                    .read = json::hf::read_qwen3_omni_moe_thinker,
-                                                    .recorder = json::not_recorded,
-                                                    .text_part = "qwen3_omni_moe_text"},
-                                    json::ModelType{.type = "qwen3_omni_moe",
-                                                    .read = json::hf::read_qwen3_omni_moe,
-                                                    .recorder = json::not_recorded}};
+  static constexpr std::array types{
+      json::ModelType{.type = "qwen3_omni_moe_thinker",
+                      .read = json::hf::read_qwen3_omni_moe_thinker,
+                      .recorder = json::not_recorded,
+                      .text_part = "qwen3_omni_moe_text"},
+      json::ModelType{.type = "qwen3_omni_moe", .read = json::hf::read_qwen3_omni_moe, .recorder = json::not_recorded}};
   using Rules = json::Rules<image_processor::Qwen3Vl>;
 };
 

@@ -10,7 +10,8 @@
 /// the classes of models/qwen2_audio, qwen2_5_omni, qwen3_omni_moe, qwen3_asr that repeat them).
 namespace vlmest::json::hf {
 
-/// A text_config over the _default_text_config_kwargs of its composite (configuration_voxtral.py, configuration_glmasr.py).
+/// A text_config over the _default_text_config_kwargs of its composite (configuration_voxtral.py,
+/// configuration_glmasr.py).
 inline nlohmann::json with_defaults(nlohmann::json defaults, const Reader& given) {
   defaults.update(given.value());
   return defaults;

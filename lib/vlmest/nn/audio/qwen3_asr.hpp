@@ -66,9 +66,7 @@ inline Value forward(Context& c, const Qwen3AsrTower& t, const Value& features, 
       longest = std::max(longest, audio::after_halvings(std::min(left, length), g.window));
     }
   const Value lengths = sum(mask, -1, false);
-  const auto of_chunks = [&] {
-    return view(sum(view(mask, {batch, chunks, length}), -1, false), {batch * chunks});
-  };
+  const auto of_chunks = [&] { return view(sum(view(mask, {batch, chunks, length}), -1, false), {batch * chunks}); };
   const Value chunk_lengths = of_chunks();
   const Segments segments = window_boundaries(c, chunk_lengths, lengths, clips, g, longest);
   check_longest(c, segments);

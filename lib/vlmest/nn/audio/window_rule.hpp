@@ -9,7 +9,7 @@ namespace vlmest::audio {
 /// feature (transformers 5.17 processing_voxtral.py, _retrieve_input_features; the tokenizer of mistral-common writes
 /// as many placeholders behind one marker).
 struct WholeWindows {
-  MelSettings mel;               ///< its chunk is the window, pad_to_multiple_of
+  MelSettings mel;                ///< its chunk is the window, pad_to_multiple_of
   std::int64_t positions = 1500;  ///< states of a window, on which the encoder insists
   std::int64_t merge = 4;         ///< states that make one feature
 };
@@ -19,8 +19,9 @@ inline AudioLayout audio_layout(const WholeWindows& r, const AudioSource& a) {
   l.rows = (l.samples + r.mel.chunk_samples - 1) / r.mel.chunk_samples;
   l.row_frames = r.mel.chunk_frames();
   if (l.row_frames != checked_mul(r.positions, 2))
-    throw Error("processor", "windows of " + std::to_string(l.row_frames) + " mel frames, where the encoder takes " +
-                                 std::to_string(checked_mul(r.positions, 2)) + " and no others",
+    throw Error("processor",
+                "windows of " + std::to_string(l.row_frames) + " mel frames, where the encoder takes " +
+                    std::to_string(checked_mul(r.positions, 2)) + " and no others",
                 "compare chunk_length with audio_config.max_source_positions");
   l.frames = std::min(masked_frames(r.mel, l.samples), checked_mul(l.rows, l.row_frames));
   l.tower_tokens = checked_mul(l.rows, r.positions);
