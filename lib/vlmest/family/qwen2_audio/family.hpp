@@ -81,7 +81,7 @@ inline void place_clips(Context& c, const Qwen2AudioModel& m, const Qwen2AudioIn
     h.states_lengths = add_scalar(floor_divide(sub_scalar(std::move(lengths))));
     h.output_lengths = add_scalar(floor_divide(sub_scalar(h.states_lengths)));
   }
-  h.range = arange(c.b, states);
+  h.range = fill(c.b, "arange.start", {states}, DType::int64);
   h.padding = compare("ge.Tensor", expand(unsqueeze(h.range, 0), {rows, states}), unsqueeze(h.states_lengths, 1));
   h.real = to(pointwise("bitwise_not", DType::boolean, h.padding), DType::int64);
   h.dummy = fill(c.b, "zeros", {rows, states, 1}, embeds.dtype());

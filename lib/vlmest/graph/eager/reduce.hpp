@@ -46,19 +46,20 @@ inline Value mean(Value a, int dim, bool keepdim) {
   });
   return r;
 }
-/// sum() of booleans: they are converted to int64 first (aten/src/ATen/native/ReduceOps.cpp, sum promotes integral
-/// types), then reduced.
+/// sum() of booleans and int32: they are converted to int64 first (aten/src/ATen/native/ReduceOps.cpp, sum promotes
+/// integral types), then reduced.
+inline bool sums_to_int64(const Value& a) { return a.dtype() == DType::boolean || a.dtype() == DType::int32; }
 inline Value sum_all(Value a) {
-  const Bytes cast = a.dtype() == DType::boolean ? size_of(numel(a.shape()), DType::int64) : Bytes{};
-  const DType t = a.dtype() == DType::boolean ? DType::int64 : autocast_result(a, a.dtype());
+  const Bytes cast = sums_to_int64(a) ? size_of(numel(a.shape()), DType::int64) : Bytes{};
+  const DType t = sums_to_int64(a) ? DType::int64 : autocast_result(a, a.dtype());
   const ReductionScratch split =
       full_reduction_scratch(numel(a.shape()).value(), is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
   return reduce("sum", t, Shape{}, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);
 }
 inline Value sum(Value a, int dim, bool keepdim) {
   const Shape s = reduced(a.shape(), dim, keepdim);
-  const Bytes cast = a.dtype() == DType::boolean ? size_of(numel(a.shape()), DType::int64) : Bytes{};
-  const DType t = a.dtype() == DType::boolean ? DType::int64 : autocast_result(a, a.dtype());
+  const Bytes cast = sums_to_int64(a) ? size_of(numel(a.shape()), DType::int64) : Bytes{};
+  const DType t = sums_to_int64(a) ? DType::int64 : autocast_result(a, a.dtype());
   const ReductionScratch split = reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
   const GradEdge e = edge(a);
   Value r = reduce("sum.dim_IntList", t, s, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);

@@ -76,7 +76,8 @@ inline Value halving_lengths(const Value& frames) {
   return add(std::move(states), std::move(chunks));
 }
 
-/// get_audio_cu_seqlens: windows of each clip; the host asks for the number of whole ones and for what is left over.
+/// get_audio_cu_seqlens: windows of each clip; the host asks for the number of whole ones and whether something is left
+/// over, which torch.tensor() then reads by itself.
 inline Segments window_boundaries(Context& c, const Value& chunk_lengths, const Value& lengths,
                                   std::span<const AudioLayout> clips, const Qwen3OmniAudio& g, std::int64_t longest) {
   using namespace eager;
@@ -85,17 +86,15 @@ inline Segments window_boundaries(Context& c, const Value& chunk_lengths, const 
   const Value of_chunks = halving_lengths(chunk_lengths);
   item(reduce("max", DType::int64, Shape{}, of_chunks));
   const std::int64_t window = checked_mul(longest, g.window_infer / (2 * g.window));
-  std::vector<Value> rests;
+  Value rest;
   for (std::size_t i = 0; i < clips.size(); ++i) {
     const Value one = select(states, 0, static_cast<std::int64_t>(i));
     item(floor_divide(one));
-    Value rest = pointwise("remainder.Scalar", DType::int64, one);
+    rest = pointwise("remainder.Scalar", DType::int64, one);
     item(compare_scalar("ne.Scalar", rest));
     const std::int64_t n = clips[i].tower_tokens;
     for (std::int64_t at = 0; at < n; at += window) s.lengths.push_back(std::min(window, n - at));
-    if (n % window != 0) rests.push_back(std::move(rest));
   }
-  for (const Value& rest : rests) item(rest);
   const Value boundaries = from_host(c.b, {static_cast<std::int64_t>(s.lengths.size()) + 1}, DType::int64);
   s.cu_seqlens = cumsum(boundaries, DType::int32);
   return s;
@@ -138,12 +137,16 @@ inline Value forward(Context& c, const Qwen3OmniAudioTower& t, const Value& feat
   check_longest(c, segments);
   std::vector<Value> parts = halve_chunks(c, t, unsqueeze(chunks.features, 1)), references = parts;
   Value embeds = cat(references, 0);
-  embeds = reshape(contiguous(permute(embeds, {0, 3, 1, 2})), {embeds.size(0), embeds.size(3), -1});
-  embeds = forward(c, t.conv_out, std::move(embeds));
+  {
+    Value states_first = contiguous(permute(embeds, {0, 3, 1, 2}));
+    embeds =
+        forward(c, t.conv_out, reshape(std::move(states_first), {embeds.size(0), embeds.size(3), -1}));
+  }
   Value rows = to(unsqueeze(slice(Value(c.b, t.positions.table), 0, 0, embeds.size(1)), 0), embeds.dtype());
   embeds = add(embeds, rows);
   Value x = select_rows(reshape(embeds, {-1, g.widths.hidden}), valid);
-  x = packed_layers(c, t.layers, g.widths, x, segments);
+  x = packed_layers(c, t.layers, g.widths, std::move(x), segments);
+  const Value outputs = x;  // layer_outputs, alive until the function returns
   x = forward(c, t.norm, x);
   x = forward(c, t.proj1, x);
   {

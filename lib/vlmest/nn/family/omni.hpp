@@ -87,6 +87,7 @@ inline void place_audio(Value& embeds, const Value& ids, Value features, OmniPla
   p.audio = to(std::move(features), embeds.dtype());
   OmniMasks m = omni_masks(ids, Checked::nothing);
   p.unread = std::move(m.video);
+  m.image.reset();
   p.audio_mask = std::move(m.audio);
   embeds = masked_scatter(embeds, p.audio_mask, p.audio);
 }
@@ -96,6 +97,7 @@ inline void place_pictures(Value& embeds, const Value& ids, std::vector<Value> p
   OmniMasks m = omni_masks(ids, Checked::images);
   p.image_mask = std::move(m.image);
   p.unread = std::move(m.audio);
+  m.video.reset();
   embeds = masked_scatter(embeds, p.image_mask, p.images);
 }
 inline void place_frames(Value& embeds, const Value& ids, std::vector<Value> parts, OmniPlaced& p) {
@@ -104,6 +106,7 @@ inline void place_frames(Value& embeds, const Value& ids, std::vector<Value> par
   OmniMasks m = omni_masks(ids, Checked::videos);
   p.video_mask = std::move(m.video);
   p.unread = std::move(m.audio);
+  m.image.reset();
   embeds = masked_scatter(embeds, p.video_mask, p.videos);
 }
 

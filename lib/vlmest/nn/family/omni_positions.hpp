@@ -51,9 +51,10 @@ struct OmniAxes {
   bool begins_on_device = false;
 };
 
-/// What one sequence's loop keeps on the device: pictures and clips that are left, and where it is.
+/// Variables of the loop over sequences, which live until they are bound again: where pictures begin and what stands
+/// behind that; pictures, videos and clips that are left; all of them; where the search is; text ahead; tokens.
 struct OmniSearch {
-  Value images, videos, audios, at;
+  Value starts, kinds, images, videos, audios, all, at, text, picture_tokens, clip_tokens;
 };
 inline void left_over(const Value& count) { eager::item(eager::compare_scalar("gt.Scalar", count)); }
 
@@ -74,12 +75,13 @@ inline Value text_ahead(const OmniSearch& o) {
   using namespace eager;
   Value text = sub_scalar(pointwise("rsub.Scalar", DType::int64, o.at));
   item(compare_scalar("ne.Scalar", text));
+  item(text);
   return text;
 }
 /// st += text_len + bos_len + tokens + eos_len.
-inline void go_on(OmniSearch& o, const Value& text, const Value& tokens, const OmniAxes& a) {
+inline void go_on(OmniSearch& o, const Value& tokens, const OmniAxes& a) {
   using namespace eager;
-  Value sum = text ? add(add_scalar(text), tokens) : add_scalar(tokens);
+  Value sum = o.text ? add(add_scalar(o.text), tokens) : add_scalar(tokens);
   sum = add_scalar(std::move(sum));
   if (!a.begins_on_device) {
     item(std::move(sum));
@@ -100,48 +102,53 @@ inline void look_for(const OmniSearch& o, bool has_images, bool has_audio, const
 }
 
 /// Positions of sequence `b` with `images` pictures and `clips` clips, pictures first, nothing between them.
-inline void search_sequence(const Value& ids, const Value& grid, const Value& lengths, std::int64_t b,
+inline void search_sequence(OmniSearch& o, const Value& ids, const Value& grid, const Value& lengths, std::int64_t b,
                             std::int64_t images, std::int64_t clips, const OmniAxes& a) {
   using namespace eager;
-  OmniSearch o;
+  o.starts = squeeze(nonzero(compare_scalar("eq.Scalar", ids), images), 1);
   {
-    const Value starts = squeeze(nonzero(compare_scalar("eq.Scalar", ids), images), 1);
-    Value next = add_scalar(starts);
-    const Value kinds = index_rows(ids, std::move(next));
+    Value next = add_scalar(o.starts);
+    o.kinds = index_rows(ids, std::move(next));
+  }
+  {
     const auto count = [](const Value& of) { return sum_all(compare_scalar("eq.Scalar", of)); };
-    o.audios = count(ids);
-    o.images = count(kinds);
-    o.videos = count(kinds);
+    Value audio_count = count(ids);
+    Value image_count = count(o.kinds);
+    Value video_count = count(o.kinds);
+    to_host(ids);
+    o.at.reset();
+    o.images = std::move(image_count);
+    o.videos = std::move(video_count);
+    o.audios = std::move(audio_count);
   }
-  to_host(ids);
   {
-    Value all = pointwise("add.Tensor", DType::int64, o.images, o.videos);
-    all = pointwise("add.Tensor", DType::int64, all, o.audios);
-    item(std::move(all));
+    Value pixels = pointwise("add.Tensor", DType::int64, o.images, o.videos);
+    o.all = pointwise("add.Tensor", DType::int64, std::move(pixels), o.audios);
   }
+  item(o.all);
   std::int64_t images_left = images, clips_left = clips;
   for (std::int64_t i = 0; i < images + clips; ++i) {
     look_for(o, images > 0, clips > 0, a);
-    const Value text = a.begins_on_device && o.at ? text_ahead(o) : Value();
-    Value tokens;
+    o.text = a.begins_on_device && o.at ? text_ahead(o) : Value();
     if (images_left > 0) {
       if (!a.begins_on_device) item(compare_scalar("eq.Scalar", select(ids, 0, 0)));
       const Value row = select(grid, 0, b * images + images - images_left--);
       ask_grid(row);
-      tokens = floor_divide(reduce("prod", DType::int64, Shape{}, row));
-      go_on(o, text, tokens, a);
+      o.picture_tokens = floor_divide(reduce("prod", DType::int64, Shape{}, row));
+      go_on(o, o.picture_tokens, a);
       o.images = pointwise_("sub_.Tensor", std::move(o.images));
     } else {
       const Value frames = select(lengths, 0, b * clips + clips - clips_left--);
-      tokens = a.begins_on_device ? paired(halved(frames)) : halving_lengths(frames);
-      item(tokens);
-      go_on(o, text, tokens, a);
+      o.clip_tokens = a.begins_on_device ? paired(halved(frames)) : halving_lengths(frames);
+      item(o.clip_tokens);
+      go_on(o, o.clip_tokens, a);
       o.audios = pointwise_("sub_.Tensor", std::move(o.audios));
     }
   }
   if (!a.begins_on_device) return;
   item(compare_scalar("lt.Scalar", o.at));
-  item(pointwise("rsub.Scalar", DType::int64, o.at));
+  o.text = pointwise("rsub.Scalar", DType::int64, o.at);
+  item(o.text);
 }
 
 /// A tensor that the host made, on the device.
@@ -160,13 +167,15 @@ inline Value searched_positions(Context& c, const TextInputs& text, const Value&
   Value positions = fill(c.b, a.begins_on_device ? "ones" : "zeros", {3, s.batch, text.ids.size(1)}, a.type);
   const auto each = [&](std::size_t n) { return static_cast<std::int64_t>(n) / s.batch; };
   Value ids;
+  OmniSearch search;
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const std::int64_t tokens = s.length(b);
     ids = masked_index(select(text.ids, 0, b), select(shown, 0, b), tokens);
-    search_sequence(ids, grid, lengths, b, each(s.images.size()), each(s.audios.size()), a);
+    search_sequence(search, ids, grid, lengths, b, each(s.images.size()), each(s.audios.size()), a);
+    Value found = copied_over(c.b, {3, tokens}, a.type);
     Value mask = select(shown, 0, b);
     if (!a.begins_on_device) mask = compare_scalar("eq.Scalar", mask);
-    masked_index_put_(select(positions, 1, b), std::move(mask), copied_over(c.b, {3, tokens}, a.type), tokens);
+    masked_index_put_(select(positions, 1, b), std::move(mask), std::move(found), tokens);
   }
   deltas =
       unsqueeze(a.begins_on_device ? copied_over(c.b, {s.batch}, DType::int64) : from_host(c.b, {s.batch}, a.type), 1);
