@@ -63,7 +63,7 @@ inline Qwen2_5OmniModel make_model(Context& c, const Qwen2_5OmniFamily& g) {
 }
 
 inline OmniInputs make_inputs(Context& c, const Qwen2_5OmniFamily& g, const Sequences& s) {
-  return make_omni_inputs(c, g.vision, s);
+  return make_omni_inputs(c, g.vision, s, DType::int64);
 }
 
 /// get_audio_features: [tokens of all clips, hidden].

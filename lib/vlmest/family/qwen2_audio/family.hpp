@@ -77,10 +77,10 @@ inline void place_clips(Context& c, const Qwen2AudioModel& m, const Qwen2AudioIn
   using namespace eager;
   const std::int64_t rows = in.audio.features.size(0), states = audio::after_convolutions(in.audio.features.size(2));
   {
-    Value lengths = sum(in.audio.mask, -1, false);
-    h.states_lengths = add_scalar(floor_divide(sub_scalar(std::move(lengths))));
-    h.output_lengths = add_scalar(floor_divide(sub_scalar(h.states_lengths)));
+    const Value lengths = sum(in.audio.mask, -1, false);
+    h.states_lengths = add_scalar(floor_divide(sub_scalar(lengths)));
   }
+  h.output_lengths = add_scalar(floor_divide(sub_scalar(h.states_lengths)));
   h.range = fill(c.b, "arange.start", {states}, DType::int64);
   h.padding = compare("ge.Tensor", expand(unsqueeze(h.range, 0), {rows, states}), unsqueeze(h.states_lengths, 1));
   h.real = to(pointwise("bitwise_not", DType::boolean, h.padding), DType::int64);

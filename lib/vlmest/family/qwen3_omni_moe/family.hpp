@@ -68,7 +68,7 @@ inline Qwen3OmniModel make_model(Context& c, const Qwen3OmniFamily& g) {
 }
 
 inline OmniInputs make_inputs(Context& c, const Qwen3OmniFamily& g, const Sequences& s) {
-  return make_omni_inputs(c, g.vision, s);
+  return make_omni_inputs(c, g.vision, s, DType::fp32);
 }
 
 /// get_audio_features: [tokens of all clips, hidden].

@@ -27,12 +27,12 @@ struct ClipChunks {
 };
 
 /// (x - 1) // 2 + 1 on the device.
-inline Value halved(const Value& x) {
+inline Value halved(Value x) {
   using namespace eager;
-  return add_scalar(floor_divide(sub_scalar(x)));
+  return add_scalar(floor_divide(sub_scalar(std::move(x))));
 }
 /// (x - 2) // 2 + 1: the same ops.
-inline Value paired(const Value& x) { return halved(x); }
+inline Value paired(Value x) { return halved(std::move(x)); }
 
 /// torch.nn.functional.pad(x, (1, 0)) of a vector.
 inline Value behind_one(Value x) { return eager::pad_last(std::move(x), 1, 0); }
@@ -66,8 +66,11 @@ inline ClipChunks chunk_and_pad(const Value& features, const Value& lengths, std
   Value share = pointwise("div.Tensor", DType::fp32, lengths);
   share = pointwise("ceil", DType::fp32, std::move(share));
   const Value counts = to(std::move(share), DType::int64);
-  item(sum_all(counts));
-  r.lengths = fill(b, "full", {n}, DType::int64);
+  {
+    const Value total = sum_all(counts);
+    item(total);
+    r.lengths = fill(b, "full", {n}, DType::int64);
+  }
   const Value tails = slice(cumsum(behind_one(counts), DType::int64), 0, 1, lengths.size(0) + 1);
   {
     Value rest = pointwise("remainder.Scalar", DType::int64, lengths);

@@ -39,9 +39,8 @@ inline Qwen3AsrTower make_tower(Context& c, const Qwen3AsrAudio& config) {
 }
 
 /// _post_cnn_length: lengths of chunks behind the convolutions; empty ones stay empty.
-inline Value states_of_chunks(const Value& frames) {
+inline Value states_of_chunks(Value lengths) {
   using namespace eager;
-  Value lengths = frames;
   for (int i = 0; i < 3; ++i) {
     Value some = compare_scalar("gt.Scalar", lengths);
     Value next = halved(lengths);
@@ -75,8 +74,10 @@ inline Value forward(Context& c, const Qwen3AsrTower& t, const Value& features, 
   Value y = unary(functions::gelu, input_embedding(c, forward(c, t.conv1, rows)));
   y = unary(functions::gelu, forward(c, t.conv2, y));
   y = unary(functions::gelu, forward(c, t.conv3, y));
-  y = reshape(contiguous(permute(y, {0, 3, 1, 2})), {y.size(0), y.size(3), -1});
-  y = forward(c, t.conv_out, std::move(y));
+  {
+    Value states_first = contiguous(permute(y, {0, 3, 1, 2}));
+    y = forward(c, t.conv_out, reshape(std::move(states_first), {y.size(0), y.size(3), -1}));
+  }
   {
     Value table = to(slice(Value(c.b, t.positions.table), 0, 0, y.size(1)), y.dtype());
     y = add_(std::move(y), std::move(table));
@@ -86,7 +87,8 @@ inline Value forward(Context& c, const Qwen3AsrTower& t, const Value& features, 
   const Value valid = compare("lt.Tensor", std::move(places), unsqueeze(kept, 1));
   const Value at = squeeze(nonzero(view(valid, {-1}), states), -1);
   Value x = select_rows(view(y, {-1, g.widths.hidden}), at);
-  x = packed_layers(c, t.layers, g.widths, x, segments);
+  x = packed_layers(c, t.layers, g.widths, std::move(x), segments);
+  const Value outputs = x;  // layer_outputs, alive until the function returns
   x = forward(c, t.norm, x);
   return x;
 }

@@ -86,14 +86,15 @@ inline Segments window_boundaries(Context& c, const Value& chunk_lengths, const 
   const Value of_chunks = halving_lengths(chunk_lengths);
   item(reduce("max", DType::int64, Shape{}, of_chunks));
   const std::int64_t window = checked_mul(longest, g.window_infer / (2 * g.window));
-  Value rest;
+  std::vector<Value> rests;  // tensors in a list
   for (std::size_t i = 0; i < clips.size(); ++i) {
     const Value one = select(states, 0, static_cast<std::int64_t>(i));
     item(floor_divide(one));
-    rest = pointwise("remainder.Scalar", DType::int64, one);
+    Value rest = pointwise("remainder.Scalar", DType::int64, one);
     item(compare_scalar("ne.Scalar", rest));
     const std::int64_t n = clips[i].tower_tokens;
     for (std::int64_t at = 0; at < n; at += window) s.lengths.push_back(std::min(window, n - at));
+    rests.push_back(std::move(rest));
   }
   const Value boundaries = from_host(c.b, {static_cast<std::int64_t>(s.lengths.size()) + 1}, DType::int64);
   s.cu_seqlens = cumsum(boundaries, DType::int32);

@@ -25,7 +25,7 @@ struct OmniInputs {
 };
 
 template <class Vision>
-OmniInputs make_omni_inputs(Context& c, const Vision& vision, const Sequences& s) {
+OmniInputs make_omni_inputs(Context& c, const Vision& vision, const Sequences& s, DType positions) {
   OmniInputs r;
   r.audio = make_audio_inputs(c, s, "feature_attention_mask");
   const auto packed = [&](std::span<const ImageLayout> of, bool videos) {
@@ -34,7 +34,7 @@ OmniInputs make_omni_inputs(Context& c, const Vision& vision, const Sequences& s
   if (!s.images.empty()) r.images = packed(s.images, false);
   if (!s.videos.empty()) r.videos = packed(s.videos, true);
   r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
-  r.deltas = c.b.existing("rope_deltas", Role::buffer, DType::int64, {s.batch, 1});
+  r.deltas = c.b.existing("rope_deltas", Role::buffer, positions, {s.batch, 1});
   return r;
 }
 

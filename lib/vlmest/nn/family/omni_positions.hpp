@@ -170,6 +170,7 @@ inline Value searched_positions(Context& c, const TextInputs& text, const Value&
   OmniSearch search;
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const std::int64_t tokens = s.length(b);
+    ids.reset();
     ids = masked_index(select(text.ids, 0, b), select(shown, 0, b), tokens);
     search_sequence(search, ids, grid, lengths, b, each(s.images.size()), each(s.audios.size()), a);
     Value found = copied_over(c.b, {3, tokens}, a.type);
