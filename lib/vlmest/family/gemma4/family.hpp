@@ -195,11 +195,16 @@ inline void place_clips(Context& c, const Gemma4Model& m, const Gemma4Inputs& in
   embeds = masked_scatter(embeds, places, to(h.features, embeds.dtype()));
 }
 
+/// Features that the output of a forward carries.
+struct CarriedFeatures {
+  Value images, clips;
+};
+
 /// Gemma4Model.forward: token ids and pixels -> normed hidden states. The variables of its caller's output keep the
 /// features. Placeholders are embedded as padding.
 template <class Model>
 Value gemma4_hidden(Context& c, const Model& m, const TextInputs& text, const Value& types, const Gemma4Inputs* images,
-                    const Sequences* s, Cache& cache, Value& features) {
+                    const Sequences* s, Cache& cache, CarriedFeatures& features) {
   using namespace eager;
   check_wide_heads(c);
   const Gemma4TextConfig& g = m.config->language;
@@ -225,15 +230,16 @@ Value gemma4_hidden(Context& c, const Model& m, const TextInputs& text, const Va
   }
   if (images != nullptr && images->pixels) {
     std::vector<Value> parts = batch_features(c, m, *images, *s);
-    features = to(cat(parts, 0), embeds.dtype());
+    features.images = to(cat(parts, 0), embeds.dtype());
     parts.clear();
     count = sum_all(image);
     image = unsqueeze(std::move(image), -1);
-    check_features(embeds, image, features.size(0), count);
-    embeds = masked_scatter(embeds, image, features);
+    check_features(embeds, image, features.images.size(0), count);
+    embeds = masked_scatter(embeds, image, features.images);
   }
   HeardStates heard;
   if (images != nullptr && images->features) place_clips(c, m, *images, *s, embeds, audio, heard);
+  features.clips = heard.features;
   const Value position_ids = text_positions(c, text.ids.size(1));
   const LayerMasks masks = layer_masks(c, *m.config, text, types, cache, blocks);
   if (of_tokens) per_layer = project_per_layer_inputs(c, m.language, embeds, of_tokens);
@@ -242,14 +248,14 @@ Value gemma4_hidden(Context& c, const Model& m, const TextInputs& text, const Va
 
 /// Gemma4ForConditionalGeneration.forward over a fresh cache.
 inline Value prefill(Context& c, const Gemma4Model& m, const Gemma4Inputs& in, const Sequences& s, Cache& cache) {
-  Value features;  // the output carries them
+  CarriedFeatures features;
   const Value hidden = gemma4_hidden(c, m, in.text, in.types, &in, &s, cache, features);
   return head_output(c, m.head, hidden, [&](Value x) { return finish_logits(m.config->logits, std::move(x)); });
 }
 
 /// One token over the cache; generate() leaves mm_token_type_ids out after the first step.
 inline Value decode(Context& c, const Gemma4Model& m, const TextInputs& in, Cache& cache) {
-  Value features;
+  CarriedFeatures features;
   const Value hidden = gemma4_hidden(c, m, in, {}, nullptr, nullptr, cache, features);
   return finish_logits(m.config->logits, forward(c, m.head, kept_positions(hidden, Logits::last)));
 }

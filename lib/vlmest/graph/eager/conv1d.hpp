@@ -19,8 +19,10 @@ inline Value strided_convolution(Value x, Value weight, Value bias, const Shape&
   const Value sx = saved(x, any), sw = saved(weight, any);
   Value y = emit1(b, "convolution", op, r, {op.workspace}, x, weight, bias);
   differentiable(y, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw](Gradients& g) {
-    const Bytes gradient = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
-    convolution_backward(op, g, sx, sw, gradient + strided_conv_gradient_scratch(op));
+    const Bytes gradient = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]),
+                input = is_contiguous(sx) ? Bytes{} : data_bytes(sx);
+    const Value rows = sx.builder().view(sx, sx.shape(), contiguous_strides(sx.shape()));
+    convolution_backward(op, g, rows, sw, gradient + input + strided_conv_gradient_scratch(op));
   });
   return y;
 }

@@ -95,7 +95,7 @@ constexpr Bytes radix_sort_workspace(std::int64_t n, int bits = 64) {
 inline Value cumsum(Value a, DType out) {
   const bool vector = numel(a.shape()).value() == a.size(-1);
   const Bytes cast = a.dtype() == out ? Bytes{} : size_of(numel(a.shape()), out);
-  const Bytes scan = vector ? scan_workspace(numel(a.shape()).value(), bits(out) / 8) : Bytes{};
+  const Bytes scan = vector && a.size(-1) > 0 ? scan_workspace(numel(a.shape()).value(), bits(out) / 8) : Bytes{};
   Builder& b = a.builder();
   const TensorId r = b.result(out, a.shape(), "cumsum");
   const MemoryOp op{.read = data_bytes(a),

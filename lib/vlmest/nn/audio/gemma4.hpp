@@ -151,7 +151,7 @@ inline Value light_conv(Context& c, const Gemma4AudioLayer& l, const Gemma4Audio
   {
     Value turned = transpose(x, 1, 2);
     InScope conv(c.b, l.depthwise_scope);
-    const Value padded = pad_last(turned, g.kernel - 1, 0);
+    const Value padded = pad_sides(turned, 2, g.kernel - 1, 0);
     turned = depthwise_conv1d(padded, Value(c.b, l.depthwise), 0);
     x = transpose(turned, 1, 2);
   }
@@ -175,8 +175,8 @@ inline Value forward(Context& c, const Gemma4AudioLayer& l, const Gemma4Audio& g
   const Value residual = x;
   x = clamp(x, true);
   x = forward(c, l.norm_pre_attn, x);
-  const Attended attended = forward(c, l.attention, g, x, mask, positions);  // its weights stay to the end
-  x = attended.out;
+  Attended attended = forward(c, l.attention, g, x, mask, positions);  // its weights stay to the end
+  x = std::move(attended.out);
   x = clamp(x, true);
   x = forward(c, l.norm_post_attn, x);
   x = add_(std::move(x), residual);

@@ -79,23 +79,29 @@ inline Value window_of_states(const MaskGrid& g) {
 inline Value blocked_mask(Context& c, const Gemma4Audio& g, const Value& real, std::int64_t states) {
   using namespace eager;
   const std::int64_t n = real.size(0), blocks = (states + g.block - 1) / g.block, padded = blocks * g.block;
-  Value mask;
+  Value whole;
   {
     const Value padding = real;
     const MaskGrid at = mask_grid(c, {.batch = n, .q_len = states, .kv_len = states}, true);
     auto everything = [&] { return compare_scalar("ge.Scalar", at.query); };
     auto window = [&] { return window_of_states(at); };
-    auto inside = [&] { return and_masks(c, at, everything, window); };
+    // and_masks of the two, both of whose first are of the queries alone.
+    auto inside = [&] {
+      Value shown = fill(c.b, "new_ones", at.unit, DType::boolean);
+      shown = pointwise("bitwise_and.Tensor", DType::boolean, shown, everything());
+      shown = view(std::move(shown), at.unit_column);
+      return pointwise("bitwise_and.Tensor", DType::boolean, shown, window());
+    };
     auto is_real = [&] { return padding_function(at, padding); };
-    mask = whole_mask(at, and_masks(c, at, inside, is_real));
-    if (c.plan.attention == AttentionKind::eager) {
-      Value zero = from_host(c.b, Shape{}, c.dtype());
-      Value lowest = fill(c.b, "scalar_tensor", Shape{}, c.dtype());
-      mask = where(mask, std::move(zero), std::move(lowest));
-    }
+    whole = whole_mask(at, and_masks(c, at, inside, is_real));
   }
-  mask = pad_corner(mask, padded - states, padded - states);
-  mask = reshape(mask, {n, 1, blocks, g.block, padded});
+  if (c.plan.attention == AttentionKind::eager) {
+    Value zero = from_host(c.b, Shape{}, c.dtype());
+    Value lowest = fill(c.b, "scalar_tensor", Shape{}, c.dtype());
+    whole = where(whole, std::move(zero), std::move(lowest));
+  }
+  const Value square = pad_corner(whole, padded - states, padded - states);
+  Value mask = reshape(square, {n, 1, blocks, g.block, padded});
   mask = pad_last(mask, g.left - 1, g.right);
   Value starts = mul_scalar(arange(c.b, blocks));
   Value offsets = arange(c.b, g.context());
@@ -123,7 +129,7 @@ inline Value contexts_of(const Value& x, const Gemma4Audio& g) {
 inline Value shifted(const Value& x, std::int64_t context) {
   using namespace eager;
   const Shape s = x.shape();
-  Value y = pad_last(x, 0, context + 1 - s[4]);
+  Value y = pad_sides(x, 4, 0, context + 1 - s[4]);
   y = view(y, {s[0], s[1], s[2], s[3] * (context + 1)});
   y = slice(y, -1, 0, s[3] * context);
   return view(y, {s[0], s[1], s[2], s[3], context});

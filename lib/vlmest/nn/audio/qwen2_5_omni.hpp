@@ -53,8 +53,12 @@ inline Value pool_indices(Context& c, const Value& lengths, std::span<const Audi
   const auto begins = [&](const Value& of) { return behind_one(cumsum(slice(of, 0, 0, n - 1), DType::int64)); };
   const Value offsets = begins(states);
   const Value firsts = repeated(offsets, pooled, tokens);
-  item(sum_all(pooled));
-  Value local = arange(c.b, tokens);
+  Value local;
+  {
+    const Value total = sum_all(pooled);
+    item(total);
+    local = arange(c.b, tokens);
+  }
   {
     Value before = begins(pooled);
     before = repeated(before, pooled, tokens);
@@ -83,7 +87,10 @@ inline Value forward(Context& c, const Qwen2_5OmniAudioTower& t, const Value& fe
     return valid_indices(after, longest, states);
   }();
   const Value pairs = pool_indices(c, lengths, clips);
-  segments.cu_seqlens = to(behind_one(cumsum(halved(chunks.lengths), DType::int64)), DType::int32);
+  {
+    const Value after = halved(chunks.lengths);
+    segments.cu_seqlens = to(behind_one(cumsum(after, DType::int64)), DType::int32);
+  }
   check_longest(c, segments);
   const Value mask = [&] {
     Value places = arange(c.b, chunks.features.size(2));

@@ -140,8 +140,7 @@ inline Value forward(Context& c, const Qwen3OmniAudioTower& t, const Value& feat
   Value embeds = cat(references, 0);
   {
     Value states_first = contiguous(permute(embeds, {0, 3, 1, 2}));
-    embeds =
-        forward(c, t.conv_out, reshape(std::move(states_first), {embeds.size(0), embeds.size(3), -1}));
+    embeds = forward(c, t.conv_out, reshape(std::move(states_first), {embeds.size(0), embeds.size(3), -1}));
   }
   Value rows = to(unsqueeze(slice(Value(c.b, t.positions.table), 0, 0, embeds.size(1)), 0), embeds.dtype());
   embeds = add(embeds, rows);

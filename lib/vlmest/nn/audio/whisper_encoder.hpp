@@ -64,9 +64,11 @@ inline Value forward(Context& c, const WhisperTower& t, const Value& features, c
   embeds = permute(embeds, {0, 2, 1});
   Value x = add(embeds, Value(c.b, t.positions));
   x = to(x, embeds.dtype());
+  // What comes back through the pooling is not row-major, and neither are sums with it: no layer's backward is a copy
+  // of another's.
   LayerRepeater repeat(c.b);
   for (const WhisperLayer& l : t.layers)
-    x = repeat({0, l.scope, first_parameter(l)}, x, {},
+    x = repeat({.scope = l.scope, .first_parameter = first_parameter(l), .input_read_elsewhere = g.pools}, x, {},
                [&](const Value& h) { return forward(c, l, g.widths, h, mask); });
   if (g.pools) {
     x = permute(x, {0, 2, 1});

@@ -71,12 +71,10 @@ inline void ask_grid(const Value& row) {
 }
 
 /// Positions of the text ahead of a picture or a clip, where the host does not know where it begins.
-inline Value text_ahead(const OmniSearch& o) {
+inline void text_ahead(OmniSearch& o) {
   using namespace eager;
-  Value text = sub_scalar(pointwise("rsub.Scalar", DType::int64, o.at));
-  item(compare_scalar("ne.Scalar", text));
-  item(text);
-  return text;
+  o.text = sub_scalar(pointwise("rsub.Scalar", DType::int64, o.at));
+  item(compare_scalar("ne.Scalar", o.text));
 }
 /// st += text_len + bos_len + tokens + eos_len.
 inline void go_on(OmniSearch& o, const Value& tokens, const OmniAxes& a) {
@@ -91,14 +89,16 @@ inline void go_on(OmniSearch& o, const Value& tokens, const OmniAxes& a) {
 }
 
 /// The search for the next one: which kinds are left, and from where on.
-inline void look_for(const OmniSearch& o, bool has_images, bool has_audio, const OmniAxes& a) {
+inline void look_for(const OmniSearch& o, bool has_images, bool has_audio, bool images_left, bool audio_left,
+                     const OmniAxes& a) {
   using namespace eager;
   if (has_images && !a.begins_on_device) left_over(o.videos);
-  for (const Value* count : {has_images ? &o.images : nullptr, has_audio ? &o.audios : nullptr}) {
-    if (count == nullptr) continue;
-    left_over(*count);
-    if (a.begins_on_device && o.at) item(o.at);
-  }
+  const auto kind = [&](const Value& count, bool left) {
+    left_over(count);
+    if (left && a.begins_on_device && o.at) item(o.at);
+  };
+  if (has_images) kind(o.images, images_left);
+  if (has_audio) kind(o.audios, audio_left);
 }
 
 /// Positions of sequence `b` with `images` pictures and `clips` clips, pictures first, nothing between them.
@@ -128,8 +128,11 @@ inline void search_sequence(OmniSearch& o, const Value& ids, const Value& grid, 
   item(o.all);
   std::int64_t images_left = images, clips_left = clips;
   for (std::int64_t i = 0; i < images + clips; ++i) {
-    look_for(o, images > 0, clips > 0, a);
-    o.text = a.begins_on_device && o.at ? text_ahead(o) : Value();
+    look_for(o, images > 0, clips > 0, images_left > 0, clips_left > 0, a);
+    if (a.begins_on_device && o.at)
+      text_ahead(o);
+    else
+      o.text.reset();
     if (images_left > 0) {
       if (!a.begins_on_device) item(compare_scalar("eq.Scalar", select(ids, 0, 0)));
       const Value row = select(grid, 0, b * images + images - images_left--);
@@ -178,8 +181,8 @@ inline Value searched_positions(Context& c, const TextInputs& text, const Value&
     if (!a.begins_on_device) mask = compare_scalar("eq.Scalar", mask);
     masked_index_put_(select(positions, 1, b), std::move(mask), std::move(found), tokens);
   }
-  deltas =
-      unsqueeze(a.begins_on_device ? copied_over(c.b, {s.batch}, DType::int64) : from_host(c.b, {s.batch}, a.type), 1);
+  deltas = a.begins_on_device ? copied_over(c.b, {s.batch, 1}, DType::int64)
+                              : unsqueeze(from_host(c.b, {s.batch}, a.type), 1);
   return positions;
 }
 
