@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <vlmest/allocator/config_text.hpp>
+#include <vlmest/nn/audio/layout.hpp>
 #include <vlmest/nn/image_processor/video.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
@@ -25,7 +26,7 @@ namespace {
 constexpr std::array activation_types{DType::bf16, DType::fp16, DType::fp32};
 constexpr std::array weight_types{DType::bf16, DType::fp16, DType::fp8, DType::int8, DType::int4, DType::nf4};
 constexpr std::array kv_types{DType::bf16, DType::fp16, DType::fp32, DType::fp8, DType::int8, DType::int4};
-constexpr std::array trainable_parts{Part::vision, Part::projector, Part::language};
+constexpr std::array trainable_parts{Part::vision, Part::projector, Part::language, Part::audio};
 /// Beside Checkpointing's: all layers of the tower alone.
 constexpr std::string_view tower_alone = name(Part::vision);
 
@@ -187,6 +188,10 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
                         1000, "F"));
   in(model, app.add_option("--video-size", video_size, "size of its frames in pixels, before any resize [as images]")
                 ->type_name("HxW"));
+  in(model,
+     add_decimal(app, "--audio-seconds", audio_seconds,
+                 "length of each clip of sound in a sequence; alone, without images", 0.001, audio::most_seconds, "S"));
+  in(model, add_whole(app, "--audio-clips", audio_clips, "clips of sound per sequence [1]", 1, most_sequences));
   in(model, add_whole(app, "--vision-chunk", plan.vision_chunk,
                       "images or tiles that the vision tower sees at a time [all]", 1, most_sequences));
   const char* const run = "How it runs";
@@ -276,6 +281,10 @@ Plan EstimateArgs::make_plan() const {
       p.video->width = sizes.front().width;
     }
   }
+  if (audio_seconds) {
+    p.audio = AudioPlan{.seconds = *audio_seconds, .clips = audio_clips.value_or(1)};
+    if (!images) p.images = 0;
+  }
   if (!dtype.empty()) p.dtype = choice("--dtype", dtype, activation_types);
   if (p.amp) p.dtype = DType::fp32;
   if (!weights.empty()) p.weights = choice("--weights", weights, weight_types);
@@ -302,6 +311,7 @@ Plan EstimateArgs::make_plan() const {
   for (const auto& part : freeze) switch (choice("--freeze", part, trainable_parts)) {
       case Part::vision: p.trainable.vision = false; break;
       case Part::projector: p.trainable.projector = false; break;
+      case Part::audio: p.trainable.audio = false; break;
       default: p.trainable.language = false; break;
     }
   return p;

@@ -24,6 +24,7 @@ std::string flags_of_training(const Plan& p) {
   if (p.loss != Loss::unfused) f += fmt::format(" --loss {}", name(p.loss));
   std::vector<std::string_view> frozen;
   if (!p.trainable.vision) frozen.emplace_back(name(Part::vision));
+  if (!p.trainable.audio) frozen.emplace_back(name(Part::audio));
   if (!p.trainable.projector) frozen.emplace_back(name(Part::projector));
   if (!p.trainable.language) frozen.emplace_back(name(Part::language));
   if (!frozen.empty()) f += fmt::format(" --freeze {}", fmt::join(frozen, ","));
@@ -70,10 +71,12 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
     f += fmt::format(" --seq {}", *p.seq);
   else if (p.text != Plan{}.text)
     f += fmt::format(" --text {}", p.text);
-  if (p.images != (p.video ? 0 : 1)) f += fmt::format(" --images {}", p.images);
+  if (p.images != (p.video || p.audio || !takes_images(s.vlm) ? 0 : 1)) f += fmt::format(" --images {}", p.images);
   if (p.image_height != 0) f += fmt::format(" --image-size {}x{}", p.image_height, p.image_width);
   for (const PixelSize& size : p.more_sizes) f += fmt::format(",{}x{}", size.height, size.width);
   if (p.video) f += video_words(*p.video);
+  if (p.audio) f += fmt::format(" --audio-seconds {}", plain(p.audio->seconds));
+  if (p.audio && p.audio->clips != 1) f += fmt::format(" --audio-clips {}", p.audio->clips);
   if (p.vision_chunk != 0) f += fmt::format(" --vision-chunk {}", p.vision_chunk);
   if (p.amp)
     f += " --amp";

@@ -75,7 +75,10 @@ void read_processor_files(const fs::path& folder, Vlm& vlm) {
   const auto read = [&](const nlohmann::json& document, const std::string& path, json::ProcessorFile file) {
     const bool videos = file == json::ProcessorFile::video;
     if (!videos || vlm.family.traits().videos != VideoPixels::refused)
-      lines.push_back((videos ? "video processor as " : "image processor as ") + path + " sets it");
+      lines.push_back((videos              ? "video processor as "
+                       : takes_images(vlm) ? "image processor as "
+                                           : "processor as ") +
+                      path + " sets it");
     for (auto& line : json::read_processor(document, path, file, vlm)) lines.push_back(std::move(line));
   };
   bool nested = false;

@@ -17,10 +17,11 @@ const std::vector<std::string> training_flags{
     "--target",       "--optimizer",   "--checkpointing", "--checkpoint-layers", "--freeze", "--lora",
     "--lora-targets", "--lora-vision", "--lora-dropout",  "--input-gradients",   "--loss",   "--gradient-accumulation"};
 const std::vector<std::string> video_flags{"--fps", "--recorded-fps", "--video-size"};
-const std::vector<std::string> run_flags{
-    "--batch", "--seq",           "--text",         "--images",     "--image-size",   "--frames",
-    "--fps",   "--video-seconds", "--recorded-fps", "--video-size", "--vision-chunk", "--phase",
-    "--dtype", "--amp",           "--weights",      "--attention",  "--profile",      "--alloc-conf"};
+const std::vector<std::string> run_flags{"--batch",        "--seq",        "--text",          "--images",
+                                         "--image-size",   "--frames",     "--fps",           "--video-seconds",
+                                         "--recorded-fps", "--video-size", "--audio-seconds", "--audio-clips",
+                                         "--vision-chunk", "--phase",      "--dtype",         "--amp",
+                                         "--weights",      "--attention",  "--profile",       "--alloc-conf"};
 
 }  // namespace
 
@@ -68,11 +69,15 @@ void check_run_flags(const GivenFlags& given, const EstimateArgs& args, const As
                      "leave --dtype out for bf16 autocast, or --amp out for weights in fp16");
   const bool video = args.frames || args.video_seconds;
   if (!video) given.no_effect(video_flags, "without a video", "leave it out, or give --frames N or --video-seconds S");
+  if (!args.audio_seconds)
+    given.no_effect({"--audio-clips"}, "without a length of the clips", "leave it out, or give --audio-seconds S");
   if (args.images == 0) given.no_effect({"--image-size"}, "with --images 0", "leave it out, or give images");
   if (args.images == 0 && !video)
     given.no_effect({"--vision-chunk"}, "with --images 0", "leave it out, or give images");
   if (video && !args.images)
     given.no_effect({"--image-size"}, "on a video, which comes without images", "give --images N, or --video-size");
+  if (args.audio_seconds && !video && !args.images)
+    given.no_effect({"--image-size", "--vision-chunk"}, "on sound, which comes without images", "give --images N");
   if (args.plan.lora.rank > 0 && args.plan.lora.vision)
     for (const auto& part : args.freeze)
       if (part == name(Part::vision))

@@ -10,17 +10,19 @@ namespace vlmest::tool {
 namespace {
 
 [[noreturn]] void refuse(const char* flag, const std::string& what, const Vlm& vlm) {
-  throw Error(flag, vlm.type + " is a plain language model: " + what, std::string("leave ") + flag + " out");
+  throw Error(flag,
+              vlm.type + (takes_audio(vlm) ? " is a model of sound and text: " : " is a plain language model: ") + what,
+              std::string("leave ") + flag + " out");
 }
 
-/// A plain language model takes no images.
+/// A plain language model takes no images, nor does a model of sound and text.
 void for_language_model(const EstimateArgs& a, const Vlm& vlm, Plan& p) {
   if (a.images && *a.images > 0) refuse("--images", "it takes no images", vlm);
   if (!a.image_size.empty()) refuse("--image-size", "it takes no images", vlm);
   if (p.video) refuse(a.frames ? "--frames" : "--video-seconds", "it takes no videos", vlm);
   if (p.vision_chunk > 0) refuse("--vision-chunk", "it has no vision tower", vlm);
   for (const auto& part : a.freeze)
-    if (part != "language") refuse("--freeze", "it has no " + part, vlm);
+    if (part != "language" && !(takes_audio(vlm) && part != "vision")) refuse("--freeze", "it has no " + part, vlm);
   if (p.lora.vision) refuse("--lora-vision", "it has no vision tower", vlm);
   if (!p.checkpointed.language) refuse("--checkpointing", "it has no vision tower", vlm);
   p.images = 0;
@@ -32,6 +34,11 @@ Plan EstimateArgs::make_plan(const Vlm& vlm) const {
   Plan p = make_plan();
   if (!takes_images(vlm)) for_language_model(*this, vlm, p);
   if (p.video) check_takes_videos(vlm, p);
+  if (p.audio) check_takes_audio(vlm);
+  if (vlm.family.traits().all_logits) p.logits = Logits::all;
+  for (const auto& part : freeze)
+    if (part == name(Part::audio) && !vlm.family.traits().audio_tower)
+      throw Error("--freeze", vlm.type + " has no audio tower", "leave audio out");
   if (p.vision_chunk > 0 && p.images == 0 && vlm.family.traits().videos == VideoPixels::own)
     throw Error("--vision-chunk", "the frames of a video are one call of this model's tower", "leave it out");
   if (dtype.empty() && !p.amp && vlm.dtype) {

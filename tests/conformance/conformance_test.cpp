@@ -62,6 +62,8 @@ std::vector<Case> cases() {
     k.cut_images = e.value("tiling", "") == "automatic";
     k.frames = e.value("frames", 0);
     if (k.frames > 0) k.frame = {e.at("frame").at(0), e.at("frame").at(1)};
+    k.audio_seconds = e.value("audio_seconds", 0.0);
+    k.clips = e.value("clips", 1);
     k.sequences.clear();
     auto sizes = [](const nlohmann::json& list) {
       std::vector<vlmest::ImageSize> s;
@@ -133,6 +135,8 @@ TEST_P(Conformance, AllocatedBytesHoldWhatIsAlive) {
     const auto& l = low[static_cast<std::size_t>(i)];
     const auto& h = high[static_cast<std::size_t>(i)];
     const auto& t = trace[static_cast<std::size_t>(j)];
+    // Its scratch is named, or that it comes in another order.
+    if (c.known.contains("bytes " + l.op) || c.known.contains("graph " + l.op)) continue;
     const auto within = [&](std::int64_t at_least, std::int64_t measured, std::int64_t at_most) {
       EXPECT_LE(at_least, measured - begin) << l.module << " " << l.op << ", trace row " << t.index;
       EXPECT_GE(at_most, measured - begin) << l.module << " " << l.op << ", trace row " << t.index;

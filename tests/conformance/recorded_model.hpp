@@ -25,9 +25,11 @@ struct Recording {
   std::int64_t batch = 1, text = 100;
   std::int64_t target = 0;  ///< labels of a sequence that the decoder of an encoder-decoder model is trained on
   std::vector<std::vector<vlmest::ImageSize>> sequences{
-      {{336, 336}}};        ///< images of each sequence; one entry: all alike
-  std::int64_t frames = 0;  ///< of a video of each sequence, handed over as they are
-  vlmest::ImageSize frame;  ///< their size
+      {{336, 336}}};         ///< images of each sequence; one entry: all alike
+  std::int64_t frames = 0;   ///< of a video of each sequence, handed over as they are
+  vlmest::ImageSize frame;   ///< their size
+  double audio_seconds = 0;  ///< of each clip of a sequence
+  std::int64_t clips = 1;
   vlmest::DType dtype = vlmest::DType::bf16;
   bool eager = false;
   bool all_logits = false;
@@ -141,7 +143,11 @@ inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
       s.images.assign(static_cast<std::size_t>(r.batch), *s.video);
     }
   }
-  s.seq = s.text + s.image_tokens + s.video_tokens;
+  if (r.audio_seconds > 0) {
+    s.audios.assign(static_cast<std::size_t>(r.batch * r.clips), audio_layout(vlm.audio, {r.audio_seconds}));
+    s.audio_tokens = s.audios.front().llm_tokens * r.clips;
+  }
+  s.seq = s.text + s.image_tokens + s.video_tokens + s.audio_tokens;
   return s;
 }
 

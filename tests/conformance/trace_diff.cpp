@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shows where a model's graph and a recorded trace differ:
 //   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
-//              [--frames N] [--layers N | --whole] [--eager] [--all-logits] [--dropout] [--train]
+//              [--frames N] [--audio-seconds S] [--clips N] [--layers N | --whole] [--eager] [--all-logits] [--dropout]
+//              [--train]
 //              [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
 #include <cstdio>
@@ -36,6 +37,10 @@ int main(int argc, char** argv) {
       images = std::atoi(argv[++i]);
     else if (is("--frames"))
       r.frames = std::atoll(argv[++i]);
+    else if (is("--audio-seconds"))
+      r.audio_seconds = std::atof(argv[++i]);
+    else if (is("--clips"))
+      r.clips = std::atoll(argv[++i]);
     else if (is("--target"))
       r.target = std::atoll(argv[++i]);
     else if (is("--text"))

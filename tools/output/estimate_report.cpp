@@ -121,7 +121,7 @@ Table headed(const char* first, const ReportOptions& o) {
 
 Table components(const Reported& r, const ReportOptions& o) {
   Table t = headed("component", o);
-  for (Part p : {Part::vision, Part::projector, Part::language, Part::model}) {
+  for (Part p : {Part::vision, Part::audio, Part::projector, Part::language, Part::model}) {
     const PartSum s = sum(r.estimate.layers, p);
     if (s.params == Elements{} && s.prefill.kernels + s.forward.kernels == 0) continue;
     t.rows.push_back(cells(p == Part::model ? "joining" : std::string(name(p)), s, o));
@@ -239,14 +239,23 @@ std::string video_words(const Vlm& vlm, const Plan& plan, const Sequences& s) {
   return line;
 }
 
+/// "374 from 2 clips of 7.5 s".
+std::string audio_words(const Plan& plan, const Sequences& s) {
+  std::string line = fmt::format("{} from {} of {} s", grouped(s.audio_tokens), plural(plan.audio->clips, "clip"),
+                                 plain(significant(plan.audio->seconds)));
+  if (s.audios.front().cut) line += ", of which the processor takes the beginning";
+  return line;
+}
+
 }  // namespace
 
 std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
   std::string line = fmt::format("{}: {} of {} tokens", vlm.name, plural(s.batch, "sequence"), grouped(s.seq));
-  if (plan.images > 0 || s.video) {
+  if (plan.images > 0 || s.video || plan.audio) {
     line += fmt::format(" ({} text, {}", grouped(s.text), s.markers > 0 ? plural(s.markers, "marker") + ", " : "");
     if (plan.images > 0) line += image_words(plan, s);
     if (s.video) line += (plan.images > 0 ? ", " : "") + video_words(vlm, plan, s);
+    if (plan.audio) line += (plan.images > 0 || s.video ? ", " : "") + audio_words(plan, s);
     if (s.padded())
       line += fmt::format(", {} of {} positions are padding",
                           grouped(std::accumulate(s.padding.begin(), s.padding.end(), std::int64_t{0})),

@@ -180,6 +180,20 @@ Json video_json(const Vlm& vlm, const Plan& plan, const Sequences& s) {
           {"seconds", significant(source.seconds())}};
 }
 
+Json audio_json(const Plan& plan, const Sequences& s) {
+  const AudioLayout& l = s.audios.front();
+  return {{"tokens", s.audio_tokens},
+          {"clips", plan.audio->clips},
+          {"seconds", significant(plan.audio->seconds)},
+          {"cut", l.cut},
+          {"samples", l.samples},
+          {"frames", l.frames},
+          {"padded_frames", checked_mul(l.rows, l.row_frames)},
+          {"tower_tokens", l.tower_tokens},
+          {"tokens_per_clip", l.llm_tokens},
+          {"marker_tokens", plan.markers ? l.text_overhead : 0}};
+}
+
 nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& options) {
   const Estimate& e = from.estimate;
   const Sequences& s = e.sequences;
@@ -210,6 +224,8 @@ nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& option
               {"memory_bytes", from.device.memory_bytes.value()},
               {"usable_bytes", from.device.usable_bytes.value()}}}};
   if (s.video) r["inputs"]["video"] = video_json(from.vlm, from.plan, s);
+  if (from.plan.audio) r["inputs"]["audio"] = audio_json(from.plan, s);
+  if (e.params.audio > Elements{}) r["model"]["params"]["audio"] = e.params.audio.value();
   if (e.params.idle > Elements{}) r["model"]["params"]["active"] = e.params.active().value();
   if (options.inference) r["inference"] = inference(e.inference, from.plan, from.estimator.graph(), options.top);
   if (options.training) r["training"] = training(e.training, from.estimator.training_graph(), options.top);

@@ -118,6 +118,7 @@ std::vector<diagnose::ActionId> by_hand(const Settings& s, const std::vector<con
 std::string frozen_line(const Plan& p, const std::string& vision) {
   if (p.lora.rank > 0) return {};
   std::string others;
+  if (!p.trainable.audio) others += " audio";
   if (!p.trainable.projector) others += " projector";
   if (!p.trainable.language) others += " language";
   return (p.trainable.vision ? std::string() : "model." + vision + ".requires_grad_(False)") +

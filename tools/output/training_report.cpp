@@ -23,8 +23,8 @@ std::string training_inputs(const Reported& r) {
     if (p.lora.vision) line += " (vision too)";
   }
   for (const auto& [trained, part] :
-       {std::pair(p.trainable.vision, "vision"), std::pair(p.trainable.projector, "projector"),
-        std::pair(p.trainable.language, "language")})
+       {std::pair(p.trainable.vision, "vision"), std::pair(p.trainable.audio, "audio"),
+        std::pair(p.trainable.projector, "projector"), std::pair(p.trainable.language, "language")})
     if (!trained && p.lora.rank == 0) line += fmt::format(", {} frozen", part);
   if (p.loss != Loss::unfused) line += p.loss == Loss::fused ? ", fused loss" : ", chunked loss";
   if (p.amp) line += ", bf16 autocast";

@@ -16,9 +16,9 @@ inline int ranks_of(const Graph& g, TensorId weight) {
 /// output head belongs to the language model. What belongs to the model as a whole (LLaVA's image_newline) counts with
 /// the projector.
 struct Parameters {
-  Elements vision{}, projector{}, language{};
+  Elements vision{}, audio{}, projector{}, language{};
   Elements idle{};  ///< of the experts that a token is not sent to
-  Elements total() const { return vision + projector + language; }
+  Elements total() const { return vision + audio + projector + language; }
   /// Parameters that a token goes through: top_k of each layer's routed experts, and everything else.
   Elements active() const { return total() - idle; }
 };
@@ -29,6 +29,7 @@ inline Parameters parameters(const Graph& g) {
     if (t.role != Role::weight) continue;
     switch (g.scopes[static_cast<std::size_t>(t.scope)].part) {
       case Part::vision: p.vision += parameter_count(t); break;
+      case Part::audio: p.audio += parameter_count(t); break;
       case Part::language: p.language += parameter_count(t); break;
       default: p.projector += parameter_count(t); break;
     }

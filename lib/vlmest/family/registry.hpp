@@ -14,6 +14,7 @@
 #include <vlmest/family/gemma3/read.hpp>
 #include <vlmest/family/gemma4/read.hpp>
 #include <vlmest/family/glm4v/read.hpp>
+#include <vlmest/family/glmasr/read.hpp>
 #include <vlmest/family/got_ocr2/read.hpp>
 #include <vlmest/family/hunyuan_vl/read.hpp>
 #include <vlmest/family/idefics3/read.hpp>
@@ -32,13 +33,18 @@
 #include <vlmest/family/mllama/read.hpp>
 #include <vlmest/family/paddleocr_vl/read.hpp>
 #include <vlmest/family/paligemma/read.hpp>
+#include <vlmest/family/qwen2_5_omni/read.hpp>
 #include <vlmest/family/qwen2_5_vl/read.hpp>
+#include <vlmest/family/qwen2_audio/read.hpp>
 #include <vlmest/family/qwen2_vl/read.hpp>
 #include <vlmest/family/qwen3_5/read.hpp>
+#include <vlmest/family/qwen3_asr/read.hpp>
+#include <vlmest/family/qwen3_omni_moe/read.hpp>
 #include <vlmest/family/qwen3_vl/read.hpp>
 #include <vlmest/family/video_llama_3/read.hpp>
 #include <vlmest/family/video_llava/read.hpp>
 #include <vlmest/family/vipllava/read.hpp>
+#include <vlmest/family/voxtral/read.hpp>
 
 /// The families: one row is a folder's include above and its name below. Everything that lists families is made of
 /// these rows: what reads a config.json, docs/reference/description.schema.json, the recorder's table of model types.
@@ -48,7 +54,8 @@ inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
                       LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, PaddleOcrVl,
                       HunYuanVl, VideoLlama3, CohereCompass, KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3,
-                      Gemma4, GotOcr2, DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl,
-                      LlavaNextVideo, VideoLlava, Florence2>;
+                      Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2, DeepseekOcr2,
+                      DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava,
+                      Florence2>;
 
 }  // namespace vlmest::family

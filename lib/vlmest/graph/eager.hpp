@@ -7,6 +7,7 @@
 #include <vlmest/graph/eager/bucketize.hpp>
 #include <vlmest/graph/eager/collective.hpp>
 #include <vlmest/graph/eager/concatenation.hpp>
+#include <vlmest/graph/eager/conv1d.hpp>
 #include <vlmest/graph/eager/convolution.hpp>
 #include <vlmest/graph/eager/copy.hpp>
 #include <vlmest/graph/eager/data.hpp>
@@ -31,4 +32,5 @@
 #include <vlmest/graph/eager/triangular.hpp>
 #include <vlmest/graph/eager/unary.hpp>
 #include <vlmest/graph/eager/view.hpp>
+#include <vlmest/graph/eager/windows.hpp>
 // IWYU pragma: end_exports

@@ -31,7 +31,10 @@ struct FamilyTraits {
   bool encoder_decoder = false;   ///< the sequence is an encoder's; a decoder writes another one
   std::int64_t frames = 2;        ///< copies of a still picture that fill the tower's temporal patch
   VideoPixels videos = VideoPixels::refused;
+  bool all_logits = false;             ///< its forward computes those of every position, whatever is asked for
+  bool audio_tower = false;            ///< modules of its own run over sound, and can be frozen
   std::string_view no_videos = {};     ///< why it takes none, where its processor does
+  std::string_view no_audio = {};      ///< why it takes no sound, where its processor does
   std::string_view videos_alone = {};  ///< why a prompt with a video has no pictures, where it may not
   std::string_view note = {};          ///< what an estimate assumes of the run that others of this model do not
 };

@@ -36,6 +36,9 @@ VideoSource video_source(const Vlm& vlm, const VideoPlan& v);
 /// are defined on pictures.
 void check_takes_videos(const Vlm& vlm, const Plan& plan);
 
+/// Throws Error where the model takes no audio, and where a description adds blocks, which are defined on pictures.
+void check_takes_audio(const Vlm& vlm);
+
 /// The tokens of a plan's batch: `seq` counts everything, `text` what the images do not bring with them. Throws Error
 /// where the images alone need more than `seq`, and where there are more sizes of images than sequences.
 Sequences make_sequences(const Vlm& vlm, const Plan& plan);

@@ -98,6 +98,7 @@ inline constexpr std::array plans{
     ShardPlans{"paddleocr_vl_text", dense},
     ShardPlans{"phi3", {packed_attention, packed_mlp}},
     ShardPlans{"qwen2", dense},
+    ShardPlans{"qwen2_5_omni_text", dense},
     ShardPlans{"qwen2_5_vl_text", dense},
     ShardPlans{"qwen2_moe", dense, sparse},
     ShardPlans{"qwen2_vl_text", dense},
@@ -107,9 +108,9 @@ inline constexpr std::array plans{
 };
 
 /// Types whose plans stand for modules that are not described here as parts.
-inline constexpr std::array<std::string_view, 9> not_modelled{
-    "deepseek_ocr2_text", "deepseek_v3",  "gemma4_text",     "gemma4_unified_text", "glm4v_moe_text", "gpt_oss",
-    "mistral4",           "qwen3_5_text", "qwen3_5_moe_text"};
+inline constexpr std::array<std::string_view, 10> not_modelled{
+    "deepseek_ocr2_text", "deepseek_v3",  "gemma4_text",      "gemma4_unified_text", "glm4v_moe_text", "gpt_oss",
+    "mistral4",           "qwen3_5_text", "qwen3_5_moe_text", "qwen3_omni_moe_text"};
 
 }  // namespace shard_rules
 

@@ -11,7 +11,12 @@ namespace vlmest {
 
 /// Whether a component is trained; what belongs to the model as a whole goes with the projector.
 constexpr bool trains(const Trainable& t, Part p) {
-  return p == Part::vision ? t.vision : p == Part::language ? t.language : t.projector;
+  switch (p) {
+    case Part::vision: return t.vision;
+    case Part::audio: return t.audio;
+    case Part::language: return t.language;
+    default: return t.projector;
+  }
 }
 /// Whether a weight is trained: with adapters they alone are.
 inline bool trains(const Plan& plan, const Graph& g, const Tensor& t) {

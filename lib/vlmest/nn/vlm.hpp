@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <vlmest/nn/audio/processor.hpp>
 #include <vlmest/nn/block_config.hpp>
 #include <vlmest/nn/family.hpp>
 #include <vlmest/nn/image_processor/processor.hpp>
@@ -30,6 +31,7 @@ struct Vlm {
   TextClass text;
   Family family;
   ImageProcessor image_processor;
+  AudioProcessor audio;                      ///< how its processor takes sound, where it takes any
   ImageSize native;                          ///< the image size that is meant where none is given
   std::vector<BlockConfig> blocks;           ///< what a description adds (nn/block.hpp)
   std::optional<KvLayout> kv;                ///< how a description keeps keys and values
@@ -40,6 +42,7 @@ struct Vlm {
 
 /// Whether a model has a vision tower; a plain language model takes no images.
 inline bool takes_images(const Vlm& v) { return v.family.takes_images(); }
+inline bool takes_audio(const Vlm& v) { return static_cast<bool>(v.audio); }
 
 /// The storage that a run keeps: the checkpoint's, unless the plan names another, or transformers makes wide weights of
 /// it on that GPU. Throws Error where it is not known.

@@ -56,6 +56,7 @@ inline constexpr std::array<std::string_view, 4> words_of<KvLayout::Kind>{"dense
 /// Parts of the model that are trained.
 struct Trainable {
   bool vision = true;
+  bool audio = true;
   bool projector = true;
   bool language = true;
 };
@@ -118,6 +119,12 @@ struct VideoPlan {
   std::int64_t width = 0;
 };
 
+/// Clips of sound in each sequence, all of one length, as they reach the model's processor.
+struct AudioPlan {
+  double seconds = 0;
+  std::int64_t clips = 1;
+};
+
 /// Every choice that is not the model's: how it is run.
 struct Plan {
   std::int64_t batch = 1;         ///< sequences
@@ -128,6 +135,7 @@ struct Plan {
   /// ones of these. Sequences of different lengths are padded to the longest.
   std::vector<PixelSize> more_sizes;
   std::optional<VideoPlan> video;  ///< beside the images
+  std::optional<AudioPlan> audio;  ///< beside images and video
   /// Images that the vision tower sees at a time, tiles where the processor hands them over as images (InternVL, Aya
   /// Vision, Idefics3, SmolVLM); 0: all at once, as transformers runs it.
   std::int64_t vision_chunk = 0;

@@ -4,6 +4,7 @@
 #include <vlmest/family/exaone4_5/family.hpp>
 #include <vlmest/json/family_row.hpp>
 #include <vlmest/json/hf/exaone4.hpp>
+#include <vlmest/json/hf/qwen2_5_vl.hpp>
 #include <vlmest/json/hf/qwen_vl.hpp>
 #include <vlmest/json/processor/qwen2_5_vl.hpp>
 #include <vlmest/nn/vlm.hpp>
@@ -13,7 +14,7 @@ namespace vlmest::json::hf {
 
 /// Exaone4_5_VisionConfig: Qwen2.5-VL's keys and the heads of keys and values.
 inline Qwen2_5VlVision read_exaone4_5_tower(const Reader& v) {
-  Qwen2_5VlVision g = read_windowed_tower(v);
+  Qwen2_5VlVision g = read_qwen2_5_tower(v);
   g.kv_heads = v.integer("num_key_value_heads", 8, 1, 1 << 16);
   if (g.heads % g.kv_heads != 0)
     v.fail("num_key_value_heads",

@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 
+#include <vlmest/nn/audio/gemma4.hpp>
 #include <vlmest/nn/decoder/gemma4_text.hpp>
 #include <vlmest/nn/family/causal_lm.hpp>
 #include <vlmest/nn/family/scatter.hpp>
 #include <vlmest/nn/family/vision_chunks.hpp>
-#include <vlmest/nn/gemma4_audio.hpp>
 #include <vlmest/nn/projector/gemma4.hpp>
 #include <vlmest/nn/vision/gemma4.hpp>
 
@@ -32,7 +32,9 @@ inline std::string gemma4_line(const std::string&, std::int64_t n) {
                                            split("image_position_ids", n) + ") for y in f(p, s, **k).pooler_output]");
 }
 constexpr FamilyTraits traits(const Gemma4Family& g) {
-  return {.features = FeatureCall{gemma4_line}, .plain_head = g.logits == LogitStep::as_is};
+  return {.features = FeatureCall{gemma4_line},
+          .plain_head = g.logits == LogitStep::as_is,
+          .audio_tower = g.audio.has_value()};
 }
 
 /// The language model alone: Gemma4ForCausalLM, Gemma4UnifiedForCausalLM.
@@ -44,11 +46,12 @@ struct Gemma4Model {
   Gemma4Tower vision;
   Gemma4Text language;
   Gemma4Embedder embed_vision;
+  Gemma4AudioTower audio;  ///< where the config has one
+  Gemma4Embedder embed_audio;
   Linear head;
 };
 
-/// In the order of Gemma4Model.__init__ and Gemma4ForConditionalGeneration.__init__. The audio tower belongs to the
-/// model as a whole.
+/// In the order of Gemma4Model.__init__ and Gemma4ForConditionalGeneration.__init__.
 inline Gemma4Model make_model(Context& c, const Gemma4Family& g) {
   Gemma4Model r{.config = &g};
   {
@@ -63,16 +66,16 @@ inline Gemma4Model make_model(Context& c, const Gemma4Family& g) {
       r.language = make_decoder(c, g.language);
     }
     if (g.audio) {
-      Module a(c, "audio_tower");
-      declare_audio_tower(c, *g.audio);
+      Module a(c, "audio_tower", Part::audio);
+      r.audio = make_tower(c, *g.audio);
     }
     {
       Module e(c, "embed_vision", Part::projector);
       r.embed_vision = make_gemma4_embedder(c, g.vision.hidden, g.language.hidden);
     }
     if (g.audio) {
-      Module e(c, "embed_audio");
-      make_gemma4_embedder(c, g.audio->out, g.language.hidden);
+      Module e(c, "embed_audio", Part::projector);
+      r.embed_audio = make_gemma4_embedder(c, g.audio->out, g.language.hidden);
     }
   }
   r.head = make_head(c, g.language.hidden, g.language.vocab, g.tied, r.language.embed_tokens.weight);
@@ -84,6 +87,7 @@ struct Gemma4Inputs {
   TextInputs text;
   Value types;
   Value pixels, positions;  ///< none without images
+  Value features, frames;   ///< input_features[clips, frames, mels] and their mask (bool); none without clips
 };
 
 template <class Vision>
@@ -99,7 +103,13 @@ Gemma4Inputs make_gemma4_inputs(Context& c, const Vision& vision, const Sequence
   return r;
 }
 inline Gemma4Inputs make_inputs(Context& c, const Gemma4Family& g, const Sequences& s) {
-  return make_gemma4_inputs(c, g.vision, s);
+  Gemma4Inputs r = make_gemma4_inputs(c, g.vision, s);
+  if (s.audios.empty()) return r;
+  const auto clips = static_cast<std::int64_t>(s.audios.size());
+  const AudioLayout& l = s.audios.front();
+  r.features = c.b.existing("input_features", Role::input, c.dtype(), {clips, l.row_frames, l.mels});
+  r.frames = c.b.existing("input_features_mask", Role::input, DType::boolean, {clips, l.row_frames});
+  return r;
 }
 inline std::vector<VisionChunk<Gemma4Inputs>> vision_chunks(const Context& c, const Gemma4Inputs& in,
                                                             const Sequences& s) {
@@ -164,18 +174,45 @@ inline LayerMasks layer_masks(Context& c, const Gemma4Family& f, const TextInput
   return r;
 }
 
+/// What Gemma4Model.forward holds of its clips until it returns.
+struct HeardStates {
+  Value states, embedded, mask, features, count;
+};
+/// A model without an audio tower has no clips.
+template <class Model>
+void place_clips(Context&, const Model&, const Gemma4Inputs&, const Sequences&, Value&, Value&, HeardStates&) {}
+/// The audio tower's states that show something, into the placeholders.
+inline void place_clips(Context& c, const Gemma4Model& m, const Gemma4Inputs& in, const Sequences& s, Value& embeds,
+                        Value& places, HeardStates& h) {
+  using namespace eager;
+  h.mask = in.frames;
+  h.states = forward(c, m.audio, in.features, h.mask);
+  h.embedded = forward(c, m.embed_audio, h.states);
+  h.features = masked_index(h.embedded, h.mask, s.audio_tokens * s.batch);
+  h.count = sum_all(places);
+  places = unsqueeze(std::move(places), -1);
+  check_features(embeds, places, h.features.size(0), h.count);
+  embeds = masked_scatter(embeds, places, to(h.features, embeds.dtype()));
+}
+
+/// Features that the output of a forward carries.
+struct CarriedFeatures {
+  Value images, clips;
+};
+
 /// Gemma4Model.forward: token ids and pixels -> normed hidden states. The variables of its caller's output keep the
 /// features. Placeholders are embedded as padding.
 template <class Model>
 Value gemma4_hidden(Context& c, const Model& m, const TextInputs& text, const Value& types, const Gemma4Inputs* images,
-                    const Sequences* s, Cache& cache, Value& features) {
+                    const Sequences* s, Cache& cache, CarriedFeatures& features) {
   using namespace eager;
   check_wide_heads(c);
   const Gemma4TextConfig& g = m.config->language;
   InScope scope(c.b, m.model);
   const auto places = [&] { return compare_scalar("eq.Scalar", text.ids); };
   Value image = places();
-  const Value video = places(), audio = places();
+  const Value video = places();
+  Value audio = places();
   Value any = pointwise("bitwise_or.Tensor", DType::boolean, image, video);
   any = pointwise("bitwise_or.Tensor", DType::boolean, any, audio);
   Value ids = clone(text.ids);
@@ -193,13 +230,16 @@ Value gemma4_hidden(Context& c, const Model& m, const TextInputs& text, const Va
   }
   if (images != nullptr && images->pixels) {
     std::vector<Value> parts = batch_features(c, m, *images, *s);
-    features = to(cat(parts, 0), embeds.dtype());
+    features.images = to(cat(parts, 0), embeds.dtype());
     parts.clear();
     count = sum_all(image);
     image = unsqueeze(std::move(image), -1);
-    check_features(embeds, image, features.size(0), count);
-    embeds = masked_scatter(embeds, image, features);
+    check_features(embeds, image, features.images.size(0), count);
+    embeds = masked_scatter(embeds, image, features.images);
   }
+  HeardStates heard;
+  if (images != nullptr && images->features) place_clips(c, m, *images, *s, embeds, audio, heard);
+  features.clips = heard.features;
   const Value position_ids = text_positions(c, text.ids.size(1));
   const LayerMasks masks = layer_masks(c, *m.config, text, types, cache, blocks);
   if (of_tokens) per_layer = project_per_layer_inputs(c, m.language, embeds, of_tokens);
@@ -208,14 +248,14 @@ Value gemma4_hidden(Context& c, const Model& m, const TextInputs& text, const Va
 
 /// Gemma4ForConditionalGeneration.forward over a fresh cache.
 inline Value prefill(Context& c, const Gemma4Model& m, const Gemma4Inputs& in, const Sequences& s, Cache& cache) {
-  Value features;  // the output carries them
+  CarriedFeatures features;
   const Value hidden = gemma4_hidden(c, m, in.text, in.types, &in, &s, cache, features);
   return head_output(c, m.head, hidden, [&](Value x) { return finish_logits(m.config->logits, std::move(x)); });
 }
 
 /// One token over the cache; generate() leaves mm_token_type_ids out after the first step.
 inline Value decode(Context& c, const Gemma4Model& m, const TextInputs& in, Cache& cache) {
-  Value features;
+  CarriedFeatures features;
   const Value hidden = gemma4_hidden(c, m, in, {}, nullptr, nullptr, cache, features);
   return finish_logits(m.config->logits, forward(c, m.head, kept_positions(hidden, Logits::last)));
 }

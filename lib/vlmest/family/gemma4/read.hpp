@@ -7,17 +7,12 @@
 #include <vlmest/json/hf/gemma_text.hpp>
 #include <vlmest/json/hf/text_only.hpp>
 #include <vlmest/json/hf/vision.hpp>
+#include <vlmest/nn/audio/gemma4_rule.hpp>
 #include <vlmest/nn/vlm.hpp>
 
 /// Gemma 4 out of a Hugging Face config: transformers 5.17, models/gemma4/configuration_gemma4.py and
 /// models/gemma4_unified/configuration_gemma4_unified.py.
 namespace vlmest::json::hf {
-
-/// The model_type that a part of the config names, where it names one.
-inline void check_part(const Reader& r, const char* type) {
-  if (const std::string given = r.string("model_type", type); given != type)
-    r.fail("model_type", "'" + given + "' is not supported here", "known: " + std::string(type));
-}
 
 /// rope_parameters: one entry for each type of layer that there is. The types that are known have frequencies that do
 /// not depend on the input; their numbers change no byte.
@@ -153,10 +148,19 @@ inline Gemma4Audio read_gemma4_audio(const Reader& r) {
   const auto channels = r.integers("subsampling_conv_channels", {a.channels[0], a.channels[1]});
   if (channels.size() != 2 || channels[0] < 4 || channels[1] < 1 || channels[0] > 1 << 16 || channels[1] > 1 << 16)
     r.fail("subsampling_conv_channels", "expected the channels of two convolutions");
+  if (channels[0] / 4 != 32)
+    r.fail("subsampling_conv_channels",
+           "the projection behind the convolutions takes a quarter of the first one's for "
+           "the mel bins that are left, of which there are 32",
+           "give 128 first");
   a.channels = {channels[0], channels[1]};
   a.kernel = r.integer("conv_kernel_size", a.kernel, 1, 1 << 10);
   a.out = r.integer("output_proj_dims", a.out, 1, 1 << 20);
   a.clips = r.boolean("use_clipped_linears", true);
+  a.block = r.integer("attention_chunk_size", a.block, 1, 1 << 16);
+  a.left = r.integer("attention_context_left", a.left, 1, 1 << 16);
+  a.right = r.integer("attention_context_right", a.right, 0, 1 << 16);
+  a.activation = parse_activation(r.string("hidden_act", "silu"));
   return a;
 }
 
@@ -186,6 +190,7 @@ inline Vlm read_gemma4(const Reader& r) {
   Vlm m{.type = "gemma4"};
   m.image_processor = image_processor::Gemma4{.patch_size = f.vision.patch_size, .pool = f.vision.pool};
   m.native = {768, 768};
+  if (f.audio) m.audio = audio::Gemma4Clips{};
   m.family = std::move(f);
   return m;
 }

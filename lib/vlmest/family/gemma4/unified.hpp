@@ -19,7 +19,9 @@ struct Gemma4UnifiedFamily {
   LogitStep logits = LogitStep::as_is;
 };
 constexpr FamilyTraits traits(const Gemma4UnifiedFamily& g) {
-  return {.features = FeatureCall{gemma4_line}, .plain_head = g.logits == LogitStep::as_is};
+  return {.features = FeatureCall{gemma4_line},
+          .plain_head = g.logits == LogitStep::as_is,
+          .no_audio = "sound of Gemma 4 without a tower is not modelled"};
 }
 
 struct Gemma4UnifiedModel {
@@ -88,14 +90,14 @@ inline LayerMasks layer_masks(Context& c, const Gemma4UnifiedFamily& f, const Te
 /// Gemma4UnifiedForConditionalGeneration.forward over a fresh cache.
 inline Value prefill(Context& c, const Gemma4UnifiedModel& m, const Gemma4Inputs& in, const Sequences& s,
                      Cache& cache) {
-  Value features;  // the output carries them
+  CarriedFeatures features;
   const Value hidden = gemma4_hidden(c, m, in.text, in.types, &in, &s, cache, features);
   return head_output(c, m.head, hidden, [&](Value x) { return finish_logits(m.config->logits, std::move(x)); });
 }
 
 /// One token over the cache; generate() leaves mm_token_type_ids out after the first step.
 inline Value decode(Context& c, const Gemma4UnifiedModel& m, const TextInputs& in, Cache& cache) {
-  Value features;
+  CarriedFeatures features;
   const Value hidden = gemma4_hidden(c, m, in, {}, nullptr, nullptr, cache, features);
   return finish_logits(m.config->logits, forward(c, m.head, kept_positions(hidden, Logits::last)));
 }

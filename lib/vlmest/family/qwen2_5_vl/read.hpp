@@ -3,7 +3,7 @@
 
 #include <vlmest/family/qwen2_5_vl/family.hpp>
 #include <vlmest/json/family_row.hpp>
-#include <vlmest/json/hf/qwen_vl.hpp>
+#include <vlmest/json/hf/qwen2_5_vl.hpp>
 #include <vlmest/json/processor/qwen2_5_vl.hpp>
 #include <vlmest/nn/vlm.hpp>
 
@@ -12,15 +12,12 @@ namespace vlmest::json::hf {
 
 /// model_type "qwen2_5_vl".
 inline Vlm read_qwen2_5_vl(const Reader& r) {
-  const Reader v = r.object("vision_config");
   Qwen2_5VlFamily f;
-  f.vision = read_windowed_tower(v);
-  const Qwen2_5VlVision& g = f.vision;
+  f.vision = read_qwen2_5_tower(r.object("vision_config"), f.vision);
   f.language = read_qwen_vl_text(qwen_text(r));
   f.tied = qwen_tied(r);
   Vlm m{.type = "qwen2_5_vl"};
-  m.image_processor = image_processor::Qwen2_5Vl{
-      .patch_size = g.patch_size, .merge = g.merge, .temporal_patch_size = g.frames, .window_size = g.window_size};
+  m.image_processor = qwen2_5_processor(f.vision);
   m.native = {448, 448};
   m.family = std::move(f);
   return m;

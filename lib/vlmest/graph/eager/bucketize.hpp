@@ -38,7 +38,8 @@ inline Value count_true(Value mask, int dims) {
   return reduce("sum.dim_IntList", DType::int64, s, std::move(mask), cast, 2, split);
 }
 
-/// tensor.unfold(dim, size, step): windows along `dim` as a new last dimension.
+/// tensor.unfold(dim, size, step): windows along `dim` as a new last dimension. Backward: each window's gradient is
+/// added to where it was taken from (aten/src/ATen/native/cuda/UnfoldBackwardKernel.cu).
 inline Value unfold(Value v, int dim, std::int64_t size, std::int64_t step) {
   Shape s = v.shape(), t = v.tensor().strides;
   dim = wrap(dim, s.rank());
@@ -47,8 +48,15 @@ inline Value unfold(Value v, int dim, std::int64_t size, std::int64_t step) {
   t.push_back(t[dim]);
   s[dim] = (s[dim] - size) / step + 1;
   t[dim] *= step;
+  const GradEdge e = edge(v);
   Value r = v.builder().view(v, s, t);
   v.reset();
+  differentiable(r, "UnfoldBackward0", {e}, [whole = e.shape](Gradients& g) {
+    Builder& at = g.in[0].builder();
+    const DType type = g.in[0].dtype();
+    const MemoryOp op{.read = data_bytes(g.in[0]), .written = size_of(numel(whole), type), .dtype = type, .kernels = 2};
+    g.out[0] = emit1(at, "unfold_backward", op, at.result(type, whole, "unfold_backward"), {}, g.in[0]);
+  });
   return r;
 }
 

@@ -48,19 +48,18 @@ inline Value mean(Value a, int dim, bool keepdim) {
 }
 /// sum() of booleans and int32: they are converted to int64 first (aten/src/ATen/native/ReduceOps.cpp, sum promotes
 /// integral types), then reduced.
+inline bool sums_to_int64(const Value& a) { return a.dtype() == DType::boolean || a.dtype() == DType::int32; }
 inline Value sum_all(Value a) {
-  const bool whole = a.dtype() == DType::boolean || a.dtype() == DType::int32;
-  const Bytes cast = whole ? size_of(numel(a.shape()), DType::int64) : Bytes{};
-  const DType t = whole ? DType::int64 : autocast_result(a, a.dtype());
+  const Bytes cast = sums_to_int64(a) ? size_of(numel(a.shape()), DType::int64) : Bytes{};
+  const DType t = sums_to_int64(a) ? DType::int64 : autocast_result(a, a.dtype());
   const ReductionScratch split =
       full_reduction_scratch(numel(a.shape()).value(), is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
   return reduce("sum", t, Shape{}, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);
 }
 inline Value sum(Value a, int dim, bool keepdim) {
   const Shape s = reduced(a.shape(), dim, keepdim);
-  const bool whole = a.dtype() == DType::boolean || a.dtype() == DType::int32;
-  const Bytes cast = whole ? size_of(numel(a.shape()), DType::int64) : Bytes{};
-  const DType t = whole ? DType::int64 : autocast_result(a, a.dtype());
+  const Bytes cast = sums_to_int64(a) ? size_of(numel(a.shape()), DType::int64) : Bytes{};
+  const DType t = sums_to_int64(a) ? DType::int64 : autocast_result(a, a.dtype());
   const ReductionScratch split = reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
   const GradEdge e = edge(a);
   Value r = reduce("sum.dim_IntList", t, s, std::move(a), cast, cast > Bytes{} ? 2 : 1, split);
@@ -96,7 +95,7 @@ constexpr Bytes radix_sort_workspace(std::int64_t n, int bits = 64) {
 inline Value cumsum(Value a, DType out) {
   const bool vector = numel(a.shape()).value() == a.size(-1);
   const Bytes cast = a.dtype() == out ? Bytes{} : size_of(numel(a.shape()), out);
-  const Bytes scan = vector ? scan_workspace(numel(a.shape()).value(), bits(out) / 8) : Bytes{};
+  const Bytes scan = vector && a.size(-1) > 0 ? scan_workspace(numel(a.shape()).value(), bits(out) / 8) : Bytes{};
   Builder& b = a.builder();
   const TensorId r = b.result(out, a.shape(), "cumsum");
   const MemoryOp op{.read = data_bytes(a),

@@ -77,6 +77,52 @@ inline Value masked_index(Value self, Value mask, std::int64_t selected) {
   return out;
 }
 
+/// torch.nonzero(mask): int64[selected, dimensions].
+inline Value nonzero(Value mask, std::int64_t selected) {
+  Builder& b = mask.builder();
+  const int dims = mask.shape().rank();
+  const Shape s{selected, dims};
+  const Bytes found = size_of(numel(s), DType::int64), copied = is_contiguous(mask) ? Bytes{} : data_bytes(mask);
+  const Bytes search = nonzero_excess(numel(mask.shape()).value(), Bytes{}, Bytes{}, b.gpu, copied);
+  const MemoryOp op{.read = data_bytes(mask) * 2,
+                    .written = found,
+                    .workspace = search,
+                    .dtype = DType::int64,
+                    .kernels = nonzero_kernels(mask)};
+  return emit1(b, "nonzero", op, b.result(DType::int64, s, "nonzero"), {search}, mask);
+}
+
+/// self[index] along the first dimension with an int64 index on the device.
+inline Value index_rows(Value self, Value index) {
+  Shape s = self.shape();
+  s[0] = index.size(0);
+  const GradEdge e = edge(self);
+  const Value at = saved(index, static_cast<bool>(e));
+  const std::int64_t rows = index.size(0);
+  Value r = gather_rows("index.Tensor", std::move(self), std::move(index), s);
+  differentiable(r, "IndexBackward0", {e}, [at, whole = e.shape, rows](Gradients& g) {
+    g.out[0] = index_backward(g.in[0], at, whole, rows, Bytes{});
+  });
+  return r;
+}
+
+/// torch.index_select(self, 0, index). Backward: zeros to which the rows are added (FunctionsManual.cpp,
+/// index_select_backward).
+inline Value select_rows(Value self, Value index) {
+  const GradEdge e = edge(self);
+  const Value at = saved(index, static_cast<bool>(e));
+  Value r = index_select(std::move(self), 0, std::move(index));
+  differentiable(r, "IndexSelectBackward0", {e}, [at, whole = e.shape](Gradients& g) {
+    Builder& b = g.in[0].builder();
+    const DType t = g.in[0].dtype();
+    const Bytes part = data_bytes(g.in[0]);
+    Value zeros = fill(b, "new_zeros", whole, t), from = at;
+    g.out[0] = emit_inplace(b, "index_add_", MemoryOp{.read = part * 2 + data_bytes(at), .written = part, .dtype = t},
+                            {}, zeros, from, g.in[0]);
+  });
+  return r;
+}
+
 /// self[..., mask] = values, in place.
 inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_t selected) {
   Builder& b = self.builder();

@@ -8,7 +8,7 @@
 #include <vlmest/nn/vision/qwen3_vl.hpp>
 #include <vlmest/nn/vlm.hpp>
 
-/// What the configs of Qwen3-VL, Qwen3.5 and Compass share.
+/// What the configs of Qwen3-VL, Qwen3.5, Qwen3-Omni and Compass share.
 namespace vlmest::json::hf {
 
 inline void read_qwen3_attention(const Reader& t, LlamaConfig& g) {

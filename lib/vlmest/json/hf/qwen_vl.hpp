@@ -48,17 +48,20 @@ inline std::vector<std::int64_t> fit_sections(std::vector<std::int64_t> s, std::
   return s;
 }
 
-/// Qwen2VLTextConfig and Qwen2_5_VLTextConfig, which agree.
-inline QwenVlTextConfig read_qwen_vl_text(const Reader& t) {
-  QwenVlTextConfig d;
-  d.layers = text_model(t, d.layers, 8, std::nullopt);
+/// What absent keys mean: those of Qwen2VLTextConfig and Qwen2_5_VLTextConfig, which agree.
+struct QwenTextDefaults {
+  std::int64_t kv_heads = 8, window = 4096, first_window_layer = 80;
+};
+inline QwenVlTextConfig read_qwen_vl_text(const Reader& t, QwenVlTextConfig d = {}, QwenTextDefaults absent = {}) {
+  d.layers = text_model(t, d.layers, absent.kv_heads, std::nullopt);
   LlamaConfig& g = d.layers;
   check_heads_fill(t, g.hidden, g.heads, g.head_dim);
   if (t.boolean("use_sliding_window", false)) {
     g.window = t.optional_integer("sliding_window");
-    if (!t.has("sliding_window")) g.window = 4096;
-    g.sliding = sliding_layers(
-        t, g.layers, [&](std::int64_t i) { return g.window && i >= t.integer("max_window_layers", 80, 0, 1024); });
+    if (!t.has("sliding_window")) g.window = absent.window;
+    g.sliding = sliding_layers(t, g.layers, [&](std::int64_t i) {
+      return g.window && i >= t.integer("max_window_layers", absent.first_window_layer, 0, 1024);
+    });
   }
   d.sections = fit_sections(mrope_sections(t, d.sections), g.head_dim / 2);
   return d;
@@ -79,18 +82,6 @@ Vision qwen_tower(const Reader& v, Vision d, const char* width_key, std::string_
   if (d.hidden / d.heads % 4 != 0)
     v.fail("num_heads", "rotation over two axes needs a head size that is a multiple of 4");
   return d;
-}
-
-/// Qwen2_5_VLVisionConfig, whose keys Exaone4_5_VisionConfig has too.
-inline Qwen2_5VlVision read_windowed_tower(const Reader& v) {
-  Qwen2_5VlVision g = qwen_tower(v, Qwen2_5VlVision{}, "hidden_size", "silu");
-  g.intermediate = v.integer("intermediate_size", g.intermediate, 1, 1 << 24);
-  g.window_size = v.integer("window_size", g.window_size, g.patch_size * g.merge, 1 << 20);
-  g.full_attention = v.integers("fullatt_block_indexes", g.full_attention);  // those above the last layer match none
-  for (auto i : g.full_attention)
-    if (i < 0) v.fail("fullatt_block_indexes", "layers count from 0");
-  g.out_hidden = v.integer("out_hidden_size", g.out_hidden, 1, 1 << 20);
-  return g;
 }
 
 }  // namespace vlmest::json::hf

@@ -37,12 +37,16 @@ inline std::optional<std::int64_t> read_positions(const Reader& r) {
   return r.has(key) ? std::optional(r.integer(key, 0, 1, std::int64_t{1} << 32)) : std::nullopt;
 }
 
+/// The object that holds the language model's: the whole, or of omni models the one of the part that understands.
+inline Reader with_language(const Reader& r) { return r.given("thinker_config") ? r.object("thinker_config") : r; }
+
 /// A model out of a parsed config.json, with the types that its weights have and are stored in.
 inline Vlm read(const nlohmann::json& document, const std::string& path, FamilyRows rows = families()) {
   const Reader r(document, path);
   Vlm vlm = read_own(r, r.string("model_type", ""), rows);
-  vlm.text = read_text_class(r, r.string("model_type", ""));
-  vlm.positions = read_positions(r);
+  const Reader own = with_language(r);
+  vlm.text = read_text_class(own, r.string("model_type", ""));
+  vlm.positions = read_positions(own);
   vlm.dtype = read_dtype(r);
   vlm.quantization = read_quantization(r);
   return vlm;

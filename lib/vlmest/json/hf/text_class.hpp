@@ -35,6 +35,7 @@ inline constexpr std::array text_classes{
     TextClassEntry{"glm4v", "glm4v_text", true},
     TextClassEntry{"glm4v_moe", "glm4v_moe_text", true},
     TextClassEntry{"glm_ocr", "glm_ocr_text", true},
+    TextClassEntry{"glmasr", "llama"},
     TextClassEntry{"got_ocr2", "qwen2"},
     TextClassEntry{"glmga", "glm4v_text"},
     TextClassEntry{"hunyuan_vl", "hunyuan_vl_text", true},
@@ -54,10 +55,16 @@ inline constexpr std::array text_classes{
     TextClassEntry{"paddleocr_vl", "paddleocr_vl_text", true},
     TextClassEntry{"paligemma", "gemma"},
     TextClassEntry{"qianfan_ocr", "qwen3"},
+    TextClassEntry{"qwen2_5_omni", "qwen2_5_omni_text", true},
+    TextClassEntry{"qwen2_5_omni_thinker", "qwen2_5_omni_text", true},
     TextClassEntry{"qwen2_5_vl", "qwen2_5_vl_text", true},
+    TextClassEntry{"qwen2_audio", "qwen2"},
     TextClassEntry{"qwen2_vl", "qwen2_vl_text", true},
     TextClassEntry{"qwen3_5", "qwen3_5_text", true},
     TextClassEntry{"qwen3_5_moe", "qwen3_5_moe_text", true},
+    TextClassEntry{"qwen3_asr", "qwen3"},
+    TextClassEntry{"qwen3_omni_moe", "qwen3_omni_moe_text", true},
+    TextClassEntry{"qwen3_omni_moe_thinker", "qwen3_omni_moe_text", true},
     TextClassEntry{"qwen3_vl", "qwen3_vl_text", true},
     TextClassEntry{"qwen3_vl_moe", "qwen3_vl_moe_text", true},
     TextClassEntry{"shieldgemma2", "gemma3_text"},
@@ -65,11 +72,13 @@ inline constexpr std::array text_classes{
     TextClassEntry{"video_llava", "llama"},
     TextClassEntry{"video_llama_3", "qwen2"},
     TextClassEntry{"vipllava", "llama"},
+    TextClassEntry{"voxtral", "llama"},
 };
 
 /// Config classes of language models whose tie_word_embeddings is true where a file leaves it out.
-inline constexpr std::array<std::string_view, 8> tying_classes{
-    "cohere", "cohere2", "gemma", "gemma2", "gemma3_text", "gemma4_text", "gemma4_unified_text", "lfm2"};
+inline constexpr std::array<std::string_view, 9> tying_classes{
+    "cohere", "cohere2",          "gemma", "gemma2", "gemma3_text", "gemma4_text", "gemma4_unified_text",
+    "lfm2",   "qwen2_5_omni_text"};
 
 /// Of a parsed config.json whose model_type is `type`.
 inline TextClass read_text_class(const Reader& r, std::string_view type) {

@@ -7,6 +7,12 @@
 /// Vision towers out of a Hugging Face config, with the defaults of each model_type's config class.
 namespace vlmest::json::hf {
 
+/// The model_type that a part of the config names, where it names one.
+inline void check_part(const Reader& r, const char* type) {
+  if (const std::string given = r.string("model_type", type); given != type)
+    r.fail("model_type", "'" + given + "' is not supported here", "known: " + std::string(type));
+}
+
 inline void divides(const Reader& r, const char* key, std::int64_t whole, std::int64_t part) {
   if (whole % part != 0)
     r.fail(key, std::to_string(whole) + " is not divisible by " + std::to_string(part),

@@ -2,16 +2,36 @@
 #pragma once
 
 #include <vlmest/json/processor.hpp>
+#include <vlmest/json/processor/audio.hpp>
 #include <vlmest/json/processor/video.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {
+/// The feature extractor of a model that takes sound: the file's own keys, or those of the part that holds it.
+inline std::vector<std::string> read_feature_extractor(const nlohmann::json& document, const std::string& where,
+                                                       ProcessorFile file, Vlm& vlm, bool says_more) {
+  std::vector<std::string> notes;
+  audio::MelSettings* const mel = vlm.audio.mel();
+  if (mel == nullptr || file == ProcessorFile::video) return notes;
+  const bool nested = file == ProcessorFile::processor;
+  if (nested &&
+      (!document.is_object() || !document.contains("feature_extractor") || !document["feature_extractor"].is_object()))
+    return notes;
+  ProcessorKeys k(nested ? document["feature_extractor"] : document, nested ? where + ".feature_extractor" : where);
+  read_audio_keys(k, *mel);
+  audio_layout(vlm.audio, {1.0});  // throws where the encoder refuses these settings
+  if (nested || says_more)
+    for (auto& line : k.notes()) notes.push_back(k.where() + ": " + line);
+  return notes;
+}
+
 VLMEST_INLINE std::vector<std::string> read_processor(const nlohmann::json& document, const std::string& where,
                                                       ProcessorFile file, Vlm& vlm, FamilyRows rows) {
-  if (!takes_images(vlm)) return {where + " has no effect: " + vlm.type + " takes no images"};
+  if (!takes_images(vlm) && !takes_audio(vlm)) return {where + " has no effect: " + vlm.type + " takes no images"};
   if (const ModelType* t = find_type(rows, vlm.type); t && !t->no_processor_file.empty())
     return {where + " " + std::string(t->no_processor_file)};
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = read_feature_extractor(document, where, file, vlm, !takes_images(vlm));
+  if (!takes_images(vlm)) return notes;
   const RuleReader& reader = reader_of(rows, vlm.image_processor);
   const auto finish = [&](ProcessorKeys& k) {
     for (auto& line : k.notes()) notes.push_back(k.where() + ": " + line);
@@ -19,6 +39,7 @@ VLMEST_INLINE std::vector<std::string> read_processor(const nlohmann::json& docu
   const auto read_image_part = [&](const nlohmann::json& part, const std::string& path) {
     ProcessorKeys k(part, path);
     ignore_pixel_keys(k);
+    if (takes_audio(vlm)) k.ignore(audio_keys);
     reader.image_keys(k, vlm.image_processor, vlm.family.traits());
     finish(k);
   };

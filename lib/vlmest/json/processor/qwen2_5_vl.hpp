@@ -4,7 +4,7 @@
 #include <vlmest/json/processor/video.hpp>
 #include <vlmest/nn/image_processor/qwen2_5_vl.hpp>
 
-/// What files say to the rule of Qwen2.5-VL and EXAONE 4.5, whose processors are Qwen2-VL's classes.
+/// What files say to the rule of Qwen2.5-VL, Qwen2.5-Omni and EXAONE 4.5, whose processors are Qwen2-VL's classes.
 namespace vlmest::json {
 
 inline void read_image(DescriptionImage& image, image_processor::Qwen2_5Vl& rule) { image.budget(rule.budget); }

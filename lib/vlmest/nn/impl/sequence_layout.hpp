@@ -20,6 +20,7 @@ VLMEST_INLINE void check_counts(const Plan& p) {
   within("plan.batch", p.batch, 1, most_sequences);
   within("plan.images", p.images, 0, most_sequences / p.batch);
   if (p.video && p.video->frames) within("plan.video.frames", *p.video->frames, 1, image_processor::max_frames);
+  if (p.audio) within("plan.audio.clips", p.audio->clips, 1, most_sequences / p.batch);
   within("plan.vision_chunk", p.vision_chunk, 0, most_tokens);
   within("plan.seq", p.seq.value_or(1), 1, most_tokens);
   within("plan.text", p.text, 0, most_tokens);
@@ -65,6 +66,16 @@ VLMEST_INLINE void check_takes_videos(const Vlm& vlm, const Plan& plan) {
     throw Error("plan.video", "blocks that a description adds are defined on pictures", "leave one of them out");
 }
 
+VLMEST_INLINE void check_takes_audio(const Vlm& vlm) {
+  if (!takes_audio(vlm))
+    throw Error(
+        "plan.audio",
+        vlm.family.traits().no_audio.empty() ? vlm.type + " takes no audio" : std::string(vlm.family.traits().no_audio),
+        "leave it out, or name a model that does: Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Voxtral");
+  if (!vlm.blocks.empty())
+    throw Error("plan.audio", "blocks that a description adds are defined on pictures", "leave one of them out");
+}
+
 VLMEST_INLINE Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   check_counts(plan);
   const bool decodes_apart = vlm.family.traits().encoder_decoder;
@@ -85,6 +96,14 @@ VLMEST_INLINE Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
     s.video = video_layout(vlm.image_processor, video_source(vlm, *plan.video));
     s.video_tokens = s.video->llm_tokens;
   }
+  std::int64_t audio_text = 0;
+  if (plan.audio) {
+    check_takes_audio(vlm);
+    const AudioLayout clip = audio_layout(vlm.audio, {plan.audio->seconds});
+    s.audios.assign(static_cast<std::size_t>(checked_mul(plan.batch, plan.audio->clips)), clip);
+    s.audio_tokens = checked_mul(clip.llm_tokens, plan.audio->clips);
+    audio_text = checked_mul(clip.text_overhead, plan.audio->clips);
+  }
   const bool as_tiles = s.video && vlm.family.traits().videos == VideoPixels::tiles;
   std::vector<std::vector<ImageLayout>> each;  // the images of a sequence, by its turn
   std::vector<std::int64_t> tokens;            // of its images, markers included
@@ -92,16 +111,19 @@ VLMEST_INLINE Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   for (const ImageSize size : sizes) {
     each.push_back(layouts(vlm.image_processor, std::vector<ImageSize>(static_cast<std::size_t>(plan.images), size)));
     const PromptTokens all = sum(each.back());
-    const std::int64_t written = checked_add(all.text_overhead, s.video ? s.video->text_overhead : 0);
+    const std::int64_t written =
+        checked_add(checked_add(all.text_overhead, s.video ? s.video->text_overhead : 0), audio_text);
     const std::int64_t markers = plan.markers ? written : 0;
-    tokens.push_back(checked_add(checked_add(all.llm_tokens, s.video_tokens), markers));
+    const std::int64_t heard = checked_add(s.video_tokens, s.audio_tokens);
+    tokens.push_back(checked_add(checked_add(all.llm_tokens, heard), markers));
     if (as_tiles) each.back().push_back(*s.video);
     if (tokens.back() <= longest) continue;
     longest = tokens.back();
     s.image_tokens = all.llm_tokens;
     s.markers = markers;
   }
-  const std::string visual = !s.video ? "images" : plan.images == 0 ? "frames" : "images and frames";
+  std::string visual = s.video ? plan.images == 0 ? "frames" : "images and frames" : "images";
+  if (plan.audio) visual = plan.images == 0 && !s.video ? "clips" : visual + " and clips";
   if (plan.seq) {
     if (*plan.seq < longest)
       throw Error("plan.seq",

@@ -12,6 +12,7 @@ struct Mlp2Projector {
   std::int64_t out = 4096;  ///< language width
   Activation activation = Activation::gelu;
   bool bias = true;
+  std::int64_t inner = 0;  ///< between the two; 0: out
 };
 
 struct Mlp2 {
@@ -22,9 +23,10 @@ struct Mlp2 {
 
 inline Mlp2 make_projector(Context& c, const Mlp2Projector& g) {
   Mlp2 p{.scope = c.b.scope(), .activation = g.activation};
-  p.first = make_linear(c, "linear_1", g.in, g.out, g.bias);
+  const std::int64_t inner = g.inner > 0 ? g.inner : g.out;
+  p.first = make_linear(c, "linear_1", g.in, inner, g.bias);
   p.activation_scope = c.b.child("act");
-  p.second = make_linear(c, "linear_2", g.out, g.out, g.bias);
+  p.second = make_linear(c, "linear_2", inner, g.out, g.bias);
   return p;
 }
 

@@ -16,8 +16,12 @@ namespace vlmest {
 /// Attention over a packed sequence of patches that stays inside segments (images, windows): one projection for q, k
 /// and v, rotation in fp32, one attention call per segment.
 struct PackedAttention {
+  struct Apart {
+    Linear q, k, v;
+  };
   ScopeId scope = 0;
   Linear qkv, proj;
+  std::optional<Apart> apart;  ///< three projections in the place of qkv
   std::optional<RmsNorm> q_norm, k_norm;
   std::int64_t kv_heads = 0;  ///< each for several query heads; 0: one for each, all three of one size
 };
@@ -44,6 +48,18 @@ inline PackedAttention make_grouped_packed_attention(Context& c, std::int64_t wi
   a.proj = make_linear(c, "proj", width, width, true);
   const std::int64_t keys = checked_mul(kv_heads, width / heads);
   a.qkv = make_linear(c, "qkv", width, checked_add(width, checked_mul(keys, 2)), true);
+  return a;
+}
+
+/// Queries, keys and values by a projection each, in the order of Qwen2_5OmniVisionAttention.__init__.
+inline PackedAttention make_apart_attention(Context& c, std::int64_t width) {
+  Module m(c, "attn");
+  PackedAttention a{.scope = m.scope};
+  a.apart.emplace();
+  a.apart->q = make_linear(c, "q", width, width, true);
+  a.apart->k = make_linear(c, "k", width, width, true);
+  a.apart->v = make_linear(c, "v", width, width, true);
+  a.proj = make_linear(c, "proj", width, width, true);
   return a;
 }
 
@@ -106,10 +122,37 @@ inline SegmentedAttention attend_in_segments(Context& c, const Value& q, const V
   return r;
 }
 
-/// q, k and v[patches, heads, channels] of x, views of the one projection's result.
+/// q, k and v[S, heads, head_dim], which are rebound, by one attention call per segment -> [S, width]
+/// (modeling_qwen2_vl.py, VisionAttention.forward; modeling_qwen2_5_omni.py, Qwen2_5OmniAudioAttention.forward). `held`
+/// is what the caller's variables keep until it returns.
+inline Value attend_segments(Context& c, Value& q, Value& k, Value& v, const Segments& segments,
+                             SegmentedAttention& held) {
+  using namespace eager;
+  const std::int64_t rows = q.size(0);
+  if (c.attention() == AttentionKind::flash) {
+    held.out = flash_attn_varlen_func(q, k, v, segments.cu_seqlens, segments.lengths);
+  } else {
+    auto batched = [](Value& y) { y = unsqueeze(transpose(std::move(y), 0, 1), 0); };
+    batched(q);
+    batched(k);
+    batched(v);
+    held = attend_in_segments(c, q, k, v, segments);
+  }
+  return contiguous(reshape(std::move(held.out), {rows, -1}));
+}
+
+/// q, k and v[patches, heads, channels] of x: views of the one projection's result, or those of three.
 inline std::array<Value, 3> packed_qkv(Context& c, const PackedAttention& a, const Value& x, std::int64_t heads) {
   using namespace eager;
   const std::int64_t patches = x.size(0);
+  if (a.apart) {
+    const auto project = [&](const Linear& l) { return reshape(forward(c, l, x), {patches, heads, -1}); };
+    std::array<Value, 3> each;
+    each[0] = project(a.apart->q);
+    each[1] = project(a.apart->k);
+    each[2] = project(a.apart->v);
+    return each;
+  }
   std::vector<Value> parts;
   if (a.kv_heads == 0) {
     parts = unbind(permute(reshape(forward(c, a.qkv, x), {patches, 3, heads, -1}), {1, 0, 2, 3}), 0);
@@ -123,31 +166,21 @@ inline std::array<Value, 3> packed_qkv(Context& c, const PackedAttention& a, con
 }
 
 /// modeling_qwen2_vl.py, VisionAttention.forward, with norms modeling_glm_ocr.py, GlmOcrVisionAttention.forward, with
-/// fewer heads of keys and values modeling_exaone4_5.py, Exaone4_5_VisionAttention.forward: x[patches, width] -> the
-/// same.
+/// fewer heads of keys and values modeling_exaone4_5.py, Exaone4_5_VisionAttention.forward, with three projections
+/// modeling_qwen2_5_omni.py, Qwen2_5OmniVisionAttention.forward: x[patches, width] -> the same.
 inline Value forward(Context& c, const PackedAttention& a, Value arg, std::int64_t heads, const CosSin& positions,
                      const Segments& segments) {
   using namespace eager;
   Value x = std::move(arg);
   InScope in(c.b, a.scope);
-  const std::int64_t patches = x.size(0);
   auto [q, k, v] = packed_qkv(c, a, x, heads);
   if (a.q_norm) {
     q = forward(c, *a.q_norm, q);
     k = forward(c, *a.k_norm, k);
   }
   apply_rope_fp32(c, q, k, positions);
-  SegmentedAttention attended;
-  if (c.attention() == AttentionKind::flash) {
-    attended.out = flash_attn_varlen_func(q, k, v, segments.cu_seqlens, segments.lengths);
-  } else {
-    auto batched = [](Value& y) { y = unsqueeze(transpose(std::move(y), 0, 1), 0); };
-    batched(q);
-    batched(k);
-    batched(v);
-    attended = attend_in_segments(c, q, k, v, segments);
-  }
-  Value out = contiguous(reshape(std::move(attended.out), {patches, -1}));
+  SegmentedAttention held;  // variables of the function: alive until it returns
+  Value out = attend_segments(c, q, k, v, segments, held);
   out = forward(c, a.proj, out);
   return out;
 }

@@ -29,6 +29,7 @@ struct Qwen2_5VlVision {
   std::vector<std::int64_t> full_attention{7, 15, 23, 31};  ///< fullatt_block_indexes
   std::int64_t out_hidden = 3584;
   Activation activation = Activation::silu;
+  bool apart = false;  ///< Qwen2.5-Omni: a projection each for queries, keys and values
 };
 
 using Qwen2_5VlBlock = PackedBlock<RmsNorm, GatedMlp>;
@@ -49,6 +50,7 @@ inline Qwen2_5VlBlock make_qwen2_5_vl_block(Context& c, const Qwen2_5VlVision& g
   b.norm1 = make_rms_norm(c, "norm1", g.hidden);
   b.norm2 = make_rms_norm(c, "norm2", g.hidden);
   b.attention = g.kv_heads > 0 ? make_grouped_packed_attention(c, g.hidden, g.heads, g.kv_heads)
+                : g.apart      ? make_apart_attention(c, g.hidden)
                                : make_packed_attention(c, g.hidden, true, true);
   b.mlp = make_gated_mlp(c, "mlp", g.hidden, g.intermediate, true, g.activation);
   return b;

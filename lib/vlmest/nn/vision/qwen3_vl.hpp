@@ -25,6 +25,7 @@ struct Qwen3VlVision {
   std::int64_t positions = 2304;                   ///< entries of the position table
   std::vector<std::int64_t> deepstack{8, 16, 24};  ///< deepstack_visual_indexes
   Activation activation = Activation::gelu_tanh;
+  bool omni = false;  ///< Qwen3-Omni's names: mergers are called merger_list and come first, their layers a list
 };
 
 using Qwen3VlBlock = PackedBlock<LayerNorm, Mlp>;
@@ -69,6 +70,13 @@ inline Qwen3VlMerger make_qwen3_vl_merger(Context& c, const Qwen3VlVision& g, co
                                           bool late) {
   Module m(c, name, index);
   Qwen3VlMerger r{.scope = m.scope, .width = checked_mul(g.hidden, checked_mul(g.merge, g.merge)), .late = late};
+  if (g.omni) {
+    r.norm = make_layer_norm(c, "ln_q", late ? r.width : g.hidden);
+    r.fc1 = make_linear(c, "mlp", r.width, r.width, true, 0);
+    r.activation_scope = c.b.child("mlp", 1);
+    r.fc2 = make_linear(c, "mlp", r.width, g.out_hidden, true, 2);
+    return r;
+  }
   r.norm = make_layer_norm(c, "norm", late ? r.width : g.hidden);
   r.fc1 = make_linear(c, "linear_fc1", r.width, r.width, true);
   r.activation_scope = c.b.child("act_fn");
@@ -79,14 +87,32 @@ inline Qwen3VlMerger make_qwen3_vl_merger(Context& c, const Qwen3VlVision& g, co
 /// In the order of Qwen3VLVisionModel.__init__.
 inline Qwen3VlTower make_tower(Context& c, const Qwen3VlVision& g) {
   Qwen3VlTower t{.config = &g, .scope = c.b.scope()};
+  const auto make_deepstack = [&](const char* name) {
+    for (std::size_t i = 0; i < g.deepstack.size(); ++i)
+      t.deepstack.push_back(make_qwen3_vl_merger(c, g, name, static_cast<std::int32_t>(i), true));
+  };
+  if (g.omni) make_deepstack("merger_list");
   t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, true);
   t.positions = make_embedding(c, "pos_embed", g.positions, g.hidden);
   t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
   t.blocks = make_layers(g.layers, [&](std::int32_t i) { return make_qwen3_vl_block(c, g, i); });
   t.merger = make_qwen3_vl_merger(c, g, "merger", none, false);
-  for (std::size_t i = 0; i < g.deepstack.size(); ++i)
-    t.deepstack.push_back(make_qwen3_vl_merger(c, g, "deepstack_merger_list", static_cast<std::int32_t>(i), true));
+  if (!g.omni) make_deepstack("deepstack_merger_list");
   return t;
+}
+
+/// modeling_qwen3_omni_moe.py, Qwen3OmniMoeVisionPatchMerger.forward: each layer rebinds the variable.
+inline Value forward_list(Context& c, const Qwen3VlMerger& m, Value x) {
+  using namespace eager;
+  InScope in(c.b, m.scope);
+  Value y = view(forward(c, m.norm, m.late ? view(x, {-1, m.width}) : x), {-1, m.width});
+  y = forward(c, m.fc1, y);
+  {
+    InScope a(c.b, m.activation_scope);
+    y = unary(functions::gelu, y);
+  }
+  y = forward(c, m.fc2, y);
+  return y;
 }
 
 /// modeling_qwen3_vl.py, Qwen3VLVisionPatchMerger.forward.
@@ -131,6 +157,9 @@ inline Qwen3VlFeatures forward(Context& c, const Qwen3VlTower& t, const PackedIm
   Value position_ids = vision_position_ids(c, input.grid, images, g.merge);
   const Segments segments = image_segments(c, input.grid, images);
   Qwen3VlFeatures out;
+  const auto merge = [&](const Qwen3VlMerger& m, const Value& h) {
+    return g.omni ? forward_list(c, m, h) : forward(c, m, h);
+  };
   Value learned;
   Value x = embed_patches(c, t, input.pixels, interpolation, learned);
   const CosSin positions = forward(c, t.rope, position_ids);
@@ -139,10 +168,10 @@ inline Qwen3VlFeatures forward(Context& c, const Qwen3VlTower& t, const PackedIm
     x = stack(t.blocks[static_cast<std::size_t>(i)], x, segments);
     const auto at = std::find(g.deepstack.begin(), g.deepstack.end(), i);
     if (at != g.deepstack.end())
-      out.deepstack.push_back(forward(c, t.deepstack[static_cast<std::size_t>(at - g.deepstack.begin())], x));
+      out.deepstack.push_back(merge(t.deepstack[static_cast<std::size_t>(at - g.deepstack.begin())], x));
   }
   out.tower.last = x;
-  out.tower.pooled = forward(c, t.merger, x);
+  out.tower.pooled = merge(t.merger, x);
   return out;
 }
 

@@ -35,7 +35,7 @@ inline std::size_t layer_lists(const Graph& g, const std::vector<std::int32_t>& 
   return lists.size();
 }
 
-inline bool is_before_layers(Part p) { return p == Part::vision || p == Part::projector; }
+inline bool is_before_layers(Part p) { return p == Part::vision || p == Part::audio || p == Part::projector; }
 
 }  // namespace pipeline
 

@@ -42,6 +42,7 @@ VLMEST_INLINE Parameters parameters_without_adapters(const Graph& g) {
     if (t.role != Role::weight || !is_adapter(g, t)) continue;
     switch (g.scopes[static_cast<std::size_t>(t.scope)].part) {
       case Part::vision: p.vision -= parameter_count(t); break;
+      case Part::audio: p.audio -= parameter_count(t); break;
       case Part::language: p.language -= parameter_count(t); break;
       default: p.projector -= parameter_count(t); break;
     }

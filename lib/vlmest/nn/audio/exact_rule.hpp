@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vlmest/nn/audio/qwen3_omni.hpp>
+
+namespace vlmest::audio {
+
+/// Qwen3-Omni's processor: clips are neither filled up nor cut (transformers 5.17 processing_qwen3_omni_moe.py,
+/// padding=True, truncation=False). It counts tokens for chunks of a second whatever the encoder's are.
+struct ExactClips {
+  MelSettings mel;
+  std::int64_t window = 50;  ///< audio_config.n_window
+};
+
+inline AudioLayout audio_layout(const ExactClips& r, const AudioSource& a) {
+  AudioLayout l{.samples = samples(a, r.mel.sampling_rate), .mels = r.mel.mels};
+  l.frames = l.row_frames = exact_frames(r.mel, l.samples);
+  l.tower_tokens = l.llm_tokens = after_halvings(l.frames, r.window);
+  return check_tokens(l);
+}
+
+}  // namespace vlmest::audio
