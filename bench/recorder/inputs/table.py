@@ -37,4 +37,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "llava_next_video": ("anyres.llava_next", "canvas"),
     "video_llava": ("square.video_llava", None),
     "florence2": ("square.florence2", 768),
+    "ovis2": ("tiles.ovis2", None),
 }

@@ -20,6 +20,7 @@
 #include <vlmest/family/llava_onevision/read.hpp>
 #include <vlmest/family/mistral3/read.hpp>
 #include <vlmest/family/mllama/read.hpp>
+#include <vlmest/family/ovis2/read.hpp>
 #include <vlmest/family/paligemma/read.hpp>
 #include <vlmest/family/qwen2_5_vl/read.hpp>
 #include <vlmest/family/qwen2_vl/read.hpp>
@@ -35,6 +36,6 @@ namespace vlmest::family {
 inline constexpr auto registry =
     json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
                       LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Blip2, InternVl, Mllama, PaliGemma,
-                      Gemma3, Gemma4, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava, Florence2>;
+                      Gemma3, Gemma4, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava, Florence2, Ovis2>;
 
 }  // namespace vlmest::family
