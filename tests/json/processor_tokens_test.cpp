@@ -23,6 +23,7 @@
 #include <vlmest/family/llava_onevision/rule.hpp>
 #include <vlmest/family/mistral3/rule.hpp>
 #include <vlmest/family/mllama/rule.hpp>
+#include <vlmest/family/ovis2/rule.hpp>
 #include <vlmest/family/paligemma/rule.hpp>
 #include <vlmest/family/qwen2_vl/rule.hpp>
 #include <vlmest/nn/image_processor/llava.hpp>
@@ -148,6 +149,16 @@ const std::map<std::string, std::function<ImageProcessor(const json&)>> rules{
                      .tolerance = s.at("tolerance"),
                      .markers = s.at("markers"),
                      .tiling = cut(s, "split")};
+     }},
+    {"ovis2",
+     [](const json& s) {
+       return Ovis2{.image_size = n(s, "tile"),
+                    .patch_size = n(s, "patch"),
+                    .merge = n(s, "merge"),
+                    .min_tiles = n(s, "min"),
+                    .max_tiles = n(s, "max"),
+                    .covering = s.at("covering"),
+                    .tiling = cut(s, "crop")};
      }},
     {"blip-2",
      [](const json& s) {

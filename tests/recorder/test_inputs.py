@@ -69,6 +69,11 @@ class Shapes(unittest.TestCase):
         i = images("video-llava-7b", 480, 640, batch=2)
         self.assertEqual((i.tokens, shapes(i)), (256, {"pixel_values_images": (2, 3, 224, 224)}))
 
+    def test_tiles_that_cover_an_image(self):
+        i = images("ovis2-1b", 448, 448, batch=2)
+        self.assertEqual((i.tokens, shapes(i)), (256, {"pixel_values": (2, 3, 448, 448)}))
+        self.assertEqual(images("ovis2-1b", 896, 448).tensors["pixel_values"].shape, (3, 3, 448, 448))
+
     def test_positions_of_the_last_map_and_their_mean(self):
         i = images("florence-2-base", 768, 768, batch=2)
         self.assertEqual((i.tokens, shapes(i)), (577, {"pixel_values": (2, 3, 768, 768)}))

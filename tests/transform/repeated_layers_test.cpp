@@ -143,6 +143,10 @@ const std::vector<Case> cases() {
                              "aya-vision-8b",
                              "glm-4.1v-9b",
                              "blip2-opt-2.7b",
+                             "lfm2-vl-450m",
+                             "llava-next-video-7b",
+                             "video-llava-7b",
+                             "florence-2-base",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});

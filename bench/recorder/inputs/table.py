@@ -52,4 +52,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "deepseek_vl": ("square.deepseek_vl", None),
     "deepseek_vl_hybrid": ("square.deepseek_vl_hybrid", None),
     "janus": ("square.janus", None),
+    "ovis2": ("tiles.ovis2", None),
 }

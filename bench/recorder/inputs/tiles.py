@@ -3,7 +3,7 @@
 
 transformers 5.17: image_processing_idefics3.py and image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL,
 Aya Vision: get_optimal_tiled_canvas), image_processing_cohere2_vision.py, image_processing_mllama.py,
-image_processing_deepseek_ocr2.py.
+image_processing_deepseek_ocr2.py, image_processing_ovis2.py.
 """
 
 from recorder.errors import RecorderError
@@ -75,6 +75,41 @@ def internvl(r: Request) -> Images:
     if not isinstance(ratio, (int, float)) or not 0 < ratio <= 1:
         raise RecorderError("config: downsample_ratio", f"{ratio} is not in (0, 1]", "0.5 as released")
     return _shuffled(r, round(1 / ratio))
+
+
+def _covered(width: int, height: int, side: int) -> float:
+    longer, shorter = max(width, height), min(width, height)
+    return longer * shorter if longer <= side else side * (shorter / longer * side)
+
+
+def covering_grid(height: int, width: int, side: int) -> tuple[int, int]:
+    """Rows and columns of the fewest tiles that cover more than 0.9 of an image, else of those that cover most. What
+    the processor cut by rows it takes for columns."""
+    found = []
+    for tiles in range(1, MOST_TILES + 1):
+        for first in (n for n in range(1, tiles + 1) if tiles % n == 0):
+            second = tiles // first
+            h, w = height // first, width // second
+            parts = sum(
+                _covered(
+                    width - col * w if col == second - 1 else w, height - row * h if row == first - 1 else h, side
+                )
+                for row in range(first)
+                for col in range(second)
+            )
+            found.append((tiles, parts / (height * width), (second, first)))
+    enough = [f for f in found if f[1] > 0.9]
+    best = min(enough, key=lambda f: (f[0], -f[1])) if enough else min(found, key=lambda f: (-f[1], f[0]))
+    return best[2]
+
+
+def ovis2(r: Request) -> Images:
+    """Tiles behind a thumbnail; hidden_stride joins squares of patches. Marks between tiles are text."""
+    side = number(r.document, "vision_config.image_size")
+    rows, cols = covering_grid(r.height, r.width, side)
+    tiles = rows * cols + (rows * cols > 1)
+    squares = patch_side(r.document) // number(r.document, "vision_config.hidden_stride", 1)
+    return Images(tiles * squares**2, pixels(r.count * tiles, 3, side, side))
 
 
 def aya_vision(r: Request) -> Images:

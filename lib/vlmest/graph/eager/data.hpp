@@ -60,11 +60,11 @@ inline Value index(Value self, Value i, Value j, const Shape& out) {
   return emit1(b, "index.Tensor", op, r, {ci, cj}, self, i, j);
 }
 
-/// torch.tensor(x, device=cuda): a copy from the host.
-inline Value from_host(Builder& b, const Shape& s, DType t) {
+/// torch.tensor(x, device=cuda): a copy from the host, as is x.to(cuda), "_to_copy".
+inline Value from_host(Builder& b, const Shape& s, DType t, const char* name = "lift_fresh") {
   const TensorId r = b.result(t, s, "tensor");
   const std::array<TensorId, 1> outs{r};
-  b.emit("lift_fresh", HostSync{size_of(numel(s), t)}, {}, outs);
+  b.emit(name, HostSync{size_of(numel(s), t)}, {}, outs);
   return Value(b, r);
 }
 
