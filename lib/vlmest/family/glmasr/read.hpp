@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include <vlmest/family/glmasr/family.hpp>
 #include <vlmest/family/glmasr/rule.hpp>
 #include <vlmest/json/family_row.hpp>

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <string>
-#include <vector>
 
 #include <vlmest/family/ovis2/tower.hpp>
 #include <vlmest/graph/eager/selection.hpp>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/nn/audio/qwen3_omni.hpp>
 #include <vlmest/nn/family/deepstack.hpp>
 #include <vlmest/nn/family/omni.hpp>

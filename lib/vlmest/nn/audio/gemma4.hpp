@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <span>
 #include <vector>
 
 #include <vlmest/graph/repeat.hpp>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <span>
+
 #include <vlmest/nn/audio/qwen3_omni.hpp>
 
 namespace vlmest {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include <vlmest/nn/audio/conv.hpp>

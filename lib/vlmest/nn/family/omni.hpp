@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/nn/family/audio_inputs.hpp>
 #include <vlmest/nn/family/omni_positions.hpp>
 #include <vlmest/nn/family/qwen_vl.hpp>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
 #include <vlmest/nn/audio/qwen3_omni.hpp>
 #include <vlmest/nn/mrope.hpp>
 #include <vlmest/nn/sequence.hpp>
