@@ -9,9 +9,9 @@
 
 namespace vlmest {
 
-/// A short convolution of each channel by itself, of which a token sees the tokens before it: weight[channels, 1, taps],
-/// as layers of linear attention and gated short convolutions have it. The parameters are those of a torch.nn.Conv1d
-/// that is never called itself.
+/// A short convolution of each channel by itself, of which a token sees the tokens before it: weight[channels, 1,
+/// taps], as layers of linear attention and gated short convolutions have it. The parameters are those of a
+/// torch.nn.Conv1d that is never called itself.
 struct CausalConv {
   TensorId weight = none, bias = none;
   std::int64_t taps = 4;

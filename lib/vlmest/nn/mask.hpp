@@ -87,8 +87,8 @@ inline Value recurrent_mask(Context& c, const Value& attention_mask, std::int64_
                   : Value();
 }
 
-/// masking_utils.py, create_bidirectional_mask over real bool[B, L], by as many queries, or by `queries` of a sequence of
-/// their own: nothing where no position is padding, which the host asks.
+/// masking_utils.py, create_bidirectional_mask over real bool[B, L], by as many queries, or by `queries` of a sequence
+/// of their own: nothing where no position is padding, which the host asks.
 inline Value bidirectional_mask(Context& c, const Value& real, bool padded,
                                 std::optional<std::int64_t> queries = std::nullopt) {
   using namespace eager;

@@ -18,7 +18,7 @@ struct DepthwiseConvolution {
   bool input_gradient = false;
   bool weight_gradient = false;
   bool bias_gradient = false;  ///< a sum, beside those kernels
-  Bytes workspace{};  ///< packed copies of what is not row-major
+  Bytes workspace{};           ///< packed copies of what is not row-major
   int copies = 0;
 };
 

@@ -28,8 +28,8 @@ inline Value zeros_like(const Value& a) {
   return Value(b, r);
 }
 
-/// part_of(whole) = source, where part_of makes a view. Backward: a copy of the whole's gradient, of which the part goes
-/// to the source and zeros stand in its place, where the whole has a gradient of its own (torch/csrc/autograd/
+/// part_of(whole) = source, where part_of makes a view. Backward: a copy of the whole's gradient, of which the part
+/// goes to the source and zeros stand in its place, where the whole has a gradient of its own (torch/csrc/autograd/
 /// VariableTypeManual.cpp and functions/tensor.cpp, CopySlices, around CopyBackwards).
 template <class PartOf>
 void assign(Value& whole, PartOf part_of, Value source) {
@@ -62,7 +62,8 @@ void assign(Value& whole, PartOf part_of, Value source) {
 
 /// whole[..., at, ...] = source along `dim`.
 inline void assign_part(Value& whole, int dim, std::int64_t at, Value source) {
-  assign(whole, [dim, at](const Value& v) { return select(v, dim, at); }, std::move(source));
+  assign(
+      whole, [dim, at](const Value& v) { return select(v, dim, at); }, std::move(source));
 }
 
 }  // namespace vlmest::eager

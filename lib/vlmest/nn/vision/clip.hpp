@@ -109,8 +109,8 @@ inline Attended clip_attention(Context& c, const ClipLayer& l, const Value& x, s
 /// modeling_clip.py, CLIPEncoderLayer.forward.
 inline Value forward(Context& c, const ClipLayer& l, Value arg, std::int64_t heads, const Value& mask = {}) {
   return pre_norm_layer(
-      c, l.scope, std::move(arg), l.norm1, [&](const Value& x) { return clip_attention(c, l, x, heads, mask); }, l.norm2,
-      [&](const Value& x) { return forward(c, l.mlp, x); });
+      c, l.scope, std::move(arg), l.norm1, [&](const Value& x) { return clip_attention(c, l, x, heads, mask); },
+      l.norm2, [&](const Value& x) { return forward(c, l.mlp, x); });
 }
 
 /// modeling_clip.py, CLIPVisionEmbeddings.forward: pixels[N, 3, H, W] -> [N, 1 + patches, hidden].

@@ -152,8 +152,7 @@ inline TowerOutput forward(Context& c, const SiglipTower& t, const TowerInput& i
   const Value last = run_layers(c, t.layers, embedded, 0, input, out,
                                 [&](const ClipLayer& l, const Value& h) { return forward(c, l, h, t.config->heads); });
   out.last = forward(c, t.post_norm, last);
-  if (t.config->head)
-    out.pooled = pool(c, t.head, t.config->heads, out.last, [](const Value&) { return Value(); });
+  if (t.config->head) out.pooled = pool(c, t.head, t.config->heads, out.last, [](const Value&) { return Value(); });
   return out;
 }
 
