@@ -53,7 +53,7 @@ TEST(IndexGradient, SortsThePlacesOfARowIndex) {
 }
 TEST(IndexGradient, TakesOneBlockForFewPlacesFromTheHost) {
   Tape t({768, 2048});
-  t.backward(host_index(t.weight, 768));
+  t.backward(host_index(t.weight, {768}));
   EXPECT_EQ(t.scratch_of("_index_put_impl_"), Bytes(24577));
 }
 TEST(IndexGradient, MakesLinearPlacesOutOfAMask) {
