@@ -107,10 +107,14 @@ TEST(ShippedModels, CoverTheFamilies) {
   EXPECT_GE(names().size(), 44u);
   std::set<std::string> shipped;
   for (const auto& name : names()) shipped.insert(document(name)["model"]["model_type"]);
+  // Of these no public source gives every setting of a released model.
+  const std::set<std::string_view> unsourced{"cosmos3_omni", "exaone4_5",    "glmga",
+                                             "ovis2",        "paddleocr_vl", "video_llama_3"};
   for (const auto& row : json::families())
     for (const auto& t : row.types) {
       const json::RecorderInputs& inputs = t.recorder;
-      EXPECT_TRUE(inputs.layout.empty() || shipped.contains(std::string(t.type))) << t.type;
+      if (inputs.layout.empty()) continue;
+      EXPECT_NE(shipped.contains(std::string(t.type)), unsourced.contains(t.type)) << t.type;
     }
   EXPECT_TRUE(shipped.contains("internvl_chat"));
 }
@@ -177,7 +181,9 @@ TEST_P(ShippedModel, IsReadToTheLastKey) {
   const Json read{{"model", doc["model"]}, {"image", doc.value("image", Json::object())}};
   leaves(read, "", [&](const std::string& pointer) {
     Json damaged = doc;
-    damaged[Json::json_pointer(pointer)] = Json::object({{"not", "a value"}});
+    Json& leaf = damaged[Json::json_pointer(pointer)];
+    // Where a null stands, an object may too.
+    leaf = leaf.is_null() ? Json::array({Json::array()}) : Json::object({{"not", "a value"}});
     std::string where = "file" + pointer;
     std::replace(where.begin(), where.end(), '/', '.');
     try {

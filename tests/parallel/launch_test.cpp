@@ -77,7 +77,7 @@ TEST(Launch, AToolThatCannotIsLeftOut) {
   EXPECT_TRUE(text({.dp = 2, .shard = Shard::fsdp2}, "accelerate", {.amp = true}).empty());
   EXPECT_TRUE(text({.pp = 2, .stages = {1, 1}}, "megatron").empty());
   EXPECT_TRUE(text({.pp = 2, .schedule = {ScheduleKind::zero_bubble, 1}}, "python").empty()) << "torch has no ZB-H1";
-  EXPECT_TRUE(has(text({.dp = 2, .pp = 2}, "python"), "(2, 2), mesh_dim_names=(\"dp\", \"pp\")"));
+  EXPECT_TRUE(has(text({.dp = 2, .pp = 2}, "python"), "(2, 2), mesh_dim_names=(\"pp\", \"dp\")"));
   EXPECT_TRUE(has(text({.dp = 2, .pp = 2}, "python"), "DistributedDataParallel(part(rank), process_group="));
   EXPECT_FALSE(has(text({.pp = 2}, "python"), "DistributedDataParallel"));
 }

@@ -28,9 +28,11 @@ using namespace literals;
 
 const std::filesystem::path models = std::string(VLMEST_SOURCE_DIR) + "/models/vlm";
 
+/// All but a classifier that returns no loss.
 std::vector<std::string> names() {
   std::vector<std::string> r;
-  for (const auto& f : std::filesystem::directory_iterator(models)) r.push_back(f.path().stem().string());
+  for (const auto& f : std::filesystem::directory_iterator(models))
+    if (const std::string name = f.path().stem().string(); name != "shieldgemma-2-4b") r.push_back(name);
   std::sort(r.begin(), r.end());
   return r;
 }

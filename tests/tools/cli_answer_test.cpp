@@ -57,10 +57,12 @@ std::vector<std::vector<std::int64_t>> memory_columns(const std::string& text) {
   return columns;
 }
 
-/// What is not modelled of T5, which says so and nothing else.
+/// What is not modelled of an encoder and decoder, or is not there (a classifier has no loss), which says so and
+/// nothing else.
 bool is_refused(const std::string& model, std::string_view flags) {
-  const bool t5 = model.find("-t5-") != std::string::npos;
-  return t5 && (flags.find("--checkpointing full") != flags.npos || flags.find("--weights") != flags.npos);
+  if (model == "shieldgemma-2-4b" && flags.find("--phase train") != flags.npos) return true;
+  const bool two_stacks = model.find("-t5-") != model.npos || model.starts_with("florence-2-");
+  return two_stacks && (flags.find("--checkpointing full") != flags.npos || flags.find("--weights") != flags.npos);
 }
 
 class EveryModel : public testing::TestWithParam<const char*> {};
@@ -77,12 +79,12 @@ TEST_P(EveryModel, IsAnsweredOnOneScreenThatAddsUp) {
     const Called answer = run(arguments);
     if (is_refused(models[m], GetParam())) {
       EXPECT_NE(answer.code, 0) << arguments;
-      EXPECT_TRUE(answer.err.starts_with("error: --")) << answer.err;
+      EXPECT_TRUE(answer.err.starts_with("error: ") || answer.err.find("\nerror: ") != answer.err.npos) << answer.err;
       EXPECT_EQ(answer.out, "");
       continue;
     }
     EXPECT_EQ(answer.code, 0) << arguments << "\n" << answer.err;
-    EXPECT_TRUE(answer.err.empty() || answer.err.starts_with("note: layers of linear attention ")) << answer.err;
+    EXPECT_TRUE(answer.err.empty() || answer.err.starts_with("note: ")) << answer.err;
     const std::string& text = answer.out;
     EXPECT_EQ(off_the_screen(text), "") << arguments << "\n" << text;
     const auto columns = memory_columns(text);

@@ -20,7 +20,7 @@ TEST(Usage, WordsOfAListAreToldTheNearestOne) {
   refused(model + "--dtype bf17", 2, "--dtype: 'bf17' is not one of bf16, fp16, fp32", "did you mean bf16?");
   refused(model + "--attention sdpaa", 2, "--attention: 'sdpaa' is not one of eager, sdpa, flash",
           "did you mean sdpa?");
-  refused(model + "--freeze visio", 2, "--freeze: 'visio' is not one of vision, projector, language",
+  refused(model + "--freeze visio", 2, "--freeze: 'visio' is not one of vision, projector, language, audio",
           "did you mean vision?");
   refused(model + "--phase inferense", 2, "--phase: 'inferense' is not one of inference, train, all",
           "did you mean inference?");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include <vlmest/allocator/process.hpp>
@@ -43,16 +44,18 @@ inline const allocator::PhaseMemory& highest(const allocator::PhaseMemory& forwa
   return step.peak > first.peak ? step : first;
 }
 
-/// Memory of a training step: of several forwards and backwards, those that need most; `after` is what is allocated
-/// when the phase's own variables are gone.
+/// Memory of a training step; `after` is what is allocated when the phase's own variables are gone.
 struct TrainingMemory {
   allocator::PhaseMemory forward, backward, step;
   const allocator::PhaseMemory& highest() const { return vlmest::highest(forward, backward, step); }
 };
 
+/// Of several forwards and backwards the last ones, or those that need most: a pipeline's first ones can.
+enum class Passes : std::uint8_t { last, highest };
+
 /// Runs the graph by its script. `nodes`, where given, gets the nodes of a whole step.
 TrainingMemory replay_training(const Graph& g, allocator::Process& process,
-                               std::vector<allocator::NodeMemory>* nodes = nullptr);
+                               std::vector<allocator::NodeMemory>* nodes = nullptr, Passes passes = Passes::last);
 
 /// The same, and torch.cuda.max_memory_reserved() of a loop of steps, by the graph's script for that. The process is
 /// then the one that was measured.
@@ -60,7 +63,7 @@ struct TrainingAndLoop {
   TrainingMemory step;
   Bytes reserved_in_loop{};
 };
-TrainingAndLoop replay_training_and_loop(const Graph& g, allocator::Process& process);
+TrainingAndLoop replay_training_and_loop(const Graph& g, allocator::Process& process, Passes passes = Passes::last);
 
 }  // namespace vlmest
 

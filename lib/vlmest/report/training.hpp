@@ -80,7 +80,7 @@ void add_work(TrainingEstimate& e, const Graph& g, const Timeline& timeline, std
 /// What a replay on the allocator tells; without details not the tensors of the peak, nor what a loop reserves. A graph
 /// may hold more than this GPU keeps: the bytes are those of `timeline`.
 void add_memory(TrainingEstimate& e, const Graph& g, const Timeline& timeline, const Device& device,
-                const allocator::AllocatorConfig& settings, bool details);
+                const allocator::AllocatorConfig& settings, bool details, Passes passes = Passes::last);
 
 /// The estimate of a built training graph; `rows` receives its layers. Without details there are no rows, and no
 /// tensors of the peak.

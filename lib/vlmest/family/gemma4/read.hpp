@@ -148,11 +148,6 @@ inline Gemma4Audio read_gemma4_audio(const Reader& r) {
   const auto channels = r.integers("subsampling_conv_channels", {a.channels[0], a.channels[1]});
   if (channels.size() != 2 || channels[0] < 4 || channels[1] < 1 || channels[0] > 1 << 16 || channels[1] > 1 << 16)
     r.fail("subsampling_conv_channels", "expected the channels of two convolutions");
-  if (channels[0] / 4 != 32)
-    r.fail("subsampling_conv_channels",
-           "the projection behind the convolutions takes a quarter of the first one's for "
-           "the mel bins that are left, of which there are 32",
-           "give 128 first");
   a.channels = {channels[0], channels[1]};
   a.kernel = r.integer("conv_kernel_size", a.kernel, 1, 1 << 10);
   a.out = r.integer("output_proj_dims", a.out, 1, 1 << 20);

@@ -25,6 +25,7 @@ inline Vlm read_minicpmv4_6(const Reader& r) {
     t.fail("model_type", text.empty() ? "missing" : "'" + text + "' is not modelled", "known: qwen3_5_text");
   if (!r.given("image_token_id"))
     r.fail("image_token_id", "missing", "transformers' class passes pictures over without it");
+  r.integer("image_token_id", 0, 0, 1 << 30);
   check_kernel(r, "merge_kernel_size");
   check_kernel(v, "window_kernel_size");
   MiniCpmFamily f;

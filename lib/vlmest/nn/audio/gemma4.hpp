@@ -222,6 +222,11 @@ inline Value relative_positions(Context& c, const Gemma4AudioTower& t) {
 inline Value forward(Context& c, const Gemma4AudioTower& t, const Value& features, Value& mask) {
   using namespace eager;
   const Gemma4Audio& g = *t.config;
+  if (g.channels[0] / 4 != 32)
+    throw Error("model.audio_config.subsampling_conv_channels",
+                "the projection behind the convolutions takes a quarter of the first one's for the mel bins that are "
+                "left, of which there are 32",
+                "give 128 first");
   InScope in(c.b, t.scope);
   Value x;
   {

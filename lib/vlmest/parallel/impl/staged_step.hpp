@@ -88,7 +88,8 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
         part.add(std::vector<Storage>{
             {none, before_all, none, 0, gradients, Role::buffer, 0, BesideGraph::gradient_bucket}});
       TrainingEstimate of_part = one;
-      training_estimate::add_memory(of_part, own, part, device, estimator.allocator, estimator.details);
+      training_estimate::add_memory(of_part, own, part, device, estimator.allocator, estimator.details,
+                                    Passes::highest);
       of_part.gradients = gradients;
       of_part.saved_activations = staged::saved(g, part);
       of_part.optimizer = several::of_role(part, Role::optimizer_state);

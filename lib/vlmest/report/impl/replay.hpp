@@ -45,13 +45,13 @@ std::array<allocator::PhaseMemory, N> measured_phases(const Graph& g, allocator:
   return r.get(wanted);
 }
 
-/// The last forward and backward, or the first ones where they need more: those of a pipeline, which begins with
-/// several.
-inline TrainingMemory of_passes(const Graph& g, const std::array<allocator::PhaseMemory, 5>& all) {
-  const auto higher = [&](std::size_t first, std::size_t last) {
-    return g.phases.size() > 3 && all[first].peak > all[last].peak ? all[first] : all[last];
+/// Of the phases that were measured.
+inline TrainingMemory of_passes(const Graph& g, const std::array<allocator::PhaseMemory, 5>& all, Passes passes) {
+  const bool several = passes == Passes::highest && g.phases.size() > 3;
+  const auto of = [&](std::size_t first, std::size_t last) {
+    return several && all[first].peak > all[last].peak ? all[first] : all[last];
   };
-  return {higher(0, 2), higher(1, 3), all[4]};
+  return {of(0, 2), of(1, 3), all[4]};
 }
 
 }  // namespace replay
@@ -72,14 +72,14 @@ VLMEST_INLINE InferenceMemory replay_inference(const Graph& g, allocator::Proces
 }
 
 VLMEST_INLINE TrainingMemory replay_training(const Graph& g, allocator::Process& process,
-                                             std::vector<allocator::NodeMemory>* nodes) {
-  return replay::of_passes(g, replay::measured_phases<5>(g, process, nodes, g.phases.size()));
+                                             std::vector<allocator::NodeMemory>* nodes, Passes passes) {
+  return replay::of_passes(g, replay::measured_phases<5>(g, process, nodes, g.phases.size()), passes);
 }
 
-VLMEST_INLINE TrainingAndLoop replay_training_and_loop(const Graph& g, allocator::Process& process) {
+VLMEST_INLINE TrainingAndLoop replay_training_and_loop(const Graph& g, allocator::Process& process, Passes passes) {
   replay::MeasuredPhases<5> phases;
   const Bytes reserved = allocator::walk_both(g.script, g.loop, g, process, phases);
-  return {replay::of_passes(g, phases.get(g.phases.size())), reserved};
+  return {replay::of_passes(g, phases.get(g.phases.size()), passes), reserved};
 }
 
 }  // namespace vlmest

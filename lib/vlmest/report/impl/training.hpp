@@ -153,15 +153,15 @@ VLMEST_INLINE void add_work(TrainingEstimate& e, const Graph& g, const Timeline&
 }
 
 VLMEST_INLINE void add_memory(TrainingEstimate& e, const Graph& g, const Timeline& timeline, const Device& device,
-                              const allocator::AllocatorConfig& settings, bool details) {
+                              const allocator::AllocatorConfig& settings, bool details, Passes passes) {
   allocator::Process process(g, timeline, device.sm, without_limit(device, settings));
   TrainingMemory memory;
   if (details) {
-    const TrainingAndLoop both = replay_training_and_loop(g, process);
+    const TrainingAndLoop both = replay_training_and_loop(g, process, passes);
     memory = both.step;
     e.reserved_in_loop = both.reserved_in_loop;
   } else {
-    memory = replay_training(g, process);
+    memory = replay_training(g, process, nullptr, passes);
   }
   e.forward = memory.forward;
   e.forward_end = memory.forward.after;
