@@ -239,7 +239,7 @@ TEST(CausalLm, TakesNoImages) {
     ADD_FAILURE() << "accepted";
   } catch (const Error& e) {
     EXPECT_EQ(e.where, "plan.images");
-    EXPECT_EQ(e.what_happened, "a plain language model takes no images");
+    EXPECT_EQ(e.what_happened, "a model without a vision tower takes no images");
   }
   EXPECT_FALSE(takes_images(alone(decoders().front().config)));
   EXPECT_TRUE(takes_images(test::llava()));

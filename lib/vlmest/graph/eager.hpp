@@ -32,5 +32,4 @@
 #include <vlmest/graph/eager/triangular.hpp>
 #include <vlmest/graph/eager/unary.hpp>
 #include <vlmest/graph/eager/view.hpp>
-#include <vlmest/graph/eager/windows.hpp>
 // IWYU pragma: end_exports

@@ -62,7 +62,6 @@ constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
   const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
   const auto converted = [&](std::int64_t in, std::int64_t out) { return converted_copies(o, in, out); };
   const bool few = o.in_channels < 4;
-  if (o.kernel == 1) return Bytes{};
   if (!is_half(o.dtype))
     return !few || (o.out_channels > 768 && o.kernel > 64 && checked_mul(o.batch, o.out_positions) >= 1024)
                ? converted(o.in_channels, o.out_channels)
@@ -72,7 +71,17 @@ constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
   return o.dtype == DType::fp16 && o.out_channels % 8 == 0 ? converted(o.in_channels, o.out_channels) : Bytes{};
 }
 
-/// What cuDNN takes from the allocator for a convolution of overlapping kernels, as encoders of sound begin with:
+/// What cuDNN takes from the allocator for an NCHW convolution of few channels whose kernels overlap, as towers of
+/// convolutions begin with: copies in its own layout, the result among them, in bf16 with channels by eights. For one
+/// picture and 96 filters it makes none; from which number on was not measured (recorded: one and two pictures, 96 and
+/// 128 filters of 7 x 7, of Florence-2).
+constexpr Bytes overlapping_conv_scratch(const Convolution& o) {
+  if (!is_half(o.dtype) || o.in_channels >= 4 || checked_mul(o.batch, o.out_channels) < 128) return Bytes{};
+  return o.dtype == DType::fp16 ? converted_copies(o, o.in_channels, o.out_channels)
+                                : converted_copies(o, 8, (o.out_channels + 7) / 8 * 8);
+}
+
+/// What cuDNN takes from the allocator for a convolution whose kernels overlap, of more channels or over one dimension:
 /// input, weight and result with channels last, and, `large` ones, a counter with its alignment. One input channel is
 /// not converted forwards. Recorded with cuDNN 9.19 at 80 to 1280 channels, kernels of 3 and 3 x 3; what it takes
 /// besides for partial sums of some two-dimensional ones has no rule.
@@ -101,10 +110,10 @@ constexpr Bytes strided_conv_gradient_scratch(Convolution o) {
 /// What cuDNN takes from the allocator for the gradient of the weight of conv_scratch's convolutions, few input
 /// channels and a gradient that is NCHW: input, weight and gradient are always converted, channels padded to 16 bytes.
 /// The sum over positions is shared among multiprocessors: by counters, one for each tile of 64 x 64 of the result, up
-/// to 2352 positions of several images and from 1024 result channels, else by fp32 partial results that a second kernel
-/// adds up: 3 of them with up to 1024 positions an image, 14 from 1536. Recorded with cuDNN 9.19 at 196 to 16,384
-/// positions (none between 2352 and 3072), 256 to 1408 result channels, patches of 14 and 16; up to 2.7 KB of counters,
-/// which some single images have, are left out.
+/// to 2352 positions of several images with more than 768 result channels, else by fp32 partial results that a second
+/// kernel adds up: 3 of them with up to 1024 positions an image, 14 from 1536. Recorded with cuDNN 9.19 at 196 to
+/// 16,384 positions (none between 2352 and 3072), 256 to 1408 result channels, patches of 14 and 16; up to 2.7 KB of
+/// counters, which some single images have, are left out.
 constexpr Bytes conv_weight_gradient_scratch(const Convolution& o) {
   if (o.out_positions == 1 && is_half(o.dtype)) return square_patch_gradient_scratch(o);
   const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };

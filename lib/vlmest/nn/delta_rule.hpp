@@ -53,12 +53,12 @@ inline constexpr std::int64_t delta_rule_chunk = 64;
 inline void pad_to_chunks(DeltaRuleInputs& x, std::int64_t after) {
   using namespace eager;
   {
-    Value q = pad_end(x.q, 2, after), k = pad_end(x.k, 2, after), v = pad_end(x.v, 2, after);
+    Value q = pad(x.q, 2, 0, after), k = pad(x.k, 2, 0, after), v = pad(x.v, 2, 0, after);
     x.q = std::move(q);
     x.k = std::move(k);
     x.v = std::move(v);
   }
-  Value beta = pad_end(x.beta, 2, after), decay = pad_end(x.decay, 2, after);
+  Value beta = pad(x.beta, 2, 0, after), decay = pad(x.decay, 2, 0, after);
   x.beta = std::move(beta);
   x.decay = std::move(decay);
 }

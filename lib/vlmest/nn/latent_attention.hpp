@@ -74,7 +74,7 @@ inline Attended latent_attention(Context& c, const LatentAttention& g, const Lat
   Value values = slice(expanded, -1, head_dim, 2 * head_dim);
   // modeling_deepseek_v3.py: FlashAttention takes values of the queries' width only.
   const bool flash = c.attention() == AttentionKind::flash;
-  if (flash) values = pad_last(values, 0, g.rope_dim);
+  if (flash) values = pad(values, -1, 0, g.rope_dim);
   Attended a = stacks::attend(c, {query, keys, values, mask, true});
   if (flash) a.out = slice(a.out, -1, 0, head_dim);
   return a;

@@ -17,7 +17,7 @@ inline Value update_conv_state(Context& c, CacheLayer& layer, Value x, std::int6
   Value kept = fill(c.b, "zeros", {x.size(0), x.size(1), taps}, x.dtype());
   c.b.label(kept, "conv_state", Role::kv_cache);
   layer.conv_state = kept;
-  if (tokens < taps) x = pad_last(std::move(x), taps - tokens, 0);
+  if (tokens < taps) x = pad(std::move(x), -1, taps - tokens, 0);
   copy_over(std::move(kept), slice(x, 2, x.size(2) - taps, x.size(2)));
   return x;
 }

@@ -58,7 +58,7 @@ inline Value causal_lm_loss(Context& c, const Value& logits, const Value& labels
   using namespace eager;
   const bool fused = loss_kind(c) == Loss::fused;
   Value x = fused ? logits : to(logits, DType::fp32);
-  const Value padded = pad_last(labels, 0, 1);
+  const Value padded = pad(labels, -1, 0, 1);
   Value shifted = next_tokens(padded);
   x = view(std::move(x), {-1, logits.size(2)});
   shifted = view(std::move(shifted), {-1});
@@ -74,7 +74,7 @@ Value head_output(Context& c, const Linear& head, const Value& hidden, Finish&& 
   if (loss_kind(c) == Loss::chunked) {
     if (head.stored)
       throw Error("plan.loss", "a chunked loss needs a wide output head", "use plan.loss=unfused or fused");
-    const Value padded = pad_last(*c.labels, 0, 1);
+    const Value padded = pad(*c.labels, -1, 0, 1);
     Value shifted = next_tokens(padded);
     const Value x = view(hidden, {-1, hidden.size(2)});
     shifted = view(std::move(shifted), {-1});

@@ -27,7 +27,7 @@ inline Value prefix_blocks(Context& c, const Value& types) {
 inline Value image_blocks(Context& c, const Value& types) {
   using namespace eager;
   Value is_image = compare_scalar("eq.Scalar", types);
-  Value is_previous = slice(pad_last(is_image, 1, 0), 1, 0, types.size(1));
+  Value is_previous = slice(pad(is_image, -1, 1, 0), 1, 0, types.size(1));
   Value start = pointwise("bitwise_not", DType::boolean, is_previous);
   start = pointwise("bitwise_and.Tensor", DType::boolean, is_image, std::move(start));
   Value groups = cumsum(to(start, DType::int32), DType::int64);
@@ -39,7 +39,7 @@ inline Value image_blocks(Context& c, const Value& types) {
 /// masking_utils.py, maybe_pad_block_sequence_ids: tokens that the cache holds already belong to no block.
 inline Value padded_blocks(const Value& blocks, const MaskShape& m) {
   const std::int64_t missing = m.kv_len + m.kv_offset - blocks.size(1);
-  return missing > 0 ? eager::pad_last(blocks, 0, missing) : blocks;
+  return missing > 0 ? eager::pad(blocks, -1, 0, missing) : blocks;
 }
 
 /// The mask as the attention implementation takes it; FlashAttention takes none where nothing is padded.

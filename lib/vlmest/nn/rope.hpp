@@ -165,4 +165,26 @@ inline void apply_partial_rope(Context& c, Value& q, Value& k, const CosSin& e) 
   });
 }
 
+/// modeling_qwen3_5.py, apply_rotary_pos_emb: the same, but queries and keys are joined to what does not turn when both
+/// have turned.
+inline void rotate_partly(Value& q, Value& k, const CosSin& e) {
+  using namespace eager;
+  const Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
+  const std::int64_t turned = cos.size(-1), all = q.size(-1);
+  const Value q_turn = slice(q, -1, 0, turned), q_pass = slice(q, -1, turned, all);
+  const Value k_turn = slice(k, -1, 0, turned), k_pass = slice(k, -1, turned, all);
+  Value rotated_q = rotate(q_turn, cos, sin);
+  Value rotated_k = rotate(k_turn, cos, sin);
+  rotated_q = cat(rotated_q, q_pass, -1);
+  rotated_k = cat(rotated_k, k_pass, -1);
+  q = std::move(rotated_q);
+  k = std::move(rotated_k);
+}
+
+/// modeling_glm4v_moe.py and modeling_glmasr.py, apply_rotary_pos_emb: rotate_partly by the runtime's own kernel, where
+/// it has one.
+inline void apply_joint_partial_rope(Context& c, Value& q, Value& k, const CosSin& e) {
+  stacks::rotate(c, q, k, e.cos, e.sin, [&] { rotate_partly(q, k, e); });
+}
+
 }  // namespace vlmest

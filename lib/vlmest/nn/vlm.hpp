@@ -40,7 +40,7 @@ struct Vlm {
   std::optional<Quantization> quantization;  ///< of its config.json: how it stores its weights
 };
 
-/// Whether a model has a vision tower; a plain language model takes no images.
+/// Whether a model has a vision tower; others take no images.
 inline bool takes_images(const Vlm& v) { return v.family.takes_images(); }
 inline bool takes_audio(const Vlm& v) { return static_cast<bool>(v.audio); }
 

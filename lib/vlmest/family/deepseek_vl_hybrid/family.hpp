@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <vlmest/nn/family/assembly.hpp>
+#include <vlmest/nn/family/one_token.hpp>
 #include <vlmest/nn/vision/sam.hpp>
 
 namespace vlmest {
@@ -192,13 +193,7 @@ inline Value prefill(Context& c, const DeepseekVlHybridModel& m, const DeepseekV
 
 /// One token over the cache.
 inline Value decode(Context& c, const DeepseekVlHybridModel& m, const TextInputs& in, Cache& cache) {
-  Value hidden;
-  {
-    InScope scope(c.b, m.model);
-    Value embeds = embed(c, m.language, in.ids);
-    hidden = forward(c, m.language, embeds, in.mask, cache);
-  }
-  return forward(c, m.head, kept_positions(hidden, Logits::last));
+  return decode_one_token(c, m, in, cache);
 }
 
 }  // namespace vlmest

@@ -80,30 +80,13 @@ inline GlmAsrTower make_tower(Context& c, const GlmAsrEncoder& g) {
   return t;
 }
 
-/// modeling_glmasr.py, apply_rotary_pos_emb: both turn before either is joined to what does not.
-inline void turn_part(Context& c, Value& q, Value& k, const CosSin& e) {
-  using namespace eager;
-  stacks::rotate(c, q, k, e.cos, e.sin, [&] {
-    const Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
-    const std::int64_t turned = cos.size(-1), all = q.size(-1);
-    const Value q_turn = slice(q, -1, 0, turned), q_pass = slice(q, -1, turned, all);
-    const Value k_turn = slice(k, -1, 0, turned), k_pass = slice(k, -1, turned, all);
-    Value rotated_q = rotate(q_turn, cos, sin);
-    Value rotated_k = rotate(k_turn, cos, sin);
-    rotated_q = cat(rotated_q, q_pass, -1);
-    rotated_k = cat(rotated_k, k_pass, -1);
-    q = std::move(rotated_q);
-    k = std::move(rotated_k);
-  });
-}
-
 /// modeling_glmasr.py, GlmAsrAttention.forward.
 inline Attended glmasr_attention(Context& c, const GlmAsrLayer& l, const GlmAsrEncoder& g, const Value& x,
                                  const CosSin& positions) {
   using namespace eager;
   InScope in(c.b, l.attention.scope);
   Qkv y = project_heads(c, l.attention, x, g.head_dim);
-  turn_part(c, y.q, y.k, positions);
+  apply_joint_partial_rope(c, y.q, y.k, positions);
   Attended a = stacks::attend(c, {.q = y.q, .k = y.k, .v = y.v});
   project_out(c, l.attention.out, a);
   return a;

@@ -154,7 +154,7 @@ inline VisualTokens forward(Context& c, const Ovis2Tower& t, const Value& pixels
   VisualTokens r{.last = states, .weights = {}};
   if (const std::int64_t s = t.config->stride; s > 1) {
     const std::int64_t n = states.size(0), side = t.config->side() / s, width = states.size(2);
-    r.last = pad_end(r.last, 1, 0);
+    r.last = pad(r.last, 1, 0, 0);
     r.last = reshape(r.last, {n, side, s, side, s, width});
     r.last = permute(r.last, {0, 1, 3, 2, 4, 5});
     r.last = reshape(r.last, {n, side * side, s * s * width});

@@ -35,32 +35,9 @@ constexpr FamilyTraits traits(const Qwen2_5OmniFamily& g) {
   return t;
 }
 
-struct Qwen2_5OmniModel {
-  const Qwen2_5OmniFamily* config = nullptr;
-  Qwen2_5OmniAudioTower audio;
-  Qwen2_5VlTower vision;
-  QwenVlText language;
-  Linear head;
-};
+using Qwen2_5OmniModel = OmniModel<Qwen2_5OmniFamily>;
 
-/// In the order of Qwen2_5OmniThinkerForConditionalGeneration.__init__.
-inline Qwen2_5OmniModel make_model(Context& c, const Qwen2_5OmniFamily& g) {
-  Qwen2_5OmniModel r{.config = &g};
-  {
-    Module a(c, "audio_tower", Part::audio);
-    r.audio = make_tower(c, g.audio);
-  }
-  {
-    Module v(c, "visual", Part::vision);
-    r.vision = make_tower(c, g.vision);
-  }
-  {
-    Module l(c, "model", Part::language);
-    r.language = make_decoder(c, g.language);
-  }
-  r.head = make_head(c, width(g.language), vocabulary(g.language), g.tied, embedding_weight(r.language));
-  return r;
-}
+inline Qwen2_5OmniModel make_model(Context& c, const Qwen2_5OmniFamily& g) { return make_omni_model(c, g); }
 
 inline OmniInputs make_inputs(Context& c, const Qwen2_5OmniFamily& g, const Sequences& s) {
   return make_omni_inputs(c, g.vision, s, DType::int64);
@@ -70,7 +47,7 @@ inline OmniInputs make_inputs(Context& c, const Qwen2_5OmniFamily& g, const Sequ
 inline Value audio_features(Context& c, const Qwen2_5OmniModel& m, const AudioInputs& in, const Sequences& s) {
   using namespace eager;
   const HeardFrames heard = heard_frames(in, s.audios);
-  const Value states = halved(heard.lengths), tokens = paired(states);
+  const Value states = halved(heard.lengths), tokens = halved(states);
   Value features = forward(c, m.audio, heard.features, heard.lengths, s.audios);
   to_host(tokens);
   return features;

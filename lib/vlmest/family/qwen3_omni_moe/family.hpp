@@ -42,32 +42,9 @@ constexpr FamilyTraits traits(const Qwen3OmniFamily& g) {
   return t;
 }
 
-struct Qwen3OmniModel {
-  const Qwen3OmniFamily* config = nullptr;
-  Qwen3OmniAudioTower audio;
-  Qwen3VlTower vision;
-  Qwen3VlText language;
-  Linear head;
-};
+using Qwen3OmniModel = OmniModel<Qwen3OmniFamily>;
 
-/// In the order of Qwen3OmniMoeThinkerForConditionalGeneration.__init__.
-inline Qwen3OmniModel make_model(Context& c, const Qwen3OmniFamily& g) {
-  Qwen3OmniModel r{.config = &g};
-  {
-    Module a(c, "audio_tower", Part::audio);
-    r.audio = make_tower(c, g.audio);
-  }
-  {
-    Module v(c, "visual", Part::vision);
-    r.vision = make_tower(c, g.vision);
-  }
-  {
-    Module l(c, "model", Part::language);
-    r.language = make_decoder(c, g.language);
-  }
-  r.head = make_head(c, width(g.language), vocabulary(g.language), g.tied, embedding_weight(r.language));
-  return r;
-}
+inline Qwen3OmniModel make_model(Context& c, const Qwen3OmniFamily& g) { return make_omni_model(c, g); }
 
 inline OmniInputs make_inputs(Context& c, const Qwen3OmniFamily& g, const Sequences& s) {
   return make_omni_inputs(c, g.vision, s, DType::fp32);

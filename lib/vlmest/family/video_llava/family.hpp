@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <vlmest/nn/family/assembly.hpp>
+#include <vlmest/nn/family/one_token.hpp>
 #include <vlmest/nn/family/videos.hpp>
 #include <vlmest/nn/projector/mlp2.hpp>
 
@@ -152,13 +153,7 @@ inline Value prefill(Context& c, const VideoLlavaModel& m, const VideoLlavaInput
 
 /// One token over the cache.
 inline Value decode(Context& c, const VideoLlavaModel& m, const TextInputs& in, Cache& cache) {
-  Value hidden;
-  {
-    InScope scope(c.b, m.model);
-    Value embeds = embed(c, m.language, in.ids);
-    hidden = forward(c, m.language, embeds, in.mask, cache);
-  }
-  return forward(c, m.head, kept_positions(hidden, Logits::last));
+  return decode_one_token(c, m, in, cache);
 }
 
 }  // namespace vlmest

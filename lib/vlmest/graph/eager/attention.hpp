@@ -60,9 +60,9 @@ inline Value flash_backend(const Attention& asked, Value q, Value k, Value v) {
   Attention op = asked;
   const std::int64_t d = op.head_dim, padded = round_up(d, 8);
   if (padded != d) {
-    q = pad_last(std::move(q), 0, padded - d);
-    k = pad_last(std::move(k), 0, padded - d);
-    v = pad_last(std::move(v), 0, padded - d);
+    q = pad(std::move(q), -1, 0, padded - d);
+    k = pad(std::move(k), -1, 0, padded - d);
+    v = pad(std::move(v), -1, 0, padded - d);
     op.head_dim = op.v_dim = padded;
   }
   const std::int64_t n = flash_splits(op, q.builder().gpu), wide = flash_head_size(padded);
@@ -101,10 +101,10 @@ inline Value efficient_attention(const Attention& op, Value q, Value k, Value v,
     s[s.rank() - 1] = round_up(s[-1], 8);
     const TensorId r = b.result(mask.dtype(), s, "constant_pad_nd");
     const Bytes n = size_of(numel(s), mask.dtype());
-    const int kernels = 1 + (numel(mask.shape()).value() == mask.size(-1) ? copy_kernels(mask) : 1);  // as pad_last
+    const int kernels = 1 + (numel(mask.shape()).value() == mask.size(-1) ? copy_kernels(mask) : 1);  // as pad
     if (edge(mask)) {
       const std::int64_t width = mask.size(-1);
-      mask = slice(pad_end(std::move(mask), -1, s[-1] - width), -1, 0, width);
+      mask = slice(pad(std::move(mask), -1, 0, s[-1] - width), -1, 0, width);
     } else {
       mask = emit1(b, "constant_pad_nd",
                    MemoryOp{.read = data_bytes(mask), .written = n + n, .dtype = op.dtype, .kernels = kernels}, r, {},

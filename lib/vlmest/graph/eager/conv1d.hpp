@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/graph/eager/product.hpp>
+#include <vlmest/library/convolution.hpp>
 
 /// Convolution and pooling over one dimension.
 namespace vlmest::eager {

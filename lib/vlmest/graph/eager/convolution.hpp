@@ -12,6 +12,34 @@ namespace vlmest::eager {
 void convolution_backward(const Convolution& op, Gradients& g, const Value& x, const Value& weight, Bytes scratch,
                           bool keeps_layout = true);  // gradient.hpp
 
+/// Emits `op`, whose result is r, with its scratch, and records how its gradients are made: scratch(gradients, x) is
+/// what these take. Drops its arguments.
+template <class Scratch>
+Value emit_convolution(const Convolution& op, TensorId r, std::initializer_list<Bytes> buffers, Value& x, Value& weight,
+                       Value& bias, Scratch scratch, bool keeps_layout = true) {
+  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
+  const bool any = ex || ew || eb;
+  const Value sx = saved(x, any), sw = saved(weight, any);
+  Value out = emit1(x.builder(), "convolution", op, r, buffers, x, weight, bias);
+  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw, scratch, keeps_layout](Gradients& g) {
+    convolution_backward(op, g, sx, sw, scratch(g, sx), keeps_layout);
+  });
+  return out;
+}
+
+/// A convolution whose kernel covers its input: x[N, C, ...] by weight[O, C, ...] to one position each.
+inline Convolution covering_convolution(const Value& x, const Value& weight, const Value& bias) {
+  const std::int64_t taps = numel(weight.shape()).value() / checked_mul(weight.size(0), weight.size(1));
+  return {.batch = x.size(0),
+          .in_channels = x.size(1),
+          .out_channels = weight.size(0),
+          .in_positions = taps,
+          .out_positions = 1,
+          .kernel = taps,
+          .dtype = x.dtype(),
+          .bias = static_cast<bool>(bias)};
+}
+
 /// A 2-D convolution of NCHW data. Where cuDNN converts to its own layout (library/convolution.hpp, conv_scratch),
 /// input, weight and result take a kernel each (a result of one position needs none). What is not row-major is copied
 /// first.
@@ -33,16 +61,14 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
   const Bytes own = conv_scratch(op, x.size(2)), rows = is_contiguous(x) ? Bytes{} : data_bytes(x);
   op.workspace = rows + own;
   op.kernels = (own > Bytes{} ? (op.out_positions > 1 ? 4 : 3) : 1) + (bias ? 1 : 0) + (rows > Bytes{} ? 1 : 0);
-  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
-  const bool any = ex || ew || eb;
-  const Value sx = saved(x, any), sw = saved(weight, any);
-  Value out = emit1(b, "convolution", op, r, {rows, own}, x, weight, bias);
-  differentiable(out, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw, rows](Gradients& g) {
-    // A gradient or an input that is not row-major is copied first (aten/src/ATen/native/Convolution.cpp).
-    const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
-    convolution_backward(op, g, sx, sw, copy + rows + conv_weight_gradient_scratch(op), false);
-  });
-  return out;
+  // A gradient or an input that is not row-major is copied first (aten/src/ATen/native/Convolution.cpp).
+  return emit_convolution(
+      op, r, {rows, own}, x, weight, bias,
+      [op, rows](const Gradients& g, const Value&) {
+        const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
+        return copy + rows + conv_weight_gradient_scratch(op);
+      },
+      false);
 }
 
 /// A 2-D convolution of squares of their own, x[N, C, S, S] with channels last, by a kernel of that size: cuDNN gets
@@ -51,29 +77,15 @@ inline Value conv2d(Value x, Value weight, Value bias, std::int64_t stride) {
 inline Value conv2d_channels_last(Value x, Value weight, Value bias) {
   const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
-  const DType t = x.dtype();
-  const std::int64_t n = x.size(0), taps = checked_mul(weight.size(2), weight.size(3));
-  Convolution op{.batch = n,
-                 .in_channels = x.size(1),
-                 .out_channels = weight.size(0),
-                 .in_positions = taps,
-                 .out_positions = 1,
-                 .kernel = taps,
-                 .dtype = t,
-                 .bias = static_cast<bool>(bias)};
-  const Bytes copy = taps > 1 ? data_bytes(weight) : Bytes{}, own = channels_last_scratch(op, b.gpu);
+  Convolution op = covering_convolution(x, weight, bias);
+  const Bytes copy = op.kernel > 1 ? data_bytes(weight) : Bytes{}, own = channels_last_scratch(op, b.gpu);
   op.workspace = copy + own;
   op.kernels = 1 + (bias ? 1 : 0) + (copy > Bytes{} ? 1 : 0) + (splits_result(op, b.gpu) ? 1 : 0);
-  const TensorId r = b.result(t, Shape{n, op.out_channels, 1, 1}, "convolution");
-  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
-  const bool any = ex || ew || eb;
-  const Value sx = saved(x, any), sw = saved(weight, any);
-  Value out = emit1(b, "convolution", op, r, {copy, own}, x, weight, bias);
+  const TensorId r = b.result(op.dtype, Shape{op.batch, op.out_channels, 1, 1}, "convolution");
   // A copy of the result's gradient and a counter with its alignment (recorded with 256 and 768 rows).
-  const Bytes scratch = size_of(Elements(checked_mul(n, op.out_channels)), t) + Bytes(4 + 127);
-  differentiable(out, "ConvolutionBackward0", {ex, ew, eb},
-                 [op, sx, sw, scratch](Gradients& g) { convolution_backward(op, g, sx, sw, scratch); });
-  return out;
+  const Bytes scratch = size_of(Elements(checked_mul(op.batch, op.out_channels)), op.dtype) + Bytes(4 + 127);
+  return emit_convolution(op, r, {copy, own}, x, weight, bias,
+                          [scratch](const Gradients&, const Value&) { return scratch; });
 }
 
 /// A 2-D convolution without a bias. Where the channels of x come last, so do the result's, and cuDNN gets the weight
@@ -102,19 +114,15 @@ inline Value conv2d_padded(Value x, Value weight, std::int64_t stride, std::int6
   op.kernels = 1 + (copy > Bytes{} ? 1 : 0) + (last && pointwise && splits_result(op, b.gpu) ? 1 : 0) +
                (converts ? (last ? 2 : 3) : 0);
   const TensorId r = last ? b.result(t, s, channels_last_strides(s), "convolution") : b.result(t, s, "convolution");
-  const GradEdge ex = edge(x), ew = edge(weight);
-  const bool any = ex || ew;
-  const Value sx = saved(x, any), sw = saved(weight, any);
-  Value out = emit1(b, "convolution", op, r, {copy, own}, x, weight);
+  Value no_bias;
   // A gradient in another layout is copied first, and the weight again; its copy is gone before its gradient is made.
-  differentiable(out, "ConvolutionBackward0", {ex, ew, GradEdge{}}, [op, sx, sw, last, pointwise, copy](Gradients& g) {
-    const bool lies_so = last ? is_channels_last(g.in[0]) : is_contiguous(g.in[0]);
-    const Bytes repacked = lies_so ? Bytes{} : data_bytes(g.in[0]);
-    const Bytes weight_copy = g.wants(1) ? Bytes{} : copy;
-    const Bytes sums = last ? padded_channels_scratch(op) : pointwise ? pointwise_gradient_scratch(op) : Bytes{};
-    convolution_backward(op, g, sx, sw, repacked + weight_copy + (g.wants(1) || last ? sums : Bytes{}));
-  });
-  return out;
+  return emit_convolution(
+      op, r, {copy, own}, x, weight, no_bias, [op, last, pointwise, copy](const Gradients& g, const Value&) {
+        const bool lies_so = last ? is_channels_last(g.in[0]) : is_contiguous(g.in[0]);
+        const Bytes repacked = lies_so ? Bytes{} : data_bytes(g.in[0]);
+        const Bytes sums = last ? padded_channels_scratch(op) : pointwise ? pointwise_gradient_scratch(op) : Bytes{};
+        return repacked + (g.wants(1) ? Bytes{} : copy) + (g.wants(1) || last ? sums : Bytes{});
+      });
 }
 
 }  // namespace vlmest::eager

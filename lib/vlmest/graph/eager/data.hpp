@@ -68,14 +68,6 @@ inline Value from_host(Builder& b, const Shape& s, DType t, const char* name = "
   return Value(b, r);
 }
 
-/// x.to(device=cuda) of a tensor on the host.
-inline Value moved_from_host(Builder& b, const Shape& s, DType t) {
-  const TensorId r = b.result(t, s, "tensor");
-  const std::array<TensorId, 1> outs{r};
-  b.emit("_to_copy", HostSync{size_of(numel(s), t)}, {}, outs);
-  return Value(b, r);
-}
-
 /// A fresh tensor filled by a kernel: "arange", "zeros", "full", "ones", "new_ones", …
 inline Value fill(Builder& b, const char* name, const Shape& s, DType t) {
   const Bytes n = size_of(numel(s), t);

@@ -85,20 +85,13 @@ inline bool is_contiguous(const Tensor& t) {
 }
 inline bool is_contiguous(const Value& v) { return is_contiguous(v.tensor()); }
 
-/// Strides of a fresh tensor of shape s that keeps the order of dimensions of t, gaps or not, as TensorIterator,
-/// clone() and empty_like do: dimensions are sorted by stride, those of stride 0 stay where they are (aten/src/ATen/
-/// ExpandUtils.cpp, infer_dense_strides).
-inline Shape strides_like(const Tensor& t, const Shape& s) {
-  if (t.shape.rank() != s.rank() || is_contiguous(t)) return contiguous_strides(s);
-  std::array<int, Shape::max_rank> order{};
+/// Dense strides of shape s, its dimensions sorted outwards by compare(x, y) of two of them: 1 where x comes after y,
+/// -1 before, 0 either, by which they stay as they are (aten/src/ATen/TensorIterator.cpp, reorder_dimensions).
+template <class Compare>
+Shape sorted_strides(const Shape& s, Compare compare) {
+  std::array<int, Shape::max_rank> order{};  // innermost first
   const int rank = s.rank();
   for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = rank - 1 - i;
-  // Innermost first. 1: x comes after y, -1: before, 0: either.
-  const auto compare = [&](int x, int y) {
-    if (t.strides[x] == 0 || t.strides[y] == 0) return 0;
-    if (t.strides[x] != t.strides[y]) return t.strides[x] > t.strides[y] ? 1 : -1;
-    return t.shape[x] > t.shape[y] ? 1 : 0;
-  };
   for (int i = 1; i < rank; ++i)
     for (int at = i, j = i - 1; j >= 0; --j) {
       auto& x = order[static_cast<std::size_t>(j)];
@@ -118,6 +111,18 @@ inline Shape strides_like(const Tensor& t, const Shape& s) {
     n *= s[d] > 1 ? s[d] : 1;
   }
   return r;
+}
+
+/// Strides of a fresh tensor of shape s that keeps the order of dimensions of t, gaps or not, as TensorIterator,
+/// clone() and empty_like do: dimensions are sorted by stride, those of stride 0 stay where they are (aten/src/ATen/
+/// ExpandUtils.cpp, infer_dense_strides).
+inline Shape strides_like(const Tensor& t, const Shape& s) {
+  if (t.shape.rank() != s.rank() || is_contiguous(t)) return contiguous_strides(s);
+  return sorted_strides(s, [&](int x, int y) {
+    if (t.strides[x] == 0 || t.strides[y] == 0) return 0;
+    if (t.strides[x] != t.strides[y]) return t.strides[x] > t.strides[y] ? 1 : -1;
+    return t.shape[x] > t.shape[y] ? 1 : 0;
+  });
 }
 
 }  // namespace vlmest::eager

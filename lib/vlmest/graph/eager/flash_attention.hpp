@@ -20,7 +20,7 @@ inline Value flash_operand(Value x) { return x.tensor().strides[-1] == 1 ? x : c
 /// What the autograd functions pad and keep: head sizes become multiples of 8, by copies.
 inline Value flash_padded(Value x, std::int64_t d) {
   const std::int64_t more = round_up(d, 8) - d;
-  return more == 0 ? x : pad_last(std::move(x), 0, more);
+  return more == 0 ? x : pad(std::move(x), -1, 0, more);
 }
 
 /// What FlashAttnFunc and FlashAttnVarlenFunc save.

@@ -7,6 +7,7 @@
 
 #include <vlmest/graph/eager/pool.hpp>
 #include <vlmest/graph/eager/product.hpp>
+#include <vlmest/library/convolution.hpp>
 
 /// Convolutions over feature maps, whose results have the layout of their argument: row-major, or with the channels
 /// next to each other (aten/src/ATen/native/Convolution.cpp, cudnn_conv_suggest_memory_format).
@@ -21,9 +22,7 @@ struct ConvShape {
 
 /// What cuDNN is given copies of: an argument that is not dense in its layout and, with the channels next to each
 /// other, a weight of several channels, which is row-major (aten/src/ATen/native/cudnn/ConvShared.cpp,
-/// cudnn_convolution_forward). Of few channels in a half type it makes copies in its own layout, the result among them,
-/// in bf16 with channels by eights; for one picture and 96 filters it does not (recorded: one and two pictures, 96 and
-/// 128 filters of 7 x 7).
+/// cudnn_convolution_forward).
 struct ConvCopies {
   Bytes argument, weight, own;
 };
@@ -32,9 +31,8 @@ inline ConvCopies conv_copies(const Convolution& op, const Value& x, const Value
   r.argument = pool_copy(x);
   if (is_channels_last(x)) {
     if (weight.size(1) > 1 && op.kernel > 1) r.weight = data_bytes(weight);
-  } else if (is_half(op.dtype) && op.in_channels < 4 && checked_mul(op.batch, op.out_channels) >= 128) {
-    r.own = op.dtype == DType::fp16 ? converted_copies(op, op.in_channels, op.out_channels)
-                                    : converted_copies(op, 8, (op.out_channels + 7) / 8 * 8);
+  } else {
+    r.own = overlapping_conv_scratch(op);
   }
   return r;
 }

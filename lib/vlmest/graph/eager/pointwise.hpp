@@ -235,6 +235,15 @@ inline Value mul_(Value self, Value b) {
   return r;
 }
 
+/// a *= number.
+inline Value scale_(Value a) {
+  const GradEdge e = edge(a);
+  const DType t = a.dtype();
+  Value r = pointwise_("mul_.Tensor", std::move(a));
+  differentiable(r, "MulBackward0", {e}, [t](Gradients& g) { g.out[0] = pointwise("mul.Tensor", t, g.in[0]); });
+  return r;
+}
+
 /// Comparisons and logic give booleans.
 inline Value compare(const char* name, Value a, Value b) {
   return pointwise(name, DType::boolean, std::move(a), std::move(b));

@@ -69,23 +69,9 @@ inline Value upsample_bilinear2d_aa(Value x, std::int64_t rows, std::int64_t col
   return out;
 }
 
-/// torch.nn.functional.interpolate(x, size, mode="linear") of x[N, C, L], to its own length too: one kernel that reads
-/// any strides; the result is row-major (aten/src/ATen/native/cuda/UpSampleLinear1d.cu).
-inline Value upsample_linear1d(Value x, std::int64_t length) {
-  const AutocastCall call(CastPolicy::fp32, x);
-  Builder& b = x.builder();
-  const DType t = x.dtype();
-  const Shape s{x.size(0), x.size(1), length};
-  const TensorId r = b.result(t, s, "upsample_linear1d");
-  const GradEdge e = edge(x);
-  Value out = emit1(b, "upsample_linear1d",
-                    MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
-  differentiable_resampling(out, "UpsampleLinear1DBackward0", "upsample_linear1d_backward", e);
-  return out;
-}
-
-/// The same with mode="bicubic" and antialias=True (aten/src/ATen/native/cuda/UpSample.cuh): the weights of a pixel's
-/// taps are computed by the threads that use them. Of channels-last data the kernel gets and gives row-major copies.
+/// torch.nn.functional.interpolate(x, size, mode="bicubic", antialias=True) (aten/src/ATen/native/cuda/UpSample.cuh):
+/// the weights of a pixel's taps are computed by the threads that use them. Of channels-last data the kernel gets and
+/// gives row-major copies.
 inline Value upsample_bicubic2d_aa(Value x, std::int64_t rows, std::int64_t cols) {
   const AutocastCall call(CastPolicy::fp32, x);
   Builder& b = x.builder();
@@ -106,7 +92,7 @@ inline Value upsample_bicubic2d_aa(Value x, std::int64_t rows, std::int64_t cols
   return out;
 }
 
-/// The same with mode="bicubic" alone (aten/src/ATen/native/cuda/UpSampleBicubic2d.cu).
+/// The same without antialias (aten/src/ATen/native/cuda/UpSampleBicubic2d.cu).
 inline Value upsample_bicubic2d(Value x, std::int64_t rows, std::int64_t cols) {
   const AutocastCall call(CastPolicy::fp32, x);
   Builder& b = x.builder();
@@ -117,6 +103,21 @@ inline Value upsample_bicubic2d(Value x, std::int64_t rows, std::int64_t cols) {
   Value out = emit1(b, "upsample_bicubic2d",
                     MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
   differentiable_resampling(out, "UpsampleBicubic2DBackward0", "upsample_bicubic2d_backward", e);
+  return out;
+}
+
+/// torch.nn.functional.interpolate(x, size, mode="linear") of x[N, C, L], to its own length too: one kernel that reads
+/// any strides; the result is row-major (aten/src/ATen/native/cuda/UpSampleLinear1d.cu).
+inline Value upsample_linear1d(Value x, std::int64_t length) {
+  const AutocastCall call(CastPolicy::fp32, x);
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const Shape s{x.size(0), x.size(1), length};
+  const TensorId r = b.result(t, s, "upsample_linear1d");
+  const GradEdge e = edge(x);
+  Value out = emit1(b, "upsample_linear1d",
+                    MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  differentiable_resampling(out, "UpsampleLinear1DBackward0", "upsample_linear1d_backward", e);
   return out;
 }
 

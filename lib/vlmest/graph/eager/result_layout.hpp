@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <utility>
+#include <cstdint>
 
 #include <vlmest/graph/eager/emit.hpp>
 
@@ -27,15 +26,11 @@ inline Shape broadcast(const Shape& a, const Shape& b) {
 /// reorder_dimensions).
 template <class... In>
 Shape broadcast_strides(const Shape& s, const In&... in) {
-  std::array<int, Shape::max_rank> order{};  // innermost first
-  const int rank = s.rank();
-  for (int i = 0; i < rank; ++i) order[static_cast<std::size_t>(i)] = rank - 1 - i;
   const auto stride = [&](const Value& v, int d) -> std::int64_t {
-    const int own = d - (rank - v.shape().rank());
+    const int own = d - (s.rank() - v.shape().rank());
     return own < 0 || (v.size(own) == 1 && s[d] != 1) ? 0 : v.tensor().strides[own];
   };
-  // 1: x comes after y, -1: before, 0: either.
-  const auto compare = [&](int x, int y) {
+  return sorted_strides(s, [&](int x, int y) {
     int r = 0;
     const auto look = [&](const Value& v) {
       if (r != 0) return;
@@ -45,26 +40,7 @@ Shape broadcast_strides(const Shape& s, const In&... in) {
     };
     (look(in), ...);
     return r;
-  };
-  for (int i = 1; i < rank; ++i)
-    for (int at = i, j = i - 1; j >= 0; --j) {
-      auto& x = order[static_cast<std::size_t>(j)];
-      auto& y = order[static_cast<std::size_t>(at)];
-      const int c = compare(x, y);
-      if (c < 0) break;
-      if (c > 0) {
-        std::swap(x, y);
-        at = j;
-      }
-    }
-  Shape r = s;
-  std::int64_t n = 1;
-  for (int i = 0; i < rank; ++i) {
-    const int d = order[static_cast<std::size_t>(i)];
-    r[d] = n;
-    n *= s[d] > 1 ? s[d] : 1;
-  }
-  return r;
+  });
 }
 
 /// The operand whose layout the result follows: the first one of full size.

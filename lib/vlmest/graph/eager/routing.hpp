@@ -87,18 +87,6 @@ inline Value histc(Value a, std::int64_t bins) {
   return emit1(b, "histc", MemoryOp{.read = data_bytes(a), .written = n * 2, .dtype = t, .kernels = 2}, r, {}, a);
 }
 
-/// self[index] along the first dimension, for an index of any shape.
-inline Value take_rows(Value self, Value index) {
-  Shape s = index.shape();
-  for (int d = 1; d < self.shape().rank(); ++d) s.push_back(self.size(d));
-  const GradEdge e = edge(self);
-  const Value at = saved(index, static_cast<bool>(e));
-  Value r = gather_rows("index.Tensor", std::move(self), std::move(index), s);
-  differentiable(r, "IndexBackward0", {e}, [at, whole = e.shape](Gradients& g) {
-    g.out[0] = index_backward(g.in[0], at, whole, numel(at.shape()).value(), Bytes{});
-  });
-  return r;
-}
 /// self[:, index] of one row: self[1, n, width].
 inline Value take_of_row(Value self, Value index) {
   Shape s = self.shape();

@@ -92,16 +92,15 @@ inline Value nonzero(Value mask, std::int64_t selected) {
   return emit1(b, "nonzero", op, b.result(DType::int64, s, "nonzero"), {search}, mask);
 }
 
-/// self[index] along the first dimension with an int64 index on the device.
-inline Value index_rows(Value self, Value index) {
-  Shape s = self.shape();
-  s[0] = index.size(0);
+/// self[index] along the first dimension, for an int64 index on the device, of any shape.
+inline Value take_rows(Value self, Value index) {
+  Shape s = index.shape();
+  for (int d = 1; d < self.shape().rank(); ++d) s.push_back(self.size(d));
   const GradEdge e = edge(self);
   const Value at = saved(index, static_cast<bool>(e));
-  const std::int64_t rows = index.size(0);
   Value r = gather_rows("index.Tensor", std::move(self), std::move(index), s);
-  differentiable(r, "IndexBackward0", {e}, [at, whole = e.shape, rows](Gradients& g) {
-    g.out[0] = index_backward(g.in[0], at, whole, rows, Bytes{});
+  differentiable(r, "IndexBackward0", {e}, [at, whole = e.shape](Gradients& g) {
+    g.out[0] = index_backward(g.in[0], at, whole, numel(at.shape()).value(), Bytes{});
   });
   return r;
 }
@@ -230,5 +229,14 @@ inline Value unique_consecutive(Value a, std::int64_t distinct) {
 
 /// Integer quotient by a Python number.
 inline Value floor_divide(Value a) { return unary("floor_divide", std::move(a)); }
+
+/// self.gather(-1, index); not differentiable: masks are picked so.
+inline Value gather_last(Value self, Value index) {
+  Builder& b = self.builder();
+  const DType t = self.dtype();
+  const Bytes moved = size_of(numel(index.shape()), t);
+  const MemoryOp op{.read = moved + data_bytes(index), .written = moved, .dtype = t};
+  return emit1(b, "gather", op, b.result(t, index.shape(), "gather"), {}, self, index);
+}
 
 }  // namespace vlmest::eager

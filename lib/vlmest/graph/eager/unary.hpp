@@ -107,4 +107,25 @@ inline Value scalar_pow(Value exponents) {
   return emit1(b, "pow.Scalar", op, b.result(t, exponents.shape(), "pow"), {number}, exponents);
 }
 
+/// torch.nn.functional.glu over the last dimension: the first half times the sigmoid of the second.
+inline Value glu(Value a) {
+  Builder& b = a.builder();
+  const DType t = a.dtype();
+  Shape s = a.shape();
+  s[s.rank() - 1] /= 2;
+  const GradEdge e = edge(a);
+  const Value kept = saved(a, static_cast<bool>(e));
+  const Bytes n = data_bytes(a);
+  Value r =
+      emit1(b, "glu", MemoryOp{.read = n, .written = size_of(numel(s), t), .dtype = t}, b.result(t, s, "glu"), {}, a);
+  differentiable(r, "GluBackward0", {e}, [kept](Gradients& g) {
+    Builder& at = kept.builder();
+    const DType u = g.in[0].dtype();
+    Value x = kept;
+    const MemoryOp op{.read = data_bytes(x) + data_bytes(g.in[0]), .written = data_bytes(x), .dtype = u};
+    g.out[0] = emit1(at, "glu_backward", op, at.result(u, x.shape(), "glu_backward"), {}, g.in[0], x);
+  });
+  return r;
+}
+
 }  // namespace vlmest::eager

@@ -26,16 +26,14 @@ struct ClipChunks {
   std::vector<std::int64_t> frames;
 };
 
-/// (x - 1) // 2 + 1 on the device.
+/// (x - 1) // 2 + 1 on the device, and by the same ops (x - 2) // 2 + 1.
 inline Value halved(Value x) {
   using namespace eager;
   return add_scalar(floor_divide(sub_scalar(std::move(x))));
 }
-/// (x - 2) // 2 + 1: the same ops.
-inline Value paired(Value x) { return halved(std::move(x)); }
 
 /// torch.nn.functional.pad(x, (1, 0)) of a vector.
-inline Value behind_one(Value x) { return eager::pad_last(std::move(x), 1, 0); }
+inline Value behind_one(Value x) { return eager::pad(std::move(x), -1, 1, 0); }
 
 /// torch.repeat_interleave(x, counts).
 inline Value repeated(const Value& x, const Value& counts, std::int64_t total) {

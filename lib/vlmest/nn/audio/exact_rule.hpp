@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/audio/qwen3_omni.hpp>
+#include <vlmest/nn/audio/layout.hpp>
 
 namespace vlmest::audio {
 
 /// Qwen3-Omni's processor: clips are neither filled up nor cut (transformers 5.17 processing_qwen3_omni_moe.py,
-/// padding=True, truncation=False). It counts tokens for chunks of a second whatever the encoder's are.
+/// padding=True, truncation=False). Its n_window is taken for the encoder's, as it must be.
 struct ExactClips {
   MelSettings mel;
   std::int64_t window = 50;  ///< audio_config.n_window

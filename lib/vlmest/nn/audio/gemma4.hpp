@@ -150,7 +150,7 @@ inline Value light_conv(Context& c, const Gemma4AudioLayer& l, const Gemma4Audio
   {
     Value turned = transpose(x, 1, 2);
     InScope conv(c.b, l.depthwise_scope);
-    const Value padded = pad_sides(turned, 2, g.kernel - 1, 0);
+    const Value padded = pad(turned, 2, g.kernel - 1, 0);
     turned = depthwise_conv1d(padded, Value(c.b, l.depthwise), Value(), 0);
     x = transpose(turned, 1, 2);
   }

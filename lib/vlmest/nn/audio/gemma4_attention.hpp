@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include <vlmest/graph/eager/windows.hpp>
 #include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/attention_args.hpp>
 #include <vlmest/nn/clipped_linear.hpp>
@@ -100,9 +99,9 @@ inline Value blocked_mask(Context& c, const Gemma4Audio& g, const Value& real, s
     Value lowest = fill(c.b, "scalar_tensor", Shape{}, c.dtype());
     whole = where(whole, std::move(zero), std::move(lowest));
   }
-  const Value square = pad_corner(whole, padded - states, padded - states);
+  const Value square = pad(whole, {{-2, 0, padded - states}, {-1, 0, padded - states}});
   Value mask = reshape(square, {n, 1, blocks, g.block, padded});
-  mask = pad_last(mask, g.left - 1, g.right);
+  mask = pad(mask, -1, g.left - 1, g.right);
   Value starts = mul_scalar(arange(c.b, blocks));
   Value offsets = arange(c.b, g.context());
   Value index = add(unsqueeze(starts, 1), unsqueeze(offsets, 0));
@@ -114,13 +113,13 @@ inline Value blocked_mask(Context& c, const Gemma4Audio& g, const Value& real, s
 inline Value blocks_of(const Value& x, std::int64_t block) {
   using namespace eager;
   const std::int64_t n = x.size(0), blocks = (x.size(1) + block - 1) / block;
-  Value y = pad_end(x, 1, blocks * block - x.size(1));
+  Value y = pad(x, 1, 0, blocks * block - x.size(1));
   return contiguous(reshape(y, {n, blocks, block, x.size(2), x.size(3)}));
 }
 /// _extract_block_context.
 inline Value contexts_of(const Value& x, const Gemma4Audio& g) {
   using namespace eager;
-  Value y = pad_sides(x, 1, g.left - 1, g.right + g.block - 1);
+  Value y = pad(x, 1, g.left - 1, g.right + g.block - 1);
   y = unfold(y, 1, g.context(), g.block);
   y = permute(y, {0, 1, 4, 2, 3});
   return contiguous(y);
@@ -129,7 +128,7 @@ inline Value contexts_of(const Value& x, const Gemma4Audio& g) {
 inline Value shifted(const Value& x, std::int64_t context) {
   using namespace eager;
   const Shape s = x.shape();
-  Value y = pad_sides(x, 4, 0, context + 1 - s[4]);
+  Value y = pad(x, 4, 0, context + 1 - s[4]);
   y = view(y, {s[0], s[1], s[2], s[3] * (context + 1)});
   y = slice(y, -1, 0, s[3] * context);
   return view(y, {s[0], s[1], s[2], s[3], context});

@@ -9,17 +9,16 @@ namespace vlmest::audio {
 /// seconds and filled up to a multiple of 128 samples; half a frame of silence goes ahead of them. A frame counts where
 /// every sample of it, and one more, is the clip's.
 struct Gemma4Clips {
-  MelSettings mel;                  ///< its chunk is max_length
-  std::int64_t frame_length = 320;  ///< samples of a frame
-  std::int64_t multiple = 128;      ///< pad_to_multiple_of
+  MelSettings mel{.extractor = FeatureExtractor::gemma4, .n_fft = 320};
+  std::int64_t multiple = 128;  ///< pad_to_multiple_of
 };
 
 inline AudioLayout audio_layout(const Gemma4Clips& r, const AudioSource& a) {
   const std::int64_t n = samples(a, r.mel.sampling_rate);
   AudioLayout l{.samples = std::min(n, r.mel.chunk_samples), .cut = n > r.mel.chunk_samples, .mels = r.mel.mels};
-  const std::int64_t filled = (l.samples + r.multiple - 1) / r.multiple * r.multiple, ahead = r.frame_length / 2;
+  const std::int64_t filled = (l.samples + r.multiple - 1) / r.multiple * r.multiple, ahead = r.mel.n_fft / 2;
   const auto frames = [&](std::int64_t samples) {
-    return std::max<std::int64_t>(floor_div(samples + ahead - r.frame_length - 1, r.mel.hop_length) + 1, 0);
+    return std::max<std::int64_t>(floor_div(samples + ahead - r.mel.n_fft - 1, r.mel.hop_length) + 1, 0);
   };
   l.row_frames = frames(filled);
   l.frames = frames(l.samples);

@@ -38,14 +38,18 @@ inline constexpr double most_seconds = 86400;
 /// a / b rounded down, as Python's // does.
 constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
+/// Whose keys a checkpoint's file has: WhisperFeatureExtractor's or Gemma4AudioFeatureExtractor's.
+enum class FeatureExtractor { whisper, gemma4 };
+
 /// How sound becomes mel frames (transformers 5.17 models/whisper/feature_extraction_whisper.py; the defaults are those
 /// of most checkpoints' preprocessor_config.json).
 struct MelSettings {
+  FeatureExtractor extractor = FeatureExtractor::whisper;
   std::int64_t sampling_rate = 16000;
   std::int64_t hop_length = 160;        ///< samples from one frame to the next
-  std::int64_t chunk_samples = 480000;  ///< n_samples: chunk_length seconds
+  std::int64_t chunk_samples = 480000;  ///< n_samples: chunk_length seconds; Gemma 4's max_length
   std::int64_t mels = 128;              ///< feature_size
-  std::int64_t n_fft = 400;
+  std::int64_t n_fft = 400;             ///< samples that a frame looks at; Gemma 4's frame_length
 
   std::int64_t chunk_frames() const { return chunk_samples / hop_length; }
 };
@@ -85,6 +89,22 @@ inline AudioLayout check_tokens(const AudioLayout& l) {
 /// (modeling_qwen2_audio.py, _get_feat_extract_output_lengths).
 constexpr std::int64_t after_convolutions(std::int64_t frames) { return floor_div(frames - 1, 2) + 1; }
 constexpr std::int64_t after_pooling(std::int64_t states) { return floor_div(states - 2, 2) + 1; }
+
+/// A dimension behind the three convolutions of the encoder AuT (modeling_qwen3_omni_moe.py).
+constexpr std::int64_t halved_thrice(std::int64_t n) {
+  return after_convolutions(after_convolutions(after_convolutions(n)));
+}
+/// Frames behind them, in chunks of 2 `window`: _get_feat_extract_output_lengths, which takes a whole chunk for 13
+/// states whatever its length is. Throws Error for chunks that leave more or fewer: the model's masks do not fit them.
+inline std::int64_t after_halvings(std::int64_t frames, std::int64_t window) {
+  if (halved_thrice(2 * window) != 13)
+    throw Error("model.audio_config.n_window",
+                std::to_string(window) + ": chunks of " + std::to_string(2 * window) + " frames leave " +
+                    std::to_string(halved_thrice(2 * window)) + " states, where transformers' class counts 13",
+                "give 49 to 52");
+  const std::int64_t rest = after_convolutions(frames % (2 * window));
+  return after_convolutions(after_convolutions(rest)) + frames / (2 * window) * 13;
+}
 
 }  // namespace audio
 }  // namespace vlmest

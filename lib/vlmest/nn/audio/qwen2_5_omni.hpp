@@ -51,7 +51,7 @@ inline Value pool_indices(Context& c, const Value& lengths, std::span<const Audi
   std::int64_t tokens = 0;
   for (const AudioLayout& l : clips) tokens = checked_add(tokens, l.llm_tokens);
   const std::int64_t n = lengths.size(0);
-  const Value states = halved(lengths), pooled = paired(states);
+  const Value states = halved(lengths), pooled = halved(states);
   const auto begins = [&](const Value& of) { return behind_one(cumsum(slice(of, 0, 0, n - 1), DType::int64)); };
   const Value offsets = begins(states);
   const Value firsts = repeated(offsets, pooled, tokens);
@@ -109,9 +109,9 @@ inline Value forward(Context& c, const Qwen2_5OmniAudioTower& t, const Value& fe
   x = packed_layers(c, t.layers, g.widths, std::move(x), segments);
   const Value outputs = x;  // layer_outputs, alive until the function returns
   {
-    Value first = index_rows(x, pairs);
+    Value first = take_rows(x, pairs);
     Value next = add_scalar(pairs);
-    Value second = index_rows(x, std::move(next));
+    Value second = take_rows(x, std::move(next));
     x = div_scalar(add(std::move(first), std::move(second)));
   }
   x = forward(c, t.proj, forward(c, t.norm, x));

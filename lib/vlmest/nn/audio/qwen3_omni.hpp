@@ -25,21 +25,6 @@ struct Qwen3OmniAudio {
   std::int64_t out = 3584;          ///< output_dim
 };
 
-namespace audio {
-
-/// Behind the three convolutions of chunks: _get_feat_extract_output_lengths, which takes whole chunks for 13 states
-/// whatever their length is.
-constexpr std::int64_t after_halvings(std::int64_t frames, std::int64_t window) {
-  const std::int64_t rest = after_convolutions(frames % (2 * window));
-  return after_convolutions(after_convolutions(rest)) + frames / (2 * window) * 13;
-}
-/// A dimension behind the three convolutions.
-constexpr std::int64_t halved_thrice(std::int64_t n) {
-  return after_convolutions(after_convolutions(after_convolutions(n)));
-}
-
-}  // namespace audio
-
 struct Qwen3OmniAudioTower {
   const Qwen3OmniAudio* config = nullptr;
   ScopeId scope = 0, activation_scope = 0;

@@ -100,19 +100,24 @@ inline Attended self_attention(Context& c, const CohereConfig& g, const CohereLa
   return a;
 }
 
-/// Cohere2DecoderLayer.forward: residual + attention + MLP, both of the same normed input.
-inline Value forward(Context& c, const CohereConfig& g, const CohereLayer& l, Value arg, const Value& mask,
-                     const CosSin& positions, CacheLayer& cache) {
+/// Cohere2DecoderLayer.forward: residual + attention + MLP, both of the same normed input; attention(x) is the first.
+template <class Attention>
+Value parallel_layer(Context& c, const CohereLayer& l, Value arg, Attention attention) {
   using namespace eager;
   Value x = std::move(arg);
   InScope in(c.b, l.scope);
   Value residual = x;
   x = forward(c, l.input_norm, x);
-  Attended attended = self_attention(c, g, l, x, mask, positions, cache);  // the weights stay to the end
+  Attended attended = attention(x);  // the weights stay to the end
   Value mlp = forward(c, l.mlp, x);
   Value sum = add(residual, attended.out);
   x = add(std::move(sum), mlp);
   return x;
+}
+inline Value forward(Context& c, const CohereConfig& g, const CohereLayer& l, Value x, const Value& mask,
+                     const CosSin& positions, CacheLayer& cache) {
+  return parallel_layer(c, l, std::move(x),
+                        [&](const Value& normed) { return self_attention(c, g, l, normed, mask, positions, cache); });
 }
 
 /// Cohere2Model.forward: embeddings[B, S, hidden] -> normed hidden states. Cohere2 makes both masks whatever its layers

@@ -79,20 +79,12 @@ inline Attended compass_attention(Context& c, const CohereConfig& g, const Coher
   return a;
 }
 
-/// modeling_cohere_compass.py, CohereCompassDecoderLayer.forward: residual + attention + MLP, both of the same normed
-/// input.
-inline Value compass_layer(Context& c, const CohereConfig& g, const CohereLayer& l, Value arg, const Value& mask,
+/// modeling_cohere_compass.py, CohereCompassDecoderLayer.forward.
+inline Value compass_layer(Context& c, const CohereConfig& g, const CohereLayer& l, Value x, const Value& mask,
                            const CosSin& positions, CacheLayer& cache) {
-  using namespace eager;
-  Value x = std::move(arg);
-  InScope in(c.b, l.scope);
-  Value residual = x;
-  x = forward(c, l.input_norm, x);
-  Attended attended = compass_attention(c, g, l, x, mask, positions, cache);  // the weights stay to the end
-  Value mlp = forward(c, l.mlp, x);
-  Value sum = add(residual, attended.out);
-  x = add(std::move(sum), mlp);
-  return x;
+  return parallel_layer(c, l, std::move(x), [&](const Value& normed) {
+    return compass_attention(c, g, l, normed, mask, positions, cache);
+  });
 }
 
 /// modeling_cohere_compass.py, CohereCompassTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none:

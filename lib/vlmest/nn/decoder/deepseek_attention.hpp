@@ -151,7 +151,7 @@ inline Attended self_attention(Context& c, const LatentHeads& g, const DeepseekA
   if (g.scaled_queries && c.stack().scales_queries) q = scaled_query(q, positions.ids);
   KeysValues kv = expand_latents(c, g, m, latents, k_turned);
   const std::int64_t missing = padding_for_flash(c, g);
-  if (missing > 0) kv.values = pad_last(kv.values, 0, missing);
+  if (missing > 0) kv.values = pad(kv.values, -1, 0, missing);
   Attended a =
       stacks::attend(c, {.q = q, .k = kv.keys, .v = kv.values, .mask = mask, .causal = true, .dropout = g.dropout});
   if (missing > 0) a.out = slice(a.out, -1, 0, g.v_dim);

@@ -90,24 +90,6 @@ inline Glm4vMoeText make_decoder(Context& c, const Glm4vMoeTextConfig& g) {
   return d;
 }
 
-/// modeling_glm4v_moe.py, apply_rotary_pos_emb: the first rotary channels of q and k [B, H, S, D] turn, the others are
-/// joined to them again, all or none.
-inline void apply_glm4v_moe_rope(Context& c, Value& q, Value& k, const CosSin& e) {
-  using namespace eager;
-  stacks::rotate(c, q, k, e.cos, e.sin, [&] {
-    const Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
-    const std::int64_t turned = cos.size(-1), all = q.size(-1);
-    const Value q_turn = slice(q, -1, 0, turned), q_pass = slice(q, -1, turned, all);
-    const Value k_turn = slice(k, -1, 0, turned), k_pass = slice(k, -1, turned, all);
-    Value q_embed = rotate(q_turn, cos, sin);
-    Value k_embed = rotate(k_turn, cos, sin);
-    q_embed = cat(q_embed, q_pass, -1);
-    k_embed = cat(k_embed, k_pass, -1);
-    q = std::move(q_embed);
-    k = std::move(k_embed);
-  });
-}
-
 /// [B, heads, S, head_dim] of each: heads are split as a layer has run and turned to the front when all have, which the
 /// backward's order follows.
 inline Qkv turned_projections(Context& c, const Projections& p, const Value& x, std::int64_t head_dim) {
@@ -127,7 +109,7 @@ inline Attended self_attention(Context& c, const Glm4vMoeTextConfig& g, const Gl
   using namespace eager;
   InScope in(c.b, l.attention.scope);
   Qkv y = turned_projections(c, l.attention, x, g.head_dim);
-  apply_glm4v_moe_rope(c, y.q, y.k, positions);
+  apply_joint_partial_rope(c, y.q, y.k, positions);
   update(c, cache, y.k, y.v);
   Attended a =
       stacks::attend(c, {.q = y.q, .k = y.k, .v = y.v, .mask = mask, .causal = true, .dropout = g.attention_dropout});

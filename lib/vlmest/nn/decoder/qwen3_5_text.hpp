@@ -93,22 +93,6 @@ inline Qwen35Text make_decoder(Context& c, const Qwen35TextConfig& g) {
   return d;
 }
 
-/// modeling_qwen3_5.py, apply_rotary_pos_emb: the first channels of each head turn; queries and keys are joined to the
-/// others when both have turned.
-inline void rotate_partly(Value& q, Value& k, const CosSin& e) {
-  using namespace eager;
-  const Value cos = unsqueeze(e.cos, 1), sin = unsqueeze(e.sin, 1);
-  const std::int64_t turned = cos.size(-1), all = q.size(-1);
-  const Value q_turn = slice(q, -1, 0, turned), q_pass = slice(q, -1, turned, all);
-  const Value k_turn = slice(k, -1, 0, turned), k_pass = slice(k, -1, turned, all);
-  Value new_q = rotate(q_turn, cos, sin);
-  Value new_k = rotate(k_turn, cos, sin);
-  new_q = cat(new_q, q_pass, -1);
-  new_k = cat(new_k, k_pass, -1);
-  q = std::move(new_q);
-  k = std::move(new_k);
-}
-
 /// Qwen3_5Attention.forward: half of q_proj's result gates the output.
 inline Attended gated_attention(Context& c, const LlamaConfig& g, const Qwen35Layer& l, const Value& x,
                                 const Value& mask, const CosSin& positions, CacheLayer& cache) {

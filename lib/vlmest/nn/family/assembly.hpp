@@ -3,6 +3,7 @@
 
 #include <vlmest/nn/decoder/decoder.hpp>
 #include <vlmest/nn/family.hpp>
+#include <vlmest/nn/family/one_token.hpp>
 #include <vlmest/nn/family/scatter.hpp>
 #include <vlmest/nn/family/vision_chunks.hpp>
 #include <vlmest/nn/loss.hpp>
@@ -151,13 +152,7 @@ Value prefill(Context& c, const Assembly<Family>& m, const Inputs& in, const Seq
 /// One token over the cache.
 template <class Family>
 Value decode(Context& c, const Assembly<Family>& m, const TextInputs& in, Cache& cache) {
-  Value hidden;
-  {
-    InScope scope(c.b, m.model);
-    Value embeds = embed(c, m.language, in.ids);
-    hidden = forward(c, m.language, embeds, in.mask, cache);
-  }
-  return forward(c, m.head, kept_positions(hidden, Logits::last));
+  return decode_one_token(c, m, in, cache);
 }
 
 }  // namespace vlmest

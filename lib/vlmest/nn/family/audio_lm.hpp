@@ -4,6 +4,7 @@
 #include <vlmest/nn/decoder/decoder.hpp>
 #include <vlmest/nn/family.hpp>
 #include <vlmest/nn/family/audio_inputs.hpp>
+#include <vlmest/nn/family/one_token.hpp>
 #include <vlmest/nn/family/scatter.hpp>
 #include <vlmest/nn/loss.hpp>
 #include <vlmest/nn/projector/mlp2.hpp>
@@ -87,13 +88,7 @@ Value audio_lm_prefill(Context& c, const AudioLm<Family>& m, const AudioLmInputs
 /// One token over the cache.
 template <class Family>
 Value audio_lm_decode(Context& c, const AudioLm<Family>& m, const TextInputs& in, Cache& cache) {
-  Value hidden;
-  {
-    InScope scope(c.b, m.model);
-    Value embeds = embed(c, m.language, in.ids);
-    hidden = forward(c, m.language, embeds, in.mask, cache);
-  }
-  return forward(c, m.head, kept_positions(hidden, Logits::last));
+  return decode_one_token(c, m, in, cache);
 }
 
 }  // namespace vlmest

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include <vlmest/nn/family/audio_inputs.hpp>
 #include <vlmest/nn/family/omni_positions.hpp>
@@ -15,6 +16,39 @@ namespace vlmest {
 /// What has get_image_features in a model of that model_type: the thinker, which the whole model holds.
 inline std::string omni_owner(const std::string& type) {
   return type.ends_with("_thinker") ? "model" : "model.thinker";
+}
+
+/// A thinker: a family is an aggregate with `audio`, `vision`, `language` and `tied`.
+template <class Family>
+struct OmniModel {
+  template <class Config>
+  using Tower = decltype(make_tower(std::declval<Context&>(), std::declval<const Config&>()));
+
+  const Family* config = nullptr;
+  Tower<decltype(Family::audio)> audio;
+  Tower<decltype(Family::vision)> vision;
+  decltype(make_decoder(std::declval<Context&>(), std::declval<const Family&>().language)) language;
+  Linear head;
+};
+
+/// In the order of …OmniThinkerForConditionalGeneration.__init__.
+template <class Family>
+OmniModel<Family> make_omni_model(Context& c, const Family& g) {
+  OmniModel<Family> r{.config = &g};
+  {
+    Module a(c, "audio_tower", Part::audio);
+    r.audio = make_tower(c, g.audio);
+  }
+  {
+    Module v(c, "visual", Part::vision);
+    r.vision = make_tower(c, g.vision);
+  }
+  {
+    Module l(c, "model", Part::language);
+    r.language = make_decoder(c, g.language);
+  }
+  r.head = make_head(c, width(g.language), vocabulary(g.language), g.tied, embedding_weight(r.language));
+  return r;
 }
 
 /// Inputs of a forward. A prompt without pictures and videos counts its positions by the mask alone.

@@ -106,7 +106,7 @@ inline void search_sequence(OmniSearch& o, const Value& ids, const Value& grid, 
   o.starts = squeeze(nonzero(compare_scalar("eq.Scalar", ids), images), 1);
   {
     Value next = add_scalar(o.starts);
-    o.kinds = index_rows(ids, std::move(next));
+    o.kinds = take_rows(ids, std::move(next));
   }
   {
     const auto count = [](const Value& of) { return sum_all(compare_scalar("eq.Scalar", of)); };
@@ -140,7 +140,7 @@ inline void search_sequence(OmniSearch& o, const Value& ids, const Value& grid, 
       o.images = pointwise_("sub_.Tensor", std::move(o.images));
     } else {
       const Value frames = select(lengths, 0, b * clips + clips - clips_left--);
-      o.clip_tokens = a.begins_on_device ? paired(halved(frames)) : halving_lengths(frames);
+      o.clip_tokens = a.begins_on_device ? halved(halved(frames)) : halving_lengths(frames);
       item(o.clip_tokens);
       go_on(o, o.clip_tokens, a);
       o.audios = pointwise_("sub_.Tensor", std::move(o.audios));

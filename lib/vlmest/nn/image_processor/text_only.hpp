@@ -8,11 +8,11 @@
 
 namespace vlmest::image_processor {
 
-/// A language model without a vision tower: there is no picture that it takes.
+/// A model without a vision tower, of text alone or of sound and text: there is no picture that it takes.
 struct TextOnly {};
 
 [[noreturn]] inline ImageLayout layout(const TextOnly&, ImageSize) {
-  throw Error("plan.images", "a plain language model takes no images", "give 0, or a vision-language model");
+  throw Error("plan.images", "a model without a vision tower takes no images", "give 0, or a vision-language model");
 }
 
 inline std::vector<TextOnly> lower(const TextOnly&, const ImageLayout&) { return {}; }

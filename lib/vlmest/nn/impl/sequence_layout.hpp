@@ -59,7 +59,7 @@ VLMEST_INLINE void check_takes_videos(const Vlm& vlm, const Plan& plan) {
   if (traits.videos == VideoPixels::refused || !takes_videos(vlm.image_processor))
     throw Error("plan.video", traits.no_videos.empty() ? vlm.type + " takes no videos" : std::string(traits.no_videos),
                 "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2, LLaVA-OneVision, "
-                "LLaVA-NeXT-Video or Video-LLaVA");
+                "LLaVA-NeXT-Video, Video-LLaVA, VideoLLaMA 3, MiniCPM-V 4.6, EXAONE 4.5, Cosmos 3 or Cohere Compass");
   if (plan.images > 0 && !traits.videos_alone.empty())
     throw Error("plan.video", "pictures beside a video: " + std::string(traits.videos_alone), "give plan.images=0");
   if (!vlm.blocks.empty())
@@ -71,7 +71,8 @@ VLMEST_INLINE void check_takes_audio(const Vlm& vlm) {
     throw Error(
         "plan.audio",
         vlm.family.traits().no_audio.empty() ? vlm.type + " takes no audio" : std::string(vlm.family.traits().no_audio),
-        "leave it out, or name a model that does: Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Voxtral");
+        "leave it out, or name a model that does: Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Qwen3-ASR, Voxtral, GLM-ASR, "
+        "Gemma 4 E2B or E4B");
   if (!vlm.blocks.empty())
     throw Error("plan.audio", "blocks that a description adds are defined on pictures", "leave one of them out");
 }

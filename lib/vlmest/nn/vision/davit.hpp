@@ -186,7 +186,7 @@ inline Value window_attention(Context& c, const DavitVision& g, const DavitStage
   InScope in(c.b, b.attention_scope);
   const std::int64_t n = x.size(0), rows = x.size(1), cols = x.size(2), width = x.size(3), w = g.window;
   const auto missing = [&](std::int64_t side) { return (w - side % w) % w; };
-  x = pad_map(x, missing(rows), missing(cols));
+  x = pad(x, {{1, 0, missing(rows)}, {2, 0, missing(cols)}});
   const std::int64_t down = x.size(1) / w, across = x.size(2) / w;
   x = view(x, {n, down, w, across, w, width});
   Value windows = contiguous(permute(x, {0, 1, 3, 2, 4, 5}));

@@ -23,15 +23,11 @@ struct MiniCpmVision {
   std::int64_t patch_size = 16;
   std::int64_t channels = 3;
   std::int64_t window = 2;        ///< window_kernel_size, a side of what is merged inside the tower
-  std::int64_t insert_layer = 6;  ///< insert_layer_id: windows are merged behind it; below 0 never
+  std::int64_t insert_layer = 6;  ///< insert_layer_id: windows are merged behind it, one of the layers
   bool merges = true;             ///< downsample_mode 16x; 4x leaves the windows as they are
   Activation activation = Activation::gelu_tanh;
 };
 
-/// Whether windows are merged on the way.
-constexpr bool merges_windows(const MiniCpmVision& g) {
-  return g.merges && g.insert_layer >= 0 && g.insert_layer < g.layers;
-}
 /// Half the sides.
 constexpr Grid halved(Grid g) { return {g.rows / 2, g.cols / 2}; }
 
@@ -152,17 +148,18 @@ inline Segments piece_segments(Context& c, const Value& sizes, std::span<const G
 /// host; the boundaries, one for each window of the padded grid, go to the device.
 inline Segments merger_windows(Context& c, std::int64_t side, const Value& sizes, std::span<const Grid> pieces) {
   using namespace eager;
-  Value grid = pad_last(sizes, 1, 0);
+  Value grid = pad(sizes, -1, 1, 0);
   to_host(grid);
   Segments s;
   std::int64_t boundaries = 1;
   for (const Grid& g : pieces) {
     boundaries = checked_add(boundaries, checked_mul(g.rows / side + 1, g.cols / side + 1));
-    s.lengths.insert(s.lengths.end(), static_cast<std::size_t>(g.count() / (side * side)), side * side);
+    const auto windows = static_cast<std::size_t>(g.count() / (side * side));
+    if (s.lengths.size() + windows > image_processor::max_windows)
+      throw Error("plan.images", "more windows than " + std::to_string(image_processor::max_windows),
+                  "give fewer or smaller images");
+    s.lengths.insert(s.lengths.end(), windows, side * side);
   }
-  if (static_cast<std::int64_t>(s.lengths.size()) > image_processor::max_windows)
-    throw Error("plan.images", "more windows than " + std::to_string(image_processor::max_windows),
-                "give fewer or smaller images");
   Value all = from_host(c.b, {boundaries}, DType::int32);
   s.cu_seqlens = unique_consecutive(all, static_cast<std::int64_t>(s.lengths.size()) + 1);
   return s;
@@ -178,7 +175,7 @@ inline Value forward(Context& c, const WindowMerger& m, const MiniCpmVision& g, 
   Value residual = x;
   x = forward(c, m.attention.norm1, x);
   const Segments inside = merger_windows(c, g.window, sizes, pieces);
-  const Value index = moved_from_host(c.b, {x.size(1)}, DType::int64);
+  const Value index = from_host(c.b, {x.size(1)}, DType::int64, "_to_copy");
   x = take_of_row(x, index);
   x = packed_siglip_attention(c, m.attention, x, {.heads = g.heads, .segments = &inside}, nullptr);
   {
@@ -210,7 +207,7 @@ inline Value forward(Context& c, const MiniCpmTower& t, const MiniCpmImages& in,
   using namespace eager;
   const MiniCpmVision& g = *t.config;
   InScope scope(c.b, t.scope);
-  if (merges_windows(g) && total(pieces) != checked_mul(pieces[0].count(), static_cast<std::int64_t>(pieces.size())))
+  if (g.merges && total(pieces) != checked_mul(pieces[0].count(), static_cast<std::int64_t>(pieces.size())))
     throw Error("plan.images",
                 "pieces of " + std::to_string(pieces[0].count()) +
                     " patches beside others: transformers 5.17 merges "
@@ -218,14 +215,14 @@ inline Value forward(Context& c, const MiniCpmTower& t, const MiniCpmImages& in,
                 "give pictures that are not cut into slices (max_slice_nums 1) and of one size, or downsample_mode 4x");
   Value x = minicpm_embeddings(c, t, in, pieces);
   Value embeddings;  // where no windows are merged, the encoder has a forward of its own, whose caller keeps them
-  if (!merges_windows(g)) embeddings = x;
+  if (!g.merges) embeddings = x;
   Segments segments = piece_segments(c, in.sizes, pieces);
   Value sizes = in.sizes;
   PackedSiglipStack stack(c);
   for (std::size_t i = 0; i < t.layers.size(); ++i) {
-    const bool merged = merges_windows(g) && static_cast<std::int64_t>(i) > g.insert_layer;
+    const bool merged = g.merges && static_cast<std::int64_t>(i) > g.insert_layer;
     x = stack(t.layers[i], x, {.heads = g.heads, .segments = &segments}, merged ? 1 : 0);
-    if (!merges_windows(g) || static_cast<std::int64_t>(i) != g.insert_layer) continue;
+    if (!g.merges || static_cast<std::int64_t>(i) != g.insert_layer) continue;
     x = forward(c, t.merger, g, x, sizes, pieces);
     sizes = floor_divide(sizes);
     for (Grid& p : pieces) p = halved(p);

@@ -16,7 +16,7 @@ inline Value window_partition(const Value& tokens, std::int64_t window) {
   using namespace eager;
   const std::int64_t n = tokens.size(0), h = tokens.size(1), w = tokens.size(2), channels = tokens.size(3);
   const std::int64_t rows = padded_to_windows(h, window), cols = padded_to_windows(w, window);
-  Value x = pad_end(tokens, {{2, cols - w}, {1, rows - h}});
+  Value x = pad(tokens, {{2, 0, cols - w}, {1, 0, rows - h}});
   x = reshape(std::move(x), {n, rows / window, window, cols / window, window, channels});
   Value windows = contiguous(permute(x, {0, 1, 3, 2, 4, 5}));
   return reshape(std::move(windows), {-1, window, window, channels});
