@@ -64,9 +64,11 @@ parallel::Schedule read_schedule(const std::string& text) {
 }  // namespace
 
 void ParallelArgs::add_to(CLI::App& app) {
+  const CLI::Validator says_something([](const std::string& text) { return text.empty() ? "it is empty" : ""; }, "");
   const auto in = [](CLI::Option* o) { return o->group("Several GPUs"); };
   in(app.add_option("--parallel", mesh, "sizes of the mesh: data, tensor, pipeline, context, expert parallel [1 each]")
-         ->type_name("dp=N,tp=N,pp=N,cp=N,ep=N"));
+         ->type_name("dp=N,tp=N,pp=N,cp=N,ep=N")
+         ->check(says_something));
   in(add_whole(app, "--gpus", gpus, "the same as --parallel dp=N [1]", 1, most_gpus));
   in(add_choice(app, "--shard", shard,
                 "what data-parallel GPUs divide: nothing (DDP), or states as ZeRO or FSDP2 [none]", words<Shard>()));
@@ -83,7 +85,9 @@ void ParallelArgs::add_to(CLI::App& app) {
          ->type_name("N[,N]"));
   in(add_choice(app, "--tower", tower, "the vision tower under tp: whole, divided, or whole for its images [shard]",
                 {"replicate", "shard", "data"}));
-  in(app.add_option("--network", network, "links between the GPUs [the device's own]")->type_name("NAME|FILE"));
+  in(app.add_option("--network", network, "links between the GPUs [the device's own]")
+         ->type_name("NAME|FILE")
+         ->check(says_something));
 }
 
 Layout ParallelArgs::layout() const {
@@ -104,8 +108,18 @@ Layout ParallelArgs::layout() const {
   l.tower = tower == "replicate" ? Tower::replicate : tower == "data" ? Tower::data : Tower::shard;
   l.schedule = read_schedule(schedule);
   l.micro_batches = micro_batches;
-  l.stages = stages;
+  for (const std::string& layers : stages) l.stages.push_back(whole_value("--stages", layers, 0, 1 << 16));
   return l;
+}
+
+std::string schedule_word(const parallel::Schedule& s) {
+  switch (s.kind) {
+    case ScheduleKind::gpipe: return "gpipe";
+    case ScheduleKind::zero_bubble: return "zb";
+    case ScheduleKind::interleaved: return "interleaved:" + std::to_string(s.chunks);
+    case ScheduleKind::one_f_one_b: break;
+  }
+  return "1f1b";
 }
 
 std::string layout_flags(const Layout& l) {
@@ -116,12 +130,7 @@ std::string layout_flags(const Layout& l) {
   if (l.shard != Shard::none) r += " --shard " + std::string(name(l.shard));
   if (!l.reshard_after_forward) r += " --reshard-after-forward off";
   if (l.pp == 1) return r;
-  const char* kind = l.schedule.kind == ScheduleKind::gpipe         ? "gpipe"
-                     : l.schedule.kind == ScheduleKind::zero_bubble ? "zb"
-                     : l.schedule.kind == ScheduleKind::interleaved ? "interleaved:"
-                                                                    : "1f1b";
-  r += std::string(" --schedule ") + kind;
-  if (l.schedule.kind == ScheduleKind::interleaved) r += std::to_string(l.schedule.chunks);
+  r += " --schedule " + schedule_word(l.schedule);
   r += " --micro-batches " + std::to_string(micro_batches(l));
   for (std::size_t i = 0; i < l.stages.size(); ++i) r += (i == 0 ? " --stages " : ",") + std::to_string(l.stages[i]);
   return r;

@@ -21,12 +21,15 @@ struct ParallelArgs {
   std::string network;  ///< a name or a file; empty: the device's own links
   bool bucket_views = false, sequence_parallel = false;
   std::optional<std::int64_t> micro_batches;
-  std::vector<std::int64_t> stages;
+  std::vector<std::string> stages;
 
   void add_to(CLI::App& app);
   /// What the flags say. Throws UsageError or CLI::ValidationError for what cannot be read or contradicts itself.
   parallel::Layout layout() const;
 };
+
+/// As --schedule takes it.
+std::string schedule_word(const parallel::Schedule& s);
 
 /// The flags that say it.
 std::string layout_flags(const parallel::Layout& l);

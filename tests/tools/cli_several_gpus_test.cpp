@@ -90,14 +90,26 @@ TEST(SeveralGpus, StagesOfAPipelineHoldTheModelTogether) {
 }
 
 TEST(SeveralGpus, WhatDoesNothingIsRefused) {
-  for (const char* flags :
-       {"--shard zero2", "--network nvlink4", "--gpus 2 --sequence-parallel", "--gpus 2 --schedule gpipe",
-        "--gpus 2 --shard zero1 --ddp-bucket-view", "--gpus 2 --shard zero1 --reshard-after-forward off",
-        "--gpus 2 --tower data", "--gpus 2 --phase inference --shard fsdp2", "--gpus 2 --parallel dp=2",
-        "--parallel dp=2,dp=2", "--parallel xp=2", "--parallel dp", "--parallel pp=2 --schedule interleaved:1",
-        "--parallel pp=2 --phase train --gradient-accumulation 4", "--gpus 2 --network nvlnk4",
-        "--parallel pp=2 --phase train --stages 1,1", "--parallel pp=2", "--gpus 16 --network pcie4",
-        "--parallel pp=2,dp=2 --phase train --shard zero1"}) {
+  for (const char* flags : {"--shard zero2",
+                            "--network nvlink4",
+                            "--gpus 2 --sequence-parallel",
+                            "--gpus 2 --schedule gpipe",
+                            "--gpus 2 --shard zero1 --ddp-bucket-view",
+                            "--gpus 2 --shard zero1 --reshard-after-forward off",
+                            "--gpus 2 --tower data",
+                            "--gpus 2 --phase inference --shard fsdp2",
+                            "--gpus 2 --parallel dp=2",
+                            "--parallel dp=2,dp=2",
+                            "--parallel xp=2",
+                            "--parallel dp",
+                            "--parallel pp=2 --schedule interleaved:1",
+                            "--parallel pp=2 --phase train --gradient-accumulation 4",
+                            "--gpus 2 --network nvlnk4",
+                            "--parallel pp=2 --phase train --stages 1,1",
+                            "--parallel pp=2 --phase train --stages 14,x",
+                            "--parallel pp=2",
+                            "--gpus 16 --network pcie4",
+                            "--parallel pp=2,dp=2 --phase train --shard zero1"}) {
     const Called c = run(small + std::string(flags));
     EXPECT_GE(c.code, 2) << flags;
     EXPECT_LE(c.code, 3) << flags;

@@ -30,7 +30,7 @@ void write(const Output& o, const Table& t, nlohmann::ordered_json list) {
 }
 
 int models(const Output& o) {
-  Table t{.head = {"name", "family", "params", "vision", "projector", "language", "Hugging Face id"},
+  Table t{.head = {"name", "family", "params", "vision", "audio", "projector", "language", "Hugging Face id"},
           .rows = {},
           .left = 2};
   auto list = nlohmann::ordered_json::array();
@@ -43,7 +43,7 @@ int models(const Output& o) {
     declare_parameters(c, vlm);
     const Parameters p = parameters(b.graph);
     t.rows.push_back({name, vlm.type, show_count(p.total().value()), show_count(p.vision.value()),
-                      show_count(p.projector.value()), show_count(p.language.value()),
+                      show_count(p.audio.value()), show_count(p.projector.value()), show_count(p.language.value()),
                       f.aliases.empty() ? "-" : f.aliases.front()});
     list.push_back({{"name", name}, {"family", vlm.type}, {"params", p.total().value()}});
     if (!f.aliases.empty()) list.back()["id"] = f.aliases.front();

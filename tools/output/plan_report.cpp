@@ -180,11 +180,7 @@ std::string layout_words(const parallel::LaidOut& of) {
   if (l.shard != parallel::Shard::none) add(std::string(name(l.shard)));
   if (l.shard == parallel::Shard::none && l.dp > 1) add("DDP");
   if (!l.reshard_after_forward) add("no reshard");
-  if (l.pp > 1) {
-    const char* kind = l.schedule.kind == parallel::ScheduleKind::gpipe ? "gpipe" : "1f1b";
-    add(fmt::format("{} x {}", l.schedule.chunks > 1 ? fmt::format("interleaved:{}", l.schedule.chunks) : kind,
-                    parallel::micro_batches(l)));
-  }
+  if (l.pp > 1) add(fmt::format("{} x {}", schedule_word(l.schedule), parallel::micro_batches(l)));
   if (!l.stages.empty()) add("stages by time");
   if (of.plan.checkpointing != Checkpointing::off) add("checkpointed");
   return r;

@@ -44,10 +44,11 @@ struct LayoutSearch {
 };
 
 /// Tries replicas with every way to divide their states; pipelines of every length that divides the GPUs, in replicas
-/// where GPUs are left, with each schedule that torch has, with layers divided evenly and by time, with twice and eight
-/// times as many micro-batches as stages; and where the model has a plan for it, layers or experts divided over all
-/// GPUs. What does not fit is tried with every layer checkpointed. What is not modelled of this model is left out.
-/// Throws Error where the plan asks for the impossible on one GPU.
+/// where GPUs are left, by 1F1B and interleaved 1F1B with twice and eight times as many micro-batches as stages and by
+/// GPipe with twice as many, with layers divided evenly and, by 1F1B, by time; and where the model has a plan for it,
+/// layers or experts divided over all GPUs. What does not fit is tried with every layer checkpointed. A layout that is
+/// not modelled of this model is left out. Throws Error where the plan asks for the impossible on any GPU, where the
+/// network joins too few and where no layout is modelled.
 LayoutSearch search_layouts(const LayoutRequest& q);
 
 }  // namespace vlmest::parallel

@@ -40,7 +40,7 @@ inline parallel::CollectiveCurve read_curve(const nlohmann::json& o, const Place
       fail(at / "bytes_us", "has a point that is no pair of bytes and microseconds", "such as [1024, 6.5]");
     const parallel::CollectivePoint point{Bytes(p[0].get<std::int64_t>()), Seconds{p[1].get<double>() * 1e-6}};
     const bool grows = c.points.empty() || (point.bytes > c.points.back().bytes && point.time >= c.points.back().time);
-    if (point.bytes < Bytes(1) || !(point.time.value > 0) || !grows)
+    if (point.bytes < Bytes(1) || !(point.time.value > 0 && point.time.value < 1e6) || !grows)
       fail(at / "bytes_us", "does not grow from point to point", "sort by bytes; more bytes take no less time");
     c.points.push_back(point);
   }

@@ -48,7 +48,7 @@ class Estimates {
     estimator_.details = false;
   }
 
-  /// Nothing where this model is not modelled so.
+  /// Nothing where this model is not modelled so, which `refused` says then. Throws Error for what no layout helps.
   std::optional<LaidOut> of(const Layout& l, Plan plan) {
     if (l.pp > 1) plan.gradient_accumulation = micro_batches(l);
     plan.shards = layer_shards(l);
@@ -73,7 +73,9 @@ class Estimates {
       r.mfu = p.mfu;
       r.lower_bound = is_zero(l.shard);
       return r;
-    } catch (const Error&) {
+    } catch (const Error& e) {
+      if (!e.where.starts_with("layout.") || e.where == "layout.network") throw;
+      refused = e;
       return std::nullopt;
     }
   }
@@ -89,6 +91,7 @@ class Estimates {
   }
 
   std::size_t count = 0;
+  std::optional<Error> refused;
 
  private:
   void train(const Plan& plan) {
@@ -111,12 +114,6 @@ class Estimates {
 VLMEST_INLINE LayoutSearch search_layouts(const LayoutRequest& q) {
   searching::Estimates estimates(q);
   LayoutSearch r;
-  {
-    Estimator e;
-    e.details = false;
-    Estimate alone;
-    e.train(alone, q.vlm, q.plan, q.device);  // what is impossible on one GPU is told
-  }
   const auto attempt = [&](const Layout& l) {
     std::optional<LaidOut> found = estimates.of(l, q.plan);
     if (!found) return false;
@@ -135,7 +132,7 @@ VLMEST_INLINE LayoutSearch search_layouts(const LayoutRequest& q) {
     if (q.gpus % stages != 0) continue;
     bool any = false;
     for (Layout& l : searching::pipelines(q.gpus, stages)) any = attempt(l) || any;
-    if (!any) break;  // fewer layers than stages
+    if (!any) break;  // too few layers, or none between which it can be cut: nor can more stages
     if (const auto layers = estimates.by_time(stages, q.plan))
       for (Layout& l : searching::pipelines(q.gpus, stages))
         if (l.schedule.kind == ScheduleKind::one_f_one_b) {
@@ -143,6 +140,7 @@ VLMEST_INLINE LayoutSearch search_layouts(const LayoutRequest& q) {
           attempt(l);
         }
   }
+  if (r.found.empty() && estimates.refused) throw *estimates.refused;
   r.estimates = estimates.count;
   std::stable_sort(r.found.begin(), r.found.end(), [](const LaidOut& a, const LaidOut& b) {
     if (a.fits != b.fits) return a.fits;
