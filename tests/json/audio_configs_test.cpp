@@ -60,6 +60,9 @@ TEST(AudioConfigs, RefusesWhatIsNotModelled) {
             "config.json.audio_config.intermediate_size");
   EXPECT_EQ(refused_at(R"({"model_type": "qwen3_asr", "audio_config": {"n_window": 200}})"),
             "config.json.audio_config.max_position_embeddings");
+  EXPECT_EQ(refused_at(R"({"model_type": "qwen3_omni_moe_thinker", "text_config": {"hidden_size": 3584},
+    "audio_config": {"max_source_positions": 12}})"),
+            "config.json.audio_config.max_source_positions");
   EXPECT_EQ(refused_at(R"({"model_type": "qwen3_omni_moe_thinker", "text_config": {"hidden_size": 3584,
     "output_router_logits": true}})"),
             "config.json.text_config.output_router_logits");
@@ -78,6 +81,38 @@ TEST(AudioConfigs, TheFeatureExtractorsLengthIsTheFiles) {
   EXPECT_EQ(clip(omni, R"({"chunk_length": 30, "feature_size": 128, "hop_length": 160})", 45).llm_tokens, 750);
   EXPECT_THROW(clip(omni, R"({"feature_size": 80})", 45), Error);
   EXPECT_THROW(clip(R"({"model_type": "qwen2_audio"})", R"({"chunk_length": 10})", 5), Error);
+}
+
+TEST(AudioConfigs, WindowsThatCannotBeMergedAreRefusedWhereTheFileSaysThem) {
+  for (const char* file : {R"({"chunk_length": 7})", R"({"hop_length": 1024})"}) try {
+      clip(R"({"model_type": "glmasr"})", file, 5);
+      ADD_FAILURE() << file;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.where, "preprocessor_config.json");
+      EXPECT_NE(e.hint, "");
+    }
+}
+
+TEST(AudioConfigs, AFeatureExtractorOfAnotherTypeIsNoObject) {
+  Vlm m = read(R"({"model_type": "qwen2_audio"})");
+  EXPECT_THROW(json::read_processor(nlohmann::json::parse(R"({"feature_extractor": [1]})"), "processor_config.json",
+                                    json::ProcessorFile::processor, m),
+               Error);
+}
+
+// feature_extraction_gemma4.py: frames from milliseconds, clips cut at 480000 samples whatever the file says.
+TEST(AudioConfigs, Gemma4sFeatureExtractorCountsInMilliseconds) {
+  const Vlm shipped = read(R"({"model_type": "gemma4", "audio_config": {}, "text_config": {}, "vision_config": {}})");
+  const auto with = [&](const char* keys, double seconds) {
+    Vlm m = shipped;
+    json::read_processor(nlohmann::json::parse(keys), "processor_config.json", json::ProcessorFile::processor, m);
+    return audio_layout(m.audio, {seconds});
+  };
+  const std::int64_t frames = audio_layout(shipped.audio, {45}).frames;
+  EXPECT_EQ(with(R"({"feature_extractor": {"chunk_length": 10, "hop_length": 320, "frame_length": 640}})", 45).frames,
+            frames);
+  EXPECT_EQ(with(R"({"feature_extractor": {"hop_length_ms": 20.0}})", 45).frames, frames / 2);
+  EXPECT_THROW(with(R"({"feature_extractor": {"hop_length_ms": 0.0}})", 45), Error);
 }
 
 }  // namespace

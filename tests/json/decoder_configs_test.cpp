@@ -168,6 +168,9 @@ TEST(DecoderConfigs, RopeOfPhi3StandsInEitherPlace) {
   EXPECT_EQ(longrope.rotary_dim, 96);
   EXPECT_EQ(longrope.longrope, 4096);
   EXPECT_EQ(phi3(R"("rope_scaling": {"type": "su"})").longrope, 4096);
+  EXPECT_EQ(phi3(R"("rope_scaling": {"type": "su"}, "rope_parameters": {"rope_type": "default"})").longrope, 4096)
+      << "the older name decides where both are given";
+  EXPECT_FALSE(phi3(R"("rope_scaling": {}, "rope_parameters": {"rope_type": "default"})").longrope);
   const std::string inside = R"("rope_parameters": {"rope_type": "longrope", "original_max_position_embeddings": 512})";
   EXPECT_EQ(phi3(inside).longrope, 4096) << "the config's own decides, whatever the rope parameters say";
   EXPECT_EQ(phi3(R"("original_max_position_embeddings": 2048, )" + inside).longrope, 2048);

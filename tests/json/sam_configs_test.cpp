@@ -82,6 +82,8 @@ TEST(DeepseekOcr2Configs, ConfigsThatTheClassesCannotRunAreRefused) {
   const std::string layers = R"("mlp_layer_types": ["dense", "sparse"])";
   EXPECT_EQ(ocr2(R"("num_experts_per_tok": 6, )" + layers), "accepted");
   EXPECT_EQ(ocr2(R"("num_experts_per_tok": 6)"), "config.json.text_config.mlp_layer_types");
+  EXPECT_EQ(ocr2(R"("num_experts_per_tok": 6, "mlp_layer_types": ["dense", "moe"])"),
+            "config.json.text_config.mlp_layer_types");
   EXPECT_EQ(ocr2(layers), "config.json.text_config.num_experts_per_tok");
   EXPECT_EQ(ocr2(R"("num_experts_per_tok": 6, "topk_method": "noaux_tc", )" + layers),
             "config.json.text_config.topk_method");

@@ -83,13 +83,22 @@ class Reader {
   std::vector<std::int64_t> integers(const char* key, std::vector<std::int64_t> absent) const {
     if (!given(key)) return absent;
     const auto& v = (*j_)[key];
-    if (v.is_number_integer()) return {v.get<std::int64_t>()};
+    if (v.is_number_integer()) return {entry(key, v)};
     if (!v.is_array()) fail(key, "expected a list of integers");
     if (v.size() > 65536) fail(key, "the list is longer than any model's");
     std::vector<std::int64_t> r;
+    for (const auto& e : v) r.push_back(entry(key, e));
+    return r;
+  }
+  /// A list of truth values.
+  std::vector<bool> booleans(const char* key, std::vector<bool> absent) const {
+    if (!given(key)) return absent;
+    const auto& v = (*j_)[key];
+    if (!v.is_array()) fail(key, "expected a list of true and false");
+    std::vector<bool> r;
     for (const auto& e : v) {
-      if (!e.is_number_integer()) fail(key, "expected a list of integers");
-      r.push_back(e.get<std::int64_t>());
+      if (!e.is_boolean()) fail(key, "expected a list of true and false");
+      r.push_back(e.get<bool>());
     }
     return r;
   }
@@ -104,6 +113,12 @@ class Reader {
   }
 
  private:
+  std::int64_t entry(const char* key, const nlohmann::json& v) const {
+    if (!v.is_number_integer()) fail(key, "expected a list of integers");
+    if (v.is_number_unsigned() && v.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
+      fail(key, "an entry is out of range");
+    return v.get<std::int64_t>();
+  }
   static std::string range(std::int64_t low, std::int64_t high) {
     return "must lie between " + std::to_string(low) + " and " + std::to_string(high);
   }

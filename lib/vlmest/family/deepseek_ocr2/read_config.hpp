@@ -38,10 +38,7 @@ inline DeepseekOcr2Vision read_deepseek_ocr2_vision(const Reader& r) {
 inline DeepseekMoeConfig read_deepseek_ocr2_text(const Reader& r) {
   DeepseekMoeConfig d = read_deepseek_experts(r);
   if (!r.given("mlp_layer_types")) r.fail("mlp_layer_types", "missing", "give \"dense\" or \"sparse\" for each layer");
-  const nlohmann::json& types = r.value()["mlp_layer_types"];
-  if (!types.is_array() || static_cast<std::int64_t>(types.size()) < d.layers.layers)
-    r.fail("mlp_layer_types", "expected one entry for each of the " + std::to_string(d.layers.layers) + " layers");
-  for (std::int64_t i = 0; i < d.layers.layers; ++i) d.sparse.push_back(types[static_cast<std::size_t>(i)] == "sparse");
+  d.sparse = marked_layers(r, "mlp_layer_types", d.layers.layers, "dense", "sparse");
   return d;
 }
 

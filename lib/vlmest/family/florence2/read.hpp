@@ -41,25 +41,21 @@ inline BartConfig read_bart(const Reader& r) {
 inline DavitVision read_davit(const Reader& r) {
   DavitVision d;
   const auto widths = r.integers("embed_dim", {128, 256, 512, 1024});
-  const auto list = [&](const char* key, std::vector<std::int64_t> absent, std::int64_t low) {
+  if (widths.empty() || widths.size() > 64) r.fail("embed_dim", "expected a width for each of 1 to 64 stages");
+  const auto list = [&](const char* key, std::vector<std::int64_t> absent, std::int64_t low,
+                        std::int64_t high = 1 << 20) {
     auto v = r.integers(key, std::move(absent));
     if (v.size() != widths.size())
       r.fail(key, "expected one entry for each of the " + std::to_string(widths.size()) + " stages");
     for (const std::int64_t n : v)
-      if (n < low || n > 1 << 20) r.fail(key, "an entry is out of range");
+      if (n < low || n > high) r.fail(key, "an entry is out of range");
     return v;
   };
-  const auto width = list("embed_dim", {128, 256, 512, 1024}, 1), depths = list("depths", {1, 1, 9, 1}, 0),
+  const auto width = list("embed_dim", {128, 256, 512, 1024}, 1), depths = list("depths", {1, 1, 9, 1}, 0, 1024),
              heads = list("num_heads", {4, 8, 16, 32}, 1), groups = list("num_groups", {4, 8, 16, 32}, 1),
              kernels = list("patch_size", {7, 3, 3, 3}, 1), strides = list("patch_stride", {4, 2, 2, 2}, 1),
              paddings = list("patch_padding", {3, 1, 1, 1}, 0);
-  std::vector<bool> before{false, true, true, true};
-  if (r.given("patch_prenorm")) {
-    const auto& v = r.value()["patch_prenorm"];
-    before.clear();
-    if (v.is_array())
-      for (const auto& e : v) before.push_back(e.is_boolean() && e.get<bool>());
-  }
+  const std::vector<bool> before = r.booleans("patch_prenorm", {false, true, true, true});
   if (before.size() != widths.size())
     r.fail("patch_prenorm", "expected one entry for each of the " + std::to_string(widths.size()) + " stages");
   for (std::size_t i = 0; i < widths.size(); ++i) {

@@ -25,11 +25,7 @@ inline GlmAsrEncoder read_glmasr_encoder(const Reader& r) {
   d.head_dim = h.head_dim;
   d.mels = r.integer("num_mel_bins", d.mels, 1, 1 << 16);
   d.activation = parse_activation(r.string("hidden_act", "gelu"));
-  const Reader rope = rope_parameters(r);
-  const double part = rope.number("partial_rotary_factor", r.number("partial_rotary_factor", 0.5));
-  d.rotary_dim = static_cast<std::int64_t>(static_cast<double>(d.head_dim) * part);
-  if (!(part > 0.0 && part <= 1.0) || d.rotary_dim < 2 || d.rotary_dim % 2 != 0)
-    r.fail("partial_rotary_factor", "must leave an even number of each head's channels to turn");
+  d.rotary_dim = read_rotary_dim(r, d.head_dim, 0.5);
   no_dropping(r, {"attention_dropout"});
   return d;
 }

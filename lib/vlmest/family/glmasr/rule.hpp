@@ -24,6 +24,12 @@ inline AudioLayout audio_layout(const FilledWindows& r, const AudioSource& a) {
     l.cut = true;
   }
   l.row_frames = r.mel.chunk_frames();
+  if (after_convolutions(l.row_frames) % r.merge != 0)
+    throw Error("processor",
+                "windows of " + std::to_string(l.row_frames) + " mel frames leave " +
+                    std::to_string(after_convolutions(l.row_frames)) + " states, which cannot be merged by " +
+                    std::to_string(r.merge),
+                "compare chunk_length and hop_length with the checkpoint's published file");
   const std::int64_t last = masked_frames(r.mel, l.samples - checked_mul(l.rows - 1, window));
   l.frames = checked_add(checked_mul(l.rows - 1, l.row_frames), last);
   l.tower_tokens = checked_mul(l.rows, after_convolutions(l.row_frames));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
+#include <utility>
+
 #include <vlmest/family/hunyuan_vl/family.hpp>
 #include <vlmest/family/hunyuan_vl/rule.hpp>
 #include <vlmest/json/family_row.hpp>
@@ -18,26 +21,35 @@ inline std::vector<std::int64_t> read_hunyuan_sections(const Reader& t, std::int
   const Reader rope = rope_parameters(t);
   const char* key = rope.given("mrope_section") ? "mrope_section" : "xdrope_section";
   if (!rope.given(key)) rope.fail("mrope_section", "missing", "transformers' class counts its axes by it");
+  const nlohmann::json& list = rope.value()[key];
+  if (!list.is_array()) rope.fail(key, "expected a list of counts");
   std::vector<std::int64_t> s;
   std::int64_t sum = 0;
-  for (const auto& n : rope.value()[key]) {  // checkpoints write whole numbers as 16.0
-    if (!n.is_number() || n.get<double>() != static_cast<double>(n.get<std::int64_t>()) || n.get<std::int64_t>() < 1)
-      rope.fail(key, "expected whole numbers above 0");
-    s.push_back(n.get<std::int64_t>());
-    sum = checked_add(sum, s.back());
+  for (const auto& n : list) {  // checkpoints write whole numbers as 16.0
+    const double count = n.is_number() ? n.get<double>() : 0.0;
+    if (!(count >= 1.0 && count <= 1 << 15) || count != std::floor(count))
+      rope.fail(key, "every entry must be a whole number between 1 and 32768");
+    s.push_back(static_cast<std::int64_t>(count));
+    sum += s.back();
+    if (s.size() > 16) break;
   }
   if (s.size() < 3 || s.size() > 16 || sum != head_dim / 2)
     rope.fail(key, "expected at least three counts that add up to half a head's channels");
   return s;
 }
 
-/// HunYuanVLTextConfig; head_dim may be called attention_head_dim, vocab_size org_vocab_size.
-inline HunYuanTextConfig read_hunyuan_text(const Reader& t) {
+/// HunYuanVLTextConfig, whose attribute_map has attention_head_dim and org_vocab_size write over head_dim and
+/// vocab_size.
+inline HunYuanTextConfig read_hunyuan_text(const Reader& given) {
+  nlohmann::json renamed = given.value();
+  for (const auto& [alias, name] : {std::pair{"attention_head_dim", "head_dim"}, {"org_vocab_size", "vocab_size"}})
+    if (given.has(alias)) renamed[name] = given.value()[alias];
+  const Reader t(renamed, given.path());
   HunYuanTextConfig d;
   LlamaConfig& g = d.layers;
+  if (!t.given("head_dim"))
+    t.fail("head_dim", "missing: transformers' class takes it as it stands", "give head_dim or attention_head_dim");
   g = text_model(t, g, std::nullopt, std::nullopt);
-  if (t.is_null("head_dim") || t.given("attention_head_dim"))
-    t.fail("head_dim", "needed as a number of its own: transformers' class takes it as it stands", "give head_dim");
   g.qkv_bias = g.o_bias = t.boolean("attention_bias", false);
   g.attention_dropout = read_dropout(t, "attention_dropout", 0.0);
   d.sections = read_hunyuan_sections(t, g.head_dim);
@@ -93,10 +105,7 @@ namespace vlmest::json {
 
 inline void read_image(DescriptionImage& image, image_processor::HunYuan& rule) { image.budget(rule.budget); }
 inline void read_image_keys(ProcessorKeys& k, image_processor::HunYuan& rule) {
-  k.must_be("do_resize", true);
-  k.same("patch_size", rule.patch_size, "vision_config.patch_size");
-  k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
-  k.same("temporal_patch_size", 1, "the model, which takes single frames,");
+  read_single_frame_keys(k, rule);
   read_budget(k, rule.budget, {512 * 512, 2048 * 2048}, true);
 }
 inline void read_outer_keys(ProcessorKeys& k, image_processor::HunYuan&) { k.must_be("cat_extra_token", true); }

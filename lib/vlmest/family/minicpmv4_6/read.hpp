@@ -17,6 +17,14 @@ inline void check_kernel(const Reader& r, const char* key) {
   if (k != std::vector<std::int64_t>{2, 2}) r.fail(key, "transformers' class works with [2, 2] alone", "leave it out");
 }
 
+/// downsample_mode: whether the tower merges windows. Any other word than "4x" does so in transformers' class.
+inline bool read_merges(const Reader& r) {
+  const std::string mode = r.string("downsample_mode", "16x");
+  if (mode != "4x" && mode != "16x")
+    r.fail("downsample_mode", "'" + mode.substr(0, 64) + "' is no mode", "known: 4x, 16x");
+  return mode == "16x";
+}
+
 /// model_type "minicpmv4_6".
 inline Vlm read_minicpmv4_6(const Reader& r) {
   const Reader v = r.object("vision_config"), t = r.object("text_config");
@@ -30,9 +38,13 @@ inline Vlm read_minicpmv4_6(const Reader& r) {
   check_kernel(v, "window_kernel_size");
   MiniCpmFamily f;
   f.vision = vit(v, f.vision, "gelu_pytorch_tanh");
+  f.vision.merges = read_merges(r);
   f.vision.insert_layer = r.integer("insert_layer_id", 6, -1024, 1024);
-  const std::string mode = r.string("downsample_mode", "16x");
-  f.vision.merges = mode != "4x";
+  if (f.vision.merges && (f.vision.insert_layer < 0 || f.vision.insert_layer >= f.vision.layers))
+    r.fail("insert_layer_id",
+           std::to_string(f.vision.insert_layer) + " is none of the tower's " + std::to_string(f.vision.layers) +
+               " layers",
+           "give one of them, or set downsample_mode to 4x");
   f.rounds = r.integer("merger_times", 1, 1, 16);
   f.language = read_qwen3_5_text(t);
   f.tied = r.boolean("tie_word_embeddings", false);
@@ -58,9 +70,9 @@ inline image_processor::Slicing read_slicing(ProcessorKeys& k, const image_proce
   k.must_be("do_resize", true);
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("scale_resolution", rule.scale, "the image processor's scale_resolution");
-  const std::string mode = k.string("downsample_mode");
-  if (k.given("downsample_mode") && (mode != "4x") != rule.merges)
-    k.differs("downsample_mode", mode, "config.json says " + std::string(rule.merges ? "16x" : "4x"));
+  if (const std::string here = k.string("downsample_mode"), there = rule.merges ? "16x" : "4x";
+      k.given("downsample_mode") && here != there)
+    k.differs("downsample_mode", here.substr(0, 64), "config.json says " + there);
   return {k.integer("max_slice_nums", 9, 1, image_processor::max_tile_count),
           k.boolean("slice_mode", true) ? image_processor::Tiling::automatic : image_processor::Tiling::never};
 }

@@ -54,10 +54,7 @@ namespace vlmest::json {
 
 inline void read_image(DescriptionImage& image, image_processor::PaddleOcr& rule) { image.budget(rule.budget); }
 inline void read_image_keys(ProcessorKeys& k, image_processor::PaddleOcr& rule) {
-  k.must_be("do_resize", true);
-  k.same("patch_size", rule.patch_size, "vision_config.patch_size");
-  k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
-  k.same("temporal_patch_size", 1, "the model, which takes single frames,");
+  read_single_frame_keys(k, rule);
   read_budget(k, rule.budget, {384 * 384, 1536 * 1536}, true);
 }
 inline void read_outer_keys(ProcessorKeys&, image_processor::PaddleOcr&) {}

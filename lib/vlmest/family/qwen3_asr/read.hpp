@@ -18,10 +18,7 @@ inline Qwen3AsrAudio read_qwen3_asr_audio(const Reader& r) {
   g.widths = read_whisper_widths(r, g.widths);
   g.mels = r.integer("num_mel_bins", g.mels, 1, 1 << 16);
   g.layers = r.layers("encoder_layers", g.layers);
-  g.positions = r.integer("max_position_embeddings", g.positions, 1, 1 << 20);
-  read_chunk_windows(r, g);
-  if (audio::halved_thrice(2 * g.window) > g.positions)
-    r.fail("max_position_embeddings", "fewer positions than a chunk leaves states");
+  read_chunk_windows(r, "max_position_embeddings", g);
   return d;
 }
 

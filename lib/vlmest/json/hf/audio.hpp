@@ -3,6 +3,7 @@
 
 #include <vlmest/json/hf/text.hpp>
 #include <vlmest/json/hf/vision.hpp>
+#include <vlmest/nn/audio/layout.hpp>
 #include <vlmest/nn/audio/qwen3_omni.hpp>
 #include <vlmest/nn/audio/whisper_encoder.hpp>
 
@@ -43,14 +44,16 @@ inline WhisperEncoder read_whisper(const Reader& r, WhisperEncoder d) {
   return d;
 }
 
-/// Chunks and windows of the encoder AuT: n_window, n_window_infer, downsample_hidden_size, output_dim. The processor's
-/// count of tokens is that of the encoder only where a whole chunk leaves 13 states.
-inline void read_chunk_windows(const Reader& r, Qwen3OmniAudio& d) {
+/// Chunks and windows of the encoder AuT: n_window, n_window_infer, downsample_hidden_size, output_dim, and the
+/// positions of a chunk's states, which are called `positions`.
+inline void read_chunk_windows(const Reader& r, const char* positions, Qwen3OmniAudio& d) {
   d.window = r.integer("n_window", d.window, 1, 1 << 16);
   d.window_infer = r.integer("n_window_infer", d.window_infer, 2 * d.window, 1 << 24);
   d.channels = r.integer("downsample_hidden_size", d.channels, 1, 1 << 16);
   d.out = r.integer("output_dim", d.out, 1, 1 << 20);
   if (d.widths.hidden % 2 != 0) r.fail("d_model", "sinusoids need an even width");
+  d.positions = r.integer(positions, d.positions, 1, 1 << 20);
+  if (audio::halved_thrice(2 * d.window) > d.positions) r.fail(positions, "fewer positions than a chunk leaves states");
 }
 
 }  // namespace vlmest::json::hf

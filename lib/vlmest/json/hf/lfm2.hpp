@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include <vlmest/json/hf/text.hpp>
@@ -29,22 +28,13 @@ inline std::int64_t lfm2_mlp_width(const Reader& r) {
 
 /// layer_types, or where it is absent attention in the layers of full_attn_idxs, or in all (Lfm2Config.__post_init__).
 inline std::vector<bool> lfm2_full_layers(const Reader& r, std::int64_t layers) {
-  std::vector<bool> full(static_cast<std::size_t>(layers), false);
   if (!r.given("layer_types")) {
-    if (!r.given("full_attn_idxs")) full.assign(full.size(), true);
+    std::vector<bool> full(static_cast<std::size_t>(layers), !r.given("full_attn_idxs"));
     for (const std::int64_t i : r.integers("full_attn_idxs", {}))
       if (i >= 0 && i < layers) full[static_cast<std::size_t>(i)] = true;
     return full;
   }
-  const auto& list = r.value()["layer_types"];
-  if (!list.is_array() || static_cast<std::int64_t>(list.size()) != layers)
-    r.fail("layer_types", "expected one entry for each of the " + std::to_string(layers) + " layers");
-  for (std::size_t i = 0; i < full.size(); ++i) {
-    if (list[i] != "conv" && list[i] != "full_attention")
-      r.fail("layer_types", "expected \"conv\" or \"full_attention\"");
-    full[i] = list[i] == "full_attention";
-  }
-  return full;
+  return marked_layers(r, "layer_types", layers, "conv", "full_attention");
 }
 
 /// models/lfm2/configuration_lfm2.py.

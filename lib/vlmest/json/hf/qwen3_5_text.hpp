@@ -13,21 +13,13 @@ namespace vlmest::json::hf {
 /// layer_types, or where it is absent a full layer behind every full_attention_interval - 1 linear ones
 /// (Qwen3_5TextConfig.__post_init__).
 inline std::vector<bool> full_layers(const Reader& t, std::int64_t layers) {
-  std::vector<bool> r;
   const std::int64_t interval = t.integer("full_attention_interval", 4, 1, 1024);
   if (!t.given("layer_types")) {
+    std::vector<bool> r;
     for (std::int64_t i = 0; i < layers; ++i) r.push_back((i + 1) % interval == 0);
     return r;
   }
-  const auto& list = t.value()["layer_types"];
-  if (!list.is_array() || static_cast<std::int64_t>(list.size()) != layers)
-    t.fail("layer_types", "expected one entry for each of the " + std::to_string(layers) + " layers");
-  for (const auto& e : list) {
-    if (e != "linear_attention" && e != "full_attention")
-      t.fail("layer_types", "expected \"linear_attention\" or \"full_attention\"");
-    r.push_back(e == "full_attention");
-  }
-  return r;
+  return marked_layers(t, "layer_types", layers, "linear_attention", "full_attention");
 }
 
 /// The linear layers' sizes.
@@ -45,17 +37,6 @@ inline DeltaNetConfig read_delta_net(const Reader& t, const LlamaConfig& layers)
   return d;
 }
 
-/// Channels of a head that turn: partial_rotary_factor among the rope parameters or beside them, a quarter by default
-/// (modeling_rope_utils.py, standardize_rope_params).
-inline std::int64_t turned_channels(const Reader& t, std::int64_t head_dim) {
-  const Reader rope = rope_parameters(t);
-  const double part = rope.number("partial_rotary_factor", t.number("partial_rotary_factor", 0.25));
-  const auto turned = static_cast<std::int64_t>(static_cast<double>(head_dim) * part);
-  if (!(part > 0.0 && part <= 1.0) || turned < 2 || turned % 2 != 0)
-    rope.fail("partial_rotary_factor", "must leave an even number of each head's channels to turn");
-  return turned;
-}
-
 /// What transformers does not read though it would change the model: its classes always gate.
 inline void check_output_gate(const Reader& t) {
   if (!t.boolean("attn_output_gate", true))
@@ -67,7 +48,7 @@ inline Qwen35TextConfig qwen3_5_text(const Reader& t, Qwen35TextConfig d, std::i
   d.layers = text_model(t, d.layers, kv_heads, 256);
   read_qwen3_attention(t, d.layers);
   d.layers.attention_dropout = read_dropout(t, "attention_dropout", 0.0);
-  d.layers.rotary_dim = turned_channels(t, d.layers.head_dim);
+  d.layers.rotary_dim = read_rotary_dim(t, d.layers.head_dim, 0.25);
   d.linear = read_delta_net(t, d.layers);
   d.full = full_layers(t, d.layers.layers);
   d.sections = three_sections(t, d.sections);

@@ -25,8 +25,7 @@ inline bool qwen_tied(const Reader& r) {
 
 /// mrope_section of rope_parameters or rope_scaling: frequencies per axis.
 inline std::vector<std::int64_t> mrope_sections(const Reader& t, std::vector<std::int64_t> absent) {
-  const char* key = t.given("rope_scaling") ? "rope_scaling" : "rope_parameters";
-  const Reader rope = t.object(key);
+  const Reader rope = rope_parameters(t);
   std::vector<std::int64_t> s = rope.integers("mrope_section", std::move(absent));
   if (s.empty() || s.size() > 64) rope.fail("mrope_section", "expected a frequency count for each axis");
   for (auto n : s)

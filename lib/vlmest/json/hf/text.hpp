@@ -108,9 +108,40 @@ inline bool read_dropout(const Reader& r, const char* key, double absent) {
   return p > 0.0;
 }
 
-/// rope_parameters, or as older files call it rope_scaling.
+/// A list with `plain` or `marked` for each layer: which are marked.
+inline std::vector<bool> marked_layers(const Reader& r, const char* key, std::int64_t layers, std::string_view plain,
+                                       std::string_view marked) {
+  const auto& list = r.value()[key];
+  if (!list.is_array() || static_cast<std::int64_t>(list.size()) != layers)
+    r.fail(key, "expected one entry for each of the " + std::to_string(layers) + " layers");
+  std::vector<bool> found;
+  for (const auto& e : list) {
+    if (e != plain && e != marked)
+      r.fail(key, "expected \"" + std::string(plain) + "\" or \"" + std::string(marked) + "\"");
+    found.push_back(e == marked);
+  }
+  return found;
+}
+
+/// rope_scaling, as older files call it, or where that says nothing rope_parameters (transformers 5.17
+/// modeling_rope_utils.py, convert_rope_params_to_dict).
 inline Reader rope_parameters(const Reader& r) {
-  return r.object(r.given("rope_parameters") ? "rope_parameters" : "rope_scaling");
+  const bool old = r.given("rope_scaling") && !r.object("rope_scaling").value().empty();
+  return r.object(old ? "rope_scaling" : "rope_parameters");
+}
+
+/// Channels of a head that rotate: partial_rotary_factor of the rope parameters, or beside them, of head_dim
+/// (…RotaryEmbedding.compute_default_rope_parameters).
+inline std::int64_t read_rotary_dim(const Reader& t, std::int64_t head_dim, double absent) {
+  const Reader rope = rope_parameters(t);
+  const Reader& at = rope.given("partial_rotary_factor") ? rope : t;
+  const double factor = at.number("partial_rotary_factor", absent);
+  const auto dim =
+      factor > 0.0 && factor <= 1.0 ? static_cast<std::int64_t>(static_cast<double>(head_dim) * factor) : 0;
+  if (dim < 2 || dim % 2 != 0)
+    at.fail("partial_rotary_factor",
+            "must leave an even number of the " + std::to_string(head_dim) + " channels of a head");
+  return dim;
 }
 
 /// rope_parameters of models whose queries are scaled by their position: the class's own defaults have what that needs,
@@ -162,10 +193,7 @@ inline DecoderConfig read_phi3(const Reader& r) {
     d.longrope = r.integer("original_max_position_embeddings", 4096);
   else if (type != "default")
     rope.fail("rope_type", "unknown '" + type + "'", "known: default, longrope");
-  const double part = rope.number("partial_rotary_factor", r.number("partial_rotary_factor", 1.0));
-  d.rotary_dim = static_cast<std::int64_t>(static_cast<double>(d.head_dim) * part);
-  if (!(part > 0.0 && part <= 1.0) || d.rotary_dim < 2 || d.rotary_dim % 2 != 0)
-    r.fail("partial_rotary_factor", "must leave an even number of each head's channels to turn");
+  d.rotary_dim = read_rotary_dim(r, d.head_dim, 1.0);
   return d;
 }
 

@@ -9,7 +9,7 @@ namespace vlmest::json {
 VLMEST_INLINE void read_image(const Reader& document, Vlm& vlm, FamilyRows rows) {
   if (!document.given("image")) return;
   const Reader r = document.object("image");
-  if (!takes_images(vlm)) document.fail("image", "a plain language model takes no images", "leave it out");
+  if (!takes_images(vlm)) document.fail("image", "a model without a vision tower takes no images", "leave it out");
   DescriptionImage image(r);
   reader_of(rows, vlm.image_processor).image(image, vlm.image_processor);
   std::vector<std::string_view> keys{"native_size"};

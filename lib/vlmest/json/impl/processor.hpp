@@ -7,6 +7,15 @@
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {
+/// Throws Error for settings that the encoder refuses, or that leave nothing of half a minute.
+inline void check_feature_extractor(const ProcessorKeys& k, const AudioProcessor& audio) {
+  try {
+    audio_layout(audio, {30.0});
+  } catch (const Error& e) {
+    throw Error(k.where(), "a clip of 30 seconds cannot be processed: " + e.what_happened, e.hint);
+  }
+}
+
 /// The feature extractor of a model that takes sound: the file's own keys, or those of the part that holds it.
 inline std::vector<std::string> read_feature_extractor(const nlohmann::json& document, const std::string& where,
                                                        ProcessorFile file, Vlm& vlm, bool says_more) {
@@ -14,12 +23,10 @@ inline std::vector<std::string> read_feature_extractor(const nlohmann::json& doc
   audio::MelSettings* const mel = vlm.audio.mel();
   if (mel == nullptr || file == ProcessorFile::video) return notes;
   const bool nested = file == ProcessorFile::processor;
-  if (nested &&
-      (!document.is_object() || !document.contains("feature_extractor") || !document["feature_extractor"].is_object()))
-    return notes;
+  if (nested && !ProcessorKeys(document, where).given("feature_extractor")) return notes;
   ProcessorKeys k(nested ? document["feature_extractor"] : document, nested ? where + ".feature_extractor" : where);
   read_audio_keys(k, *mel);
-  audio_layout(vlm.audio, {1.0});  // throws where the encoder refuses these settings
+  check_feature_extractor(k, vlm.audio);
   if (nested || says_more)
     for (auto& line : k.notes()) notes.push_back(k.where() + ": " + line);
   return notes;

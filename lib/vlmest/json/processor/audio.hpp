@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
+
 #include <vlmest/json/processor/keys.hpp>
 #include <vlmest/nn/audio/layout.hpp>
 
@@ -11,11 +13,29 @@ inline constexpr auto audio_keys = {
     "sampling_rate", "hop_length",    "n_fft",  "feature_size",  "chunk_length",
     "n_samples",     "nb_max_frames", "dither", "padding_value", "return_attention_mask"};
 
+/// feature_extraction_gemma4.py, __init__: frame_length and hop_length follow from milliseconds, whatever a file says
+/// of them, and no key says where clips are cut.
+inline void read_gemma4_audio_keys(ProcessorKeys& k, audio::MelSettings& m) {
+  k.ignore({"frame_length", "hop_length", "fft_length", "fft_overdrive", "preemphasis", "preemphasis_htk_flavor",
+            "input_scale_factor", "mel_floor", "min_frequency", "max_frequency", "per_bin_mean", "per_bin_stddev"});
+  const auto samples = [&](const char* key, double absent) {
+    const double n = std::nearbyint(static_cast<double>(m.sampling_rate) * k.number(key, absent) / 1000.0);
+    if (!(n >= 1.0 && n <= 1 << 16)) k.fail(key, "must give 1 to 65536 samples");
+    return static_cast<std::int64_t>(n);
+  };
+  m.n_fft = samples("frame_length_ms", 20.0);
+  m.hop_length = samples("hop_length_ms", 10.0);
+}
+
 /// feature_extraction_whisper.py, __init__: what a file leaves out is the class's own; n_samples and nb_max_frames
 /// follow from chunk_length.
 inline void read_audio_keys(ProcessorKeys& k, audio::MelSettings& m) {
   k.ignore(audio_keys);
   m.sampling_rate = k.integer("sampling_rate", 16000, 1, 1 << 20);
+  if (m.extractor == audio::FeatureExtractor::gemma4) {
+    k.same("feature_size", m.mels, "the subsampling's first convolution");
+    return read_gemma4_audio_keys(k, m);
+  }
   m.hop_length = k.integer("hop_length", 160, 1, 1 << 16);
   m.n_fft = k.integer("n_fft", 400, 2, 1 << 16);
   k.same("feature_size", m.mels, "audio_config.num_mel_bins");

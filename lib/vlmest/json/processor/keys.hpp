@@ -82,6 +82,10 @@ class ProcessorKeys {
     if (!given(key)) return;
     const nlohmann::json& v = r_.value()[key];
     std::vector<std::int64_t> said;
+    if (v.is_object() && (v.empty() || std::any_of(v.items().begin(), v.items().end(), [](const auto& e) {
+                            return e.key() != "height" && e.key() != "width";
+                          })))
+      r_.fail(key, "expected a count, or height and width");
     if (v.is_object())
       for (const char* side : {"height", "width"}) said.push_back(r_.object(key).integer(side, there, 1));
     else

@@ -38,12 +38,23 @@ inline void read_budget(ProcessorKeys& k, image_processor::PixelBudget& budget, 
            "exchange the limits");
 }
 
+/// Those that say what the model's own config says.
 template <class Rule>
-void read_qwen_keys(ProcessorKeys& k, Rule& rule, std::int64_t frames) {
+void read_patch_keys(ProcessorKeys& k, const Rule& rule, std::int64_t frames, const char* frames_are) {
   k.must_be("do_resize", true);
   k.same("patch_size", rule.patch_size, "vision_config.patch_size");
   k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
-  k.same("temporal_patch_size", frames, "vision_config.temporal_patch_size");
+  k.same("temporal_patch_size", frames, frames_are);
+}
+/// Of a processor in the Qwen line's form whose model takes single frames.
+template <class Rule>
+void read_single_frame_keys(ProcessorKeys& k, const Rule& rule) {
+  read_patch_keys(k, rule, 1, "the model, which takes single frames,");
+}
+
+template <class Rule>
+void read_qwen_keys(ProcessorKeys& k, Rule& rule, std::int64_t frames) {
+  read_patch_keys(k, rule, frames, "vision_config.temporal_patch_size");
   // Of the class, whatever the checkpoint: image_processing_qwen2_vl.py.
   read_budget(k, rule.budget, {56 * 56, 28 * 28 * 1280}, true);
 }
