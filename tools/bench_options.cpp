@@ -21,10 +21,12 @@ constexpr std::array passed_on{"benchmark_format",
 }  // namespace
 
 void BenchOptions::add_to(CLI::App& app) {
-  app.add_option("ops", ops, "ops, such as linear or sdpa/flash: OP or OP/VARIANT [all]")->type_name("OP");
+  app.add_option("ops", ops, "ops, such as linear or sdpa/flash: OP or OP/VARIANT; of nccl all_reduce and others [all]")
+      ->type_name("OP");
   app.add_option("--points", points, "measure the ops of a list as 'vlmest op' reads it; - for standard input")
       ->type_name("FILE");
-  add_choice(app, "--suite", suite, "which points are measured [quick]", {"quick", "ceilings", "calibrate", "heldout"})
+  add_choice(app, "--suite", suite, "which points are measured [quick]",
+             {"quick", "ceilings", "calibrate", "heldout", "nccl"})
       ->excludes("--points");
   app.add_option("--filter", filter, "only points whose name holds this regular expression")->type_name("REGEX");
   app.add_flag("--cold", cold, "operands from DRAM, whatever the suite says");

@@ -171,19 +171,22 @@ Device find_device(const std::string& device) {
   return parse_device(read_file(file), file == "-" ? "standard input" : file);
 }
 
-parallel::Network find_network(const std::string& network, const Device& device) {
-  const std::string name = network.empty() ? parallel::own_network(device) : network;
+fs::path network_file(const std::string& name) {
   std::error_code ignored;
   const fs::path known = shipped_models() / "network" / (name + ".json");
-  if (fs::exists(known, ignored)) return json::parse_network(read_file(known.string()), known.string());
-  if (name == "-" || (fs::exists(name, ignored) && !fs::is_directory(name, ignored)))
-    return json::parse_network(read_file(name), name == "-" ? "standard input" : name);
+  if (fs::exists(known, ignored)) return known;
+  if (name == "-" || (fs::exists(name, ignored) && !fs::is_directory(name, ignored))) return name;
   const std::vector<std::string> all = shipped("network");
   const std::string near = nearest(name, all);
   std::string list;
   for (const std::string& n : all) list += (list.empty() ? "" : ", ") + n;
   throw Error("--network", "unknown network '" + name + "'",
               near.empty() ? "give a file, or one of " + list : "did you mean " + near + "?");
+}
+
+parallel::Network find_network(const std::string& network, const Device& device) {
+  const std::string file = network_file(network.empty() ? parallel::own_network(device) : network).string();
+  return json::parse_network(read_file(file), file == "-" ? "standard input" : file);
 }
 
 }  // namespace vlmest::tool

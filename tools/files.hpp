@@ -20,6 +20,9 @@ std::filesystem::path device_file(const std::string& device);
 /// The device that `--device` names: a shipped one or a file.
 Device find_device(const std::string& device);
 
+/// Where the description of the network that `--network` names is; "-" stays.
+std::filesystem::path network_file(const std::string& network);
+
 /// The network that `--network` names: a shipped one or a file; without a name the device's own.
 parallel::Network find_network(const std::string& network, const Device& device);
 

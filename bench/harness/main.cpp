@@ -15,6 +15,7 @@
 #include <bench/harness/context.hpp>
 #include <bench/harness/report.hpp>
 #include <bench/harness/select.hpp>
+#include <bench/nccl/suite.hpp>
 #include <benchmark/benchmark.h>
 #include <kernels/cuda/device.hpp>
 #include <unistd.h>
@@ -88,6 +89,27 @@ std::unique_ptr<benchmark::BenchmarkReporter> reporter(const std::string& format
                                                               : benchmark::ConsoleReporter::OO_Tabular);
 }
 
+/// A terminal shows the few numbers that a reader looks at; files and other formats hold all.
+void run_and_report(const std::vector<std::string>& flags, const std::vector<std::string>& shown) {
+  const std::string format = value_of(flags, "benchmark_format", "console");
+  PointReporter display(reporter(format), format == "console" ? shown : std::vector<std::string>{});
+  if (value_of(flags, "benchmark_out", "").empty()) {
+    benchmark::RunSpecifiedBenchmarks(&display);
+  } else {
+    PointReporter file(reporter(value_of(flags, "benchmark_out_format", "json")));
+    benchmark::RunSpecifiedBenchmarks(&display, &file);
+  }
+}
+
+int measure_collectives(const tool::BenchOptions& o) {
+  std::vector<std::string> flags;
+  return nccl::run(o, [&] {
+    start_benchmark(o, flags);
+    run_and_report(flags, {"deviation", "bus_bytes_per_s"});
+    benchmark::Shutdown();
+  });
+}
+
 int measure(const tool::BenchOptions& o, const std::vector<Point>& points) {
   if (!cuda::available())
     throw Error("vlmest-bench", "no CUDA device can be used here",
@@ -108,17 +130,7 @@ int measure(const tool::BenchOptions& o, const std::vector<Point>& points) {
   const std::function<Result(const Point&)> measure_point = [&](const Point& p) { return bench.measure(p); };
   register_points(points, measure_point, progress, {o.budget});
 
-  const std::string format = value_of(flags, "benchmark_format", "console");
-  // A terminal shows the few numbers that a reader looks at; files and other formats hold all.
-  PointReporter display(reporter(format), format == "console" ? std::vector<std::string>{"deviation", "predicted_us",
-                                                                                         "sm_clock_mhz", "throttled"}
-                                                              : std::vector<std::string>{});
-  if (value_of(flags, "benchmark_out", "").empty()) {
-    benchmark::RunSpecifiedBenchmarks(&display);
-  } else {
-    PointReporter file(reporter(value_of(flags, "benchmark_out_format", "json")));
-    benchmark::RunSpecifiedBenchmarks(&display, &file);
-  }
+  run_and_report(flags, {"deviation", "predicted_us", "sm_clock_mhz", "throttled"});
   if (settings.counters && !bench.no_counters().empty())
     std::fprintf(stderr, "warning: counters are missing: %s\n", bench.no_counters().c_str());
   if (settings.kernel_times && !bench.no_kernel_times().empty())
@@ -145,6 +157,7 @@ int main(int argc, char** argv) {
   o.add_to(app);
   try {
     app.parse(argc, argv);
+    if (o.suite == "nccl") return measure_collectives(o);
     const std::vector<Point> points = select(selection(o));
     if (o.list) return list(points, tool::find_device(o.device.empty() ? "h200-sxm" : o.device));
     return measure(o, points);

@@ -8,7 +8,7 @@ namespace cli::program_test {
 namespace {
 
 TEST(Bench, WrongWordsAreRefused) {
-  refused("bench --suite qick", 2, "--suite: 'qick' is not one of quick, ceilings, calibrate, heldout",
+  refused("bench --suite qick", 2, "--suite: 'qick' is not one of quick, ceilings, calibrate, heldout, nccl",
           "did you mean quick?");
   refused("bench --countres", 2, "arguments: unknown '--countres'", "did you mean --counters?");
 }

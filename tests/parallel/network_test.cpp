@@ -2,7 +2,9 @@
 // The time of collectives over a network: the curve that was measured, other numbers of ranks, other links.
 #include <filesystem>
 #include <fstream>
+#include <map>
 
+#include <bench/fit/fit_network.hpp>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -29,7 +31,8 @@ CollectiveKind kind_of(const std::string& op) {
   throw std::out_of_range(op);
 }
 
-/// The shipped curves are the recorded ones, point by point; other collectives were recorded too and have no curve.
+/// The shipped curves are the recorded ones, point by point. all_to_all was recorded here from another starting point
+/// (its operands' first use), and has the curve of the benchmark below.
 TEST(Network, CurvesAreWhatWasMeasured) {
   const Network n = shipped("nvlink4");
   const nlohmann::json rows = recorded("nccl.json");
@@ -42,6 +45,55 @@ TEST(Network, CurvesAreWhatWasMeasured) {
         << op << " " << r.at("bytes");
   }
   EXPECT_EQ(compared, 4 * 21);
+}
+
+/// By mean over sizes, of a program of its own on another day, below and from 1 MiB on. Only all_to_all's powers of two
+/// were fitted to them.
+TEST(Network, CurvesHoldForOtherMeasurements) {
+  const Network n = shipped("nvlink4");
+  std::map<std::pair<CollectiveKind, bool>, std::pair<double, int>> off;
+  const nlohmann::json rows = recorded("nccl_bench.json");
+  for (const auto& entry : rows.at("benchmarks")) {
+    const MeasuredCollective m = json::read_collective(entry, "nccl_bench.json");
+    if (m.kind == CollectiveKind::all_to_all && fit::fitted(m)) continue;
+    auto& [sum, points] = off[{m.kind, m.bytes < Bytes(1 << 20)}];
+    sum += std::abs(time(n, m.kind, m.bytes, m.ranks).value / m.time.value - 1);
+    ++points;
+  }
+  EXPECT_EQ(off.size(), 10u);
+  for (const auto& [of, error] : off)
+    EXPECT_LT(error.first / error.second, of.second ? 0.025 : 0.05) << name(of.first) << (of.second ? " small" : "");
+}
+
+TEST(Network, ACurveOfAsManyRanksDecides) {
+  Domain d{.name = "host", .gpus = 8, .bandwidth = {1e12}, .launch = {}, .hop = {1e-6}, .channels = 1, .curves = {}};
+  const auto add = [&](int ranks, double us) {
+    d.curves.push_back(
+        {CollectiveKind::all_gather, ranks, {{Bytes(1024), {us * 1e-6}}, {Bytes(1 << 20), {us * 1e-6}}}});
+  };
+  add(8, 80);
+  add(2, 20);
+  add(4, 40);
+  const Network n{.name = "x", .domains = {d}};
+  const auto us = [&](int ranks) { return time(n, CollectiveKind::all_gather, Bytes(4096), ranks).us(); };
+  EXPECT_DOUBLE_EQ(us(2), 20);
+  EXPECT_DOUBLE_EQ(us(3), 21) << "a step more than on two";
+  EXPECT_DOUBLE_EQ(us(4), 40);
+  EXPECT_DOUBLE_EQ(us(6), 42);
+  EXPECT_DOUBLE_EQ(us(8), 80);
+}
+
+TEST(Network, FittedCurvesGrow) {
+  std::vector<MeasuredCollective> m;
+  for (const auto& [bytes, us] : {std::pair{2048, 5.0}, {1024, 6.0}, {4096, 9.0}, {3072, 8.0}})
+    m.push_back({CollectiveKind::send, 2, Bytes(bytes), {us * 1e-6}});
+  const std::vector<fit::FittedCurve> c = fit::curves(m, shipped("nvlink4"));
+  ASSERT_EQ(c.size(), 1u);
+  ASSERT_EQ(c[0].curve.points.size(), 3u);
+  EXPECT_DOUBLE_EQ(c[0].curve.points[1].time.us(), 6.0) << "no less than fewer bytes";
+  EXPECT_EQ(c[0].held_out.small.points, 1);
+  EXPECT_NEAR(c[0].held_out.small.mean(), 0.5 / 8, 1e-9);
+  EXPECT_EQ(c[0].before.small.points, 4);
 }
 
 /// Without one of the points of a curve, the line between its neighbours is near it: the worst is 24 %, where NCCL goes

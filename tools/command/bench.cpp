@@ -73,6 +73,9 @@ void add_bench(CLI::App& app, Action& action) {
     const GivenFlags given(*sub);
     if (o->suite != "heldout")
       given.no_effect({"--seed"}, "without --suite heldout", "leave it out, or give --suite heldout");
+    if (o->suite == "nccl")
+      given.no_effect({"--cold", "--hot", "--counters", "--kernel-times", "--warm-up", "--device"},
+                      "with --suite nccl, which measures collectives", "leave it out");
     if (o->list)
       given.no_effect({"--output", "--counters", "--kernel-times", "--warm-up", "--budget"},
                       "with --list, which measures nothing", "leave one of them out");

@@ -12,8 +12,10 @@
 #include <vlmest/json/benchmark.hpp>
 #include <vlmest/json/efficiency.hpp>
 #include <vlmest/json/measured_file.hpp>
+#include <vlmest/json/network.hpp>
 
 #include "args.hpp"
+#include "calibrate_network.hpp"
 #include "command.hpp"
 #include "files.hpp"
 #include "flag_rules.hpp"
@@ -25,7 +27,7 @@ namespace {
 
 struct CalibrateOptions {
   std::vector<std::string> files, hosts;
-  std::string device = "h200-sxm", name, save;
+  std::string device = "h200-sxm", network, name, save;
   Output output;
 };
 
@@ -40,6 +42,7 @@ void read(const std::string& file, const Device& device, std::vector<MeasuredOp>
   std::size_t i = 0;
   for (const auto& entry : results.at("benchmarks")) {
     const std::string at = where + ".benchmarks[" + std::to_string(i++) + "]";
+    if (json::is_collective(entry)) throw Error(at, "is a collective", "give --network NAME|FILE to fit its curves");
     if (!json::nothing_measured(entry, at)) out.push_back(json::read_benchmark(entry, at, device.sm));
   }
   if (out.size() == before)
@@ -152,6 +155,10 @@ int calibrate_host(const CalibrateOptions& o, const Device& device) {
 }
 
 int calibrate(const CalibrateOptions& o) {
+  if (!o.network.empty()) {
+    if (o.files.empty()) throw CLI::RequiredError("files");
+    return calibrate_network({.files = o.files, .network = o.network, .save = o.save, .name = o.name}, o.output);
+  }
   if (o.device == "-") throw Error("--device", "is standard input", "give a shipped device or a file");
   const Device device = find_device(o.device);
   if (!o.hosts.empty()) {
@@ -211,7 +218,12 @@ void add_calibrate(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   sub->add_option("--device", o->device, "the device that they were measured on: a shipped one or a file [h200-sxm]")
       ->type_name("NAME|FILE");
-  sub->add_option("--save", o->save, "write the device's description with the fitted efficiencies")->type_name("FILE");
+  sub->add_option("--network", o->network,
+                  "the files are collectives (vlmest bench --suite nccl): fit the curves of this network")
+      ->type_name("NAME|FILE")
+      ->excludes("--host")
+      ->excludes("--device");
+  sub->add_option("--save", o->save, "write the description with what was fitted")->type_name("FILE");
   sub->add_option("--name", o->name, "its name in that description")->type_name("NAME");
   o->output.add_to(*sub);
   sub->callback([o, sub, &action] {

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 
 #include "lines.hpp"

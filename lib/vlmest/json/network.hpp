@@ -14,7 +14,14 @@ namespace vlmest::json {
 /// and key, for a missing or unknown key, a wrong type, and a value that no network can have.
 parallel::Network read_network(const nlohmann::json& j, const std::string& file);
 
-/// The same from JSON text.
+/// Whether an entry of `vlmest bench` results is a collective (--suite nccl).
+bool is_collective(const nlohmann::json& entry);
+
+/// Such an entry: {"op": "all_reduce", "ranks": 2, "bytes": 1048576} as its label, and `real_time` in `time_unit`.
+/// Throws Error naming `where` and the key.
+parallel::MeasuredCollective read_collective(const nlohmann::json& entry, const std::string& where);
+
+/// A network from JSON text.
 parallel::Network parse_network(std::string_view text, const std::string& file);
 
 }  // namespace vlmest::json

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <vlmest/json/benchmark.hpp>
 #include <vlmest/json/device_values.hpp>
 #include <vlmest/json/network.hpp>
 #include <vlmest/json/parse.hpp>
+#include <vlmest/json/reader.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {
@@ -24,17 +30,28 @@ inline const nlohmann::json& list(const nlohmann::json& o, const Place& at, cons
   return l;
 }
 
+inline constexpr const char* collectives = "one of all_reduce, reduce_scatter, all_gather, all_to_all, send";
+
+inline std::optional<parallel::CollectiveKind> collective_kind(std::string_view op) {
+  for (const parallel::CollectiveKind k : parallel::collective_kinds)
+    if (op == name(k)) return k;
+  return std::nullopt;
+}
+
+/// The operation that a label says; an empty object where it says none.
+inline nlohmann::json label(const nlohmann::json& entry) {
+  if (!entry.is_object() || !entry.contains("label") || !entry["label"].is_string()) return nlohmann::json::object();
+  nlohmann::json op = nlohmann::json::parse(entry["label"].get<std::string>(), nullptr, false);
+  return op.is_object() ? op : nlohmann::json::object();
+}
+
 inline parallel::CollectiveCurve read_curve(const nlohmann::json& o, const Place& at) {
   expect_keys(o, at, {"op", "ranks", "bytes_us"});
   parallel::CollectiveCurve c{.ranks = static_cast<int>(integer(o, at, "ranks", 2, 1 << 16)), .points = {}};
   const std::string op = text(o, at, "op");
-  bool known = false;
-  for (const parallel::CollectiveKind k : parallel::collective_kinds)
-    if (op == name(k)) {
-      c.kind = k;
-      known = true;
-    }
-  if (!known) fail(at / "op", "'" + op + "' is no collective", "one of all_reduce, reduce_scatter, all_gather, send");
+  const auto kind = collective_kind(op);
+  if (!kind) fail(at / "op", "'" + op + "' is no collective", collectives);
+  c.kind = *kind;
   for (const nlohmann::json& p : list(o, at, "bytes_us")) {
     if (!p.is_array() || p.size() != 2 || !p[0].is_number_integer() || !p[1].is_number())
       fail(at / "bytes_us", "has a point that is no pair of bytes and microseconds", "such as [1024, 6.5]");
@@ -72,6 +89,24 @@ VLMEST_INLINE parallel::Network read_network(const nlohmann::json& j, const std:
     n.domains.push_back(std::move(d));
   }
   return n;
+}
+
+VLMEST_INLINE bool is_collective(const nlohmann::json& entry) {
+  const nlohmann::json op = network_json::label(entry);
+  return op.contains("op") && op["op"].is_string() && network_json::collective_kind(op["op"].get<std::string>());
+}
+
+VLMEST_INLINE parallel::MeasuredCollective read_collective(const nlohmann::json& entry, const std::string& where) {
+  const nlohmann::json op = network_json::label(entry);
+  const Reader label(op, where + ".label"), row(entry, where);
+  const auto kind = network_json::collective_kind(label.string("op", ""));
+  if (!kind) label.fail("op", "is no collective", network_json::collectives);
+  const double us = row.number("real_time", 0.0) * benchmark::microseconds(row);
+  if (!(us > 0.0 && us < 1e12)) row.fail("real_time", "is no time that can be measured", "leave the entry out");
+  return {.kind = *kind,
+          .ranks = static_cast<int>(label.integer_required("ranks", 2, 1 << 16)),
+          .bytes = Bytes(label.integer_required("bytes", 1, std::int64_t{1} << 50)),
+          .time = {us * 1e-6}};
 }
 
 VLMEST_INLINE parallel::Network parse_network(std::string_view text, const std::string& file) {

@@ -21,8 +21,6 @@ VLMEST_INLINE std::int64_t steps(CollectiveKind kind, std::int64_t ranks) {
 
 namespace network {
 
-/// Between two measured points time is a straight line; below the first it is the first's, beyond the last it goes on
-/// as it went between the last two.
 inline Seconds along(const CollectiveCurve& c, double bytes) {
   const auto& p = c.points;
   if (p.size() == 1 || bytes <= static_cast<double>(p.front().bytes.value())) return p.front().time;
@@ -33,7 +31,23 @@ inline Seconds along(const CollectiveCurve& c, double bytes) {
   return {p[i - 1].time.value + slope * (bytes - x0)};
 }
 
+/// The curve that a collective of so many ranks is read off; nothing where none was measured.
+inline const CollectiveCurve* nearest(const Domain& d, CollectiveKind kind, int ranks) {
+  const CollectiveCurve* r = nullptr;
+  for (const CollectiveCurve& c : d.curves) {
+    if (c.kind != kind || c.points.empty()) continue;
+    const bool nearer =
+        r == nullptr || (r->ranks > ranks ? c.ranks < r->ranks : c.ranks <= ranks && c.ranks > r->ranks);
+    if (nearer) r = &c;
+  }
+  return r;
+}
+
 }  // namespace network
+
+VLMEST_INLINE Seconds time(const CollectiveCurve& curve, Bytes bytes) {
+  return network::along(curve, static_cast<double>(bytes.value()));
+}
 
 VLMEST_INLINE Seconds time(const Network& n, CollectiveKind kind, Bytes bytes, std::int64_t ranks, std::int64_t apart) {
   if (ranks < 2) return {};
@@ -43,10 +57,12 @@ VLMEST_INLINE Seconds time(const Network& n, CollectiveKind kind, Bytes bytes, s
     throw Error("layout.network", "'" + n.name + "' joins no " + std::to_string(gpus) + " GPUs",
                 "name a network that reaches over several hosts, or describe one: layout.network=FILE");
   const auto size = static_cast<int>(ranks);
-  for (const CollectiveCurve& c : of->curves) {
-    if (c.kind != kind || c.points.empty()) continue;
-    const double same = static_cast<double>(bytes.value()) * traffic(kind, size) / traffic(kind, c.ranks);
-    return network::along(c, same) + of->hop * static_cast<double>(steps(kind, ranks) - steps(kind, c.ranks));
+  if (const CollectiveCurve* c = network::nearest(*of, kind, size)) {
+    const double same = static_cast<double>(bytes.value()) * traffic(kind, size) / traffic(kind, c->ranks);
+    // Of fewer ranks than were measured no less than the traffic takes.
+    return std::max(
+        network::along(*c, same) + of->hop * static_cast<double>(steps(kind, ranks) - steps(kind, c->ranks)),
+        (bytes / of->bandwidth) * traffic(kind, size));
   }
   const bool innermost = of == n.domains.begin();
   // As many groups go out of the domain inside at once as it has of them.
