@@ -31,6 +31,7 @@ class FreeList {
   void clear() {
     columns_.fill(0);
     rows_ = 0;
+    recent_ = none;
     loose_ = {};
   }
 
@@ -133,8 +134,8 @@ class FreeList {
   void settle(BlockRecord* blocks) {
     if (loose_.index != none) chain(blocks, std::exchange(loose_, {}).index);
   }
-  /// Looks for the place from both ends at once: chains of equal blocks grow long (the gradients of a model), and most
-  /// blocks belong near an end.
+  /// Looks for the place from both ends and from the block that was chained last, at once: chains of equal blocks grow
+  /// long (the gradients of a model, what is kept of the segments of a video), and most blocks belong near one of them.
   void chain(BlockRecord* blocks, std::int32_t i) {
     auto& block = at(blocks, i);
     const auto bin = bin_of(block.size);
@@ -144,13 +145,15 @@ class FreeList {
     if ((used & bit) == 0) {
       used |= bit;
       rows_ |= std::uint64_t{1} << (bin / columns);
-      head_[bin] = block.free_prev = block.free_next = i;
+      head_[bin] = block.free_prev = block.free_next = recent_ = i;
       return;
     }
     auto behind = head_[bin], before = at(blocks, behind).free_prev;
     if (less(block, at(blocks, behind))) {
       head_[bin] = i;
     } else {
+      auto near = recent_ != none && at(blocks, recent_).bin == bin ? recent_ : none;
+      const bool down = near != none && less(block, at(blocks, near));
       while (true) {
         const auto& last = at(blocks, before);
         if (!less(block, last)) {
@@ -163,8 +166,17 @@ class FreeList {
           before = at(blocks, behind).free_prev;
           break;
         }
+        if (near == none) continue;
+        const auto next = down ? at(blocks, near).free_prev : at(blocks, near).free_next;
+        if (less(block, at(blocks, next)) != down) {
+          before = down ? next : near;
+          behind = down ? near : next;
+          break;
+        }
+        near = next;
       }
     }
+    recent_ = i;
     block.free_prev = before;
     block.free_next = behind;
     at(blocks, before).free_next = at(blocks, behind).free_prev = i;
@@ -172,6 +184,7 @@ class FreeList {
   void unchain(BlockRecord* blocks, std::int32_t i) {
     const auto& block = at(blocks, i);
     const std::size_t bin = block.bin;
+    if (recent_ == i) recent_ = block.free_prev == i ? none : block.free_prev;
     if (block.free_next == i) {
       if ((columns_[bin / columns] &= ~(std::uint64_t{1} << (bin % columns))) == 0)
         rows_ &= ~(std::uint64_t{1} << (bin / columns));
@@ -213,6 +226,7 @@ class FreeList {
   std::array<std::int32_t, rows * columns> head_{};  ///< of the bins in use: the first block of a ring
   std::array<std::uint64_t, rows> columns_;
   std::uint64_t rows_ = 0;
+  std::int32_t recent_ = none;  ///< the block that was chained last, if it is
   Loose loose_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <type_traits>
@@ -136,6 +137,12 @@ class Process {
     restore();
   }
 
+  /// Whether a phase replaces what was loaded (Qwen2-VL's rope_deltas), which may then come to lie elsewhere.
+  bool replaces() const {
+    const auto loaded = timeline_.storages().first(loaded_);
+    return std::any_of(loaded.begin(), loaded.end(), [&](const Storage& s) { return replaced(s); });
+  }
+
   /// torch.cuda.empty_cache()
   void empty_cache() { allocator_.empty_cache(); }
 
@@ -205,10 +212,11 @@ class Process {
     }
     end_ = next;
   }
-  /// A buffer that a phase replaced (Qwen2-VL's rope_deltas) is there again: its successor has its size.
+  bool replaced(const Storage& s) const { return s.dies != none && s.dies > begin_; }
+  /// A buffer that a phase replaced is there again: its successor has its size.
   void restore() {
     for (std::size_t i = 0; i < loaded_; ++i)
-      if (const Storage& s = timeline_.storages()[i]; s.dies != none && s.dies > begin_) allocate(i);
+      if (replaced(timeline_.storages()[i])) allocate(i);
   }
   /// What dies before the phase's first node goes, what is put in place for the phase comes.
   void enter(const Phase& p) {

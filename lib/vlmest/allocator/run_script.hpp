@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include <vlmest/allocator/process.hpp>
@@ -63,8 +64,15 @@ class Walk {
                     std::size_t taken = 0) {
     const std::vector<Step> round = steps(script.round);
     for (int i = 1; i <= script.most_rounds; ++i) {
+      const CachingAllocator& a = process.allocator();
+      const std::tuple begun{a.growths(), a.allocated(), a.reserved()};
       take(std::span(round).subspan(taken), process, observe, measured);
       if (i >= script.least_rounds && reserved_ == before) break;
+      // What is live at the end of a whole round lay there at its begin. Where nothing was opened or given back either,
+      // the next one begins in the same state and does the same, but for the age of blocks, by which they are
+      // collected.
+      const bool again = begun == std::tuple{a.growths(), a.allocated(), a.reserved()};
+      if (i > 1 && again && !process.replaces() && collection_limit(a.config()) == no_limit) break;
       before = reserved_;
       taken = 0;
     }
