@@ -93,11 +93,12 @@ struct Comparison {
 inline Comparison compare(const std::string& root) {
   using namespace vlmest;
   Comparison r;
-  const Device device = validation::device(root);
+  const char* file = "h200-training.json";
+  const Device device = validation::device(root, file);
   Estimator estimate;
-  validation::Models models(root);
+  validation::Models models(root, file);
   const auto number = [](Bytes b) { return static_cast<double>(b.value()); };
-  const json::MeasuredFile rows = validation::rows(root, "h200-training.json");
+  const json::MeasuredFile rows = validation::rows(root, file);
   for (const auto& placed : rows.runs) {
     const MeasuredRun& run = placed.row;
     if (run.out_of_memory) continue;

@@ -128,6 +128,14 @@ int main() {
     training(types);
     times(types);
     std::printf(
+        "\nTypes read later still, on an H100, against "
+        "[h100-newer-types.json](../../tests/validation/rows/h100-newer-types.json): chosen before they ran,\nnothing "
+        "fitted. Until then op traces of two layers had been recorded of them. Several processes shared the GPU, so "
+        "that no times\nwere kept.\n");
+    const auto newer = validation::compare(".", {"h100-newer-types.json"});
+    inference(newer);
+    training(newer);
+    std::printf(
         "\n## Times\n\nGPU time is the sum of the kernels' durations, a graph's that of one replayed decode step, the "
         "rest is wall time of\neager runs. The estimated wall time is the larger of GPU and host, so that a run that "
         "waits for both in turn takes\nlonger. A graph's step was captured without an attention mask, with which "

@@ -31,19 +31,28 @@ inline vlmest::json::MeasuredFile rows(const std::string& root, const std::strin
   return f;
 }
 
-/// The device that they were measured on.
-inline vlmest::Device device(const std::string& root) {
-  return vlmest::load_device(root + "/models/device/h200-sxm.json");
+/// Rows of an H100 are of models as they are shipped, others of configs that the tests have.
+inline bool of_h100(const std::string& file) { return file.starts_with("h100-"); }
+
+/// The device that a file's rows were measured on.
+inline vlmest::Device device(const std::string& root, const std::string& file) {
+  return vlmest::load_device(root + "/models/device/" + (of_h100(file) ? "h100" : "h200") + "-sxm.json");
 }
 
 /// The configs that they were measured with, each read once for each setting of the image processor.
 class Models {
  public:
-  explicit Models(std::string root) : root_(std::move(root)) {}
+  Models(const std::string& root, const std::string& file) : folders_{root + "/tests/data/configs/"} {
+    if (of_h100(file)) folders_.insert(folders_.begin(), root + "/models/vlm/");
+  }
   const vlmest::Vlm& operator[](const vlmest::MeasuredRun& run) {
     const auto [at, is_new] = models_.try_emplace(run.model + run.image);
     if (is_new) {
-      const std::string path = root_ + "/tests/data/configs/" + run.model + ".json";
+      std::string path;
+      for (const std::string& folder : folders_) {
+        path = folder + run.model + ".json";
+        if (std::filesystem::exists(path)) break;
+      }
       at->second = vlmest::json::parse_model(read_text(path), run.model);
       vlmest::json::set_image(run.image, run.model, at->second);
     }
@@ -51,7 +60,7 @@ class Models {
   }
 
  private:
-  std::string root_;
+  std::vector<std::string> folders_;
   std::map<std::string, vlmest::Vlm> models_;
 };
 
@@ -59,8 +68,6 @@ class Models {
 inline std::vector<vlmest::Comparison> compare(const std::string& root, std::initializer_list<const char*> files) {
   std::vector<vlmest::Comparison> all;
   vlmest::Estimator estimator;
-  Models models(root);
-  const vlmest::Device on = device(root);
   const auto add = [&](const vlmest::json::MeasuredFile& f, vlmest::Fitted own, std::vector<vlmest::Comparison> some) {
     for (auto& c : some) {
       c.fitted = f.fitted_to(c.quantity, own);
@@ -69,6 +76,8 @@ inline std::vector<vlmest::Comparison> compare(const std::string& root, std::ini
   };
   for (const char* file : files) {
     const vlmest::json::MeasuredFile f = rows(root, file);
+    const vlmest::Device on = device(root, file);
+    Models models(root, file);
     for (const auto& [where, run, own] : f.runs) add(f, own, vlmest::compare(run, models[run], on, estimator));
     for (const auto& [where, op, own] : f.ops) add(f, own, vlmest::compare(op, on));
   }
