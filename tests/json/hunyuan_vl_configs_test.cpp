@@ -24,7 +24,7 @@ TEST(HunYuanConfigs, AxesAreAsManyAsSections) {
             "config.json.text_config.rope_parameters.mrope_section");
   EXPECT_EQ(refused_at(text(head + R"({"mrope_section": [16, 24, 25]})")),
             "config.json.text_config.rope_parameters.mrope_section");
-  EXPECT_EQ(refused_at(text(R"("head_dim": 128)")), "config.json.text_config.rope_scaling.mrope_section");
+  EXPECT_EQ(refused_at(text(R"("head_dim": 128)")), "config.json.text_config.rope_parameters.mrope_section");
 }
 
 }  // namespace
