@@ -54,6 +54,7 @@ TEST(Llama4Configs, WhatCannotRunIsRefused) {
   const std::string at = "config.json.";
   EXPECT_EQ(refused_at(alone(R"("attention_chunk_size": null)")), at + "attention_chunk_size");
   EXPECT_EQ(refused_at(alone(R"("attention_chunk_size": 1)")), at + "attention_chunk_size");
+  EXPECT_EQ(refused_at(alone(R"("attn_temperature_tuning": 4)")), at + "attn_temperature_tuning");
   EXPECT_EQ(refused_at(alone(R"("num_experts_per_tok": 17)")), at + "num_experts_per_tok");
   EXPECT_EQ(refused_at(alone(R"("no_rope_layers": [1])")), at + "no_rope_layers");
   EXPECT_EQ(refused_at(alone(R"("no_rope_layers": [1, 1, 1, 1, 1])")), at + "no_rope_layers");

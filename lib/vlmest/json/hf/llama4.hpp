@@ -56,6 +56,9 @@ inline Llama4Config llama4_text(const Reader& r) {
   d.attention_bias = r.boolean("attention_bias", d.attention_bias);
   d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
   d.qk_norm = r.boolean("use_qk_norm", d.qk_norm);
+  if (r.given("attn_temperature_tuning") && r.value()["attn_temperature_tuning"].is_number())
+    r.fail("attn_temperature_tuning", "a number, as files for transformers 4 have it",
+           "the class takes true or false: 4 means true");
   d.temperature = r.boolean("attn_temperature_tuning", d.temperature);
   check_llama4_rope(r);
   d.moe.hidden = d.hidden;
