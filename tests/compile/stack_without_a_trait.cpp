@@ -19,6 +19,7 @@ constexpr StackTraits traits{
 #endif
     .keeps_recent_wide = false,
     .writes_out_linear_attention = false,
+    .runs_every_expert = false,
     .adds_position_biases = false,
     .attends_to_wide_shared_heads = false,
     .transformers_quantizers = false,

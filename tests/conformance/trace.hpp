@@ -38,7 +38,7 @@ inline bool is_view(const std::string& op) {
       "view",     "t",          "transpose",    "_unsafe_view",    "expand", "unsqueeze",      "slice",
       "permute",  "select",     "detach",       "alias",           "unbind", "split",          "split_with_sizes",
       "squeeze",  "lift_fresh", "view_as_real", "view_as_complex", "unfold", "_reshape_alias", "as_strided",
-      "diagonal", "narrow"};
+      "diagonal", "narrow",     "_conj"};
   const std::string base = op.substr(0, op.find('.'));
   for (const char* v : views)
     if (base == v) return true;

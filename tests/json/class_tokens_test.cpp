@@ -11,6 +11,7 @@
 
 #include <vlmest/family/glm4v/rule.hpp>
 #include <vlmest/family/hunyuan_vl/rule.hpp>
+#include <vlmest/family/llama4/rule.hpp>
 #include <vlmest/family/minicpmv4_6/rule.hpp>
 #include <vlmest/family/paddleocr_vl/rule.hpp>
 #include <vlmest/family/video_llama_3/rule.hpp>
@@ -54,6 +55,8 @@ ImageProcessor image_rule(const std::string& type, const json& s) {
   if (type == "hunyuan_vl") return sized(HunYuan{}, s, HunYuan{}.budget);
   if (type == "video_llama_3") return sized(VideoLlama3{}, s, VideoLlama3{}.budget);
   if (type == "cohere_compass" || type == "cosmos3_omni") return sized(Qwen3Vl{.patch_size = 14}, s, qwen2_class);
+  if (type == "llama4")
+    return Llama4{.max_tiles = s.value("max_patches", 16), .enlarge = s.value("resize_to_max_canvas", false)};
   if (type == "glmga") {
     Glm4v r{.glmga = true, .expand = s.value("patch_expand_factor", 1)};
     r.budget = budget(s, r.budget);
@@ -91,7 +94,7 @@ TEST(ClassTokens, OfPicturesAreThoseOfTheClasses) {
         EXPECT_EQ(got, row) << type << " " << setting.at("settings");
       }
     }
-  EXPECT_EQ(rows, 2170);
+  EXPECT_EQ(rows, 2380);
 }
 
 /// A layout as the file has it.

@@ -141,6 +141,12 @@ class Shapes(unittest.TestCase):
         self.assertEqual((i.tokens, shapes(i)), (5 * 256, {"pixel_values": (10, 3, 512, 512)}))
         self.assertEqual(images("cohere2-vision", 512, 512).tokens, 256)
 
+    def test_tiles_of_that_grid_folded_two_by_two(self):
+        # 448 x 672 is 2 x 2 tiles of 336, and one more shows the whole image
+        i = images("llama4-scout", 448, 672, batch=2)
+        self.assertEqual((i.tokens, shapes(i)), (5 * 144, {"pixel_values": (10, 3, 336, 336)}))
+        self.assertEqual(images("llama4-scout", 336, 336).tokens, 144)
+
     def test_a_map_that_is_halved_twice(self):
         i = images("got-ocr2", 480, 640, batch=2)
         self.assertEqual((i.tokens, shapes(i)), (256, {"pixel_values": (2, 3, 1024, 1024)}))

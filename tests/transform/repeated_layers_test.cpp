@@ -147,6 +147,7 @@ const std::vector<Case> cases() {
                              "llava-next-video-7b",
                              "video-llava-7b",
                              "florence-2-base",
+                             "llama4-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});

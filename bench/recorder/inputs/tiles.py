@@ -3,13 +3,14 @@
 
 transformers 5.17: image_processing_idefics3.py and image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL,
 Aya Vision: get_optimal_tiled_canvas), image_processing_cohere2_vision.py, image_processing_mllama.py,
-image_processing_deepseek_ocr2.py, image_processing_ovis2.py.
+image_processing_deepseek_ocr2.py, image_processing_ovis2.py, image_processing_llama4.py.
 """
 
 from recorder.errors import RecorderError
 from recorder.inputs.layout import INT64, Images, Request, Tensor, ceil_div, number, patch_side, pixels, value
 
 MOST_TILES = 12  # max_patches of the released processors
+LLAMA4_TILES = 16  # max_patches of Llama 4's processor
 LARGEST_SIDE = 4096  # MAX_IMAGE_SIZE of Idefics3's processor
 
 
@@ -69,12 +70,17 @@ def _shuffled(r: Request, merge: int) -> Images:
     return Images(tiles * side * side, pixels(r.count * tiles, 3, tile, tile))
 
 
+def _joined(r: Request, key: str) -> int:
+    """Side of the squares of patches that a ratio joins: 0.5 two by two."""
+    ratio = value(r.document, key)
+    if not isinstance(ratio, (int, float)) or not 0 < ratio <= 1:
+        raise RecorderError(f"config: {key}", f"{ratio} is not in (0, 1]", "0.5 as released")
+    return round(1 / ratio)
+
+
 def internvl(r: Request) -> Images:
     """downsample_ratio 0.5 joins two patches by two."""
-    ratio = value(r.document, "downsample_ratio")
-    if not isinstance(ratio, (int, float)) or not 0 < ratio <= 1:
-        raise RecorderError("config: downsample_ratio", f"{ratio} is not in (0, 1]", "0.5 as released")
-    return _shuffled(r, round(1 / ratio))
+    return _shuffled(r, _joined(r, "downsample_ratio"))
 
 
 def _covered(width: int, height: int, side: int) -> float:
@@ -149,6 +155,16 @@ def cohere2_vision(r: Request) -> Images:
     rows, cols = least_scaling_grid(r.height, r.width, tile, MOST_TILES)
     tiles = rows * cols + (rows * cols > 1)
     side = patch_side(r.document) // number(r.document, "downsample_factor", 2)
+    return Images(tiles * side * side, pixels(r.count * tiles, 3, tile, tile))
+
+
+def llama4(r: Request) -> Images:
+    """pixel_shuffle_ratio 0.5 joins two patches by two; up to 16 tiles of the grid that scales the image least, and the
+    whole image. Separators between tiles are text."""
+    tile = number(r.document, "vision_config.image_size")
+    rows, cols = least_scaling_grid(r.height, r.width, tile, LLAMA4_TILES)
+    tiles = rows * cols + (rows * cols > 1)
+    side = patch_side(r.document) // _joined(r, "vision_config.pixel_shuffle_ratio")
     return Images(tiles * side * side, pixels(r.count * tiles, 3, tile, tile))
 
 

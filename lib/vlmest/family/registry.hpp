@@ -24,6 +24,7 @@
 #include <vlmest/family/kimi_k25/read.hpp>
 #include <vlmest/family/lfm2_vl/read.hpp>
 #include <vlmest/family/lighton_ocr/read.hpp>
+#include <vlmest/family/llama4/read.hpp>
 #include <vlmest/family/llava/read.hpp>
 #include <vlmest/family/llava_next/read.hpp>
 #include <vlmest/family/llava_next_video/read.hpp>
@@ -57,6 +58,6 @@ inline constexpr auto registry =
                       HunYuanVl, VideoLlama3, CohereCompass, KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3,
                       Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2, DeepseekOcr2,
                       DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava,
-                      Florence2, Ovis2>;
+                      Florence2, Ovis2, Llama4>;
 
 }  // namespace vlmest::family

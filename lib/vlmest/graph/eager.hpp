@@ -6,6 +6,7 @@
 #include <vlmest/graph/eager/attention.hpp>
 #include <vlmest/graph/eager/bucketize.hpp>
 #include <vlmest/graph/eager/collective.hpp>
+#include <vlmest/graph/eager/complex.hpp>
 #include <vlmest/graph/eager/concatenation.hpp>
 #include <vlmest/graph/eager/conv1d.hpp>
 #include <vlmest/graph/eager/convolution.hpp>

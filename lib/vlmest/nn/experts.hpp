@@ -19,16 +19,16 @@ struct MoeConfig {
   bool normalised = true;  ///< norm_topk_prob: the weights of a token's experts sum up to 1
   /// shared_expert_intermediate_size: an expert that sees every token, behind a gate of its own; 0: none.
   std::int64_t shared = 0;
-  /// GPT-OSS: matrices lie as [in, out], products and router have biases, gates stand between what they multiply, and
-  /// both are clamped.
+  bool inputs_first = false;  ///< matrices lie as [in, out] (GPT-OSS, Llama 4)
+  /// GPT-OSS: products and router have biases, gates stand between what they multiply, and both are clamped.
   bool clamped = false;
 };
 
 struct Moe {
   const MoeConfig* config = nullptr;
   ScopeId scope = 0, experts_scope = 0, activation_scope = 0, router_scope = 0;
-  TensorId gate_up = none;  ///< [experts, 2 * inner, hidden]; clamped: [experts, hidden, 2 * inner]
-  TensorId down = none;     ///< [experts, hidden, inner]; clamped: [experts, inner, hidden]
+  TensorId gate_up = none;  ///< [experts, 2 * inner, hidden]; inputs_first: [experts, hidden, 2 * inner]
+  TensorId down = none;     ///< [experts, hidden, inner]; inputs_first: [experts, inner, hidden]
   TensorId router = none;   ///< [experts, hidden]
   TensorId gate_up_bias = none, down_bias = none, router_bias = none;
   GatedMlp shared;  ///< only where config->shared > 0
@@ -53,8 +53,8 @@ inline void make_expert_products(Context& c, const MoeConfig& g, Moe& r) {
   r.inner = inner ? shard_of(c, g.inner) : g.inner;
   r.experts = whole_ones ? shard_of(c, g.experts) : g.experts;
   const ExpertWeights w = make_expert_weights(
-      c, {.in = g.hidden, .out = checked_mul(r.inner, 2), .experts = r.experts, .inputs_first = g.clamped},
-      {.in = r.inner, .out = g.hidden, .experts = r.experts, .inputs_first = g.clamped});
+      c, {.in = g.hidden, .out = checked_mul(r.inner, 2), .experts = r.experts, .inputs_first = g.inputs_first},
+      {.in = r.inner, .out = g.hidden, .experts = r.experts, .inputs_first = g.inputs_first});
   if (r.divided) {
     note_shard(c, w.gate_up.weight);
     note_shard(c, w.down.weight);
@@ -71,8 +71,8 @@ inline void make_experts(Context& c, const MoeConfig& g, Moe& r) {
   make_expert_products(c, g, r);
   r.activation_scope = c.b.child("act_fn");
 }
-inline void make_router(Context& c, const MoeConfig& g, Moe& r) {
-  Module gate(c, "gate");
+inline void make_router(Context& c, const MoeConfig& g, Moe& r, const char* name = "gate") {
+  Module gate(c, name);
   r.router_scope = gate.scope;
   r.masked = shard_style(c) == ShardStyle::ep_router;
   r.router = parameter(c, "weight", {g.experts, g.hidden});

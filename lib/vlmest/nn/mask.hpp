@@ -5,11 +5,12 @@
 
 namespace vlmest {
 
-/// The causal (and sliding-window) boolean mask with padding, written out by broadcasting: bool[B, 1, Q, L].
-inline Value materialised_mask(Context& c, const MaskShape& m, const Value& padding) {
+/// The causal (and sliding-window, or chunked) boolean mask with padding, written out by broadcasting: bool[B, 1, Q,
+/// L]. `left`: int64[B], padding ahead of each sequence, of a chunked one.
+inline Value materialised_mask(Context& c, const MaskShape& m, const Value& padding, const Value& left = {}) {
   const MaskGrid g = mask_grid(c, m, false);
   auto causal = [&] { return causal_function(g); };
-  auto window = [&] { return window_function(g); };
+  auto window = [&] { return m.chunked ? chunk_function(g, left) : window_function(g); };
   auto inside = [&] { return m.window ? and_masks(c, g, window, causal) : causal(); };
   auto real = [&] { return padding_function(g, padding); };
   if (padding) return whole_mask(g, and_masks(c, g, inside, real));
@@ -61,12 +62,13 @@ inline void refuse_unpadding(const Context& c) {
                 "give plan.seq, to which text fills every sequence, or plan.attention=sdpa");
 }
 
-/// masking_utils.py, create_causal_mask and create_sliding_window_causal_mask: empty where attention can be told
-/// is_causal instead, else bool (sdpa) or additive (eager).
+/// masking_utils.py, create_causal_mask, create_sliding_window_causal_mask and create_chunked_causal_mask: empty where
+/// attention can be told is_causal instead, else bool (sdpa) or additive (eager).
 inline Value causal_mask(Context& c, const MaskShape& m, const Value& attention_mask) {
   if (!c.stack().makes_masks) return {};
   Value padding = eager::to(attention_mask, DType::boolean);
-  if (c.plan.attention == AttentionKind::eager) return additive_mask(c, materialised_mask(c, m, padding));
+  const Value left = m.chunked ? left_padding(padding) : Value();
+  if (c.plan.attention == AttentionKind::eager) return additive_mask(c, materialised_mask(c, m, padding, left));
   if (c.plan.attention == AttentionKind::flash) {
     refuse_unpadding(c);
     Value kept = eager::slice(padding, 1, -m.kv_len, padding.size(1));
@@ -74,7 +76,7 @@ inline Value causal_mask(Context& c, const MaskShape& m, const Value& attention_
     return {};
   }
   if (causal_mask_is_ignored(c, m, padding)) return {};
-  return materialised_mask(c, m, padding);
+  return materialised_mask(c, m, padding, left);
 }
 
 /// masking_utils.py, create_recurrent_attention_mask: the padding mask itself where it holds zeros, which the host asks

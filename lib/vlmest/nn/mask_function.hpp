@@ -19,6 +19,7 @@ struct MaskShape {
   std::int64_t kv_len = 1;
   std::optional<std::int64_t> window;  ///< sliding window of the layers that use this mask
   std::int64_t kv_offset = 0;          ///< position of the first key: what a sliding layer has dropped
+  bool chunked = false;  ///< tokens see those of their own chunk, of `window` tokens; the cache keeps as many
 };
 
 /// Of the full layers or, with their window, of the sliding ones: sizes against the first such layer, or against the
@@ -107,6 +108,26 @@ inline Value causal_function(const MaskGrid& g) {
 inline Value window_function(const MaskGrid& g) {
   Value bound = eager::sub_scalar(g.query);
   return eager::compare("gt.Tensor", g.key, eager::view(std::move(bound), g.column));
+}
+/// Positions of padding ahead of each sequence, where its chunks begin to count: int64[batch]
+/// (create_chunked_causal_mask of masking_utils.py).
+inline Value left_padding(const Value& padding) {
+  using namespace eager;
+  Value counted = cumsum(padding, DType::int64);
+  Value zeros = fill(padding.builder(), "zeros_like", padding.shape(), DType::boolean);
+  return sum(compare("eq.Tensor", std::move(counted), std::move(zeros)), -1, false);
+}
+/// Key and query in the same chunk of their sequence (chunked_overlay).
+inline Value chunk_function(const MaskGrid& g, const Value& left) {
+  using namespace eager;
+  const Shape of_sequence{g.of.batch, 1, 1, 1};
+  const auto chunk = [&](const Value& places) {
+    Value begin = gather_rows("index.Tensor", left, g.batch, of_sequence);
+    return unary("floor_divide", sub(places, std::move(begin)));
+  };
+  Value of_key = chunk(g.key);
+  Value of_query = chunk(view(g.query, g.column));
+  return compare("eq.Tensor", std::move(of_key), std::move(of_query));
 }
 /// padding[batch, key].
 inline Value padding_function(const MaskGrid& g, const Value& padding) {

@@ -33,7 +33,9 @@ struct RmsNorm {
   /// where it is a half type (modeling_t5.py, T5LayerNorm.forward).
   /// gemma4: multiplied in fp32 by the weight, where it has one, then cast back, the root taken as a power
   /// (modeling_gemma4.py, Gemma4RMSNorm.forward).
-  enum class Kind : std::uint8_t { llama, gemma, gpt_oss, t5, gemma4 } kind = Kind::llama;
+  /// llama4: as llama's, but what is normed in fp32 goes once it is cast, and may have no weight (modeling_llama4.py,
+  /// Llama4TextRMSNorm.forward, Llama4TextL2Norm.forward).
+  enum class Kind : std::uint8_t { llama, gemma, gpt_oss, t5, gemma4, llama4 } kind = Kind::llama;
   ScopeId scope = 0;
   TensorId weight = none;
   bool sums_gradient = false;  ///< of heads that are divided among GPUs: each one's gradient is of its own heads
@@ -49,9 +51,10 @@ inline RmsNorm make_rms_norm(Context& c, const char* name, std::int64_t width,
           .sums_gradient = shard_style(c) == ShardStyle::replicated_with_grad_allreduce};
 }
 
-/// modeling_gemma4.py, Gemma4RMSNorm.__init__ with with_scale=False: no weight.
-inline RmsNorm make_weightless_norm(Context& c, const char* name) {
-  return {.kind = RmsNorm::Kind::gemma4, .scope = c.b.child(name)};
+/// modeling_gemma4.py, Gemma4RMSNorm.__init__ with with_scale=False, and modeling_llama4.py, Llama4TextL2Norm: no
+/// weight.
+inline RmsNorm make_weightless_norm(Context& c, const char* name, RmsNorm::Kind kind = RmsNorm::Kind::gemma4) {
+  return {.kind = kind, .scope = c.b.child(name)};
 }
 
 /// modeling_gemma4.py, Gemma4RMSNorm.forward and _norm, whose argument and mean square live until it returns.
@@ -86,6 +89,12 @@ inline Value forward(Context& c, const RmsNorm& n, Value arg) {
       return mul(std::move(weight), hidden);
     }
     Value x = to(arg, DType::fp32);
+    if (n.kind == RmsNorm::Kind::llama4) {
+      Value scale = rsqrt(add_scalar(mean(pow_scalar(x), -1, true)));
+      x = mul(x, std::move(scale));
+      Value narrow = to(std::move(x), t);
+      return weight ? mul(std::move(narrow), std::move(weight)) : narrow;
+    }
     if (n.kind == RmsNorm::Kind::gemma) {
       Value scale = rsqrt(add_scalar(mean(pow_scalar(x), -1, true)));
       Value output = mul(std::move(x), std::move(scale));

@@ -32,6 +32,7 @@ inline constexpr Stack stack{
             .attends_to_stored_cache = false,
             .keeps_recent_wide = true,
             .writes_out_linear_attention = true,
+            .runs_every_expert = true,
             .adds_position_biases = true,
             .attends_to_wide_shared_heads = true,
             .transformers_quantizers = true,

@@ -39,6 +39,7 @@ inline constexpr std::array causal_lms{
     CausalLmEntry{"granite", false, "logits_scaling", true},
     CausalLmEntry{"lfm2", true},
     CausalLmEntry{"llama"},
+    CausalLmEntry{"llama4_text"},
     CausalLmEntry{"ministral3"},
     CausalLmEntry{"mistral"},
     CausalLmEntry{"mistral4"},

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <vlmest/nn/family/assembly.hpp>
+#include <vlmest/nn/projector/pixel_shuffle.hpp>
 
 namespace vlmest {
 
@@ -52,19 +53,6 @@ using InternVlModel = Assembly<InternVlFamily>;
 
 inline PixelInputs make_inputs(Context& c, const InternVlFamily& g, const Sequences& s) {
   return make_pixel_inputs(c, g.vision, s);
-}
-
-/// modeling_internvl.py, InternVLModel.pixel_shuffle: [N, H, W, C] -> [N, H / merge, W / merge, C * merge^2], two
-/// copies.
-inline Value pixel_shuffle(Value arg, std::int64_t merge) {
-  using namespace eager;
-  Value x = std::move(arg);
-  const std::int64_t n = x.size(0), rows = x.size(1), cols = x.size(2), channels = x.size(3);
-  x = view(x, {n, rows, cols / merge, channels * merge});
-  x = contiguous(permute(x, {0, 2, 1, 3}));
-  x = view(x, {n, cols / merge, rows / merge, channels * merge * merge});
-  x = contiguous(permute(x, {0, 2, 1, 3}));
-  return x;
 }
 
 /// modeling_internvl.py, InternVLMultiModalProjector.forward.

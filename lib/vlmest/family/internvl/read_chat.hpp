@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
-
 #include <vlmest/family/internvl/family.hpp>
 #include <vlmest/family/internvl/h2ovl_rule.hpp>
 #include <vlmest/family/internvl/rule.hpp>
@@ -15,16 +13,6 @@
 /// OpenGVLab/InternVL3-8B). What runs is followed in transformers' own port of the same architecture, models/internvl:
 /// its modules and names, q, k and v as three products where the checkpoints' code has one of the same weights.
 namespace vlmest::json::hf {
-
-/// downsample_ratio as the side of the squares that are folded; it must be one over a whole number, as int(1 / ratio)
-/// and the ratio itself both size the projector.
-inline std::int64_t read_merge(const Reader& r, const char* key, double absent) {
-  const double ratio = r.number(key, absent);
-  const double merge = ratio > 0 ? std::round(1 / ratio) : 0;
-  if (!(merge >= 1 && merge <= 1024) || std::abs(merge * ratio - 1) > 1e-9)
-    r.fail(key, "must be one over a whole number", "0.5 folds squares of 2 x 2 features");
-  return static_cast<std::int64_t>(merge);
-}
 
 /// Throws Error where squares of `merge` patches do not fill a tile.
 inline void check_merge(const Reader& r, const InternVlFamily& f) {

@@ -20,13 +20,14 @@ inline Value copy_over(Value self, Value source) {
   return emit_inplace(b, "copy_", op, {}, self, source);
 }
 
-/// torch.zeros_like: row-major, or in the order of a's dimensions.
-inline Value zeros_like(const Value& a) {
+/// torch.zeros_like, ones_like, full_like: row-major, or in the order of a's dimensions.
+inline Value fill_like(const char* name, const Value& a) {
   Builder& b = a.builder();
-  const TensorId r = b.result(a.dtype(), a.shape(), strides_like(a.tensor(), a.shape()), "zeros_like");
-  b.emit("zeros_like", MemoryOp{.written = data_bytes(a), .dtype = a.dtype()}, {}, std::array<TensorId, 1>{r});
+  const TensorId r = b.result(a.dtype(), a.shape(), strides_like(a.tensor(), a.shape()), name);
+  b.emit(name, MemoryOp{.written = data_bytes(a), .dtype = a.dtype()}, {}, std::array<TensorId, 1>{r});
   return Value(b, r);
 }
+inline Value zeros_like(const Value& a) { return fill_like("zeros_like", a); }
 
 /// part_of(whole) = source, where part_of makes a view. Backward: a copy of the whole's gradient, of which the part
 /// goes to the source and zeros stand in its place, where the whole has a gradient of its own (torch/csrc/autograd/

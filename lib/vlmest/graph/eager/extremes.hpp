@@ -83,6 +83,19 @@ inline Value gather_columns(Value self, Value index) {
   return out;
 }
 
+/// self.scatter_(1, index, source) of [rows, n] by int64[rows, k], self having no history: the source's gradient is
+/// gathered where it went (tools/autograd/derivatives.yaml).
+inline Value scatter_columns_(Value self, Value index, Value source) {
+  const Bytes moved = data_bytes(source), places = data_bytes(index);
+  const GradEdge e = edge(source);
+  const Value at = saved(index, static_cast<bool>(e));
+  Builder& b = self.builder();
+  const MemoryOp op{.read = moved + places, .written = moved, .dtype = self.dtype()};
+  Value r = emit_inplace(b, "scatter_.src", op, {}, self, index, source);
+  differentiable(r, "ScatterBackward0", {e}, [at](Gradients& g) { g.out[0] = gather_columns(g.in[0], at); });
+  return r;
+}
+
 /// base[..., begin:end].copy_(source), base being a tensor of its own. Backward: torch's CopySlices
 /// (torch/csrc/autograd/functions/tensor.cpp): the gradient is copied whole, the part copied once more goes to the
 /// source, and zeros take its place where the base has a history.

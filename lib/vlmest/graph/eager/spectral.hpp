@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include <vlmest/graph/eager/complex.hpp>
 #include <vlmest/graph/eager/data.hpp>
 #include <vlmest/op/fft_footprint.hpp>
 
@@ -83,16 +84,6 @@ inline Value transform(const char* name, Value x, Fft::Kind kind, FftAxes axes, 
   return emit1(b, name, f, r, {bytes.clone, bytes.contiguous_copy, bytes.workspace.bytes}, x);
 }
 
-/// torch.real of a complex tensor: a view.
-inline Value real_part(Value x) {
-  Shape t = x.tensor().strides;
-  for (int i = 0; i < t.rank(); ++i) t[i] = checked_mul(t[i], 2);
-  const DType part = x.dtype() == DType::complex128  ? DType::fp64
-                     : x.dtype() == DType::complex32 ? DType::fp16
-                                                     : DType::fp32;
-  return x.builder().view(x, x.shape(), t, part);
-}
-
 /// FunctionsManual.cpp, fft_r2c_backward: the half spectrum is filled up with zeros and transformed back as a complex
 /// one, of which the real part is a view.
 inline Value fft_r2c_backward(Value gradient, const FftAxes& axes, std::int64_t last, bool scaled) {
@@ -140,31 +131,6 @@ inline Value irfft(Value x, std::int64_t last, const FftAxes& axes, FftNorm norm
   Value r = transform("_fft_c2r", std::move(x), Fft::Kind::c2r, axes, last, scaled, true);
   differentiable(r, "FftC2RBackward0", {e},
                  [axes, last, scaled](Gradients& g) { g.out[0] = fft_c2r_backward(g.in[0], axes, last, scaled); });
-  return r;
-}
-
-/// torch.view_as_real: each complex number becomes a pair; a view.
-inline Value view_as_real(Value x) {
-  Shape s = x.shape(), t = x.tensor().strides;
-  for (int i = 0; i < t.rank(); ++i) t[i] = checked_mul(t[i], 2);
-  s.push_back(2);
-  t.push_back(1);
-  const DType part = real_part(x).dtype();
-  return x.builder().view(x, s, t, part);
-}
-/// torch.view_as_complex: pairs of the last dimension become complex numbers; a view. Its gradient comes back as pairs,
-/// packed.
-inline Value view_as_complex(Value x) {
-  Shape s = x.shape(), t = x.tensor().strides;
-  if (s[-1] != 2 || t[-1] != 1) throw Error("graph", "view_as_complex of " + to_string(s));
-  s.erase(s.rank() - 1);
-  t.erase(t.rank() - 1);
-  for (int i = 0; i < t.rank(); ++i) t[i] /= 2;
-  const GradEdge e = edge(x);
-  Value r = x.builder().view(x, s, t, complex_of(x.dtype()));
-  differentiable(r, "ViewAsComplexBackward0", {e},
-                 [](Gradients& g) { g.out[0] = view_as_real(contiguous(std::move(g.in[0]))); });
-  x.reset();
   return r;
 }
 

@@ -13,6 +13,7 @@
 #include <vlmest/json/hf/gpt_oss.hpp>
 #include <vlmest/json/hf/internlm2.hpp>
 #include <vlmest/json/hf/lfm2.hpp>
+#include <vlmest/json/hf/llama4.hpp>
 #include <vlmest/json/hf/qwen_moe.hpp>
 #include <vlmest/json/hf/text.hpp>
 
@@ -38,6 +39,7 @@ inline constexpr std::array decoders{
     DecoderEntry{"internlm2", read_internlm2},
     DecoderEntry{"lfm2", read_lfm2},
     DecoderEntry{"llama", read_llama},
+    DecoderEntry{"llama4_text", read_llama4_text},
     DecoderEntry{"ministral3", read_ministral3},
     DecoderEntry{"mistral", read_mistral},
     DecoderEntry{"mistral4", read_mistral4},

@@ -45,6 +45,7 @@ inline constexpr std::array text_classes{
     TextClassEntry{"kimi_k25", "deepseek_v3"},
     TextClassEntry{"lfm2_vl", "lfm2"},
     TextClassEntry{"lighton_ocr", "qwen3"},
+    TextClassEntry{"llama4", "llama4_text", true},
     TextClassEntry{"llava", "llama"},
     TextClassEntry{"llava_next", "llama"},
     TextClassEntry{"llava_next_video", "llama"},

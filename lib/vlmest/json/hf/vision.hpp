@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
+
 #include <vlmest/json/reader.hpp>
 #include <vlmest/nn/vision/tower.hpp>
 
@@ -23,6 +25,16 @@ inline void divides(const Reader& r, const char* key, std::int64_t whole, std::i
 inline void check_feature_layer(const Reader& r, std::int64_t layer, std::int64_t layers,
                                 const char* key = "vision_feature_layer") {
   if (layer > layers || layer < -(layers + 1)) r.fail(key, "the tower has " + std::to_string(layers) + " layers");
+}
+
+/// downsample_ratio or pixel_shuffle_ratio as the side of the squares that are folded; it must be one over a whole
+/// number, as int(1 / ratio) and the ratio itself both size the projector.
+inline std::int64_t read_merge(const Reader& r, const char* key, double absent) {
+  const double ratio = r.number(key, absent);
+  const double merge = ratio > 0 ? std::round(1 / ratio) : 0;
+  if (!(merge >= 1 && merge <= 1024) || std::abs(merge * ratio - 1) > 1e-9)
+    r.fail(key, "must be one over a whole number", "0.5 folds squares of 2 x 2 features");
+  return static_cast<std::int64_t>(merge);
 }
 
 /// Sizes, heads and activation, which all towers of ViT shape name alike; `d` holds the class's defaults.

@@ -12,6 +12,7 @@
 #include <vlmest/nn/decoder/internlm2.hpp>
 #include <vlmest/nn/decoder/lfm2.hpp>
 #include <vlmest/nn/decoder/llama.hpp>
+#include <vlmest/nn/decoder/llama4.hpp>
 #include <vlmest/nn/decoder/qwen_moe.hpp>
 
 namespace vlmest {
@@ -29,9 +30,9 @@ std::int64_t width(const Config& g) {
 /// Every language model that is called with embeddings, a mask and a cache alone. A new one is a header with a config,
 /// make_decoder, make_cache, embed and forward, and one word in each list.
 using DecoderConfig = std::variant<LlamaConfig, GemmaConfig, CohereConfig, GlmConfig, QwenMoeConfig, GptOssConfig,
-                                   InternLm2Config, DeepseekConfig, Lfm2Config, Exaone4Config>;
+                                   InternLm2Config, DeepseekConfig, Lfm2Config, Exaone4Config, Llama4Config>;
 using Decoder = std::variant<LlamaDecoder, GemmaDecoder, CohereDecoder, GlmDecoder, QwenMoeDecoder, GptOssDecoder,
-                             InternLm2Decoder, DeepseekDecoder, Lfm2Decoder, Exaone4Decoder>;
+                             InternLm2Decoder, DeepseekDecoder, Lfm2Decoder, Exaone4Decoder, Llama4Decoder>;
 
 inline Decoder make_decoder(Context& c, const DecoderConfig& g) {
   return std::visit([&](const auto& v) -> Decoder { return make_decoder(c, v); }, g);

@@ -38,18 +38,20 @@ inline Grid nearest_aspect_grid(ImageSize image, std::int64_t tile, std::int64_t
   return nearest_aspect_grid(image, tile, min_tiles, max_tiles, [](Grid) { return true; });
 }
 
-/// The grid that enlarges the picture least, else the one that shrinks it least; among equals the smallest. Llama 3.2
-/// Vision, Command A Vision. transformers 5.17 image_processing_mllama.py and image_processing_cohere2_vision.py,
-/// get_optimal_tiled_canvas: the two list equals in another order, but of two with one scale and one area a third one
+/// The grid that enlarges the picture least, or on request most, else the one that shrinks it least; among equals the
+/// smallest. Llama 3.2 Vision, Command A Vision, Llama 4. transformers 5.17 image_processing_mllama.py and
+/// image_processing_cohere2_vision.py, get_optimal_tiled_canvas, image_processing_llama4.py, get_best_fit, which
+/// divides in `Real` = float: they list equals in another order, but of two with one scale and one area a third one
 /// within both is smaller.
-constexpr Grid least_scaling_grid(ImageSize image, std::int64_t tile, std::int64_t max_tiles) {
-  const auto h = static_cast<double>(image.height), w = static_cast<double>(image.width);
+template <class Real = double>
+constexpr Grid least_scaling_grid(ImageSize image, std::int64_t tile, std::int64_t max_tiles, bool enlarge = false) {
+  const auto h = static_cast<Real>(image.height), w = static_cast<Real>(image.width);
   Grid best;
-  double best_scale = 0;
+  Real best_scale = 0;
   for (std::int64_t rows = 1; rows <= max_tiles; ++rows)
     for (std::int64_t cols = 1; rows * cols <= max_tiles; ++cols) {
-      const double scale = std::min(static_cast<double>(rows * tile) / h, static_cast<double>(cols * tile) / w);
-      const bool better = best_scale >= 1 ? scale >= 1 && scale < best_scale : scale > best_scale;
+      const Real scale = std::min(static_cast<Real>(rows * tile) / h, static_cast<Real>(cols * tile) / w);
+      const bool better = best_scale >= 1 && !enlarge ? scale >= 1 && scale < best_scale : scale > best_scale;
       if (better || (scale == best_scale && rows * cols < best.count())) best = {rows, cols}, best_scale = scale;
     }
   return best;

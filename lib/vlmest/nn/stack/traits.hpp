@@ -46,6 +46,9 @@ struct StackTraits {
   /// Layers of linear attention (Gated DeltaNet) run op by op; without, their kernels are not described and such models
   /// are refused.
   Trait writes_out_linear_attention;
+  /// Mixtures whose module runs every expert on every token do so (Llama 4); without, tokens go to the experts that are
+  /// chosen for them, as in other mixtures.
+  Trait runs_every_expert;
   /// Attention adds biases of relative positions to its scores; without, no kernel is described that does and such
   /// models are refused.
   Trait adds_position_biases;

@@ -33,7 +33,7 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing&) {
   const FusedRoute routed = fused_route(std::move(logits), g.top_k);
   if (m.gate_up_stored.how) return stored_experts(c, m, x, routed);
   Value gate_up(c.b, m.gate_up), down(c.b, m.down);
-  if (g.clamped) {
+  if (g.inputs_first) {
     gate_up = transpose(std::move(gate_up), 1, 2);
     down = transpose(std::move(down), 1, 2);
   }

@@ -19,6 +19,7 @@ inline constexpr StackTraits traits{
     .attends_to_stored_cache = true,
     .keeps_recent_wide = false,
     .writes_out_linear_attention = false,
+    .runs_every_expert = false,
     .adds_position_biases = false,
     .attends_to_wide_shared_heads = false,
     .transformers_quantizers = false,

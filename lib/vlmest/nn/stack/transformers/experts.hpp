@@ -59,7 +59,7 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r)
   sorted.values = pointwise_("clamp_", std::move(sorted.values));
   Value bias;
   const auto product = [&](const Value& of, TensorId weight, const QuantizedWeight& stored) {
-    Value p = expert_matmul(c, of, weight, stored, offsets, active, g.clamped, ranks);
+    Value p = expert_matmul(c, of, weight, stored, offsets, active, g.inputs_first, ranks);
     return bias ? add_(std::move(p), bias) : p;
   };
   if (g.clamped) bias = take_rows(to(Value(c.b, m.gate_up_bias), c.dtype()), sorted.values);
