@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <vector>
 
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/quantization/experts.hpp>
@@ -22,17 +24,24 @@ struct MoeConfig {
   /// GPT-OSS: matrices lie as [in, out], products and router have biases, gates stand between what they multiply, and
   /// both are clamped.
   bool clamped = false;
+  /// Aria: matrices lie as [in, out], each in a module of its own, and the host runs one product for each expert, of as
+  /// many rows as it got.
+  bool sequential = false;
+
+  bool inputs_first() const { return clamped || sequential; }
 };
 
 struct Moe {
   const MoeConfig* config = nullptr;
   ScopeId scope = 0, experts_scope = 0, activation_scope = 0, router_scope = 0;
-  TensorId gate_up = none;  ///< [experts, 2 * inner, hidden]; clamped: [experts, hidden, 2 * inner]
-  TensorId down = none;     ///< [experts, hidden, inner]; clamped: [experts, inner, hidden]
+  TensorId gate_up = none;  ///< [experts, 2 * inner, hidden]; inputs first: [experts, hidden, 2 * inner]
+  TensorId down = none;     ///< [experts, hidden, inner]; inputs first: [experts, inner, hidden]
   TensorId router = none;   ///< [experts, hidden]
   TensorId gate_up_bias = none, down_bias = none, router_bias = none;
-  GatedMlp shared;  ///< only where config->shared > 0
+  ScopeId gate_up_scope = 0, down_scope = 0;  ///< of products that are modules: sequential
+  GatedMlp shared;                            ///< only where config->shared > 0
   Linear shared_gate;
+  Linear router_linear;                         ///< where the router is a linear module, whose weight `router` is then
   std::int64_t inner = 0, experts = 0;          ///< those of its config, or this rank's part
   bool divided = false;                         ///< experts are divided among GPUs
   bool masked = false;                          ///< some are on other GPUs: the router leaves out their tokens
@@ -53,8 +62,8 @@ inline void make_expert_products(Context& c, const MoeConfig& g, Moe& r) {
   r.inner = inner ? shard_of(c, g.inner) : g.inner;
   r.experts = whole_ones ? shard_of(c, g.experts) : g.experts;
   const ExpertWeights w = make_expert_weights(
-      c, {.in = g.hidden, .out = checked_mul(r.inner, 2), .experts = r.experts, .inputs_first = g.clamped},
-      {.in = r.inner, .out = g.hidden, .experts = r.experts, .inputs_first = g.clamped});
+      c, {.in = g.hidden, .out = checked_mul(r.inner, 2), .experts = r.experts, .inputs_first = g.inputs_first()},
+      {.in = r.inner, .out = g.hidden, .experts = r.experts, .inputs_first = g.inputs_first()});
   if (r.divided) {
     note_shard(c, w.gate_up.weight);
     note_shard(c, w.down.weight);
@@ -106,6 +115,30 @@ inline std::int64_t active_experts(const MoeConfig& g, std::int64_t tokens) {
 inline std::int64_t active_experts(const Moe& m, std::int64_t tokens) {
   const std::int64_t all = active_experts(*m.config, tokens);
   return m.masked ? std::max<std::int64_t>(1, all * m.experts / m.config->experts) : all;
+}
+
+/// Rows of a recorded run that its router sent to each expert: of a layer, by how many rows there are in all.
+struct RoutedRows {
+  std::function<std::vector<std::int64_t>(std::int32_t layer, std::int64_t rows)> of;
+};
+
+/// The layer that a mixture stands in.
+inline std::int32_t layer_of(const Context& c, const Moe& m) {
+  const auto& scopes = c.b.graph.scopes;
+  return scopes[static_cast<std::size_t>(scopes[static_cast<std::size_t>(m.scope)].parent)].index;
+}
+
+/// Rows of each expert where tokens are sent to as many experts as active_experts says, alike to each: those of the
+/// first are one more where they do not divide. A recorded run's, where the context has them.
+inline std::vector<std::int64_t> rows_of_experts(const Context& c, const Moe& m, std::int64_t tokens) {
+  const MoeConfig& g = *m.config;
+  const std::int64_t rows = checked_mul(tokens, g.top_k);
+  if (c.routed_rows) return c.routed_rows->of(layer_of(c, m), rows);
+  const std::int64_t active = std::clamp<std::int64_t>(active_experts(g, tokens), 1, g.experts);
+  std::vector<std::int64_t> r(static_cast<std::size_t>(g.experts), 0);
+  for (std::int64_t i = 0; i < active; ++i)
+    r[static_cast<std::size_t>(i)] = rows / active + (i < rows % active ? 1 : 0);
+  return r;
 }
 
 /// What the router decides; the logits stay alive with it (the caller unpacks all three).

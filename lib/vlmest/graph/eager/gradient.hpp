@@ -152,6 +152,10 @@ inline Value scatter_backward(Value gradient, Value at, const Shape& whole) {
 inline Value gather_backward(Value gradient, Value at, const Shape& whole) {
   return scatter_to_zeros({"new_zeros", "scatter_add_", "scatter_add"}, std::move(gradient), std::move(at), whole);
 }
+/// Of index_select: zeros to which the rows are added (FunctionsManual.cpp, index_select_backward).
+inline Value index_select_backward(Value gradient, Value at, const Shape& whole) {
+  return scatter_to_zeros({"new_zeros", "index_add_", "index_add"}, std::move(gradient), std::move(at), whole);
+}
 /// index_backward: zeros to which the gradient's rows are added at the `entries` places that were read
 /// (aten/src/ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel): linear places, sorted with their order in the
 /// gradient, so that equal ones follow each other; `found` is what making the linear places takes beyond that. `at` is
