@@ -68,7 +68,8 @@ inline std::vector<VisionChunk<AriaInputs>> vision_chunks(Context& c, const Aria
   return cut_rows(c, in, s, single_tiles(s.images), &AriaInputs::mask);
 }
 
-/// AriaModel.get_image_features and _create_patch_attention_mask: -> [squares, queries, width]. The tower's output is dropped with the function.
+/// AriaModel.get_image_features and _create_patch_attention_mask: -> [squares, queries, width]. The tower's output is
+/// dropped with the function.
 inline Value image_features(Context& c, const AriaModel& m, const AriaInputs& in, const Sequences& s) {
   using namespace eager;
   const AriaFamily& g = *m.config;

@@ -14,9 +14,9 @@ namespace vlmest {
 /// Aria's projector (transformers 5.17 models/aria, AriaProjector): learned queries attend to a picture's patches, as
 /// many as projector_patch_to_query_dict has for their number.
 struct AriaProjectorConfig {
-  std::int64_t in = 1152;                                                ///< the tower's width
-  std::int64_t heads = 16;                                               ///< and its heads
-  std::int64_t out = 4096;                                               ///< the language model's width
+  std::int64_t in = 1152;                                                  ///< the tower's width
+  std::int64_t heads = 16;                                                 ///< and its heads
+  std::int64_t out = 4096;                                                 ///< the language model's width
   std::map<std::int64_t, std::int64_t> queries{{1225, 128}, {4900, 256}};  ///< by patches
 
   std::int64_t most() const {

@@ -97,8 +97,7 @@ inline void read_outer_keys(ProcessorKeys& k, image_processor::Aria& rule) {
   const auto& said = k.value("size_conversion");
   if (!said.is_object()) k.fail("size_conversion", "expected an object");
   const std::string side = std::to_string(rule.image_size);
-  const auto queries =
-      rule.queries.find(image_processor::square_patches(rule.image_size, rule.patch_size).count());
+  const auto queries = rule.queries.find(image_processor::square_patches(rule.image_size, rule.patch_size).count());
   if (queries == rule.queries.end()) return;
   ProcessorKeys sizes(said, k.where() + ".size_conversion");
   if (!sizes.given(side.c_str()))
@@ -112,8 +111,8 @@ namespace vlmest::family {
 
 struct Aria {
   static constexpr std::string_view folder = "aria";
-  static constexpr std::array types{
-      json::ModelType{.type = "aria", .read = json::hf::read_aria, .recorder = json::RecorderInputs{"tiles.aria", 980}}};
+  static constexpr std::array types{json::ModelType{
+      .type = "aria", .read = json::hf::read_aria, .recorder = json::RecorderInputs{"tiles.aria", 980}}};
   using Rules = json::Rules<image_processor::Aria>;
 };
 

@@ -31,15 +31,14 @@ struct Aria {
   std::int64_t min_size = 336;    ///< min_image_size: the shorter side is enlarged to it
   std::int64_t patch_size = 14;
   std::map<std::int64_t, std::int64_t> queries{{1225, 128}, {4900, 256}};  ///< features of a square, by its patches
-  Tiling tiling = Tiling::never;                                          ///< split_image
-  std::vector<ImageSize> canvases = aria_canvases();                      ///< split_resolutions
+  Tiling tiling = Tiling::never;                                           ///< split_image
+  std::vector<ImageSize> canvases = aria_canvases();                       ///< split_resolutions
 };
 
 /// Patches of a square that show pixels of a part of this size (image_processing_aria.py, _preprocess;
 /// modeling_aria.py, AriaModel._create_patch_attention_mask).
 inline std::int64_t real_patches(const Aria& r, ImageSize part) {
-  const double scale =
-      static_cast<double>(r.image_size) / static_cast<double>(std::max(part.height, part.width));
+  const double scale = static_cast<double>(r.image_size) / static_cast<double>(std::max(part.height, part.width));
   const auto filled = [&](std::int64_t side) {
     const std::int64_t pixels = std::max(to_int(static_cast<double>(side) * scale), r.min_size);
     return std::min((pixels + r.patch_size - 1) / r.patch_size, r.image_size / r.patch_size);
