@@ -24,7 +24,7 @@ std::string model(const std::string& more = "", const std::string& vision = "", 
 }
 
 TEST(AriaConfigs, WeightsHaveTheNamesAndShapesOfTheClasses) {
-  EXPECT_EQ(test::expect_recorded_parameters("aria.json"), 10);
+  EXPECT_EQ(test::expect_recorded_parameters("aria.json"), 6);
 }
 
 TEST(AriaConfigs, TheLanguageModelIsReadAlone) {
