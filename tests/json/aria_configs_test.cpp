@@ -58,6 +58,8 @@ TEST(AriaConfigs, WhatCannotRunIsRefused) {
   EXPECT_EQ(refused_at(model(R"(, "vision_feature_layer": 13)")), at + "vision_feature_layer");
   EXPECT_EQ(refused_at(model(R"(, "vision_feature_layer": -14)")), at + "vision_feature_layer");
   EXPECT_EQ(refused_at(model("", "", R"(, "moe_topk": 9)")), at + "text_config.moe_topk");
+  EXPECT_EQ(refused_at(model("", "", R"(, "moe_num_experts": 1023, "num_hidden_layers": 65)")),
+            at + "text_config.moe_num_experts");
   EXPECT_EQ(refused_at(model("", "", R"(, "moe_num_experts": 0)")), at + "text_config.moe_num_experts");
   EXPECT_EQ(refused_at(model("", "", R"(, "moe_num_shared_experts": 0)")), at + "text_config.moe_num_shared_experts");
   EXPECT_EQ(refused_at(model("", "", R"(, "num_attention_heads": 24, "head_dim": 128)")),

@@ -62,6 +62,20 @@ TEST(AriaFamily, ExpertsShareTheRows) {
       << "one token goes to two";
 }
 
+// An expert to which no token goes costs nothing on the GPU, least of all its weights.
+TEST(AriaFamily, IdleExpertsRunNoKernel) {
+  const Graph g = inference(tiny(), plan_of({56, 56}));
+  int kernels = 0, products = 0;
+  for (NodeId n = g.phases[1].first; n < g.phases[1].last; ++n) {
+    const Node& node = g.node(n);
+    if (std::string_view(node.name) != "mm" || path(g, node.scope).find("experts.fc") == std::string::npos) continue;
+    ++products;
+    kernels += cost(g.op(node)).kernels;
+  }
+  EXPECT_EQ(products, 3 * 2 * experts);
+  EXPECT_EQ(kernels, 3 * 2 * 2) << "of three layers, two products of two experts";
+}
+
 TEST(AriaFamily, ARecordedRunsRowsAreTaken) {
   const Vlm vlm = tiny();
   const Plan plan = plan_of({56, 56});

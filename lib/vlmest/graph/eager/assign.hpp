@@ -24,7 +24,8 @@ inline Value copy_over(Value self, Value source) {
 inline Value zeros_like(const Value& a) {
   Builder& b = a.builder();
   const TensorId r = b.result(a.dtype(), a.shape(), strides_like(a.tensor(), a.shape()), "zeros_like");
-  b.emit("zeros_like", MemoryOp{.written = data_bytes(a), .dtype = a.dtype()}, {}, std::array<TensorId, 1>{r});
+  const MemoryOp op{.written = data_bytes(a), .dtype = a.dtype(), .kernels = data_bytes(a) > Bytes{} ? 1 : 0};
+  b.emit("zeros_like", op, {}, std::array<TensorId, 1>{r});
   return Value(b, r);
 }
 

@@ -50,8 +50,9 @@ inline Value embed_gradient(const char* name, Value gradient, const Shape& whole
   const DType t = gradient.dtype();
   const Bytes part = data_bytes(gradient);
   const TensorId r = b.result(t, whole, name);
-  return emit1(b, name, MemoryOp{.read = part, .written = size_of(numel(whole), t) + part, .dtype = t, .kernels = 2}, r,
-               {}, gradient);
+  const MemoryOp op{
+      .read = part, .written = size_of(numel(whole), t) + part, .dtype = t, .kernels = part > Bytes{} ? 2 : 1};
+  return emit1(b, name, op, r, {}, gradient);
 }
 inline Value slice_backward(Value gradient, const Shape& whole, int, std::int64_t, std::int64_t, std::int64_t) {
   return embed_gradient("slice_backward", std::move(gradient), whole);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -25,6 +26,11 @@ inline AriaTextConfig aria_text(const Reader& r) {
   if (d.moe.top_k > d.moe.experts)
     r.fail("moe_topk", std::to_string(d.moe.top_k) + " of " + std::to_string(d.moe.experts) + " experts",
            "give at most moe_num_experts");
+  // Each is a product of its own in the graph.
+  if (constexpr std::int64_t most = 1 << 16; d.moe.experts * d.layers.layers > most)
+    r.fail("moe_num_experts",
+           std::to_string(d.moe.experts) + " experts in each of " + std::to_string(d.layers.layers) + " layers",
+           "give at most " + std::to_string(most) + " in all layers together");
   return d;
 }
 inline DecoderConfig read_aria_text(const Reader& r) { return aria_text(r); }
