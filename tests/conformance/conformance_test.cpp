@@ -60,6 +60,7 @@ std::vector<Case> cases() {
     k.tile_several = e.value("tile_several", true);
     k.whole_images = e.value("tiling", "automatic") == "never";
     k.cut_images = e.value("tiling", "") == "automatic";
+    k.square = e.value("max_image_size", 0);
     k.frames = e.value("frames", 0);
     if (k.frames > 0) k.frame = {e.at("frame").at(0), e.at("frame").at(1)};
     k.audio_seconds = e.value("audio_seconds", 0.0);
@@ -87,10 +88,12 @@ std::vector<Case> cases() {
   return r;
 }
 
-std::vector<TraceRow> recorded(const Case& c) {
-  std::vector<TraceRow> trace;
-  for (auto& t : read_compact_trace(data + "traces/" + c.name + ".tsv"))
-    if (t.phase == c.phase) trace.push_back(std::move(t));
+/// The rows of a case's phase. Its recording is told where the trace's router sent tokens.
+std::vector<TraceRow> recorded(const Case& c, Recording& r) {
+  std::vector<TraceRow> trace = read_compact_trace(data + "traces/" + c.name + ".tsv");
+  r = c.recording;
+  r.routed = routed_rows(trace);
+  std::erase_if(trace, [&](const TraceRow& t) { return t.phase != c.phase; });
   return trace;
 }
 
@@ -98,10 +101,11 @@ class Conformance : public testing::TestWithParam<Case> {};
 
 TEST_P(Conformance, GraphRunsWhatWasRecorded) {
   const Case& c = GetParam();
-  vlmest::Builder b;
-  build(b, c.recording);
-  const std::vector<TraceRow> trace = recorded(c);
+  Recording recording;
+  const std::vector<TraceRow> trace = recorded(c, recording);
   ASSERT_FALSE(trace.empty());
+  vlmest::Builder b;
+  build(b, recording);
   const Comparison found = compare(rows_of(b.graph, c.phase), trace);
   std::map<std::string, std::size_t> differences;
   std::string text;
@@ -120,14 +124,15 @@ TEST_P(Conformance, GraphRunsWhatWasRecorded) {
 TEST_P(Conformance, AllocatedBytesHoldWhatIsAlive) {
   const Case& c = GetParam();
   if (c.phase != "prefill") return;  // a decode step frees what the recorder's prefill left, at unknown sizes
+  Recording recording;
+  const std::vector<TraceRow> trace = recorded(c, recording);
+  ASSERT_FALSE(trace.empty());
   vlmest::Builder b;
-  build(b, c.recording);
+  build(b, recording);
   constexpr std::int64_t mib = 1 << 20;
   const auto rounded = [](vlmest::Bytes n) { return (n.value() + 511) / 512 * 512; };
   const auto unsplit = [&](vlmest::Bytes n) { return rounded(n) + (rounded(n) > mib ? mib : 0); };
   const auto low = rows_of(b.graph, c.phase, rounded), high = rows_of(b.graph, c.phase, unsplit);
-  const std::vector<TraceRow> trace = recorded(c);
-  ASSERT_FALSE(trace.empty());
   const std::int64_t begin = trace.front().before;
   std::size_t checked = 0;
   for (const auto& [i, j] : align(low, trace)) {

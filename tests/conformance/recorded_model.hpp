@@ -3,10 +3,15 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include <vlmest/family/aria/rule.hpp>
 #include <vlmest/family/got_ocr2/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
@@ -15,8 +20,33 @@
 #include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/transform/training_step.hpp>
 
+#include "trace.hpp"
+
 /// The models of the traces: published configs with their layers cut, widths kept.
 namespace conformance {
+
+/// Rows that went to each expert of a layer in a forward over so many rows: a random router's choice, which decides the
+/// sizes of products that run expert by expert.
+using Routed = std::map<std::pair<std::int32_t, std::int64_t>, std::vector<std::int64_t>>;
+
+/// Those of a trace: the products of the first of an expert's two modules, in order (modeling_aria.py,
+/// sequential_experts_gemm). Empty where experts run otherwise.
+inline Routed routed_rows(const std::vector<TraceRow>& trace) {
+  constexpr std::string_view module = ".mlp.experts.fc1", stack = ".layers.";
+  std::map<std::pair<std::string, std::int32_t>, std::vector<std::int64_t>> by_phase;
+  for (const TraceRow& t : trace) {
+    if (t.op != "mm" || !t.module.ends_with(module) || t.phase == "backward") continue;
+    const std::size_t at = t.module.rfind(stack) + stack.size();
+    by_phase[{t.phase, std::stoi(t.module.substr(at))}].push_back(std::stoll(t.outputs.at(0)));
+  }
+  Routed r;
+  for (const auto& [place, rows] : by_phase) {
+    std::int64_t all = 0;
+    for (const std::int64_t n : rows) all += n;
+    r[{place.second, all}] = rows;
+  }
+  return r;
+}
 
 /// How a trace was taken.
 struct Recording {
@@ -37,11 +67,13 @@ struct Recording {
   bool tile_several = true;   ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
   bool whole_images = false;  ///< Idefics3, SmolVLM: no image is cut into tiles
   bool cut_images = false;    ///< GOT-OCR 2.0: images are cut into tiles
+  std::int64_t square = 0;    ///< Aria: max_image_size, where it is not the processor's
   bool training = false;      ///< a training step instead of a prefill and a decode step
   vlmest::Optimizer optimizer = vlmest::Optimizer::adamw;
   bool vision_frozen = false;
   bool checkpointing = false;     ///< full
   std::int64_t lora_rank = 0;     ///< of adapters on the language model's q, k, v and o
+  Routed routed;                  ///< where its router sent tokens, where that decides what runs
   std::optional<int> layers = 2;  ///< layers that each stack was cut to; none: the config as it is
 };
 
@@ -121,6 +153,8 @@ inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
     split->tiling = vlmest::image_processor::Tiling::never;
   if (auto* got = get_if<vlmest::image_processor::GotOcr2>(&rule); got != nullptr && r.cut_images)
     got->tiling = vlmest::image_processor::Tiling::automatic;
+  if (auto* aria = get_if<vlmest::image_processor::Aria>(&rule); aria != nullptr && r.square > 0)
+    aria->image_size = r.square;
   vlmest::Sequences s{.batch = r.batch, .text = r.text, .target = r.target};
   for (std::int64_t b = 0; b < r.batch; ++b) {
     const auto& images = r.sequences[static_cast<std::size_t>(b) % r.sequences.size()];
@@ -172,6 +206,8 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   plan.attention = r.eager ? vlmest::AttentionKind::eager : vlmest::AttentionKind::sdpa;
   plan.logits = r.all_logits ? vlmest::Logits::all : vlmest::Logits::last;
   vlmest::Context c{b, plan, stack_of(plan)};
+  const vlmest::RoutedRows routed{[&](std::int32_t layer, std::int64_t rows) { return r.routed.at({layer, rows}); }};
+  if (!r.routed.empty()) c.routed_rows = &routed;
   const vlmest::Sequences s = sequences(vlm, r);
   if (!r.training) {
     vlmest::build_inference(c, vlm, s, s.seq + 2);

@@ -3,7 +3,7 @@
 //   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
 //              [--frames N] [--audio-seconds S] [--clips N] [--layers N | --whole] [--eager] [--all-logits] [--dropout]
 //              [--train]
-//              [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
+//              [--square PIXELS] [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
 #include <cstdio>
 #include <cstdlib>
@@ -49,6 +49,8 @@ int main(int argc, char** argv) {
       std::sscanf(argv[++i], "%ldx%ld", &size.height, &size.width);
     else if (is("--dtype"))
       r.dtype = vlmest::parse_dtype(argv[++i]);
+    else if (is("--square"))
+      r.square = std::atoll(argv[++i]);
     else if (is("--layers"))
       r.layers = std::atoi(argv[++i]);
     else if (is("--whole"))
@@ -71,12 +73,11 @@ int main(int argc, char** argv) {
   try {
     r.sequences = {std::vector<vlmest::ImageSize>(static_cast<std::size_t>(images), size)};
     r.frame = size;
+    auto trace = conformance::is_compact(file) ? conformance::read_compact_trace(file) : conformance::read_trace(file);
+    r.routed = conformance::routed_rows(trace);
     vlmest::Builder b;
     conformance::build(b, r);
-    std::vector<conformance::TraceRow> trace;
-    for (auto& t :
-         conformance::is_compact(file) ? conformance::read_compact_trace(file) : conformance::read_trace(file))
-      if (t.phase == phase) trace.push_back(std::move(t));
+    std::erase_if(trace, [&](const conformance::TraceRow& t) { return t.phase != phase; });
     const auto rows = conformance::rows_of(b.graph, phase.c_str());
     if (list)
       for (const auto& g : rows) {

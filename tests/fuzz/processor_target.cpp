@@ -24,7 +24,8 @@ const std::vector<Vlm>& models() {
           R"({"model_type": "glm46v"})", R"({"model_type": "llava_onevision"})", R"({"model_type": "internvl"})",
           R"({"model_type": "smolvlm", "scale_factor": 1})", R"({"model_type": "llava_next"})",
           R"({"model_type": "llava"})", R"({"model_type": "mistral3"})", R"({"model_type": "paligemma"})",
-          R"({"model_type": "mllama"})", R"({"model_type": "kimi_k25"})", R"({"model_type": "llama4"})"})
+          R"({"model_type": "mllama"})", R"({"model_type": "kimi_k25"})", R"({"model_type": "llama4"})",
+          R"({"model_type": "aria", "vision_config": {"patch_size": 14}})"})
       r.push_back(json::read_model(nlohmann::json::parse(config), "config.json"));
     return r;
   }();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/graph/eager.hpp>
+#include <vlmest/graph/eager/assign.hpp>
 #include <vlmest/graph/engine.hpp>
 
 namespace vlmest::index_gradient_test {
@@ -128,6 +129,44 @@ TEST(Gradient, IsAddedInPlaceUnlessItIsAView) {
   Value a = neg(viewed.weight);
   Value turned = transpose(mul_scalar(transpose(viewed.weight, 0, 1)), 0, 1);
   EXPECT_EQ(viewed.backward(add(a, turned)), (Ops{"mul.Tensor", "neg", "add.Tensor"}));
+}
+
+// The gradient of rows that are put somewhere is picked from there; the rows stay saved all the same.
+TEST(IndexGradient, PicksRowsThatWereCopied) {
+  Tape t({6, 8});
+  Value zeros = fill(t.b, "zeros", {6, 8}, DType::bf16);
+  Value rows = mul_scalar(t.weight);
+  const TensorId copied = rows.id();
+  const Value y = index_copy_(std::move(zeros), t.input({6}, DType::int64), std::move(rows));
+  EXPECT_EQ(t.b.graph.tensor(copied).dies, none) << "saved";
+  EXPECT_EQ(t.backward(y), (Ops{"index_select", "mul.Tensor"}));
+}
+
+// A part of a tensor that is written over: its gradient is a copy of the whole's. What is written over as a whole is
+// no view.
+TEST(IndexGradient, OfAnAssignedPartAndOfAllOfIt) {
+  const auto assigned = [](std::int64_t begin, std::int64_t end) {
+    Tape t({end - begin, 8});
+    Value whole = fill(t.b, "zeros", {6, 8}, DType::bf16);
+    assign(
+        whole, [=](const Value& v) { return slice(v, 0, begin, end); }, mul_scalar(t.weight));
+    return t.backward(whole);
+  };
+  EXPECT_EQ(assigned(2, 5), (Ops{"new_empty_strided", "copy_", "clone", "mul.Tensor"}));
+  EXPECT_EQ(assigned(0, 6), (Ops{"mul.Tensor"}));
+}
+
+// Products of no rows, as those of an expert to which no token goes, run nothing; their weight's gradient is zeros.
+TEST(IndexGradient, AProductOfNoRowsRunsNothing) {
+  Tape t({8, 4});
+  const auto last = [&] { return cost(t.b.graph.op(t.b.graph.nodes.back())); };
+  const Value y = mm(t.input({0, 8}, DType::bf16), t.weight);
+  EXPECT_EQ(last().kernels, 0);
+  EXPECT_EQ(last().read + last().written, Bytes{});
+  EXPECT_EQ(t.backward(y), (Ops{"mm"}));
+  EXPECT_EQ(last().kernels, 1);
+  EXPECT_EQ(last().flops, Flops{});
+  EXPECT_EQ(last().written, Bytes(8 * 4 * 2));
 }
 
 }  // namespace

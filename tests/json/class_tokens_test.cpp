@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <vlmest/family/aria/rule.hpp>
 #include <vlmest/family/glm4v/rule.hpp>
 #include <vlmest/family/hunyuan_vl/rule.hpp>
 #include <vlmest/family/llama4/rule.hpp>
@@ -46,9 +47,19 @@ MiniCpm sliced(const json& s) {
   return r;
 }
 
+Aria squares(const json& s) {
+  Aria r{.image_size = s.value("max_image_size", 980)};
+  r.tiling = s.value("split_image", false) ? Tiling::automatic : Tiling::never;
+  if (!s.contains("split_resolutions")) return r;
+  r.canvases.clear();
+  for (const json& e : s.at("split_resolutions")) r.canvases.push_back({e[0], e[1]});
+  return r;
+}
+
 constexpr PixelBudget qwen2_class{56 * 56, 28 * 28 * 1280};
 
 ImageProcessor image_rule(const std::string& type, const json& s) {
+  if (type == "aria") return squares(s);
   if (type == "exaone4_5") return sized(Qwen2_5Vl{}, s, qwen2_class);
   if (type == "minicpmv4_6") return sliced(s);
   if (type == "paddleocr_vl") return sized(PaddleOcr{}, s, PaddleOcr{}.budget);
@@ -94,7 +105,7 @@ TEST(ClassTokens, OfPicturesAreThoseOfTheClasses) {
         EXPECT_EQ(got, row) << type << " " << setting.at("settings");
       }
     }
-  EXPECT_EQ(rows, 2380);
+  EXPECT_EQ(rows, 2730);
 }
 
 /// A layout as the file has it.

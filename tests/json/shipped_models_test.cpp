@@ -75,9 +75,11 @@ template <class Visit>
 void walk(const Json& object, const Json& described, const std::string& path, Visit visit) {
   const Json& properties = described["properties"];
   visit(path, object, properties);
-  for (const auto& [key, value] : object.items())
-    if (value.is_object() && properties.contains(key))
-      walk(value, resolve(properties[key], value), path + "/" + key, visit);
+  for (const auto& [key, value] : object.items()) {
+    if (!value.is_object() || !properties.contains(key)) continue;
+    const Json& part = resolve(properties[key], value);
+    if (part.contains("properties")) walk(value, part, path + "/" + key, visit);  // else its keys are free
+  }
 }
 
 /// What can be told apart of an estimate, or why there is none.

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <vlmest/family/aria/rule.hpp>
 #include <vlmest/family/aya_vision/rule.hpp>
 #include <vlmest/family/blip2/rule.hpp>
 #include <vlmest/family/cohere2_vision/rule.hpp>
@@ -42,12 +43,13 @@ inline const Idefics3 idefics3_whole{.tiling = Tiling::never};
 inline const Idefics3 smolvlm_2b{.tile_size = 384, .merge = 3, .longest_edge = 4 * 384};
 inline const Idefics3 smolvlm_256m{.tile_size = 512, .patch_size = 16, .merge = 4, .longest_edge = 4 * 512};
 inline const Gemma3 gemma3_scan{.pan_and_scan = true};
+inline const Aria aria_split{.tiling = Tiling::automatic};
 
 inline std::vector<ImageProcessor> all_rules() {
   return {Llava{},      LlavaNext{},    LlavaOnevision{}, Pixtral{},   Mistral3{},      Qwen2Vl{},   Qwen2_5Vl{},
           Qwen3Vl{},    Glm4v{},        InternVl{},       AyaVision{}, Cohere2Vision{}, PaliGemma{}, Gemma3{},
           gemma3_scan,  idefics3_whole, idefics3,         smolvlm_2b,  Mllama{},        Blip2{},     LlavaNextVideo{},
-          VideoLlava{}, MiniCpm{},      PaddleOcr{},      HunYuan{},   VideoLlama3{}};
+          VideoLlava{}, MiniCpm{},      PaddleOcr{},      HunYuan{},   VideoLlama3{},   Aria{},      aria_split};
 }
 
 }  // namespace vlmest::test_rules

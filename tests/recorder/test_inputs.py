@@ -74,6 +74,14 @@ class Shapes(unittest.TestCase):
         self.assertEqual((i.tokens, shapes(i)), (256, {"pixel_values": (2, 3, 448, 448)}))
         self.assertEqual(images("ovis2-1b", 896, 448).tensors["pixel_values"].shape, (3, 3, 448, 448))
 
+    def test_squares_padded_behind_the_shorter_side(self):
+        i = images("aria", 480, 640, batch=2)
+        square = (2, 980, 980)
+        self.assertEqual((i.tokens, shapes(i)), (256, {"pixel_values": (2, 3, 980, 980), "pixel_mask": square}))
+        mask = i.tensors["pixel_mask"].last
+        self.assertEqual((sum(map(any, mask)), sum(mask[0]), len(mask)), (735, 980, 980))
+        self.assertEqual(sum(images("aria", 2000, 37).tensors["pixel_mask"].last[0]), 336)
+
     def test_positions_of_the_last_map_and_their_mean(self):
         i = images("florence-2-base", 768, 768, batch=2)
         self.assertEqual((i.tokens, shapes(i)), (577, {"pixel_values": (2, 3, 768, 768)}))

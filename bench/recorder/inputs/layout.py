@@ -9,6 +9,7 @@ from recorder.errors import RecorderError
 PIXELS = "pixels"  # random numbers in the scenario's dtype
 INT64 = "int64"
 INT32 = "int32"
+BOOL = "bool"
 
 
 @dataclass(frozen=True)

@@ -54,4 +54,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "florence2": ("square.florence2", 768),
     "ovis2": ("tiles.ovis2", None),
     "llama4": ("tiles.llama4", None),
+    "aria": ("tiles.aria", 980),
 }

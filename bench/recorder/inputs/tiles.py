@@ -3,11 +3,11 @@
 
 transformers 5.17: image_processing_idefics3.py and image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL,
 Aya Vision: get_optimal_tiled_canvas), image_processing_cohere2_vision.py, image_processing_mllama.py,
-image_processing_deepseek_ocr2.py, image_processing_ovis2.py, image_processing_llama4.py.
+image_processing_deepseek_ocr2.py, image_processing_ovis2.py, image_processing_llama4.py, image_processing_aria.py.
 """
 
 from recorder.errors import RecorderError
-from recorder.inputs.layout import INT64, Images, Request, Tensor, ceil_div, number, patch_side, pixels, value
+from recorder.inputs.layout import BOOL, INT64, Images, Request, Tensor, ceil_div, number, patch_side, pixels, value
 
 MOST_TILES = 12  # max_patches of the released processors
 LLAMA4_TILES = 16  # max_patches of Llama 4's processor
@@ -116,6 +116,29 @@ def ovis2(r: Request) -> Images:
     tiles = rows * cols + (rows * cols > 1)
     squares = patch_side(r.document) // number(r.document, "vision_config.hidden_stride", 1)
     return Images(tiles * squares**2, pixels(r.count * tiles, 3, side, side))
+
+
+ARIA_SIDE, ARIA_LEAST = 980, 336  # max_image_size and min_image_size of Aria's processor
+ARIA_QUERIES = {"1225": 128, "4900": 256}
+
+
+def aria(r: Request) -> Images:
+    """One square, padded behind the shorter side; features by its patches."""
+    patches = (ARIA_SIDE // number(r.document, "vision_config.patch_size", 32)) ** 2
+    queries = r.document.get("projector_patch_to_query_dict") or ARIA_QUERIES
+    if str(patches) not in queries:
+        raise RecorderError(f"projector_patch_to_query_dict has no number of queries for {patches} patches")
+    scale = ARIA_SIDE / max(r.height, r.width)
+    height, width = (max(int(side * scale), ARIA_LEAST) for side in (r.height, r.width))
+    if r.width >= r.height:
+        width = ARIA_SIDE
+    else:
+        height = ARIA_SIDE
+    tensors = pixels(r.count, 3, ARIA_SIDE, ARIA_SIDE)
+    row = (True,) * width + (False,) * (ARIA_SIDE - width)
+    mask = (row,) * height + ((False,) * ARIA_SIDE,) * (ARIA_SIDE - height)
+    tensors["pixel_mask"] = Tensor((r.count, ARIA_SIDE, ARIA_SIDE), BOOL, mask)
+    return Images(queries[str(patches)], tensors)
 
 
 def aya_vision(r: Request) -> Images:

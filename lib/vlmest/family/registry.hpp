@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/family/aria/read.hpp>
 #include <vlmest/family/aya_vision/read.hpp>
 #include <vlmest/family/blip2/read.hpp>
 #include <vlmest/family/causal_lm/read.hpp>
@@ -58,6 +59,6 @@ inline constexpr auto registry =
                       HunYuanVl, VideoLlama3, CohereCompass, KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3,
                       Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2, DeepseekOcr2,
                       DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava,
-                      Florence2, Ovis2, Llama4>;
+                      Florence2, Ovis2, Llama4, Aria>;
 
 }  // namespace vlmest::family

@@ -14,6 +14,7 @@ struct Blocks;
 struct Adapters;
 struct Quantization;
 struct Sharding;
+struct RoutedRows;
 
 /// Results of input embeddings that collect gradients though nothing before them is trained.
 struct InputGradients {
@@ -33,6 +34,8 @@ struct Context {
   InputGradients* input_gradients = nullptr;   ///< where embeddings are to note their results
   const Quantization* quantization = nullptr;  ///< how the checkpoint stores its weights (nn/quantization)
   const Sharding* sharding = nullptr;          ///< how layers are divided among GPUs (nn/sharding.hpp); none: whole
+  /// Where a recorded run's tokens went (nn/experts.hpp); none: alike to every expert.
+  const RoutedRows* routed_rows = nullptr;
   bool loads = false;   ///< only what is loaded is wanted: weights as they lie before the first forward
   bool padded = false;  ///< attention masks hold zeros: sequences of several lengths
 

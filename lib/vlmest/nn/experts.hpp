@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <vector>
 
 #include <vlmest/nn/mlp.hpp>
 #include <vlmest/nn/quantization/experts.hpp>
@@ -19,9 +21,12 @@ struct MoeConfig {
   bool normalised = true;  ///< norm_topk_prob: the weights of a token's experts sum up to 1
   /// shared_expert_intermediate_size: an expert that sees every token, behind a gate of its own; 0: none.
   std::int64_t shared = 0;
-  bool inputs_first = false;  ///< matrices lie as [in, out] (GPT-OSS, Llama 4)
+  bool inputs_first = false;  ///< matrices lie as [in, out] (GPT-OSS, Llama 4, Aria)
   /// GPT-OSS: products and router have biases, gates stand between what they multiply, and both are clamped.
   bool clamped = false;
+  /// Aria: each matrix is a module of its own, and the host runs one product for each expert, of as
+  /// many rows as it got.
+  bool sequential = false;
 };
 
 struct Moe {
@@ -31,8 +36,10 @@ struct Moe {
   TensorId down = none;     ///< [experts, hidden, inner]; inputs_first: [experts, inner, hidden]
   TensorId router = none;   ///< [experts, hidden]
   TensorId gate_up_bias = none, down_bias = none, router_bias = none;
-  GatedMlp shared;  ///< only where config->shared > 0
+  ScopeId gate_up_scope = 0, down_scope = 0;  ///< of products that are modules: sequential
+  GatedMlp shared;                            ///< only where config->shared > 0
   Linear shared_gate;
+  Linear router_linear;                         ///< where the router is a linear module, whose weight `router` is then
   std::int64_t inner = 0, experts = 0;          ///< those of its config, or this rank's part
   bool divided = false;                         ///< experts are divided among GPUs
   bool masked = false;                          ///< some are on other GPUs: the router leaves out their tokens
@@ -106,6 +113,30 @@ inline std::int64_t active_experts(const MoeConfig& g, std::int64_t tokens) {
 inline std::int64_t active_experts(const Moe& m, std::int64_t tokens) {
   const std::int64_t all = active_experts(*m.config, tokens);
   return m.masked ? std::max<std::int64_t>(1, all * m.experts / m.config->experts) : all;
+}
+
+/// Rows of a recorded run that its router sent to each expert: of a layer, by how many rows there are in all.
+struct RoutedRows {
+  std::function<std::vector<std::int64_t>(std::int32_t layer, std::int64_t rows)> of;
+};
+
+/// The layer that a mixture stands in.
+inline std::int32_t layer_of(const Context& c, const Moe& m) {
+  const auto& scopes = c.b.graph.scopes;
+  return scopes[static_cast<std::size_t>(scopes[static_cast<std::size_t>(m.scope)].parent)].index;
+}
+
+/// Rows of each expert where tokens are sent to as many experts as active_experts says, alike to each: those of the
+/// first are one more where they do not divide. A recorded run's, where the context has them.
+inline std::vector<std::int64_t> rows_of_experts(const Context& c, const Moe& m, std::int64_t tokens) {
+  const MoeConfig& g = *m.config;
+  const std::int64_t rows = checked_mul(tokens, g.top_k);
+  if (c.routed_rows) return c.routed_rows->of(layer_of(c, m), rows);
+  const std::int64_t active = std::clamp<std::int64_t>(active_experts(g, tokens), 1, g.experts);
+  std::vector<std::int64_t> r(static_cast<std::size_t>(g.experts), 0);
+  for (std::int64_t i = 0; i < active; ++i)
+    r[static_cast<std::size_t>(i)] = rows / active + (i < rows % active ? 1 : 0);
+  return r;
 }
 
 /// What the router decides; the logits stay alive with it (the caller unpacks all three).

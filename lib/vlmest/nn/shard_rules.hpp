@@ -48,6 +48,9 @@ inline constexpr std::array head_norms{ShardRule{"layers.*.self_attn.q_norm", S:
 inline constexpr std::array mlp{ShardRule{"layers.*.mlp.gate_proj", S::colwise},
                                 ShardRule{"layers.*.mlp.up_proj", S::colwise},
                                 ShardRule{"layers.*.mlp.down_proj", S::rowwise}};
+inline constexpr std::array shared_mlp{ShardRule{"layers.*.mlp.shared_experts.gate_proj", S::colwise},
+                                       ShardRule{"layers.*.mlp.shared_experts.up_proj", S::colwise},
+                                       ShardRule{"layers.*.mlp.shared_experts.down_proj", S::rowwise}};
 inline constexpr std::array packed_mlp{ShardRule{"layers.*.mlp.gate_up_proj", S::colwise_gather_output},
                                        ShardRule{"layers.*.mlp.down_proj", S::rowwise_split_input}};
 inline constexpr std::array packed_attention{ShardRule{"layers.*.self_attn.qkv_proj", S::colwise_gather_output},
@@ -78,9 +81,10 @@ namespace shard_rules {
 inline constexpr ShardRules dense{attention, mlp}, normed{attention, head_norms, mlp}, sparse{own_experts},
     packed{attention, packed_mlp};
 
-/// configuration_<type>.py of transformers 5.17. Qwen3-VL's mixture leaves its experts whole where attention is
-/// divided.
+/// configuration_<type>.py of transformers 5.17. Qwen3-VL's and Aria's mixtures leave their experts whole where
+/// attention is divided.
 inline constexpr std::array plans{
+    ShardPlans{"aria_text", {attention, shared_mlp}},
     ShardPlans{"cohere", dense},
     ShardPlans{"cohere2", dense},
     ShardPlans{"cohere_compass_text", dense},

@@ -26,6 +26,7 @@ struct CausalLmEntry {
   bool step_by_default = false;
 };
 inline constexpr std::array causal_lms{
+    CausalLmEntry{"aria_text"},
     CausalLmEntry{"cohere", true, "logit_scale", true},
     CausalLmEntry{"cohere2", true, "logit_scale", true},
     CausalLmEntry{"deepseek_v3"},

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <vlmest/family/idefics3/smolvlm_merge.hpp>
-#include <vlmest/graph/eager/bucketize.hpp>
 #include <vlmest/nn/family/assembly.hpp>
 #include <vlmest/nn/projector/idefics3.hpp>
 #include <vlmest/nn/vision/idefics3.hpp>
@@ -113,7 +112,6 @@ inline Value real_tiles(Context& c, const Idefics3Family& g, const Value& pixels
 inline Value image_features(Context& c, const Idefics3Model& m, const Idefics3Inputs& in, const Sequences& s) {
   using namespace eager;
   const Idefics3Family& g = *m.config;
-  const std::int64_t patch = g.vision.patch_size;
   std::int64_t count = 0;
   for (auto n : tiles_of(s)) count = checked_add(count, n);
   Value pixels = flatten(in.pixels, 0, 1);
@@ -121,9 +119,7 @@ inline Value image_features(Context& c, const Idefics3Model& m, const Idefics3In
   pixels = masked_index(pixels, real, count);
   // No pixel mask is given: every pixel counts.
   Value pixel_mask = fill(c.b, "ones", {count, pixels.size(2), pixels.size(3)}, DType::boolean);
-  Value grid = unfold(unfold(pixel_mask, 1, patch, patch), 2, patch, patch);
-  Value inside = count_true(grid, 2);
-  Value patches = compare_scalar("gt.Scalar", std::move(inside));
+  Value patches = patches_with_pixels(pixel_mask, g.vision.patch_size);
   Value hidden = forward(c, m.vision, pixels, patches);
   return forward(c, m.projector, hidden);
 }

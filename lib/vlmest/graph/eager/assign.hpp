@@ -24,22 +24,34 @@ inline Value copy_over(Value self, Value source) {
 inline Value fill_like(const char* name, const Value& a) {
   Builder& b = a.builder();
   const TensorId r = b.result(a.dtype(), a.shape(), strides_like(a.tensor(), a.shape()), name);
-  b.emit(name, MemoryOp{.written = data_bytes(a), .dtype = a.dtype()}, {}, std::array<TensorId, 1>{r});
+  const MemoryOp op{.written = data_bytes(a), .dtype = a.dtype(), .kernels = data_bytes(a) > Bytes{} ? 1 : 0};
+  b.emit(name, op, {}, std::array<TensorId, 1>{r});
   return Value(b, r);
 }
 inline Value zeros_like(const Value& a) { return fill_like("zeros_like", a); }
 
-/// part_of(whole) = source, where part_of makes a view. Backward: a copy of the whole's gradient, of which the part
-/// goes to the source and zeros stand in its place, where the whole has a gradient of its own (torch/csrc/autograd/
-/// VariableTypeManual.cpp and functions/tensor.cpp, CopySlices, around CopyBackwards).
+/// part_of(whole) = source, where part_of makes a view, or where the part is all of it gives it back. Backward: a copy
+/// of the whole's gradient, of which the part goes to the source and zeros stand in its place, where the whole has a
+/// gradient of its own (torch/csrc/autograd/VariableTypeManual.cpp and functions/tensor.cpp, CopySlices, around
+/// CopyBackwards, which alone runs where there is no view).
 template <class PartOf>
 void assign(Value& whole, PartOf part_of, Value source) {
   const GradEdge ew = edge(whole), es = edge(source);
+  bool all = false;
   {
     NoGrad off(whole.builder());
-    copy_over(part_of(whole), std::move(source));
+    Value part = part_of(whole);
+    all = part.id() == whole.id();
+    copy_over(std::move(part), std::move(source));
   }
   if (!ew && !es) return;
+  if (all) {
+    GradCall call{.name = "CopyBackwards", .inputs = {ew, es}, .run = [](Gradients& g) {
+                    if (g.wants(0)) g.out[0] = zeros_like(g.in[0]);
+                    if (g.wants(1)) g.out[1] = g.in[0];
+                  }};
+    return whole.builder().differentiable(std::move(call), std::span<const Value>(&whole, 1));
+  }
   GradCall call{.name = "CopySlices",
                 .inputs = {ew, es},
                 .run = [s = whole.shape(), strides = whole.tensor().strides, part_of](Gradients& g) {

@@ -49,6 +49,7 @@ inline Value clone_contiguous(Value a) {
   const MemoryOp op{.read = n,
                     .written = n,
                     .dtype = a.dtype(),
+                    .kernels = n > Bytes{} ? 1 : 0,
                     .access = copy_access(a, contiguous_strides(a.shape())),
                     .elements = numel(a.shape())};
   Value copy = emit1(b, "clone", op, r, {}, a);

@@ -50,8 +50,9 @@ inline Value embed_gradient(const char* name, Value gradient, const Shape& whole
   const DType t = gradient.dtype();
   const Bytes part = data_bytes(gradient);
   const TensorId r = b.result(t, whole, name);
-  return emit1(b, name, MemoryOp{.read = part, .written = size_of(numel(whole), t) + part, .dtype = t, .kernels = 2}, r,
-               {}, gradient);
+  const MemoryOp op{
+      .read = part, .written = size_of(numel(whole), t) + part, .dtype = t, .kernels = part > Bytes{} ? 2 : 1};
+  return emit1(b, name, op, r, {}, gradient);
 }
 inline Value slice_backward(Value gradient, const Shape& whole, int, std::int64_t, std::int64_t, std::int64_t) {
   return embed_gradient("slice_backward", std::move(gradient), whole);
@@ -151,6 +152,10 @@ inline Value scatter_backward(Value gradient, Value at, const Shape& whole) {
 /// Of gather, whose indices may repeat (FunctionsManual.cpp, gather_backward).
 inline Value gather_backward(Value gradient, Value at, const Shape& whole) {
   return scatter_to_zeros({"new_zeros", "scatter_add_", "scatter_add"}, std::move(gradient), std::move(at), whole);
+}
+/// Of index_select: zeros to which the rows are added (FunctionsManual.cpp, index_select_backward).
+inline Value index_select_backward(Value gradient, Value at, const Shape& whole) {
+  return scatter_to_zeros({"new_zeros", "index_add_", "index_add"}, std::move(gradient), std::move(at), whole);
 }
 /// index_backward: zeros to which the gradient's rows are added at the `entries` places that were read
 /// (aten/src/ATen/native/cuda/Indexing.cu, index_put_with_sort_kernel): linear places, sorted with their order in the

@@ -10,10 +10,10 @@
 /// (aten/src/ATen/TensorIterator.cpp decides its shape and layout).
 namespace vlmest::eager {
 
-/// Kernels of one: offsets are 32-bit, so that larger operands are halved until each piece's fit
+/// Kernels of one, none over nothing: offsets are 32-bit, so that larger operands are halved until each piece's fit
 /// (TensorIterator.cpp, with_32bit_indexing). Throws Overflow where they cannot be counted.
 constexpr int pieces(Bytes largest) {
-  int n = 1;
+  int n = largest > Bytes{} ? 1 : 0;
   for (std::int64_t bytes = largest.value(); bytes > std::int64_t{1} << 31; bytes -= bytes / 2) {
     if (n > INT32_MAX / 2) throw Overflow{};
     n *= 2;

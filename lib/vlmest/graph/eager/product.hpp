@@ -20,6 +20,14 @@ inline std::int64_t leading_dimension(const Tensor& t) {
   return t.shape[along] == 1 ? 0 : t.strides[along];
 }
 
+/// A product of nothing reads nothing: of no rows or columns it is nothing, of no terms zeros, or the bias
+/// (aten/src/ATen/native/cuda/Blas.cpp, addmm_out_cuda_impl).
+inline Op product_op(const Matmul& op) {
+  if (op.m > 0 && op.n > 0 && op.k > 0) return op;
+  const Bytes written = size_of(Elements(checked_mul(op.m, op.n)), op.dtype);
+  return MemoryOp{.written = written, .dtype = op.dtype, .kernels = written > Bytes{} ? 1 : 0};
+}
+
 /// a[m, k] x b[k, n]; `bias` may be empty (then mm, else addmm).
 inline Value mm(Value a, Value b, Value bias = {}) {
   const AutocastCall call(CastPolicy::lower, bias, a, b);
@@ -36,7 +44,8 @@ inline Value mm(Value a, Value b, Value bias = {}) {
   const GradEdge ea = edge(a), eb = edge(b), ec = edge(bias);
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
   const bool columns_a = column_major(a.tensor()), columns_b = column_major(b.tensor());
-  Value out = op.bias ? emit1(g, product("addmm"), op, r, {}, bias, a, b) : emit1(g, product("mm"), op, r, {}, a, b);
+  const Op run = product_op(op);
+  Value out = op.bias ? emit1(g, product("addmm"), run, r, {}, bias, a, b) : emit1(g, product("mm"), run, r, {}, a, b);
   // mm_mat1_backward, mm_mat2_backward: the gradient of a column-major matrix is column-major too. Without a bias the
   // second operand's gradient is computed first, with one the first's.
   differentiable(

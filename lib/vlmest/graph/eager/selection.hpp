@@ -105,20 +105,28 @@ inline Value take_rows(Value self, Value index) {
   return r;
 }
 
-/// torch.index_select(self, 0, index). Backward: zeros to which the rows are added (FunctionsManual.cpp,
-/// index_select_backward).
+/// self.index_copy_(0, index, source) into a tensor without a history. Backward: the rows of the gradient, for which
+/// the source is kept too (tools/autograd/derivatives.yaml, index_copy: it asks for its dimensions).
+inline Value index_copy_(Value self, Value index, Value source) {
+  Builder& b = self.builder();
+  const Bytes n = data_bytes(source);
+  const GradEdge e = edge(source);
+  const Value at = saved(index, static_cast<bool>(e)), unread = saved(source, static_cast<bool>(e));
+  const MemoryOp op{.read = n + data_bytes(index), .written = n, .dtype = self.dtype()};
+  Value r = emit_inplace(b, "index_copy_", op, {}, self, index, source);
+  differentiable(r, "IndexCopyBackward0", {e}, [at, unread](Gradients& g) { g.out[0] = index_select(g.in[0], 0, at); });
+  return r;
+}
+
+Value index_select_backward(Value gradient, Value at, const Shape& whole);  // gradient.hpp
+
+/// torch.index_select(self, 0, index).
 inline Value select_rows(Value self, Value index) {
   const GradEdge e = edge(self);
   const Value at = saved(index, static_cast<bool>(e));
   Value r = index_select(std::move(self), 0, std::move(index));
-  differentiable(r, "IndexSelectBackward0", {e}, [at, whole = e.shape](Gradients& g) {
-    Builder& b = g.in[0].builder();
-    const DType t = g.in[0].dtype();
-    const Bytes part = data_bytes(g.in[0]);
-    Value zeros = fill(b, "new_zeros", whole, t), from = at;
-    g.out[0] = emit_inplace(b, "index_add_", MemoryOp{.read = part * 2 + data_bytes(at), .written = part, .dtype = t},
-                            {}, zeros, from, g.in[0]);
-  });
+  differentiable(r, "IndexSelectBackward0", {e},
+                 [at, whole = e.shape](Gradients& g) { g.out[0] = index_select_backward(g.in[0], at, whole); });
   return r;
 }
 

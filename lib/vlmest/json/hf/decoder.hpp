@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <vlmest/json/hf/aria_text.hpp>
 #include <vlmest/json/hf/cohere.hpp>
 #include <vlmest/json/hf/deepseek.hpp>
 #include <vlmest/json/hf/exaone4.hpp>
@@ -25,6 +26,7 @@ struct DecoderEntry {
   DecoderConfig (*read)(const Reader&);
 };
 inline constexpr std::array decoders{
+    DecoderEntry{"aria_text", read_aria_text},
     DecoderEntry{"gemma", read_gemma},
     DecoderEntry{"gemma2", read_gemma2},
     DecoderEntry{"gemma3_text", read_gemma3_text},

@@ -19,6 +19,7 @@ struct TextClassEntry {
   bool fixed = false;
 };
 inline constexpr std::array text_classes{
+    TextClassEntry{"aria", "aria_text", true},
     TextClassEntry{"aya_vision", "cohere2"},
     TextClassEntry{"cohere2_vision", "cohere2"},
     TextClassEntry{"florence2", "bart"},

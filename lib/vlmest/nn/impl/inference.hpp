@@ -78,6 +78,7 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   if (plan.amp) plan.dtype = DType::fp32;
   check_kv_type(plan.kv.dtype.value_or(plan.dtype));
   Context c{caller.b, plan, caller.runtime};
+  c.routed_rows = caller.routed_rows;
   c.quantization = quantization_of(vlm, plan, c.stack(), c.b.gpu);
   const std::optional<Sharding> sharding = sharding_of(c, vlm);
   if (sharding) c.sharding = &*sharding;

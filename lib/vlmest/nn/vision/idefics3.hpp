@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <vlmest/graph/eager/bucketize.hpp>
+#include <vlmest/nn/mask.hpp>
 #include <vlmest/nn/vision/clip.hpp>
 
 namespace vlmest {
@@ -55,16 +56,25 @@ inline std::int64_t bucket_edges(std::int64_t side) {
   return static_cast<std::int64_t>(std::ceil((1.0 - step) / step));
 }
 
+/// pixel_mask bool[N, H, W] -> bool[N, h, w]: patches in which any pixel counts (modeling_idefics3.py, Idefics3Model.
+/// get_image_features; modeling_aria.py, AriaModel._create_patch_attention_mask).
+inline Value patches_with_pixels(const Value& mask, std::int64_t patch) {
+  using namespace eager;
+  const Value grid = unfold(unfold(mask, 1, patch, patch), 2, patch, patch);
+  Value inside = count_true(grid, 2);
+  return compare_scalar("gt.Scalar", std::move(inside));
+}
+
 /// The bucket of every patch of every picture, int64[N, h * w], and what was computed on the way: one function in
 /// Python, whose locals are alive until the embeddings are added.
 struct PatchPositions {
   Value boundaries, ids, rows, cols, row_step, col_step, row_index, col_index, y, x, row_bucket, col_bucket, flat;
 };
 /// Each axis' patches at fractions of the picture's own side, sorted into the table's rows (columns).
-inline PatchPositions patch_positions(Context& c, const Idefics3Vision& g, const Value& patches) {
+/// `real` patches of all pictures hold pixels.
+inline PatchPositions patch_positions(Context& c, const Idefics3Vision& g, const Value& patches, std::int64_t real) {
   using namespace eager;
   const std::int64_t n = patches.size(0), h = patches.size(1), w = patches.size(2);
-  const std::int64_t all = checked_mul(n, checked_mul(h, w));
   PatchPositions p;
   p.boundaries = fill(c.b, "arange.start_step", {bucket_edges(g.image_size / g.patch_size)}, DType::fp32);
   p.ids = fill(c.b, "full", {n, checked_mul(h, w)}, DType::int64);
@@ -85,34 +95,51 @@ inline PatchPositions patch_positions(Context& c, const Idefics3Vision& g, const
   Value row_start = mul_scalar(unsqueeze(p.row_bucket, 2));
   p.flat = add(std::move(row_start), unsqueeze(p.col_bucket, 1));
   p.flat = reshape(p.flat, {n, -1});
-  Value real = masked_index(p.flat, view(patches, {n, -1}), all);
-  masked_index_put_(p.ids, view(patches, {n, -1}), std::move(real), all);
+  Value chosen = masked_index(p.flat, view(patches, {n, -1}), real);
+  masked_index_put_(p.ids, view(patches, {n, -1}), std::move(chosen), real);
   return p;
 }
 
 /// modeling_idefics3.py, Idefics3VisionEmbeddings.forward: pixels[N, 3, H, W] -> [N, patches, hidden].
-inline Value idefics3_embeddings(Context& c, const Idefics3Tower& t, const Value& pixels, const Value& patches) {
+inline Value idefics3_embeddings(Context& c, const Idefics3Tower& t, const Value& pixels, const Value& patches,
+                                 std::int64_t real) {
   InScope in(c.b, t.embeddings_scope);
   const Value features = patch_sequence(forward(c, t.patches, pixels));
-  const PatchPositions places = patch_positions(c, *t.config, patches);
+  const PatchPositions places = patch_positions(c, *t.config, patches, real);
   Value positions = forward(c, t.positions, places.ids);
   return input_embedding(c, eager::add(features, std::move(positions)));
 }
 
-/// Idefics3VisionTransformer.forward: pixels[N, 3, H, W], patches bool[N, h, w] -> [N, patches, hidden].
-inline Value forward(Context& c, const Idefics3Tower& t, const Value& pixels, const Value& patches) {
+/// FlashAttention takes the mask of patches as it is and leaves out what is padding (modeling_flash_attention_utils.py,
+/// _upad_input).
+inline void refuse_unpadded_patches(const Context& c) {
+  if (c.stack().makes_masks && c.plan.attention == AttentionKind::flash)
+    throw Error("plan.attention", "FlashAttention over pictures with padding, which unpads them, is not modelled",
+                "give square pictures, or plan.attention=sdpa");
+}
+
+/// Idefics3VisionTransformer.forward: pixels[N, 3, H, W], patches bool[N, h, w], of which `real` are true, those that
+/// hold pixels. `last` is [N, patches, hidden].
+inline TowerOutput forward(Context& c, const Idefics3Tower& t, const TowerInput& input, const Value& patches,
+                           std::int64_t real) {
   using namespace eager;
   InScope in(c.b, t.scope);
-  Value embedded = idefics3_embeddings(c, t, pixels, patches);
-  Value mask = view(patches, {patches.size(0), -1});
-  // create_bidirectional_mask: the host asks whether any patch is empty; without one there is no mask.
-  if (c.stack().makes_masks) item(reduce("all", DType::boolean, Shape{}, mask));
-  Value x = embedded;
-  LayerRepeater repeat(c.b);
-  for (const auto& l : t.layers)
-    x = repeat({0, l.scope, first_parameter(l)}, x, {},
-               [&](const Value& h) { return forward(c, l, h, t.config->heads); });
-  return forward(c, t.post_norm, x);
+  const std::int64_t n = patches.size(0);
+  const bool padded = real < numel(patches.shape()).value();
+  if (padded) refuse_unpadded_patches(c);
+  TowerOutput out;
+  const Value embedded = idefics3_embeddings(c, t, input.pixels, patches, real);
+  Value mask;
+  if (c.stack().makes_masks) mask = bidirectional_mask(c, view(patches, {n, -1}), padded);
+  const Value encoded = run_layers(c, t.layers, embedded, 0, input, out, [&](const ClipLayer& l, const Value& h) {
+    return forward(c, l, h, t.config->heads, mask);
+  });
+  out.last = forward(c, t.post_norm, encoded);
+  return out;
+}
+/// Of pictures that are filled with pixels.
+inline Value forward(Context& c, const Idefics3Tower& t, const Value& pixels, const Value& patches) {
+  return forward(c, t, TowerInput{.pixels = pixels, .images = {}}, patches, numel(patches.shape()).value()).last;
 }
 
 }  // namespace vlmest

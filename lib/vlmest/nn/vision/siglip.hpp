@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vlmest/nn/stack/attention.hpp>
+#include <vlmest/nn/multihead_attention.hpp>
 #include <vlmest/nn/vision/clip.hpp>
 
 namespace vlmest {
@@ -22,9 +22,9 @@ struct SiglipVision {
 
 /// SiglipMultiheadAttentionPoolingHead: one probe attends over the tokens.
 struct SiglipHead {
-  ScopeId scope = 0, attention_scope = 0;
-  TensorId probe = none, in_weight = none, in_bias = none;
-  Linear out;
+  ScopeId scope = 0;
+  TensorId probe = none;
+  MultiheadAttention attention;
   LayerNorm norm;
   Mlp mlp;
 };
@@ -46,14 +46,7 @@ SiglipHead make_siglip_head(Context& c, const Vision& g) {
   Module m(c, "head");
   SiglipHead h{.scope = m.scope};
   h.probe = parameter(c, "probe", {1, 1, g.hidden});
-  {
-    Module a(c, "attention");
-    h.attention_scope = a.scope;
-    h.in_weight = parameter(c, "in_proj_weight", {checked_mul(g.hidden, 3), g.hidden});
-    h.in_bias = parameter(c, "in_proj_bias", {checked_mul(g.hidden, 3)});
-    Module o(c, "out_proj");
-    h.out = declare_linear(c, g.hidden, g.hidden, true, StoredModule::fixed);
-  }
+  h.attention = make_multihead_attention(c, "attention", g.hidden);
   h.norm = make_layer_norm(c, "layernorm", g.hidden);
   h.mlp = make_mlp(c, g.hidden, g.intermediate, g.activation);
   return h;
@@ -88,44 +81,22 @@ inline Value siglip_embeddings(Context& c, const SiglipTower& t, const Value& pi
   return eager::add(patches, std::move(positions));
 }
 
-/// torch.nn.MultiheadAttention of probe[B, 1, E] over tokens[B, L, E], batch first. Queries and tokens differ, so it
-/// takes the written-out path, and as its weights are asked for (and then dropped), that one forms them (torch 2.11,
-/// torch/nn/functional.py, _in_projection_packed and multi_head_attention_forward). A mask is additive, [B * heads, 1,
-/// L].
+/// torch.nn.MultiheadAttention of probe[B, 1, E] over tokens[B, L, E], which are keys and values: both come out of one
+/// product (torch 2.11, torch/nn/functional.py, _in_projection_packed). A mask is additive, [B * heads, 1, L].
 inline Value pooling_attention(Context& c, const SiglipHead& h, std::int64_t heads, const Value& probe,
                                const Value& tokens, const Value& mask = {}) {
   using namespace eager;
-  InScope in(c.b, h.attention_scope);
-  const std::int64_t batch = tokens.size(0), length = tokens.size(1), width = tokens.size(2), head_dim = width / heads;
+  const MultiheadAttention& a = h.attention;
+  InScope in(c.b, a.scope);
+  const std::int64_t batch = tokens.size(0), length = tokens.size(1), width = tokens.size(2);
   auto part = [&](TensorId t, std::int64_t from, std::int64_t to) { return slice(Value(c.b, t), 0, from, to); };
-  Value q = linear(transpose(probe, 1, 0), part(h.in_weight, 0, width), part(h.in_bias, 0, width));
-  Value kv = linear(transpose(tokens, 1, 0), part(h.in_weight, width, 3 * width), part(h.in_bias, width, 3 * width));
+  Value q = linear(transpose(probe, 1, 0), part(a.in_weight, 0, width), part(a.in_bias, 0, width));
+  Value kv = linear(transpose(tokens, 1, 0), part(a.in_weight, width, 3 * width), part(a.in_bias, width, 3 * width));
   kv = view(kv, {length, batch, 2, width});
   kv = contiguous(squeeze(transpose(unsqueeze(kv, 0), 0, -2), -2));
   Value k = select(kv, 0, 0), v = select(kv, 0, 1);
   kv.reset();
-  if (!c.stack().written_out_multihead_attention) {
-    auto by_head = [&](Value& x) { x = permute(view(x, {x.size(0), batch, heads, head_dim}), {1, 2, 0, 3}); };
-    by_head(q);
-    by_head(k);
-    by_head(v);
-    Value out = reshape(stacks::attend(c, {q, k, v, {}, false}).out, {batch, width});
-    return view(linear(std::move(out), Value(c.b, h.out.weight), Value(c.b, h.out.bias)), {batch, 1, width});
-  }
-  auto fold_heads = [&](Value& x) { x = transpose(view(x, {x.size(0), batch * heads, head_dim}), 0, 1); };
-  fold_heads(q);
-  fold_heads(k);
-  fold_heads(v);
-  Value scaled = mul_scalar(q);
-  Value weights = mask ? baddbmm(mask, scaled, transpose(k, -2, -1)) : matmul(scaled, transpose(k, -2, -1));
-  weights = softmax(weights);
-  Value out = matmul(weights, v);
-  out = view(contiguous(transpose(out, 0, 1)), {batch, width});
-  out = linear(out, Value(c.b, h.out.weight), Value(c.b, h.out.bias));
-  out = view(out, {1, batch, width});
-  weights = view(weights, {batch, heads, 1, length});
-  weights = mean(weights, 1, false);
-  return transpose(out, 1, 0);
+  return projected_attention(c, a, heads, std::move(q), std::move(k), std::move(v), mask).out;
 }
 
 /// modeling_siglip.py, SiglipMultiheadAttentionPoolingHead.forward; `mask_of(probe)` gives the mask of its attention,

@@ -21,6 +21,7 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
   plan.dropout = true;  // model.train()
   if (plan.amp) plan.dtype = DType::fp32;
   Context c{asked.b, plan, asked.runtime, asked.blocks};
+  c.routed_rows = asked.routed_rows;
   c.quantization = asked.quantization;
   c.sharding = asked.sharding;
   c.padded = s.padded();

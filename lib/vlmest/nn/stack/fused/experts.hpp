@@ -29,7 +29,8 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing&) {
   using namespace eager;
   const MoeConfig& g = *m.config;
   const auto optional = [&](TensorId t) { return t == none ? Value() : Value(c.b, t); };
-  Value logits = linear(x, Value(c.b, m.router), optional(m.router_bias));
+  Value logits = m.router_linear.weight == none ? linear(x, Value(c.b, m.router), optional(m.router_bias))
+                                                : forward(c, m.router_linear, x);
   const FusedRoute routed = fused_route(std::move(logits), g.top_k);
   if (m.gate_up_stored.how) return stored_experts(c, m, x, routed);
   Value gate_up(c.b, m.gate_up), down(c.b, m.down);

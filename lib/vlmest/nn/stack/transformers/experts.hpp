@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include <vlmest/graph/eager/assign.hpp>
 #include <vlmest/nn/experts.hpp>
 
 namespace vlmest::stacks::transformers {
@@ -37,6 +38,54 @@ inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
   return eager::mul(std::move(activated), up);
 }
 
+/// modeling_aria.py, sequential_experts_gemm: the rows of each expert times its matrix[in, out], one after the other,
+/// copied into a tensor of all rows. The host reads how many there are (`counts`), and an expert without rows is called
+/// too.
+inline Value product_of_each(const Value& tokens, const Value& weight, const Value& counts,
+                             const std::vector<std::int64_t>& rows) {
+  using namespace eager;
+  to_host(counts);
+  Value output = fill(weight.builder(), "zeros", {tokens.size(0), weight.size(-1)}, tokens.dtype());
+  Value part, out;  // variables of the loop
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::int64_t end = begin + rows[i];
+    part = slice(tokens, 0, begin, end);
+    out = mm(part, select(weight, 0, static_cast<std::int64_t>(i)));
+    assign(
+        output, [begin, end](const Value& v) { return slice(v, 0, begin, end); }, out);
+    begin = end;
+  }
+  return output;
+}
+
+/// modeling_aria.py, AriaExperts.forward, behind its choice of experts; the gate is silu, whatever the config says.
+inline Value sequential_experts(Context& c, const Moe& m, const Value& x, const Routing& r) {
+  using namespace eager;
+  const MoeConfig& g = *m.config;
+  InScope in(c.b, m.experts_scope);
+  const std::int64_t tokens = x.size(0);
+  const std::vector<std::int64_t> rows = rows_of_experts(c, m, tokens);
+  Value numbers = to(reshape(r.experts, {-1}), DType::fp32);
+  Value histogram = histc(std::move(numbers), g.experts);
+  const Value counts = to(std::move(histogram), r.experts.dtype());
+  const Value order = sort(reshape(r.experts, {-1})).indices;
+  Value source = unary("floor_divide", order);
+  const Value permuted = select_rows(x, std::move(source));
+  const auto product = [&](ScopeId scope, const Value& of, TensorId weight) {
+    InScope module(c.b, scope);
+    return product_of_each(of, Value(c.b, weight), counts, rows);
+  };
+  Value inner = product(m.gate_up_scope, permuted, m.gate_up);
+  const std::vector<Value> halves = split(inner, std::array{g.inner, g.inner}, -1);
+  inner = mul(unary(functions::silu, halves[0]), halves[1]);
+  const Value of_experts = product(m.down_scope, inner, m.down);
+  Value back = fill(c.b, "zeros", {checked_mul(tokens, g.top_k), g.hidden}, of_experts.dtype());
+  back = index_copy_(std::move(back), order, of_experts);
+  back = view(std::move(back), {tokens, g.top_k, g.hidden});
+  return sum(mul(back, unsqueeze(r.weights, -1)), 1, false);
+}
+
 /// transformers 5.17 integrations/moe.py, grouped_mm_experts_forward, the implementation that is chosen by default
 /// where torch has grouped_mm: rows are sorted by expert, go through two grouped products and back to their places.
 /// The masks for rows of experts on other ranks are made and applied on one rank too. Biases are gathered for each row
@@ -44,6 +93,7 @@ inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
 inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r) {
   using namespace eager;
   const MoeConfig& g = *m.config;
+  if (g.sequential) return sequential_experts(c, m, x, r);
   const int ranks = m.masked ? shard_ranks(c) : 1;
   InScope in(c.b, m.experts_scope);
   const std::int64_t tokens = x.size(0), rows = checked_mul(tokens, g.top_k), active = active_experts(m, tokens);
