@@ -3,7 +3,7 @@
 //   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
 //              [--frames N] [--audio-seconds S] [--clips N] [--layers N | --whole] [--eager] [--all-logits] [--dropout]
 //              [--train]
-//              [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
+//              [--whole-images] [--pixel-mask T] [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
 #include <cstdio>
 #include <cstdlib>
@@ -59,6 +59,10 @@ int main(int argc, char** argv) {
       r.eager = true;
     else if (is("--all-logits"))
       r.all_logits = true;
+    else if (is("--whole-images"))
+      r.whole_images = true;
+    else if (is("--pixel-mask"))
+      r.pixel_mask = vlmest::parse_dtype(argv[++i]);
     else if (is("--phase"))
       phase = argv[++i];
     else if (is("--max"))

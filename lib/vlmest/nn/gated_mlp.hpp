@@ -18,13 +18,14 @@ struct GatedMlp {
   bool is_packed() const { return up.weight == none; }
 };
 
+/// From `width` to `out` (0: the same).
 inline GatedMlp make_gated_mlp(Context& c, const char* name, std::int64_t width, std::int64_t inner, bool bias,
-                               Activation activation) {
+                               Activation activation, std::int64_t out = 0) {
   Module m(c, name);
   GatedMlp r{.scope = m.scope, .activation = activation};
   r.gate = make_linear(c, "gate_proj", width, inner, bias);
   r.up = make_linear(c, "up_proj", width, inner, bias);
-  r.down = make_linear(c, "down_proj", inner, width, bias);
+  r.down = make_linear(c, "down_proj", inner, out > 0 ? out : width, bias);
   r.activation_scope = c.b.child("act_fn");
   return r;
 }

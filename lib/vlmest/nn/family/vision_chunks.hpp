@@ -39,6 +39,7 @@ inline std::vector<ImageLayout> single_tiles(std::span<const ImageLayout> images
     tile.tiles = 1;
     tile.tile_grid = {1, 1};
     tile.llm_tokens = i.llm_tokens / i.tiles;
+    tile.filled = i.filled / i.tiles;
     r.insert(r.end(), static_cast<std::size_t>(i.tiles), tile);
   }
   return r;

@@ -33,6 +33,8 @@ struct ImageLayout {
   Grid features;                  ///< features of one tile where a block resamples them (nn/block.hpp); else empty
   Grid slices;                    ///< those of each tile behind a first one of another size (MiniCPM-V); else empty
   std::int64_t tower_tokens = 0;  ///< tower tokens of one tile, class token included
+  /// Patches of all tiles that hold pixels, where tiles of several sizes are padded to one (Idefics2); else 0.
+  std::int64_t filled = 0;
   /// Placeholder positions in the LLM's sequence, each for one image feature (newline features included). Mllama's
   /// single placeholder receives none: its features reach the LLM through cross_tokens only.
   std::int64_t llm_tokens = 0;

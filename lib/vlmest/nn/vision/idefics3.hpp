@@ -4,12 +4,14 @@
 #include <cmath>
 
 #include <vlmest/graph/eager/bucketize.hpp>
+#include <vlmest/nn/mask.hpp>
 #include <vlmest/nn/vision/clip.hpp>
 
 namespace vlmest {
 
-/// Idefics3's and SmolVLM's tower (transformers models/idefics3, Idefics3VisionTransformer): SigLIP's layers, position
-/// embeddings looked up by each patch's place in its picture, a mask of the patches that hold pixels.
+/// The tower of Idefics2, Idefics3 and SmolVLM (transformers models/idefics3, Idefics3VisionTransformer;
+/// models/idefics2, Idefics2VisionTransformer): SigLIP's layers, position embeddings looked up by each patch's place in
+/// its picture, a mask of the patches that hold pixels.
 struct Idefics3Vision {
   std::int64_t hidden = 1152;
   std::int64_t intermediate = 3072;
@@ -19,6 +21,7 @@ struct Idefics3Vision {
   std::int64_t patch_size = 32;
   std::int64_t channels = 3;
   Activation activation = Activation::gelu_tanh;
+  bool attention_dropout = false;  ///< in training mode
 };
 
 struct Idefics3Tower {
@@ -60,11 +63,11 @@ inline std::int64_t bucket_edges(std::int64_t side) {
 struct PatchPositions {
   Value boundaries, ids, rows, cols, row_step, col_step, row_index, col_index, y, x, row_bucket, col_bucket, flat;
 };
-/// Each axis' patches at fractions of the picture's own side, sorted into the table's rows (columns).
-inline PatchPositions patch_positions(Context& c, const Idefics3Vision& g, const Value& patches) {
+/// Each axis' patches at fractions of the picture's own side, sorted into the table's rows (columns); `filled` patches
+/// hold pixels.
+inline PatchPositions patch_positions(Context& c, const Idefics3Vision& g, const Value& patches, std::int64_t filled) {
   using namespace eager;
   const std::int64_t n = patches.size(0), h = patches.size(1), w = patches.size(2);
-  const std::int64_t all = checked_mul(n, checked_mul(h, w));
   PatchPositions p;
   p.boundaries = fill(c.b, "arange.start_step", {bucket_edges(g.image_size / g.patch_size)}, DType::fp32);
   p.ids = fill(c.b, "full", {n, checked_mul(h, w)}, DType::int64);
@@ -85,33 +88,36 @@ inline PatchPositions patch_positions(Context& c, const Idefics3Vision& g, const
   Value row_start = mul_scalar(unsqueeze(p.row_bucket, 2));
   p.flat = add(std::move(row_start), unsqueeze(p.col_bucket, 1));
   p.flat = reshape(p.flat, {n, -1});
-  Value real = masked_index(p.flat, view(patches, {n, -1}), all);
-  masked_index_put_(p.ids, view(patches, {n, -1}), std::move(real), all);
+  Value real = masked_index(p.flat, view(patches, {n, -1}), filled);
+  masked_index_put_(p.ids, view(patches, {n, -1}), std::move(real), filled);
   return p;
 }
 
 /// modeling_idefics3.py, Idefics3VisionEmbeddings.forward: pixels[N, 3, H, W] -> [N, patches, hidden].
-inline Value idefics3_embeddings(Context& c, const Idefics3Tower& t, const Value& pixels, const Value& patches) {
+inline Value idefics3_embeddings(Context& c, const Idefics3Tower& t, const Value& pixels, const Value& patches,
+                                 std::int64_t filled) {
   InScope in(c.b, t.embeddings_scope);
   const Value features = patch_sequence(forward(c, t.patches, pixels));
-  const PatchPositions places = patch_positions(c, *t.config, patches);
+  const PatchPositions places = patch_positions(c, *t.config, patches, filled);
   Value positions = forward(c, t.positions, places.ids);
   return input_embedding(c, eager::add(features, std::move(positions)));
 }
 
-/// Idefics3VisionTransformer.forward: pixels[N, 3, H, W], patches bool[N, h, w] -> [N, patches, hidden].
-inline Value forward(Context& c, const Idefics3Tower& t, const Value& pixels, const Value& patches) {
+/// Idefics3VisionTransformer.forward: pixels[N, 3, H, W], patches bool[N, h, w], of which `filled` hold pixels ->
+/// [N, patches, hidden].
+inline Value forward(Context& c, const Idefics3Tower& t, const Value& pixels, const Value& patches,
+                     std::int64_t filled) {
   using namespace eager;
   InScope in(c.b, t.scope);
-  Value embedded = idefics3_embeddings(c, t, pixels, patches);
-  Value mask = view(patches, {patches.size(0), -1});
-  // create_bidirectional_mask: the host asks whether any patch is empty; without one there is no mask.
-  if (c.stack().makes_masks) item(reduce("all", DType::boolean, Shape{}, mask));
+  Value embedded = idefics3_embeddings(c, t, pixels, patches, filled);
+  const Value real = view(patches, {patches.size(0), -1});
+  Value mask;
+  if (c.stack().makes_masks) mask = bidirectional_mask(c, real, filled < numel(patches.shape()).value());
   Value x = embedded;
   LayerRepeater repeat(c.b);
   for (const auto& l : t.layers)
     x = repeat({0, l.scope, first_parameter(l)}, x, {},
-               [&](const Value& h) { return forward(c, l, h, t.config->heads); });
+               [&](const Value& h) { return forward(c, l, h, t.config->heads, mask, t.config->attention_dropout); });
   return forward(c, t.post_norm, x);
 }
 
