@@ -53,4 +53,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "video_llava": ("square.video_llava", None),
     "florence2": ("square.florence2", 768),
     "ovis2": ("tiles.ovis2", None),
+    "idefics2": ("tiles.idefics2", None),
 }
