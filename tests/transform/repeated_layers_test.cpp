@@ -136,6 +136,7 @@ const std::vector<Case> cases() {
                              "gemma-4-e2b",
                              "gemma-4-26b-a4b",
                              "gemma-4-12b",
+                             "idefics2-8b",
                              "idefics3-8b",
                              "smolvlm-2.2b",
                              "pixtral-12b",
