@@ -13,6 +13,8 @@
 
 #include <vlmest/family/aria/rule.hpp>
 #include <vlmest/family/got_ocr2/rule.hpp>
+#include <vlmest/family/idefics2/family.hpp>
+#include <vlmest/family/idefics2/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
 #include <vlmest/json/model.hpp>
@@ -64,11 +66,12 @@ struct Recording {
   bool eager = false;
   bool all_logits = false;
   bool dropout = false;  ///< recorded in training mode (the recorder left it on), which shows where a model has dropout
-  bool tile_several = true;   ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
-  bool whole_images = false;  ///< Idefics3, SmolVLM: no image is cut into tiles
-  bool cut_images = false;    ///< GOT-OCR 2.0: images are cut into tiles
-  std::int64_t square = 0;    ///< Aria: max_image_size, where it is not the processor's
-  bool training = false;      ///< a training step instead of a prefill and a decode step
+  bool tile_several = true;                 ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
+  bool whole_images = false;                ///< Idefics2, Idefics3, SmolVLM: no image is cut into tiles
+  bool cut_images = false;                  ///< GOT-OCR 2.0: images are cut into tiles
+  std::int64_t square = 0;                  ///< Aria: max_image_size, where it is not the processor's
+  std::optional<vlmest::DType> pixel_mask;  ///< Idefics2: type of pixel_attention_mask, where it is not the pixels'
+  bool training = false;                    ///< a training step instead of a prefill and a decode step
   vlmest::Optimizer optimizer = vlmest::Optimizer::adamw;
   bool vision_frozen = false;
   bool checkpointing = false;     ///< full
@@ -151,6 +154,8 @@ inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
   if (auto* ov = get_if<vlmest::image_processor::LlavaOnevision>(&rule)) ov->tile_several = r.tile_several;
   if (auto* split = get_if<vlmest::image_processor::Idefics3>(&rule); split != nullptr && r.whole_images)
     split->tiling = vlmest::image_processor::Tiling::never;
+  if (auto* split = get_if<vlmest::image_processor::Idefics2>(&rule); split != nullptr && r.whole_images)
+    split->tiling = vlmest::image_processor::Tiling::never;
   if (auto* got = get_if<vlmest::image_processor::GotOcr2>(&rule); got != nullptr && r.cut_images)
     got->tiling = vlmest::image_processor::Tiling::automatic;
   if (auto* aria = get_if<vlmest::image_processor::Aria>(&rule); aria != nullptr && r.square > 0)
@@ -197,7 +202,8 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   if (document.contains("model")) document = nlohmann::json(document["model"]);
   if (!r.part.empty()) document = nlohmann::json(document.at(r.part));
   if (r.layers) document = cut_layers(std::move(document), *r.layers);
-  const vlmest::Vlm vlm = vlmest::json::read_model(document, r.config);
+  vlmest::Vlm vlm = vlmest::json::read_model(document, r.config);
+  if (auto* masked = get_if<vlmest::Idefics2Family>(&vlm.family)) masked->pixel_mask = r.pixel_mask;
   vlmest::Plan plan;
   plan.batch = r.batch;
   plan.text = r.text;

@@ -2,20 +2,35 @@
 // Shows where a model's graph and a recorded trace differ:
 //   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
 //              [--frames N] [--audio-seconds S] [--clips N] [--layers N | --whole] [--eager] [--all-logits] [--dropout]
-//              [--train]
-//              [--square PIXELS] [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
+//              [--train] [--whole-images] [--square PIXELS] [--pixel-mask T] [--freeze-vision] [--checkpointing]
+//              [--lora RANK] [--phase P] [--max N] [--list]
+// --size HxW/HxW: sequences with images of different sizes take turns.
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "compact_trace.hpp"
 #include "compare.hpp"
 #include "recorded_model.hpp"
 
+namespace conformance {
+/// "980x735/504x980"
+std::vector<vlmest::ImageSize> parse_sizes(const char* text) {
+  std::vector<vlmest::ImageSize> r;
+  for (const char* at = text; at != nullptr; at = std::strchr(at, '/')) {
+    at += *at == '/';
+    vlmest::ImageSize& s = r.emplace_back();
+    std::sscanf(at, "%ldx%ld", &s.height, &s.width);
+  }
+  return r;
+}
+}  // namespace conformance
+
 int main(int argc, char** argv) {
   conformance::Recording r;
-  vlmest::ImageSize size{336, 336};
+  std::vector<vlmest::ImageSize> sizes{{336, 336}};
   int images = 1;
   std::string file;
   std::string phase = "prefill";
@@ -46,7 +61,7 @@ int main(int argc, char** argv) {
     else if (is("--text"))
       r.text = std::atoll(argv[++i]);
     else if (is("--size"))
-      std::sscanf(argv[++i], "%ldx%ld", &size.height, &size.width);
+      sizes = conformance::parse_sizes(argv[++i]);
     else if (is("--dtype"))
       r.dtype = vlmest::parse_dtype(argv[++i]);
     else if (is("--square"))
@@ -61,6 +76,12 @@ int main(int argc, char** argv) {
       r.eager = true;
     else if (is("--all-logits"))
       r.all_logits = true;
+    else if (is("--whole-images"))
+      r.whole_images = true;
+    else if (is("--pixel-mask"))
+      r.pixel_mask = vlmest::parse_dtype(argv[++i]);
+    else if (is("--freeze-vision"))
+      r.vision_frozen = true;
     else if (is("--phase"))
       phase = argv[++i];
     else if (is("--max"))
@@ -71,8 +92,10 @@ int main(int argc, char** argv) {
       (n++ == 0 ? r.config : file) = argv[i];
   }
   try {
-    r.sequences = {std::vector<vlmest::ImageSize>(static_cast<std::size_t>(images), size)};
-    r.frame = size;
+    r.sequences.clear();
+    for (const vlmest::ImageSize s : sizes)
+      r.sequences.push_back(std::vector<vlmest::ImageSize>(static_cast<std::size_t>(images), s));
+    r.frame = sizes.front();
     auto trace = conformance::is_compact(file) ? conformance::read_compact_trace(file) : conformance::read_trace(file);
     r.routed = conformance::routed_rows(trace);
     vlmest::Builder b;

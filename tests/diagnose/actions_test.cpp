@@ -320,12 +320,14 @@ TEST(Actions, EveryFamilyHasItsOwnLever) {
   EXPECT_NE(how("internvl3-1b").find("max_patches="), std::string::npos);
   EXPECT_NE(how("llama-3.2-11b-vision").find("max_image_tiles=1)"), std::string::npos);
   EXPECT_NE(how("llava-next-7b").find("image_grid_pinpoints"), std::string::npos);
+  EXPECT_NE(how("idefics2-8b").find("do_image_splitting=False, size={\"shortest_edge\": "), std::string::npos);
   EXPECT_NE(how("idefics3-8b").find("longest_edge"), std::string::npos);
   EXPECT_NE(how("pixtral-12b").find("longest_edge"), std::string::npos);
   EXPECT_EQ(how("llava-1.5-7b"), "");
   EXPECT_EQ(how("paligemma-3b-224"), "");
   // Each limit lowers what the tower and the language model see.
-  for (const char* model : {"qwen2-vl-2b", "internvl3-1b", "llava-next-7b", "idefics3-8b", "pixtral-12b"}) {
+  for (const char* model :
+       {"qwen2-vl-2b", "internvl3-1b", "llava-next-7b", "idefics2-8b", "idefics3-8b", "pixtral-12b"}) {
     std::int64_t last = std::numeric_limits<std::int64_t>::max();
     for (const Settings& s : lower_images(settings(model, p))) {
       const ImageLayout l = layout(s.vlm.image_processor, {1000, 1300});

@@ -218,8 +218,8 @@ TEST(ProcessorFiles, UnknownKeysAreNamed) {
 /// Nothing that a file may hold gets past the reader as anything but an error of one line.
 TEST(ProcessorFiles, Hostile) {
   for (const char* model :
-       {"qwen2-vl-2b", "idefics3-8b", "llava-1.5-7b", "llava-next-vicuna-7b", "internvl3-2b", "pixtral-12b",
-        "gemma-3-4b", "llama-3.2-11b-vision", "aya-vision-8b", "glm-4.1v-9b", "blip2-opt-2.7b"})
+       {"qwen2-vl-2b", "idefics2-8b", "idefics3-8b", "llava-1.5-7b", "llava-next-vicuna-7b", "internvl3-2b",
+        "pixtral-12b", "gemma-3-4b", "llama-3.2-11b-vision", "aya-vision-8b", "glm-4.1v-9b", "blip2-opt-2.7b"})
     for (const char* key :
          {"size", "crop_size", "max_image_size", "min_pixels", "max_pixels", "patch_size", "merge_size",
           "image_grid_pinpoints", "do_resize", "do_image_splitting", "do_center_crop", "max_patches", "min_patches",

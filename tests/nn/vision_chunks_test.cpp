@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <vlmest/family/idefics2/rule.hpp>
 #include <vlmest/family/idefics3/family.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
@@ -26,6 +27,7 @@ Vlm published(const std::string& name) {
 /// With every image one tile.
 Vlm untiled(const std::string& name) {
   Vlm v = published(name);
+  if (auto* r = get_if<image_processor::Idefics2>(&v.image_processor)) r->tiling = image_processor::Tiling::never;
   if (auto* r = get_if<image_processor::Idefics3>(&v.image_processor)) r->tiling = image_processor::Tiling::never;
   return v;
 }
@@ -112,10 +114,10 @@ INSTANTIATE_TEST_SUITE_P(Families, VisionChunks,
                          testing::Values(Case{"llava-1.5-7b"}, Case{"llava-next-mistral-7b"},
                                          Case{"llava-onevision-qwen2-0.5b"}, Case{"qwen2-vl-2b"}, Case{"qwen2.5-vl-3b"},
                                          Case{"qwen3-vl-4b"}, Case{"internvl3-2b"}, Case{"paligemma-3b-224"},
-                                         Case{"gemma-3-4b"}, Case{"idefics3-8b"}, Case{"smolvlm-2.2b"},
-                                         Case{"aya-vision-8b"}, Case{"glm-4.1v-9b"}, Case{"pixtral-12b", 2, 1, 2},
-                                         Case{"mistral-small-3.1-24b", 2, 1, 2}, Case{"blip2-opt-2.7b", 3, 1, 3},
-                                         Case{"llama-3.2-11b-vision"}));
+                                         Case{"gemma-3-4b"}, Case{"idefics2-8b"}, Case{"idefics3-8b"},
+                                         Case{"smolvlm-2.2b"}, Case{"aya-vision-8b"}, Case{"glm-4.1v-9b"},
+                                         Case{"pixtral-12b", 2, 1, 2}, Case{"mistral-small-3.1-24b", 2, 1, 2},
+                                         Case{"blip2-opt-2.7b", 3, 1, 3}, Case{"llama-3.2-11b-vision"}));
 
 TEST(VisionChunks, CountTilesWhereTheProcessorHandsTilesOver) {
   Plan p = plan_of(1, 1, 3);

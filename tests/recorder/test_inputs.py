@@ -82,6 +82,15 @@ class Shapes(unittest.TestCase):
         self.assertEqual((sum(map(any, mask)), sum(mask[0]), len(mask)), (735, 980, 980))
         self.assertEqual(sum(images("aria", 2000, 37).tensors["pixel_mask"].last[0]), 336)
 
+    def test_quarters_and_the_whole_padded_to_one_size(self):
+        i = images("idefics2-8b", 980, 735, batch=2, count=2)
+        self.assertEqual((i.tokens, i.tensors["pixel_values"].shape), (5 * 64, (2, 10, 3, 980, 735)))
+        # quarters of 490 x 367 and 490 x 368, of which the narrower side becomes 378
+        mask = i.tensors["pixel_attention_mask"]
+        self.assertEqual((mask.shape, len(mask.last)), ((2, 10, 980, 735), 10))
+        self.assertEqual([sum(map(sum, piece)) for piece in mask.last[:5]], [490 * 378] * 4 + [980 * 735])
+        self.assertEqual(images("idefics2-8b", 200, 300).tensors["pixel_attention_mask"].last, (1,) * 378)
+
     def test_positions_of_the_last_map_and_their_mean(self):
         i = images("florence-2-base", 768, 768, batch=2)
         self.assertEqual((i.tokens, shapes(i)), (577, {"pixel_values": (2, 3, 768, 768)}))

@@ -137,6 +137,7 @@ const std::vector<Case> cases() {
                              "gemma-4-26b-a4b",
                              "gemma-4-12b",
                              "aria",
+                             "idefics2-8b",
                              "idefics3-8b",
                              "smolvlm-2.2b",
                              "pixtral-12b",

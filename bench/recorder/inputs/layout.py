@@ -14,8 +14,8 @@ BOOL = "bool"
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input tensor. `last` is what its innermost rows hold, one row or as many as the last two sizes say; pixels are
-    random and have none."""
+    """An input tensor. `last` is what its innermost rows hold, one row or as many as the last sizes say; pixels are random
+    and have none, unless they are a mask in the scenario's dtype."""
 
     shape: tuple[int, ...]
     dtype: str = PIXELS

@@ -55,4 +55,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "ovis2": ("tiles.ovis2", None),
     "llama4": ("tiles.llama4", None),
     "aria": ("tiles.aria", 980),
+    "idefics2": ("tiles.idefics2", None),
 }

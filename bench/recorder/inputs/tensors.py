@@ -26,9 +26,10 @@ class Inputs:
 
 
 def _make(t: Tensor, dtype: torch.dtype, device: str) -> torch.Tensor:
-    if t.dtype == PIXELS:
+    if t.dtype == PIXELS and not t.last:
         return torch.randn(t.shape, device=device, dtype=dtype)
-    return torch.tensor(t.last, device=device, dtype=getattr(torch, t.dtype)).expand(t.shape).contiguous()
+    of = dtype if t.dtype == PIXELS else getattr(torch, t.dtype)
+    return torch.tensor(t.last, device=device, dtype=of).expand(t.shape).contiguous()
 
 
 def make(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Families that cut an image into the tower's squares.
 
-transformers 5.17: image_processing_idefics3.py and image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL,
+transformers 5.17: image_processing_idefics2.py, image_processing_idefics3.py and image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL,
 Aya Vision: get_optimal_tiled_canvas), image_processing_cohere2_vision.py, image_processing_mllama.py,
 image_processing_deepseek_ocr2.py, image_processing_ovis2.py, image_processing_llama4.py, image_processing_aria.py.
 """
@@ -38,6 +38,35 @@ def idefics3(r: Request) -> Images:
     tiles = _idefics3_tiles(r, tile)
     side = patch_side(r.document) // number(r.document, "scale_factor", 2)
     return Images(tiles * side * side, pixels(r.batch, r.images * tiles, 3, tile, tile))
+
+
+IDEFICS2_EDGES = (378, 980)  # shortest and longest of the class, which the released processors keep
+
+
+def _between_edges(height: int, width: int) -> tuple[int, int]:
+    """The longer side is at most one edge, neither smaller than the other edge."""
+    shortest, longest = IDEFICS2_EDGES
+    aspect = width / height
+    if width >= height and width > longest:
+        height, width = int(longest / aspect), longest
+    elif height > width and height > longest:
+        height, width = longest, int(longest * aspect)
+    return max(height, shortest), max(width, shortest)
+
+
+def idefics2(r: Request) -> Images:
+    """Four quarters and the whole image, each scaled by itself, all padded to the largest of them."""
+    heights, widths = ((side // 2, side - side // 2) for side in (r.height, r.width))
+    pieces = [_between_edges(h, w) for h in heights for w in widths] + [_between_edges(r.height, r.width)]
+    height, width = (max(sides) for sides in zip(*pieces))
+    filled = tuple(
+        ((1,) * w + (0,) * (width - w),) * h + ((0,) * width,) * (height - h) for h, w in pieces * r.images
+    )
+    mask = (1,) * width if len(set(pieces)) == 1 else filled
+    rows = r.images * len(pieces)
+    tensors = pixels(r.batch, rows, number(r.document, "vision_config.num_channels", 3), height, width)
+    tensors["pixel_attention_mask"] = Tensor((r.batch, rows, height, width), last=mask)
+    return Images(len(pieces) * number(r.document, "perceiver_config.resampler_n_latents", 64), tensors)
 
 
 def nearest_aspect_grid(height: int, width: int, tile: int, least: int = 1, most: int = MOST_TILES) -> tuple[int, int]:

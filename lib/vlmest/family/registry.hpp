@@ -18,6 +18,7 @@
 #include <vlmest/family/glmasr/read.hpp>
 #include <vlmest/family/got_ocr2/read.hpp>
 #include <vlmest/family/hunyuan_vl/read.hpp>
+#include <vlmest/family/idefics2/read.hpp>
 #include <vlmest/family/idefics3/read.hpp>
 #include <vlmest/family/internlm2/read.hpp>
 #include <vlmest/family/internvl/read.hpp>
@@ -59,6 +60,6 @@ inline constexpr auto registry =
                       HunYuanVl, VideoLlama3, CohereCompass, KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3,
                       Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2, DeepseekOcr2,
                       DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava,
-                      Florence2, Ovis2, Llama4, Aria>;
+                      Florence2, Ovis2, Llama4, Aria, Idefics2>;
 
 }  // namespace vlmest::family

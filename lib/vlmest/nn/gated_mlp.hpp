@@ -18,14 +18,14 @@ struct GatedMlp {
   bool is_packed() const { return up.weight == none; }
 };
 
-/// `function`: what its activation is called.
+/// From `width` to `out` (0: the same); `function`: what its activation is called.
 inline GatedMlp make_gated_mlp(Context& c, const char* name, std::int64_t width, std::int64_t inner, bool bias,
-                               Activation activation, const char* function = "act_fn") {
+                               Activation activation, const char* function = "act_fn", std::int64_t out = 0) {
   Module m(c, name);
   GatedMlp r{.scope = m.scope, .activation = activation};
   r.gate = make_linear(c, "gate_proj", width, inner, bias);
   r.up = make_linear(c, "up_proj", width, inner, bias);
-  r.down = make_linear(c, "down_proj", inner, width, bias);
+  r.down = make_linear(c, "down_proj", inner, out > 0 ? out : width, bias);
   r.activation_scope = c.b.child(function);
   return r;
 }

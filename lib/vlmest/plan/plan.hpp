@@ -137,7 +137,7 @@ struct Plan {
   std::optional<VideoPlan> video;  ///< beside the images
   std::optional<AudioPlan> audio;  ///< beside images and video
   /// Images that the vision tower sees at a time, tiles where the processor hands them over as images (InternVL, Aya
-  /// Vision, Idefics3, SmolVLM); 0: all at once, as transformers runs it.
+  /// Vision, Idefics2, Idefics3, SmolVLM); 0: all at once, as transformers runs it.
   std::int64_t vision_chunk = 0;
   std::optional<std::int64_t> seq;  ///< LLM tokens of a sequence, visual ones included
   std::int64_t text = 256;          ///< text tokens of a sequence, where seq is not given

@@ -17,6 +17,7 @@ inline Vlm read_idefics3_parts(const Reader& r, const char* type) {
   Idefics3Family f;
   f.smolvlm = std::string_view(type) == "smolvlm";
   f.vision = vit(v, Idefics3Vision{}, "gelu_pytorch_tanh");
+  f.vision.attention_dropout = read_dropout(v, "attention_dropout", 0.0);
   f.language = read_decoder(t, t.string("model_type", "llama"));
   f.tied = r.boolean("tie_word_embeddings", false);
   f.projector = {.in = f.vision.hidden, .out = width(f.language), .scale = r.integer("scale_factor", 2, 1, 1 << 10)};

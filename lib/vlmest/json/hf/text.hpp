@@ -85,9 +85,17 @@ inline void check_layer_types(const Reader& r) {
       r.fail("layer_types", "expected \"sliding_attention\" or \"full_attention\"");
 }
 
+/// A probability of dropping; true above zero.
+inline bool read_dropout(const Reader& r, const char* key, double absent) {
+  const double p = r.number(key, absent);
+  if (!(p >= 0.0 && p <= 1.0)) r.fail(key, "must lie between 0 and 1");
+  return p > 0.0;
+}
+
 /// models/llama/configuration_llama.py.
 inline DecoderConfig read_llama(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{}, std::nullopt, std::nullopt);
+  d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
   d.qkv_bias = d.o_bias = r.boolean("attention_bias", false);
   d.mlp_bias = r.boolean("mlp_bias", false);
   return d;
@@ -96,16 +104,10 @@ inline DecoderConfig read_llama(const Reader& r) {
 /// models/mistral/configuration_mistral.py: an absent sliding_window is 4096, null is none.
 inline DecoderConfig read_mistral(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{.intermediate = 14336}, 8, std::nullopt);
+  d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
   d.window = r.has("sliding_window") ? r.optional_integer("sliding_window") : std::optional<std::int64_t>(4096);
   if (d.window) d.sliding.assign(static_cast<std::size_t>(d.layers), true);
   return d;
-}
-
-/// A probability of dropping; true above zero.
-inline bool read_dropout(const Reader& r, const char* key, double absent) {
-  const double p = r.number(key, absent);
-  if (!(p >= 0.0 && p <= 1.0)) r.fail(key, "must lie between 0 and 1");
-  return p > 0.0;
 }
 
 /// A list with `plain` or `marked` for each layer: which are marked.
@@ -209,6 +211,7 @@ inline void read_qwen_window(const Reader& r, LlamaConfig& d) {
 /// models/qwen2/configuration_qwen2.py.
 inline DecoderConfig read_qwen2(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{.vocab = 151936, .intermediate = 22016}, 32, std::nullopt);
+  d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
   d.qkv_bias = true;
   read_qwen_window(r, d);
   return d;
@@ -217,6 +220,7 @@ inline DecoderConfig read_qwen2(const Reader& r) {
 /// models/qwen3/configuration_qwen3.py.
 inline DecoderConfig read_qwen3(const Reader& r) {
   LlamaConfig d = text_model(r, LlamaConfig{.vocab = 151936, .intermediate = 22016}, 32, 128);
+  d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
   d.qk_norm = true;
   d.qkv_bias = d.o_bias = r.boolean("attention_bias", false);
   read_qwen_window(r, d);

@@ -40,6 +40,7 @@ inline constexpr std::array text_classes{
     TextClassEntry{"got_ocr2", "qwen2"},
     TextClassEntry{"glmga", "glm4v_text"},
     TextClassEntry{"hunyuan_vl", "hunyuan_vl_text", true},
+    TextClassEntry{"idefics2", "mistral"},
     TextClassEntry{"idefics3", "llama"},
     TextClassEntry{"internvl", "qwen2"},
     TextClassEntry{"janus", "llama"},

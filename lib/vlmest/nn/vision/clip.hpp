@@ -96,21 +96,23 @@ inline ClipTower make_tower(Context& c, const ClipVision& g) {
 
 /// modeling_clip.py, CLIPAttention.forward; modeling_siglip.py, SiglipAttention.forward.
 inline Attended clip_attention(Context& c, const ClipLayer& l, const Value& x, std::int64_t heads,
-                               const Value& mask = {}) {
+                               const Value& mask = {}, bool dropout = false) {
   InScope in(c.b, l.attention.scope);
   const std::int64_t head_dim = x.size(2) / heads;
   Qkv y = l.split_each ? project_heads(c, l.attention, x, head_dim) : project(c, l.attention, x);
   if (!l.split_each) split_heads(y, head_dim);
-  Attended a = stacks::attend(c, {y.q, y.k, y.v, mask, false});
+  Attended a = stacks::attend(c, {.q = y.q, .k = y.k, .v = y.v, .mask = mask, .dropout = dropout});
   project_out(c, l.attention.out, a);
   return a;
 }
 
 /// modeling_clip.py, CLIPEncoderLayer.forward.
-inline Value forward(Context& c, const ClipLayer& l, Value arg, std::int64_t heads, const Value& mask = {}) {
+inline Value forward(Context& c, const ClipLayer& l, Value arg, std::int64_t heads, const Value& mask = {},
+                     bool dropout = false) {
   return pre_norm_layer(
-      c, l.scope, std::move(arg), l.norm1, [&](const Value& x) { return clip_attention(c, l, x, heads, mask); },
-      l.norm2, [&](const Value& x) { return forward(c, l.mlp, x); });
+      c, l.scope, std::move(arg), l.norm1,
+      [&](const Value& x) { return clip_attention(c, l, x, heads, mask, dropout); }, l.norm2,
+      [&](const Value& x) { return forward(c, l.mlp, x); });
 }
 
 /// modeling_clip.py, CLIPVisionEmbeddings.forward: pixels[N, 3, H, W] -> [N, 1 + patches, hidden].

@@ -9,8 +9,9 @@
 
 namespace vlmest {
 
-/// Idefics3's and SmolVLM's tower (transformers models/idefics3, Idefics3VisionTransformer): SigLIP's layers, position
-/// embeddings looked up by each patch's place in its picture, a mask of the patches that hold pixels.
+/// The tower of Idefics2, Idefics3 and SmolVLM (transformers models/idefics3, Idefics3VisionTransformer;
+/// models/idefics2, Idefics2VisionTransformer): SigLIP's layers, position embeddings looked up by each patch's place in
+/// its picture, a mask of the patches that hold pixels.
 struct Idefics3Vision {
   std::int64_t hidden = 1152;
   std::int64_t intermediate = 3072;
@@ -20,6 +21,7 @@ struct Idefics3Vision {
   std::int64_t patch_size = 32;
   std::int64_t channels = 3;
   Activation activation = Activation::gelu_tanh;
+  bool attention_dropout = false;  ///< in training mode
 };
 
 struct Idefics3Tower {
@@ -115,7 +117,7 @@ inline Value idefics3_embeddings(Context& c, const Idefics3Tower& t, const Value
 inline void refuse_unpadded_patches(const Context& c) {
   if (c.stack().makes_masks && c.plan.attention == AttentionKind::flash)
     throw Error("plan.attention", "FlashAttention over pictures with padding, which unpads them, is not modelled",
-                "give square pictures, or plan.attention=sdpa");
+                "give pictures that need no padding, or plan.attention=sdpa");
 }
 
 /// Idefics3VisionTransformer.forward: pixels[N, 3, H, W], patches bool[N, h, w], of which `real` are true, those that
@@ -132,7 +134,7 @@ inline TowerOutput forward(Context& c, const Idefics3Tower& t, const TowerInput&
   Value mask;
   if (c.stack().makes_masks) mask = bidirectional_mask(c, view(patches, {n, -1}), padded);
   const Value encoded = run_layers(c, t.layers, embedded, 0, input, out, [&](const ClipLayer& l, const Value& h) {
-    return forward(c, l, h, t.config->heads, mask);
+    return forward(c, l, h, t.config->heads, mask, t.config->attention_dropout);
   });
   out.last = forward(c, t.post_norm, encoded);
   return out;
