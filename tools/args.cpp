@@ -263,6 +263,7 @@ Plan EstimateArgs::make_plan() const {
   if (seq && text) throw CLI::ValidationError("--seq", "cannot be given together with --text");
   p.seq = seq;
   p.target = target;
+  p.instruction = instruction;
   if (text) p.text = *text;
   if (images) p.images = *images;
   if (!image_size.empty()) {

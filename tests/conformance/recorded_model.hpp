@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <vlmest/family/blip2/t5.hpp>
 #include <vlmest/family/got_ocr2/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
@@ -24,6 +25,8 @@ struct Recording {
   std::string part;    ///< the key of the config that was run alone; empty: all of it
   std::int64_t batch = 1, text = 100;
   std::int64_t target = 0;  ///< labels of a sequence that the decoder of an encoder-decoder model is trained on
+  std::int64_t instruction = 0;  ///< tokens of the instruction that a Q-Former reads
+  bool tied_head = false;        ///< T5's head is the embedding, as its class ties it, whatever the config says
   std::vector<std::vector<vlmest::ImageSize>> sequences{
       {{336, 336}}};         ///< images of each sequence; one entry: all alike
   std::int64_t frames = 0;   ///< of a video of each sequence, handed over as they are
@@ -121,7 +124,7 @@ inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
     split->tiling = vlmest::image_processor::Tiling::never;
   if (auto* got = get_if<vlmest::image_processor::GotOcr2>(&rule); got != nullptr && r.cut_images)
     got->tiling = vlmest::image_processor::Tiling::automatic;
-  vlmest::Sequences s{.batch = r.batch, .text = r.text, .target = r.target};
+  vlmest::Sequences s{.batch = r.batch, .text = r.text, .target = r.target, .instruction = r.instruction};
   for (std::int64_t b = 0; b < r.batch; ++b) {
     const auto& images = r.sequences[static_cast<std::size_t>(b) % r.sequences.size()];
     std::int64_t tokens = 0;
@@ -163,7 +166,8 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   if (document.contains("model")) document = nlohmann::json(document["model"]);
   if (!r.part.empty()) document = nlohmann::json(document.at(r.part));
   if (r.layers) document = cut_layers(std::move(document), *r.layers);
-  const vlmest::Vlm vlm = vlmest::json::read_model(document, r.config);
+  vlmest::Vlm vlm = vlmest::json::read_model(document, r.config);
+  if (auto* t5 = get_if<vlmest::Blip2T5Family>(&vlm.family); t5 != nullptr && r.tied_head) t5->language.tied = true;
   vlmest::Plan plan;
   plan.batch = r.batch;
   plan.text = r.text;

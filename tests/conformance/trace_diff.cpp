@@ -2,7 +2,7 @@
 // Shows where a model's graph and a recorded trace differ:
 //   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
 //              [--frames N] [--audio-seconds S] [--clips N] [--layers N | --whole] [--eager] [--all-logits] [--dropout]
-//              [--train]
+//              [--train] [--instruction N] [--tied-head]
 //              [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
 #include <cstdio>
@@ -43,6 +43,10 @@ int main(int argc, char** argv) {
       r.clips = std::atoll(argv[++i]);
     else if (is("--target"))
       r.target = std::atoll(argv[++i]);
+    else if (is("--instruction"))
+      r.instruction = std::atoll(argv[++i]);
+    else if (is("--tied-head"))
+      r.tied_head = true;
     else if (is("--text"))
       r.text = std::atoll(argv[++i]);
     else if (is("--size"))
