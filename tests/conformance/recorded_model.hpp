@@ -24,7 +24,7 @@ struct Recording {
   std::string config;  ///< path of the config.json, or of a description that holds one
   std::string part;    ///< the key of the config that was run alone; empty: all of it
   std::int64_t batch = 1, text = 100;
-  std::int64_t target = 0;  ///< labels of a sequence that the decoder of an encoder-decoder model is trained on
+  std::int64_t target = 0;       ///< labels of a sequence that the decoder of an encoder-decoder model is trained on
   std::int64_t instruction = 0;  ///< tokens of the instruction that a Q-Former reads
   bool tied_head = false;        ///< T5's head is the embedding, as its class ties it, whatever the config says
   std::vector<std::vector<vlmest::ImageSize>> sequences{

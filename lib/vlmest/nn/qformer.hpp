@@ -111,8 +111,9 @@ inline QFormerMlp make_qformer_mlp(Context& c, const QFormerConfig& g, const cha
   return r;
 }
 
-/// In the order of Blip2QFormerModel.__init__ and Blip2QFormerLayer.__init__; of InstructBlipQFormerEmbeddings.__init__,
-/// which holds the norm where there is one, and InstructBlipQFormerLayer.__init__.
+/// In the order of Blip2QFormerModel.__init__ and Blip2QFormerLayer.__init__; of
+/// InstructBlipQFormerEmbeddings.__init__, which holds the norm where there is one, and
+/// InstructBlipQFormerLayer.__init__.
 inline QFormer make_qformer(Context& c, const QFormerConfig& g) {
   QFormer f{.config = &g, .scope = c.b.scope()};
   const auto input_norm = [&] {
@@ -240,7 +241,8 @@ inline void find_whole(Context& c, const Value& mask) {
   item(reduce("all", DType::boolean, Shape{}, real));
 }
 
-/// What an instructed Q-Former is given beside its queries: ids int64[N, T], and a mask int64[N, queries + T] over both.
+/// What an instructed Q-Former is given beside its queries: ids int64[N, T], and a mask int64[N, queries + T] over
+/// both.
 struct QFormerText {
   Value ids, mask;
 };
@@ -252,8 +254,8 @@ inline Value forward(Context& c, const QFormer& f, const Value& queries, const V
                      const QFormerText& text = {}) {
   using namespace eager;
   InScope in(c.b, f.scope);
-  const Value x = f.embeddings ? embed_instruction(c, f, queries, text.ids)
-                               : normed_input(c, f, to(queries, c.dtype()));
+  const Value x =
+      f.embeddings ? embed_instruction(c, f, queries, text.ids) : normed_input(c, f, to(queries, c.dtype()));
   if (text.mask) find_whole(c, text.mask);
   const Value source = to(image, c.dtype());
   find_whole(c, mask);

@@ -82,8 +82,8 @@ template <class Text>
 Value prefill(Context& c, const Blip2Model<Text>& m, const Blip2Inputs& in, const Sequences&, Cache& cache) {
   using namespace eager;
   InScope scope(c.b, m.root);
-  Blip2Embeds e = embed_images(c, m.eyes, in.images, in.text.ids,
-                               [&](const Value& ids) { return embed(c, m.language, ids); });
+  Blip2Embeds e =
+      embed_images(c, m.eyes, in.images, in.text.ids, [&](const Value& ids) { return embed(c, m.language, ids); });
   const bool other_loss = c.labels && loss_kind(c) != Loss::unfused;
   Value logits;
   {

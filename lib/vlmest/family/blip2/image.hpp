@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <vlmest/nn/family.hpp>
@@ -30,7 +29,8 @@ inline std::string blip2_line(const std::string&, std::int64_t n) {
 /// The same of InstructBlipForConditionalGeneration: each picture's instruction goes with it.
 inline std::string instruct_blip_line(const std::string&, std::int64_t n) {
   using feature_calls::split;
-  return "from transformers.models.instructblip.modeling_instructblip import BaseModelOutputWithVisionQformerOutputs; " +
+  return "from transformers.models.instructblip.modeling_instructblip import "
+         "BaseModelOutputWithVisionQformerOutputs; " +
          feature_calls::wrapped(
              "model.get_image_features", "pixel_values, qformer_input_ids, qformer_attention_mask",
              "BaseModelOutputWithVisionQformerOutputs(pooler_output=torch.cat([f(pixel_values=p, qformer_input_ids=i, "
@@ -117,11 +117,13 @@ Blip2Images make_blip2_images(Context& c, const Family& g, const Sequences& s) {
   if (g.videos) {
     if (videos == 0)
       throw Error("plan.video", "InstructBLIP-Video does not run without a video", "give plan.video.frames=4, say");
-    r.pixels = c.b.existing(name, Role::input, c.dtype(),
-                            {videos, s.videos[0].tiles, v.channels, v.image_size, v.image_size});
+    r.pixels =
+        c.b.existing(name, Role::input, c.dtype(), {videos, s.videos[0].tiles, v.channels, v.image_size, v.image_size});
   } else {
     if (images == 0)
-      throw Error("plan.images", std::string(g.qformer.instructed ? "InstructBLIP" : "BLIP-2") + " does not run without an image", "give at least 1");
+      throw Error("plan.images",
+                  std::string(g.qformer.instructed ? "InstructBLIP" : "BLIP-2") + " does not run without an image",
+                  "give at least 1");
     if (g.qformer.instructed && images != s.batch)
       throw Error("plan.images", "InstructBLIP reads one instruction with each image, and a prompt has one",
                   "give plan.images=1");

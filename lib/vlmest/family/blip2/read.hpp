@@ -166,9 +166,8 @@ struct Blip2 {
       json::ModelType{.type = "instructblip",
                       .read = json::hf::read_instruct_blip,
                       .recorder = json::RecorderInputs{"square.instruct_blip"}},
-      json::ModelType{.type = "instructblipvideo",
-                      .read = json::hf::read_instruct_blip_video,
-                      .recorder = json::not_recorded}};
+      json::ModelType{
+          .type = "instructblipvideo", .read = json::hf::read_instruct_blip_video, .recorder = json::not_recorded}};
   using Rules = json::Rules<image_processor::Blip2, image_processor::InstructBlipVideo>;
 };
 

@@ -15,7 +15,8 @@ struct Blip2 {
   std::int64_t query_tokens = 32;  ///< num_query_tokens
 };
 
-/// transformers 5.17 processing_blip_2.py, Blip2Processor.__call__; processing_instructblip.py; the tower has a class token.
+/// transformers 5.17 processing_blip_2.py, Blip2Processor.__call__; processing_instructblip.py; the tower has a class
+/// token.
 constexpr ImageLayout layout(const Blip2& r, ImageSize image) {
   check(image);
   ImageLayout l;

@@ -59,7 +59,8 @@ VLMEST_INLINE void check_takes_videos(const Vlm& vlm, const Plan& plan) {
   if (traits.videos == VideoPixels::refused || !takes_videos(vlm.image_processor))
     throw Error("plan.video", traits.no_videos.empty() ? vlm.type + " takes no videos" : std::string(traits.no_videos),
                 "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2, LLaVA-OneVision, "
-                "LLaVA-NeXT-Video, Video-LLaVA, VideoLLaMA 3, MiniCPM-V 4.6, EXAONE 4.5, Cosmos 3 or Cohere Compass");
+                "LLaVA-NeXT-Video, Video-LLaVA, InstructBLIP-Video, VideoLLaMA 3, MiniCPM-V 4.6, EXAONE 4.5, Cosmos 3 "
+                "or Cohere Compass");
   if (plan.images > 0 && !traits.videos_alone.empty())
     throw Error("plan.video", "pictures beside a video: " + std::string(traits.videos_alone), "give plan.images=0");
   if (!vlm.blocks.empty())
@@ -86,9 +87,10 @@ VLMEST_INLINE std::int64_t instruction_tokens(const Vlm& vlm, const Plan& plan, 
     throw Error("plan.instruction", vlm.type + " makes its image features without the text",
                 "leave it out, or name a model whose Q-Former reads it: InstructBLIP");
   if (*plan.instruction < 1 || *plan.instruction > most)
-    throw Error("plan.instruction", std::to_string(*plan.instruction) + " is out of range: the Q-Former has " +
-                                        std::to_string(most) + " positions",
-                "give 1 to " + std::to_string(most));
+    throw Error(
+        "plan.instruction",
+        std::to_string(*plan.instruction) + " is out of range: the Q-Former has " + std::to_string(most) + " positions",
+        "give 1 to " + std::to_string(most));
   return *plan.instruction;
 }
 
