@@ -192,6 +192,9 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
      add_decimal(app, "--audio-seconds", audio_seconds,
                  "length of each clip of sound in a sequence; alone, without images", 0.001, audio::most_seconds, "S"));
   in(model, add_whole(app, "--audio-clips", audio_clips, "clips of sound per sequence [1]", 1, most_sequences));
+  in(model, add_whole(app, "--instruction", instruction,
+                      "tokens of the text as InstructBLIP's Q-Former reads it [as many as of text]", 1,
+                      std::int64_t{1} << 31));
   in(model, add_whole(app, "--vision-chunk", plan.vision_chunk,
                       "images or tiles that the vision tower sees at a time [all]", 1, most_sequences));
   const char* const run = "How it runs";
@@ -263,6 +266,7 @@ Plan EstimateArgs::make_plan() const {
   if (seq && text) throw CLI::ValidationError("--seq", "cannot be given together with --text");
   p.seq = seq;
   p.target = target;
+  p.instruction = instruction;
   if (text) p.text = *text;
   if (images) p.images = *images;
   if (!image_size.empty()) {

@@ -77,6 +77,7 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
   if (p.video) f += video_words(*p.video);
   if (p.audio) f += fmt::format(" --audio-seconds {}", plain(p.audio->seconds));
   if (p.audio && p.audio->clips != 1) f += fmt::format(" --audio-clips {}", p.audio->clips);
+  if (p.instruction) f += fmt::format(" --instruction {}", *p.instruction);
   if (p.vision_chunk != 0) f += fmt::format(" --vision-chunk {}", p.vision_chunk);
   if (p.amp)
     f += " --amp";

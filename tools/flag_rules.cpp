@@ -20,7 +20,7 @@ const std::vector<std::string> video_flags{"--fps", "--recorded-fps", "--video-s
 const std::vector<std::string> run_flags{"--batch",        "--seq",        "--text",          "--images",
                                          "--image-size",   "--frames",     "--fps",           "--video-seconds",
                                          "--recorded-fps", "--video-size", "--audio-seconds", "--audio-clips",
-                                         "--vision-chunk", "--phase",      "--dtype",         "--amp",
+                                         "--vision-chunk", "--instruction", "--phase",      "--dtype",         "--amp",
                                          "--weights",      "--attention",  "--profile",       "--alloc-conf"};
 
 }  // namespace

@@ -48,7 +48,7 @@ def measure(document: dict, scenario: Scenario, journal: Journal, kernels: str |
     # With what the config class adds to the file: image sizes and ids that the file leaves to defaults.
     full = network.config.to_dict()
     height, width = scenario.hw
-    images = families.lay_out(Request(full, scenario.batch, scenario.images, height, width))
+    images = families.lay_out(Request(full, scenario.batch, scenario.images, height, width, scenario.text))
     sequence = arrange(scenario.text, scenario.images, images.tokens)
     row |= {"image_tokens": sequence.image_tokens, "seq": sequence.length}
     vocabulary = network.get_input_embeddings().num_embeddings

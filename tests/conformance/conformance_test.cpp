@@ -47,6 +47,8 @@ std::vector<Case> cases() {
     k.batch = e.at("batch");
     k.text = e.at("text");
     k.target = e.value("target", 0);
+    k.instruction = e.value("instruction", 0);
+    k.tied_head = e.value("tied_head", false);
     k.dtype = vlmest::parse_dtype(e.at("dtype").get<std::string>());
     k.eager = e.at("attention") == "eager";
     k.all_logits = e.at("logits") == "all";

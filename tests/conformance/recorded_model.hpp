@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <vlmest/family/aria/rule.hpp>
+#include <vlmest/family/blip2/t5.hpp>
 #include <vlmest/family/got_ocr2/rule.hpp>
 #include <vlmest/family/idefics2/family.hpp>
 #include <vlmest/family/idefics2/rule.hpp>
@@ -55,7 +56,9 @@ struct Recording {
   std::string config;  ///< path of the config.json, or of a description that holds one
   std::string part;    ///< the key of the config that was run alone; empty: all of it
   std::int64_t batch = 1, text = 100;
-  std::int64_t target = 0;  ///< labels of a sequence that the decoder of an encoder-decoder model is trained on
+  std::int64_t target = 0;       ///< labels of a sequence that the decoder of an encoder-decoder model is trained on
+  std::int64_t instruction = 0;  ///< tokens of the instruction that a Q-Former reads
+  bool tied_head = false;        ///< T5's head is the embedding, as its class ties it, whatever the config says
   std::vector<std::vector<vlmest::ImageSize>> sequences{
       {{336, 336}}};         ///< images of each sequence; one entry: all alike
   std::int64_t frames = 0;   ///< of a video of each sequence, handed over as they are
@@ -160,7 +163,7 @@ inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
     got->tiling = vlmest::image_processor::Tiling::automatic;
   if (auto* aria = get_if<vlmest::image_processor::Aria>(&rule); aria != nullptr && r.square > 0)
     aria->image_size = r.square;
-  vlmest::Sequences s{.batch = r.batch, .text = r.text, .target = r.target};
+  vlmest::Sequences s{.batch = r.batch, .text = r.text, .target = r.target, .instruction = r.instruction};
   for (std::int64_t b = 0; b < r.batch; ++b) {
     const auto& images = r.sequences[static_cast<std::size_t>(b) % r.sequences.size()];
     std::int64_t tokens = 0;
@@ -204,6 +207,7 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   if (r.layers) document = cut_layers(std::move(document), *r.layers);
   vlmest::Vlm vlm = vlmest::json::read_model(document, r.config);
   if (auto* masked = get_if<vlmest::Idefics2Family>(&vlm.family)) masked->pixel_mask = r.pixel_mask;
+  if (auto* t5 = get_if<vlmest::Blip2T5Family>(&vlm.family); t5 != nullptr && r.tied_head) t5->language.tied = true;
   vlmest::Plan plan;
   plan.batch = r.batch;
   plan.text = r.text;

@@ -2,8 +2,8 @@
 // Shows where a model's graph and a recorded trace differ:
 //   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
 //              [--frames N] [--audio-seconds S] [--clips N] [--layers N | --whole] [--eager] [--all-logits] [--dropout]
-//              [--train] [--whole-images] [--square PIXELS] [--pixel-mask T] [--freeze-vision] [--checkpointing]
-//              [--lora RANK] [--phase P] [--max N] [--list]
+//              [--train] [--whole-images] [--square PIXELS] [--pixel-mask T] [--instruction N] [--tied-head]
+//              [--freeze-vision] [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
 // --size HxW/HxW: sequences with images of different sizes take turns.
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
 #include <cstdio>
@@ -58,6 +58,10 @@ int main(int argc, char** argv) {
       r.clips = std::atoll(argv[++i]);
     else if (is("--target"))
       r.target = std::atoll(argv[++i]);
+    else if (is("--instruction"))
+      r.instruction = std::atoll(argv[++i]);
+    else if (is("--tied-head"))
+      r.tied_head = true;
     else if (is("--text"))
       r.text = std::atoll(argv[++i]);
     else if (is("--size"))

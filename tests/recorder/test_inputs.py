@@ -18,9 +18,9 @@ CONFIGS = os.path.join(ROOT, "tests", "data", "configs")
 PROGRAM = os.environ.get("VLMEST_PROGRAM")
 
 
-def images(name: str, height: int, width: int, batch: int = 1, count: int = 1):
+def images(name: str, height: int, width: int, batch: int = 1, count: int = 1, text: int = 0):
     document = load(os.path.join(CONFIGS, name + ".json")).document
-    return families.lay_out(Request(document, batch, count, height, width))
+    return families.lay_out(Request(document, batch, count, height, width, text))
 
 
 def shapes(laid_out) -> dict:
@@ -128,6 +128,17 @@ class Shapes(unittest.TestCase):
         for name, decoder in (("blip2-flan-t5-xl", True), ("blip2-opt-2.7b", False)):
             i = images(name, 336, 336, batch=2)
             self.assertEqual((i.tokens, i.decoder, shapes(i)), (32, decoder, {"pixel_values": (2, 3, 224, 224)}))
+
+    def test_an_instruction_beside_each_picture(self):
+        for name, decoder in (("instructblip-flan-t5-xl", True), ("instructblip-vicuna-7b", False)):
+            i = images(name, 336, 336, batch=2, text=40)
+            self.assertEqual((i.tokens, i.decoder), (32, decoder))
+            self.assertEqual(shapes(i)["pixel_values"], (2, 3, 224, 224))
+            for key in ("qformer_input_ids", "qformer_attention_mask"):
+                self.assertEqual(shapes(i)[key], (2, 40))
+                self.assertEqual(shapes(images(name, 336, 336, text=600))[key], (1, 512))
+        with self.assertRaises(RecorderError):
+            images("instructblip-vicuna-7b", 336, 336, count=2)
 
     def test_rows_of_patches(self):
         i = images("pixtral-12b", 500, 750)
@@ -254,13 +265,14 @@ class Table(unittest.TestCase):
             document = load(path).document
             if "vision_config" not in document or document["model_type"] not in families.FAMILIES:
                 continue  # models of sound are not recorded
+            count = 1 if document["model_type"] == "instructblip" else 2  # which takes no more
             for size in sizes:
                 height, width = size or families.native_size(document)
-                found = families.lay_out(Request(document, 1, 2, height, width)).tokens
-                command = [PROGRAM, "--config", path, "--images", "2", "--phase", "inference", "--json", "--top", "0"]
-                command += ["--image-size", f"{height}x{width}"] if size else []
+                found = families.lay_out(Request(document, 1, count, height, width)).tokens
+                command = [PROGRAM, "--config", path, "--images", str(count), "--phase", "inference"]
+                command += ["--json", "--top", "0"] + (["--image-size", f"{height}x{width}"] if size else [])
                 said = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["inputs"]
-                self.assertEqual((2 * found, [height, width]), (said["image_tokens"], said["image_size"]), path)
+                self.assertEqual((count * found, [height, width]), (said["image_tokens"], said["image_size"]), path)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,15 @@ TEST(Flags, ATargetIsForEncodersWithADecoder) {
     is_refused(t5, flag);
 }
 
+/// Only InstructBLIP's Q-Former reads the text.
+TEST(Flags, AnInstructionIsForModelsWhoseFeaturesDependOnTheText) {
+  const std::string blip = "--config instructblip-vicuna-7b --text 40 ";
+  acts(blip + "--json", "--instruction 7");
+  is_refused(blip, "--instruction 513");
+  is_refused(run_of, "--instruction 7");
+  is_refused(blip, "--images 2");
+}
+
 TEST(Flags, OfAReportAreRefusedWhereItHasNoSuchThing) {
   const std::string bare = "--config smolvlm-256m --text 40 --phase inference";
   for (const char* f : {"--top 3", "--per-layer"}) {

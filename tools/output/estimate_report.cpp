@@ -264,6 +264,7 @@ std::string inputs_line(const Vlm& vlm, const Plan& plan, const Sequences& s) {
     if (plan.vision_chunk > 0) line += fmt::format(", {} at a time", plan.vision_chunk);
     line += ")";
   }
+  if (s.instruction > 0) line += ", instruction of " + plural(s.instruction, "token");
   if (s.target > 0) line += ", " + plural(s.target, "target token");
   return line + ", " + stored_words(vlm, plan);
 }

@@ -44,13 +44,15 @@ class Images:
 
 @dataclass(frozen=True)
 class Request:
-    """A config.json's content with `batch` sequences of `images` images of height x width pixels."""
+    """A config.json's content with `batch` sequences of `images` images of height x width pixels, and of `text` tokens
+    beside them."""
 
     document: Mapping
     batch: int
     images: int
     height: int
     width: int
+    text: int = 0
 
     @property
     def count(self) -> int:

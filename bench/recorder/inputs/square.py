@@ -2,11 +2,12 @@
 """Families whose processor resizes every image to the tower's square.
 
 transformers 5.17: processing_llava.py, processing_paligemma.py, processing_gemma3.py (pan and scan off, as released),
-processing_blip_2.py, processing_video_llava.py, processing_florence2.py, processing_got_ocr2.py,
+processing_blip_2.py, processing_instructblip.py, processing_video_llava.py, processing_florence2.py, processing_got_ocr2.py,
 processing_deepseek_vl.py, processing_deepseek_vl_hybrid.py, processing_janus.py.
 """
 
-from recorder.inputs.layout import Images, Request, number, patch_side, pixels
+from recorder.errors import USAGE, RecorderError
+from recorder.inputs.layout import INT64, Images, Request, Tensor, number, patch_side, pixels
 from recorder.inputs.native import pixtral
 
 # Towers with a class token before the patches; it is dropped by the feature strategy "default".
@@ -62,6 +63,21 @@ def blip2(r: Request) -> Images:
     return Images(
         number(r.document, "num_query_tokens", 32), _pixels(r), decoder=text.get("model_type", "opt") == "t5"
     )
+
+
+def instruct_blip(r: Request) -> Images:
+    """The same, whose Q-Former reads one instruction with each image: as many tokens as the text, as far as it has
+    positions, and the two that BERT's tokenizer writes around them where there is none."""
+    if r.images != 1:
+        raise RecorderError("--images", "InstructBLIP reads one instruction with each image", "give 1", USAGE)
+    plain = blip2(r)
+    positions = number(r.document.get("qformer_config") or {}, "max_position_embeddings", 512)
+    shape = r.batch, min(max(r.text, 2), positions)
+    text = {
+        "qformer_input_ids": Tensor(shape, INT64, (5,)),
+        "qformer_attention_mask": Tensor(shape, INT64, (1,)),
+    }
+    return Images(plain.tokens, plain.tensors | text, decoder=plain.decoder)
 
 
 def halved_map(document, vision: str) -> int:

@@ -36,6 +36,7 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "cohere_compass": ("native.qwen3_vl", 512),
     "kimi_k25": ("native.kimi_k25", 448),
     "blip-2": ("square.blip2", None),
+    "instructblip": ("square.instruct_blip", None),
     "internvl": ("tiles.internvl", None),
     "qianfan_ocr": ("tiles.internvl", None),
     "mllama": ("tiles.mllama", None),

@@ -36,6 +36,7 @@ struct FamilyTraits {
   std::string_view no_videos = {};     ///< why it takes none, where its processor does
   std::string_view no_audio = {};      ///< why it takes no sound, where its processor does
   std::string_view videos_alone = {};  ///< why a prompt with a video has no pictures, where it may not
+  std::int64_t instruction = 0;        ///< most tokens that what makes image features reads of the text; 0: none
   std::string_view note = {};          ///< what an estimate assumes of the run that others of this model do not
 };
 

@@ -74,13 +74,6 @@ inline Value gated_norm(Context& c, const DeltaNet& m, Value arg, const Value& g
   return to(x, t);
 }
 
-/// torch.repeat_interleave(times, dim=2) of heads[B, S, H, D].
-inline Value repeat_heads(const Value& x, std::int64_t times) {
-  using namespace eager;
-  const Shape each{x.size(0), x.size(1), x.size(2), times, x.size(3)};
-  return flatten(clone_contiguous(expand(unsqueeze(x, 3), each)), 2, 3);
-}
-
 /// -exp(A_log) softplus(a + dt_bias): the decay of each head's state, in log space and fp32.
 inline Value log_decay(Context& c, const DeltaNet& m, const Value& a) {
   using namespace eager;
@@ -123,8 +116,8 @@ inline Value forward(Context& c, const DeltaNet& m, Value arg, const Value& padd
   of.beta = unary(functions::sigmoid, b);
   of.decay = log_decay(c, m, a);
   if (const std::int64_t times = g.value_heads / g.key_heads; times > 1) {
-    of.q = repeat_heads(of.q, times);
-    of.k = repeat_heads(of.k, times);
+    of.q = repeat_interleave(of.q, times, 2);
+    of.k = repeat_interleave(of.k, times, 2);
   }
   DeltaRuleOutput y = step ? recurrent_delta_rule(of, cache.recurrent_state) : chunk_delta_rule(of, {}, !cache.off);
   if (!cache.off) {

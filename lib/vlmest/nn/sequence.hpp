@@ -20,6 +20,7 @@ struct Sequences {
   std::int64_t audio_tokens = 0;      ///< those that receive features of its clips
   std::int64_t seq = 0;               ///< LLM tokens of a sequence; of the longest, to which the others are padded
   std::int64_t target = 0;            ///< tokens that the decoder of an encoder-decoder model is trained on
+  std::int64_t instruction = 0;       ///< tokens of the text as what makes image features reads it, of each sequence
   ImageSize image;                    ///< pixels of each image, before any resize
   std::vector<ImageLayout> images;    ///< of the whole batch, sequence by sequence
   std::vector<ImageLayout> videos;    ///< the same of videos whose pixels are an input of their own

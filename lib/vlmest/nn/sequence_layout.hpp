@@ -39,6 +39,10 @@ void check_takes_videos(const Vlm& vlm, const Plan& plan);
 /// Throws Error where the model takes no audio, and where a description adds blocks, which are defined on pictures.
 void check_takes_audio(const Vlm& vlm);
 
+/// Tokens of the text as what makes image features reads it, of a sequence with so many tokens of text; 0 where nothing
+/// does. Throws Error where the plan says how many and the model reads none, or less.
+std::int64_t instruction_tokens(const Vlm& vlm, const Plan& plan, std::int64_t text);
+
 /// The tokens of a plan's batch: `seq` counts everything, `text` what the images do not bring with them. Throws Error
 /// where the images alone need more than `seq`, and where there are more sizes of images than sequences.
 Sequences make_sequences(const Vlm& vlm, const Plan& plan);

@@ -145,6 +145,9 @@ struct Plan {
   std::int64_t new_tokens = 128;    ///< tokens to decode after the prefill
   /// Tokens that an encoder-decoder model's decoder is trained on, of each sequence; not given: new_tokens.
   std::optional<std::int64_t> target;
+  /// Tokens of the instruction as a Q-Former reads it, by a tokenizer of its own; not given: as many as of text, at
+  /// most those that it has positions for.
+  std::optional<std::int64_t> instruction;
   DType dtype = DType::bf16;     ///< weights and activations
   bool own_dtype = false;        ///< dtype is what the model's config.json names, not what was asked for
   std::optional<DType> weights;  ///< storage of the language model's linear weights

@@ -8,14 +8,15 @@
 
 namespace vlmest::image_processor {
 
-/// BLIP-2: one square, read by the Q-Former into a fixed count of query tokens.
+/// BLIP-2 and InstructBLIP: one square, read by the Q-Former into a fixed count of query tokens.
 struct Blip2 {
   std::int64_t image_size = 224;
   std::int64_t patch_size = 14;
   std::int64_t query_tokens = 32;  ///< num_query_tokens
 };
 
-/// transformers 5.17 processing_blip_2.py, Blip2Processor.__call__; the tower has a class token.
+/// transformers 5.17 processing_blip_2.py, Blip2Processor.__call__; processing_instructblip.py; the tower has a class
+/// token.
 constexpr ImageLayout layout(const Blip2& r, ImageSize image) {
   check(image);
   ImageLayout l;

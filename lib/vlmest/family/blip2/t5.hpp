@@ -6,17 +6,21 @@
 
 namespace vlmest {
 
-/// BLIP-2 with T5 (transformers models/blip_2, Blip2ForConditionalGeneration without use_decoder_only_language_model):
-/// the encoder reads images and text, the decoder writes the answer.
+/// BLIP-2 and InstructBLIP with T5 (transformers models/blip_2, Blip2ForConditionalGeneration without
+/// use_decoder_only_language_model, and the classes like it that image.hpp names): the encoder reads images and text,
+/// the decoder writes the answer.
 struct Blip2T5Family {
   Blip2Vision vision;
   QFormerConfig qformer;
   T5Config language;
   std::int64_t query_tokens = 32;
+  bool videos = false;  ///< its pixels are frames of videos
 };
 
-constexpr FamilyTraits traits(const Blip2T5Family&) {
-  return {.features = FeatureCall{blip2_line}, .plain_head = false, .bare_projections = true, .encoder_decoder = true};
+constexpr FamilyTraits traits(const Blip2T5Family& g) {
+  FamilyTraits t = blip2_traits(g);
+  t.bare_projections = t.encoder_decoder = true;
+  return t;
 }
 
 struct Blip2T5Model {
@@ -37,14 +41,14 @@ inline Blip2T5Model make_model(Context& c, const Blip2T5Family& g) {
 
 struct Blip2T5Inputs {
   TextInputs text;
-  Value pixels;
+  Blip2Images images;
   Value decoder_ids;  ///< at inference: the token that decoding starts with
   Value labels;       ///< in training
 };
 
 inline Blip2T5Inputs make_inputs(Context& c, const Blip2T5Family& g, const Sequences& s) {
   Blip2T5Inputs r;
-  r.pixels = make_blip2_pixels(c, g, s);
+  r.images = make_blip2_images(c, g, s);
   r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
   if (c.labels)
     r.labels = c.b.existing("labels", Role::input, DType::int64, {s.batch, s.target});
@@ -56,7 +60,9 @@ inline Blip2T5Inputs make_inputs(Context& c, const Blip2T5Family& g, const Seque
 /// modeling_blip_2.py, Blip2ForConditionalGeneration.forward over a fresh cache.
 inline Value prefill(Context& c, const Blip2T5Model& m, const Blip2T5Inputs& in, const Sequences&, Cache& cache) {
   InScope scope(c.b, m.root);
-  const Blip2Embeds e = embed_images(c, m.eyes, in.pixels, in.text.ids, m.language.shared);
+  const Blip2Embeds e = embed_images(c, m.eyes, in.images, in.text.ids, [&](const Value& ids) {
+    return input_embedding(c, forward(c, m.language.shared, ids));
+  });
   return forward(c, m.language, e.embeds, in.text.mask, in.decoder_ids, cache);
 }
 

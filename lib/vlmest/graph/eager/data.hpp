@@ -193,5 +193,13 @@ inline Value flatten(Value v, int from, int to) {
   }
   return reshape(std::move(v), s);
 }
+/// torch.repeat_interleave(times, dim): each entry so many times in a row, by a copy of an expanded view
+/// (aten/src/ATen/native/Repeat.cpp, repeat_interleave_symint of one count).
+inline Value repeat_interleave(Value v, std::int64_t times, int dim) {
+  dim = wrap(dim, v.shape().rank());
+  Shape each = v.shape();
+  each.insert(dim + 1, times);
+  return flatten(clone_contiguous(expand(unsqueeze(std::move(v), dim + 1), each)), dim, dim + 1);
+}
 
 }  // namespace vlmest::eager

@@ -59,7 +59,8 @@ VLMEST_INLINE void check_takes_videos(const Vlm& vlm, const Plan& plan) {
   if (traits.videos == VideoPixels::refused || !takes_videos(vlm.image_processor))
     throw Error("plan.video", traits.no_videos.empty() ? vlm.type + " takes no videos" : std::string(traits.no_videos),
                 "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2, LLaVA-OneVision, "
-                "LLaVA-NeXT-Video, Video-LLaVA, VideoLLaMA 3, MiniCPM-V 4.6, EXAONE 4.5, Cosmos 3 or Cohere Compass");
+                "LLaVA-NeXT-Video, Video-LLaVA, InstructBLIP-Video, VideoLLaMA 3, MiniCPM-V 4.6, EXAONE 4.5, Cosmos 3 "
+                "or Cohere Compass");
   if (plan.images > 0 && !traits.videos_alone.empty())
     throw Error("plan.video", "pictures beside a video: " + std::string(traits.videos_alone), "give plan.images=0");
   if (!vlm.blocks.empty())
@@ -75,6 +76,22 @@ VLMEST_INLINE void check_takes_audio(const Vlm& vlm) {
         "Gemma 4 E2B or E4B");
   if (!vlm.blocks.empty())
     throw Error("plan.audio", "blocks that a description adds are defined on pictures", "leave one of them out");
+}
+
+/// Tokens of the text as what makes image features reads it: what the plan says, or all, which a tokenizer like BERT's
+/// sets between two tokens of its own.
+VLMEST_INLINE std::int64_t instruction_tokens(const Vlm& vlm, const Plan& plan, std::int64_t text) {
+  const std::int64_t most = vlm.family.traits().instruction;
+  if (!plan.instruction) return std::min(std::max<std::int64_t>(text, 2), most);
+  if (most == 0)
+    throw Error("plan.instruction", vlm.type + " makes its image features without the text",
+                "leave it out, or name a model whose Q-Former reads it: InstructBLIP");
+  if (*plan.instruction < 1 || *plan.instruction > most)
+    throw Error(
+        "plan.instruction",
+        std::to_string(*plan.instruction) + " is out of range: the Q-Former has " + std::to_string(most) + " positions",
+        "give 1 to " + std::to_string(most));
+  return *plan.instruction;
 }
 
 VLMEST_INLINE Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
@@ -136,6 +153,7 @@ VLMEST_INLINE Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
     s.text = plan.text;
     s.seq = checked_add(s.text, longest);
   }
+  s.instruction = instruction_tokens(vlm, plan, s.text);
   if (s.seq < 1) throw Error("plan.seq", "the sequence is empty", "give at least one text token or image");
   s.images.reserve(each.front().size() * static_cast<std::size_t>(plan.batch));
   for (std::int64_t b = 0; b < plan.batch; ++b) {
