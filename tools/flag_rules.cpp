@@ -17,11 +17,11 @@ const std::vector<std::string> training_flags{
     "--target",       "--optimizer",   "--checkpointing", "--checkpoint-layers", "--freeze", "--lora",
     "--lora-targets", "--lora-vision", "--lora-dropout",  "--input-gradients",   "--loss",   "--gradient-accumulation"};
 const std::vector<std::string> video_flags{"--fps", "--recorded-fps", "--video-size"};
-const std::vector<std::string> run_flags{"--batch",        "--seq",        "--text",          "--images",
-                                         "--image-size",   "--frames",     "--fps",           "--video-seconds",
-                                         "--recorded-fps", "--video-size", "--audio-seconds", "--audio-clips",
-                                         "--vision-chunk", "--instruction", "--phase",      "--dtype",         "--amp",
-                                         "--weights",      "--attention",  "--profile",       "--alloc-conf"};
+const std::vector<std::string> run_flags{
+    "--batch",        "--seq",           "--text",         "--images",     "--image-size",    "--frames",
+    "--fps",          "--video-seconds", "--recorded-fps", "--video-size", "--audio-seconds", "--audio-clips",
+    "--vision-chunk", "--instruction",   "--phase",        "--dtype",      "--amp",           "--weights",
+    "--attention",    "--profile",       "--alloc-conf"};
 
 }  // namespace
 

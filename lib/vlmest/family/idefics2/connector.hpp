@@ -64,8 +64,7 @@ inline PerceiverLayer make_perceiver_layer(Context& c, const Idefics2Projector& 
 
 inline Idefics2Connector make_projector(Context& c, const Idefics2Projector& g) {
   Idefics2Connector p{.config = &g, .scope = c.b.scope()};
-  p.projection = make_gated_mlp(c, "modality_projection", g.in, g.intermediate, false, g.activation, "act_fn",
-                                g.out);
+  p.projection = make_gated_mlp(c, "modality_projection", g.in, g.intermediate, false, g.activation, "act_fn", g.out);
   Module r(c, "perceiver_resampler");
   p.resampler_scope = r.scope;
   p.latents = parameter(c, "latents", {g.latents, g.out});

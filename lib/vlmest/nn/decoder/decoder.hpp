@@ -30,12 +30,12 @@ std::int64_t width(const Config& g) {
 
 /// Every language model that is called with embeddings, a mask and a cache alone. A new one is a header with a config,
 /// make_decoder, make_cache, embed and forward, and one word in each list.
-using DecoderConfig = std::variant<LlamaConfig, GemmaConfig, CohereConfig, GlmConfig, QwenMoeConfig, GptOssConfig,
-                                   InternLm2Config, DeepseekConfig, Lfm2Config, Exaone4Config, Llama4Config,
-                                   AriaTextConfig>;
-using Decoder = std::variant<LlamaDecoder, GemmaDecoder, CohereDecoder, GlmDecoder, QwenMoeDecoder, GptOssDecoder,
-                             InternLm2Decoder, DeepseekDecoder, Lfm2Decoder, Exaone4Decoder, Llama4Decoder,
-                             AriaTextDecoder>;
+using DecoderConfig =
+    std::variant<LlamaConfig, GemmaConfig, CohereConfig, GlmConfig, QwenMoeConfig, GptOssConfig, InternLm2Config,
+                 DeepseekConfig, Lfm2Config, Exaone4Config, Llama4Config, AriaTextConfig>;
+using Decoder =
+    std::variant<LlamaDecoder, GemmaDecoder, CohereDecoder, GlmDecoder, QwenMoeDecoder, GptOssDecoder, InternLm2Decoder,
+                 DeepseekDecoder, Lfm2Decoder, Exaone4Decoder, Llama4Decoder, AriaTextDecoder>;
 
 inline Decoder make_decoder(Context& c, const DecoderConfig& g) {
   return std::visit([&](const auto& v) -> Decoder { return make_decoder(c, v); }, g);
