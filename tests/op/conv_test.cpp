@@ -73,7 +73,8 @@ TEST(ConvScratch, OfAWeightGradientAgreesWithRecordedCalls) {
         << batch << " of " << side << " by " << patch << " to " << out;
     EXPECT_GE(conv_weight_gradient_scratch(o).value(), bytes - 2688) << batch << " of " << side << " to " << out;
   }
-  // Two of 36 x 36 patches, on an H100: half a megabyte beside the converted copies, which is left out, no partial sums.
+  // Two of 36 x 36 patches, on an H100: half a megabyte beside the converted copies, which is left out, no partial
+  // sums.
   const std::int64_t few = conv_weight_gradient_scratch(patches({2, 504, 504, 14, 3, 1152, DType::bf16, 0})).value();
   EXPECT_LE(few, 18213156);
   EXPECT_GE(few, 18213156 - 500000);
