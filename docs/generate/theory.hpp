@@ -96,7 +96,7 @@ inline Comparison compare(const std::string& root) {
   const char* file = "h200-training.json";
   const Device device = validation::device(root, file);
   Estimator estimate;
-  validation::Models models(root, file);
+  validation::Models models(root);
   const auto number = [](Bytes b) { return static_cast<double>(b.value()); };
   const json::MeasuredFile rows = validation::rows(root, file);
   for (const auto& placed : rows.runs) {

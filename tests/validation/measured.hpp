@@ -31,20 +31,16 @@ inline vlmest::json::MeasuredFile rows(const std::string& root, const std::strin
   return f;
 }
 
-/// Rows of an H100 are of models as they are shipped, others of configs that the tests have.
-inline bool of_h100(const std::string& file) { return file.starts_with("h100-"); }
-
 /// The device that a file's rows were measured on.
 inline vlmest::Device device(const std::string& root, const std::string& file) {
-  return vlmest::load_device(root + "/models/device/" + (of_h100(file) ? "h100" : "h200") + "-sxm.json");
+  return vlmest::load_device(root + "/models/device/" + (file.starts_with("h100-") ? "h100" : "h200") + "-sxm.json");
 }
 
-/// The configs that they were measured with, each read once for each setting of the image processor.
+/// The configs that they were measured with, those of tests or shipped ones, each read once for each setting of the
+/// image processor.
 class Models {
  public:
-  Models(const std::string& root, const std::string& file) : folders_{root + "/tests/data/configs/"} {
-    if (of_h100(file)) folders_.insert(folders_.begin(), root + "/models/vlm/");
-  }
+  explicit Models(const std::string& root) : folders_{root + "/tests/data/configs/", root + "/models/vlm/"} {}
   const vlmest::Vlm& operator[](const vlmest::MeasuredRun& run) {
     const auto [at, is_new] = models_.try_emplace(run.model + run.image);
     if (is_new) {
@@ -68,6 +64,7 @@ class Models {
 inline std::vector<vlmest::Comparison> compare(const std::string& root, std::initializer_list<const char*> files) {
   std::vector<vlmest::Comparison> all;
   vlmest::Estimator estimator;
+  Models models(root);
   const auto add = [&](const vlmest::json::MeasuredFile& f, vlmest::Fitted own, std::vector<vlmest::Comparison> some) {
     for (auto& c : some) {
       c.fitted = f.fitted_to(c.quantity, own);
@@ -77,7 +74,6 @@ inline std::vector<vlmest::Comparison> compare(const std::string& root, std::ini
   for (const char* file : files) {
     const vlmest::json::MeasuredFile f = rows(root, file);
     const vlmest::Device on = device(root, file);
-    Models models(root, file);
     for (const auto& [where, run, own] : f.runs) add(f, own, vlmest::compare(run, models[run], on, estimator));
     for (const auto& [where, op, own] : f.ops) add(f, own, vlmest::compare(op, on));
   }
