@@ -143,6 +143,7 @@ const std::vector<Case> cases() {
                              "aya-vision-8b",
                              "glm-4.1v-9b",
                              "blip2-opt-2.7b",
+                             "instructblip-vicuna-7b",
                              "lfm2-vl-450m",
                              "llava-next-video-7b",
                              "video-llava-7b",

@@ -46,9 +46,6 @@ constexpr FamilyTraits blip2_traits(const Family& g) {
   if (!g.qformer.instructed) return t;
   t.features = FeatureCall{instruct_blip_line};
   t.instruction = g.qformer.positions;
-  t.note =
-      "the Q-Former reads the instruction by a tokenizer of its own: it is taken to have as many tokens as the prompt "
-      "has text, as far as the Q-Former has positions; plan.instruction says how many";
   if (g.videos) {
     t.features = feature_calls::no_images;
     t.videos = VideoPixels::own;
