@@ -36,7 +36,7 @@ class TrainableModels : public testing::TestWithParam<std::string> {
     std::ifstream in(models / "vlm" / (GetParam() + ".json"));
     model_ = json::read_model(nlohmann::json::parse(in), GetParam());
     plan_.batch = 2;
-    plan_.images = 2;
+    plan_.images = model_.family.traits().instruction > 0 ? 1 : 2;  // an instruction goes with one picture
     plan_.text = 64;
     plan_.image_height = 500;
     plan_.image_width = 333;
