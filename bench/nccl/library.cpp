@@ -22,7 +22,7 @@ using Reducing = Answer (*)(const void*, void*, std::size_t, Type, Reduction, vo
 
 Library::Library() : library_(dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL)) {
   if (library_ == nullptr)
-    throw Error("--suite nccl", "libnccl.so.2 cannot be loaded",
+    throw Error("vlmest-bench", "libnccl.so.2 cannot be loaded",
                 "install NCCL, or name the folder that has it in LD_LIBRARY_PATH: PyTorch's is "
                 "site-packages/nvidia/nccl/lib");
 }

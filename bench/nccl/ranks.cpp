@@ -34,9 +34,6 @@ Ranks::Rank::Rank(int device, Bytes most) : stream((chosen(device), cuda::Stream
 
 Ranks::Ranks(Bytes most) {
   const int n = devices();
-  if (n < 2)
-    throw Error("--suite nccl", std::to_string(n) + " GPU" + (n == 1 ? "" : "s") + " can be used here",
-                "collectives need two or more; CUDA_VISIBLE_DEVICES says which");
   for (int device = 0; device < n; ++device) ranks_.push_back(std::make_unique<Rank>(device, most));
   const std::vector<void*> communicators = library_.communicators(n);
   for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->communicator = communicators[i];

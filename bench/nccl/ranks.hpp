@@ -17,7 +17,7 @@ namespace vlmest::bench::nccl {
 /// A rank on each device that this process sees.
 class Ranks {
  public:
-  /// With room for tensors of so many bytes. Throws Error on fewer than two devices.
+  /// With room for tensors of so many bytes, on two devices or more. Throws Error where NCCL is missing.
   explicit Ranks(Bytes most);
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;

@@ -15,7 +15,7 @@
 namespace vlmest::bench::nccl {
 namespace {
 
-/// Ranks that --list names where there are no devices.
+/// What collectives need, and what --list names where there are none.
 constexpr int fewest = 2;
 
 void add_context(const Ranks& ranks) {
@@ -59,6 +59,9 @@ int run(const tool::BenchOptions& o, const std::function<void()>& report) {
     for (const Point& p : all) std::printf("%s\n", name(p, std::max(devices(), fewest)).c_str());
     return tool::Exit::done;
   }
+  if (const int n = devices(); n < fewest)
+    throw Error("vlmest-bench", std::to_string(n) + " GPU" + (n == 1 ? "" : "s") + " can be used here",
+                "collectives need two or more; CUDA_VISIBLE_DEVICES says which");
   Bytes most{};
   for (const Point& p : all) most = std::max(most, p.bytes);
   Ranks ranks(most);

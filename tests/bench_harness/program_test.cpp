@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // vlmest bench, which runs vlmest-bench: lists of points need no GPU, measuring does.
+#include <algorithm>
 #include <filesystem>
 
 #include "called.hpp"
@@ -45,6 +46,22 @@ TEST(Bench, TakesAListOfOps) {
           R"([{"op":"conv"}])");
   refused("bench linear/flash --list", 2, "bench: linear has no variant 'flash'", "known: cublaslt, cublaslt_best");
   refused("bench --filter '(' --list", 2, "--filter: '(' is no regular expression", "as for grep -E");
+}
+
+TEST(Bench, CollectivesAreListedAndNeedTwoGpus) {
+  if (fs::exists("/dev/nvidia0")) GTEST_SKIP() << "this machine has a GPU";
+  const Called r = run("bench --suite nccl send --list");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out.substr(0, r.out.find('\n')), "nccl/send/ranks:2/bytes:1024");
+  EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 41);
+  refused("bench --suite nccl", 3, "vlmest-bench: 0 GPUs can be used here",
+          "collectives need two or more; CUDA_VISIBLE_DEVICES says which");
+  refused("bench --suite nccl all_redcue", 2, "bench: 'all_redcue' is no collective",
+          "known: all_reduce, reduce_scatter, all_gather, all_to_all, send");
+  refused("bench --suite nccl --hot", 2, "--hot: has no effect with --suite nccl, which measures collectives",
+          "leave it out");
+  refused("bench --suite nccl --list --filter zzz", 2, "bench: no collective is left to measure",
+          "--list shows what there is");
 }
 
 TEST(Bench, WithoutAGpuEndsWithOneError) {
