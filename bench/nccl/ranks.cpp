@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <optional>
 
 #include <bench/nccl/ranks.hpp>
 #include <kernels/cuda/check.hpp>
