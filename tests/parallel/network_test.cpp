@@ -85,7 +85,7 @@ TEST(Network, ACurveOfAsManyRanksDecides) {
 }
 
 /// Without one of the points of a curve, the line between its neighbours is near it: the worst is 24 %, where NCCL goes
-/// over from one protocol to another, between 1 and 4 MiB; from 8 MiB on 5 %.
+/// over from one protocol to another, between 1 and 4 MiB; from 8 MiB on 5 %, of all-to-all 8 %.
 TEST(Network, BetweenPointsALine) {
   const Network n = shipped("nvlink4");
   for (const CollectiveCurve& c : n.domains[0].curves)
@@ -94,7 +94,9 @@ TEST(Network, BetweenPointsALine) {
       for (CollectiveCurve& of : without.domains[0].curves)
         if (of.kind == c.kind) of.points.erase(of.points.begin() + static_cast<std::ptrdiff_t>(i));
       const double off = time(without, c.kind, c.points[i].bytes, 2).value / c.points[i].time.value - 1;
-      EXPECT_LT(std::abs(off), c.points[i].bytes < Bytes(8 << 20) ? 0.3 : 0.06)
+      EXPECT_LT(std::abs(off), c.points[i].bytes < Bytes(8 << 20)     ? 0.3
+                               : c.kind == CollectiveKind::all_to_all ? 0.09
+                                                                      : 0.06)
           << name(c.kind) << " " << c.points[i].bytes.value();
     }
 }

@@ -63,6 +63,7 @@ class Walk {
   Bytes take_rounds(const RunScript& script, Process& process, Bytes before, Observe&& observe, Measured&& measured,
                     std::size_t taken = 0) {
     const std::vector<Step> round = steps(script.round);
+    const bool asked = std::any_of(round.begin(), round.end(), [](const Step& s) { return s.measured; });
     for (int i = 1; i <= script.most_rounds; ++i) {
       const CachingAllocator& a = process.allocator();
       const std::tuple begun{a.growths(), a.allocated(), a.reserved()};
@@ -72,7 +73,7 @@ class Walk {
       // the next one begins in the same state and does the same, but for the age of blocks, by which they are
       // collected.
       const bool again = begun == std::tuple{a.growths(), a.allocated(), a.reserved()};
-      if (i > 1 && again && !process.replaces() && collection_limit(a.config()) == no_limit) break;
+      if (i > 1 && again && !asked && !process.replaces() && collection_limit(a.config()) == no_limit) break;
       before = reserved_;
       taken = 0;
     }
