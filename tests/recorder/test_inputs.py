@@ -15,11 +15,13 @@ from recorder.inputs.sequence import arrange
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONFIGS = os.path.join(ROOT, "tests", "data", "configs")
+SHIPPED = os.path.join(ROOT, "models", "vlm")
 PROGRAM = os.environ.get("VLMEST_PROGRAM")
 
 
 def images(name: str, height: int, width: int, batch: int = 1, count: int = 1, text: int = 0):
-    document = load(os.path.join(CONFIGS, name + ".json")).document
+    folder = CONFIGS if os.path.exists(os.path.join(CONFIGS, name + ".json")) else SHIPPED
+    document = load(os.path.join(folder, name + ".json")).document
     return families.lay_out(Request(document, batch, count, height, width, text))
 
 
@@ -226,7 +228,7 @@ class Measured(unittest.TestCase):
 def input_bytes(i, s, row: dict, train: bool) -> int:
     """Ids and masks, what a family adds to them, labels, and the images' tensors."""
     positions = row["batch"] * s.length
-    pixel = 4 if row["dtype"] == "float32" else 2
+    sizes = {"pixels": 4 if row["dtype"] == "float32" else 2, "int32": 4, "bool": 1}
     total = positions * 8 * (3 if train else 2)
     total += positions * (0 if not i.token_types else 4 if i.axes else 8)
     if i.cross_tiles:
@@ -237,7 +239,7 @@ def input_bytes(i, s, row: dict, train: bool) -> int:
         elements = 1
         for n in t.shape:
             elements *= n
-        total += elements * (pixel if t.dtype == "pixels" else 8)
+        total += elements * sizes.get(t.dtype, 8)
     return total
 
 
