@@ -177,6 +177,12 @@ TEST(InstructBlipFamily, WhatCannotRunIsRefused) {
   Plan flash = plan();
   flash.attention = AttentionKind::flash;
   EXPECT_EQ(refused(tiny(), flash), "accepted");
+  Blip2T5Family f;
+  f.qformer.instructed = true;
+  Vlm t5 = tiny();
+  t5.family = f;
+  EXPECT_EQ(refused(t5, plan()), "accepted");
+  EXPECT_EQ(refused(t5, flash), "plan.attention");
 }
 
 TEST(InstructBlipFamily, TrainingReachesTheTablesOfTheText) {

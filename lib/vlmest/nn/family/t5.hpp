@@ -17,8 +17,10 @@ struct T5Model {
   Linear head;
 };
 
-/// Throws Error for choices under which T5 is not modelled.
+/// Throws Error for choices under which T5 is not modelled, and for FlashAttention, which its class refuses.
 inline void refuse_unmodelled(const Context& c) {
+  if (c.stack().flash_attention_2 && c.plan.attention == AttentionKind::flash)
+    throw Error("plan.attention", "T5 has no FlashAttention path: transformers refuses it", "use sdpa or eager");
   if (!c.stack().adds_position_biases)
     throw Error("plan.runtime", "kernels that add T5's position biases to fused attention are not modelled",
                 "leave plan.runtime out");
