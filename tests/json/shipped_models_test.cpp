@@ -228,13 +228,13 @@ TEST(DescriptionSchema, KnowsTheFamiliesOfTheReader) {
 TEST(DescriptionSchema, DefaultsAreThoseOfTheReader) {
   std::set<const Json*> tried;
   const auto all = names();
-  for (std::size_t i = 0; i < all.size(); i += one_in(4)) {
-    const auto& name = all[i];
+  for (const auto& name : all) {
     const Json doc = document(name);
     walk(doc["model"], family(doc["model"]), "/model",
          [&](const std::string& path, const Json& object, const Json& properties) {
            for (const auto& [key, property] : properties.items()) {
              if (!property.contains("default") || !object.contains(key) || !tried.insert(&property).second) continue;
+             if (tried.size() % one_in(4) != 0) continue;
              Json absent = doc, set = doc;
              absent[Json::json_pointer(path)].erase(key);
              set[Json::json_pointer(path)][key] = property["default"];
@@ -242,7 +242,7 @@ TEST(DescriptionSchema, DefaultsAreThoseOfTheReader) {
            }
          });
   }
-  EXPECT_GT(tried.size(), 200u / one_in(4));
+  EXPECT_GT(tried.size(), 200u);
 }
 
 /// The words behind "known: " in the hint that reading `doc` gives, at the place `where`.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <vlmest/nn/image_processor/image.hpp>
+#include <vlmest/unit/count.hpp>
 
 namespace vlmest::image_processor {
 

@@ -8,6 +8,7 @@
 
 #include <vlmest/nn/image_processor/levers.hpp>
 #include <vlmest/nn/image_processor/tiled_canvas.hpp>
+#include <vlmest/unit/count.hpp>
 
 namespace vlmest::image_processor {
 

@@ -4,6 +4,7 @@
 #include <vlmest/nn/image_processor/levers.hpp>
 #include <vlmest/nn/image_processor/rounding.hpp>
 #include <vlmest/nn/image_processor/smart_resize.hpp>
+#include <vlmest/unit/count.hpp>
 
 namespace vlmest::image_processor {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/graph/eager/gradient.hpp>
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/library/convolution.hpp>
 
