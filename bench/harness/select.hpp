@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <bench/harness/filter.hpp>
 #include <bench/harness/suite.hpp>
 
 #include <vlmest/json/parse.hpp>
@@ -44,13 +45,7 @@ inline std::vector<Point> read_points(const std::string& text, const std::string
 inline std::vector<Point> select(const Selection& s) {
   std::vector<Choice> choices;
   for (const std::string& word : s.ops) choices.push_back(read_choice(word));
-  std::regex filter;
-  try {
-    filter.assign(s.filter, std::regex::extended);
-  } catch (const std::regex_error&) {
-    throw Error("--filter", "'" + s.filter + "' is no regular expression", "as for grep -E");
-  }
-
+  const std::regex filter = read_filter(s.filter);
   std::vector<Point> r;
   std::set<std::string> seen;
   const auto take = [&](Point p) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <regex>
 #include <string>
 #include <vector>
+
+#include <bench/harness/filter.hpp>
 
 #include <vlmest/op/collective.hpp>
 #include <vlmest/unit/error.hpp>
@@ -27,19 +28,11 @@ inline std::string name(const Point& p, int ranks) {
 /// what the curves are worth. Ranks that are no power of two divide them but for a rest; each part is whole elements.
 inline std::vector<Point> points(const std::vector<std::string>& kinds, const std::string& filter, int ranks) {
   constexpr std::int64_t least = std::int64_t{1} << 10, most = std::int64_t{1} << 30, element = 2;
-  for (const std::string& k : kinds) {
-    bool known = false;
-    for (const CollectiveKind kind : collective_kinds) known |= k == vlmest::name(kind);
-    if (!known)
+  for (const std::string& k : kinds)
+    if (!collective_kind(k))
       throw Error("bench", "'" + k + "' is no collective",
                   "known: all_reduce, reduce_scatter, all_gather, all_to_all, send");
-  }
-  std::regex wanted;
-  try {
-    wanted.assign(filter, std::regex::extended);
-  } catch (const std::regex_error&) {
-    throw Error("--filter", "'" + filter + "' is no regular expression", "as for grep -E");
-  }
+  const std::regex wanted = read_filter(filter);
   std::vector<Point> r;
   const auto add = [&](CollectiveKind kind, std::int64_t bytes) {
     const std::int64_t parts = element * ranks;

@@ -25,12 +25,6 @@ nlohmann::json recorded(const std::string& name) {
   return nlohmann::json::parse(in);
 }
 
-CollectiveKind kind_of(const std::string& op) {
-  for (const CollectiveKind k : collective_kinds)
-    if (op == name(k)) return k;
-  throw std::out_of_range(op);
-}
-
 /// The shipped curves are the recorded ones, point by point. all_to_all was recorded here from another starting point
 /// (its operands' first use), and has the curve of the benchmark below.
 TEST(Network, CurvesAreWhatWasMeasured) {
@@ -41,7 +35,8 @@ TEST(Network, CurvesAreWhatWasMeasured) {
     const std::string op = r.at("op");
     if (op == "broadcast" || op == "all_to_all") continue;
     ++compared;
-    EXPECT_NEAR(time(n, kind_of(op), Bytes(r.at("bytes").get<std::int64_t>()), 2).us(), r.at("us").get<double>(), 1e-6)
+    EXPECT_NEAR(time(n, collective_kind(op).value(), Bytes(r.at("bytes").get<std::int64_t>()), 2).us(),
+                r.at("us").get<double>(), 1e-6)
         << op << " " << r.at("bytes");
   }
   EXPECT_EQ(compared, 4 * 21);

@@ -24,8 +24,8 @@ struct MoeConfig {
   bool inputs_first = false;  ///< matrices lie as [in, out] (GPT-OSS, Llama 4, Aria)
   /// GPT-OSS: products and router have biases, gates stand between what they multiply, and both are clamped.
   bool clamped = false;
-  /// Aria: each matrix is a module of its own, and the host runs one product for each expert, of as
-  /// many rows as it got.
+  /// Aria: each matrix is a module of its own, and the host runs one product for each expert, of as many rows as it
+  /// got.
   bool sequential = false;
 };
 

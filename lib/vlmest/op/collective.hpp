@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include <vlmest/op/cost.hpp>
@@ -16,6 +18,13 @@ inline constexpr std::array collective_kinds{CollectiveKind::all_reduce, Collect
 constexpr std::string_view name(CollectiveKind k) {
   constexpr std::array<std::string_view, 5> names{"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send"};
   return names[static_cast<std::size_t>(k)];
+}
+
+/// The collective of that name; nothing where there is none.
+constexpr std::optional<CollectiveKind> collective_kind(std::string_view op) {
+  for (const CollectiveKind k : collective_kinds)
+    if (op == name(k)) return k;
+  return std::nullopt;
 }
 
 /// What part of its bytes each of n ranks sends, and receives, in a ring: n - 1 steps of a part of n that reduce, and

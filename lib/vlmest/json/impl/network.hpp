@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,12 +30,6 @@ inline const nlohmann::json& list(const nlohmann::json& o, const Place& at, cons
 }
 
 inline constexpr const char* collectives = "one of all_reduce, reduce_scatter, all_gather, all_to_all, send";
-
-inline std::optional<parallel::CollectiveKind> collective_kind(std::string_view op) {
-  for (const parallel::CollectiveKind k : parallel::collective_kinds)
-    if (op == name(k)) return k;
-  return std::nullopt;
-}
 
 /// The operation that a label says; an empty object where it says none.
 inline nlohmann::json label(const nlohmann::json& entry) {
@@ -93,13 +86,13 @@ VLMEST_INLINE parallel::Network read_network(const nlohmann::json& j, const std:
 
 VLMEST_INLINE bool is_collective(const nlohmann::json& entry) {
   const nlohmann::json op = network_json::label(entry);
-  return op.contains("op") && op["op"].is_string() && network_json::collective_kind(op["op"].get<std::string>());
+  return op.contains("op") && op["op"].is_string() && collective_kind(op["op"].get<std::string>());
 }
 
 VLMEST_INLINE parallel::MeasuredCollective read_collective(const nlohmann::json& entry, const std::string& where) {
   const nlohmann::json op = network_json::label(entry);
   const Reader label(op, where + ".label"), row(entry, where);
-  const auto kind = network_json::collective_kind(label.string("op", ""));
+  const auto kind = collective_kind(label.string("op", ""));
   if (!kind) label.fail("op", "is no collective", network_json::collectives);
   const double us = row.number("real_time", 0.0) * benchmark::microseconds(row);
   if (!(us > 0.0 && us < 1e12)) row.fail("real_time", "is no time that can be measured", "leave the entry out");
