@@ -32,6 +32,18 @@ inline std::vector<Use> uses(const Graph& g, const Stages& stages, int rank) {
   return r;
 }
 
+/// Of each phase and stage, the node behind the stage's last one in it; none where the phase is no backward or has
+/// none.
+inline std::vector<std::vector<NodeId>> backward_ends(const Graph& g, const Stages& stages) {
+  std::vector<std::vector<NodeId>> r;
+  for (const Phase& p : g.phases) {
+    std::vector<NodeId>& ends = r.emplace_back(static_cast<std::size_t>(stages.count()), none);
+    if (p.kind != PhaseKind::backward) continue;
+    for (NodeId n = p.first; n < p.last; ++n) ends[static_cast<std::size_t>(stages.stage(n))] = n + 1;
+  }
+  return r;
+}
+
 /// The nodes of a stage in a phase, up to those of the rank's stage that runs next.
 struct Stretch {
   NodeId first = 0, last = 0;
@@ -92,6 +104,7 @@ class OneMicroBatch {
         crossings_(crossings),
         of_(of),
         uses_(uses(g, stages, of.rank)),
+        backward_ends_(backward_ends(g, stages)),
         sums_(tied_sums(g, stages, crossings, of.rank)) {}
 
   Timeline timeline(const Timeline& whole) const {
@@ -150,18 +163,14 @@ class OneMicroBatch {
   }
   /// The phase of a node.
   std::size_t phase(NodeId n) const {
-    std::size_t i = 0;
-    while (i + 1 < g_.phases.size() && n >= g_.phases[i].last) ++i;
-    return i;
+    const auto at = std::upper_bound(g_.phases.begin(), g_.phases.end() - 1, n,
+                                     [](NodeId node, const Phase& p) { return node < p.last; });
+    return static_cast<std::size_t>(at - g_.phases.begin());
   }
   /// The end of a stage in the first backward from a phase on; where there is none, of all of them.
   NodeId backward_end(std::size_t from, int stage) const {
-    for (std::size_t i = from; i < g_.phases.size(); ++i) {
-      const Phase& p = g_.phases[i];
-      if (p.kind != PhaseKind::backward) continue;
-      for (NodeId n = p.last; n-- > p.first;)
-        if (stages_.stage(n) == stage) return n + 1;
-    }
+    for (std::size_t i = from; i < g_.phases.size(); ++i)
+      if (const NodeId end = backward_ends_[i][static_cast<std::size_t>(stage)]; end != none) return end;
     return step().first;
   }
   bool is_logits(const Storage& s) const {
@@ -234,6 +243,7 @@ class OneMicroBatch {
   const std::vector<Crossing>& crossings_;
   const RankOfPipeline& of_;
   std::vector<Use> uses_;
+  std::vector<std::vector<NodeId>> backward_ends_;
   std::vector<TiedSum> sums_;
 };
 
