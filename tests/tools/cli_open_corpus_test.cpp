@@ -103,6 +103,8 @@ TEST(CliOpenCorpus, TextsAlone) { expect(counts("open.json", false), 85, 67, 1, 
 TEST(CliOpenCorpus, WithTheFlagsOfTheThread) { expect(counts("open.json", true), 85, 68, 1, 0); }
 TEST(CliOpenCorpus, SecondTextsAlone) { expect(counts("open_2.json", false), 68, 65, 0, 0); }
 TEST(CliOpenCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("open_2.json", true), 68, 66, 0, 0); }
+TEST(CliOpenCorpus, ThirdTextsAlone) { expect(counts("open_3.json", false), 37, 31, 1, 0); }
+TEST(CliOpenCorpus, ThirdWithTheFlagsOfTheThread) { expect(counts("open_3.json", true), 37, 31, 1, 0); }
 TEST(CliHeldOutCorpus, SecondTextsAlone) { expect(counts("held_out_2.json", false), 52, 40, 3, 2); }
 TEST(CliHeldOutCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("held_out_2.json", true), 52, 40, 3, 2); }
 TEST(CliHeldOutCorpus, TextsAlone) { expect(counts("held_out.json", false), 84, 37, 2, 5); }
@@ -112,7 +114,7 @@ TEST(CliHeldOutCorpus, WithTheFlagsOfTheThread) { expect(counts("held_out.json",
 TEST(CliOpenCorpus, GuessesAreCounted) {
   if (under_address_sanitizer) return;
   std::array<diagnose::Counted, diagnose::story_rules> all{};
-  for (const char* file : {"open.json", "open_2.json"}) {
+  for (const char* file : {"open.json", "open_2.json", "open_3.json"}) {
     const Counts n = counts(file, true);
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i].right += n.guesses[i].right;
