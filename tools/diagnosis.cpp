@@ -227,6 +227,8 @@ bool only_settings(const KnownRun& run, const Verdict& v, const std::vector<Evid
   const bool trains = run.mode ? *run.mode == Mode::training : run.told && run.told->mode == Mode::training;
   if (!run.settings || !trains || v.cause != diagnose::Cause::unknown || v.confidence != 0) return false;
   return std::all_of(all.begin(), all.end(), [](const Evidence& e) {
+    // Who tells of a slow run and of no memory does not ask what fills it.
+    if (e.story.has(diagnose::Topic::slow) && !e.says_memory) return false;
     const bool figure = e.kind != "training_log" && e.failure && e.failure->requested;
     return !figure && !e.facts.contains("memory");
   });

@@ -27,8 +27,8 @@ TEST(OomElsewhere, ServersAndHosts) {
            Expected{"server_kv_cache", B::server, R::kv_cache_too_small, Cause::kv_cache},  // intel-arc-pro-b70 4
            {"server_no_blocks", B::server, R::kv_cache_too_small, Cause::kv_cache},         // vllm 13882
            {"server_length", B::server, R::kv_cache_too_small, Cause::kv_cache},
-           {"server_fraction", B::server, R::kv_cache_too_small, Cause::kv_cache},  // gpustack 3831
-           {"server_slots", B::server, R::kv_cache_full, Cause::kv_cache},          // sglang 10408
+           {"server_fraction", B::server, R::share_too_small, Cause::engine_budget},  // gpustack 3831
+           {"server_slots", B::server, R::kv_cache_full, Cause::kv_cache},            // sglang 10408
            {"server_pool", B::server, R::kv_cache_full, Cause::kv_cache},
            {"server_prefill", B::server, R::prefill_too_large, Cause::activations},            // TGI 1067
            {"server_device_in_use", B::server, R::device_in_use, Cause::other_process},        // kvcached 29

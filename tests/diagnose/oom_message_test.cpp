@@ -134,6 +134,17 @@ TEST(OomMessage, EveryEraAndBackend) {
   }
 }
 
+// OpenVINO: src/plugins/intel_gpu/src/runtime/ocl/ocl_engine.cpp.
+TEST(OomMessage, ABufferBeyondWhatADeviceGives) {
+  const auto m = find_oom_messages(
+      "[GPU] Exceeded max size of memory object allocation: requested 28666553344 bytes,\n"
+      "but max alloc size supported by device is 4294959104 bytes.\n");
+  ASSERT_EQ(m.size(), 1u);
+  EXPECT_EQ(m[0].backend, MemoryBackend::xpu);
+  EXPECT_EQ(m[0].requested, PrintedSize::exactly(Bytes(28666553344)));
+  EXPECT_EQ(m[0].allowed, PrintedSize::exactly(Bytes(4294959104)));
+}
+
 TEST(OomMessage, SentencesAboutMemoryAreNone) {
   EXPECT_TRUE(find_oom_messages(read_data("oom/two_bare_in_prose.txt")).empty());
   EXPECT_TRUE(find_oom_messages("step 3 memory 12 GiB total 80 GiB free; allocated 3 GiB\n").empty());

@@ -120,6 +120,10 @@ TEST(RunSettings, OfCommandLinesAndFiles) {
   EXPECT_EQ(value("# --per_device_train_batch_size 4\n", "--batch"), "");
   EXPECT_EQ(value("deepspeed: examples/deepspeed/ds_z3_offload_config.json\n", "sharding"), "zero-3");
   EXPECT_EQ(value("deepspeed: examples/deepspeed/ds_z3_offload_config.json\n", "offload"), "parameters");
+  // deepspeed/launcher/launch.py names the command that failed as a list.
+  EXPECT_EQ(value("['python', '-u', 'train.py', '--deepspeed', 'scripts/zero3.json', '--bf16', 'True']\n", "sharding"),
+            "zero-3");
+  EXPECT_EQ(value("['train.py', '--deepspeed', '--per_device_train_batch_size', '4']\n", "--batch"), "4");
   EXPECT_EQ(value("stage: sft\n", "sharding"), "");
   EXPECT_EQ(value("finetuning_type: lora\nlora_rank: 64\n", "--lora"), "64");
   EXPECT_EQ(value("--limit-mm-per-prompt '{\"image\":3}'\n", "--images"), "3");

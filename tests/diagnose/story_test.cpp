@@ -89,6 +89,34 @@ TEST(Story, WordsOfOtherThings) {
   EXPECT_EQ(guess("my training is slow as image preprocessing takes long\n", {}), "slow_data");
 }
 
+// What DeepSpeed's launcher calls its function, and engines that are turned off.
+TEST(Story, NamesThatTellNothing) {
+  EXPECT_FALSE(read_story("[INFO] [launch.py:315:sigkill_handler] Killing subprocess 2442\n").has(Topic::killed));
+  EXPECT_TRUE(read_story("Signal 9 (SIGKILL) received by PID 394968\n").has(Topic::killed));
+  EXPECT_FALSE(read_story("    max_steps=10, use_vllm=False,\n").has(Topic::serves));
+  EXPECT_TRUE(read_story("    max_steps=10, use_vllm=True,\n").has(Topic::serves));
+  EXPECT_EQ(guess("GRPO training is out of memory, with use_vllm=False here\n"), "activations");
+}
+
+TEST(Story, WhatAGpuOrItsHostIs) {
+  EXPECT_EQ(guess("inference of one image with a V100 is out of memory\n"), "attention_scores");
+  EXPECT_EQ(guess("inference of one image with an A100 is out of memory\n"), "vision_tiles");
+  EXPECT_EQ(guess("training with images on a V100 is out of memory\n"), "vision_tiles");
+  EXPECT_EQ(guess("my GPU is underutilized while the CPU is at 100% all day\n", {}), "host_bound");
+  EXPECT_EQ(guess("my GPU and its CPU are at 100% all day\n", {}), "");
+  EXPECT_EQ(guess("vllm is out of memory in its profiling stage, before the KV cache is made\n"), "profile_run");
+  EXPECT_EQ(guess("vllm is out of memory as the KV cache is too small\n"), "kv_cache");
+}
+
+// Tensor parallelism divides the weights of a model that no single device holds.
+TEST(Story, WeightsAreDividedByDevices) {
+  constexpr double device = 80.0 * (1LL << 30);
+  const auto on = [&](int gpus) { return StoryContext{.says_memory = true, .device = device, .gpus = gpus}; };
+  EXPECT_EQ(guess("model-72b is out of memory in inference\nsglang.launch_server\n", on(1)), "weights");
+  EXPECT_EQ(story_rule(read_story("model-72b is out of memory in inference\n"), on(1)), StoryRule::too_large);
+  EXPECT_NE(story_rule(read_story("model-72b is out of memory in inference\n"), on(4)), StoryRule::too_large);
+}
+
 // What engines take for themselves is none of a server's that may have transformers answer.
 TEST(Story, AServerIsNoEngine) {
   Failure f;

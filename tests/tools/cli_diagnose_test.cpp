@@ -206,10 +206,10 @@ TEST(CliDiagnose, WhatIsShortOrFailedOtherwiseIsSaid) {
   EXPECT_EQ(apps["evidence"][0]["facts"]["gpu_processes"].size(), 2u);
   const std::string path = testing::TempDir() + "/other.txt";
   std::ofstream(path) << "x\nRuntimeError: CUDA error: an illegal memory access was encountered\n";
-  const Called r = run("diagnose " + path);
-  EXPECT_EQ(r.code, 3);
-  EXPECT_NE(r.err.find("no lack of memory"), std::string::npos) << r.err;
-  EXPECT_NE(r.err.find("line 2"), std::string::npos) << r.err;
+  const Json illegal = Json::parse(good("diagnose " + path + " --json"))["verdict"];
+  EXPECT_EQ(illegal["cause"], "unknown");
+  EXPECT_NE(illegal["why"].get<std::string>().find("not memory but: a kernel"), std::string::npos) << illegal;
+  EXPECT_NE(illegal["why"].get<std::string>().find("at line 2"), std::string::npos) << illegal;
   std::ofstream(path) << "Epoch 3\nKilled\n";
   EXPECT_NE(Json::parse(good("diagnose " + path + " --json"))["verdict"]["why"].get<std::string>().find("signal 9"),
             std::string::npos);

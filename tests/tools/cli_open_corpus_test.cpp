@@ -94,8 +94,8 @@ void expect(const Counts& n, int cases, int right, std::size_t surely_other, int
   EXPECT_GE(n.right, right);
   EXPECT_LE(n.surely_other.size(), surely_other) << nlohmann::json(n.surely_other);
   EXPECT_LE(n.refused, refused);
-  // Nothing is said surer than 90 % by rules that were never wrong on few texts; of the halves held out 17 of 19 and 14
-  // of 16 hold.
+  // Nothing is said surer than 90 % by rules that were never wrong on few texts; of the halves held out 17 of 19, 16 of
+  // 16 and 4 of 5 hold.
   EXPECT_GE(n.sure_right, 0.75 * n.sure) << n.sure;
 }
 
@@ -103,8 +103,12 @@ TEST(CliOpenCorpus, TextsAlone) { expect(counts("open.json", false), 85, 67, 1, 
 TEST(CliOpenCorpus, WithTheFlagsOfTheThread) { expect(counts("open.json", true), 85, 68, 1, 0); }
 TEST(CliOpenCorpus, SecondTextsAlone) { expect(counts("open_2.json", false), 68, 65, 0, 0); }
 TEST(CliOpenCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("open_2.json", true), 68, 66, 0, 0); }
-TEST(CliHeldOutCorpus, SecondTextsAlone) { expect(counts("held_out_2.json", false), 52, 40, 3, 2); }
-TEST(CliHeldOutCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("held_out_2.json", true), 52, 40, 3, 2); }
+TEST(CliOpenCorpus, ThirdTextsAlone) { expect(counts("open_3.json", false), 37, 31, 1, 0); }
+TEST(CliOpenCorpus, ThirdWithTheFlagsOfTheThread) { expect(counts("open_3.json", true), 37, 31, 1, 0); }
+TEST(CliHeldOutCorpus, SecondTextsAlone) { expect(counts("held_out_2.json", false), 52, 41, 1, 2); }
+TEST(CliHeldOutCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("held_out_2.json", true), 52, 41, 1, 2); }
+TEST(CliHeldOutCorpus, ThirdTextsAlone) { expect(counts("held_out_3.json", false), 36, 20, 2, 2); }
+TEST(CliHeldOutCorpus, ThirdWithTheFlagsOfTheThread) { expect(counts("held_out_3.json", true), 36, 20, 2, 2); }
 TEST(CliHeldOutCorpus, TextsAlone) { expect(counts("held_out.json", false), 84, 37, 2, 5); }
 TEST(CliHeldOutCorpus, WithTheFlagsOfTheThread) { expect(counts("held_out.json", true), 84, 38, 2, 6); }
 
@@ -112,7 +116,7 @@ TEST(CliHeldOutCorpus, WithTheFlagsOfTheThread) { expect(counts("held_out.json",
 TEST(CliOpenCorpus, GuessesAreCounted) {
   if (under_address_sanitizer) return;
   std::array<diagnose::Counted, diagnose::story_rules> all{};
-  for (const char* file : {"open.json", "open_2.json"}) {
+  for (const char* file : {"open.json", "open_2.json", "open_3.json"}) {
     const Counts n = counts(file, true);
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i].right += n.guesses[i].right;

@@ -203,12 +203,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     if (!other && !e.verdict && !e.failure && !signs.empty())
       e.verdict = judge_signs(signs, series.facts, says, trains_with_engine(text));
     if (!other && !e.verdict && !e.failure && stack) add_cut_stack(e, *stack);
-    if (other) {
-      if (e.facts.empty() && !other->may_be_memory)
-        throw Error(where, fmt::format("no lack of memory: {}, at line {}", other->what, other->line),
-                    std::string(other->hint));
-      add_other_failure(e, *other);
-    }
+    if (other) add_other_failure(e, *other);
     if (!says) add_reserved_ahead(e, series, text);
     if (!says) add_nothing_found(e, series);
     if (says) e.facts["says_out_of_memory"] = true;

@@ -26,6 +26,7 @@ enum class StoryRule : std::uint8_t {
   grows,          ///< memory that grows
   cache,          ///< keys and values, spoken of where a model answers
   waits,          ///< slow steps, and a loader
+  host_busy,      ///< a CPU at its limit beside a GPU that is not
   unfused,        ///< attention that writes its scores
   vast,           ///< an allocation of more than a GPU has: only what grows with the square of a length is so large
   attends,        ///< a source line of attention that asked for more than its result has

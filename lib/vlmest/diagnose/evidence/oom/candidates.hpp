@@ -18,15 +18,15 @@ inline constexpr std::array<std::string_view, 8> stems{"memor", "alloc", "capac"
                                                        "cubla", "cudnn", "kille", "buffe"};
 /// What must stand around one of them, in lower case and without blanks.
 inline constexpr auto signs = std::to_array<std::string_view>(
-    {"outofmemory",        "out_of_memory",     "triedtoalloc",        "tryingtoalloc",    "unabletoalloc",
-     "attemptingtoalloc",  "failedtoalloc",     "cannotalloc",         "errormemoryalloc", "outofmemoryallocat",
-     "exceedallowedmemor", "totalcapac",        "alreadyalloc",        "allocatedbypy",    "status_alloc_f",
-     "cublas_status_not",  "resource_exhau",    "mpsallocated:",       "currentlyalloc",   "bad_alloc",
-     "defaultcpualloc",    "buffer:allocating", "memoryinuse",         "allocationondev",  "metal::malloc",
-     "device_memor",       "fft_alloc_f",       "whenalloc",           "oomkilled",        "lowonmemory",
-     "tomemorypressure",   "sharedmemory",      "availablememory",     "notenoughmemory",  "enoughgpumemory",
-     "freememoryondev",    "alloc_req_slots",   "increasinggpu_memor", "validcudnn",       "memoryerror",
-     "failtoalloc",        "spacetoalloc",      "allocationfailedfor", "invalidbuffersize"});
+    {"outofmemory",        "out_of_memory",     "triedtoalloc",        "tryingtoalloc",     "unabletoalloc",
+     "attemptingtoalloc",  "failedtoalloc",     "cannotalloc",         "errormemoryalloc",  "outofmemoryallocat",
+     "exceedallowedmemor", "totalcapac",        "alreadyalloc",        "allocatedbypy",     "status_alloc_f",
+     "cublas_status_not",  "resource_exhau",    "mpsallocated:",       "currentlyalloc",    "bad_alloc",
+     "defaultcpualloc",    "buffer:allocating", "memoryinuse",         "allocationondev",   "metal::malloc",
+     "device_memor",       "fft_alloc_f",       "whenalloc",           "oomkilled",         "lowonmemory",
+     "tomemorypressure",   "sharedmemory",      "availablememory",     "notenoughmemory",   "enoughgpumemory",
+     "freememoryondev",    "alloc_req_slots",   "increasinggpu_memor", "validcudnn",        "memoryerror",
+     "failtoalloc",        "spacetoalloc",      "allocationfailedfor", "invalidbuffersize", "memoryobjectalloc"});
 
 /// For each character a bit for each place in a stem where it may stand: bit 5 * stem + place.
 consteval std::array<std::uint64_t, 256> places() {

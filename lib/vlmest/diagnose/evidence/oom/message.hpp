@@ -46,9 +46,10 @@ constexpr std::string_view name(MemoryBackend b) { return memory_backends[static
 /// What a message says beyond its figures, where it is not torch's allocator that speaks.
 enum class OomReason : std::uint8_t {
   none,
-  kv_cache_too_small,  ///< vLLM, SGLang, TGI: what is left for the KV cache does not hold one request, or nothing is
+  kv_cache_too_small,  ///< vLLM, LMDeploy, TGI: what is left for the KV cache does not hold one request, or nothing is
                        ///< left
   kv_cache_full,       ///< SGLang: the pool of the requests that run is used up
+  share_too_small,     ///< SGLang: nothing is left for the KV cache of the share of the device that it may take
   prefill_too_large,   ///< TGI: the prefill that it warms up with does not fit
   device_in_use,       ///< vLLM: less is free on the device than the share that it is to take
   killed,              ///< by the kernel, Slurm, Kubernetes or Ray, for the host's memory
@@ -57,9 +58,9 @@ enum class OomReason : std::uint8_t {
   compute_buffer,      ///< ggml: activations
   model_buffer         ///< ggml: weights
 };
-inline constexpr std::array<std::string_view, 10> oom_reasons{
-    "none",   "kv_cache_too_small", "kv_cache_full", "prefill_too_large", "device_in_use",
-    "killed", "shared_memory",      "no_algorithm",  "compute_buffer",    "model_buffer"};
+inline constexpr std::array<std::string_view, 11> oom_reasons{
+    "none",   "kv_cache_too_small", "kv_cache_full", "share_too_small", "prefill_too_large", "device_in_use",
+    "killed", "shared_memory",      "no_algorithm",  "compute_buffer",  "model_buffer"};
 constexpr std::string_view name(OomReason r) { return oom_reasons[static_cast<std::size_t>(r)]; }
 
 /// "Process 4711 has 3.20 GiB memory in use."

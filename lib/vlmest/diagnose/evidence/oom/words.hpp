@@ -94,6 +94,8 @@ inline constexpr auto anchors = std::to_array<Anchor>({
     {"notenoughspacetoallocate", OomField::requested, Side::after, true},
     {"allocationfailedforsize::", OomField::requested, Side::after, true},
     {"invalidbuffersize:", OomField::requested, Side::after},
+    {"memoryobjectallocation:requested", OomField::requested, Side::after, true},
+    {"maxallocsizesupportedbydeviceis", OomField::allowed, Side::after, true},
     // vLLM: v1/core/kv_cache_utils.py
     {"kvcacheisneeded", OomField::requested, Side::before},
     {"availablekvcachememory(", OomField::free, Side::after},
@@ -146,6 +148,8 @@ inline constexpr auto beginnings = std::to_array<Beginning>({
     {"memoryerror:unableto", MemoryBackend::host, Alone::never},
     {"memoryerror", MemoryBackend::host, Alone::as_sentence},  // Python's own
     {"failtoallocmemory", MemoryBackend::host, Alone::never},
+    // OpenVINO: src/plugins/intel_gpu/src/runtime/ocl/ocl_engine.cpp, check_allocatable
+    {"exceededmaxsizeofmemoryobjectallocation", MemoryBackend::xpu, Alone::never},
     {"invalidbuffersize:", MemoryBackend::mps, Alone::never},
     {"std::bad_alloc", MemoryBackend::host, Alone::always},
     {"outofmemory:killedprocess", MemoryBackend::host, Alone::always, OomReason::killed},
@@ -175,7 +179,7 @@ inline constexpr auto beginnings = std::to_array<Beginning>({
     {"noavailablememoryforthecacheblocks", MemoryBackend::server, Alone::always, OomReason::kv_cache_too_small},
     {"kvcacheisneeded", MemoryBackend::server, Alone::always, OomReason::kv_cache_too_small},
     {"canbestoredinkvcache(", MemoryBackend::server, Alone::always, OomReason::kv_cache_too_small},
-    {"notenoughmemory.pleasetryto", MemoryBackend::server, Alone::always, OomReason::kv_cache_too_small},
+    {"notenoughmemory.pleasetryto", MemoryBackend::server, Alone::always, OomReason::share_too_small},
     {"noenoughgpumemory", MemoryBackend::server, Alone::always, OomReason::kv_cache_too_small},
     {"alloc_req_slotsrunsoutofmemory", MemoryBackend::server, Alone::always, OomReason::kv_cache_full},
     {"decodeoutofmemory.try", MemoryBackend::server, Alone::always, OomReason::kv_cache_full},

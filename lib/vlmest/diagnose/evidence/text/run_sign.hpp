@@ -54,6 +54,7 @@ struct FoundSign {
 enum class SignTells : std::uint8_t {
   failure,   ///< that something failed, and for want of which memory
   death,     ///< that a process ended, which most do for want of the host's memory
+  reasons,   ///< the same, by who lists that want among other reasons
   place,     ///< what was being made or run when a text ends: of a failure if there was one
   slowness,  ///< what takes the time of a run that goes on
   setting    ///< that something is in force which takes memory
@@ -87,7 +88,7 @@ inline constexpr auto sign_traits = std::to_array<SignTraits>({
     {RunSign::optimizer_set_up, Cause::optimizer_state, SignTells::place},
     {RunSign::layers_taken_back, Cause::kv_cache, SignTells::setting, true},
     {RunSign::tower_loading, Cause::vision_tiles, SignTells::setting, true},
-    {RunSign::ray_died, Cause::host_memory, SignTells::death},
+    {RunSign::ray_died, Cause::host_memory, SignTells::reasons},
     {RunSign::host_killed_words, Cause::host_memory, SignTells::failure},
     {RunSign::slow_map, Cause::slow_data, SignTells::slowness},
     {RunSign::slow_loader, Cause::slow_data, SignTells::slowness},
@@ -105,7 +106,8 @@ static_assert([] {
 
 constexpr Cause cause_of(RunSign s) { return traits(s).cause; }
 constexpr bool tells_failure(RunSign s) {
-  return traits(s).tells == SignTells::failure || traits(s).tells == SignTells::death;
+  const SignTells t = traits(s).tells;
+  return t == SignTells::failure || t == SignTells::death || t == SignTells::reasons;
 }
 
 }  // namespace vlmest::diagnose

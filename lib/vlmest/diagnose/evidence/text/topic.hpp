@@ -39,8 +39,11 @@ enum class Topic : std::uint8_t {
   cache,        ///< keys and values of what was answered before
   sharded,      ///< ZeRO, FSDP
   few_bits,     ///< weights of fewer than 16 bits
-  answered      ///< requests that an engine was answering: it has started
+  answered,     ///< requests that an engine was answering: it has started
+  profiles,     ///< an engine's run over its largest inputs
+  old_gpu,      ///< a GPU older than Ampere, which FlashAttention-2 has no kernels for (its README)
+  busy_host     ///< a CPU that is busy while the GPU is not
 };
-inline constexpr std::size_t topics = static_cast<std::size_t>(Topic::answered) + 1;
+inline constexpr std::size_t topics = static_cast<std::size_t>(Topic::busy_host) + 1;
 
 }  // namespace vlmest::diagnose

@@ -55,6 +55,14 @@ VLMEST_INLINE Verdict of_server(const OomMessage& m, const std::vector<LogFact>&
           "the prefill that the server warms up with does not fit beside the weights: lower "
           "--max-batch-prefill-tokens and --max-input-tokens, or take more GPUs.";
       return v;
+    case OomReason::share_too_small:
+      v.cause = Cause::engine_budget;
+      v.why =
+          "of the share of the device that the engine may take (mem_fraction_static), the weights leave nothing for "
+          "its "
+          "KV cache: raise --mem-fraction-static where no other process needs the device, take more GPUs (--tp), or "
+          "store the weights in fewer bits.";
+      return v;
     case OomReason::kv_cache_full:
       v.why =
           "the KV cache that the server set aside is used up by the requests that run at once: fewer of them "

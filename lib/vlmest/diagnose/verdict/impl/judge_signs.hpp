@@ -37,7 +37,8 @@ VLMEST_INLINE bool trains_with_engine(std::string_view text) {
         "roll/",           "namespace: roll",  "slime/",           "GRPOTrainer", "grpo_trainer.py", "use_vllm",
         "fsdp_workers.py", "vllm_rollout",     "sharding_manager", "wake_up",     "open_r1",         "open-r1",
         "easyr1",          "EasyR1",           "trl/trainer/grpo"})
-    if (text.find(w) != std::string_view::npos) return true;
+    if (const auto at = text.find(w); at != std::string_view::npos && !is_turned_off(text.substr(at + w.size())))
+      return true;
   return false;
 }
 

@@ -35,6 +35,8 @@ inline constexpr auto rows = std::to_array<Row>({
     {StoryRule::grows, Cause::leak, Topic::grows, "memory grows from one step or request to the next"},
     {StoryRule::cache, Cause::kv_cache, Topic::cache, "keys and values of all that was read and answered are kept"},
     {StoryRule::waits, Cause::slow_data, Topic::slow_data, "steps wait for their data"},
+    {StoryRule::host_busy, Cause::host_bound, Topic::busy_host,
+     "a GPU that waits for a busy CPU is bound by what runs there: inputs, launches or an optimizer that is offloaded"},
     {StoryRule::unfused, Cause::attention_scores, Topic::unfused,
      "attention that is not fused writes its scores out, which grow with the square of the patches or tokens"},
     {StoryRule::vast, Cause::attention_scores, Topic::memory,
@@ -113,8 +115,11 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (s.has(Topic::logits)) return StoryRule::logits;
   if (s.has(Topic::grows) && of_memory) return StoryRule::grows;
   if (s.has(Topic::others) && memory) return StoryRule::others;
+  // Before its cache is made an engine measures itself: who tells of that, tells when it failed.
+  if (memory && !trains && s.has(Topic::profiles) && s.has(Topic::serves)) return StoryRule::engine_starts;
   if (s.has(Topic::cache) && memory && !trains) return StoryRule::cache;
   if (!memory && s.has(Topic::slow) && s.has(Topic::slow_data)) return StoryRule::waits;
+  if (!memory && s.has(Topic::busy_host)) return StoryRule::host_busy;
   const bool large =
       c.failure == nullptr || !c.failure->requested || cut_off::scores_of_a_story.reached(c.failure->requested->value);
   if (s.has(Topic::unfused) && large && memory) return StoryRule::unfused;
@@ -125,7 +130,8 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (c.failure != nullptr)
     if (const auto r = by_request(s, *c.failure, trains, answers)) return r;
   const double device = c.device > 0 ? c.device : static_cast<double>(cut_off::device_not_told.value.value());
-  if (memory && answers && !s.has(Topic::few_bits) && 2 * s.parameters > device) return StoryRule::too_large;
+  const int devices = std::max(c.gpus > 0 ? c.gpus : s.gpus, 1);
+  if (memory && answers && !s.has(Topic::few_bits) && 2 * s.parameters > device * devices) return StoryRule::too_large;
   if (memory && !trains && s.has(Topic::starts)) return StoryRule::engine_starts;
   if (memory && s.has(Topic::loads)) return StoryRule::loading;
   if (memory && trains && s.has(Topic::varies)) return StoryRule::some_samples;
@@ -135,6 +141,9 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (memory && trains && gpus > 0 && !s.has(Topic::adapters, Topic::few_bits) &&
       cut_off::states_fill.reached(16 * s.parameters / (device * gpus)))
     return StoryRule::all_weights;
+  // transformers' own attention, on a GPU that has no kernel which does without scores.
+  if (memory && answers && !s.has(Topic::serves) && s.has(Topic::old_gpu) && s.has(Topic::pictures, Topic::own_size))
+    return StoryRule::unfused;
   if (s.has(Topic::pictures) && of_memory) return StoryRule::pictures;
   if (memory && s.has(Topic::own_size) && (trains || !s.has(Topic::serves))) return StoryRule::own_size;
   if (memory && answers && !s.has(Topic::serves)) return StoryRule::answers;

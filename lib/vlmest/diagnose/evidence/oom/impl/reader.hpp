@@ -22,6 +22,7 @@ VLMEST_INLINE void site_by_words(OomMessage& m) {
   if (m.backend == MemoryBackend::cufft) set(AllocationSite::fft, RunPhase::unknown);
   switch (m.reason) {
     case OomReason::kv_cache_too_small:
+    case OomReason::share_too_small:
     case OomReason::kv_cache_full: m.site = AllocationSite::kv_cache; break;
     case OomReason::compute_buffer: set(AllocationSite::unknown, RunPhase::forward); break;
     case OomReason::model_buffer: set(AllocationSite::weights, RunPhase::load_weights); break;

@@ -69,6 +69,8 @@ inline void add_words(std::string_view line, std::int64_t number, std::vector<Ru
     const bool flag = at >= first + 2 && line[at - 1] == '-' && line[at - 2] == '-';
     auto rest = line.substr(end);
     if (!rest.empty() && (rest.front() == '"' || rest.front() == '\'')) rest.remove_prefix(1);
+    // Of a list as Python prints it, which launchers name commands by: ['--key', 'value'].
+    if (flag && rest.starts_with(", '") && !rest.starts_with(", '--")) rest.remove_prefix(2);
     std::size_t blanks = 0;
     while (blanks < rest.size() && is_blank(rest[blanks])) ++blanks;
     const bool sign = blanks < rest.size() && (rest[blanks] == '=' || rest[blanks] == ':');

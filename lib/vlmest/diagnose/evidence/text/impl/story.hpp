@@ -11,6 +11,7 @@
 #include <vlmest/diagnose/evidence/text/story.hpp>
 #include <vlmest/diagnose/evidence/text/story_run_words.hpp>
 #include <vlmest/diagnose/evidence/text/story_words.hpp>
+#include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
@@ -75,6 +76,12 @@ inline bool speaks_of_growth(std::string_view low) {
          has_any(low, {"continu", "keeps ", "keep ", "gradual", "stead", "constant", "over time", "each ", "every ",
                        "until", "eventual", "slowly", "linear", "more and more", "during ", "after several", "rapidly",
                        "over days", "hours"});
+}
+
+/// Whether a sentence says that the CPU is at its limit and the GPU is not.
+inline bool speaks_of_busy_host(std::string_view low) {
+  return has_any(low, {" cpu"}) && has_any(low, {"100%", "fully", "maxed", "saturated", "full load"}) &&
+         has_any(low, {"underutil", "under-util", "low util", "gpu is idle", "gpus are idle", "gpu is not used"});
 }
 
 /// "8*A100", "8 x H100", "8张", "8卡", "8 A100", "8 GPUs": the first number of at most 1024 of a line that counts GPUs.
@@ -146,6 +153,10 @@ inline void look_for(const story_words::Words& w, const std::string& low, bool s
   if (told || (w.in == story_words::In::sentence && !sentence)) return;
   const auto found = low.find(w.words);
   if (found == std::string::npos || (w.topic == Topic::host && of_device(low, found))) return;
+  // DeepSpeed's launcher (launcher/launch.py) ends the other ranks in a function of that name, whatever the first one
+  // died of.
+  if (w.topic == Topic::killed && low.compare(found, 15, "sigkill_handler") == 0) return;
+  if (w.topic == Topic::serves && is_turned_off(std::string_view(low).substr(found + w.words.size()))) return;
   if (w.topic == Topic::fragments && low.find("to avoid fragmentation") != std::string::npos) return;
   told = Story::Told{std::string(w.words.substr(w.words.find_first_not_of(' '))), number};
   while (!told->words.empty() && told->words.back() == ' ') told->words.pop_back();
@@ -164,6 +175,8 @@ inline void read_part(std::string_view text, std::int64_t first_line, Story& s) 
       grows = Story::Told{"memory that goes up", number};
     if (auto& host = s.told[static_cast<std::size_t>(Topic::host)]; !host && sentence && speaks_of_terabytes(low))
       host = Story::Told{"memory in terabytes", number};
+    if (auto& busy = s.told[static_cast<std::size_t>(Topic::busy_host)]; !busy && sentence && speaks_of_busy_host(low))
+      busy = Story::Told{"a busy CPU", number};
     if (sentence) s.largest = std::max(s.largest, allocation_in(low));
     for (const auto& w : story_words::of_failures) look_for(w, low, sentence, number, s);
     for (const auto& w : story_words::of_runs) look_for(w, low, sentence, number, s);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdio>
+#include <string_view>
 
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -18,6 +19,12 @@ VLMEST_INLINE std::string in_words(Bytes b) {
   char text[48];
   std::snprintf(text, sizeof text, u == 0 ? "%.0f %s" : "%.2f %s", v, units[u]);
   return text;
+}
+
+VLMEST_INLINE bool is_turned_off(std::string_view behind) {
+  while (!behind.empty() && std::string_view("=:\"' ").find(behind.front()) != std::string_view::npos)
+    behind.remove_prefix(1);
+  return behind.starts_with("false") || behind.starts_with("False");
 }
 
 }  // namespace vlmest::diagnose
