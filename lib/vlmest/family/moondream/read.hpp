@@ -88,7 +88,7 @@ inline Vlm read_moondream1(const Reader& r) {
   for (const char* key : {"text_config", "phi_config", "vision_config"})
     if (r.given(key))
       r.fail(key, "Moondream's code of 2024, Phi with a text_config, is not modelled",
-             "the nearest that is known is moondream2 from revision 2025-01-09 on, whose config.json says no sizes");
+             "the nearest that is known is moondream2 of revision 2025-06-21, whose config.json says no sizes");
   const Reader sizes = r.object("config");
   only_keys(sizes, {"text", "vision", "region", "tokenizer"});
   MoondreamFamily f;
