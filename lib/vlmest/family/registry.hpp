@@ -34,6 +34,7 @@
 #include <vlmest/family/minicpmv4_6/read.hpp>
 #include <vlmest/family/mistral3/read.hpp>
 #include <vlmest/family/mllama/read.hpp>
+#include <vlmest/family/moondream/read.hpp>
 #include <vlmest/family/ovis2/read.hpp>
 #include <vlmest/family/paddleocr_vl/read.hpp>
 #include <vlmest/family/paligemma/read.hpp>
@@ -60,6 +61,6 @@ inline constexpr auto registry =
                       HunYuanVl, VideoLlama3, CohereCompass, KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3,
                       Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2, DeepseekOcr2,
                       DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava,
-                      Florence2, Ovis2, Llama4, Aria, Idefics2>;
+                      Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream>;
 
 }  // namespace vlmest::family

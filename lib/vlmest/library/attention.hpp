@@ -12,13 +12,14 @@ namespace vlmest {
 
 /// A call of scaled_dot_product_attention as the choice sees it.
 struct SdpaCall {
-  Attention op;              ///< sizes, type, causal
-  Gpu gpu;                   ///< that runs it
-  bool masked = false;       ///< an attention mask is given (2-D or 4-D)
-  bool gaps = false;         ///< the elements of a query's, key's or value's row do not lie one after another
-  bool mask_gaps = false;    ///< nor those of the mask's
-  bool mask_trains = false;  ///< its gradient is wanted
-  bool enable_gqa = false;   ///< key and value heads may be fewer than query heads
+  Attention op;                ///< sizes, type, causal
+  Gpu gpu;                     ///< that runs it
+  bool masked = false;         ///< an attention mask is given
+  bool gaps = false;           ///< the elements of a query's, key's or value's row do not lie one after another
+  bool mask_gaps = false;      ///< nor those of the mask's
+  bool mask_trains = false;    ///< its gradient is wanted
+  bool mask_of_three = false;  ///< it has three dimensions, which cuDNN does not take (recorded)
+  bool enable_gqa = false;     ///< key and value heads may be fewer than query heads
 };
 
 constexpr bool cudnn_allows(const SdpaCall& c) {
@@ -26,7 +27,8 @@ constexpr bool cudnn_allows(const SdpaCall& c) {
   const std::int64_t limit = holds(ArchitectureRule::cudnn_attention_narrow, c.gpu) ? 128 : 256;
   const bool heads = c.enable_gqa ? o.heads % o.kv_heads == 0 : o.heads == o.kv_heads;
   return is_half(o.dtype) && holds(ArchitectureRule::cudnn_attention, c.gpu) && heads && o.head_dim % 8 == 0 &&
-         o.v_dim % 8 == 0 && o.head_dim <= limit && o.v_dim <= limit && o.kv_len != 1 && !c.mask_gaps && !c.mask_trains;
+         o.v_dim % 8 == 0 && o.head_dim <= limit && o.v_dim <= limit && o.kv_len != 1 && !c.mask_gaps &&
+         !c.mask_trains && !c.mask_of_three;
 }
 constexpr bool flash_allows(const SdpaCall& c) {
   const Attention& o = c.op;

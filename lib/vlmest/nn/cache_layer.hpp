@@ -18,11 +18,12 @@ struct CacheLayer {
   Value values;
   Value window_on_device;  ///< a sliding layer's window, which it copies to the device when it is first used
   std::optional<std::int64_t> window;
-  std::int64_t seen = 0;  ///< tokens that have passed, kept or not
-  bool off = false;       ///< use_cache=False: keys and values are only passed through
-  bool fixed = false;     ///< written once and never extended (cross-attention)
-  Value scales;           ///< of a quantised layer: the scales (and zero points) of keys and values
-  Value recent_keys;      ///< of a group-quantised layer: the newest tokens, still in the activations' type
+  std::int64_t seen = 0;      ///< tokens that have passed, kept or not
+  bool off = false;           ///< use_cache=False: keys and values are only passed through
+  bool fixed = false;         ///< written once and never extended (cross-attention)
+  bool preallocated = false;  ///< keys and values are buffers of the model's whole context, written in place
+  Value scales;               ///< of a quantised layer: the scales (and zero points) of keys and values
+  Value recent_keys;          ///< of a group-quantised layer: the newest tokens, still in the activations' type
   Value recent_values;
   Value conv_state;       ///< of linear attention: the last inputs of its convolution, [B, channels, taps]
   Value recurrent_state;  ///< and its state, [B, heads, key_dim, value_dim]

@@ -197,6 +197,7 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
                        .gaps = gaps(q) || gaps(k) || gaps(v),
                        .mask_gaps = mask && mask.tensor().strides[-1] != 1,
                        .mask_trains = static_cast<bool>(edge(mask)),
+                       .mask_of_three = mask && mask.shape().rank() == 3,
                        .enable_gqa = q.size(1) != k.size(1)};
   Attention op = asked.op;
   op.backend = choose_backend(asked);

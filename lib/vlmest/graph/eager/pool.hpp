@@ -61,6 +61,17 @@ inline Value avg_pool2d(Value a, std::int64_t kernel) {
   return out;
 }
 
+/// torch.nn.functional.adaptive_avg_pool2d of x[C, rows, cols] to another size: a row-major result, read by strides
+/// (aten/src/ATen/native/cuda/AdaptiveAveragePooling.cu, adaptive_avg_pool2d_out_cuda_template). Without a backward.
+inline Value adaptive_avg_pool2d(Value x, std::int64_t rows, std::int64_t cols) {
+  Builder& b = x.builder();
+  const DType t = x.dtype();
+  const Shape s{x.size(0), rows, cols};
+  const TensorId r = b.result(t, s, "_adaptive_avg_pool2d");
+  return emit1(b, "_adaptive_avg_pool2d", MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t},
+               r, {}, x);
+}
+
 /// torch.nn.MaxPool2d with a stride of its kernel's size: the places of the largest come with them, int64
 /// (aten/src/ATen/native/cuda/DilatedMaxPool2d.cu).
 inline Value max_pool2d(Value a, std::int64_t kernel) {

@@ -184,6 +184,18 @@ inline Value host_index(Value self, Shape index) {
   return out;
 }
 
+/// self[:, :, index] = values in place, [B, H, S, D]; without an index on the device it is a list of the host, which is
+/// copied over first.
+inline void put_at(Value self, Value index, Value values) {
+  Builder& b = self.builder();
+  const Bytes moved = data_bytes(values), list = size_of(Elements(values.size(2)), DType::int64);
+  const MemoryOp op{.read = moved + list, .written = moved, .workspace = index ? Bytes{} : list, .dtype = self.dtype()};
+  if (index)
+    emit_inplace(b, "index_put_", op, {}, self, index, values);
+  else
+    emit_inplace(b, "index_put_", op, {list}, self, values);
+}
+
 /// torch.repeat_interleave(repeats): for each entry its own index, `total` of them. The counts are packed, summed up
 /// (packed again by the scan, which gets the original), checked to be no less than zero, and expanded
 /// (aten/src/ATen/native/Repeat.h and cuda/Repeat.cu).

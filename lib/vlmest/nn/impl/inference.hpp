@@ -15,7 +15,7 @@ VLMEST_INLINE void refill(Context& c, Cache& cache, std::int64_t seen) {
   const KvLayout& kv = c.plan.kv;
   for (auto& l : cache.layers) {
     if (l.conv_state) l.seen = seen;
-    if (!l.keys || l.fixed) continue;
+    if (!l.keys || l.fixed || l.preallocated) continue;
     const DType stored = l.keys.dtype();
     const bool paged = kv.kind == KvLayout::Kind::paged && !l.window;
     const std::int64_t recent =
