@@ -56,11 +56,11 @@ inline DeepEncoderLayer make_encoder_layer(Context& c, const ClipVision& g, std:
 inline DeepEncoderTower make_tower(Context& c, const DeepEncoder& g) {
   DeepEncoderTower t{.config = &g};
   {
-    Module s(c, "sam_model");
+    Module s(c, "sam_model", Part::vision);
     t.sam = make_image_encoder(c, g.sam);
     t.halvings = make_halvings(c, "net_2", "net_3", g.sam.out, g.between, g.clip.hidden);
   }
-  Module v(c, "vision_model");
+  Module v(c, "vision_model", Part::vision);
   t.clip_scope = v.scope;
   const std::int64_t side = g.clip.image_size / g.clip.patch_size, places = checked_add(checked_mul(side, side), 1);
   {
@@ -105,7 +105,7 @@ inline Value encoder_positions(Context& c, const DeepEncoderTower& t, std::int64
   return view(cat(cls, x, 0), {1, side * side + 1, channels});
 }
 
-/// NoTPAttention.forward: torch's fused attention, whatever the run chooses for the language model.
+/// NoTPAttention.forward, called past its module: torch's fused attention, whatever the run chooses for the language model.
 inline Value encoder_attention(Context& c, const DeepEncoderLayer& l, const Value& arg, std::int64_t heads) {
   using namespace eager;
   InScope in(c.b, l.attention_scope);
@@ -129,7 +129,8 @@ inline Value forward(Context& c, const DeepEncoderLayer& l, Value arg, std::int6
   return add(h, nested_mlp(c, l.mlp, forward(c, l.norm2, h)));
 }
 
-/// VitModel.forward over SAM's map in the place of patches: [N, channels, side, side] -> [N, 1 + side * side, channels].
+/// VitModel.forward over SAM's map in the place of patches: [N, channels, side, side] -> [N, 1 + side * side,
+/// channels].
 inline Value clip_states(Context& c, const DeepEncoderTower& t, const Value& map) {
   using namespace eager;
   InScope in(c.b, t.clip_scope);
@@ -141,7 +142,8 @@ inline Value clip_states(Context& c, const DeepEncoderTower& t, const Value& map
     const Value all = cat(cls, patches, 1);
     x = add(all, encoder_positions(c, t, map.size(2)));
   }
-  Value states = forward(c, t.pre_norm, x);
+  const Value hidden = forward(c, t.pre_norm, x);  // a variable of the function
+  Value states = hidden;
   LayerRepeater repeat(c.b, false);
   for (const DeepEncoderLayer& l : t.layers)
     states = repeat({0, l.scope, l.qkv.weight}, states, {},

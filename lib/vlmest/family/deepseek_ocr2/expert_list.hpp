@@ -52,8 +52,12 @@ inline ExpertListLayer make_expert_list_layer(Context& c, const ExpertListConfig
     Module mlp(c, "mlp");
     l.moe = Moe{.config = &g.moe, .scope = mlp.scope};
     l.experts = make_layers(g.moe.experts, [&](std::int32_t i) {
-      Module e(c, "experts", i);
-      const GatedMlp expert = make_gated_mlp(c, "", g.moe.hidden, g.moe.inner, false, g.moe.activation);
+      Module e(c, "experts", i);  // an element of a list, which make_gated_mlp has no name for
+      GatedMlp expert{.scope = e.scope, .activation = g.moe.activation};
+      expert.gate = make_linear(c, "gate_proj", g.moe.hidden, g.moe.inner, false);
+      expert.up = make_linear(c, "up_proj", g.moe.hidden, g.moe.inner, false);
+      expert.down = make_linear(c, "down_proj", g.moe.inner, g.moe.hidden, false);
+      expert.activation_scope = c.b.child("act_fn");
       for (const Linear* part : {&expert.gate, &expert.up, &expert.down}) routed(c, g.moe, part->weight);
       return expert;
     });
@@ -162,7 +166,11 @@ inline Value train_experts(Context& c, const ExpertListLayer& l, Value arg, cons
   const std::vector<std::int64_t> rows = rows_of_experts(c, l.moe, tokens);
   const Value places = view(r.experts, {-1});
   const Value x = repeat_interleave(std::move(arg), g.top_k, 0);
-  Value y = empty_like(x);
+  Value y;
+  {
+    const NoGrad fresh(c.b);
+    y = empty_like(x);
+  }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Value of_expert = forward(c, l.experts[i], masked_index(x, compare_scalar("eq.Scalar", places), rows[i]));
     y = masked_index_put_(std::move(y), compare_scalar("eq.Scalar", places), std::move(of_expert), rows[i]);
@@ -214,9 +222,8 @@ inline Value forward(Context& caller, const ExpertListDecoder& d, Value arg, con
     };
     // Of a recorded run every layer's tokens go elsewhere.
     const int kind = !l.sparse ? 0 : c.routed_rows ? static_cast<int>(i) : 1;
-    x = stack({kind, l.base.scope, l.base.attention.first()}, x, entry, [&](const Value& h) {
-      return llama_layer(c, g, l.base, h, mask, positions, entry, feed_forward);
-    });
+    x = stack({kind, l.base.scope, l.base.attention.first()}, x, entry,
+              [&](const Value& h) { return llama_layer(c, g, l.base, h, mask, positions, entry, feed_forward); });
   }
   return forward(c, d.norm, x);
 }

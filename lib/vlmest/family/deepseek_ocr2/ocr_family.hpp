@@ -41,16 +41,10 @@ inline DeepseekOcrModel make_model(Context& c, const DeepseekOcrFamily& g) {
   DeepseekOcrModel r{.config = &g};
   const std::int64_t channels = width(g.language);
   {
-    Module m(c, "model");
+    Module m(c, "model", Part::language);
     r.model = m.scope;
-    {
-      Module l(c, "", Part::language);
-      r.language = make_decoder(c, g.language);
-    }
-    {
-      Module v(c, "", Part::vision);
-      r.vision = make_tower(c, g.vision);
-    }
+    r.language = make_decoder(c, g.language);
+    r.vision = make_tower(c, g.vision);
     {
       Module p(c, "projector", Part::projector);
       r.projector = make_linear(c, "layers", checked_mul(g.vision.clip.hidden, 2), channels, true);
@@ -148,8 +142,8 @@ inline void run_picture(Context& c, const DeepseekOcrModel& m, const Value& tile
   v.of_prompt = cat(all, 0);
 }
 
-/// embeds[i].masked_scatter_(mask, features). The features need no gradient; that of the embeddings is copied and zeroed in their place
-/// (CopySlices around MaskedScatterBackward).
+/// embeds[i].masked_scatter_(mask, features). The features need no gradient; that of the embeddings is copied and
+/// zeroed in their place (CopySlices around MaskedScatterBackward).
 inline void scatter_into_prompt(Value& embeds, std::int64_t at, const Value& mask, const Value& features) {
   using namespace eager;
   const GradEdge e = edge(embeds);

@@ -6,8 +6,8 @@
 #include <vlmest/family/deepseek_ocr2/ocr_family.hpp>
 #include <vlmest/family/deepseek_ocr2/read_config.hpp>
 
-/// model_type "deepseek_vl_v2": the config.json of deepseek-ai's checkpoints, whose code comes with them. DeepSeek-OCR's
-/// own code is followed as it is. That of DeepSeek-OCR-2 is followed in transformers' own port, as its
+/// model_type "deepseek_vl_v2": the config.json of deepseek-ai's checkpoints, whose code comes with them.
+/// DeepSeek-OCR's own code is followed as it is. That of DeepSeek-OCR-2 is followed in transformers' own port, as its
 /// convert_deepseek_ocr2_weights_to_hf.py makes the port's config of this one.
 namespace vlmest::json::hf {
 
@@ -102,8 +102,7 @@ inline Vlm read_remote_ocr(const Reader& r, const Reader& width) {
   if (projector.string("projector_type", "linear") != "linear")
     projector.fail("projector_type", "DeepSeek-OCR's class has a linear layer", "give linear");
   const auto joins = [&](const char* key, std::int64_t size, const char* hint) {
-    if (projector.integer(key, size, 1, 1 << 20) != size)
-      projector.fail(key, "expected " + std::to_string(size), hint);
+    if (projector.integer(key, size, 1, 1 << 20) != size) projector.fail(key, "expected " + std::to_string(size), hint);
   };
   joins("input_dim", checked_mul(f.vision.clip.hidden, 2), "CLIP's states and SAM's map side by side");
   joins("n_embed", vlmest::width(f.language), "the language model's hidden_size");
