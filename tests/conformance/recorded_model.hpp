@@ -13,6 +13,7 @@
 
 #include <vlmest/family/aria/rule.hpp>
 #include <vlmest/family/blip2/t5.hpp>
+#include <vlmest/family/deepseek_ocr2/ocr_rule.hpp>
 #include <vlmest/family/got_ocr2/rule.hpp>
 #include <vlmest/family/idefics2/family.hpp>
 #include <vlmest/family/idefics2/rule.hpp>
@@ -32,6 +33,28 @@ namespace conformance {
 /// sizes of products that run expert by expert.
 using Routed = std::map<std::pair<std::int32_t, std::int64_t>, std::vector<std::int64_t>>;
 
+/// Those of experts that are modules of their own: the rows of each one's gate_proj (DeepSeek-OCR's
+/// modeling_deepseekv2.py). In inference the ones without rows are not called.
+inline Routed rows_of_listed_experts(const std::vector<TraceRow>& trace) {
+  constexpr std::string_view list = ".mlp.experts.", gate = ".gate_proj", stack = ".layers.";
+  std::map<std::pair<std::string, std::int32_t>, std::vector<std::int64_t>> by_phase;
+  for (const TraceRow& t : trace) {
+    const std::size_t at = t.module.find(list);
+    if (t.op != "mm" || at == std::string::npos || !t.module.ends_with(gate) || t.phase == "backward") continue;
+    auto& rows = by_phase[{t.phase, std::stoi(t.module.substr(t.module.find(stack) + stack.size()))}];
+    const auto expert = static_cast<std::size_t>(std::stoi(t.module.substr(at + list.size())));
+    if (rows.size() <= expert) rows.resize(expert + 1);
+    rows[expert] = std::stoll(t.outputs.at(0));
+  }
+  Routed r;
+  for (const auto& [place, rows] : by_phase) {
+    std::int64_t all = 0;
+    for (const std::int64_t n : rows) all += n;
+    r[{place.second, all}] = rows;
+  }
+  return r;
+}
+
 /// Those of a trace: the products of the first of an expert's two modules, in order (modeling_aria.py,
 /// sequential_experts_gemm). Empty where experts run otherwise.
 inline Routed routed_rows(const std::vector<TraceRow>& trace) {
@@ -42,7 +65,7 @@ inline Routed routed_rows(const std::vector<TraceRow>& trace) {
     const std::size_t at = t.module.rfind(stack) + stack.size();
     by_phase[{t.phase, std::stoi(t.module.substr(at))}].push_back(std::stoll(t.outputs.at(0)));
   }
-  Routed r;
+  Routed r = rows_of_listed_experts(trace);
   for (const auto& [place, rows] : by_phase) {
     std::int64_t all = 0;
     for (const std::int64_t n : rows) all += n;

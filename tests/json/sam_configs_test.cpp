@@ -20,6 +20,24 @@ TEST(GotOcr2Configs, WeightsHaveTheNamesAndShapesOfTheClasses) {
 TEST(DeepseekOcr2Configs, WeightsHaveTheNamesAndShapesOfTheClasses) {
   EXPECT_EQ(test::expect_recorded_parameters("deepseek_ocr2.json"), 12);
 }
+/// Recorded from the checkpoint's own classes, whose count is half of total_size in its index.
+TEST(DeepseekOcrConfigs, WeightsHaveTheNamesAndShapesOfTheClasses) {
+  EXPECT_EQ(test::expect_recorded_parameters("deepseek_ocr.json"), 1);
+}
+TEST(DeepseekOcrConfigs, ConfigsThatTheClassesCannotRunAreRefused) {
+  const auto ocr = [](const std::string& width, const std::string& text = "") {
+    return refused_at(R"({"model_type": "deepseek_vl_v2", "vision_config": {"width": )" + width +
+                      R"(}, "hidden_size": 1280, "num_attention_heads": 10, "num_hidden_layers": 2, "use_mla": false,
+                           "num_experts_per_tok": 6)" +
+                      text + "}");
+  };
+  const std::string towers = R"({"clip-l-14-224": {}, "sam_vit_b": {}})";
+  EXPECT_EQ(ocr(towers), "accepted");
+  EXPECT_EQ(ocr("1152"), "config.json.vision_config.width") << "DeepSeek-VL2's SigLIP";
+  EXPECT_EQ(ocr(towers, R"(, "scoring_func": "sigmoid")"), "config.json.scoring_func");
+  EXPECT_EQ(ocr(towers, R"(, "norm_topk_prob": true)"), "config.json.norm_topk_prob");
+  EXPECT_EQ(ocr(towers, R"(, "projector_config": {"n_embed": 1024})"), "config.json.projector_config.n_embed");
+}
 TEST(DeepseekVlConfigs, WeightsHaveTheNamesAndShapesOfTheClasses) {
   EXPECT_EQ(test::expect_recorded_parameters("deepseek_vl.json"), 12);
 }

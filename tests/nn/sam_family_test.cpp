@@ -2,6 +2,7 @@
 // Models on SAM's tower: biases of relative positions, windows, two towers, views of two sizes.
 #include <gtest/gtest.h>
 
+#include <vlmest/family/deepseek_ocr2/ocr_rule.hpp>
 #include <vlmest/family/deepseek_ocr2/rule.hpp>
 #include <vlmest/json/hf/read.hpp>
 
@@ -143,6 +144,23 @@ TEST(DeepseekOcr2, ViewsOfTwoSizesRunTheTowerTwice) {
   const auto chunks = results(test::inference(ocr2(), plan), "cat", "vision_tower");
   EXPECT_EQ(std::count(chunks.begin(), chunks.end(), Shape{1, 512, 32}), 2);
   EXPECT_EQ(std::count(chunks.begin(), chunks.end(), Shape{2, 288, 32}), 2);
+}
+
+/// infer() of the checkpoint: features, a newline behind each row of them, a separator; the README's modes.
+TEST(DeepseekOcr, TokensOfEveryMode) {
+  using image_processor::DeepseekOcr;
+  const auto whole = [](std::int64_t side) {
+    return layout(DeepseekOcr{.tile = side, .tiling = image_processor::Tiling::never}, {2000, 900}).llm_tokens;
+  };
+  EXPECT_EQ(whole(512), 64 + 8 + 1) << "Tiny";
+  EXPECT_EQ(whole(640), 100 + 10 + 1) << "Small";
+  EXPECT_EQ(whole(1024), 256 + 16 + 1) << "Base";
+  EXPECT_EQ(whole(1280), 400 + 20 + 1) << "Large";
+  EXPECT_EQ(layout(DeepseekOcr{}, {640, 640}).llm_tokens, 256 + 16 + 1) << "Gundam does not cut a small picture";
+  EXPECT_EQ(layout(DeepseekOcr{}, {1280, 640}).llm_tokens, 273 + 2 * 100 + 20) << "two tiles, one above the other";
+  EXPECT_EQ(layout(DeepseekOcr{}, {640, 1280}).llm_tokens, 273 + 2 * 100 + 10) << "two side by side";
+  EXPECT_EQ(layout(DeepseekOcr{}, {1920, 1280}).llm_tokens, 273 + 6 * 100 + 30) << "three rows of two";
+  EXPECT_THROW(layout(DeepseekOcr{.tile = 512}, {1280, 640}), Error) << "tiles are of 640 pixels whatever is asked for";
 }
 
 TEST(DeepseekOcr2, TokensAreTheTowersQueries) {

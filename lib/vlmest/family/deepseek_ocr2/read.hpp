@@ -26,6 +26,22 @@ inline void read_outer_keys(ProcessorKeys& k, image_processor::DeepseekOcr2& rul
   k.same("downsample_ratio", 4, "the two convolutions");
 }
 
+/// Arguments of infer().
+inline void read_image(DescriptionImage& image, image_processor::DeepseekOcr& rule) {
+  image.number("base_size", rule.size, 1, image_processor::max_side);
+  image.number("image_size", rule.tile, 1, image_processor::max_side);
+  read_tiles(image, rule);
+}
+/// DeepSeek-OCR's own code reads no processor's file.
+inline void read_image_keys(ProcessorKeys& k, image_processor::DeepseekOcr&) {
+  k.note("DeepSeek-OCR's infer() reads no file: its arguments base_size, image_size and crop_mode decide");
+  k.ignore({"size", "candidate_resolutions", "image_mean", "image_std", "normalize"});
+}
+inline void read_outer_keys(ProcessorKeys& k, image_processor::DeepseekOcr& rule) {
+  k.same("patch_size", rule.patch_size, "SAM's patches");
+  k.same("downsample_ratio", 4, "the two convolutions");
+}
+
 }  // namespace vlmest::json
 
 namespace vlmest::family {
@@ -37,7 +53,7 @@ struct DeepseekOcr2 {
                       .read = json::hf::read_deepseek_ocr2,
                       .recorder = json::RecorderInputs{"tiles.deepseek_ocr2", 1024}},
       json::ModelType{.type = "deepseek_vl_v2", .read = json::hf::read_deepseek_vl_v2, .recorder = json::not_recorded}};
-  using Rules = json::Rules<image_processor::DeepseekOcr2>;
+  using Rules = json::Rules<image_processor::DeepseekOcr2, image_processor::DeepseekOcr>;
 };
 
 }  // namespace vlmest::family

@@ -115,6 +115,18 @@ inline Value masked_scatter(Value self, Value mask, Value source) {
   });
   return out;
 }
+/// The same in place: no copy of self. Without a gradient of its own; who calls it with one writes that down.
+inline Value masked_scatter_(Value self, Value mask, Value source) {
+  const std::int64_t n = numel(self.shape()).value();
+  Builder& b = self.builder();
+  const Bytes expanded = Bytes(n), sums = size_of(Elements(n), DType::int64), scan = scan_workspace(n, 8);
+  const MemoryOp op{.read = data_bytes(source) + expanded * 2 + sums,
+                    .written = data_bytes(source) + expanded + sums,
+                    .workspace = expanded + sums + scan,
+                    .dtype = self.dtype(),
+                    .kernels = 4};
+  return emit_inplace(b, "masked_scatter_", op, {expanded, sums, scan}, self, mask, source);
+}
 /// tensor.repeat: a copy. Backward: the copies stand as dimensions of their own and are summed up (FunctionsManual.cpp,
 /// repeat_backward).
 inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {

@@ -212,11 +212,16 @@ inline Value sam_positions(Context& c, const SamTower& t, std::int64_t rows, std
   return x;
 }
 
-/// Throws Error for attention that the classes have no version for.
-inline void check_sam_attention(const Context& c) {
+/// Throws Error for kernels that SAM's tower has none of.
+inline void check_sam_runtime(const Context& c) {
   if (!c.stack().adds_position_biases)
     throw Error("plan.runtime", "kernels that add SAM's position biases to fused attention are not modelled",
                 "leave plan.runtime out");
+}
+
+/// Throws Error for attention that the classes have no version for.
+inline void check_sam_attention(const Context& c) {
+  check_sam_runtime(c);
   if (c.plan.attention == AttentionKind::flash)
     throw Error("plan.attention", "SAM's tower has no version for FlashAttention-2", "give plan.attention=sdpa");
 }
