@@ -59,9 +59,8 @@ VLMEST_INLINE Verdict of_server(const OomMessage& m, const std::vector<LogFact>&
       v.cause = Cause::engine_budget;
       v.why =
           "of the share of the device that the engine may take (mem_fraction_static), the weights leave nothing for "
-          "its "
-          "KV cache: raise --mem-fraction-static where no other process needs the device, take more GPUs (--tp), or "
-          "store the weights in fewer bits.";
+          "its KV cache: raise --mem-fraction-static where no other process needs the device, take more GPUs (--tp), "
+          "or store the weights in fewer bits.";
       return v;
     case OomReason::kv_cache_full:
       v.why =
