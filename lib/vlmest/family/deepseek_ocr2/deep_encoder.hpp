@@ -105,7 +105,8 @@ inline Value encoder_positions(Context& c, const DeepEncoderTower& t, std::int64
   return view(cat(cls, x, 0), {1, side * side + 1, channels});
 }
 
-/// NoTPAttention.forward, called past its module: torch's fused attention, whatever the run chooses for the language model.
+/// NoTPAttention.forward, called past its module: torch's fused attention, whatever the run chooses for the language
+/// model.
 inline Value encoder_attention(Context& c, const DeepEncoderLayer& l, const Value& arg, std::int64_t heads) {
   using namespace eager;
   InScope in(c.b, l.attention_scope);
