@@ -30,6 +30,15 @@ Graph declared(const fs::path& file) {
   return std::move(b.graph);
 }
 
+/// Whether a weight belongs to a module of an expert's own, which a list of experts holds, and not to all in one
+/// tensor.
+bool is_of_one_expert(const Graph& g, TensorId weight) {
+  ScopeId s = g.scopes[static_cast<std::size_t>(g.tensor(weight).scope)].parent;
+  while (s > 0 && g.scopes[static_cast<std::size_t>(s)].name != std::string_view("experts"))
+    s = g.scopes[static_cast<std::size_t>(s)].parent;
+  return s > 0;
+}
+
 TEST(ActiveParameters, WeightsOfExpertsAreNotedAsRouted) {
   const fs::path root = VLMEST_SOURCE_DIR;
   int sparse = 0;
@@ -40,7 +49,9 @@ TEST(ActiveParameters, WeightsOfExpertsAreNotedAsRouted) {
       std::set<TensorId> routed;
       for (const RoutedWeight& r : g.routed) {
         routed.insert(r.weight);
-        EXPECT_EQ(g.tensor(r.weight).shape[0], r.experts) << file.path();
+        if (!is_of_one_expert(g, r.weight)) {
+          EXPECT_EQ(g.tensor(r.weight).shape[0], r.experts) << file.path();
+        }
         EXPECT_LT(r.top_k, r.experts) << file.path();
       }
       for (std::size_t t = 0; t < g.tensors.size(); ++t)

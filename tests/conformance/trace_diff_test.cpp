@@ -9,11 +9,11 @@
 namespace conformance::trace_diff_test {
 namespace {
 
-/// What the program ends with for the prefill of two images of LLaVA-1.5 and so many tokens of text.
+/// What the program ends with for the prefill of two sequences of LLaVA-1.5 with two images and so many tokens of text.
 int ends_with(const char* text) {
   const std::string data = VLMEST_SOURCE_DIR "/tests/data/";
   std::vector<std::string> words{"trace_diff", data + "configs/llava-1.5-7b.json", data + "traces/llava-1.5-7b.b2.tsv"};
-  for (const char* word : {"--batch", "2", "--images", "1", "--layers", "2", "--text", text}) words.emplace_back(word);
+  for (const char* word : {"--batch", "2", "--images", "2", "--layers", "2", "--text", text}) words.emplace_back(word);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   return vlmest_trace_diff(static_cast<int>(arguments.size()), arguments.data());

@@ -28,7 +28,7 @@ std::string ours(const std::string& truth) {
 
 TEST(SignConfidence, IsCountedOnTheOpenHalf) {
   std::ifstream in(std::string(VLMEST_SOURCE_DIR) + "/tests/data/corpus/open.json");
-  std::array<Counted, 5> counts{};
+  std::array<Counted, oom_confidence::signs.size()> counts{};
   std::set<RunSign> known;  // the first text of a sign is what its rule was read off
   for (const auto& c : nlohmann::json::parse(in)) {
     if (c.at("true_cause") == "unknown") continue;

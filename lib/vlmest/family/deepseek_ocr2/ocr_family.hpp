@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
+#include <span>
 #include <vector>
 
 #include <vlmest/family/deepseek_ocr2/deep_encoder.hpp>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <vlmest/family/deepseek_ocr2/rule.hpp>
 
 namespace vlmest::image_processor {
