@@ -50,8 +50,9 @@ inline constexpr std::array<Counted, 3> changed{{{106, 107}, {129, 172}, {5, 6}}
 /// Of the open half of tests/data/corpus, as everything of Basis that says so.
 inline constexpr std::array<Counted, 5> scores{{{0, 0}, {0, 0}, {4, 4}, {3, 3}, {3, 3}}};
 /// The first sign of a text, by SignTells, of the open half. The rules were written with these texts in sight, so that
-/// the first text of each sign is what its rule was read off: only the others are counted.
-inline constexpr std::array<Counted, 6> signs{{{5, 5}, {3, 3}, {0, 0}, {4, 4}, {0, 0}, {0, 0}}};
+/// the first text of each sign is what its rule was read off: only the others are counted. Who lists reasons is counted
+/// on open_3.json, which made it a sign of its own.
+inline constexpr std::array<Counted, 6> signs{{{5, 5}, {3, 3}, {0, 1}, {4, 4}, {0, 0}, {0, 0}}};
 
 /// Guesses from what somebody tells, by StoryRule, right among the texts of the open halves of tests/data/corpus
 /// (open.json, open_2.json, open_3.json) that they are made on, with the flags of their threads.
