@@ -53,7 +53,9 @@ def measure(document: dict, scenario: Scenario, journal: Journal, kernels: str |
     row |= {"image_tokens": sequence.image_tokens, "seq": sequence.length}
     vocabulary = network.get_input_embeddings().num_embeddings
     dtype = getattr(torch, scenario.dtype)
-    inputs = tensors.make(images, sequence, families.placeholder(full), vocabulary, scenario.batch, dtype)
+    key, placeholder = families.placeholder(full, vocabulary)
+    setattr(network.config, key, placeholder)
+    inputs = tensors.make(images, sequence, placeholder, vocabulary, scenario.batch, dtype)
     if scenario.mode == "train":
         tensors.add_labels(inputs, scenario.target)
     row["input_bytes"] = inputs.bytes()

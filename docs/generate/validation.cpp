@@ -136,6 +136,15 @@ int main() {
     inference(newer);
     training(newer);
     std::printf(
+        "\nAgain on an H100, each alone on the GPU, against "
+        "[h100-times.json](../../tests/validation/rows/h100-times.json): chosen before they ran, nothing\nfitted. The "
+        "H100's file has its own parameters of products, attention and fused kernels; those of PyTorch's kernels are "
+        "the\nH200's in parts of its bandwidth.\n");
+    const auto on_h100 = validation::compare(".", {"h100-times.json"});
+    inference(on_h100);
+    training(on_h100);
+    times(on_h100);
+    std::printf(
         "\n## Times\n\nGPU time is the sum of the kernels' durations, a graph's that of one replayed decode step, the "
         "rest is wall time of\neager runs. The estimated wall time is the larger of GPU and host, so that a run that "
         "waits for both in turn takes\nlonger. A graph's step was captured without an attention mask, with which "

@@ -205,6 +205,22 @@ class Shapes(unittest.TestCase):
         self.assertEqual(i.tensors["aspect_ratio_mask"].last, (1, 1, 0, 0))
 
 
+class Placeholders(unittest.TestCase):
+    def test_what_the_file_or_its_class_says_stands_where_it_can_be_embedded(self):
+        said = {"model_type": "idefics3", "image_token_id": 49190}
+        self.assertEqual(families.placeholder(said, 49280), ("image_token_id", 49190))
+        of_the_class = {"model_type": "idefics3", "image_token_id": 128257}
+        self.assertEqual(families.placeholder(of_the_class, 49280), ("image_token_id", 49279))
+
+    def test_some_classes_embed_none(self):
+        outside = {"model_type": "gemma3", "image_token_index": 262144}
+        self.assertEqual(families.placeholder(outside, 262144), ("image_token_index", 262144))
+
+    def test_a_config_without_one_is_refused(self):
+        with self.assertRaises(RecorderError):
+            families.placeholder({"model_type": "idefics3"}, 49280)
+
+
 class Measured(unittest.TestCase):
     """Committed rows say what real inputs were."""
 

@@ -20,6 +20,9 @@ class Family:
     native: int | str | None = None
 
 
+# Their forward puts another token in the place of placeholders outside the vocabulary before it embeds them.
+EMBED_NO_PLACEHOLDER = ("paligemma", "gemma3", "shieldgemma2")
+
 _FILES = {"anyres": anyres, "native": native, "positioned": positioned, "square": square, "tiles": tiles}
 
 
@@ -60,9 +63,12 @@ def lay_out(request: Request) -> Images:
     return family(request.document).images(request)
 
 
-def placeholder(document: Mapping) -> int:
-    """The token that stands for an image's features; configs spell it in two ways."""
+def placeholder(document: Mapping, vocabulary: int) -> tuple[str, int]:
+    """The token that stands for an image's features, behind its key in the config, which is spelled in two ways. A file
+    that leaves it to its class may have a smaller vocabulary than the class counts on: the last entry stands there
+    then, but for classes that embed no placeholder."""
     for name in ("image_token_id", "image_token_index"):
         if isinstance(document.get(name), int):
-            return document[name]
+            inside = document[name] < vocabulary or document["model_type"] in EMBED_NO_PLACEHOLDER
+            return name, document[name] if inside else vocabulary - 1
     raise RecorderError("config: image_token_id", "missing", "give the id of the image token")
