@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <vlmest/graph/graph.hpp>
@@ -40,6 +42,15 @@ inline std::vector<TiedSum> tied_sums(const Graph& g, const Stages& stages, cons
       r.push_back(found);
     }
   }
+  return r;
+}
+
+/// For each tensor the first of the sums that names it as `which`; none where none does.
+inline std::vector<std::int32_t> first_of(const std::vector<TiedSum>& sums, TensorId TiedSum::*which,
+                                          std::size_t tensors) {
+  std::vector<std::int32_t> r(tensors, none);
+  for (std::size_t i = sums.size(); i-- > 0;)
+    if (const TensorId t = sums[i].*which; t != none) r[static_cast<std::size_t>(t)] = static_cast<std::int32_t>(i);
   return r;
 }
 

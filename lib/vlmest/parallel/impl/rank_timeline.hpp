@@ -105,7 +105,9 @@ class OneMicroBatch {
         of_(of),
         uses_(uses(g, stages, of.rank)),
         backward_ends_(backward_ends(g, stages)),
-        sums_(tied_sums(g, stages, crossings, of.rank)) {}
+        sums_(tied_sums(g, stages, crossings, of.rank)),
+        of_sum_(first_of(sums_, &TiedSum::sum, g.tensors.size())),
+        of_part_(first_of(sums_, &TiedSum::part, g.tensors.size())) {}
 
   Timeline timeline(const Timeline& whole) const {
     Timeline r = whole;
@@ -150,16 +152,13 @@ class OneMicroBatch {
     const Use& used = uses_[static_cast<std::size_t>(weight)];
     return is_here(stages_.of_weight(g_.tensor(weight).scope)) || (used.first != none && used.first < step().first);
   }
-  const TiedSum* sum_of(TensorId t) const {
-    for (const TiedSum& s : sums_)
-      if (s.sum == t) return &s;
-    return nullptr;
-  }
+  /// The sum that a tensor is; null where it is none.
+  const TiedSum* sum_of(TensorId t) const { return first(of_sum_, t); }
   /// The sum that a tensor is this rank's part of.
-  const TiedSum* sum_with(TensorId part) const {
-    for (const TiedSum& s : sums_)
-      if (s.part == part) return &s;
-    return nullptr;
+  const TiedSum* sum_with(TensorId part) const { return first(of_part_, part); }
+  const TiedSum* first(const std::vector<std::int32_t>& by_tensor, TensorId t) const {
+    const std::int32_t at = by_tensor[static_cast<std::size_t>(t)];
+    return at == none ? nullptr : &sums_[static_cast<std::size_t>(at)];
   }
   /// The phase of a node.
   std::size_t phase(NodeId n) const {
@@ -245,6 +244,7 @@ class OneMicroBatch {
   std::vector<Use> uses_;
   std::vector<std::vector<NodeId>> backward_ends_;
   std::vector<TiedSum> sums_;
+  std::vector<std::int32_t> of_sum_, of_part_;
 };
 
 }  // namespace pipeline
