@@ -92,5 +92,19 @@ TEST(Launch, DividedLayersAndPipelines) {
   EXPECT_TRUE(has(interleaved, "--num-virtual-stages-per-pipeline-rank 3")) << interleaved;
 }
 
+TEST(Launch, AMeshHasItsDimensionsFromTheOutermost) {
+  const std::string sharded = text({.dp = 4, .tp = 2, .shard = Shard::fsdp2}, "python");
+  EXPECT_TRUE(has(sharded, "init_device_mesh(\"cuda\", (4, 2), mesh_dim_names=(\"dp\", \"tp\"))")) << sharded;
+  EXPECT_TRUE(has(sharded, "fully_shard(layer, mesh=mesh[\"dp\"])")) << sharded;
+  EXPECT_TRUE(has(sharded, "two groups")) << sharded;
+  EXPECT_TRUE(has(text({.dp = 4, .tp = 2}, "python"), "DistributedDataParallel(model, device_mesh=mesh[\"dp\"])"));
+  EXPECT_FALSE(has(text({.dp = 4, .tp = 2}, "python", {}, false), "DistributedDataParallel"));
+  const std::string stages = text({.dp = 2, .tp = 4, .pp = 3}, "python");
+  EXPECT_TRUE(has(stages, "(3, 2, 4), mesh_dim_names=(\"pp\", \"dp\", \"tp\")")) << stages;
+  EXPECT_TRUE(has(stages, "DistributedDataParallel(part(rank), device_mesh=mesh[\"dp\"])")) << stages;
+  EXPECT_TRUE(has(text({.dp = 2, .tp = 4, .pp = 3}, "megatron"),
+                  "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 3"));
+}
+
 }  // namespace
 }  // namespace vlmest::parallel::launch_test

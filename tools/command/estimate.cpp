@@ -95,8 +95,9 @@ int estimate(const EstimateOptions& o) {
   if (layout.gpus() > 1) {
     const Phases asked = !options.training ? Phases::inference : !options.inference ? Phases::train : Phases::all;
     const parallel::Network network = find_network(o.parallel.network, device);
-    several = plan.shards.ranks > 1 ? parallel::estimate_divided(estimator, e, plan, device, layout, network, asked)
-                                    : parallel::estimate_several(estimator, e, plan, device, layout, network, asked);
+    several = divides_layers_alone(layout)
+                  ? parallel::estimate_divided(estimator, e, plan, device, layout, network, asked)
+                  : parallel::estimate_several(estimator, e, plan, device, layout, network, asked);
     several->launch =
         parallel::launch(layout, plan, network, options.training ? estimator.training_graph() : estimator.graph(),
                          vlm.family.takes_images(), options.training);

@@ -68,6 +68,14 @@ constexpr LayerShards layer_shards(const Layout& l) {
   return l.ep > 1 ? LayerShards{.ranks = l.ep, .experts = true} : LayerShards{.ranks = l.tp};
 }
 
+/// GPUs do nothing but divide layers.
+constexpr bool divides_layers_alone(const Layout& l) { return (l.tp > 1 || l.ep > 1) && l.dp == 1 && l.pp == 1; }
+
+/// How far apart ranks of a group lie, in GPUs: those that divide layers are next to each other, then come replicas,
+/// then stages, as torch's mesh has it where its dimensions are named so (init_device_mesh("cuda", (pp, dp, tp))).
+constexpr std::int64_t between_replicas(const Layout& l) { return l.tp; }
+constexpr std::int64_t between_stages(const Layout& l) { return std::int64_t{l.dp} * l.tp; }
+
 /// Micro-batches of a step in the pipeline.
 constexpr std::int64_t micro_batches(const Layout& l) { return l.micro_batches.value_or(2 * std::int64_t{l.pp}); }
 
@@ -81,9 +89,11 @@ inline void expect_modelled(const Layout& l) {
   refuse(l.cp, "cp", "context parallelism");
   if (l.tp > 1 && l.ep > 1)
     throw Error("layout.mesh", "tp with ep: transformers 5.17 divides layers by one plan", "give one of them");
-  if ((l.tp > 1 || l.ep > 1) && (l.dp > 1 || l.pp > 1))
-    throw Error("layout.mesh", "divided layers in replicas or in a pipeline are not modelled",
-                "give tp=N or ep=N alone");
+  if (l.ep > 1 && (l.dp > 1 || l.pp > 1))
+    throw Error("layout.mesh", "divided experts in replicas or in a pipeline are not modelled", "give ep=N alone");
+  if (l.tp > 1 && is_zero(l.shard))
+    throw Error("layout.shard", std::string(name(l.shard)) + " of layers that transformers divides is not modelled",
+                "take layout.shard=fsdp2, or leave it out for DistributedDataParallel");
   if (l.sequence_parallel)
     throw Error("layout.sequence_parallel", "transformers 5.17 does not run it (DistributedConfig: not wired up yet)",
                 "leave it out");

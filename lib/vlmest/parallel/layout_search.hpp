@@ -46,9 +46,10 @@ struct LayoutSearch {
 /// Tries replicas with every way to divide their states; pipelines of every length that divides the GPUs, in replicas
 /// where GPUs are left, by 1F1B and interleaved 1F1B with twice and eight times as many micro-batches as stages and by
 /// GPipe with twice as many, with layers divided evenly and, by 1F1B, by time; and where the model has a plan for it,
-/// layers or experts divided over all GPUs. What does not fit is tried with every layer checkpointed. A layout that is
-/// not modelled of this model is left out. Throws Error where the plan asks for the impossible on any GPU, where the
-/// network joins too few and where no layout is modelled.
+/// layers or experts divided over all GPUs, and layers over 2, 4 or 8 of a host in replicas, DDP's and FSDP2's, and in
+/// pipelines of 2 to 16 stages with eight times as many micro-batches. What does not fit is tried with every layer
+/// checkpointed. A layout that is not modelled of this model is left out. Throws Error where the plan asks for the
+/// impossible on any GPU, where the network joins too few and where no layout is modelled.
 LayoutSearch search_layouts(const LayoutRequest& q);
 
 }  // namespace vlmest::parallel

@@ -32,8 +32,12 @@ inline std::string in_python(DType t) {
   return t == DType::fp32 ? "torch.float32" : t == DType::fp16 ? "torch.float16" : "torch.bfloat16";
 }
 
+/// A foreach optimizer takes no list of parameters of two meshes (torch/distributed/tensor/_dispatch.py).
+inline constexpr const char* two_groups = ", in two groups: those that tp divides, and the others";
+
 inline std::string fully_shard(const Layout& l, const Graph& g) {
-  std::string options = l.reshard_after_forward ? "" : "reshard_after_forward=False";
+  std::string options = l.tp > 1 ? "mesh=mesh[\"dp\"]" : "";
+  if (!l.reshard_after_forward) options += std::string(options.empty() ? "" : ", ") + "reshard_after_forward=False";
   std::string r = "from torch.distributed.fsdp import fully_shard";
   if (l.reduce_dtype) {
     r += ", MixedPrecisionPolicy";
@@ -44,7 +48,7 @@ inline std::string fully_shard(const Layout& l, const Graph& g) {
   std::string lists;
   for (const std::string& path : layer_lists(g)) lists += (lists.empty() ? "*model." : ", *model.") + path;
   r += "\nfor layer in [" + lists + "]:\n    fully_shard(layer" + options + ")\nfully_shard(model" + options + ")";
-  return r + "\noptimizer = ...  # over model.parameters(), which are shards now";
+  return r + "\noptimizer = ...  # over model.parameters(), which are shards now" + (l.tp > 1 ? two_groups : "");
 }
 
 /// Nothing for a schedule that torch 2.11 has not (torch/distributed/pipelining/schedules.py): its zero-bubble
@@ -56,17 +60,21 @@ inline std::string pipeline(const Layout& l) {
                            : l.schedule.kind == ScheduleKind::interleaved ? "ScheduleInterleaved1F1B"
                                                                           : "Schedule1F1B";
   const std::string pp = std::to_string(l.pp), stages = std::to_string(l.pp * l.schedule.chunks);
+  const bool divided = l.tp > 1;
   std::string r =
       "from torch.distributed.device_mesh import init_device_mesh\n"
       "from torch.distributed.pipelining import PipelineStage, " +
-      kind + "\nmesh = init_device_mesh(\"cuda\", (" + pp + ", " + std::to_string(l.dp) +
-      "), mesh_dim_names=(\"pp\", \"dp\"))\nrank, group = mesh.get_local_rank(\"pp\"), "
-      "mesh.get_group(\"pp\")\n";
+      kind + (divided ? "\nfrom transformers.distributed.tensor_parallel import apply_tensor_parallelism" : "") +
+      "\nmesh = init_device_mesh(\"cuda\", (" + pp + ", " + std::to_string(l.dp) +
+      (divided ? ", " + std::to_string(l.tp) : "") + "), mesh_dim_names=(\"pp\", \"dp\"" + (divided ? ", \"tp\"" : "") +
+      "))\nrank, group = mesh.get_local_rank(\"pp\"), mesh.get_group(\"pp\")\n" +
+      (divided ? "model = apply_tensor_parallelism(model, mesh[\"tp\"])  # before it is cut\n" : "");
   const std::string index = chunks ? "i" : "rank";
   std::string part = "part(" + index + ")";
   if (l.dp > 1) {
     r += "from torch.nn.parallel import DistributedDataParallel\n";
-    part = "DistributedDataParallel(" + part + ", process_group=mesh.get_group(\"dp\")" +
+    part = "DistributedDataParallel(" + part +
+           (divided ? ", device_mesh=mesh[\"dp\"]" : ", process_group=mesh.get_group(\"dp\")") +
            (l.bucket_views ? ", gradient_as_bucket_view=True)" : ")");
   }
   const std::string stage = "PipelineStage(" + part + ", " + index + ", " + stages + ", device, group=group)";
@@ -89,15 +97,29 @@ inline std::string divided(const Layout& l, const Plan& plan, bool has_tower) {
          "))";
 }
 
-inline std::string script(const Layout& l, const Plan& plan, const Graph& g, bool has_tower) {
-  if (l.tp > 1 || l.ep > 1) return divided(l, plan, has_tower);
+/// The model's layers divided within groups of a mesh, and then replicas of that.
+inline std::string divided_in_replicas(const Layout& l) {
+  return "from torch.distributed.device_mesh import init_device_mesh\n"
+         "from transformers.distributed.tensor_parallel import apply_tensor_parallelism\n"
+         "mesh = init_device_mesh(\"cuda\", (" +
+         std::to_string(l.dp) + ", " + std::to_string(l.tp) +
+         "), mesh_dim_names=(\"dp\", \"tp\"))\nmodel = apply_tensor_parallelism(model, mesh[\"tp\"])\n";
+}
+
+inline std::string script(const Layout& l, const Plan& plan, const Graph& g, bool has_tower, bool training) {
+  if (divides_layers_alone(l)) return divided(l, plan, has_tower);
   if (l.pp > 1) return pipeline(l);
-  if (l.shard == Shard::fsdp2) return fully_shard(l, g);
+  const std::string before = l.tp > 1 ? divided_in_replicas(l) : "";
+  if (!training) return before;
+  if (l.shard == Shard::fsdp2) return before + fully_shard(l, g);
   if (is_zero(l.shard))
     return "import deepspeed\nmodel, optimizer, _, _ = deepspeed.initialize(model=model, optimizer=optimizer, "
            "config=\"ds_config.json\")";
-  return std::string("from torch.nn.parallel import DistributedDataParallel\nmodel = DistributedDataParallel(model") +
-         (l.bucket_views ? ", gradient_as_bucket_view=True)" : ")");
+  std::string r =
+      before + "from torch.nn.parallel import DistributedDataParallel\nmodel = DistributedDataParallel(model";
+  if (l.tp > 1) r += ", device_mesh=mesh[\"dp\"]";
+  r += l.bucket_views ? ", gradient_as_bucket_view=True)" : ")";
+  return l.tp > 1 ? r + "\noptimizer = ...  # over model.parameters()" + two_groups : r;
 }
 
 inline std::string deepspeed_config(const Layout& l, const Plan& plan) {
@@ -185,7 +207,7 @@ VLMEST_INLINE std::vector<Launch> launch(const Layout& l, const Plan& plan, cons
   const launching::Hosts h = launching::hosts(network, l.gpus());
   std::vector<Launch> r{{"torchrun", launching::torchrun(h, training ? "train.py" : "run.py")}};
   if (training || l.tp > 1 || l.ep > 1)
-    if (const std::string lines = launching::script(l, plan, g, has_tower); !lines.empty())
+    if (const std::string lines = launching::script(l, plan, g, has_tower, training); !lines.empty())
       r.push_back({"python", lines});
   if (!training) return r;
   if (const std::string line = launching::accelerate(l, plan, h); !line.empty()) r.push_back({"accelerate", line});

@@ -27,6 +27,16 @@ inline std::vector<Layout> replicas(int gpus) {
   return r;
 }
 
+/// How many ranks divide layers, beside replicas or stages: powers of two within a host, whose links their collectives
+/// need.
+inline std::vector<int> divisors_of_layers(int gpus, const Network& n) {
+  std::vector<int> r;
+  const std::int64_t host = n.domains.empty() ? gpus : n.domains.front().gpus;
+  for (int tp = 2; tp <= host && tp < gpus && tp <= 8; tp *= 2)
+    if (gpus % tp == 0) r.push_back(tp);
+  return r;
+}
+
 /// Pipelines of so many stages.
 inline std::vector<Layout> pipelines(int gpus, int stages) {
   std::vector<Layout> r;
@@ -56,7 +66,7 @@ class Estimates {
       expect_modelled(l);
       train(plan);
       Estimate e = trained_;
-      const bool divided = plan.shards.ranks > 1;
+      const bool divided = divides_layers_alone(l);
       const ParallelEstimate p = divided
                                      ? estimate_divided(estimator_, e, plan, q_.device, l, q_.network, Phases::train)
                                      : estimate_several(estimator_, e, plan, q_.device, l, q_.network, Phases::train);
@@ -127,6 +137,15 @@ VLMEST_INLINE LayoutSearch search_layouts(const LayoutRequest& q) {
   };
   for (const Layout& l : searching::replicas(q.gpus)) attempt(l);
   attempt({.tp = q.gpus});
+  const std::vector<int> tps = searching::divisors_of_layers(q.gpus, q.network);
+  for (const int tp : tps) {
+    bool any = false;
+    for (const Shard s : {Shard::none, Shard::fsdp2}) any = attempt({.dp = q.gpus / tp, .tp = tp, .shard = s}) || any;
+    if (!any) break;  // no plan, or more ranks than heads
+    for (int stages = 2; stages * tp <= q.gpus && stages <= 16; stages *= 2)
+      if (q.gpus % (stages * tp) == 0)
+        attempt({.dp = q.gpus / (stages * tp), .tp = tp, .pp = stages, .micro_batches = 8 * stages});
+  }
   attempt({.ep = q.gpus});
   for (int stages = 2; stages <= q.gpus; ++stages) {
     if (q.gpus % stages != 0) continue;

@@ -9,6 +9,7 @@
 #include <vlmest/nn/trainable.hpp>
 #include <vlmest/parallel/buffers.hpp>
 #include <vlmest/parallel/deepspeed.hpp>
+#include <vlmest/parallel/layer_collectives.hpp>
 #include <vlmest/parallel/several_gpus.hpp>
 #include <vlmest/parallel/staged_step.hpp>
 #include <vlmest/parallel/states.hpp>
@@ -69,7 +70,7 @@ inline Strategy strategy(const Layout& l) {
 /// Collects collectives as rows.
 struct Rows {
   const Network& network;
-  std::int64_t ranks;
+  const Layout& layout;
   std::vector<CommunicationRow> all;
 
   void add(CollectiveKind kind, PhaseKind phase, std::span<const Bytes> sizes, std::int64_t times) {
@@ -78,7 +79,7 @@ struct Rows {
       if (b == Bytes{}) continue;
       r.count += times;
       r.bytes += b * times;
-      r.time += time(network, kind, b, ranks) * static_cast<double>(times);
+      r.time += time(network, kind, b, layout.dp, between_replicas(layout)) * static_cast<double>(times);
     }
     if (r.count == 0) all.pop_back();
   }
@@ -135,21 +136,27 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
     throw Error("layout.mesh", "pp=" + std::to_string(layout.pp) + ": inference in a pipeline is not modelled",
                 "ask for training alone: Phases::train");
   // One for each group that a rank belongs to.
-  const std::int64_t groups = (layout.dp > 1 ? 1 : 0) + (layout.pp > 1 ? 1 : 0);
+  const std::int64_t groups = (layout.dp > 1 ? 1 : 0) + (layout.tp > 1 ? 1 : 0) + (layout.pp > 1 ? 1 : 0);
   // A pipeline's first and last stages have one neighbour, those between them two.
   const Bytes nccl = nccl_memory(groups, several::most_channels(network, gpus), std::min(2, layout.pp - 1));
   p.outside = device.memory_bytes - device.usable_bytes + nccl;
   const Device inside = several::without(device, nccl);
   RankEstimate all{.ranks = gpus};
   const double peak_rate = peak(device, plan.amp ? DType::bf16 : plan.dtype).value * static_cast<double>(gpus);
+  // Ranks that divide layers run the same tokens, each its part of their FLOPs.
   const auto tokens = static_cast<double>(e.sequences.batch * e.sequences.seq) * layout.dp;
+  const double parts_of_flops = static_cast<double>(layout.dp) * layout.tp;
   if (has_inference(phases)) {
     InferenceEstimate& i = e.inference;
     i.fits = inference_estimate::fits(i, estimator.graph(), estimator.timeline(), inside, estimator.allocator);
     all = several::inference_rank(i, gpus);
+    if (layout.tp > 1) {
+      p.communication = communication(estimator.graph(), network, "tp");
+      put_on_network(i, p.communication, estimator.graph(), device);
+    }
     p.step = i.prefill.wall;
     p.tokens_per_second = i.tokens_per_second(plan.batch) * layout.dp;
-    p.mfu = static_cast<double>(i.prefill.work.flops.value()) * layout.dp / (p.step.value * peak_rate);
+    p.mfu = static_cast<double>(i.prefill.work.flops.value()) * parts_of_flops / (p.step.value * peak_rate);
   }
   if (!has_training(phases)) {
     p.ranks.push_back(all);
@@ -157,11 +164,16 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   }
 
   TrainingEstimate& t = e.training;
+  const Graph& g = estimator.training_graph();
+  std::vector<CommunicationRow> of_layers;
+  if (layout.tp > 1) {
+    of_layers = communication(g, network, "tp", t.micro_batches);
+    put_on_network(t, of_layers, g, device);
+  }
   if (layout.pp > 1) {
     estimate_stages(p, estimator, t, inside, network, tokens, peak_rate);
     return p;
   }
-  const Graph& g = estimator.training_graph();
   const Timeline& whole = estimator.training_timeline();
   const auto is_trained = [&](const Tensor& x) { return trains(plan, g, x); };
   const ModelStates states = model_states(g, is_trained);
@@ -170,9 +182,9 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
     if (g.tensor(id).alias_of == none && is_trained(g.tensor(id))) trained.push_back(id);
   const Strategy strategy = several::strategy(layout);
 
-  several::Rows rows{network, layout.dp, {}};
+  several::Rows rows{network, layout, {}};
   several::add_rows(rows, g, layout, states, trained, t.micro_batches);
-  p.communication = std::move(rows.all);
+  const std::vector<CommunicationRow> of_replicas = std::move(rows.all);
   StepParts parts{
       .beside = {},
       .after = {},
@@ -180,7 +192,7 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   if (is_zero(layout.shard) && !trained.empty())
     parts.update =
         zero_update(zero_partition(g, trained, layout), g.tensor(trained.front()).dtype, plan.optimizer, device);
-  for (const CommunicationRow& c : p.communication) (c.phase == PhaseKind::step ? parts.after : parts.beside) += c.time;
+  for (const CommunicationRow& c : of_replicas) (c.phase == PhaseKind::step ? parts.after : parts.beside) += c.time;
   // DeepSpeed reduces on the stream of the kernels unless overlap_comm is set, which only stage 3 does by itself.
   const bool in_turn = layout.shard == Shard::zero1 || layout.shard == Shard::zero2;
   StepParts alone = parts;
@@ -191,12 +203,15 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   p.step = step_time(strategy, states, parts, t, device) + hidden_behind;
   const double beside = (in_turn ? hidden_behind : parts.beside).value;
   const double exposed = p.step.value - without.value - parts.after.value;
-  for (CommunicationRow& c : p.communication)
+  p.communication.insert(p.communication.end(), of_layers.begin(), of_layers.end());
+  for (CommunicationRow c : of_replicas) {
     c.exposed = c.phase == PhaseKind::step ? c.time
                 : beside > 0               ? c.time * (std::max(0.0, exposed) / beside)
                                            : Seconds{};
+    p.communication.push_back(c);
+  }
   p.tokens_per_second = tokens * static_cast<double>(t.micro_batches) / p.step.value;
-  p.mfu = several::model_flops(g, t, estimator.training_works()) * layout.dp / (p.step.value * peak_rate);
+  p.mfu = several::model_flops(g, t, estimator.training_works()) * parts_of_flops / (p.step.value * peak_rate);
 
   const TrainingEstimate one = t;
   const auto remember = [&](const Timeline& timeline, Bytes weights, Bytes gradients, Bytes optimizer) {

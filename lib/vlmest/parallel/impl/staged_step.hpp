@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include <vlmest/parallel/layer_collectives.hpp>
 #include <vlmest/parallel/pipeline.hpp>
 #include <vlmest/parallel/rank_timeline.hpp>
 #include <vlmest/parallel/staged_step.hpp>
@@ -50,6 +51,25 @@ inline Bytes saved(const Graph& g, const Timeline& t) {
   return most;
 }
 
+/// The collectives of divided layers on the rank that they take longest: each runs those of its own stages.
+inline std::vector<CommunicationRow> of_layers(const Graph& g, const Stages& stages, const Network& network,
+                                               std::int64_t micro_batches) {
+  std::vector<CommunicationRow> most;
+  Seconds longest;
+  for (int rank = 0; rank < stages.ranks; ++rank) {
+    std::vector<char> own(g.nodes.size());
+    for (NodeId n = 0; n < static_cast<NodeId>(own.size()); ++n)
+      own[static_cast<std::size_t>(n)] = stages.rank(stages.stage(n)) == rank;
+    std::vector<CommunicationRow> rows = communication(g, network, "tp", micro_batches, own);
+    Seconds all;
+    for (const CommunicationRow& r : rows) all += r.time;
+    if (!(all > longest)) continue;
+    longest = all;
+    most = std::move(rows);
+  }
+  return most;
+}
+
 }  // namespace staged
 
 VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimator, TrainingEstimate& t,
@@ -58,15 +78,17 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
   const Graph& g = estimator.training_graph();
   const Stages stages = cut(g, l);
   expect_chain(g, stages);
-  const std::vector<StageTime> times = stage_times(g, stages, estimator.training_works(), device);
+  const std::vector<StageTime> times =
+      stage_times(g, stages, works_over(network, g, estimator.training_works()), device);
   const std::int64_t micro_batches = t.micro_batches;
   const std::vector<Crossing> crossing = crossings(g, stages);
   const std::vector<Bytes> each = sent(g, stages, crossing);
   const Bytes largest = *std::max_element(each.begin(), each.end());
-  const Seconds send = time(network, CollectiveKind::send, largest, 2, l.dp);  // replicas lie next to each other
+  const Seconds send = time(network, CollectiveKind::send, largest, 2, between_stages(l));
   const PipelineTime all = pipeline_time(l.schedule, times, micro_batches, send);
   const PipelineTime without = pipeline_time(l.schedule, times, micro_batches, Seconds{});
   const std::int64_t hops = std::int64_t{l.pp} * l.schedule.chunks - 1, crossings = hops * micro_batches;
+  if (l.tp > 1) p.communication = staged::of_layers(g, stages, network, micro_batches);
   const Seconds waited{std::max(0.0, all.all.value - without.all.value)};
   for (const PhaseKind phase : {PhaseKind::forward, PhaseKind::backward})
     p.communication.push_back({CollectiveKind::send, "pp", phase, crossings, largest * crossings,
@@ -97,7 +119,8 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
       r = staged::most_of(r, of_part);
     }
     gradients_of_most = std::max(gradients_of_most, r.gradients);
-    RankEstimate& of = p.ranks.emplace_back(RankEstimate{.rank = std::int64_t{s} * l.dp, .ranks = l.dp, .stage = s});
+    RankEstimate& of =
+        p.ranks.emplace_back(RankEstimate{.rank = s * between_stages(l), .ranks = between_stages(l), .stage = s});
     several::add_training(of, r);
     fit = fit && r.fits;
     if (!most || r.peak > most->peak) {
@@ -110,13 +133,14 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
       static_cast<double>(gradients_of_most.value()) / std::max(1.0, static_cast<double>(one.gradients.value()));
   p.step = all.all + one.step_wall * share;
   if (l.dp > 1) {
-    const Seconds reduced = time(network, CollectiveKind::all_reduce, gradients_of_most, l.dp);
+    const Seconds reduced = time(network, CollectiveKind::all_reduce, gradients_of_most, l.dp, between_replicas(l));
     p.communication.push_back(
         {CollectiveKind::all_reduce, "dp", PhaseKind::backward, 1, gradients_of_most, reduced, reduced});
     p.step += reduced;
   }
   p.tokens_per_second = tokens * static_cast<double>(micro_batches) / p.step.value;
-  p.mfu = several::model_flops(g, one, estimator.training_works()) * l.dp / (p.step.value * peak_rate);
+  p.mfu = several::model_flops(g, one, estimator.training_works()) * static_cast<double>(between_stages(l)) /
+          (p.step.value * peak_rate);
   t = *most;
   t.fits = fit;
 }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <variant>
+
+#include <vlmest/parallel/layer_collectives.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::parallel {
+
+VLMEST_INLINE std::vector<CommunicationRow> communication(const Graph& g, const Network& network, const char* group,
+                                                          std::int64_t micro_batches, std::span<const char> counts) {
+  std::vector<CommunicationRow> r;
+  // With several micro-batches the graph has forward and backward twice: the first, and one for all others.
+  const bool twice = micro_batches > 1;
+  for (std::size_t i = 0; i < g.phases.size(); ++i) {
+    const Phase& p = g.phases[i];
+    const std::int64_t times = twice && (i == 2 || i == 3) ? micro_batches - 1 : 1;
+    for (NodeId n = p.first; n < p.last; ++n) {
+      const auto* op = std::get_if<CollectiveOp>(&g.op(g.node(n)));
+      if (!op || (!counts.empty() && !counts[static_cast<std::size_t>(n)])) continue;
+      auto at = std::find_if(r.begin(), r.end(),
+                             [&](const CommunicationRow& c) { return c.kind == op->kind && c.phase == p.kind; });
+      if (at == r.end()) at = r.insert(r.end(), CommunicationRow{.kind = op->kind, .group = group, .phase = p.kind});
+      at->count += times;
+      at->bytes += op->bytes * times;
+      at->time += time(network, op->kind, op->bytes, op->ranks) * static_cast<double>(times);
+      at->exposed = at->time;
+    }
+  }
+  return r;
+}
+
+namespace divided {
+
+/// How much longer the collectives of these phases, or of all, take over the network than their ops were timed.
+inline Seconds change(const std::vector<CommunicationRow>& rows, const Graph& g, const Device& d,
+                      std::optional<PhaseKind> of, std::int64_t micro_batches) {
+  Seconds r;
+  for (const CommunicationRow& c : rows)
+    if (!of || *of == c.phase) r += c.time;
+  for (std::size_t i = 0; i < g.phases.size(); ++i) {
+    const Phase& p = g.phases[i];
+    if (of && *of != p.kind) continue;
+    const auto times = static_cast<double>(micro_batches > 1 && (i == 2 || i == 3) ? micro_batches - 1 : 1);
+    for (NodeId n = p.first; n < p.last; ++n)
+      if (const auto* op = std::get_if<CollectiveOp>(&g.op(g.node(n)))) r.value -= op_time(*op, d).time.value * times;
+  }
+  return r;
+}
+
+}  // namespace divided
+
+VLMEST_INLINE void put_on_network(InferenceEstimate& e, const std::vector<CommunicationRow>& rows, const Graph& g,
+                                  const Device& d) {
+  const Seconds prefill = divided::change(rows, g, d, PhaseKind::prefill, 1),
+                decode = divided::change(rows, g, d, PhaseKind::decode, 1);
+  for (Seconds* t : {&e.prefill.wall, &e.prefill.gpu}) *t += prefill;
+  for (Seconds* t : {&e.decode.wall, &e.decode.gpu}) *t += decode;
+}
+
+VLMEST_INLINE void put_on_network(TrainingEstimate& e, const std::vector<CommunicationRow>& rows, const Graph& g,
+                                  const Device& d) {
+  const Seconds change = divided::change(rows, g, d, {}, e.micro_batches);
+  for (Seconds* t : {&e.wall, &e.gpu}) *t += change;
+}
+
+VLMEST_INLINE std::vector<Work> works_over(const Network& network, const Graph& g, std::span<const Work> of_ops) {
+  std::vector<Work> r(of_ops.begin(), of_ops.end());
+  for (const Node& n : g.nodes)
+    if (const auto* op = std::get_if<CollectiveOp>(&g.op(n)))
+      r[static_cast<std::size_t>(n.op)].time = time(network, op->kind, op->bytes, op->ranks);
+  return r;
+}
+
+}  // namespace vlmest::parallel
