@@ -56,6 +56,11 @@ const CommunicationRow& row(const ParallelEstimate& p, const std::string& group,
   return nothing;
 }
 
+/// But for the ends of blocks, which depend on what else is allocated.
+void expect_alike(Bytes a, Bytes b) {
+  EXPECT_NEAR(static_cast<double>(a.value()), static_cast<double>(b.value()), 0.002 * static_cast<double>(b.value()));
+}
+
 std::string refused(const Layout& l) {
   try {
     expect_modelled(l);
@@ -103,7 +108,7 @@ TEST(Mesh, FullyShardDividesWhatARankOfTheLayersHas) {
 
 TEST(Mesh, ReplicasHoldAllThatARankOfTheLayersHas) {
   const RankEstimate divided = train({.tp = 2}).p.ranks.at(0), rank = train({.dp = 2, .tp = 2}).p.ranks.at(0);
-  EXPECT_EQ(rank.weights, divided.weights);
+  expect_alike(rank.weights, divided.weights);
   EXPECT_EQ(rank.optimizer, divided.optimizer);
   // The buckets are there from the beginning, as large as the gradients.
   EXPECT_NEAR(static_cast<double>((rank.step - divided.step).value()), static_cast<double>(divided.gradients.value()),
@@ -153,7 +158,7 @@ TEST(Mesh, StagesOfADividedModelAreTheModel) {
     ASSERT_EQ(e.p.ranks.size(), 2u);
     EXPECT_EQ(e.p.ranks[0].ranks, 2 * dp);
     EXPECT_EQ(e.p.ranks[1].rank, 2 * dp) << "ranks of a stage lie next to each other";
-    EXPECT_EQ(e.p.ranks[0].weights + e.p.ranks[1].weights, weights);
+    expect_alike(e.p.ranks[0].weights + e.p.ranks[1].weights, weights);
     // Two of the four layers, each sums twice, four times a step.
     EXPECT_EQ(row(e.p, "tp", CollectiveKind::all_reduce, PhaseKind::forward).count, 2 * 2 * 4);
     if (dp > 1) {
@@ -170,7 +175,7 @@ TEST(Mesh, AStageIsFasterInParts) {
   EXPECT_LT(four.p.ranks[0].weights, one.p.ranks[0].weights);
   EXPECT_GT(four.p.communicated().value, one.p.communicated().value);
   // As many FLOPs in all, on four times as many GPUs.
-  EXPECT_EQ(one.p.tokens_per_second * one.p.step.value, four.p.tokens_per_second * four.p.step.value);
+  EXPECT_NEAR(one.p.tokens_per_second * one.p.step.value, four.p.tokens_per_second * four.p.step.value, 1e-6);
 }
 
 TEST(Mesh, WhatCannotBeRunIsRefused) {
@@ -181,6 +186,42 @@ TEST(Mesh, WhatCannotBeRunIsRefused) {
   EXPECT_EQ(refused({.dp = 2, .ep = 2}), "layout.mesh");
   EXPECT_EQ(refused({.pp = 2, .ep = 2}), "layout.mesh");
   EXPECT_EQ(refused({.dp = 2, .pp = 2, .shard = Shard::fsdp2}), "layout.shard");
+}
+
+/// What is off by more is not in the model: a rank's gathered weights are freed before its gradients are copied for
+/// their reduction, so that backwards that end with a large head's are estimated too high (docs/howto/several-gpus.md).
+TEST(Mesh, RecordedRanks) {
+  const auto recorded =
+      nlohmann::json::parse(std::ifstream(std::string(VLMEST_SOURCE_DIR) + "/tests/data/several_gpus/mesh.json"));
+  ASSERT_GE(recorded.at("runs").size(), 11u);
+  for (const auto& run : recorded.at("runs")) {
+    const std::string name = run.at("model");
+    const Layout l{.dp = run.at("dp"),
+                   .tp = run.at("tp"),
+                   .shard = Shard::fsdp2,
+                   .reshard_after_forward = run.at("reshard").get<bool>()};
+    Plan plan{.batch = run.at("batch"), .text = run.at("text"), .markers = false};
+    plan.images = run.contains("side") ? 1 : 0;
+    if (plan.images > 0) plan.image_height = plan.image_width = run.at("side").get<std::int64_t>();
+    if (run.at("ckpt").get<bool>()) plan.checkpointing = Checkpointing::full;
+    plan.shards = layer_shards(l);
+    Estimator estimator;
+    Estimate e = estimator(model(name), plan, device(), Phases::train);
+    ASSERT_EQ(e.sequences.seq, run.at("seq").get<std::int64_t>()) << name;
+    const RankEstimate rank =
+        estimate_several(estimator, e, plan, device(), l, hosts_of_8(), Phases::train).ranks.at(0);
+    const auto off = [&](Bytes estimated, const char* what) {
+      return static_cast<double>(estimated.value()) / run.at(what).get<double>() - 1;
+    };
+    const std::string of = name + " dp " + std::to_string(l.dp) + " tp " + std::to_string(l.tp);
+    EXPECT_NEAR(off(rank.weights, "weights"), 0, 0.001) << of;
+    EXPECT_NEAR(off(rank.gradients, "gradients"), 0, 0.001) << of;
+    EXPECT_NEAR(off(rank.optimizer, "optimizer"), 0, 0.001) << of;
+    EXPECT_NEAR(off(rank.forward, "forward"), 0, 0.04) << of;
+    EXPECT_NEAR(off(rank.step, "step"), 0, 0.005) << of;
+    EXPECT_GT(off(rank.backward, "backward"), -0.005) << of;
+    EXPECT_LT(off(rank.backward, "backward"), 0.31) << of;
+  }
 }
 
 }  // namespace
