@@ -10,6 +10,8 @@
 
 #include <vlmest/diagnose/advise/planner/budget.hpp>
 #include <vlmest/diagnose/advise/planner/planner.hpp>
+#include <vlmest/unit/error.hpp>
+#include <vlmest/unit/parallel_for.hpp>
 
 #include "../sanitizer.hpp"
 #include "planning_support.hpp"

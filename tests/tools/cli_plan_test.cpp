@@ -122,6 +122,7 @@ TEST(Plan, LayoutsAreWhatEstimateSays) {
     EXPECT_EQ(e["parallel"]["tokens_per_s"], l["tokens_per_s"]) << command;
   }
   const std::string wide = good(small + "--gpus 512 --goal fastest");
+  EXPECT_EQ(good(small + "--gpus 512 --goal fastest --threads 1"), wide);
   EXPECT_NE(wide.find("laid out over 512 GPUs and nvlink4, of what was asked for, most tokens a second first:"),
             std::string::npos)
       << wide;

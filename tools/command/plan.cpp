@@ -76,7 +76,8 @@ int plan(const PlanOptions& o) {
                                           .device = q.device,
                                           .network = *network,
                                           .allocator = q.asked.allocator,
-                                          .gpus = o.gpus});
+                                          .gpus = o.gpus,
+                                          .threads = o.threads});
   }
   if (q.mode == diagnose::Mode::inference && !a.best.empty()) {
     Estimator e;

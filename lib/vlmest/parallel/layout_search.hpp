@@ -22,6 +22,7 @@ struct LayoutRequest {
   const Network& network;
   allocator::AllocatorConfig allocator;
   int gpus = 2;
+  unsigned threads = 0;  ///< that search; 0: one for each processor. The answer is the same
 };
 
 /// A layout and what a training step takes in it.

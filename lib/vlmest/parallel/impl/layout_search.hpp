@@ -2,9 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <vlmest/parallel/divided_layers.hpp>
 #include <vlmest/parallel/layout_search.hpp>
@@ -13,6 +19,7 @@
 #include <vlmest/report/estimate.hpp>
 #include <vlmest/unit/compiled.hpp>
 #include <vlmest/unit/error.hpp>
+#include <vlmest/unit/parallel_for.hpp>
 
 namespace vlmest::parallel {
 
@@ -37,18 +44,24 @@ inline std::vector<int> divisors_of_layers(int gpus, const Network& n) {
   return r;
 }
 
-/// Pipelines of so many stages.
-inline std::vector<Layout> pipelines(int gpus, int stages) {
+/// Pipelines of so many stages, with `each` times as many micro-batches.
+inline std::vector<Layout> pipelines(int gpus, int stages, std::int64_t each) {
   std::vector<Layout> r;
-  for (const std::int64_t each : {2, 8})
-    for (const Schedule s : {Schedule{ScheduleKind::one_f_one_b, 1}, Schedule{ScheduleKind::interleaved, 2},
-                             Schedule{ScheduleKind::gpipe, 1}}) {
-      // GPipe holds all micro-batches: with many of them it is never the one.
-      if (s.kind == ScheduleKind::gpipe && each > 2) continue;
-      r.push_back({.dp = gpus / stages, .pp = stages, .schedule = s, .micro_batches = each * stages});
-    }
+  for (const Schedule s : {Schedule{ScheduleKind::one_f_one_b, 1}, Schedule{ScheduleKind::interleaved, 2},
+                           Schedule{ScheduleKind::gpipe, 1}}) {
+    // GPipe holds all micro-batches: with many of them it is never the one.
+    if (s.kind == ScheduleKind::gpipe && each > 2) continue;
+    r.push_back({.dp = gpus / stages, .pp = stages, .schedule = s, .micro_batches = each * stages});
+  }
   return r;
 }
+
+/// What a part of the search found.
+struct Part {
+  std::vector<LaidOut> found;
+  std::size_t estimates = 0;
+  std::optional<Error> refused;  ///< why the last one that is not modelled is not
+};
 
 /// Estimates of one plan in several layouts. Graphs are made once for all layouts that run the same one.
 class Estimates {
@@ -58,8 +71,8 @@ class Estimates {
     estimator_.details = false;
   }
 
-  /// Nothing where this model is not modelled so, which `refused` says then. Throws Error for what no layout helps.
-  std::optional<LaidOut> of(const Layout& l, Plan plan) {
+  /// Nothing where this model is not modelled so, which `part` says then. Throws Error for what no layout helps.
+  std::optional<LaidOut> of(const Layout& l, Plan plan, Part& part) {
     if (l.pp > 1) plan.gradient_accumulation = micro_batches(l);
     plan.shards = layer_shards(l);
     try {
@@ -70,7 +83,7 @@ class Estimates {
       const ParallelEstimate p = divided
                                      ? estimate_divided(estimator_, e, plan, q_.device, l, q_.network, Phases::train)
                                      : estimate_several(estimator_, e, plan, q_.device, l, q_.network, Phases::train);
-      ++count;
+      ++part.estimates;
       LaidOut r{.layout = l, .plan = std::move(plan), .most = p.ranks.front()};
       for (const RankEstimate& rank : p.ranks)
         if (rank.peak > r.most.peak) r.most = rank;
@@ -85,7 +98,7 @@ class Estimates {
       return r;
     } catch (const Error& e) {
       if (!e.where.starts_with("layout.") || e.where == "layout.network") throw;
-      refused = e;
+      part.refused = e;
       return std::nullopt;
     }
   }
@@ -99,9 +112,6 @@ class Estimates {
     if (r.empty() || *most - *least <= 1) return std::nullopt;
     return r;
   }
-
-  std::size_t count = 0;
-  std::optional<Error> refused;
 
  private:
   void train(const Plan& plan) {
@@ -119,48 +129,109 @@ class Estimates {
   std::optional<Made> made_;
 };
 
+/// The search of one thread.
+class Search {
+ public:
+  explicit Search(const LayoutRequest& q) : q_(q), estimates_(q) {}
+
+  void replicas(Part& part) {
+    for (const Layout& l : searching::replicas(q_.gpus)) attempt(l, part);
+  }
+
+  void alone(const Layout& l, Part& part) { attempt(l, part); }
+
+  /// Layers over `tp` ranks, in replicas and in pipelines of them.
+  void divided(int tp, Part& part) {
+    bool any = false;
+    for (const Shard s : {Shard::none, Shard::fsdp2})
+      any = attempt({.dp = q_.gpus / tp, .tp = tp, .shard = s}, part) || any;
+    if (!any) return;  // no plan, or more ranks than heads
+    for (int stages = 2; stages * tp <= q_.gpus && stages <= 16; stages *= 2)
+      if (q_.gpus % (stages * tp) == 0)
+        attempt({.dp = q_.gpus / (stages * tp), .tp = tp, .pp = stages, .micro_batches = 8 * stages}, part);
+  }
+
+  /// Pipelines of so many stages. Those of as many micro-batches stand together: they run the same graph.
+  void pipelines(int stages, Part& part) {
+    std::optional<std::vector<std::int64_t>> by_time;
+    for (const std::int64_t each : {2, 8}) {
+      const std::vector<Layout> even = searching::pipelines(q_.gpus, stages, each);
+      for (const Layout& l : even) attempt(l, part);
+      if (part.found.empty()) return;  // too few layers, or none between which it can be cut
+      if (each == 2) by_time = estimates_.by_time(stages, q_.plan);
+      if (!by_time) continue;
+      for (Layout l : even)
+        if (l.schedule.kind == ScheduleKind::one_f_one_b) {
+          l.stages = *by_time;
+          attempt(l, part);
+        }
+    }
+  }
+
+ private:
+  bool attempt(const Layout& l, Part& part) {
+    std::optional<LaidOut> found = estimates_.of(l, q_.plan, part);
+    if (!found) return false;
+    if (!found->fits && q_.plan.checkpointing == Checkpointing::off) {
+      Plan checkpointed = q_.plan;
+      checkpointed.checkpointing = Checkpointing::full;
+      if (const std::optional<LaidOut> less = estimates_.of(l, checkpointed, part); less && less->fits) found = less;
+    }
+    part.found.push_back(std::move(*found));
+    return true;
+  }
+
+  const LayoutRequest& q_;
+  Estimates estimates_;
+};
+
+/// A part that any thread may take. Of those in a row, as pipelines of more and more stages, the first that finds
+/// nothing ends the row: nor would what comes after it.
+struct Task {
+  std::function<void(Search&, Part&)> run;
+  std::atomic<std::size_t>* row_ends = nullptr;  ///< behind which task; none where the task is in no row
+};
+
 }  // namespace searching
 
 VLMEST_INLINE LayoutSearch search_layouts(const LayoutRequest& q) {
-  searching::Estimates estimates(q);
-  LayoutSearch r;
-  const auto attempt = [&](const Layout& l) {
-    std::optional<LaidOut> found = estimates.of(l, q.plan);
-    if (!found) return false;
-    if (!found->fits && q.plan.checkpointing == Checkpointing::off) {
-      Plan checkpointed = q.plan;
-      checkpointed.checkpointing = Checkpointing::full;
-      if (const std::optional<LaidOut> less = estimates.of(l, checkpointed); less && less->fits) found = less;
-    }
-    r.found.push_back(std::move(*found));
-    return true;
-  };
-  for (const Layout& l : searching::replicas(q.gpus)) attempt(l);
-  attempt({.tp = q.gpus});
-  const std::vector<int> tps = searching::divisors_of_layers(q.gpus, q.network);
-  for (const int tp : tps) {
-    bool any = false;
-    for (const Shard s : {Shard::none, Shard::fsdp2}) any = attempt({.dp = q.gpus / tp, .tp = tp, .shard = s}) || any;
-    if (!any) break;  // no plan, or more ranks than heads
-    for (int stages = 2; stages * tp <= q.gpus && stages <= 16; stages *= 2)
-      if (q.gpus % (stages * tp) == 0)
-        attempt({.dp = q.gpus / (stages * tp), .tp = tp, .pp = stages, .micro_batches = 8 * stages});
-  }
-  attempt({.ep = q.gpus});
-  for (int stages = 2; stages <= q.gpus; ++stages) {
-    if (q.gpus % stages != 0) continue;
-    bool any = false;
-    for (Layout& l : searching::pipelines(q.gpus, stages)) any = attempt(l) || any;
-    if (!any) break;  // too few layers, or none between which it can be cut: nor can more stages
-    if (const auto layers = estimates.by_time(stages, q.plan))
-      for (Layout& l : searching::pipelines(q.gpus, stages))
-        if (l.schedule.kind == ScheduleKind::one_f_one_b) {
-          l.stages = *layers;
-          attempt(l);
+  using searching::Part;
+  using searching::Search;
+  std::atomic<std::size_t> divided_end{SIZE_MAX}, pipelines_end{SIZE_MAX};
+  std::vector<searching::Task> tasks{{[](Search& s, Part& p) { s.replicas(p); }},
+                                     {[&q](Search& s, Part& p) { s.alone({.tp = q.gpus}, p); }}};
+  for (const int tp : searching::divisors_of_layers(q.gpus, q.network))
+    tasks.push_back({[tp](Search& s, Part& p) { s.divided(tp, p); }, &divided_end});
+  tasks.push_back({[&q](Search& s, Part& p) { s.alone({.ep = q.gpus}, p); }});
+  for (int stages = 2; stages <= q.gpus; ++stages)
+    if (q.gpus % stages == 0)
+      tasks.push_back({[stages](Search& s, Part& p) { s.pipelines(stages, p); }, &pipelines_end});
+
+  std::vector<Part> parts(tasks.size());
+  std::vector<Search> searches;
+  for (std::size_t t = 0; t < std::min(thread_count(q.threads), tasks.size()); ++t) searches.emplace_back(q);
+  parallel_for(
+      tasks.size(), std::span(searches),
+      [&](Search& s, std::size_t i) {
+        const searching::Task& task = tasks[i];
+        if (task.row_ends && *task.row_ends < i) return;
+        task.run(s, parts[i]);
+        if (!task.row_ends || !parts[i].found.empty()) return;
+        std::size_t end = *task.row_ends;
+        while (i < end && !task.row_ends->compare_exchange_weak(end, i)) {
         }
+      },
+      [](std::size_t) {});
+
+  LayoutSearch r;
+  std::optional<Error> refused;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].row_ends && *tasks[i].row_ends < i) continue;
+    r.estimates += parts[i].estimates;
+    if (parts[i].refused) refused = parts[i].refused;
+    std::move(parts[i].found.begin(), parts[i].found.end(), std::back_inserter(r.found));
   }
-  if (r.found.empty() && estimates.refused) throw *estimates.refused;
-  r.estimates = estimates.count;
+  if (r.found.empty() && refused) throw *refused;
   std::stable_sort(r.found.begin(), r.found.end(), [](const LaidOut& a, const LaidOut& b) {
     if (a.fits != b.fits) return a.fits;
     return a.tokens_per_second > b.tokens_per_second;

@@ -9,7 +9,6 @@
 #include <tuple>
 #include <vector>
 
-#include <vlmest/diagnose/advise/planner/parallel_for.hpp>
 #include <vlmest/diagnose/advise/planner/pareto.hpp>
 #include <vlmest/diagnose/advise/planner/search.hpp>
 

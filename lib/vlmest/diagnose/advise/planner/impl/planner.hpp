@@ -3,6 +3,7 @@
 
 #include <vlmest/diagnose/advise/planner/planner.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/parallel_for.hpp>
 
 namespace vlmest::diagnose {
 namespace planner {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace vlmest::diagnose {
+namespace vlmest {
 
 /// As many threads as were asked for, or one for each processor where 0 are.
 inline std::size_t thread_count(unsigned asked) {
@@ -51,4 +51,4 @@ void parallel_for(std::size_t n, std::span<State> states, Work&& work, Done&& do
   if (failure) std::rethrow_exception(failure);
 }
 
-}  // namespace vlmest::diagnose
+}  // namespace vlmest
