@@ -72,7 +72,7 @@ TEST(Process, HandsOverBetweenNodes) {
   EXPECT_LE(other.run({}).peak, alone + large);
   // What comes ahead of the next phase's first node is the end of this one.
   Network end;
-  end.timeline.add(std::vector<vlmest::Storage>{storage(last, last + 1, large, 0, 0)});
+  end.timeline.add(std::vector<vlmest::Storage>{storage(last, vlmest::none, large, 0, 0)});
   EXPECT_EQ(end.run({}).node, last);
 }
 
