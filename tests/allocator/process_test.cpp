@@ -48,6 +48,34 @@ TEST(Process, SaysHowReservedMemoryIsSpentAtThePeak) {
   EXPECT_EQ(m.reserved, m.at_peak.reserved) << "the result takes the place of the hidden values";
 }
 
+/// Between two nodes storages go and come turn by turn, and the peak may lie there.
+TEST(Process, HandsOverBetweenNodes) {
+  Network network;
+  const Graph& g = network.builder.graph;
+  const NodeId last = g.phases[0].last;
+  ASSERT_GE(last, 3);
+  constexpr Bytes large = 512_MiB;
+  const auto storage = [](NodeId born, NodeId dies, Bytes bytes, std::uint8_t comes, std::uint8_t goes) {
+    return vlmest::Storage{vlmest::none, born, dies, 0, bytes, Role::workspace, 0, BesideGraph::nothing, comes, goes};
+  };
+  const Bytes alone = network.run({}).peak;
+  // The second is there before the first goes: both together between the nodes, one of them while nodes run.
+  network.timeline.add(std::vector<vlmest::Storage>{storage(0, 1, large, own_turn, 1), storage(1, last, large, 0, 0)});
+  const PhaseMemory over = network.run({});
+  EXPECT_GT(over.peak, 2 * large);
+  EXPECT_EQ(over.node, 1);
+  EXPECT_EQ(over.turn, 0);
+  EXPECT_EQ(over.scratch, 0_B);
+  // Here the first goes before.
+  Network other;
+  other.timeline.add(std::vector<vlmest::Storage>{storage(0, 1, large, own_turn, 0), storage(1, last, large, 0, 0)});
+  EXPECT_LE(other.run({}).peak, alone + large);
+  // What comes ahead of the next phase's first node is the end of this one.
+  Network end;
+  end.timeline.add(std::vector<vlmest::Storage>{storage(last, vlmest::none, large, 0, 0)});
+  EXPECT_EQ(end.run({}).node, last);
+}
+
 TEST(Process, RunsUnderAnySettings) {
   const Network network;
   const auto workspace = cublas_workspace(90);

@@ -10,10 +10,11 @@
 namespace vlmest::parallel::launch_test {
 namespace {
 
-/// A tower of two layers and a language model of two, of which one has an expert list inside.
+/// A tower of two layers and a language model of two, of which one has an expert list inside, and a sequence of
+/// linears.
 Graph model() {
   Graph g;
-  g.scopes.resize(9);
+  g.scopes.resize(14);
   const auto scope = [&](std::size_t s, ScopeId parent, const char* name, std::int32_t index = none) {
     g.scopes[s].parent = parent;
     g.scopes[s].name = name;
@@ -27,6 +28,9 @@ Graph model() {
   scope(6, 1, "layers", 1);
   scope(7, 6, "experts", 3);
   scope(8, 0, "lm_head");
+  for (const std::size_t layer : {3, 4, 5}) scope(layer + 6, static_cast<ScopeId>(layer), "mlp");
+  scope(12, 2, "merger");
+  scope(13, 12, "mlp", 0);
   return g;
 }
 

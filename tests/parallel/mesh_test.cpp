@@ -95,8 +95,9 @@ TEST(Mesh, FullyShardDividesWhatARankOfTheLayersHas) {
     const RankEstimate& rank = both.p.ranks[0];
     EXPECT_EQ(rank.ranks, dp * 2);
     const auto near = [&](Bytes part, Bytes whole, const char* what) {
-      // A tensor's last part may be filled up, and blocks are rounded to 512 bytes.
-      EXPECT_NEAR(static_cast<double>((part * dp).value()), static_cast<double>(whole.value()), 1e-3 * 3.4e9)
+      // A tensor's last part may be filled up, blocks are rounded to 512 bytes, and what a block has left of up to 1
+      // MiB stays with it.
+      EXPECT_NEAR(static_cast<double>((part * dp).value()), static_cast<double>(whole.value()), 5e-3 * 3.4e9)
           << what << dp;
       EXPECT_GE(part * dp, whole) << what << dp;
     };
@@ -133,6 +134,31 @@ TEST(Mesh, EachGroupSendsWhatTheoryHas) {
     EXPECT_LE(gathered, divided.e.training.weights);
     EXPECT_GT(gathered * 1001, divided.e.training.weights * 1000) << "but for the blocks' rounding";
   }
+}
+
+/// Behind a unit's backward its gathered weights go, then its gradients are copied for the reduction and go; each
+/// weight has a storage of its own. The whole gradients of the rest never lie beside gathered weights and the buffer.
+TEST(Mesh, FullyShardReleasesWeightsBeforeItReduces) {
+  const Estimated e = train({.dp = 2, .shard = Shard::fsdp2});
+  const auto all = e.p.training.storages();
+  std::size_t reductions = 0;
+  for (const Storage& input : all) {
+    if (input.beside != BesideGraph::reduce_scatter_input) continue;
+    ++reductions;
+    Bytes gradients{};
+    for (const Storage& s : all) {
+      if (s.scope != input.scope || s.tensor != none) continue;
+      const bool there = s.born < input.born || (s.born == input.born && s.comes <= input.comes);
+      const bool gone = s.dies < input.born || (s.dies == input.born && s.goes <= input.comes);
+      if (s.beside == BesideGraph::gathered_weights) {
+        EXPECT_TRUE(!there || gone) << input.scope;
+      }
+      if (s.beside == BesideGraph::whole_gradients && there && !gone) gradients += s.bytes;
+    }
+    EXPECT_GE(input.bytes, gradients) << "the flat buffer is filled up";
+    EXPECT_LE(input.bytes.value(), gradients.value() + gradients.value() / 100) << "gradients go behind the copy";
+  }
+  EXPECT_GE(reductions, 9u) << "four layers, four of the tower, and the rest";
 }
 
 TEST(Mesh, GroupsTakeTheLinksThatTheySpan) {
@@ -188,8 +214,7 @@ TEST(Mesh, WhatCannotBeRunIsRefused) {
   EXPECT_EQ(refused({.dp = 2, .pp = 2, .shard = Shard::fsdp2}), "layout.shard");
 }
 
-/// What is off by more is not in the model: a rank's gathered weights are freed before its gradients are copied for
-/// their reduction, so that backwards that end with a large head's are estimated too high (docs/howto/several-gpus.md).
+/// What docs/howto/several-gpus.md says of these ranks.
 TEST(Mesh, RecordedRanks) {
   const auto recorded =
       nlohmann::json::parse(std::ifstream(std::string(VLMEST_SOURCE_DIR) + "/tests/data/several_gpus/mesh.json"));
@@ -214,13 +239,12 @@ TEST(Mesh, RecordedRanks) {
       return static_cast<double>(estimated.value()) / run.at(what).get<double>() - 1;
     };
     const std::string of = name + " dp " + std::to_string(l.dp) + " tp " + std::to_string(l.tp);
-    EXPECT_NEAR(off(rank.weights, "weights"), 0, 0.001) << of;
+    EXPECT_NEAR(off(rank.weights, "weights"), 0, 0.0025) << of << ", with what is left of blocks";
     EXPECT_NEAR(off(rank.gradients, "gradients"), 0, 0.001) << of;
     EXPECT_NEAR(off(rank.optimizer, "optimizer"), 0, 0.001) << of;
-    EXPECT_NEAR(off(rank.forward, "forward"), 0, 0.04) << of;
-    EXPECT_NEAR(off(rank.step, "step"), 0, 0.005) << of;
-    EXPECT_GT(off(rank.backward, "backward"), -0.005) << of;
-    EXPECT_LT(off(rank.backward, "backward"), 0.31) << of;
+    EXPECT_NEAR(off(rank.forward, "forward"), 0, 0.007) << of;
+    EXPECT_NEAR(off(rank.backward, "backward"), 0, 0.007) << of;
+    EXPECT_NEAR(off(rank.step, "step"), 0, 0.0075) << of;
   }
 }
 

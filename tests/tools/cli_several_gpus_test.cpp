@@ -2,6 +2,7 @@
 // estimate on several GPUs: the flags, one GPU as the limit of several, and training steps recorded on two.
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <vector>
 
 #include "../sanitizer.hpp"
@@ -151,40 +152,93 @@ std::string flags_of(const Json& run, const std::string& data) {
   return flags.replace(flags.find(model), model.size(), data + "configs/" + model + ".json");
 }
 
-/// Training steps on two GPUs (tests/data/several_gpus): peaks of every phase. The largest error of a phase is 1.3 %
-/// with DistributedDataParallel and 3.3 % with fully_shard, of a peak 1.3 and 2.5 %.
-TEST(SeveralGpus, StepsOnTwoGpus) {
-  const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/";
-  int compared = 0;
-  const Json recorded = Json::parse(slurp(root + "several_gpus/data_parallel.json"));
-  for (const Json& r : recorded["runs"]) {
-    if (!r.contains("phases") || !r.contains("parallel")) continue;
-    const std::string flags = flags_of(r, root);
-    const Json e = Json::parse(good("estimate --device h100-sxm --json" + flags));
-    double measured = 0, predicted = 0;
-    for (std::size_t phase = 0; phase < 3; ++phase) {
-      double most = 0;
-      for (const Json& rank : r["phases"]) most = std::max(most, rank[phase].get<double>());
-      static constexpr const char* names[]{"forward", "backward", "step"};
-      const double estimate = e["training"][names[phase]]["peak_bytes"].get<double>();
-      EXPECT_NEAR(estimate / most, 1, 0.035) << flags << " " << names[phase];
-      measured = std::max(measured, most);
-      predicted = std::max(predicted, estimate);
-    }
-    EXPECT_NEAR(predicted / measured, 1,
-                r["mode"] == "single" || r["mode"].get<std::string>().starts_with("ddp") ? 0.015 : 0.026)
-        << flags;
-    if (e.contains("parallel")) {
-      EXPECT_NEAR(e["parallel"]["outside_bytes"].get<double>() / r["outside"].get<double>(), 1, 0.02) << flags;
-    }
-    ++compared;
-  }
-  EXPECT_EQ(compared, 31);
+/// An estimate of a recorded run. Its text is every token that is no image's feature: the recorder writes no markers
+/// around images, which an estimate otherwise adds to the text.
+Json of_recorded(std::string flags) {
+  const auto estimate = [](const std::string& f) { return Json::parse(good("estimate --device h100-sxm --json" + f)); };
+  const Json e = estimate(flags);
+  const auto markers = e["inputs"]["marker_tokens"].get<std::int64_t>();
+  if (markers == 0) return e;
+  const std::string text = "--text ";
+  const std::size_t at = flags.find(text) + text.size(), end = flags.find(' ', at);
+  return estimate(flags.replace(at, end - at, std::to_string(std::stoll(flags.substr(at, end - at)) - markers)));
 }
 
 double median(std::vector<double>& all) {
   std::sort(all.begin(), all.end());
   return (all[all.size() / 2] + all[(all.size() - 1) / 2]) / 2;
+}
+
+/// Training steps on two GPUs (tests/data/several_gpus): peaks of every phase and, as they are of steps that follow
+/// each other, what a loop reserves. docs/howto/several-gpus.md says the same.
+TEST(SeveralGpus, StepsOnTwoGpus) {
+  const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/";
+  std::vector<double> peaks, reserved;
+  const Json recorded = Json::parse(slurp(root + "several_gpus/data_parallel.json"));
+  for (const Json& r : recorded["runs"]) {
+    if (!r.contains("phases") || !r.contains("parallel")) continue;
+    const std::string flags = flags_of(r, root);
+    const Json e = of_recorded(flags);
+    for (std::size_t phase = 0; phase < 3; ++phase) {
+      double most = 0;
+      for (const Json& rank : r["phases"]) most = std::max(most, rank[phase].get<double>());
+      static constexpr const char* names[]{"forward", "backward", "step"};
+      const double estimate = e["training"][names[phase]]["peak_bytes"].get<double>();
+      EXPECT_NEAR(estimate / most, 1, 0.006) << flags << " " << names[phase];
+      peaks.push_back(std::abs(estimate / most - 1));
+    }
+    reserved.push_back(
+        std::abs(e["training"]["reserved_in_loop_bytes"].get<double>() / r["reserved"].get<double>() - 1));
+    EXPECT_LT(reserved.back(), 0.065) << flags;
+    if (e.contains("parallel")) {
+      EXPECT_NEAR(e["parallel"]["outside_bytes"].get<double>() / r["outside"].get<double>(), 1, 0.02) << flags;
+    }
+  }
+  EXPECT_EQ(reserved.size(), 31u);
+  EXPECT_LT(median(peaks), 0.001);
+  EXPECT_LT(median(reserved), 0.005);
+}
+
+/// Steps of one rank of two to eight, of models and layouts that were chosen before one was compared: fully_shard,
+/// replicas of divided layers, and stages of a pipeline, of whole and of divided layers.
+TEST(SeveralGpus, RanksOfMeshes) {
+  const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/several_gpus/";
+  const Json recorded = Json::parse(slurp(root + "ranks.json"));
+  const Json configs = Json::parse(slurp(root + "divided_layers.json"))["configs"];
+  std::vector<double> peaks, reserved;
+  for (std::size_t i = 0; i < recorded["runs"].size(); i += one_in(8)) {
+    const Json& run = recorded["runs"][i];
+    std::string flags;
+    for (const char* part : {"flags", "parallel"})
+      for (const std::string f : run[part]) flags += " " + f;
+    if (run["cut"].get<bool>()) {
+      const std::string model = run["flags"][1], file = ::testing::TempDir() + "several_gpus_" + model + ".json";
+      std::ofstream(file) << configs.at(model);
+      flags.replace(flags.find(model), model.size(), file);
+    }
+    const Json e = of_recorded(flags);
+    const Json& rank = e["parallel"]["ranks"][run.value("stage", 0)];
+    const auto bytes = [&](const char* phase) { return rank[phase]["peak_bytes"].get<double>(); };
+    const auto compare = [&](double estimate, const char* name) {
+      peaks.push_back(std::abs(estimate / run[name].get<double>() - 1));
+      EXPECT_LT(peaks.back(), 0.011) << flags << " " << name;
+    };
+    if (run.contains("passes"))
+      compare(std::max(bytes("forward"), bytes("backward")), "passes");
+    else
+      for (const char* phase : {"forward", "backward"}) compare(bytes(phase), phase);
+    compare(bytes("step"), "step");
+    for (const char* states : {"gradients", "optimizer"})
+      if (run.contains(states)) {
+        EXPECT_NEAR(rank[std::string(states) + "_bytes"].get<double>() / run[states].get<double>(), 1, 0.001) << flags;
+      }
+    // Of divided layers the model was made whole, which from_pretrained never does: what that leaves is not estimated.
+    if (flags.find("tp=") != std::string::npos) continue;
+    reserved.push_back(std::abs(rank["reserved_in_loop_bytes"].get<double>() / run["reserved"].get<double>() - 1));
+    EXPECT_LT(reserved.back(), 0.025) << flags;
+  }
+  EXPECT_LT(median(peaks), 0.002);
+  EXPECT_LT(median(reserved), 0.005);
 }
 
 /// DeepSpeed's stages on two GPUs: every phase of each rank. The largest error is 0.54 %, in forwards of Qwen2-VL. What
@@ -229,8 +283,9 @@ TEST(SeveralGpus, PipelinesOfTwoStages) {
     std::string flags;
     for (const char* part : {"flags", "parallel"})
       for (const std::string f : run[part]) flags += " " + f;
-    return Json::parse(good("estimate --device h100-sxm --json" + flags))["parallel"];
+    return of_recorded(flags)["parallel"];
   };
+  std::vector<double> reserved;
   std::vector<double> held_out, others;
   for (std::size_t i = 0; i < recorded["runs"].size(); i += one_in(4)) {
     const Json& run = recorded["runs"][i];
@@ -244,11 +299,13 @@ TEST(SeveralGpus, PipelinesOfTwoStages) {
         EXPECT_LT(off, 0.011) << run << " " << name;
         (run["held_out"].get<bool>() ? held_out : others).push_back(off);
       }
-      EXPECT_NEAR(e["reserved_bytes"].get<double>() / m["reserved"].get<double>(), 1, 0.1) << run;
+      reserved.push_back(std::abs(e["reserved_in_loop_bytes"].get<double>() / m["reserved"].get<double>() - 1));
+      EXPECT_LT(reserved.back(), 0.105) << run;
     }
   }
   EXPECT_LT(median(held_out), 0.0015);
   EXPECT_LT(median(others), 0.0015);
+  EXPECT_LT(median(reserved), 0.006);
   if (one_in(2) == 1) {
     EXPECT_EQ(held_out.size(), 44u);
     EXPECT_EQ(others.size(), 20u);

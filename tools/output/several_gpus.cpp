@@ -143,6 +143,7 @@ nlohmann::ordered_json several_gpus_json(const ParallelEstimate& p, const Report
     }
     row["peak_bytes"] = x.peak.value();
     row["reserved_bytes"] = x.reserved.value();
+    if (x.reserved_in_loop > Bytes{}) row["reserved_in_loop_bytes"] = x.reserved_in_loop.value();
     row["fits"] = x.fits;
     r["ranks"].push_back(std::move(row));
   }

@@ -177,7 +177,7 @@ class LayerMemo {
     const NodeId nodes = layer.first - k.layer->first;
     for (std::size_t i = 0; i < k.storages; ++i) {
       const Storage &a = all[storage + i], &b = all[k.storage + i];
-      if (a.bytes != b.bytes || a.stream != b.stream || a.born != b.born + nodes) return false;
+      if (a.bytes != b.bytes || a.stream != b.stream || a.born != b.born + nodes || a.comes != b.comes) return false;
     }
     if (storage + k.storages < all.size() && all[storage + k.storages].born < layer.last) return false;
     for (NodeId n = layer.first; n < layer.last; ++n) {
@@ -194,7 +194,7 @@ class LayerMemo {
       if (a.size() != b.size()) return false;
       for (std::size_t i = 0; i < a.size(); ++i) {
         const auto s = static_cast<std::size_t>(a[i]), t = static_cast<std::size_t>(b[i]);
-        if ((s >= storage) != (t >= k.storage)) return false;
+        if ((s >= storage) != (t >= k.storage) || t_.storages()[s].goes != t_.storages()[t].goes) return false;
         if (s >= storage) {
           if (s - storage != t - k.storage) return false;
           continue;

@@ -11,35 +11,11 @@
 
 #include <vlmest/allocator/caching_allocator.hpp>
 #include <vlmest/allocator/layer_memo.hpp>
+#include <vlmest/allocator/phase_memory.hpp>
 #include <vlmest/analysis/timeline.hpp>
 #include <vlmest/library/cublas.hpp>
 
 namespace vlmest::allocator {
-
-/// Memory of one phase as the framework reports it.
-struct PhaseMemory {
-  Bytes before{};           ///< allocated when the phase began
-  Bytes peak{};             ///< torch.cuda.max_memory_allocated() of the phase
-  Bytes after{};            ///< allocated when its outputs still live
-  Bytes reserved{};         ///< torch.cuda.max_memory_reserved() of the process so far
-  NodeId node = 0;          ///< the node inside which the peak lies
-  Bytes scratch{};          ///< library scratch at the peak, rounded by the allocator
-  Fragmentation at_peak{};  ///< how reserved memory is spent at that moment
-};
-
-/// Memory while a node runs.
-struct NodeMemory {
-  NodeId node = 0;
-  Bytes allocated{};  ///< its scratch included
-  Bytes scratch{};    ///< what the libraries behind it take for as long as it runs
-  Bytes libraries{};  ///< their workspaces, which stay
-  Bytes reserved{};
-};
-
-/// For who asks for no node: those of layers that are known then need not run (layer_memo.hpp).
-struct Unobserved {
-  void operator()(const NodeMemory&) const {}
-};
 
 /// A fresh process that runs a graph: its caching allocator, the block of every storage, and the workspaces that the
 /// math libraries take once and keep.
@@ -56,7 +32,7 @@ class Process {
   void warm_up() {
     Bytes all{};
     for (const Storage& s : timeline_.storages())
-      if (s.role == Role::weight) all += s.bytes;
+      if (s.role == Role::weight) all += loaded_bytes(s);
     allocator_.free(allocator_.alloc(all));
   }
 
@@ -68,12 +44,36 @@ class Process {
     const Bytes beside = allocator_.allocated();
     begin_ = g_.phases.empty() ? static_cast<NodeId>(g_.nodes.size()) : g_.phases.front().first;
     const auto model = [](const Storage& s) { return s.role == Role::weight || s.role == Role::buffer; };
-    for (; next_ < all.size() && all[next_].born <= begin_ && model(all[next_]); ++next_) allocate(next_);
+    for (; next_ < all.size() && all[next_].born <= begin_ && model(all[next_]); ++next_)
+      allocate(next_, loaded_bytes(all[next_]));
     for (std::size_t i = 0; i < next_; ++i)
       if (all[i].dies != none && all[i].dies <= begin_) free(i);
     weights_ = allocator_.allocated() - beside;
     for (; next_ < all.size() && all[next_].born <= begin_ && outside(all[next_]); ++next_) allocate(next_);
     loaded_ = next_;
+  }
+
+  /// Puts the parts of divided weights in the place of the whole ones.
+  void divide() {
+    if (timeline_.divided().empty()) return;
+    std::vector<std::size_t> at(g_.loaded().size());
+    for (std::size_t i = 0; i < loaded_; ++i)
+      if (const Storage& s = timeline_.storages()[i]; s.role == Role::weight && s.tensor != none)
+        at[static_cast<std::size_t>(s.tensor)] = i;
+    std::vector<Block> whole;
+    for (const std::vector<TensorId>& group : timeline_.divided()) {
+      whole.clear();
+      for (const TensorId t : group) {
+        const std::size_t i = at[static_cast<std::size_t>(t)];
+        weights_ -= held_.sizes[i];
+        whole.push_back(std::exchange(held_.blocks[i], {}));
+        held_.sizes[i] = {};
+        if (timeline_.storages()[i].bytes > Bytes{}) allocate(i);
+        weights_ += held_.sizes[i];
+      }
+      for (const Block b : whole)
+        if (b.index != none) allocator_.free(b);
+    }
   }
 
   /// Runs a phase, and what precedes it: caches that are put in place for it.
@@ -90,14 +90,16 @@ class Process {
     std::int64_t peak = r.before.value();
     r.node = p.first;
     r.at_peak = allocator_.fragmentation();
-    const auto look = [&](NodeId n, std::int64_t kept) {
+    const auto look = [&](NodeId n, std::int64_t kept, std::uint8_t turn = own_turn) {
       const std::int64_t now = allocator_.allocated().value();
       if (now > peak) {
         peak = now;
         r.node = n;
+        r.turn = turn;
         r.scratch = Bytes(now - kept);
         r.at_peak = allocator_.fragmentation();
       }
+      if (turn != own_turn) return;
       observe(NodeMemory{n, Bytes(now), Bytes(now - kept), libraries_, allocator_.reserved()});
     };
     run_nodes(p, look, unobserved ? memo() : std::nullopt);
@@ -111,7 +113,7 @@ class Process {
     enter(p);
     allocator_.reset_peak();
     run_nodes(
-        p, [](NodeId, std::int64_t) {}, memo());
+        p, [](NodeId, std::int64_t, std::uint8_t = own_turn) {}, memo());
   }
 
   /// Drops everything that the phase made and still holds, so that it can run again: its result and its caches. Their
@@ -160,10 +162,15 @@ class Process {
   static bool outside(const Storage& s) {
     return s.role == Role::weight || s.role == Role::buffer || s.role == Role::input;
   }
-  void allocate(std::size_t i) {
+  /// Of a weight that is still to be divided, all of it.
+  Bytes loaded_bytes(const Storage& s) const {
+    const bool whole = s.role == Role::weight && s.tensor != none && !timeline_.divided().empty();
+    return whole ? requested_bytes(g_.tensor(s.tensor)) : s.bytes;
+  }
+  void allocate(std::size_t i) { allocate(i, timeline_.storages()[i].bytes); }
+  void allocate(std::size_t i, Bytes bytes) {
     if (held_.blocks[i].index != none) return;  // an optimizer state of an earlier step
-    const Storage& s = timeline_.storages()[i];
-    const Placed placed = allocator_.take(s.bytes, s.stream);
+    const Placed placed = allocator_.take(bytes, timeline_.storages()[i].stream);
     held_.blocks[i] = placed.block;
     held_.sizes[i] = placed.size;
   }
@@ -180,7 +187,7 @@ class Process {
     return std::optional<LayerMemo>(std::in_place, g_, timeline_, allocator_, held_);
   }
   /// Node by node, but for layers that a memo knows; `at(node, kept)` is called while the node's scratch is there,
-  /// beside `kept` allocated bytes.
+  /// beside `kept` allocated bytes, and `at(node, allocated, turn)` before it, once something came in that turn.
   template <class At>
   void run_nodes(const Phase& p, At&& at, std::optional<LayerMemo> memo) {
     const auto all = timeline_.storages();
@@ -195,7 +202,7 @@ class Process {
         }
         if (memo->at_layer(n)) memo->begin(next);
       }
-      if (n > p.first) release(n);
+      if (n > p.first) next = hand_over(n, next, at);
       for (; next < all.size() && all[next].born <= n; ++next) allocate(next);
       const Node& node = g_.node(n);
       if (!handles.cublas || !handles.lt)
@@ -210,7 +217,25 @@ class Process {
         for (auto b : scratch_) allocator_.free(b);
       if (memo && memo->ends_at(n + 1)) memo->end(next);
     }
+    // What comes ahead of the next phase's first node belongs to this one's end.
+    if (next < all.size() && all[next].born == p.last && all[next].comes < own_turn) next = hand_over(p.last, next, at);
     end_ = next;
+  }
+  /// Between node n and the one before: what dies goes, and what comes ahead of the node's own is there. The storage
+  /// that comes next.
+  template <class At>
+  std::size_t hand_over(NodeId n, std::size_t next, At&& at) {
+    const auto all = timeline_.storages();
+    const auto gone = timeline_.frees(n);
+    std::size_t i = 0;
+    for (; next < all.size() && all[next].born == n && all[next].comes < own_turn; ++next) {
+      for (; i < gone.size() && timeline_.storage(gone[i]).goes <= all[next].comes; ++i)
+        free(static_cast<std::size_t>(gone[i]));
+      allocate(next);
+      at(n, allocator_.allocated().value(), all[next].comes);
+    }
+    for (; i < gone.size(); ++i) free(static_cast<std::size_t>(gone[i]));
+    return next;
   }
   bool replaced(const Storage& s) const { return s.dies != none && s.dies > begin_; }
   /// A buffer that a phase replaced is there again: its successor has its size.

@@ -54,6 +54,7 @@ class Walk {
         case Action::mark: mark_ = process.mark(); break;
         case Action::rewind: process.rewind(mark_); break;
         case Action::empty_cache: process.empty_cache(); break;
+        case Action::divide: process.divide(); break;
       }
   }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <vlmest/analysis/beside_graph.hpp>
@@ -14,6 +15,10 @@ namespace vlmest {
 
 /// Birth of what was there before the first node, and before the graph's own tensors.
 inline constexpr NodeId before_all = -1;
+
+/// The turn in which a node's own storages come. Between two nodes others may go and come before that, turn by turn: of
+/// a turn first those that go, then those that come.
+inline constexpr std::uint8_t own_turn = 7;
 
 /// One storage: what analyses need of the tensor that owns it, close together in memory.
 struct Storage {
@@ -25,11 +30,13 @@ struct Storage {
   Role role = Role::activation;
   std::uint8_t stream = 0;  ///< CUDA stream, each of which has memory of its own; 0: the one that runs the graph
   BesideGraph beside = BesideGraph::nothing;  ///< what it is, where no tensor owns it, or a copy of one
+  std::uint8_t comes = own_turn;              ///< in which turn before node `born`
+  std::uint8_t goes = 0;                      ///< in which turn before node `dies`
 };
 
 /// When storages are allocated and freed. Storages are born in the order of their index, which is that of their owners'
-/// ids; for every node, a list names those that go between the node before it and itself. Storages of what runs beside
-/// the graph have no tensor.
+/// ids; for every node, a list names those that go between the node before it and itself, by their turns. Storages of
+/// what runs beside the graph have no tensor.
 class Timeline {
  public:
   Timeline() = default;
@@ -43,18 +50,26 @@ class Timeline {
       const NodeId dies = t.role == Role::input ? none : t.dies;
       storages_.push_back({static_cast<TensorId>(i), t.born, dies, t.scope, requested_bytes(t), t.role});
     }
+    divided_.clear();
     first_.resize(g.nodes.size() + 2);
     list_deaths();
   }
   /// Adds storages beside those of the graph; among equals they are born last.
   void add(std::span<const Storage> also) {
-    const auto earlier = [](const Storage& a, const Storage& b) { return a.born < b.born; };
+    const auto earlier = [](const Storage& a, const Storage& b) {
+      return a.born < b.born || (a.born == b.born && a.comes < b.comes);
+    };
     const auto here = static_cast<std::ptrdiff_t>(storages_.size());
     storages_.insert(storages_.end(), also.begin(), also.end());
     std::stable_sort(storages_.begin() + here, storages_.end(), earlier);
     std::inplace_merge(storages_.begin(), storages_.begin() + here, storages_.end(), earlier);
     list_deaths();
   }
+
+  /// Weights that are loaded whole and then divided: group by group, of each first the parts are made, then the whole
+  /// weights go.
+  void divide(std::vector<std::vector<TensorId>> groups) { divided_ = std::move(groups); }
+  const std::vector<std::vector<TensorId>>& divided() const { return divided_; }
 
   std::span<const Storage> storages() const { return storages_; }
   /// The same life with another size, maybe on another stream.
@@ -63,7 +78,7 @@ class Timeline {
     storages_[i].stream = stream;
   }
   const Storage& storage(std::int32_t i) const { return storages_[static_cast<std::size_t>(i)]; }
-  /// Indices of the storages that die at node n (before it allocates), in order.
+  /// Indices of the storages that die at node n (before its own come), by turns, of one in order.
   std::span<const std::int32_t> frees(NodeId n) const {
     const auto i = static_cast<std::size_t>(n);
     return {freed_.data() + first_[i], static_cast<std::size_t>(first_[i + 1] - first_[i])};
@@ -80,10 +95,22 @@ class Timeline {
     for (std::size_t i = 0; i < storages_.size(); ++i)
       if (const NodeId n = storages_[i].dies; n != none)
         freed_[static_cast<std::size_t>(next_[static_cast<std::size_t>(n)]++)] = static_cast<std::int32_t>(i);
+    sort_turns();
+  }
+  /// Few storages go in another turn than the first.
+  void sort_turns() {
+    const auto turn = [&](std::int32_t i) { return storages_[static_cast<std::size_t>(i)].goes; };
+    for (std::size_t i = 0; i < storages_.size(); ++i) {
+      if (storages_[i].goes == 0 || storages_[i].dies == none) continue;
+      const auto n = static_cast<std::size_t>(storages_[i].dies);
+      std::stable_sort(freed_.begin() + first_[n], freed_.begin() + first_[n + 1],
+                       [&](std::int32_t a, std::int32_t b) { return turn(a) < turn(b); });
+    }
   }
 
   std::vector<Storage> storages_;
   std::vector<std::int32_t> first_, next_, freed_;
+  std::vector<std::vector<TensorId>> divided_;
 };
 
 }  // namespace vlmest

@@ -18,6 +18,7 @@ struct RunStep {
     mark,         ///< where `rewind` goes back to
     rewind,       ///< what was made since goes, but for optimizer states
     empty_cache,  ///< torch.cuda.empty_cache()
+    divide,       ///< weights that were loaded whole are divided among ranks, where they are
   } action;
   enum class Phases : std::uint8_t {
     nothing,

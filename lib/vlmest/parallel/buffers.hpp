@@ -14,22 +14,28 @@
 /// DistributedDataParallel keeps buckets of the size of all gradients from its construction on (torch 2.11,
 /// torch/csrc/distributed/c10d/reducer.cpp, Reducer::initialize_buckets).
 ///
-/// fully_shard (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, _fsdp_collectives.py) gathers the weights of
-/// a unit, which is a layer, or everything that belongs to no layer: into one flat buffer, then into the weights'
-/// own. The forward keeps the flat one until the next unit's has been copied, and the last until it ends
-/// (FSDPState._post_forward); the backward asks for the next unit's while one runs, for the first at its beginning
-/// (FSDPParamGroup._backward_prefetch). Gradients are whole until their unit's backward ends; they are copied into a
-/// flat buffer for the reduction, which stays until the next unit's. The unit of the rest is gathered from the
-/// beginning of the forward to the end of the backward.
+/// fully_shard (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, _fsdp_collectives.py, _fsdp_param.py) gathers
+/// the weights of a unit, which is a layer, or everything that belongs to no layer: into one flat buffer on a stream of
+/// its own, then into a storage for each weight. A forward holds the flat buffer until the next unit's weights have
+/// been copied out of theirs, and the last until it ends (FSDPParamGroup.wait_for_unshard, FSDPState._post_forward). A
+/// backward asks at its beginning for the last unit's of the forward, and as each runs for the one that ran before it
+/// (FSDPParamGroup._backward_prefetch), also where that one has no backward: what was gathered then waits for the end
+/// (finalize_backward).
+///
+/// Behind a unit's backward (FSDPParamGroup.post_backward, foreach_reduce) its gathered weights go, then what was
+/// reduced last; its gradients are copied into a flat buffer and go; their reduced part comes in one storage, on a
+/// third stream. The unit of the rest is gathered from the beginning of the forward to the end of the backward, and
+/// reduced then (FSDPState._root_post_backward_final_callback).
 namespace vlmest::parallel {
 
 namespace gathered {
 
-/// Adds an allocation for a unit that lives from node `born` up to node `dies`.
-inline void add(std::vector<Storage>& to, BesideGraph what, ScopeId unit, Bytes bytes, NodeId born, NodeId dies) {
-  const std::uint8_t stream = what == BesideGraph::all_gather_output ? gathering_stream : 0;
-  if (bytes > Bytes{} && born < dies) to.push_back({none, born, dies, unit, bytes, Role::workspace, stream, what});
-}
+/// The turns between two nodes in which storages go and come (analysis/timeline.hpp). Those of the rest, whose
+/// reduction follows that of a unit, come after them.
+namespace turn {
+inline constexpr std::uint8_t reshard = 0, reduce = 0, reduced = 1, reduce_rest = 2, reduced_rest = 3, finished = 4;
+inline constexpr std::uint8_t gather = 2, copied = 3, prefetch = 4, from_host = 2;
+}  // namespace turn
 
 /// The nodes of a phase that run a unit: from the first up to, but not including, `end`.
 struct Run {
@@ -40,24 +46,26 @@ struct Run {
 /// The units but for the rest, in the order in which a phase begins them.
 std::vector<Run> runs(const Graph& g, const Phase& p, const std::vector<ScopeId>& unit_of);
 
-/// What is gathered of each unit's weights, and reduced of its gradients.
-struct Sizes {
-  Sizes(const ModelStates& states, const StepCollectives& c);
-  Bytes of_weights(ScopeId unit) const { return weights[static_cast<std::size_t>(unit)]; }
-  Bytes of_trained(ScopeId unit) const { return trained[static_cast<std::size_t>(unit)]; }
-
-  const std::vector<ScopeId>& unit_of;
-  std::vector<Bytes> weights, trained;  ///< by the unit's scope
+/// A unit's weights, filled up so that they can be divided (_fsdp_common.py, _get_dim0_padded_size), and what of them
+/// is reduced.
+struct Unit {
+  std::vector<Bytes> weights;
+  Bytes gathered{};  ///< all weights
+  Bytes reduced{};   ///< gradients, in the type that they are reduced in
+  Bytes shard{};     ///< this rank's part of them
+  Bytes cast{};      ///< of those of another type the part in their own
 };
 
-/// Weights of one forward and its backward. `stay`: those of the layers too, from their forward to their backward.
-void add_weights(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& forward, const Phase& backward,
-                 bool stay);
-
-/// Whole gradients of one backward, and what is reduced.
-void add_gradients(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& backward);
+/// By the unit's scope.
+std::vector<Unit> units(const Graph& g, const Strategy& s, const ModelStates& states);
 
 }  // namespace gathered
+
+/// The order in which fully_shard divides weights that are made whole on the GPU: those of each layer, then the rest
+/// (_fsdp_param.py, FSDPParam._init_sharded_param). What the whole ones leave stays in the allocator's cache. Nothing
+/// where they have no room on a GPU with so much memory, each in segments of its own: they are then divided elsewhere.
+std::vector<std::vector<TensorId>> divided_weights(const Graph& g, const Strategy& s, const ModelStates& states,
+                                                   Bytes memory);
 
 /// What a training step allocates for its collectives. The graph's own tensors have their whole sizes.
 std::vector<Storage> data_parallel_storages(const Graph& g, const Strategy& s, const ModelStates& states,

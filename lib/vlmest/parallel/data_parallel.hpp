@@ -13,7 +13,7 @@
 namespace vlmest::parallel {
 
 /// The unit of each scope of a graph: the outermost member of a list of modules (layers.17), or the root (0), to which
-/// all that is in none belongs.
+/// all that is in none belongs. A member without modules of its own is no layer but a step of one (merger.mlp.0).
 std::vector<ScopeId> units_of_scopes(const Graph& g);
 
 /// The weights of a graph by units.

@@ -26,6 +26,7 @@ struct RankEstimate {
   Bytes prefill{}, decode{}, kv_cache{};  ///< peaks of inference
   Bytes forward{}, backward{}, step{};    ///< peaks of training
   Bytes peak{}, reserved{};
+  Bytes reserved_in_loop{};  ///< of training step after step, where details are asked for
   bool fits = true;
 };
 

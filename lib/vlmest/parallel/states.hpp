@@ -24,8 +24,12 @@ WeightBytes weight_bytes(const Graph& g);
 /// What is allocated there is never used again for anything else.
 inline constexpr std::uint8_t gathering_stream = 1, reducing_stream = 2;
 
+/// The part of a tensor that a rank has of its storage, divided along the first dimension and filled up so that all
+/// parts are equal (torch/distributed/fsdp/_fully_shard/_fsdp_common.py, _get_dim0_padded_size).
+Elements shard_of(const Tensor& t, std::int64_t parts);
+
 /// The timeline of a graph whose states have the sizes that this GPU keeps. The optimizer's temporaries are those of
-/// its share; shards of gradients lie where they were reduced.
+/// its share. Gradients that are reduced where weights are divided too come with the reduction (buffers.hpp).
 Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training);
 
 }  // namespace vlmest::parallel

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <vlmest/parallel/mesh.hpp>
+#include <vlmest/tensor/dtype.hpp>
 
 namespace vlmest::parallel {
 
@@ -23,6 +25,8 @@ struct Strategy {
   /// DistributedDataParallel(gradient_as_bucket_view=True): gradients are views of the buckets that are reduced,
   /// where there are any.
   bool bucket_views = false;
+  std::optional<DType>
+      reduce_dtype;  ///< fully_shard's MixedPrecisionPolicy(reduce_dtype=...); none: the gradients' own
   bool operator==(const Strategy&) const = default;
 };
 

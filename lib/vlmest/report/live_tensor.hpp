@@ -53,10 +53,11 @@ std::vector<DescribedTensor> largest(const Graph& g, const std::vector<LiveTenso
 /// The role of a tensor, or of what stands for one.
 inline Role role_of(const Graph& g, const LiveTensor& t) { return t.tensor == none ? t.role : g.tensor(t.tensor).role; }
 
-/// Whether a storage exists while node n runs. In the steady state of training, optimizer states always do: an earlier
-/// step made them.
-inline bool alive(const Storage& s, NodeId n) {
-  return s.role == Role::optimizer_state || (s.born <= n && (s.dies == none || s.dies > n));
+/// Whether a storage exists while node n runs, or before it, once a turn has come. In the steady state of training,
+/// optimizer states always do: an earlier step made them.
+inline bool alive(const Storage& s, NodeId n, std::uint8_t turn = own_turn) {
+  const bool came = s.born < n || (s.born == n && s.comes <= turn);
+  return s.role == Role::optimizer_state || (came && (s.dies == none || s.dies > n || (s.dies == n && s.goes > turn)));
 }
 
 /// The largest first, of equals those that were there first. Few sizes occur, each many times: sizes are sorted,

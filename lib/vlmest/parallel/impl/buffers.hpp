@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <vlmest/allocator/config.hpp>
 #include <vlmest/parallel/buffers.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -26,63 +27,200 @@ VLMEST_INLINE std::vector<Run> runs(const Graph& g, const Phase& p, const std::v
   return r;
 }
 
-VLMEST_INLINE Sizes::Sizes(const ModelStates& states, const StepCollectives& c)
-    : unit_of(states.unit_of), weights(states.weights.size()), trained(states.trained.size()) {
-  for (const Collective& x : c.every_pass)
-    (x.kind == CollectiveKind::all_gather ? weights : trained)[static_cast<std::size_t>(x.unit)] = x.bytes;
-}
-
-VLMEST_INLINE void add_weights(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& forward,
-                               const Phase& backward, bool stay) {
-  using enum BesideGraph;
-  const auto there = runs(g, forward, s.unit_of), back = runs(g, backward, s.unit_of);
-  std::vector<NodeId> ends(g.scopes.size(), backward.last);  // of the backward of each unit
-  for (const Run& r : back) ends[static_cast<std::size_t>(r.unit)] = r.end;
-  add(to, gathered_weights, 0, s.of_weights(0), forward.first, backward.last);
-  add(to, all_gather_output, 0, s.of_weights(0), forward.first, there.empty() ? forward.last : there.front().first);
-  for (std::size_t i = 0; i < there.size(); ++i) {
-    const Run& r = there[i];
-    const Bytes bytes = s.of_weights(r.unit);
-    add(to, gathered_weights, r.unit, bytes, r.first, stay ? ends[static_cast<std::size_t>(r.unit)] : r.end);
-    add(to, all_gather_output, r.unit, bytes, r.first, i + 1 < there.size() ? there[i + 1].first : forward.last);
-  }
-  if (stay) return;
-  for (std::size_t i = 0; i < back.size(); ++i) {
-    const Run& r = back[i];
-    const Bytes bytes = s.of_weights(r.unit);
-    add(to, gathered_weights, r.unit, bytes, r.first, r.end);
-    add(to, all_gather_output, r.unit, bytes, i > 0 ? back[i - 1].first : backward.first, r.first);
-  }
-}
-
-VLMEST_INLINE void add_gradients(std::vector<Storage>& to, const Graph& g, const Sizes& s, const Phase& backward) {
-  using enum BesideGraph;
-  const auto back = runs(g, backward, s.unit_of);
-  std::vector<NodeId> ends(g.scopes.size(), backward.last);
-  for (const Run& r : back) ends[static_cast<std::size_t>(r.unit)] = r.end;
-  bool first = false;
+VLMEST_INLINE std::vector<Unit> units(const Graph& g, const Strategy& s, const ModelStates& states) {
+  const std::int64_t parts = std::max(1, mesh(s).dp_shard);
+  std::vector<char> has_gradient(g.tensors.size(), 0);
   for (const Tensor& t : g.tensors)
-    if (t.role == Role::gradient && t.alias_of == none && t.born >= backward.first && t.born < backward.last) {
-      const ScopeId unit = s.unit_of[static_cast<std::size_t>(g.tensor(t.of).scope)];
-      add(to, whole_gradients, unit, requested_bytes(t), t.born, ends[static_cast<std::size_t>(unit)]);
-      first = true;
+    if (t.role == Role::gradient && t.alias_of == none && t.of != none)
+      has_gradient[static_cast<std::size_t>(t.of)] = 1;
+  std::vector<Unit> r(g.scopes.size());
+  for (std::size_t i = 0; i < g.loaded().size(); ++i) {
+    const Tensor& t = g.tensors[i];
+    if (t.role != Role::weight || t.alias_of != none) continue;
+    Unit& u = r[static_cast<std::size_t>(states.unit_of[static_cast<std::size_t>(t.scope)])];
+    const Elements part = shard_of(t, parts), whole = part * parts;
+    u.weights.push_back(size_of(whole, t.dtype));
+    u.gathered += u.weights.back();
+    if (!has_gradient[i]) continue;
+    const DType type = s.reduce_dtype.value_or(t.dtype);
+    u.reduced += size_of(whole, type);
+    u.shard += size_of(part, type);
+    if (type != t.dtype) u.cast += size_of(part, t.dtype);
+  }
+  return r;
+}
+
+/// Collects what one forward and its backward allocate.
+class Pass {
+ public:
+  Pass(std::vector<Storage>& to, const Graph& g, const Strategy& s, const std::vector<Unit>& units,
+       const ModelStates& states, const Phase& forward, const Phase& backward)
+      : to_(to),
+        g_(g),
+        s_(s),
+        units_(units),
+        unit_of_(states.unit_of),
+        forward_(forward),
+        backward_(backward),
+        there_(runs(g, forward, unit_of_)),
+        back_(runs(g, backward, unit_of_)),
+        end_(g.scopes.size(), backward.last) {
+    for (const Run& r : back_) end_[at(r.unit)] = r.end;
+  }
+
+  void add() {
+    gather_forward();
+    if (reshards_after_forward(s_)) gather_backward();
+    add_gradients();
+    reduce();
+  }
+
+ private:
+  struct Moment {
+    NodeId node = 0;
+    std::uint8_t turn = own_turn;
+  };
+  static std::size_t at(ScopeId unit) { return static_cast<std::size_t>(unit); }
+  /// Ahead of a node's own storages; at the beginning of a phase, behind what it is given.
+  Moment ahead(NodeId n, std::uint8_t turn) const {
+    return {n, n == forward_.first || n == backward_.first ? own_turn : turn};
+  }
+
+  void put(BesideGraph what, ScopeId unit, Bytes bytes, Moment comes, Moment goes, std::uint8_t stream = 0,
+           Role role = Role::workspace) {
+    if (bytes == Bytes{} || comes.node > goes.node || (comes.node == goes.node && comes.turn >= goes.turn)) return;
+    to_.push_back({none, comes.node, goes.node, unit, bytes, role, stream, what, comes.turn, goes.turn});
+  }
+  void put_weights(ScopeId unit, Moment comes, Moment goes) {
+    for (const Bytes b : units_[at(unit)].weights) put(BesideGraph::gathered_weights, unit, b, comes, goes);
+  }
+  /// The flat buffer, and before it what comes from the host: this rank's part of each weight.
+  void put_flat(ScopeId unit, Moment comes, Moment goes) {
+    const int parts = mesh(s_).dp_shard;
+    if (parts < 2) return;  // weights are copied from where they are
+    if (s_.offload == Offload::parameters) {
+      const Moment done = comes.turn == own_turn ? Moment{comes.node + 1, 0}
+                                                 : Moment{comes.node, static_cast<std::uint8_t>(comes.turn + 1)};
+      for (const Bytes b : units_[at(unit)].weights)
+        put(BesideGraph::all_gather_input, unit, Bytes(b.value() / parts), comes, done, gathering_stream);
     }
-  if (!first) {  // a later micro-batch, which adds to the shards of the first one's
-    for (const Run& r : back) add(to, whole_gradients, r.unit, s.of_trained(r.unit), r.first, r.end);
-    add(to, whole_gradients, 0, s.of_trained(0), backward.first, backward.last);
+    put(BesideGraph::all_gather_output, unit, units_[at(unit)].gathered, comes, goes, gathering_stream);
   }
-  for (std::size_t i = 0; i < back.size(); ++i)
-    add(to, reduce_scatter_input, back[i].unit, s.of_trained(back[i].unit), back[i].end - 1,
-        i + 1 < back.size() ? back[i + 1].end - 1 : backward.last);
-  // The rest is reduced when the last node has ended: what that node leaves behind is gone by then.
-  Bytes gone{};
-  for (const Tensor& t : g.tensors)
-    if (t.alias_of == none && t.dies == backward.last && t.born < backward.last && t.role == Role::activation)
-      gone += requested_bytes(t);
-  add(to, reduce_scatter_input, 0, std::max(Bytes{}, s.of_trained(0) - gone), backward.last - 1, backward.last);
-}
+
+  void gather_forward() {
+    put_flat(0, {forward_.first, own_turn},
+             there_.empty() ? Moment{forward_.last, 0} : Moment{there_.front().first, turn::prefetch});
+    put_weights(0, {forward_.first, own_turn}, {backward_.last, turn::reduce_rest});
+    for (std::size_t i = 0; i < there_.size(); ++i) {
+      const Run& r = there_[i];
+      put_flat(r.unit, ahead(r.first, turn::gather),
+               i + 1 < there_.size() ? Moment{there_[i + 1].first, turn::prefetch} : Moment{forward_.last, 0});
+      const bool stays = !reshards_after_forward(s_);
+      put_weights(r.unit, ahead(r.first, turn::copied),
+                  stays ? Moment{end_[at(r.unit)], turn::reshard} : Moment{r.end, turn::reshard});
+    }
+  }
+
+  void gather_backward() {
+    std::vector<std::int32_t> asked(g_.scopes.size(), none);  // when the flat buffer was, as an index into `moments`
+    std::vector<Moment> moments;
+    const auto ask = [&](ScopeId unit, Moment when) {
+      asked[at(unit)] = static_cast<std::int32_t>(moments.size());
+      moments.push_back(when);
+    };
+    std::vector<ScopeId> before(g_.scopes.size(), 0);  // the unit whose forward ran before
+    for (std::size_t i = 1; i < there_.size(); ++i) before[at(there_[i].unit)] = there_[i - 1].unit;
+    if (!there_.empty()) ask(there_.back().unit, {backward_.first, own_turn});
+    for (const Run& r : back_) {
+      std::int32_t& since = asked[at(r.unit)];
+      put_flat(r.unit, since == none ? ahead(r.first, turn::gather) : moments[static_cast<std::size_t>(since)],
+               r.first == backward_.first ? Moment{r.first + 1, 0} : Moment{r.first, turn::prefetch});
+      since = none;
+      put_weights(r.unit, ahead(r.first, turn::copied), {r.end, turn::reshard});
+      if (const ScopeId next = before[at(r.unit)]; next != 0) ask(next, ahead(r.first, turn::prefetch));
+    }
+    for (std::size_t unit = 0; unit < asked.size(); ++unit)
+      if (asked[unit] != none)
+        put_flat(static_cast<ScopeId>(unit), moments[static_cast<std::size_t>(asked[unit])],
+                 {backward_.last, turn::finished});
+  }
+
+  Moment gradients_go(ScopeId unit) const { return {end_[at(unit)], unit == 0 ? turn::reduced_rest : turn::reduced}; }
+  void add_gradients() {
+    bool first = false;
+    for (const Tensor& t : g_.tensors)
+      if (t.role == Role::gradient && t.alias_of == none && t.born >= backward_.first && t.born < backward_.last) {
+        const ScopeId unit = unit_of_[static_cast<std::size_t>(g_.tensor(t.of).scope)];
+        put(BesideGraph::whole_gradients, unit, requested_bytes(t), {t.born, own_turn}, gradients_go(unit));
+        first = true;
+      }
+    if (first) return;
+    // A later micro-batch: the graph adds to the first one's gradients where autograd makes others.
+    for (NodeId n = backward_.first; n < backward_.last; ++n)
+      for (const TensorId out : g_.outputs(g_.node(n))) {
+        const Tensor& t = g_.tensor(g_.owner(out));
+        if (t.role != Role::gradient || t.born >= backward_.first) continue;
+        const ScopeId unit = unit_of_[static_cast<std::size_t>(g_.tensor(t.of).scope)];
+        put(BesideGraph::whole_gradients, unit, requested_bytes(t), {n + 1, own_turn}, gradients_go(unit));
+      }
+  }
+
+  void reduce() {
+    std::vector<Run> in_order;
+    for (const Run& r : back_)
+      if (units_[at(r.unit)].reduced > Bytes{}) in_order.push_back(r);
+    std::stable_sort(in_order.begin(), in_order.end(), [](const Run& a, const Run& b) { return a.end < b.end; });
+    for (std::size_t i = 0; i < in_order.size(); ++i) {
+      const bool last = i + 1 == in_order.size();
+      const Moment next = last ? Moment{backward_.last, turn::reduce_rest} : Moment{in_order[i + 1].end, turn::reduce};
+      reduce(in_order[i].unit, {in_order[i].end, turn::reduce}, turn::reduced, next);
+    }
+    reduce(0, {backward_.last, turn::reduce_rest}, turn::reduced_rest, {backward_.last, turn::finished});
+  }
+  void reduce(ScopeId unit, Moment comes, std::uint8_t reduced, Moment goes) {
+    using enum BesideGraph;
+    const Unit& u = units_[at(unit)];
+    put(reduce_scatter_input, unit, u.reduced, comes, goes);
+    // Added to those of the first micro-batch, or copied to the host: both are over when they return.
+    const bool passes = backward_.first != g_.phases[1].first || s_.offload == Offload::parameters;
+    const Moment result{comes.node, reduced}, done{comes.node, static_cast<std::uint8_t>(reduced + 1)};
+    const auto put_part = [&](Bytes bytes, bool stays) {
+      put(reduce_scatter_output, unit, bytes, result, stays ? Moment{g_.phases.back().last, 0} : done, reducing_stream,
+          stays ? Role::gradient : Role::workspace);
+    };
+    put_part(u.shard, !passes && u.cast == Bytes{});
+    put_part(u.cast, !passes);
+  }
+
+  std::vector<Storage>& to_;
+  const Graph& g_;
+  const Strategy& s_;
+  const std::vector<Unit>& units_;
+  const std::vector<ScopeId>& unit_of_;
+  const Phase &forward_, &backward_;
+  std::vector<Run> there_, back_;
+  std::vector<NodeId> end_;  ///< of the backward of each unit
+};
 
 }  // namespace gathered
+
+VLMEST_INLINE std::vector<std::vector<TensorId>> divided_weights(const Graph& g, const Strategy& s,
+                                                                 const ModelStates& states, Bytes memory) {
+  if (!uses_fully_shard(s)) return {};
+  std::vector<std::vector<TensorId>> of_units(g.scopes.size());
+  Bytes all{};
+  for (std::size_t i = 0; i < g.loaded().size(); ++i)
+    if (const Tensor& t = g.tensors[i]; t.role == Role::weight && t.alias_of == none) {
+      of_units[static_cast<std::size_t>(states.unit_of[static_cast<std::size_t>(t.scope)])].push_back(
+          static_cast<TensorId>(i));
+      const Bytes part = size_of(shard_of(t, std::max(1, mesh(s).dp_shard)), t.dtype);
+      all += requested_bytes(t) + part + Bytes(2 * allocator::round_large);
+    }
+  if (all > memory) return {};
+  std::rotate(of_units.begin(), of_units.begin() + 1, of_units.end());  // the rest comes last
+  std::erase_if(of_units, [](const auto& unit) { return unit.empty(); });
+  return of_units;
+}
 
 VLMEST_INLINE std::vector<Storage> data_parallel_storages(const Graph& g, const Strategy& s, const ModelStates& states,
                                                           const StepCollectives& c) {
@@ -91,11 +229,9 @@ VLMEST_INLINE std::vector<Storage> data_parallel_storages(const Graph& g, const 
     for (const Collective& x : c.last_pass)
       r.push_back({none, before_all, none, 0, x.bytes, Role::buffer, 0, BesideGraph::gradient_bucket});
   if (!uses_fully_shard(s)) return r;
-  const gathered::Sizes sizes(states, c);
-  for (std::size_t i = 0; i + 2 < g.phases.size(); i += 2) {
-    gathered::add_weights(r, g, sizes, g.phases[i], g.phases[i + 1], !reshards_after_forward(s));
-    gathered::add_gradients(r, g, sizes, g.phases[i + 1]);
-  }
+  const std::vector<gathered::Unit> units = gathered::units(g, s, states);
+  for (std::size_t i = 0; i + 2 < g.phases.size(); i += 2)
+    gathered::Pass(r, g, s, units, states, g.phases[i], g.phases[i + 1]).add();
   return r;
 }
 

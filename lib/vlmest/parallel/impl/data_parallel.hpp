@@ -7,10 +7,12 @@
 namespace vlmest::parallel {
 
 VLMEST_INLINE std::vector<ScopeId> units_of_scopes(const Graph& g) {
+  std::vector<char> has_modules(g.scopes.size(), 0);
+  for (std::size_t s = 1; s < g.scopes.size(); ++s) has_modules[static_cast<std::size_t>(g.scopes[s].parent)] = 1;
   std::vector<ScopeId> r(g.scopes.size(), 0);
   for (std::size_t s = 1; s < r.size(); ++s) {
     const auto parent = static_cast<std::size_t>(g.scopes[s].parent);
-    r[s] = r[parent] != 0 ? r[parent] : g.scopes[s].index != none ? static_cast<ScopeId>(s) : 0;
+    r[s] = r[parent] != 0 ? r[parent] : g.scopes[s].index != none && has_modules[s] ? static_cast<ScopeId>(s) : 0;
   }
   return r;
 }

@@ -60,6 +60,7 @@ VLMEST_INLINE void add_training(RankEstimate& r, const TrainingEstimate& e) {
   r.step = e.step.peak;
   r.peak = std::max(r.peak, e.peak);
   r.reserved = std::max(r.reserved, e.reserved);
+  r.reserved_in_loop = e.reserved_in_loop;
   r.fits = r.fits && e.fits;
 }
 

@@ -14,6 +14,7 @@
 #include <vlmest/parallel/staged_step.hpp>
 #include <vlmest/parallel/states.hpp>
 #include <vlmest/parallel/step_time.hpp>
+#include <vlmest/parallel/waiting_gradients.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::parallel {
@@ -62,6 +63,7 @@ namespace several {
 inline Strategy strategy(const Layout& l) {
   Strategy s{.gpus = l.dp, .bucket_views = l.bucket_views};
   if (l.shard == Shard::fsdp2) s.sharding = l.reshard_after_forward ? Sharding::parameters : Sharding::gradients;
+  if (l.shard == Shard::fsdp2) s.reduce_dtype = l.reduce_dtype;
   if (l.shard == Shard::zero1 || l.shard == Shard::zero2) s.sharding = Sharding::optimizer;
   if (l.shard == Shard::zero3) s.sharding = Sharding::parameters;
   return s;
@@ -248,6 +250,12 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   Timeline timeline = keep(g, whole, shares(strategy), true);
   const StepCollectives sent = collectives(strategy, states);
   timeline.add(data_parallel_storages(g, strategy, states, sent));
+  if (layout.tp > 1 && has_buckets(strategy))
+    timeline.add(waiting_gradients(g, [&](NodeId n) {
+      const auto holds = [n](const Phase& x) { return n >= x.first && n < x.last; };
+      return std::find_if(g.phases.begin(), g.phases.end(), holds)->last;
+    }));
+  timeline.divide(divided_weights(g, strategy, states, inside.usable_bytes));
   const Bytes buckets = placements(strategy).gradients.holder == Holder::bucket ? total(states.trained) : Bytes{};
   const Bytes gradients = several::of_role(timeline, Role::gradient) + buckets;
   const Bytes optimizer = several::of_role(timeline, Role::optimizer_state);

@@ -8,6 +8,7 @@
 #include <vlmest/parallel/pipeline.hpp>
 #include <vlmest/parallel/rank_timeline.hpp>
 #include <vlmest/parallel/staged_step.hpp>
+#include <vlmest/parallel/waiting_gradients.hpp>
 #include <vlmest/report/breakdown.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -34,6 +35,18 @@ inline TrainingEstimate most_of(const TrainingEstimate& before, TrainingEstimate
     r.parts = before.parts;
   }
   return r;
+}
+
+/// Where the backward of a node ends on the rank that runs it; none on others.
+inline NodeId backward_end(const Graph& g, const Stages& stages, int rank, NodeId node) {
+  const int stage = stages.stage(node);
+  if (stages.rank(stage) != rank) return none;
+  for (const Phase& p : g.phases) {
+    if (node >= p.last) continue;
+    for (NodeId n = p.last; n > node; --n)
+      if (stages.stage(n - 1) == stage) return n;
+  }
+  return none;
 }
 
 /// Activations that forwards leave, with those of the micro-batches in flight, where they are most.
@@ -109,6 +122,8 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
       if (l.dp > 1)
         part.add(std::vector<Storage>{
             {none, before_all, none, 0, gradients, Role::buffer, 0, BesideGraph::gradient_bucket}});
+      if (l.dp > 1 && l.tp > 1)
+        part.add(waiting_gradients(g, [&](NodeId n) { return staged::backward_end(g, stages, s, n); }));
       TrainingEstimate of_part = one;
       training_estimate::add_memory(of_part, own, part, device, estimator.allocator, estimator.details,
                                     Passes::highest);

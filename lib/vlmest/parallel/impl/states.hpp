@@ -22,11 +22,17 @@ VLMEST_INLINE WeightBytes weight_bytes(const Graph& g) {
   return r;
 }
 
+VLMEST_INLINE Elements shard_of(const Tensor& t, std::int64_t parts) {
+  const std::int64_t n = t.storage.value(), rows = t.shape.rank() > 0 ? t.shape[0] : 1;
+  const auto up = [&](std::int64_t a) { return (a + parts - 1) / parts; };
+  return Elements(rows > 0 && n % rows == 0 ? n / rows * up(rows) : up(n));
+}
+
 VLMEST_INLINE Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training) {
   const NodeId step = training ? g.phases.back().first : static_cast<NodeId>(g.nodes.size());
   const auto share = [&](const Storage& x) -> std::int64_t {
     if (x.role == Role::weight) return s.weights;
-    if (x.role == Role::gradient) return s.gradients;
+    if (x.role == Role::gradient) return s.weights == 1 ? s.gradients : 0;
     if (x.role == Role::optimizer_state || (x.born >= step && x.role != Role::buffer && x.role != Role::input))
       return s.optimizer;
     return 1;
@@ -36,9 +42,7 @@ VLMEST_INLINE Timeline keep(const Graph& g, Timeline t, const Shares& s, bool tr
     const std::int64_t parts = share(x);
     if (parts == 1) continue;
     const Tensor& tensor = g.tensor(x.tensor);
-    const std::int64_t n = tensor.storage.value();
-    const std::uint8_t stream = x.role == Role::gradient && s.weights != 1 ? reducing_stream : std::uint8_t{0};
-    t.resize(i, size_of(Elements(parts == 0 ? 0 : (n + parts - 1) / parts), tensor.dtype), stream);
+    t.resize(i, parts == 0 ? Bytes{} : size_of(shard_of(tensor, parts), tensor.dtype));
   }
   return t;
 }

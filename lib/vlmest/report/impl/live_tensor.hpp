@@ -58,7 +58,7 @@ VLMEST_INLINE std::vector<LiveTensor> live_tensors(const Timeline& timeline, con
   const auto storages = timeline.storages();
   r.reserve(storages.size() / 2);
   for (std::size_t i = 0; i < storages.size(); ++i)
-    if (alive(storages[i], m.node))
+    if (alive(storages[i], m.node, m.turn))
       if (const Bytes bytes = process.occupied(i); bytes > Bytes{}) r.push_back(live_tensor(storages[i], bytes));
   if (process.library_workspaces() > Bytes{})
     r.push_back({.label = "cuBLAS workspaces", .bytes = process.library_workspaces()});

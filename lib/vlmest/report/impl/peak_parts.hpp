@@ -14,7 +14,7 @@ VLMEST_INLINE PeakParts peak_parts(const Timeline& timeline, const allocator::Pr
   const auto storages = timeline.storages();
   for (std::size_t i = 0; i < storages.size(); ++i) {
     const Storage& s = storages[i];
-    if (!alive(s, m.node)) continue;
+    if (!alive(s, m.node, m.turn)) continue;
     const Bytes bytes = process.occupied(i);
     switch (s.role) {
       case Role::weight: p.weights += bytes; break;

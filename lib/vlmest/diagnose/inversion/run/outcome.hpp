@@ -52,6 +52,7 @@ Outcome training(const Settings& s, const Device& device, Estimator& estimator, 
   if (placed) {
     Timeline timeline = parallel::keep(g, estimator.training_timeline(), parallel::shares(s.placement), true);
     timeline.add(parallel::data_parallel_storages(g, s.placement, states, sent));
+    timeline.divide(parallel::divided_weights(g, s.placement, states, device.usable_bytes));
     training_estimate::add_memory(e, g, timeline, device, s.allocator, false);
   } else {
     training_estimate::add_memory(e, g, estimator.training_timeline(), device, s.allocator, false);
