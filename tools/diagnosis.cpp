@@ -6,12 +6,14 @@
 #include <optional>
 #include <utility>
 
+#include <vlmest/analysis/params.hpp>
 #include <vlmest/device/flash_attention.hpp>
 #include <vlmest/diagnose/advise/action/actions.hpp>
 #include <vlmest/diagnose/advise/action/generic_actions.hpp>
 #include <vlmest/diagnose/advise/action/remedies.hpp>
 #include <vlmest/diagnose/advise/action/sign_actions.hpp>
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
+#include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/diagnose/verdict/judge_budget.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
@@ -292,6 +294,17 @@ std::vector<diagnose::FoundSign> signs_of(const std::vector<Evidence>& all) {
   return r;
 }
 
+/// Parameters of the model where its weights have 16 bits; 0 otherwise, and of a model that does not run as it is
+/// given.
+double parameters_of(const diagnose::Settings& s, const Device& device) try {
+  if (s.plan.weights) return 0;
+  diagnose::solve::Builds builds(s.vlm, device, false);
+  if (!builds.build(diagnose::solve::short_prompt(s.vlm))) return 0;
+  return static_cast<double>(parameters(builds.graph()).total().value());
+} catch (const Error&) {
+  return 0;
+}
+
 /// Where figures and stacks name no cause, or name one with less right than the words of a text: what the words tell.
 void add_story(Verdict& v, const KnownRun& run, const std::optional<diagnose::Failure>& failure,
                const std::vector<Evidence>& all) {
@@ -306,6 +319,7 @@ void add_story(Verdict& v, const KnownRun& run, const std::optional<diagnose::Fa
     if (e.kind == "oom_message" && e.failure) c.failure = &*e.failure;
     const auto gpus = std::any_of(run.read.begin(), run.read.end(), [](const auto& r) { return r.flag == "--gpus"; });
     if (run.placement.gpus > 1 || gpus) c.gpus = run.placement.gpus;
+    if (run.settings) c.parameters = parameters_of(*run.settings, run.device);
     if (run.device_known) c.device = static_cast<double>(run.device.memory_bytes.value());
     if (v.cause == diagnose::Cause::attention_scores && c.failure != nullptr &&
         diagnose::speaks_of_logits(e.story, *c.failure, c.mode))

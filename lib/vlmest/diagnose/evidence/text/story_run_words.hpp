@@ -62,6 +62,8 @@ inline constexpr auto of_runs = std::to_array<Words>({
     {"model initialization", Topic::loads},
     {"loading checkpoint shards:   0%", Topic::loads, In::any_line},
     {"model loading", Topic::loads},
+    {"model load", Topic::loads},
+    {"i load the", Topic::loads},
     {"loading weights", Topic::loads},
     {"loading the weights", Topic::loads},
     {"load the weights", Topic::loads},
