@@ -21,7 +21,9 @@
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 #include <vlmest/diagnose/verdict/likely_tensor.hpp>
+#include <vlmest/diagnose/verdict/weight_shape.hpp>
 
+#include "catalogue.hpp"
 #include "files.hpp"
 
 namespace vlmest::tool {
@@ -294,6 +296,24 @@ std::vector<diagnose::FoundSign> signs_of(const std::vector<Evidence>& all) {
   return r;
 }
 
+/// Names a weight of a model that is not known by those of all shipped descriptions.
+void name_by_shipped(Verdict& v, const diagnose::Failure& f, const std::vector<Evidence>& evidence,
+                     const Device& device) {
+  if (v.tensor || !diagnose::weight_shape::of_parameters(v.cause) || f.made || !f.tensor || !f.telling || f.foreign)
+    return;
+  std::vector<Vlm> models;
+  for (const std::string& name : shipped("vlm")) try {
+      models.push_back(find_model(name));
+    } catch (const Error&) {
+      continue;  // a description that somebody put beside the shipped ones
+    }
+  std::vector<const Vlm*> all;
+  for (const Vlm& m : models) all.push_back(&m);
+  double told = 0;
+  for (const Evidence& e : evidence) told = std::max(told, e.story.parameters);
+  diagnose::name_weight(v, f, all, device, told);
+}
+
 /// Parameters of the model where its weights have 16 bits; 0 otherwise, and of a model that does not run as it is
 /// given.
 double parameters_of(const diagnose::Settings& s, const Device& device) try {
@@ -388,6 +408,7 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
     d.verdict.remarks.push_back("the figures of the settings are of a GPU that holds the whole model: of " +
                                 std::to_string(run.placement.gpus) +
                                 " GPUs that divide it (device_map, tensor parallelism) each holds a part");
+  if (failed && failure && !run.settings) name_by_shipped(d.verdict, *failure, d.evidence, run.device);
   if (failed && failure) try {
       diagnose::name_tensor(d.verdict, *failure, run.settings ? &*run.settings : nullptr, run.device);
     } catch (const Error&) {

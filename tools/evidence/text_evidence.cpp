@@ -165,6 +165,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.out_of_memory = !e.verdict;
     e.failure = e.verdict ? failure_elsewhere(m) : failure_of(m);
     if (e.failure && !e.failure->told) e.failure->told = told_mode(series);
+    if (e.failure) take_printed_shape(*e.failure, m, find_printed_shapes(text));
     if (e.failure)
       e.failure->stack_elsewhere = e.failure->frames.empty() && text.find("  File \"") != std::string_view::npos;
     e.lines.push_back(m.text);
@@ -184,6 +185,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   e.signs = signs;
   e.says_memory = says;
   e.story = read_story(text);
+  if (e.failure) e.failure->vocabulary = e.story.vocabulary;
   e.with_engine = trains_with_engine(text);
   e.run = read_run(text);
   if (!signs.empty()) e.facts["signs"] = signs_json(signs);

@@ -89,6 +89,8 @@ enum class Basis : std::uint8_t {
   attention_call,             ///< a call of fused attention whose size is not known
   scores_by_size,             ///< scores, where no other tensor of an inference can have the size
   logits_by_size,             ///< the same of logits of all positions
+  shape_told,                 ///< by the shape of the tensor, which the text prints
+  bucket,                     ///< a bucket of gradients, by DeepSpeed's defaults
   last_drop,                  ///< a temporary by its stack, which does not tell what filled the device
   outside,                    ///< a library's own request: the stack tells what it served, not what filled the device
   fits_alone,                 ///< other processes: the run, estimated, would fit without them
@@ -133,6 +135,8 @@ inline constexpr auto bases = std::to_array<BasisRow>({
     {Basis::attention_call, {0, 0}, 0.45, "not measured: no open text has one without its size"},
     {Basis::scores_by_size, {1, 1}, 0.45, "tests/data/cases/xinference3230.txt"},
     {Basis::logits_by_size, {0, 0}, 0.45, "not measured: no open text has one"},
+    {Basis::shape_told, {1, 1}, 0, "tests/data/corpus/open_4.json"},
+    {Basis::bucket, {1, 1}, 0, "tests/data/corpus/open_3.json"},
     {Basis::last_drop, {0, 4}, 0.45, "tests/data/corpus/open.json; in tests/data/oom_runs mostly right"},
     {Basis::outside, {0, 0}, 0.4, "not measured"},
     {Basis::fits_alone, {0, 0}, 0.95, "not measured"},

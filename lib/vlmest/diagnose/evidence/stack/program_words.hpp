@@ -64,6 +64,7 @@ inline constexpr auto program_words = std::to_array<FrameWord>({
     {Part::function, "linear", {.traits = trait::linear}},
     {Part::function, "addmm", {.traits = trait::linear}},
     {Part::function, "matmul", {.traits = trait::linear}},
+    {Part::code, "ret=input.softmax(", {.kernel = Site::score_matrix}},  // torch/nn/functional.py, softmax()
     {Part::code, "conv2d(", {.kernel = Site::convolution}},
     {Part::code, "conv3d(", {.kernel = Site::convolution}},
     {Part::code, "layer_norm(", {.kernel = Site::norm}},

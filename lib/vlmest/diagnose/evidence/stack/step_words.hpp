@@ -97,6 +97,10 @@ inline constexpr auto step_words = std::to_array<FrameWord>({
     {Part::code, "logits.to(dtype=torch.float", {.site = Site::logits_upcast}},
     {Part::code, "cross_entropy", {.site = Site::cross_entropy, .phase = RunPhase::loss, .traits = trait::loss}},
     {Part::code, "log_softmax", {.site = Site::cross_entropy}},
+    // megatron/core/tensor_parallel/cross_entropy.py, and what is written after it.
+    {Part::code, "vocab_parallel", {.site = Site::cross_entropy, .phase = RunPhase::loss}},
+    {Part::in_file_name, "cross_entropy", {.site = Site::cross_entropy, .phase = RunPhase::loss}},
+    {Part::code, "=logits", {.site = Site::cross_entropy}},
     {Part::code, "entropy_from_logits", {.site = Site::cross_entropy, .phase = RunPhase::loss}},  // verl
     {Part::code, "nested_concat", {.site = Site::logits}},  // transformers/trainer_pt_utils.py, of an evaluation
     {Part::code, "logsumexp", {.site = Site::cross_entropy}},

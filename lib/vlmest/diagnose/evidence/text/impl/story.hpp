@@ -125,6 +125,19 @@ inline int gpus_in(std::string_view low) {
   return 0;
 }
 
+/// The number of 30,000 to 400,000 right behind "vocab", "vocab_size", "vocabulary of" and the like.
+inline std::int64_t vocabulary_in(std::string_view low) {
+  for (auto at = low.find("vocab"); at != std::string_view::npos; at = low.find("vocab", at + 5)) {
+    auto end = at + 5;
+    while (end < low.size() && end - at < 24 && !is_digit(low[end]) && low[end] != ']') ++end;
+    std::int64_t n = 0;
+    for (; end < low.size() && (is_digit(low[end]) || low[end] == '_') && n < 1'000'000; ++end)
+      if (low[end] != '_') n = n * 10 + (low[end] - '0');
+    if (n >= 30000 && n <= 400000) return n;
+  }
+  return 0;
+}
+
 /// The largest size that a line gives with "allocat" or "expecting".
 inline double allocation_in(std::string_view low) {
   if (!has_any(low, {"allocat", "expecting", "分配"})) return 0;
@@ -228,6 +241,7 @@ inline void read_part(std::string_view text, std::int64_t first_line, Story& s) 
     if (auto& busy = s.told[static_cast<std::size_t>(Topic::busy_host)]; !busy && sentence && speaks_of_busy_host(low))
       busy = Story::Told{"a busy CPU", number};
     if (sentence) s.largest = std::max(s.largest, allocation_in(low));
+    if (s.vocabulary == 0) s.vocabulary = vocabulary_in(low);
     if (s.device == 0) s.device = std::max(sentence ? device_in(low) : 0, gpu_memory::named_in(low));
     for (const auto& w : story_words::of_failures) look_for(w, low, sentence, number, s);
     for (const auto& w : story_words::of_runs) look_for(w, low, sentence, number, s);
