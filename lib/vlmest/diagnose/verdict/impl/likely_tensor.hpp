@@ -55,7 +55,8 @@ inline void name_by_line(Verdict& v, const Failure& f) {
   // torch's loss takes the logarithm of the softmax of all rows first (aten/src/ATen/native/LossNLL.cpp).
   const bool loss = in.code.find("cross_entropy_loss(") != std::string::npos;
   const std::string result = loss ? "log-softmax of the logits" : result_of(in.code);
-  if (result.empty()) return;
+  // A module's call ends with a result, of which the tensors on the way are none.
+  if (result.empty() || in.code.find("self.") < in.code.find('(')) return;
   v.tensor = DescribedTensor{.name = result,
                              .scope = {},
                              .role = Role::activation,
