@@ -47,6 +47,7 @@ struct Failure {
   MemoryBackend backend = MemoryBackend::unknown;  ///< who said so; of a snapshot or a table torch's own allocator
   bool one_buffer = false;            ///< `allowed` (or an unknown bound) is what one buffer may have, not the process
   bool whole_graph = false;           ///< what was asked for is the buffer of a whole graph (ggml), not one tensor
+  bool program = false;               ///< what was asked for are the temporaries of a whole compiled program (XLA)
   bool foreign = false;               ///< of a runtime without torch: MLX, ggml, JAX, TurboMind, ONNX Runtime
   bool engine_pool = false;           ///< of an engine that maps its memory again (vLLM's CuMemAllocator)
   bool stack_elsewhere = false;       ///< the text has frames, but none that belong to this message

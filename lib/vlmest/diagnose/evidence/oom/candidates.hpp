@@ -27,7 +27,7 @@ inline constexpr auto signs = std::to_array<std::string_view>(
      "tomemorypressure",   "sharedmemory",      "availablememory",     "notenoughmemory",   "enoughgpumemory",
      "freememoryondev",    "alloc_req_slots",   "increasinggpu_memor", "validcudnn",        "memoryerror",
      "failtoalloc",        "spacetoalloc",      "allocationfailedfor", "invalidbuffersize", "memoryobjectalloc",
-     "cacheisneeded"});
+     "cacheisneeded",      "devicememoryalloc", "devicememory"});
 
 /// For each character a bit for each place in a stem where it may stand: bit 5 * stem + place.
 consteval std::array<std::uint64_t, 256> places() {

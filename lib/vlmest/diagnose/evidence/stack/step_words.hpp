@@ -50,6 +50,9 @@ inline constexpr auto step_words = std::to_array<FrameWord>({
     {Part::code, "deepspeed.initialize(", {.site = Site::optimizer_state}},
     {Part::code, "deepspeedengine(", {.site = Site::optimizer_state}},  // deepspeed/__init__.py
     {Part::code, "fp32_partitioned_groups", {.site = Site::optimizer_state}},
+    {Part::code, "master_grads", {.site = Site::gradient}},  // apex and Megatron: fp32 copies of gradients
+    {Part::code, "master.grad=", {.site = Site::gradient}},
+    {Part::code, "_flatten_dense_tensors(grads", {.site = Site::gradient}},
     {Part::code, "_prepare_fp32_grad", {.site = Site::gradient}},  // deepspeed/runtime/zero/stage3.py
     {Part::code, "averaged_gradients", {.site = Site::gradient}},
     // The backward. The hooks: torch/utils/checkpoint.py, which runs a forward again on autograd's thread.

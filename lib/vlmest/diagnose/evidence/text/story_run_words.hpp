@@ -64,6 +64,8 @@ inline constexpr auto of_runs = std::to_array<Words>({
     {"model loading", Topic::loads},
     {"model load", Topic::loads},
     {"i load the", Topic::loads},
+    {"ngpulayers", Topic::loads, In::any_line},
+    {"gpu layers", Topic::loads},
     {"loading weights", Topic::loads},
     {"loading the weights", Topic::loads},
     {"load the weights", Topic::loads},

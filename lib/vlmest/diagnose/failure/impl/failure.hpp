@@ -47,6 +47,8 @@ VLMEST_INLINE Failure failure_of(const OomMessage& m) {
   f.engine_pool = m.text.find("cumem_allocator") != std::string::npos;
   f.whole_graph = m.backend == MemoryBackend::ggml && m.reason != OomReason::model_buffer &&
                   m.reason != OomReason::kv_cache_too_small;
+  // XLA asks for the temporaries of a whole program at once (xla/service/buffer_assignment.cc, preallocated temp).
+  f.program = m.backend == MemoryBackend::jax && m.text.find("while trying to allocate") != std::string::npos;
   if (const auto t = tensor_sizes(m)) {
     f.tensor = PrintedSize{t->high, t->low, t->high};
     f.telling = t->telling();

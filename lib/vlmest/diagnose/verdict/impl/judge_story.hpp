@@ -131,14 +131,16 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   const bool large =
       c.failure == nullptr || !c.failure->requested || cut_off::scores_of_a_story.reached(c.failure->requested->value);
   if (s.has(Topic::unfused) && large && of_memory) return StoryRule::unfused;
-  if (cut_off::quadratic.reached(Bytes(static_cast<std::int64_t>(std::min(s.largest, 9e18))))) return StoryRule::vast;
+  const bool one_tensor = c.failure == nullptr || !c.failure->program;
+  if (one_tensor && cut_off::quadratic.reached(Bytes(static_cast<std::int64_t>(std::min(s.largest, 9e18)))))
+    return StoryRule::vast;
   if (s.has(Topic::saves) && memory) return StoryRule::saves;
   if (memory && (c.with_engine || (s.has(Topic::rollout) && s.has(Topic::serves)))) return StoryRule::rollouts;
   if (c.named) return std::nullopt;
   if (c.failure != nullptr)
     if (const auto r = by_request(s, *c.failure, trains, answers)) return r;
   // As large an allocation that a sentence speaks of.
-  if (c.failure == nullptr && of_memory && answers && !s.has(Topic::serves) &&
+  if (c.failure == nullptr && of_memory && answers && !s.has(Topic::serves, Topic::loads) &&
       cut_off::scores_in_inference.reached(Bytes(static_cast<std::int64_t>(std::min(s.largest, 9e18)))))
     return StoryRule::large_answer;
   const double device = device_of(s, c);

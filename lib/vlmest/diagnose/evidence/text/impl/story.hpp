@@ -211,6 +211,8 @@ inline void look_for(const story_words::Words& w, const std::string& low, bool s
   if (told || (w.in == story_words::In::sentence && !sentence)) return;
   const auto found = low.find(w.words);
   if (found == std::string::npos || (w.topic == Topic::host && of_device(low, found))) return;
+  // Who offloads an optimizer's states tells of what he tried: they are not on the device.
+  if (w.topic == Topic::states && low.find("offload") != std::string::npos) return;
   if (w.topic == Topic::host && w.words == " ram " && is_capacity(low, found)) return;
   // DeepSpeed's launcher (launcher/launch.py) ends the other ranks in a function of that name, whatever the first one
   // died of.
@@ -241,6 +243,9 @@ inline void read_part(std::string_view text, std::int64_t first_line, Story& s) 
     if (auto& busy = s.told[static_cast<std::size_t>(Topic::busy_host)]; !busy && sentence && speaks_of_busy_host(low))
       busy = Story::Told{"a busy CPU", number};
     if (sentence) s.largest = std::max(s.largest, allocation_in(low));
+    if (auto& loads = s.told[static_cast<std::size_t>(Topic::loads)];
+        !loads && sentence && has_any(low, {"allocat"}) && has_any(low, {" weights "}))
+      loads = Story::Told{"weights", number};
     if (s.vocabulary == 0) s.vocabulary = vocabulary_in(low);
     if (s.device == 0) s.device = std::max(sentence ? device_in(low) : 0, gpu_memory::named_in(low));
     for (const auto& w : story_words::of_failures) look_for(w, low, sentence, number, s);
