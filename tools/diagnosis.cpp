@@ -415,6 +415,11 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
       // A model whose heads are not known has no scores to name.
     }
 
+  if (d.verdict.tensor) {
+    const std::string_view other = " With --config the tensor can be named.";
+    if (const auto at = d.verdict.why.find(other); at != std::string::npos) d.verdict.why.erase(at, other.size());
+  }
+
   if (failure) {
     d.actions = diagnose::memory_remedies(d.verdict, *failure);
     for (std::string& r : diagnose::second_remarks(d.verdict, *failure)) d.verdict.remarks.push_back(std::move(r));

@@ -49,8 +49,14 @@ inline std::string result_of(std::string_view code) {
 
 /// The tensor by the innermost source line: its name there, with the size that was asked for.
 inline void name_by_line(Verdict& v, const Failure& f) {
-  // A call that loads a model has its name on the left, not the weight's.
-  if (f.frames.empty() || !f.requested || !f.telling || v.cause == Cause::unknown || v.cause == Cause::weights) return;
+  // A call that loads a model has its name on the left, not the weight's; what a wrapper hands on has none.
+  const bool of_tensors = v.cause == Cause::activations || v.cause == Cause::logits ||
+                          v.cause == Cause::attention_scores || v.cause == Cause::vision_tiles ||
+                          v.cause == Cause::optimizer_state || v.cause == Cause::gradients ||
+                          v.cause == Cause::kv_cache || v.cause == Cause::fft_buffers;
+  if (f.frames.empty() || !f.requested || !f.telling || !of_tensors ||
+      f.frames.back().code.find("*args") != std::string::npos)
+    return;
   const Frame& in = f.frames.back();
   // torch's loss takes the logarithm of the softmax of all rows first (aten/src/ATen/native/LossNLL.cpp).
   const bool loss = in.code.find("cross_entropy_loss(") != std::string::npos;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -89,8 +91,10 @@ VLMEST_INLINE void name_weight(Verdict& v, const Failure& f, const std::vector<c
     v.tensor = in_shape_of(c.tensor, v.cause);
     v.tensor->scope.clear();
   }
+  const auto billions = std::to_string(static_cast<std::int64_t>(std::llround(parameters_told / 1e9)));
   v.why += std::string(told ? " Of" : " It may be one of these: of") + " the weights of " +
-           std::to_string(models.size()) + " models" + (told ? " only those" : ", those") + " of " +
+           std::to_string(models.size()) + " models" +
+           (told ? ", those with about " + billions + " billion parameters asked, only those" : ", those") + " of " +
            to_string(c.tensor.shape) + " in " + c.tensor.dtype + ", or transposed, have that size: " + c.tensor.scope +
            " of " + c.models.front() + " and of " + std::to_string(c.models.size() - 1) + " with the same layers.";
 }
