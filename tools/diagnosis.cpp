@@ -15,6 +15,7 @@
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_batch.hpp>
 #include <vlmest/diagnose/verdict/judge_budget.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/diagnose/verdict/judge_settings.hpp>
@@ -196,6 +197,26 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
       }
     } catch (const Error&) {
       // A model that is not trained by what vlmest knows has no parts either.
+    }
+  const bool batch_told = flags.has("--batch") || std::any_of(run.read.begin(), run.read.end(),
+                                                              [](const auto& r) { return r.flag == "--batch"; });
+  const bool explained = v.explanation && (v.explanation->holds || !v.explanation->changes.empty());
+  const bool unsure =
+      v.cause == diagnose::Cause::unknown || (v.cause == diagnose::Cause::leak && !f.growth && v.confidence < 0.5);
+  if (run.settings && trains && !batch_told && !explained && unsure) try {
+      // Where nothing else was said, the memory alone says too little: the size must agree.
+      auto batch = diagnose::judge_batch(f, *run.settings, run.device, v.solutions, estimator);
+      if (batch && (batch->tensor || v.cause == diagnose::Cause::leak)) {
+        batch->predicted_peak = v.predicted_peak;
+        batch->explanation = v.explanation;
+        batch->solutions = std::move(v.solutions);
+        batch->limit = v.limit;
+        batch->mode = v.mode;
+        batch->mode_by = v.mode_by;
+        v = *std::move(batch);
+      }
+    } catch (const Error&) {
+      // A model that is not trained by what vlmest knows has no batch to be told either.
     }
   const bool answers = run.mode ? *run.mode == Mode::inference : f.told && f.told->mode == Mode::inference;
   if (run.settings && answers && v.cause == diagnose::Cause::unknown) try {

@@ -91,6 +91,7 @@ enum class Basis : std::uint8_t {
   logits_by_size,             ///< the same of logits of all positions
   shape_told,                 ///< by the shape of the tensor, which the text prints
   bucket,                     ///< a bucket of gradients, by DeepSpeed's defaults
+  untold_batch,               ///< the batch that the memory of a training tells, where nobody does
   last_drop,                  ///< a temporary by its stack, which does not tell what filled the device
   outside,                    ///< a library's own request: the stack tells what it served, not what filled the device
   fits_alone,                 ///< other processes: the run, estimated, would fit without them
@@ -137,6 +138,7 @@ inline constexpr auto bases = std::to_array<BasisRow>({
     {Basis::logits_by_size, {0, 0}, 0.45, "not measured: no open text has one"},
     {Basis::shape_told, {1, 1}, 0, "tests/data/corpus/open_4.json"},
     {Basis::bucket, {1, 1}, 0, "tests/data/corpus/open_3.json"},
+    {Basis::untold_batch, {1, 1}, 0.45, "tests/data/corpus/open_4.json"},
     {Basis::last_drop, {0, 4}, 0.45, "tests/data/corpus/open.json; in tests/data/oom_runs mostly right"},
     {Basis::outside, {0, 0}, 0.4, "not measured"},
     {Basis::fits_alone, {0, 0}, 0.95, "not measured"},
