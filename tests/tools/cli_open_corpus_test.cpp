@@ -108,11 +108,11 @@ TEST(CliOpenCorpus, ThirdWithTheFlagsOfTheThread) { expect(counts("open_3.json",
 // Before a rule was read off them: the fourth 30 of 53 with and without flags, the fifth 15 and 13 of 27, none surely
 // another cause.
 TEST(CliOpenCorpus, FourthTextsAlone) { expect(counts("open_4.json", false), 53, 42, 0, 0); }
-TEST(CliOpenCorpus, FourthWithTheFlagsOfTheThread) { expect(counts("open_4.json", true), 53, 45, 0, 0); }
+TEST(CliOpenCorpus, FourthWithTheFlagsOfTheThread) { expect(counts("open_4.json", true), 53, 46, 0, 0); }
 TEST(CliOpenCorpus, FifthTextsAlone) { expect(counts("open_5.json", false), 27, 20, 0, 0); }
 TEST(CliOpenCorpus, FifthWithTheFlagsOfTheThread) { expect(counts("open_5.json", true), 27, 22, 0, 0); }
-TEST(CliHeldOutCorpus, SecondTextsAlone) { expect(counts("held_out_2.json", false), 52, 41, 1, 2); }
-TEST(CliHeldOutCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("held_out_2.json", true), 52, 41, 1, 2); }
+TEST(CliHeldOutCorpus, SecondTextsAlone) { expect(counts("held_out_2.json", false), 52, 42, 1, 2); }
+TEST(CliHeldOutCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("held_out_2.json", true), 52, 42, 1, 2); }
 TEST(CliHeldOutCorpus, ThirdTextsAlone) { expect(counts("held_out_3.json", false), 36, 20, 2, 2); }
 TEST(CliHeldOutCorpus, ThirdWithTheFlagsOfTheThread) { expect(counts("held_out_3.json", true), 36, 20, 2, 2); }
 TEST(CliHeldOutCorpus, TextsAlone) { expect(counts("held_out.json", false), 84, 37, 2, 5); }
