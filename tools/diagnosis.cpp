@@ -6,20 +6,25 @@
 #include <optional>
 #include <utility>
 
+#include <vlmest/analysis/params.hpp>
 #include <vlmest/device/flash_attention.hpp>
 #include <vlmest/diagnose/advise/action/actions.hpp>
 #include <vlmest/diagnose/advise/action/generic_actions.hpp>
 #include <vlmest/diagnose/advise/action/remedies.hpp>
 #include <vlmest/diagnose/advise/action/sign_actions.hpp>
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
+#include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_batch.hpp>
 #include <vlmest/diagnose/verdict/judge_budget.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/diagnose/verdict/judge_settings.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 #include <vlmest/diagnose/verdict/likely_tensor.hpp>
+#include <vlmest/diagnose/verdict/weight_shape.hpp>
 
+#include "catalogue.hpp"
 #include "files.hpp"
 
 namespace vlmest::tool {
@@ -193,6 +198,26 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
     } catch (const Error&) {
       // A model that is not trained by what vlmest knows has no parts either.
     }
+  const bool batch_told = flags.has("--batch") || std::any_of(run.read.begin(), run.read.end(),
+                                                              [](const auto& r) { return r.flag == "--batch"; });
+  const bool explained = v.explanation && (v.explanation->holds || !v.explanation->changes.empty());
+  const bool unsure =
+      v.cause == diagnose::Cause::unknown || (v.cause == diagnose::Cause::leak && !f.growth && v.confidence < 0.5);
+  if (run.settings && trains && !batch_told && !explained && unsure) try {
+      // Where nothing else was said, the memory alone says too little: the size must agree.
+      auto batch = diagnose::judge_batch(f, *run.settings, run.device, v.solutions, estimator);
+      if (batch && (batch->tensor || v.cause == diagnose::Cause::leak)) {
+        batch->predicted_peak = v.predicted_peak;
+        batch->explanation = v.explanation;
+        batch->solutions = std::move(v.solutions);
+        batch->limit = v.limit;
+        batch->mode = v.mode;
+        batch->mode_by = v.mode_by;
+        v = *std::move(batch);
+      }
+    } catch (const Error&) {
+      // A model that is not trained by what vlmest knows has no batch to be told either.
+    }
   const bool answers = run.mode ? *run.mode == Mode::inference : f.told && f.told->mode == Mode::inference;
   if (run.settings && answers && v.cause == diagnose::Cause::unknown) try {
       if (auto sized = diagnose::judge_by_size(f, *run.settings, run.device, serves(all))) {
@@ -292,6 +317,35 @@ std::vector<diagnose::FoundSign> signs_of(const std::vector<Evidence>& all) {
   return r;
 }
 
+/// Names a weight of a model that is not known by those of all shipped descriptions.
+void name_by_shipped(Verdict& v, const diagnose::Failure& f, const std::vector<Evidence>& evidence,
+                     const Device& device) {
+  if (v.tensor || !diagnose::weight_shape::of_parameters(v.cause) || f.made || !f.tensor || !f.telling || f.foreign)
+    return;
+  std::vector<Vlm> models;
+  for (const std::string& name : shipped("vlm")) try {
+      models.push_back(find_model(name));
+    } catch (const Error&) {
+      continue;  // a description that somebody put beside the shipped ones
+    }
+  std::vector<const Vlm*> all;
+  for (const Vlm& m : models) all.push_back(&m);
+  double told = 0;
+  for (const Evidence& e : evidence) told = std::max(told, e.story.parameters);
+  diagnose::name_weight(v, f, all, device, told);
+}
+
+/// Parameters of the model where its weights have 16 bits; 0 otherwise, and of a model that does not run as it is
+/// given.
+double parameters_of(const diagnose::Settings& s, const Device& device) try {
+  if (s.plan.weights) return 0;
+  diagnose::solve::Builds builds(s.vlm, device, false);
+  if (!builds.build(diagnose::solve::short_prompt(s.vlm))) return 0;
+  return static_cast<double>(parameters(builds.graph()).total().value());
+} catch (const Error&) {
+  return 0;
+}
+
 /// Where figures and stacks name no cause, or name one with less right than the words of a text: what the words tell.
 void add_story(Verdict& v, const KnownRun& run, const std::optional<diagnose::Failure>& failure,
                const std::vector<Evidence>& all) {
@@ -306,6 +360,7 @@ void add_story(Verdict& v, const KnownRun& run, const std::optional<diagnose::Fa
     if (e.kind == "oom_message" && e.failure) c.failure = &*e.failure;
     const auto gpus = std::any_of(run.read.begin(), run.read.end(), [](const auto& r) { return r.flag == "--gpus"; });
     if (run.placement.gpus > 1 || gpus) c.gpus = run.placement.gpus;
+    if (run.settings) c.parameters = parameters_of(*run.settings, run.device);
     if (run.device_known) c.device = static_cast<double>(run.device.memory_bytes.value());
     if (v.cause == diagnose::Cause::attention_scores && c.failure != nullptr &&
         diagnose::speaks_of_logits(e.story, *c.failure, c.mode))
@@ -374,11 +429,17 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
     d.verdict.remarks.push_back("the figures of the settings are of a GPU that holds the whole model: of " +
                                 std::to_string(run.placement.gpus) +
                                 " GPUs that divide it (device_map, tensor parallelism) each holds a part");
+  if (failed && failure && !run.settings) name_by_shipped(d.verdict, *failure, d.evidence, run.device);
   if (failed && failure) try {
       diagnose::name_tensor(d.verdict, *failure, run.settings ? &*run.settings : nullptr, run.device);
     } catch (const Error&) {
       // A model whose heads are not known has no scores to name.
     }
+
+  if (d.verdict.tensor) {
+    const std::string_view other = " With --config the tensor can be named.";
+    if (const auto at = d.verdict.why.find(other); at != std::string::npos) d.verdict.why.erase(at, other.size());
+  }
 
   if (failure) {
     d.actions = diagnose::memory_remedies(d.verdict, *failure);

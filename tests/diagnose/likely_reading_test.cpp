@@ -53,6 +53,31 @@ TEST(SourceLine, WithoutItsStackIsAFrame) {
   EXPECT_EQ(message("logits = logits.float()\nwe changed that line\n" + oom).site, AllocationSite::unknown);
 }
 
+TEST(SourceLine, MayStandBehindTheMessageOrInACutListing) {
+  EXPECT_EQ(
+      message("CUDA out of memory. Tried to allocate 1.25 GiB (GPU 0; 31.75 GiB total capacity) See documentation "
+              "for PYTORCH_CUDA_ALLOC_CONFret = input.softmax(dim, dtype=dtype)\n")
+          .site,
+      AllocationSite::score_matrix);
+  EXPECT_EQ(message("│    628 │   │   )    │\n│ ❱  629 │   │   attention_probs = scores.softmax(dim=-1)   │\n"
+                    "OutOfMemoryError: CUDA out of memory. Tried to allocate 1024.00 MiB.\n")
+                .site,
+            AllocationSite::score_matrix);
+}
+
+TEST(OtherAllocators, VulkanAndSharedMemoryAreRead) {
+  const OomMessage v = message("ggml_vulkan: Device memory allocation of size 960581632 failed.\n");
+  EXPECT_EQ(v.backend, MemoryBackend::ggml);
+  ASSERT_TRUE(v.requested);
+  EXPECT_EQ(v.requested->value, Bytes(960581632));
+  EXPECT_EQ(message("RuntimeError: unable to allocate shared memory(shm) for file </torch_1>\n").reason,
+            OomReason::shared_memory);
+  EXPECT_EQ(message("ResourceExhaustedError: OOM when allocating tensor with shape[246534,1280] and type float "
+                    "[Op:RandomStandardNormal]\n")
+                .site,
+            AllocationSite::weights);
+}
+
 TEST(SourceLine, AMaskIsHandedToAttention) {
   const auto frames = [](const char* code) { return std::vector<Frame>{{"a.py", 1, "forward", code}}; };
   EXPECT_TRUE(attends_with_mask(frames("x = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)")));

@@ -44,6 +44,34 @@ TEST(Story, Figures) {
   EXPECT_EQ(read_story("3e4b8b commit 12bb\n").parameters, 0);
 }
 
+TEST(Story, WhatAMachineHasIsNoUse) {
+  EXPECT_FALSE(read_story("I run it with 16 GB VRAM and 64 GB RAM on this box\n").has(Topic::host));
+  EXPECT_TRUE(read_story("the 64 GB RAM are full after an hour\n").has(Topic::host));
+}
+
+TEST(Story, AGpusMemoryIsToldOrKnownByItsName) {
+  const auto gib = [](std::string_view text) { return read_story(text).device / 1073741824.0; };
+  EXPECT_EQ(gib("I train on a 3090 GPU with 24GB memory here\n"), 24);
+  EXPECT_EQ(gib("it does not fit a 16 GB card at all\n"), 16);
+  EXPECT_EQ(gib("显卡：NVIDIA GeForce RTX 3080 supports bf16.\n"), 12);
+  EXPECT_EQ(gib("we use one a100 for it\n"), 80);
+  EXPECT_EQ(gib("step 3090 of 4090 took 24 GB of disk\n"), 0);
+  EXPECT_EQ(gib("the log of 16 GB is in my home\n"), 0);
+}
+
+TEST(Story, SettingsThatAreOffAreNoTalk) {
+  EXPECT_FALSE(read_story("[INFO:swift] use_logits_to_keep: False\n").has(Topic::logits));
+  EXPECT_TRUE(read_story("model(x, logits_to_keep=1)\n").has(Topic::logits));
+  EXPECT_FALSE(read_story("OOM on a T4 with HuggingFace (Non-vLLM)\n").has(Topic::serves));
+  EXPECT_FALSE(read_story("I offload the optimizer states to the host\n").has(Topic::states));
+}
+
+TEST(Story, AVocabularyIsTold) {
+  EXPECT_EQ(read_story("Qwen2.5 (vocab=151936) at 4096\n").vocabulary, 151936);
+  EXPECT_EQ(read_story("  \"vocab_size\": 32000,\n").vocabulary, 32000);
+  EXPECT_EQ(read_story("vocab of 12 words, vocab_size 99999999\n").vocabulary, 0);
+}
+
 TEST(Story, GrowthTakesAWordOfMemoryOneOfGrowthAndOneOfTime) {
   EXPECT_TRUE(read_story("memory usage increases with every step\n").has(Topic::grows));
   EXPECT_FALSE(read_story("memory usage increases with resolution\n").has(Topic::grows));

@@ -103,10 +103,16 @@ TEST(CliOpenCorpus, TextsAlone) { expect(counts("open.json", false), 85, 67, 1, 
 TEST(CliOpenCorpus, WithTheFlagsOfTheThread) { expect(counts("open.json", true), 85, 68, 1, 0); }
 TEST(CliOpenCorpus, SecondTextsAlone) { expect(counts("open_2.json", false), 68, 65, 0, 0); }
 TEST(CliOpenCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("open_2.json", true), 68, 66, 0, 0); }
-TEST(CliOpenCorpus, ThirdTextsAlone) { expect(counts("open_3.json", false), 37, 31, 1, 0); }
-TEST(CliOpenCorpus, ThirdWithTheFlagsOfTheThread) { expect(counts("open_3.json", true), 37, 31, 1, 0); }
-TEST(CliHeldOutCorpus, SecondTextsAlone) { expect(counts("held_out_2.json", false), 52, 41, 1, 2); }
-TEST(CliHeldOutCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("held_out_2.json", true), 52, 41, 1, 2); }
+TEST(CliOpenCorpus, ThirdTextsAlone) { expect(counts("open_3.json", false), 37, 32, 0, 0); }
+TEST(CliOpenCorpus, ThirdWithTheFlagsOfTheThread) { expect(counts("open_3.json", true), 37, 32, 0, 0); }
+// Before a rule was read off them: the fourth 30 of 53 with and without flags, the fifth 15 and 13 of 27, none surely
+// another cause.
+TEST(CliOpenCorpus, FourthTextsAlone) { expect(counts("open_4.json", false), 53, 42, 0, 0); }
+TEST(CliOpenCorpus, FourthWithTheFlagsOfTheThread) { expect(counts("open_4.json", true), 53, 46, 0, 0); }
+TEST(CliOpenCorpus, FifthTextsAlone) { expect(counts("open_5.json", false), 27, 20, 0, 0); }
+TEST(CliOpenCorpus, FifthWithTheFlagsOfTheThread) { expect(counts("open_5.json", true), 27, 22, 0, 0); }
+TEST(CliHeldOutCorpus, SecondTextsAlone) { expect(counts("held_out_2.json", false), 52, 42, 1, 2); }
+TEST(CliHeldOutCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("held_out_2.json", true), 52, 42, 1, 2); }
 TEST(CliHeldOutCorpus, ThirdTextsAlone) { expect(counts("held_out_3.json", false), 36, 20, 2, 2); }
 TEST(CliHeldOutCorpus, ThirdWithTheFlagsOfTheThread) { expect(counts("held_out_3.json", true), 36, 20, 2, 2); }
 TEST(CliHeldOutCorpus, TextsAlone) { expect(counts("held_out.json", false), 84, 37, 2, 5); }
@@ -116,7 +122,7 @@ TEST(CliHeldOutCorpus, WithTheFlagsOfTheThread) { expect(counts("held_out.json",
 TEST(CliOpenCorpus, GuessesAreCounted) {
   if (under_address_sanitizer) return;
   std::array<diagnose::Counted, diagnose::story_rules> all{};
-  for (const char* file : {"open.json", "open_2.json", "open_3.json"}) {
+  for (const char* file : {"open.json", "open_2.json", "open_3.json", "open_4.json", "open_5.json"}) {
     const Counts n = counts(file, true);
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i].right += n.guesses[i].right;

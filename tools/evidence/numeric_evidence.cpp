@@ -35,12 +35,12 @@ const char* advice(NumericTrouble t) {
 
 }  // namespace
 
-void add_numerics(Evidence& e, const MemorySeries& series, std::string_view text) {
+void add_numerics(Evidence& e, const MemorySeries& series, const std::vector<NumericFinding>& messages) {
   auto found = numeric_findings(series);
-  for (NumericFinding& f : numeric_messages(text)) {
+  for (const NumericFinding& f : messages) {
     const bool known =
         std::any_of(found.begin(), found.end(), [&](const NumericFinding& x) { return x.trouble == f.trouble; });
-    if (!known) found.push_back(std::move(f));
+    if (!known) found.push_back(f);
   }
   if (found.empty()) return;
   Json all = Json::array();

@@ -26,9 +26,14 @@ struct Named {
   bool by_key = false;  ///< on a line that gives a model
 };
 
+/// A log may name its model in every line: the first of a name's places tell.
+constexpr std::size_t most_places = 256;
+
 /// Where a name stands by itself: what follows may be more of a file's name, but no further digit of a version.
 void find_name(const std::string& text, const std::string& word, const std::string& name, std::vector<Named>& found) {
-  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+  const auto known = found.size();
+  for (auto at = text.find(word); at != std::string::npos && found.size() < known + most_places;
+       at = text.find(word, at + 1)) {
     if (at > 0 && in_name(text[at - 1])) continue;
     const auto end = at + word.size();
     if (end < text.size() &&
@@ -43,10 +48,13 @@ std::int64_t line_of(std::string_view text, std::size_t at) {
   return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
 }
 
+/// Its line, of at most 2 KiB on either side.
 std::string_view line_around(std::string_view text, std::size_t at) {
-  const auto begin = text.rfind('\n', at);
-  const auto from = begin == std::string_view::npos ? 0 : begin + 1;
-  return text.substr(from, std::min(text.find('\n', at), text.size()) - from);
+  constexpr std::size_t side = 2048;
+  const auto least = at > side ? at - side : 0;
+  const auto begin = text.substr(least, at - least).rfind('\n');
+  const auto from = begin == std::string_view::npos ? least : least + begin + 1;
+  return text.substr(from, std::min(text.substr(at, side).find('\n'), side) + at - from);
 }
 
 /// The model that a text names: on a line that gives one, else the first; of two at one place the longer name.

@@ -2,6 +2,7 @@
 #include "evidence/text_evidence.hpp"
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -147,12 +148,19 @@ Evidence summary_evidence(const std::vector<MemorySummary>& tables) {
 
 Evidence text_evidence(std::string_view text, const std::string& where) {
   Evidence e;
+  // The longest of the passes over a long log, beside the others.
+  const auto apart = text.size() > (std::size_t{4} << 20) ? std::launch::async : std::launch::deferred;
+  auto reading = std::async(apart, [text] { return read_memory_log(text); });
   const auto messages = find_oom_messages(text);
   const auto tables = find_memory_summaries(text);
-  const MemorySeries series = read_memory_log(text);
   e.signs = find_run_signs(text);
   const auto signs = e.signs;
   const bool says = says_out_of_memory(text);
+  Story story = read_story(text);
+  const bool with_engine = trains_with_engine(text);
+  auto run = read_run(text);
+  const auto numbers = numeric_messages(text);
+  const MemorySeries series = reading.get();
   if (!messages.empty()) {
     // The first with figures: what follows an error in a log are its echoes on other ranks.
     const auto first =
@@ -165,6 +173,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.out_of_memory = !e.verdict;
     e.failure = e.verdict ? failure_elsewhere(m) : failure_of(m);
     if (e.failure && !e.failure->told) e.failure->told = told_mode(series);
+    if (e.failure) take_printed_shape(*e.failure, m, find_printed_shapes(text));
     if (e.failure)
       e.failure->stack_elsewhere = e.failure->frames.empty() && text.find("  File \"") != std::string_view::npos;
     e.lines.push_back(m.text);
@@ -183,16 +192,16 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   e.log_facts = series.facts;
   e.signs = signs;
   e.says_memory = says;
-  e.story = read_story(text);
-  e.with_engine = trains_with_engine(text);
-  e.run = read_run(text);
+  e.story = std::move(story);
+  if (e.failure) e.failure->vocabulary = e.story.vocabulary;
+  e.with_engine = with_engine;
+  e.run = std::move(run);
   if (!signs.empty()) e.facts["signs"] = signs_json(signs);
   const bool failed_sign =
       std::any_of(signs.begin(), signs.end(), [](const FoundSign& f) { return tells_failure(f.sign); });
-  if (messages.empty() && failed_sign && !e.verdict)
-    e.verdict = judge_signs(signs, series.facts, says, trains_with_engine(text));
+  if (messages.empty() && failed_sign && !e.verdict) e.verdict = judge_signs(signs, series.facts, says, with_engine);
   add_series(e, series);
-  add_numerics(e, series, text);
+  add_numerics(e, series, numbers);
   if (e.facts.empty() && nlohmann::json::accept(text))
     throw Error(where, "JSON that is no trace, no memory snapshot and no memory_stats()",
                 "give what export_chrome_trace() of torch.profiler or torch.cuda.memory._dump_snapshot() wrote");
@@ -201,7 +210,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     const auto stack = find_cut_stack(text);
     const auto other = find_other_failure(text);
     if (!other && !e.verdict && !e.failure && !signs.empty())
-      e.verdict = judge_signs(signs, series.facts, says, trains_with_engine(text));
+      e.verdict = judge_signs(signs, series.facts, says, with_engine);
     if (!other && !e.verdict && !e.failure && stack) add_cut_stack(e, *stack);
     if (other) add_other_failure(e, *other);
     if (!says) add_reserved_ahead(e, series, text);

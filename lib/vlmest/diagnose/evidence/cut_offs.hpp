@@ -75,6 +75,9 @@ inline constexpr Size scores_of_a_story{Bytes(std::int64_t{1} << 30),
     single_weight{Bytes(std::int64_t{1} << 29), "3 cases, 1 reaches it; from 0.11 to 0.71 GiB nothing changes"},
     quadratic{Bytes(std::int64_t{100} << 30), "144 cases, 4 reach it; from 46 to 111 GiB nothing changes"},
     device_not_told{Bytes(std::int64_t{80} << 30), "the largest that is common in the open texts"};
+/// Of all GPUs that the weights of an inference take in 16 bits, to be the cause: a context, libraries and the
+/// temporaries of one layer take the rest.
+inline constexpr Number weights_fill{0.85, "set by hand"};
 /// Of all GPUs that weights, gradients and states of all parameters take, to be the cause of a training of theirs.
 inline constexpr Number states_fill{0.5, "13 cases, 7 reach it; from 0 to 0.56 nothing changes"};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <vlmest/diagnose/evidence/oom/figures.hpp>
 #include <vlmest/diagnose/evidence/oom/message.hpp>
 #include <vlmest/diagnose/evidence/stack/run_mode.hpp>
+#include <vlmest/diagnose/evidence/text/printed_shape.hpp>
 #include <vlmest/diagnose/failure/tensor_sizes.hpp>
 #include <vlmest/tensor/described_tensor.hpp>
 
@@ -45,6 +47,7 @@ struct Failure {
   MemoryBackend backend = MemoryBackend::unknown;  ///< who said so; of a snapshot or a table torch's own allocator
   bool one_buffer = false;            ///< `allowed` (or an unknown bound) is what one buffer may have, not the process
   bool whole_graph = false;           ///< what was asked for is the buffer of a whole graph (ggml), not one tensor
+  bool program = false;               ///< what was asked for are the temporaries of a whole compiled program (XLA)
   bool foreign = false;               ///< of a runtime without torch: MLX, ggml, JAX, TurboMind, ONNX Runtime
   bool engine_pool = false;           ///< of an engine that maps its memory again (vLLM's CuMemAllocator)
   bool stack_elsewhere = false;       ///< the text has frames, but none that belong to this message
@@ -54,6 +57,8 @@ struct Failure {
   AllocationSite site = AllocationSite::unknown;
   std::vector<Frame> frames;            ///< outermost first
   std::optional<DescribedTensor> made;  ///< what the innermost line makes, where it gives shape and type
+  std::int64_t shape_line = 0;          ///< the text's line that prints the shape of `made`, where another one does
+  std::int64_t vocabulary = 0;          ///< of the model, where the text tells it
   bool early_torch = false;             ///< the message is worded as up to torch 2.1, of 2023
   std::optional<ToldMode> told;         ///< whether it trained, as the stack, the log or what was alive tells
   std::vector<MemoryPart> live;         ///< what was alive, by a snapshot's stacks; the largest kind first
@@ -61,6 +66,10 @@ struct Failure {
 };
 
 Failure failure_of(const OomMessage& m);
+
+/// Takes the only one of the shapes that a text prints which has, in its own type or in one of 4, 2, 8 or 1 bytes, the
+/// size that was asked for, where the failed line itself gives none.
+void take_printed_shape(Failure& f, const OomMessage& m, const std::vector<PrintedShape>& shapes);
 
 /// What this process's tensors may take: what it is allowed, or the device less what is not its allocator's, or what
 /// it had reserved with what the driver had left, where that was too little. Empty where none is known.

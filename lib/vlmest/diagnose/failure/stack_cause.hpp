@@ -3,6 +3,7 @@
 
 #include <vlmest/diagnose/evidence/cause.hpp>
 #include <vlmest/diagnose/evidence/stack/traceback.hpp>
+#include <vlmest/tensor/shape.hpp>
 
 namespace vlmest::diagnose {
 
@@ -43,6 +44,15 @@ constexpr Cause stack_cause(AllocationSite site, RunPhase phase) {
     case RunPhase::unknown: break;
   }
   return Cause::unknown;
+}
+
+/// What a shape alone tells: the last dimension of logits is a vocabulary, which no width of a layer reaches but those
+/// of models beyond 300 billion parameters; the last two of scores are one length; a mask has these two alone.
+inline Cause shape_cause(const Shape& s) {
+  if (s.rank() < 2) return Cause::unknown;
+  const std::int64_t last = s[-1], before = s[-2];
+  if (last == before && last >= (s.rank() == 2 ? 8192 : 512)) return Cause::attention_scores;
+  return last >= 30000 && last <= 400000 ? Cause::logits : Cause::unknown;
 }
 
 /// Whether the kind of tensor that a stack was making is also what filled the device. A module's temporary, a mask or

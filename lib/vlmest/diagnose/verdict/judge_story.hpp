@@ -57,6 +57,7 @@ struct StoryContext {
   bool with_engine = false;          ///< trains_with_engine()
   bool named = false;                ///< by the failure's figures or stack: then only what is told outright counts
   const Failure* failure = nullptr;  ///< of an allocator's message
+  double parameters = 0;             ///< of the model, where it is known
   double device = 0;                 ///< bytes of memory of the device; 0: not known
   int gpus = 0;                      ///< by a flag or a setting; 0: not known
 };

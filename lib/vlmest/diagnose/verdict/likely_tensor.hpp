@@ -19,8 +19,9 @@ std::optional<Verdict> judge_by_size(const Failure& f, const Settings& settings,
                                      bool own_kernels);
 
 /// Names the tensor of a verdict that has none: the one that the failed line makes, whose shape and type it gives, with
-/// the module of the weight of that shape, where there is one alone; of attention scores the most plausible matrix of
-/// the model.
+/// the module of the weight of that shape, where there is one alone; of weights, states and gradients the only weight
+/// of the model that has the size in 16 or 32 bits; of logits the rows of the model's vocabulary; of attention scores
+/// the most plausible matrix of the model. Where none of these is, what the failed line calls it.
 void name_tensor(Verdict& v, const Failure& f, const Settings* settings, const Device& device);
 
 }  // namespace vlmest::diagnose

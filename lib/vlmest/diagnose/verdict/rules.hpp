@@ -46,6 +46,11 @@ inline std::optional<double> share_in_pieces(const Failure& f) {
 /// which would not have fit in one piece either, and `pieces`, which would.
 std::optional<Verdict> fragmentation(const Failure& f, std::optional<Bytes> peak);
 
+/// A bucket of gradients as DeepSpeed makes it: a flat tensor of 5e8 elements (reduce_bucket_size and
+/// allgather_bucket_size in deepspeed/runtime/zero/config.py) or of 2e8, which the examples of its documentation set,
+/// of two or four bytes. Of a figure of a few MiB only, and where nothing says that the run does not train.
+std::optional<Verdict> gradient_bucket(const Failure& f);
+
 /// Memory that grew with every step until there was none left.
 std::optional<Verdict> growing_memory(const Failure& f);
 

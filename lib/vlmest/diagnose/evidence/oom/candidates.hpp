@@ -14,8 +14,8 @@ namespace vlmest::diagnose {
 namespace oom_candidates {
 
 /// Five letters of which every message has some unbroken, however it is wrapped.
-inline constexpr std::array<std::string_view, 8> stems{"memor", "alloc", "capac", "exhau",
-                                                       "cubla", "cudnn", "kille", "buffe"};
+inline constexpr std::array<std::string_view, 9> stems{"memor", "alloc", "capac", "exhau", "cubla",
+                                                       "cudnn", "kille", "buffe", "neede"};
 /// What must stand around one of them, in lower case and without blanks.
 inline constexpr auto signs = std::to_array<std::string_view>(
     {"outofmemory",        "out_of_memory",     "triedtoalloc",        "tryingtoalloc",     "unabletoalloc",
@@ -26,7 +26,8 @@ inline constexpr auto signs = std::to_array<std::string_view>(
      "device_memor",       "fft_alloc_f",       "whenalloc",           "oomkilled",         "lowonmemory",
      "tomemorypressure",   "sharedmemory",      "availablememory",     "notenoughmemory",   "enoughgpumemory",
      "freememoryondev",    "alloc_req_slots",   "increasinggpu_memor", "validcudnn",        "memoryerror",
-     "failtoalloc",        "spacetoalloc",      "allocationfailedfor", "invalidbuffersize", "memoryobjectalloc"});
+     "failtoalloc",        "spacetoalloc",      "allocationfailedfor", "invalidbuffersize", "memoryobjectalloc",
+     "cacheisneeded",      "devicememoryalloc", "devicememory"});
 
 /// For each character a bit for each place in a stem where it may stand: bit 5 * stem + place.
 consteval std::array<std::uint64_t, 256> places() {

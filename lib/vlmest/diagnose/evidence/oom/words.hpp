@@ -83,6 +83,7 @@ inline constexpr auto anchors = std::to_array<Anchor>({
     {"maximumallowedbuffersizeof", OomField::allowed, Side::after, true},
     // ggml/src/ggml-cuda/ggml-cuda.cu
     {"buffer:allocating", OomField::requested, Side::after},
+    {"devicememoryallocationofsize", OomField::requested, Side::after, true},
     // the kernel's OOM killer
     {"anon-rss:", OomField::own_process, Side::after},
     // ggml_cuda_host_malloc, and others
@@ -159,12 +160,16 @@ inline constexpr auto beginnings = std::to_array<Beginning>({
     {"noderunninglowonmemory", MemoryBackend::host, Alone::always, OomReason::killed},  // Ray
     {"killedduetomemorypressure", MemoryBackend::host, Alone::always, OomReason::killed},
     {"workersareoutofsharedmemory", MemoryBackend::host, Alone::always, OomReason::shared_memory},
-    {"insufficientsharedmemory(shm)", MemoryBackend::host, Alone::always, OomReason::shared_memory},
+    // torch: "insufficient shared memory (shm)", "unable to allocate shared memory(shm) for file"
+    {"sharedmemory(shm)", MemoryBackend::host, Alone::always, OomReason::shared_memory},
     {"host_malloc:failedtoallocate", MemoryBackend::host, Alone::never},
     {"cannotallocatememory", MemoryBackend::host, Alone::always},
     {"resource_exhausted", MemoryBackend::jax, Alone::always},
     {"oomwhenallocatingtensor", MemoryBackend::jax, Alone::always},
     {"cudamallocfailed:outofmemory", MemoryBackend::ggml, Alone::always},
+    // ggml/src/ggml-vulkan/ggml-vulkan.cpp; Vulkan's own word behind it
+    {"devicememoryallocationofsize", MemoryBackend::ggml, Alone::never},
+    {"erroroutofdevicememory", MemoryBackend::ggml, Alone::always},
     {"failedtoallocatecuda", MemoryBackend::ggml, Alone::never},
     {"failedtoallocaterocm", MemoryBackend::ggml, Alone::never},
     {"alloc_tensor_range", MemoryBackend::ggml, Alone::never},

@@ -17,6 +17,8 @@ inline constexpr auto program_words = std::to_array<FrameWord>({
     {Part::code, "load_model", {.site = Site::weights, .traits = trait::loads}},
     {Part::code, "load_weights", {.site = Site::weights, .traits = trait::loads}},
     {Part::code, "create_weights", {.site = Site::weights}},
+    {Part::code, "build_model(", {.site = Site::weights, .traits = trait::loads}},  // mmengine/_strategy, fairseq
+    {Part::code, "models.build(", {.site = Site::weights, .traits = trait::loads}},
     {Part::code, "load_state_dict", {.site = Site::weights, .traits = trait::loads}},
     {Part::code, "load_pretrained_model", {.site = Site::weights}},
     {Part::code, "set_module_tensor_to_device", {.site = Site::weights, .traits = trait::loads}},
@@ -64,6 +66,7 @@ inline constexpr auto program_words = std::to_array<FrameWord>({
     {Part::function, "linear", {.traits = trait::linear}},
     {Part::function, "addmm", {.traits = trait::linear}},
     {Part::function, "matmul", {.traits = trait::linear}},
+    {Part::code, "ret=input.softmax(", {.kernel = Site::score_matrix}},  // torch/nn/functional.py, softmax()
     {Part::code, "conv2d(", {.kernel = Site::convolution}},
     {Part::code, "conv3d(", {.kernel = Site::convolution}},
     {Part::code, "layer_norm(", {.kernel = Site::norm}},

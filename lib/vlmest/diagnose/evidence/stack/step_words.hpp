@@ -50,6 +50,9 @@ inline constexpr auto step_words = std::to_array<FrameWord>({
     {Part::code, "deepspeed.initialize(", {.site = Site::optimizer_state}},
     {Part::code, "deepspeedengine(", {.site = Site::optimizer_state}},  // deepspeed/__init__.py
     {Part::code, "fp32_partitioned_groups", {.site = Site::optimizer_state}},
+    {Part::code, "master_grads", {.site = Site::gradient}},  // apex and Megatron: fp32 copies of gradients
+    {Part::code, "master.grad=", {.site = Site::gradient}},
+    {Part::code, "_flatten_dense_tensors(grads", {.site = Site::gradient}},
     {Part::code, "_prepare_fp32_grad", {.site = Site::gradient}},  // deepspeed/runtime/zero/stage3.py
     {Part::code, "averaged_gradients", {.site = Site::gradient}},
     // The backward. The hooks: torch/utils/checkpoint.py, which runs a forward again on autograd's thread.
@@ -97,6 +100,10 @@ inline constexpr auto step_words = std::to_array<FrameWord>({
     {Part::code, "logits.to(dtype=torch.float", {.site = Site::logits_upcast}},
     {Part::code, "cross_entropy", {.site = Site::cross_entropy, .phase = RunPhase::loss, .traits = trait::loss}},
     {Part::code, "log_softmax", {.site = Site::cross_entropy}},
+    // megatron/core/tensor_parallel/cross_entropy.py, and what is written after it.
+    {Part::code, "vocab_parallel", {.site = Site::cross_entropy, .phase = RunPhase::loss}},
+    {Part::in_file_name, "cross_entropy", {.site = Site::cross_entropy, .phase = RunPhase::loss}},
+    {Part::code, "=logits", {.site = Site::cross_entropy}},
     {Part::code, "entropy_from_logits", {.site = Site::cross_entropy, .phase = RunPhase::loss}},  // verl
     {Part::code, "nested_concat", {.site = Site::logits}},  // transformers/trainer_pt_utils.py, of an evaluation
     {Part::code, "logsumexp", {.site = Site::cross_entropy}},

@@ -17,6 +17,7 @@ namespace vlmest::diagnose::memory_log {
 /// "memory (MB) | allocated: 1550.4 | ..." gives the unit of the line's numbers.
 inline int unit_of_line(std::string_view line) {
   if (line.find('(') == std::string_view::npos) return 0;
+  if (line.find("B)") == std::string_view::npos && line.find("(bytes)") == std::string_view::npos) return 0;
   for (const auto& [word, shift] :
        {std::pair<std::string_view, int>{"(MB)", 20}, {"(GB)", 30}, {"(MiB)", 20}, {"(GiB)", 30}, {"(bytes)", 0}})
     if (line.find(word) != std::string_view::npos) return shift;

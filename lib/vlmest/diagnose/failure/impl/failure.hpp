@@ -47,6 +47,8 @@ VLMEST_INLINE Failure failure_of(const OomMessage& m) {
   f.engine_pool = m.text.find("cumem_allocator") != std::string::npos;
   f.whole_graph = m.backend == MemoryBackend::ggml && m.reason != OomReason::model_buffer &&
                   m.reason != OomReason::kv_cache_too_small;
+  // XLA asks for the temporaries of a whole program at once (xla/service/buffer_assignment.cc, preallocated temp).
+  f.program = m.backend == MemoryBackend::jax && m.text.find("while trying to allocate") != std::string::npos;
   if (const auto t = tensor_sizes(m)) {
     f.tensor = PrintedSize{t->high, t->low, t->high};
     f.telling = t->telling();
@@ -66,6 +68,35 @@ VLMEST_INLINE Failure failure_of(const OomMessage& m) {
       (m.backend == MemoryBackend::cuda || m.backend == MemoryBackend::hip) &&
       (m.text.find("total capacty") != std::string::npos || m.text.find("already allocated;") != std::string::npos);
   return f;
+}
+
+VLMEST_INLINE void take_printed_shape(Failure& f, const OomMessage& m, const std::vector<PrintedShape>& shapes) {
+  if (f.made || !f.tensor || !f.telling) return;
+  std::optional<DescribedTensor> found;
+  std::int64_t line = 0;
+  for (const PrintedShape& p : shapes) {
+    std::int64_t elements = 1;
+    for (const std::int64_t n : p.shape) elements *= n;
+    for (const DType type : {DType::fp32, DType::bf16, DType::fp64, DType::int8}) {
+      const DType of = p.dtype.value_or(type);
+      const Bytes bytes = size_of(Elements(elements), of);
+      if (!tensor_allowed(m, bytes)) continue;
+      if (found && found->shape != p.shape) return;  // more than one
+      if (!found)
+        found = DescribedTensor{.name = "tensor of the printed shape",
+                                .scope = {},
+                                .role = Role::activation,
+                                .shape = p.shape,
+                                .dtype = std::string(name(of)),
+                                .bytes = bytes};
+      if (line == 0) line = p.line;
+      break;
+    }
+  }
+  if (!found) return;
+  f.made = std::move(found);
+  f.shape_line = line;
+  f.tensor = PrintedSize::exactly(f.made->bytes);
 }
 
 VLMEST_INLINE std::optional<Bytes> limit(const Failure& f) {

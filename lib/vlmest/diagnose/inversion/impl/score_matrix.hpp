@@ -142,7 +142,7 @@ VLMEST_INLINE std::vector<ScoreMatrix> score_matrices_of_any_model(const Failure
 
 VLMEST_INLINE ScoreGround score_ground(const Failure& f, const std::vector<ScoreMatrix>& matrices) {
   // What a line makes in so many words is not what its bytes would be as well.
-  if (f.made || !f.tensor || !f.telling || matrices.empty() ||
+  if (f.made || f.program || !f.tensor || !f.telling || matrices.empty() ||
       !cut_off::scores_at_all.reached(matrices.front().plausibility))
     return ScoreGround::none;
   // Loading, optimizers and heads ask for large tensors of their own, and so do engines for their caches.

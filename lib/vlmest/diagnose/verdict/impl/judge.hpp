@@ -28,6 +28,8 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
   if (f.site == AllocationSite::sdpa && f.requested && cut_off::fused_at_most.reached(f.requested->value) &&
       !scores.empty())
     if (auto v = judge_scores(f, scores, false, bounds)) return finish(*v);
+  if (!f.others || f.others_deduced)
+    if (auto v = gradient_bucket(f)) return finish(*v);
   if (auto v = other_process(f, std::nullopt)) return finish(*v);
   if (auto v = growing_memory(f)) return finish(*v);
   if (auto v = fragmentation(f, std::nullopt)) return finish(*v);
@@ -46,13 +48,18 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
                  : f.live.empty() && !tells_what_filled(f.site, f.phase) ? confidence(Basis::last_drop)
                  : by_site                                               ? confidence(Basis::by_site)
                                                                          : confidence(Basis::by_phase);
+  const bool weak = v.cause == Cause::unknown || v.cause == Cause::activations;
+  if (const Cause shaped = f.made && weak ? shape_cause(f.made->shape) : Cause::unknown; shaped != Cause::unknown) {
+    v.cause = shaped;
+    v.confidence = confidence(Basis::shape_told);
+  }
   v.why = request_words(f);
   v.why += site_words(f);
   if (f.frames.empty() && f.live.empty())
     v.why +=
         f.stack_elsewhere ? "; the frames in this text belong to no out-of-memory message" : "; there is no traceback";
   if (!f.live.empty()) v.why += ". Alive were " + live_words(f.live);
-  v.why += f.tensor && f.telling ? ". With --config the tensor can be named." : ".";
+  v.why += f.tensor && f.telling && !f.made ? ". With --config the tensor can be named." : ".";
   v.why += pieces_words(f);
   return v;
 }

@@ -57,6 +57,8 @@ VLMEST_INLINE Verdict judge(const Failure& f, const Settings& settings, const De
   std::vector<Explaining> others;
   // What the figures alone tell needs no other settings.
   std::optional<Verdict> own = judge_engine_pool(f);
+  if (!own && !e.holds && modes.front() == Mode::training && (!f.others || f.others_deduced))
+    own = oom_verdict::gradient_bucket(f);
   if (!own && !e.holds) {
     const ScoreGround ground = score_ground(f, scores);
     // In attention, but of no telling size, the inputs are solved for below.

@@ -97,6 +97,14 @@ inline std::optional<StoryRule> by_request(const Story& s, const Failure& f, boo
   return cut_off::single_weight.reached(asked) ? StoryRule::middle_answer : StoryRule::small_answer;
 }
 
+/// Bytes of the GPU: by a flag, by the message, as told, or as most have.
+inline double device_of(const Story& s, const StoryContext& c) {
+  if (c.device > 0) return c.device;
+  if (c.failure != nullptr && c.failure->total) return static_cast<double>(c.failure->total->value.value());
+  if (s.device > 0) return s.device;
+  return static_cast<double>(cut_off::device_not_told.value.value());
+}
+
 }  // namespace story_verdict
 
 VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryContext& c) {
@@ -114,7 +122,7 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (s.has(Topic::gradient) && memory) return StoryRule::gradients;
   if (s.has(Topic::logits)) return StoryRule::logits;
   if (s.has(Topic::grows) && of_memory) return StoryRule::grows;
-  if (s.has(Topic::others) && memory) return StoryRule::others;
+  if (s.has(Topic::others) && of_memory) return StoryRule::others;
   // Before its cache is made an engine measures itself: who tells of that, tells when it failed.
   if (memory && !trains && s.has(Topic::profiles) && s.has(Topic::serves)) return StoryRule::engine_starts;
   if (s.has(Topic::cache) && memory && !trains) return StoryRule::cache;
@@ -122,16 +130,25 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (!memory && s.has(Topic::busy_host)) return StoryRule::host_busy;
   const bool large =
       c.failure == nullptr || !c.failure->requested || cut_off::scores_of_a_story.reached(c.failure->requested->value);
-  if (s.has(Topic::unfused) && large && memory) return StoryRule::unfused;
-  if (cut_off::quadratic.reached(Bytes(static_cast<std::int64_t>(std::min(s.largest, 9e18))))) return StoryRule::vast;
+  if (s.has(Topic::unfused) && large && of_memory) return StoryRule::unfused;
+  const bool one_tensor = c.failure == nullptr || !c.failure->program;
+  if (one_tensor && cut_off::quadratic.reached(Bytes(static_cast<std::int64_t>(std::min(s.largest, 9e18)))))
+    return StoryRule::vast;
   if (s.has(Topic::saves) && memory) return StoryRule::saves;
   if (memory && (c.with_engine || (s.has(Topic::rollout) && s.has(Topic::serves)))) return StoryRule::rollouts;
   if (c.named) return std::nullopt;
   if (c.failure != nullptr)
     if (const auto r = by_request(s, *c.failure, trains, answers)) return r;
-  const double device = c.device > 0 ? c.device : static_cast<double>(cut_off::device_not_told.value.value());
+  // As large an allocation that a sentence speaks of.
+  if (c.failure == nullptr && of_memory && answers && !s.has(Topic::serves, Topic::loads) &&
+      cut_off::scores_in_inference.reached(Bytes(static_cast<std::int64_t>(std::min(s.largest, 9e18)))))
+    return StoryRule::large_answer;
+  const double device = device_of(s, c);
   const int devices = std::max(c.gpus > 0 ? c.gpus : s.gpus, 1);
-  if (memory && answers && !s.has(Topic::few_bits) && 2 * s.parameters > device * devices) return StoryRule::too_large;
+  const double parameters = c.parameters > 0 ? c.parameters : s.parameters;
+  if (of_memory && answers && !s.has(Topic::few_bits) &&
+      cut_off::weights_fill.reached(2 * parameters / (device * devices)))
+    return StoryRule::too_large;
   if (memory && !trains && s.has(Topic::starts)) return StoryRule::engine_starts;
   if (memory && s.has(Topic::loads)) return StoryRule::loading;
   if (memory && trains && s.has(Topic::varies)) return StoryRule::some_samples;
@@ -139,7 +156,7 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   // Weights and gradients of two bytes and twelve of states: over all GPUs, or on each where nothing is divided.
   const double gpus = !s.has(Topic::sharded) ? 1 : c.gpus > 0 ? c.gpus : s.gpus;
   if (memory && trains && gpus > 0 && !s.has(Topic::adapters, Topic::few_bits) &&
-      cut_off::states_fill.reached(16 * s.parameters / (device * gpus)))
+      cut_off::states_fill.reached(16 * parameters / (device * gpus)))
     return StoryRule::all_weights;
   // transformers' own attention, on a GPU that has no kernel which does without scores.
   if (memory && answers && !s.has(Topic::serves) && s.has(Topic::old_gpu) && s.has(Topic::pictures, Topic::own_size))

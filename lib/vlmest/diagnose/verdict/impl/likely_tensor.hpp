@@ -14,6 +14,7 @@
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/diagnose/verdict/likely_tensor.hpp>
+#include <vlmest/diagnose/verdict/weight_shape.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
@@ -30,6 +31,45 @@ inline std::string weight_of_shape(const Vlm& vlm, const Shape& shape, const Dev
     module = path(builds.graph(), t.scope);
   }
   return module;
+}
+
+/// "y" of "y = torch.cat([y, x], dim=1)", "F.linear(input, weight)" of "return F.linear(input, weight)"; empty where
+/// the line is no source.
+inline std::string result_of(std::string_view code) {
+  if (code.starts_with("return ")) return std::string(code.substr(7, 80));
+  const auto assigns = code.find(" = ");
+  if (assigns == std::string_view::npos || assigns > 60) return {};
+  const auto left = code.substr(0, assigns);
+  const bool names = std::all_of(left.begin(), left.end(), [](char c) {
+    return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == ',' || c == ' ' || c == '[' || c == ']' ||
+           c == '"' || c == '\'';
+  });
+  return names ? std::string(left) : std::string();
+}
+
+/// The tensor by the innermost source line: its name there, with the size that was asked for.
+inline void name_by_line(Verdict& v, const Failure& f) {
+  // A call that loads a model has its name on the left, not the weight's; what a wrapper hands on has none.
+  const bool of_tensors = v.cause == Cause::activations || v.cause == Cause::logits ||
+                          v.cause == Cause::attention_scores || v.cause == Cause::vision_tiles ||
+                          v.cause == Cause::optimizer_state || v.cause == Cause::gradients ||
+                          v.cause == Cause::kv_cache || v.cause == Cause::fft_buffers;
+  if (f.frames.empty() || !f.requested || !f.telling || !of_tensors ||
+      f.frames.back().code.find("*args") != std::string::npos)
+    return;
+  const Frame& in = f.frames.back();
+  // torch's loss takes the logarithm of the softmax of all rows first (aten/src/ATen/native/LossNLL.cpp).
+  const bool loss = in.code.find("cross_entropy_loss(") != std::string::npos;
+  const std::string result = loss ? "log-softmax of the logits" : result_of(in.code);
+  // A module's call ends with a result, of which the tensors on the way are none.
+  if (result.empty() || in.code.find("self.") < in.code.find('(')) return;
+  v.tensor = DescribedTensor{.name = result,
+                             .scope = {},
+                             .role = Role::activation,
+                             .shape = {},
+                             .dtype = {},
+                             .bytes = f.tensor ? f.tensor->value : f.requested->value};
+  v.why += " What the line `" + in.code.substr(0, 120) + "` makes was asked for.";
 }
 
 }  // namespace likely_tensor
@@ -69,8 +109,9 @@ VLMEST_INLINE void name_tensor(Verdict& v, const Failure& f, const Settings* set
     const std::string weight =
         settings == nullptr ? "" : likely_tensor::weight_of_shape(settings->vlm, f.made->shape, device);
     if (!weight.empty()) v.tensor->scope = weight;
-    v.why += " The line of the failure makes " + to_string(f.made->shape) + " in " + f.made->dtype + " = " +
-             in_words(f.made->bytes);
+    v.why += (f.shape_line > 0 ? " The shape that line " + std::to_string(f.shape_line) + " prints is of that size: "
+                               : std::string(" The line of the failure makes ")) +
+             to_string(f.made->shape) + " in " + f.made->dtype + " = " + in_words(f.made->bytes);
     // Segments are whole multiples of 2 MiB (kRoundLarge in c10/cuda/CUDACachingAllocator.h).
     if (f.requested && f.requested->low.value() > f.made->bytes.value() + (std::int64_t{2} << 20))
       v.why +=
@@ -80,11 +121,52 @@ VLMEST_INLINE void name_tensor(Verdict& v, const Failure& f, const Settings* set
     if (!weight.empty()) v.why += " That is the shape of the weight of " + weight + ".";
     return;
   }
-  if (v.cause != Cause::attention_scores || settings == nullptr) return;
+  using namespace weight_shape;
+  if (settings != nullptr && of_parameters(v.cause) && f.tensor && f.telling) {
+    solve::Builds builds(settings->vlm, device, false);
+    const bool built = builds.build(solve::short_prompt(settings->vlm));
+    if (const auto all = built ? of_size(builds.graph(), *f.tensor) : std::vector<DescribedTensor>{}; all.size() == 1) {
+      v.tensor = in_shape_of(all.front(), v.cause);
+      v.why += " Of the model's weights the only ones of that size have the shape " + to_string(v.tensor->shape) +
+               ", as " + v.tensor->scope + ".";
+      return;
+    }
+  }
+  // Without a model, where the text says how many words the vocabulary has.
+  if (settings == nullptr && v.cause == Cause::logits && f.vocabulary > 0 && f.tensor && f.telling)
+    for (const auto& [element, type] : {std::pair{4, "fp32"}, {2, "bf16"}}) {
+      const std::int64_t row = f.vocabulary * element, rows = f.tensor->high.value() / row;
+      if (rows < 1 || rows * row < f.tensor->low.value()) continue;
+      v.tensor = DescribedTensor{.name = element == 4 ? "logits in fp32" : "logits",
+                                 .scope = {},
+                                 .role = Role::activation,
+                                 .shape = {rows, f.vocabulary},
+                                 .dtype = type,
+                                 .bytes = Bytes(rows * row)};
+      v.why += " At most " + score_matrix::number(rows) + " rows of the vocabulary of " +
+               score_matrix::number(f.vocabulary) + " that the text tells have that size in " + type + ".";
+      return;
+    }
+  if (settings != nullptr && v.cause == Cause::logits) {
+    Plan all = settings->plan;
+    all.logits = Logits::all;
+    if (const auto rows = head_rows(f, settings->vlm, all, device)) {
+      v.tensor = rows->tensor();
+      v.why += " Logits of " + score_matrix::number(rows->positions) + " positions, " + to_string(v.tensor->shape) +
+               " in " + v.tensor->dtype + ", are of that size.";
+      return;
+    }
+  }
+  if (v.cause != Cause::attention_scores || settings == nullptr) {
+    likely_tensor::name_by_line(v, f);
+    return;
+  }
   const auto scores =
       score_matrices(f, attention_heads(settings->vlm, settings->plan, device), length_bounds(settings->plan));
   if (!scores.empty() && cut_off::scores_as_well.reached(scores.front().plausibility))
     v.tensor = described(scores.front());
+  else
+    likely_tensor::name_by_line(v, f);
 }
 
 }  // namespace vlmest::diagnose

@@ -48,6 +48,34 @@ VLMEST_INLINE std::optional<Verdict> other_process(const Failure& f, std::option
                         (peak ? ". Alone on the device the run fits: its peak is " + in_words(*peak) : "") + "."};
 }
 
+VLMEST_INLINE std::optional<Verdict> gradient_bucket(const Failure& f) {
+  const bool open = f.site == AllocationSite::unknown || f.site == AllocationSite::gradient;
+  const bool trains = !f.told || f.told->mode == Mode::training;
+  const bool when =
+      f.phase == RunPhase::unknown || f.phase == RunPhase::backward || f.phase == RunPhase::optimizer_step;
+  if (!open || !trains || !when || !f.tensor || !f.telling || f.made || f.foreign ||
+      f.tensor->high.value() - f.tensor->low.value() > (std::int64_t{4} << 20))
+    return std::nullopt;
+  for (const std::int64_t elements : {500'000'000, 200'000'000})
+    for (const std::int64_t width : {2, 4}) {
+      const Bytes bytes(elements * width);
+      if (!f.tensor->holds(bytes)) continue;
+      return Verdict{.cause = Cause::gradients,
+                     .confidence = confidence(Basis::bucket),
+                     .why = request_words(f) + "; that is the size of a bucket of " + std::to_string(elements) +
+                            " elements of " + std::to_string(width) +
+                            " bytes, in which DeepSpeed adds up gradients (reduce_bucket_size): smaller buckets take "
+                            "less.",
+                     .tensor = DescribedTensor{.name = "bucket of gradients",
+                                               .scope = {},
+                                               .role = Role::gradient,
+                                               .shape = {elements},
+                                               .dtype = width == 2 ? "bf16" : "fp32",
+                                               .bytes = bytes}};
+    }
+  return std::nullopt;
+}
+
 VLMEST_INLINE std::optional<Verdict> fragmentation(const Failure& f, std::optional<Bytes> peak) {
   // A table does not say what was asked for. Half of what is reserved beside tensors is more than rounding leaves.
   if (!f.requested && f.split && f.allocated && f.unallocated &&

@@ -20,6 +20,10 @@ VLMEST_INLINE void site_by_words(OomMessage& m) {
   for (const char* profile : {"determine_num_available_blocks", "determine_available_memory", "profile_run"})
     if (m.text.find(profile) != std::string::npos) m.phase = RunPhase::server_profile;
   if (m.backend == MemoryBackend::cufft) set(AllocationSite::fft, RunPhase::unknown);
+  // TensorFlow names the op; these fill variables when they are made (tensorflow/python/ops/random_ops.py).
+  for (const char* op : {"Op:Random", "/RandomUniform", "/RandomStandardNormal", "/TruncatedNormal", "Initializer/"})
+    if (m.backend == MemoryBackend::jax && m.text.find(op) != std::string::npos)
+      set(AllocationSite::weights, RunPhase::load_weights);
   switch (m.reason) {
     case OomReason::kv_cache_too_small:
     case OomReason::share_too_small:
@@ -93,6 +97,15 @@ VLMEST_INLINE std::vector<Frame> source_before(const std::vector<LogLine>& lines
   return r;
 }
 
+/// Processes write over one another: source that stands on the message's own line, behind the last of torch's words.
+inline std::vector<Frame> source_within(std::string_view message) {
+  std::vector<Frame> r;
+  for (const std::string_view last : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"})
+    if (const auto at = message.rfind(last); r.empty() && at != std::string_view::npos)
+      if (auto f = bare_source_line({message.substr(at + last.size())})) r.push_back(*std::move(f));
+  return r;
+}
+
 }  // namespace oom_reader
 
 VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
@@ -145,6 +158,7 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
         const auto next = g + 1 != groups.end() ? s.line_of((g + 1)->begin) : lines.size();
         if (m.traceback.frames.empty()) m.traceback.frames = frames_after(lines, last + 1, next, writer);
         if (m.traceback.frames.empty()) m.traceback.frames = source_before(lines, first, writer);
+        if (m.traceback.frames.empty()) m.traceback.frames = source_within(m.text);
         m.phase = run_phase(m.traceback.frames);
         // MLX computes when a value is asked for (its documentation: "Lazy Evaluation"): the stack shows where that
         // was, not what was being made.

@@ -48,10 +48,26 @@ VLMEST_INLINE bool says_out_of_memory(std::string_view text) {
   constexpr std::size_t most = 4 << 20;
   if (text.size() > most) text.remove_prefix(text.size() - most);
   const std::string low = log_prefix::lower_case(text);
-  for (const std::string_view w :
-       {"out of memory", "outofmemory", "out-of-memory", "memoryerror", "out of vram", "out of gpu memory",
-        "out of cuda memory", "out of ram", "out of video memory", "not enough memory", "not enough gpu memory",
-        "insufficient memory", "cannot allocate memory", "exceeds memory", "显存", "内存不足", "爆内存"})
+  for (const std::string_view w : {"out of memory",
+                                   "outofmemory",
+                                   "out-of-memory",
+                                   "memoryerror",
+                                   "out of vram",
+                                   "out of gpu memory",
+                                   "out of cuda memory",
+                                   "out of ram",
+                                   "out of video memory",
+                                   "not enough memory",
+                                   "not enough gpu memory",
+                                   "insufficient memory",
+                                   "insufficient vram",
+                                   "not enough vram",
+                                   "insufficient gpu memory",
+                                   "cannot allocate memory",
+                                   "exceeds memory",
+                                   "显存",
+                                   "内存不足",
+                                   "爆内存"})
     if (low.find(w) != std::string::npos) return true;
   const auto part = [](char c) { return is_letter(c) || is_digit(c) || c == '_'; };
   for (auto at = low.find("oom"); at != std::string::npos; at = low.find("oom", at + 3)) {

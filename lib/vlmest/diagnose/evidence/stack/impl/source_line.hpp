@@ -73,7 +73,9 @@ VLMEST_INLINE std::optional<Frame> bare_source_line(const std::vector<std::strin
     const bool assigns = line.find(" = ") != std::string_view::npos && line.find('(') != std::string_view::npos;
     if (line.size() > 300 || (!assigns && !line.starts_with("return "))) return std::nullopt;
     Frame f{.code = std::string(line)};
-    const auto* m = frame_words::first(frame_words::low(f), [](const FrameMeaning& x) { return x.site.has_value(); });
+    const auto* m = frame_words::first(frame_words::low(f), [](const FrameMeaning& x) {
+      return x.site.has_value() || x.kernel != AllocationSite::unknown;
+    });
     return m != nullptr ? std::optional(std::move(f)) : std::nullopt;
   }
   return std::nullopt;

@@ -184,6 +184,8 @@ VLMEST_INLINE std::vector<Frame> read_frames(const std::vector<std::string_view>
         }
         wants_code = is_digit(trim(line)[0]);
       }
+    } else if (Frame cut; marked_code(line, cut)) {  // of a listing whose heading was cut off
+      frames.push_back(std::move(cut));
     }
   }
   return frames;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include <vlmest/diagnose/evidence/text/log_quantity.hpp>
+#include <vlmest/diagnose/evidence/text/word_starts.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose::memory_log {
@@ -19,8 +22,21 @@ VLMEST_INLINE bool is_wish(std::string_view label) {
   return false;
 }
 
+/// Beginnings of all words that tell a quantity; labels of up to six letters may be "it", "ma", "max ca".
+inline constexpr std::array<std::string_view, 17> telling_labels{"mem", "all", "res", "cac", "vra", "los",
+                                                                 "nor", "ste", "ite", "aft", "ran", "sca",
+                                                                 "gno", "act", "tot", "fre", "use"};
+inline bool may_be_quantity(std::string_view label) {
+  static constexpr auto starts = WordStarts::make(telling_labels, true);
+  if (label.size() <= 6) return true;
+  for (std::size_t i = 0; i + 3 <= label.size(); ++i)
+    if (starts(label, i) != 0) return true;
+  return false;
+}
+
 VLMEST_INLINE Quantity quantity(std::string_view label, std::string_view after) {
   using log_prefix::has;
+  if (!may_be_quantity(label)) return Quantity::none;
   // Lightning's "train/loss_step" and "train/loss_epoch" are losses.
   if (label.ends_with("loss step") || label.ends_with("loss epoch"))
     return has(label, "eval") || has(label, "val ") ? Quantity::none : Quantity::loss;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
+
 #include <vlmest/diagnose/evidence/text/numerics.hpp>
+#include <vlmest/diagnose/evidence/text/size_text.hpp>
+#include <vlmest/diagnose/evidence/text/word_starts.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
@@ -14,6 +18,17 @@ VLMEST_INLINE void note(std::vector<NumericFinding>& all, NumericFinding f) {
       return;
     }
   all.push_back(std::move(f));
+}
+
+/// Of each of the words a part, in any case, of which a line must hold one.
+inline constexpr std::array<std::string_view, 5> parts_of_words{"verflow", "nan", "minimum", "inite", "oss scale"};
+inline bool may_be_numeric(std::string_view line) {
+  static constexpr auto starts = WordStarts::make(parts_of_words, true);
+  for (std::size_t i = 0; i + 3 <= line.size(); ++i)
+    for (auto may = starts(line, i); may != 0; may &= may - 1)
+      if (size_text::same_letters(line, i, parts_of_words[static_cast<std::size_t>(std::countr_zero(may))]))
+        return true;
+  return false;
 }
 
 }  // namespace numerics
@@ -60,12 +75,7 @@ VLMEST_INLINE std::vector<NumericFinding> numeric_messages(std::string_view text
     const auto raw = next_counted_line(text, at).substr(0, 1 << 16);
     ++number;
     // All words have one of these, so most lines end here.
-    const auto has = [&](std::string_view a, std::string_view b) {
-      return raw.find(a) != std::string_view::npos || raw.find(b) != std::string_view::npos;
-    };
-    if (!has("verflow", "OVERFLOW") && !has("nan", "NaN") && !has("minimum", "Minimum") && !has("NAN", "Nan") &&
-        !has("inite", "oss scale"))
-      continue;
+    if (!may_be_numeric(raw)) continue;
     const auto low = log_prefix::lower_case(raw);
     for (const auto& w : numerics::words)
       if (low.find(w.words) != std::string::npos) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <initializer_list>
 
+#include <vlmest/diagnose/evidence/text/gpu_memory.hpp>
 #include <vlmest/diagnose/evidence/text/log_prefix.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
 #include <vlmest/diagnose/evidence/text/size_text.hpp>
@@ -50,9 +51,12 @@ inline bool is_sentence(std::string_view line) {
 inline std::string plain(std::string_view line) {
   std::string r = " " + log_prefix::lower_case(line) + " ";
   for (char& c : r)
-    if (c == ',' || c == '?' || c == '!' || c == ';' || c == '`' || c == '*' || c == '\t') c = ' ';
+    if (c == ',' || c == '?' || c == '!' || c == ';' || c == '`' || c == '*' || c == '"' || c == '\t') c = ' ';
   for (std::size_t i = 0; i + 1 < r.size(); ++i)
-    if ((r[i] == '.' || r[i] == ':' || r[i] == ')') && r[i + 1] == ' ') r[i] = ' ';
+    if ((r[i] == '.' || r[i] == ':' || r[i] == ')' || r[i] == '\'') && r[i + 1] == ' ')
+      r[i] = ' ';
+    else if (r[i] == ' ' && r[i + 1] == '\'')
+      r[i + 1] = ' ';
   return r;
 }
 
@@ -62,6 +66,20 @@ inline bool of_device(std::string_view line, std::size_t at) {
   if (line.find("显卡") != std::string_view::npos) return true;  // 内存 in a wider sense
   return before.find("gpu") != std::string_view::npos || before.find("cuda") != std::string_view::npos ||
          before.find("显") != std::string_view::npos;
+}
+
+inline bool has_any(std::string_view low, std::initializer_list<std::string_view> words);
+
+/// "64 GB RAM" and "1TB of RAM" tell what a machine has; of what a run needed or filled they tell nothing.
+inline bool is_capacity(std::string_view low, std::size_t at) {
+  auto before = low.substr(0, at);
+  while (before.ends_with(' ')) before.remove_suffix(1);
+  for (const std::string_view w : {" of", " system", " cpu", " total"})
+    if (before.ends_with(w)) before.remove_suffix(w.size());
+  return size_before(before, before.size()).has_value() &&
+         !has_any(low, {"out of", "run out", "runs out", "ran out", "usage", "full",   " used",        " uses",
+                        "using",  "exceed",  "consum",   "fill",    "kill",  "enough", "insufficient", "need",
+                        "requir", "crash",   "error",    "oom",     "fail",  "hit",    "limit",        "swap"});
 }
 
 inline bool has_any(std::string_view low, std::initializer_list<std::string_view> words) {
@@ -107,14 +125,54 @@ inline int gpus_in(std::string_view low) {
   return 0;
 }
 
+/// The number of 30,000 to 400,000 right behind "vocab", "vocab_size", "vocabulary of" and the like.
+inline std::int64_t vocabulary_in(std::string_view low) {
+  for (auto at = low.find("vocab"); at != std::string_view::npos; at = low.find("vocab", at + 5)) {
+    auto end = at + 5;
+    while (end < low.size() && end - at < 24 && !is_digit(low[end]) && low[end] != ']') ++end;
+    std::int64_t n = 0;
+    for (; end < low.size() && (is_digit(low[end]) || low[end] == '_') && n < 1'000'000; ++end)
+      if (low[end] != '_') n = n * 10 + (low[end] - '0');
+    if (n >= 30000 && n <= 400000) return n;
+  }
+  return 0;
+}
+
 /// The largest size that a line gives with "allocat" or "expecting".
 inline double allocation_in(std::string_view low) {
-  if (!has_any(low, {"allocat", "expecting"})) return 0;
+  if (!has_any(low, {"allocat", "expecting", "分配"})) return 0;
   double most = 0;
   for (std::size_t at = 0; at < low.size(); ++at)
     if (is_digit(low[at]) && (at == 0 || (!is_digit(low[at - 1]) && low[at - 1] != '.')))
       if (const auto found = size_at(low, at); found && found->size)
         most = std::max(most, static_cast<double>(found->size->value.value()));
+  return most;
+}
+
+/// "a 16 GB card", "24G显存", "GPU with 24GB memory": the largest size of 4 to 192 GiB that a line gives a GPU.
+inline double device_in(std::string_view low) {
+  const bool of_gpu = has_any(low, {"gpu", "vram", "card", "显", "rtx", "nvidia"});
+  double most = 0;
+  for (std::size_t at = 0; of_gpu && at < low.size(); ++at) {
+    if (!is_digit(low[at]) || (at > 0 && (is_digit(low[at - 1]) || low[at - 1] == '.' || is_letter(low[at - 1]))))
+      continue;
+    const auto found = size_at(low, at);
+    if (!found || !found->size) continue;
+    auto rest = low.substr(found->at);
+    for (bool more = true; more;) {
+      more = false;
+      for (const std::string_view w : {" ", ")", "(", "of ", "nvidia ", "cuda ", "的"})
+        if (rest.starts_with(w)) {
+          rest.remove_prefix(w.size());
+          more = true;
+        }
+    }
+    const double size = static_cast<double>(found->size->value.value());
+    const bool told = rest.starts_with("gpu") || rest.starts_with("vram") || rest.starts_with("card") ||
+                      rest.starts_with("显") || rest.starts_with("memory") || low.substr(0, at).ends_with("gpu(") ||
+                      low.substr(0, at).ends_with("card (");
+    if (told && size >= 4.0 * (1 << 30) && size <= 192.0 * (1 << 30)) most = std::max(most, size);
+  }
   return most;
 }
 
@@ -153,10 +211,17 @@ inline void look_for(const story_words::Words& w, const std::string& low, bool s
   if (told || (w.in == story_words::In::sentence && !sentence)) return;
   const auto found = low.find(w.words);
   if (found == std::string::npos || (w.topic == Topic::host && of_device(low, found))) return;
+  // Who offloads an optimizer's states tells of what he tried: they are not on the device.
+  if (w.topic == Topic::states && low.find("offload") != std::string::npos) return;
+  if (w.topic == Topic::host && w.words == " ram " && is_capacity(low, found)) return;
   // DeepSpeed's launcher (launcher/launch.py) ends the other ranks in a function of that name, whatever the first one
   // died of.
   if (w.topic == Topic::killed && low.compare(found, 15, "sigkill_handler") == 0) return;
-  if (w.topic == Topic::serves && is_turned_off(std::string_view(low).substr(found + w.words.size()))) return;
+  const bool setting = w.topic == Topic::serves || w.topic == Topic::logits;
+  if (setting && is_turned_off(std::string_view(low).substr(found + w.words.size()))) return;
+  if (w.topic == Topic::serves)
+    for (const std::string_view no : {"non-", "not ", "without ", "no "})
+      if (std::string_view(low).substr(0, found).ends_with(no)) return;
   if (w.topic == Topic::fragments && low.find("to avoid fragmentation") != std::string::npos) return;
   told = Story::Told{std::string(w.words.substr(w.words.find_first_not_of(' '))), number};
   while (!told->words.empty() && told->words.back() == ' ') told->words.pop_back();
@@ -178,6 +243,11 @@ inline void read_part(std::string_view text, std::int64_t first_line, Story& s) 
     if (auto& busy = s.told[static_cast<std::size_t>(Topic::busy_host)]; !busy && sentence && speaks_of_busy_host(low))
       busy = Story::Told{"a busy CPU", number};
     if (sentence) s.largest = std::max(s.largest, allocation_in(low));
+    if (auto& loads = s.told[static_cast<std::size_t>(Topic::loads)];
+        !loads && sentence && has_any(low, {"allocat"}) && has_any(low, {" weights "}))
+      loads = Story::Told{"weights", number};
+    if (s.vocabulary == 0) s.vocabulary = vocabulary_in(low);
+    if (s.device == 0) s.device = std::max(sentence ? device_in(low) : 0, gpu_memory::named_in(low));
     for (const auto& w : story_words::of_failures) look_for(w, low, sentence, number, s);
     for (const auto& w : story_words::of_runs) look_for(w, low, sentence, number, s);
   }
