@@ -90,6 +90,18 @@ TEST(Granite4VisionFamily, ChunksOfTheTowerAreJoined) {
   EXPECT_EQ(count(g, 0, "masked_scatter", "language_model"), 4);
 }
 
+// The Q-Former's class has none, and so transformers refuses the model.
+TEST(Granite4VisionFamily, FlashAttentionIsRefused) {
+  Plan p = plan_of(12, 0);
+  p.attention = AttentionKind::flash;
+  try {
+    inference(tiny(), p);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.where, "plan.attention");
+  }
+}
+
 TEST(Granite4VisionFamily, TheChunkedLossIsRefused) {
   Plan p = plan_of(12);
   p.loss = Loss::chunked;

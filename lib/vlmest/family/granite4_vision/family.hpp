@@ -54,7 +54,12 @@ struct Granite4Projectors {
 };
 
 /// In the order of Granite4VisionModel.__init__: of the spatial ones there are four whether they have a layer or not.
+/// Throws Error for FlashAttention, which the Q-Former's class refuses (modeling_blip_2.py, Blip2QFormerModel,
+/// _supports_flash_attn).
 inline Granite4Projectors make_behind(Context& c, const Granite4VisionFamily& g) {
+  if (c.stack().flash_attention_2 && c.plan.attention == AttentionKind::flash)
+    throw Error("plan.attention", "the Q-Formers have no FlashAttention path: transformers refuses it",
+                "use sdpa or eager");
   Granite4Projectors p;
   const auto make = [&](const char* list, std::size_t i, std::optional<int> corner) {
     InScope in(c.b, c.b.child(list, static_cast<std::int32_t>(i), Part::projector));
