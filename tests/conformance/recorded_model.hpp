@@ -171,6 +171,10 @@ inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
     }
   }
   if (d.contains("qformer_config")) d["qformer_config"]["num_hidden_layers"] = 2;
+  if (type == "granite4_vision") {
+    d["deepstack_layer_map"] = {{-2, 1}, {-1, 0}};
+    d["spatial_target_layers"] = {0, 1};
+  }
   return d;
 }
 

@@ -40,6 +40,11 @@ class Shapes(unittest.TestCase):
         self.assertEqual(i.tokens, 576 + 48 * 49)
         self.assertEqual(i.tensors["image_sizes"].last, (672, 672))
 
+    def test_anyres_of_fewer_features_than_patches(self):
+        # 384 x 700 lies on two tiles of 24 patches a side, each half as many features a side
+        i = images("granite4-vision", 384, 700, batch=2)
+        self.assertEqual((i.tokens, shapes(i)["pixel_values"]), (420, (2, 3, 3, 384, 384)))
+
     def test_anyres_counts_no_padding(self):
         self.assertEqual(images("llava-next-vicuna-7b", 480, 640).tokens, 2340)
 
@@ -164,6 +169,13 @@ class Shapes(unittest.TestCase):
         self.assertEqual((i.tokens, shapes(i)["pixel_values"]), (11 * 18, (2 * 22 * 36, 3, 14, 14)))
         self.assertEqual(i.tensors["image_grid_thw"].last, (1, 22, 36))
         self.assertEqual(images("kimi-k2.5-cut", 4000, 4000).tokens, 65 * 65)
+
+    def test_grids_nearest_to_the_aspect_ratio(self):
+        i = images("muse-glimmer", 672, 448, batch=2)
+        self.assertEqual((i.tokens, shapes(i)["pixel_values"]), (24 * 16, (2 * 48 * 32, 1176)))
+        self.assertEqual(i.tensors["image_grid_thw"].last, (1, 48, 32))
+        self.assertEqual(images("muse-glimmer", 10, 2000).tokens, 72)
+        self.assertEqual(images("muse-glimmer", 4000, 4000).tokens, 64 * 64)
 
     def test_tiles_of_the_grid_that_scales_least(self):
         # 600 x 900 fits 2 x 2 tiles of 512, enlarged least, and one more shows the whole image

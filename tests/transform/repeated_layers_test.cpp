@@ -151,6 +151,8 @@ const std::vector<Case> cases() {
                              "video-llava-7b",
                              "florence-2-base",
                              "llama4-variant",
+                             "muse-glimmer-variant",
+                             "granite4-vision-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LLaVA-NeXT and LLaVA-OneVision: the best canvas of a list cut into tiles, and the whole image as one more tile.
+"""LLaVA-NeXT, LLaVA-OneVision and Granite 4 Vision: the best canvas of a list cut into tiles, and the whole image as one more tile.
 
 transformers 5.17: image_processing_utils.py (select_best_resolution), modeling_llava_next.py (unpad_image,
-image_size_to_num_patches, pack_image_features), modeling_llava_onevision.py (pack_image_features).
+image_size_to_num_patches, pack_image_features), modeling_llava_onevision.py (pack_image_features),
+processing_granite4_vision.py.
 """
 
 import math
+from fractions import Fraction
 
 from recorder.errors import RecorderError
 from recorder.inputs.layout import INT64, Images, Request, Tensor, number, patch_side, pixels, value
@@ -32,9 +34,9 @@ def unpadded(rows: int, cols: int, height: int, width: int) -> tuple[int, int]:
     return rows, cols - 2 * ((cols - used) // 2)
 
 
-def _canvas(r: Request) -> tuple[dict, int, int, int]:
-    """Tensors, patches on a tile's side, and the unpadded grid of the canvas."""
-    tile, side = number(r.document, "vision_config.image_size"), patch_side(r.document)
+def _canvas(r: Request, side: int) -> tuple[dict, int, int]:
+    """Tensors, and the unpadded grid of the canvas, whose tiles have `side` features on a side."""
+    tile = number(r.document, "vision_config.image_size")
     canvas = best_canvas(r.height, r.width, value(r.document, "image_grid_pinpoints"))
     if canvas[0] % tile or canvas[1] % tile or 0 in canvas:
         what = f"{list(canvas)} is not whole tiles"
@@ -43,13 +45,22 @@ def _canvas(r: Request) -> tuple[dict, int, int, int]:
     tensors = pixels(r.count, down * across + 1, 3, tile, tile)
     tensors["image_sizes"] = Tensor((r.count, 2), INT64, (r.height, r.width))
     rows, cols = unpadded(down * side, across * side, r.height, r.width)
-    return tensors, side, rows, cols
+    return tensors, rows, cols
+
+
+def _with_newlines(r: Request, side: int) -> Images:
+    tensors, rows, cols = _canvas(r, side)
+    return Images(side * side + rows * (cols + 1), tensors)
 
 
 def llava_next(r: Request) -> Images:
     """The whole image's patches, then the canvas's with a newline feature after each row."""
-    tensors, side, rows, cols = _canvas(r)
-    return Images(side * side + rows * (cols + 1), tensors)
+    return _with_newlines(r, patch_side(r.document))
+
+
+def granite4_vision(r: Request) -> Images:
+    """The same of fewer features: downsample_rate of a tile's patches along each side."""
+    return _with_newlines(r, int(patch_side(r.document) * Fraction(str(value(r.document, "downsample_rate")))))
 
 
 def llava_onevision(r: Request) -> Images:
@@ -61,7 +72,8 @@ def llava_onevision(r: Request) -> Images:
         tensors["image_sizes"] = Tensor((r.count, 2), INT64, (r.height, r.width))
         tensors["batch_num_images"] = Tensor((r.batch,), INT64, (r.images,))
         return Images(side * side + 1, tensors)
-    tensors, side, rows, cols = _canvas(r)
+    side = patch_side(r.document)
+    tensors, rows, cols = _canvas(r, side)
     most = int(str(r.document.get("vision_aspect_ratio", "anyres_max_9")).removeprefix("anyres_max_"))
     ratio = math.sqrt(rows * cols / (most * side * side))
     if ratio > 1.1:

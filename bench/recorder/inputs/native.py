@@ -3,8 +3,8 @@
 
 transformers 5.17: image_processing_pixtral.py (get_resize_output_image_size), image_processing_qwen2_vl.py and
 image_processing_glm4v.py (smart_resize, and the flattened patches of pixel_values), image_processing_kimi_k25.py
-(navit_resize), image_processing_paddleocr_vl.py, image_processing_hunyuan_vl.py, image_processing_video_llama_3.py and
-image_processing_minicpmv4_6.py.
+(navit_resize), image_processing_paddleocr_vl.py, image_processing_hunyuan_vl.py, image_processing_video_llama_3.py,
+image_processing_muse_glimmer.py and image_processing_minicpmv4_6.py.
 """
 
 import math
@@ -233,6 +233,33 @@ def video_llama_3(r: Request) -> Images:
     values = number(r.document, "vision_config.num_channels", 3) * patch * patch
     merges = {"image_merge_sizes": Tensor((r.count,), INT64, (1,))}
     return Images(rows * cols, pixels(r.count * rows * cols, values) | _grid(r, rows, cols) | merges)
+
+
+MUSE_TOKENS = 4096  # max_image_tokens of MuseGlimmerImageProcessor
+
+
+def _muse_grid(height: int, width: int, cell: int, most: int) -> tuple[int, int]:
+    """Rows and columns of cells, no more than `most`, nearest to the picture's aspect ratio. The first of equally near
+    ones in the order of the set is taken, as in image_processing_muse_glimmer.py, smart_resize."""
+    rows, cols = height / cell, width / cell
+    ratio = cols / rows
+    if rows * cols > most:
+        rows = (most / ratio) ** 0.5
+        cols = rows * ratio
+    grids = {(r, c) for r in (math.floor(rows), math.ceil(rows)) for c in (math.floor(cols), math.ceil(cols))}
+    fitting = [(r, c) for r, c in grids if r >= 1 and c >= 1 and r * c <= most]
+    fitting = fitting or [(max(1, round(rows)), max(1, round(cols)))]
+    return min(fitting, key=lambda g: abs(g[0] / g[1] - height / width))
+
+
+def muse_glimmer(r: Request) -> Images:
+    """Muse Glimmer; the tokens at either end of a picture are text."""
+    patch = number(r.document, "vision_config.patch_size", 14)
+    merge = number(r.document, "vision_config.merge_size", 2)
+    rows, cols = _muse_grid(r.height, r.width, patch * merge, MUSE_TOKENS)
+    values = 3 * number(r.document, "vision_config.patch_temporal", 2) * patch * patch
+    patches = rows * cols * merge**2
+    return Images(rows * cols, pixels(r.count * patches, values) | _grid(r, rows * merge, cols * merge))
 
 
 SCALE, MOST_SLICES = 448, 9  # MiniCPM-V 4.6's scale_resolution and max_slice_nums

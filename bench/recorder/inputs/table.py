@@ -57,4 +57,6 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "llama4": ("tiles.llama4", None),
     "aria": ("tiles.aria", 980),
     "idefics2": ("tiles.idefics2", None),
+    "muse_glimmer": ("native.muse_glimmer", 448),
+    "granite4_vision": ("anyres.granite4_vision", "canvas"),
 }

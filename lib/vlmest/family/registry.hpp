@@ -17,6 +17,7 @@
 #include <vlmest/family/glm4v/read.hpp>
 #include <vlmest/family/glmasr/read.hpp>
 #include <vlmest/family/got_ocr2/read.hpp>
+#include <vlmest/family/granite4_vision/read.hpp>
 #include <vlmest/family/hunyuan_vl/read.hpp>
 #include <vlmest/family/idefics2/read.hpp>
 #include <vlmest/family/idefics3/read.hpp>
@@ -35,6 +36,7 @@
 #include <vlmest/family/mistral3/read.hpp>
 #include <vlmest/family/mllama/read.hpp>
 #include <vlmest/family/moondream/read.hpp>
+#include <vlmest/family/muse_glimmer/read.hpp>
 #include <vlmest/family/ovis2/read.hpp>
 #include <vlmest/family/paddleocr_vl/read.hpp>
 #include <vlmest/family/paligemma/read.hpp>
@@ -61,6 +63,6 @@ inline constexpr auto registry =
                       HunYuanVl, VideoLlama3, CohereCompass, KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3,
                       Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2, DeepseekOcr2,
                       DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava,
-                      Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream>;
+                      Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision>;
 
 }  // namespace vlmest::family

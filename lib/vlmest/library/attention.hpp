@@ -20,6 +20,7 @@ struct SdpaCall {
   bool mask_trains = false;    ///< its gradient is wanted
   bool mask_of_three = false;  ///< it has three dimensions, which cuDNN does not take (recorded)
   bool enable_gqa = false;     ///< key and value heads may be fewer than query heads
+  bool drops = false;          ///< dropout_p is above zero, which cuDNN does not take of a single query
 };
 
 constexpr bool cudnn_allows(const SdpaCall& c) {
@@ -28,7 +29,7 @@ constexpr bool cudnn_allows(const SdpaCall& c) {
   const bool heads = c.enable_gqa ? o.heads % o.kv_heads == 0 : o.heads == o.kv_heads;
   return is_half(o.dtype) && holds(ArchitectureRule::cudnn_attention, c.gpu) && heads && o.head_dim % 8 == 0 &&
          o.v_dim % 8 == 0 && o.head_dim <= limit && o.v_dim <= limit && o.kv_len != 1 && !c.mask_gaps &&
-         !c.mask_trains && !c.mask_of_three;
+         !c.mask_trains && !c.mask_of_three && !(c.drops && o.q_len == 1);
 }
 constexpr bool flash_allows(const SdpaCall& c) {
   const Attention& o = c.op;

@@ -248,9 +248,10 @@ struct QFormerText {
 };
 
 /// modeling_blip_2.py, Blip2QFormerModel.forward: queries[N, Q, hidden] over image[N, T, encoder_hidden] and its mask
-/// of ones [N, T]. c holds the Q-Former's own type, to which its inputs are cast. modeling_instructblip.py,
-/// InstructBlipQFormerModel.forward: the same with `text`, whose results stand behind those of the queries.
-inline Value forward(Context& c, const QFormer& f, const Value& queries, const Value& image, const Value& mask,
+/// of ones [N, T], where the caller gives one. c holds the Q-Former's own type, to which its inputs are cast.
+/// modeling_instructblip.py, InstructBlipQFormerModel.forward: the same with `text`, whose results stand behind those
+/// of the queries.
+inline Value forward(Context& c, const QFormer& f, const Value& queries, const Value& image, const Value& mask = {},
                      const QFormerText& text = {}) {
   using namespace eager;
   InScope in(c.b, f.scope);
@@ -258,7 +259,7 @@ inline Value forward(Context& c, const QFormer& f, const Value& queries, const V
       f.embeddings ? embed_instruction(c, f, queries, text.ids) : normed_input(c, f, to(queries, c.dtype()));
   if (text.mask) find_whole(c, text.mask);
   const Value source = to(image, c.dtype());
-  find_whole(c, mask);
+  if (mask) find_whole(c, mask);
   const std::int64_t count = queries.size(1);
   Value y = x;
   LayerRepeater repeat(c.b);

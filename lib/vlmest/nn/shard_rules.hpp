@@ -96,6 +96,7 @@ inline constexpr std::array plans{
     ShardPlans{"glm4v_text", packed},
     ShardPlans{"glm_ocr_text", packed},
     ShardPlans{"granite", dense},
+    ShardPlans{"granite4_vision_text", dense},
     ShardPlans{"llama", dense},
     ShardPlans{"ministral3", dense},
     ShardPlans{"mistral", dense},
@@ -112,9 +113,10 @@ inline constexpr std::array plans{
 };
 
 /// Types whose plans stand for modules that are not described here as parts.
-inline constexpr std::array<std::string_view, 11> not_modelled{
-    "deepseek_ocr2_text", "deepseek_v3", "gemma4_text",  "gemma4_unified_text", "glm4v_moe_text",     "gpt_oss",
-    "llama4_text",        "mistral4",    "qwen3_5_text", "qwen3_5_moe_text",    "qwen3_omni_moe_text"};
+inline constexpr std::array<std::string_view, 12> not_modelled{
+    "deepseek_ocr2_text", "deepseek_v3",  "gemma4_text",      "gemma4_unified_text",
+    "glm4v_moe_text",     "gpt_oss",      "llama4_text",      "mistral4",
+    "muse_glimmer_text",  "qwen3_5_text", "qwen3_5_moe_text", "qwen3_omni_moe_text"};
 
 }  // namespace shard_rules
 

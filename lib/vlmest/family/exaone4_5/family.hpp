@@ -22,20 +22,8 @@ constexpr FamilyTraits traits(const Exaone45Family& g) {
 
 using Exaone45Model = Assembly<Exaone45Family>;
 
-struct Exaone45Inputs {
-  TextInputs text;
-  PackedImages images, videos;
-};
-
-inline Exaone45Inputs make_inputs(Context& c, const Exaone45Family& g, const Sequences& s) {
-  const auto packed = [&](std::span<const ImageLayout> of, bool videos) {
-    return make_packed_images(c, of, g.vision.channels, g.vision.frames, g.vision.patch_size, videos);
-  };
-  Exaone45Inputs r;
-  r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
-  if (!s.images.empty()) r.images = packed(s.images, false);
-  if (!s.videos.empty()) r.videos = packed(s.videos, true);
-  return r;
+inline PackedInputs make_inputs(Context& c, const Exaone45Family& g, const Sequences& s) {
+  return make_packed_inputs(c, g.vision.channels, g.vision.frames, g.vision.patch_size, s);
 }
 
 /// modeling_exaone4_5.py, Exaone4_5_Model.get_image_features.
@@ -53,7 +41,7 @@ inline std::vector<Value> video_features(Context& c, const Exaone45Model& m, con
 }
 
 /// modeling_exaone4_5.py, Exaone4_5_ForConditionalGeneration.forward over a fresh cache.
-inline Value prefill(Context& c, const Exaone45Model& m, const Exaone45Inputs& in, const Sequences& s, Cache& cache) {
+inline Value prefill(Context& c, const Exaone45Model& m, const PackedInputs& in, const Sequences& s, Cache& cache) {
   Value hidden;
   {
     InScope scope(c.b, m.model);

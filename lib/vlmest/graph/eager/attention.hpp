@@ -198,7 +198,8 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
                        .mask_gaps = mask && mask.tensor().strides[-1] != 1,
                        .mask_trains = static_cast<bool>(edge(mask)),
                        .mask_of_three = mask && mask.shape().rank() == 3,
-                       .enable_gqa = q.size(1) != k.size(1)};
+                       .enable_gqa = q.size(1) != k.size(1),
+                       .drops = drops};
   Attention op = asked.op;
   op.backend = choose_backend(asked);
   if (asked.mask_trains && op.backend != AttentionBackend::math &&

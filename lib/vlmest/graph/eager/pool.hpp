@@ -61,15 +61,23 @@ inline Value avg_pool2d(Value a, std::int64_t kernel) {
   return out;
 }
 
-/// torch.nn.functional.adaptive_avg_pool2d of x[C, rows, cols] to another size: a row-major result, read by strides
-/// (aten/src/ATen/native/cuda/AdaptiveAveragePooling.cu, adaptive_avg_pool2d_out_cuda_template). Without a backward.
+/// torch.nn.functional.adaptive_avg_pool2d of x[C, rows, cols], or [N, C, rows, cols], to another size: read by
+/// strides; the result of several pictures has their layout (aten/src/ATen/native/cuda/AdaptiveAveragePooling.cu,
+/// adaptive_avg_pool2d_out_cuda_template).
 inline Value adaptive_avg_pool2d(Value x, std::int64_t rows, std::int64_t cols) {
   Builder& b = x.builder();
   const DType t = x.dtype();
-  const Shape s{x.size(0), rows, cols};
-  const TensorId r = b.result(t, s, "_adaptive_avg_pool2d");
-  return emit1(b, "_adaptive_avg_pool2d", MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t},
-               r, {}, x);
+  Shape s = x.shape();
+  s[s.rank() - 2] = rows;
+  s[s.rank() - 1] = cols;
+  constexpr const char* name = "_adaptive_avg_pool2d";
+  const TensorId r = s.rank() == 4 ? pooled_result(x, t, s, name) : b.result(t, s, name);
+  const GradEdge e = edge(x);
+  const Value kept = saved(x, static_cast<bool>(e));
+  Value out = emit1(b, name, MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  differentiable(out, "AdaptiveAvgPool2DBackward0", {e},
+                 [kept](Gradients& g) { g.out[0] = pool_backward("_adaptive_avg_pool2d_backward", g, kept); });
+  return out;
 }
 
 /// torch.nn.MaxPool2d with a stride of its kernel's size: the places of the largest come with them, int64

@@ -40,16 +40,6 @@ inline std::vector<bool> read_expert_layers(const Reader& r, std::int64_t layers
   return sparse;
 }
 
-/// Frequencies that depend on the length are not modelled; the other types change their values alone.
-inline void check_llama4_rope(const Reader& r) {
-  const Reader rope = rope_parameters(r);
-  const std::string type = rope.string("rope_type", rope.string("type", "default"));
-  if (type != "default" && type != "linear" && type != "llama3" && type != "yarn")
-    rope.fail("rope_type", "'" + type.substr(0, 64) + "' is not modelled here", "known: default, linear, llama3, yarn");
-  if (type != "default" && rope.number("partial_rotary_factor", 1.0) != 1.0)
-    rope.fail("partial_rotary_factor", "the model turns all channels of a head", "leave it out");
-}
-
 inline Llama4Config llama4_text(const Reader& r) {
   Llama4Config d = text_model(r, Llama4Config{}, 8, 128);
   d.dense = r.integer("intermediate_size_mlp", d.dense, 1, 1 << 24);
@@ -60,7 +50,7 @@ inline Llama4Config llama4_text(const Reader& r) {
     r.fail("attn_temperature_tuning", "a number, as files for transformers 4 have it",
            "the class takes true or false: 4 means true");
   d.temperature = r.boolean("attn_temperature_tuning", d.temperature);
-  check_llama4_rope(r);
+  check_static_rope(r);
   d.moe.hidden = d.hidden;
   d.moe.inner = d.moe.shared = d.intermediate;
   d.moe.activation = d.activation;

@@ -132,6 +132,17 @@ inline Reader rope_parameters(const Reader& r) {
   return r.object(old ? "rope_scaling" : "rope_parameters");
 }
 
+/// Of models whose heads turn as a whole. Frequencies that depend on the length are not modelled; the other types
+/// change their values alone.
+inline void check_static_rope(const Reader& r) {
+  const Reader rope = rope_parameters(r);
+  const std::string type = rope.string("rope_type", rope.string("type", "default"));
+  if (type != "default" && type != "linear" && type != "llama3" && type != "yarn")
+    rope.fail("rope_type", "'" + type.substr(0, 64) + "' is not modelled here", "known: default, linear, llama3, yarn");
+  if (type != "default" && rope.number("partial_rotary_factor", 1.0) != 1.0)
+    rope.fail("partial_rotary_factor", "the model turns all channels of a head", "leave it out");
+}
+
 /// Channels of a head that rotate: partial_rotary_factor of the rope parameters, or beside them, of head_dim
 /// (…RotaryEmbedding.compute_default_rope_parameters).
 inline std::int64_t read_rotary_dim(const Reader& t, std::int64_t head_dim, double absent) {

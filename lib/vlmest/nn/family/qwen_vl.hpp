@@ -63,6 +63,21 @@ QwenVlInputs make_inputs(Context& c, const QwenVlFamily<Vision, Text>& g, const 
   return make_qwen_inputs(c, g.vision, s);
 }
 
+/// Inputs of the families whose text counts its positions on one axis.
+struct PackedInputs {
+  TextInputs text;
+  PackedImages images, videos;
+};
+/// `frames`: of a temporal patch.
+inline PackedInputs make_packed_inputs(Context& c, std::int64_t channels, std::int64_t frames, std::int64_t patch_size,
+                                       const Sequences& s) {
+  PackedInputs r;
+  r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
+  if (!s.images.empty()) r.images = make_packed_images(c, s.images, channels, frames, patch_size);
+  if (!s.videos.empty()) r.videos = make_packed_images(c, s.videos, channels, frames, patch_size, true);
+  return r;
+}
+
 /// The merged features of each image, split by sizes that the host reads from the grid.
 inline std::vector<Value> split_by_grid(const Value& features, const Value& grid, std::span<const ImageLayout> images) {
   using namespace eager;

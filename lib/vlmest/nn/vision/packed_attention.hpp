@@ -86,12 +86,17 @@ inline void check_longest(Context& c, const Segments& s) {
 }
 
 /// The segments of full attention: every image sees itself alone, and so does every temporal patch of a video.
-inline Segments image_segments(Context& c, const Value& grid, std::span<const ImageLayout> images) {
+inline Segments frame_segments(const Value& grid, std::span<const ImageLayout> images) {
   Segments s;
   const std::int64_t frames = total_frames(images);
   s.cu_seqlens = vision_cu_seqlens(grid, frames);
   s.lengths.reserve(static_cast<std::size_t>(frames));
   for (const auto& i : images) s.lengths.insert(s.lengths.end(), static_cast<std::size_t>(i.frames), i.patches.count());
+  return s;
+}
+/// The same of towers that ask for the longest one ahead of their layers.
+inline Segments image_segments(Context& c, const Value& grid, std::span<const ImageLayout> images) {
+  Segments s = frame_segments(grid, images);
   check_longest(c, s);
   return s;
 }

@@ -137,8 +137,8 @@ inline AxialRope make_axial_rope(Context& c, const char* name, std::int64_t head
 }
 
 /// modeling_qwen2_vl.py, Qwen2VLVisionRotaryEmbedding.forward: positions[patches, 2] -> fp32 cos, sin[patches,
-/// head_dim].
-inline CosSin forward(Context& c, const AxialRope& r, const Value& positions) {
+/// head_dim]; modeling_muse_glimmer.py, MuseGlimmerVisionRotaryEmbedding.forward, casts them before it returns.
+inline CosSin forward(Context& c, const AxialRope& r, const Value& positions, DType as = DType::fp32) {
   using namespace eager;
   InScope in(c.b, r.scope);
   Value expanded = to(unsqueeze(positions, -1), DType::fp32);
@@ -152,7 +152,10 @@ inline CosSin forward(Context& c, const AxialRope& r, const Value& positions) {
   };
   e.cos = both_axes(e.cos);
   e.sin = both_axes(e.sin);
-  return e;
+  CosSin out;
+  out.cos = to(e.cos, as);
+  out.sin = to(e.sin, as);
+  return out;
 }
 
 /// modeling_qwen2_vl.py, apply_rotary_pos_emb_vision: q and k[patches, heads, head_dim] are rotated in fp32 and cast

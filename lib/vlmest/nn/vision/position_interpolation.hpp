@@ -10,9 +10,10 @@
 /// their weights for every patch (transformers 5.17 vision_utils.py).
 namespace vlmest {
 
-/// Which entries: four, bilinearly with aligned corners, or sixteen, bicubically without.
-enum class Resampling : std::uint8_t { bilinear, bicubic };
-constexpr std::int64_t taps_of(Resampling r) { return r == Resampling::bilinear ? 2 : 4; }
+/// Which entries: four, bilinearly with aligned corners; sixteen, bicubically without; or four without, of which those
+/// that lie outside of the table weigh nothing (what F.grid_sample calls zeros).
+enum class Resampling : std::uint8_t { bilinear, bicubic, bilinear_zeros };
+constexpr std::int64_t taps_of(Resampling r) { return r == Resampling::bicubic ? 4 : 2; }
 
 struct Interpolation {
   Value indices;  ///< int64[patches, taps^2], into the flattened table
@@ -33,14 +34,14 @@ inline Value bicubic_weights(const Value& distance) {
   return where(std::move(close), near, far);
 }
 
-/// vision_utils.py, _interpolation_axis_taps_weights, clamped borders: for a place on an axis of length `size`
+/// vision_utils.py, _interpolation_axis_taps_weights: for a place on an axis of length `size`
 /// (int64[patches] each) its neighbours and their weights, [patches, taps].
 inline Interpolation axis_taps(Context& c, const Value& place, const Value& size, Resampling how) {
   using namespace eager;
   const bool cubic = how == Resampling::bicubic;
   Value index = to(place, DType::fp32);
   Value source;
-  if (cubic) {
+  if (how != Resampling::bilinear) {
     Value scaled = mul_scalar(add_scalar(index));
     source = sub_scalar(div(std::move(scaled), size));
   } else {
@@ -56,6 +57,11 @@ inline Interpolation axis_taps(Context& c, const Value& place, const Value& size
   Value fraction = sub(unsqueeze(source, 1), unsqueeze(floor, 1));
   Value distance = unary("abs", sub(std::move(fraction), offsets));
   r.weights = cubic ? bicubic_weights(distance) : unary("clamp", unary("rsub.Scalar", distance));
+  if (how == Resampling::bilinear_zeros) {
+    Value above = compare_scalar("ge.Scalar", taps);
+    Value below = compare_scalar("le.Scalar", taps);
+    r.weights = mul(r.weights, compare("bitwise_and.Tensor", std::move(above), std::move(below)));
+  }
   return r;
 }
 

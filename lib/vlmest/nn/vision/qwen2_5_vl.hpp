@@ -2,10 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
 
-#include <vlmest/nn/image_processor/windows.hpp>
 #include <vlmest/nn/vision/packed_block.hpp>
+#include <vlmest/nn/vision/packed_windows.hpp>
 #include <vlmest/nn/vision/patch_merger.hpp>
 #include <vlmest/nn/vision/tower_io.hpp>
 
@@ -66,32 +65,6 @@ inline Qwen2_5VlTower make_tower(Context& c, const Qwen2_5VlVision& g) {
   return t;
 }
 
-/// vision_utils.py, get_vision_window_index: the permutation is worked out on the host; only the boundaries, one per
-/// window of the padded grid, go to the device, where those of empty windows drop out.
-inline Segments window_segments(Context& c, const Qwen2_5VlVision& g, const Value& grid,
-                                std::span<const ImageLayout> images) {
-  using namespace eager;
-  to_host(grid);
-  Segments s;
-  std::int64_t boundaries = 1;
-  for (const auto& i : images) {
-    const image_processor::WindowGrid w = image_processor::window_grid(i.patches, g.window_size, g.patch_size, g.merge);
-    // Sides that divide are padded by a whole window too: pad = side - size mod side.
-    const auto padded = [&](std::int64_t patches) { return patches / w.side + 1; };
-    const std::int64_t grid_windows = checked_mul(padded(i.patches.rows), padded(i.patches.cols));
-    boundaries = checked_add(boundaries, checked_mul(grid_windows, i.frames));
-    if (checked_mul(w.count(), i.frames) > image_processor::max_windows)
-      throw Error("plan.video.frames", "more windows than " + std::to_string(image_processor::max_windows),
-                  "give fewer or smaller frames");
-    for (std::int64_t frame = 0; frame < i.frames; ++frame)
-      for (std::int64_t row = 0; row < w.windows.rows; ++row)
-        for (std::int64_t col = 0; col < w.windows.cols; ++col) s.lengths.push_back(w.length(row, col));
-  }
-  Value all = from_host(c.b, {boundaries}, DType::int32);
-  s.cu_seqlens = unique_consecutive(all, static_cast<std::int64_t>(s.lengths.size()) + 1);
-  return s;
-}
-
 /// modeling_qwen2_5_vl.py, permute_input_for_window_attn: rows of merge x merge patches in the order of the windows.
 inline Value window_order(const Value& x, std::int64_t merged_patch) {
   using namespace eager;
@@ -110,7 +83,7 @@ inline TowerOutput forward(Context& c, const Qwen2_5VlTower& t, const PackedImag
   const std::int64_t unit = g.merge * g.merge;
   Value position_ids = vision_position_ids(c, input.grid, images, g.merge);
   const Segments whole = image_segments(c, input.grid, images);
-  const Segments windows = window_segments(c, g, input.grid, images);
+  const Segments windows = window_segments(c, {g.window_size, g.patch_size, g.merge}, input.grid, images);
   check_longest(c, windows);
   TowerOutput out;
   out.last = input_embedding(c, forward(c, t.patch_embed, input.pixels));
