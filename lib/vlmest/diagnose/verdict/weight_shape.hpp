@@ -30,10 +30,10 @@ DescribedTensor in_shape_of(DescribedTensor weight, Cause c);
 
 }  // namespace weight_shape
 
-/// Names the tensor of weights, states and gradients of a run whose model is not known: the only shape that has the size
-/// among the weights of all `models` in 16 bits, or else in 32, of those with about as many parameters as somebody tells,
-/// where two models or more have it: families share their decoder's layers. Where nobody tells them (0) it is only
-/// spoken of.
+/// Names the tensor of weights, states and gradients of a run whose model is not known: the only shape that has the
+/// size among the weights of all `models` in 16 bits, or else in 32, of those with about as many parameters as somebody
+/// tells, where two models or more have it: families share their decoder's layers. Where nobody tells them (0) it is
+/// only spoken of.
 void name_weight(Verdict& v, const Failure& f, const std::vector<const Vlm*>& models, const Device& device,
                  double parameters_told);
 
