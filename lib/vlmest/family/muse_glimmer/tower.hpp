@@ -50,28 +50,6 @@ struct MuseGlimmerTower {
   std::vector<MuseVisionBlock> layers;
 };
 
-/// In the order of MuseGlimmerVisionEncoderLayer.__init__.
-inline MuseVisionBlock make_muse_vision_block(Context& c, const MuseGlimmerVision& g, std::int32_t index) {
-  Module m(c, "layers", index);
-  MuseVisionBlock b{.scope = m.scope};
-  b.norm1 = make_layer_norm(c, "norm1", g.hidden);
-  b.norm2 = make_layer_norm(c, "norm2", g.hidden);
-  {
-    Module a(c, "attn");
-    b.attention.scope = a.scope;
-    b.attention.proj = make_linear(c, "proj", g.hidden, g.hidden, true);
-    b.attention.q = make_linear(c, "q_proj", g.hidden, g.hidden, true);
-    b.attention.k = make_linear(c, "k_proj", g.hidden, g.hidden, true);
-    b.attention.v = make_linear(c, "v_proj", g.hidden, g.hidden, true);
-  }
-  Module p(c, "mlp");
-  b.mlp = {.scope = p.scope, .activation = g.activation};
-  b.mlp.fc1 = make_linear(c, "fc1", g.hidden, g.intermediate, true);
-  b.mlp.activation_scope = c.b.child("act");
-  b.mlp.fc2 = make_linear(c, "fc2", g.intermediate, g.hidden, true);
-  return b;
-}
-
 /// In the order of MuseGlimmerVisionModel.__init__.
 inline MuseGlimmerTower make_tower(Context& c, const MuseGlimmerVision& g) {
   MuseGlimmerTower t{.config = &g, .scope = c.b.scope()};
@@ -84,7 +62,7 @@ inline MuseGlimmerTower make_tower(Context& c, const MuseGlimmerVision& g) {
   }
   t.rope = make_axial_rope(c, "rotary_emb", g.hidden / g.heads);
   t.ln_pre = make_layer_norm(c, "ln_pre", g.hidden);
-  t.layers = make_layers(g.layers, [&](std::int32_t i) { return make_muse_vision_block(c, g, i); });
+  t.layers = make_layers(g.layers, [&](std::int32_t i) { return make_split_block<MuseVisionAttention>(c, g, i); });
   t.ln_post = make_layer_norm(c, "ln_post", g.hidden);
   return t;
 }

@@ -48,29 +48,6 @@ struct MoonVitTower {
   LayerNorm final_norm;
 };
 
-/// In the order of Kimi_K25VisionEncoderLayer.__init__.
-inline MoonVitBlock make_moonvit_block(Context& c, const MoonVit& g, std::int32_t index) {
-  Module m(c, "layers", index);
-  MoonVitBlock b{.scope = m.scope};
-  b.norm1 = make_layer_norm(c, "norm1", g.hidden);
-  b.norm2 = make_layer_norm(c, "norm2", g.hidden);
-  {
-    Module a(c, "attn");
-    b.attention.scope = a.scope;
-    b.attention.proj = make_linear(c, "proj", g.hidden, g.hidden, true);
-    b.attention.q = make_linear(c, "q_proj", g.hidden, g.hidden, true);
-    b.attention.k = make_linear(c, "k_proj", g.hidden, g.hidden, true);
-    b.attention.v = make_linear(c, "v_proj", g.hidden, g.hidden, true);
-  }
-  Module p(c, "mlp");
-  b.mlp.scope = p.scope;
-  b.mlp.activation = g.activation;
-  b.mlp.fc1 = make_linear(c, "fc1", g.hidden, g.intermediate, true);
-  b.mlp.activation_scope = c.b.child("act");
-  b.mlp.fc2 = make_linear(c, "fc2", g.intermediate, g.hidden, true);
-  return b;
-}
-
 /// In the order of Kimi_K25VisionModel.__init__.
 inline MoonVitTower make_tower(Context& c, const MoonVit& g) {
   MoonVitTower t{.config = &g, .scope = c.b.scope()};
@@ -84,7 +61,7 @@ inline MoonVitTower make_tower(Context& c, const MoonVit& g) {
     t.times = buffer(c, "time_position_embeddings", {checked_add(g.table_times, 1), g.hidden}, DType::fp32);
   }
   t.rope = make_axial_rope(c, "rotary_emb", g.hidden / g.heads);
-  t.layers = make_layers(g.layers, [&](std::int32_t i) { return make_moonvit_block(c, g, i); });
+  t.layers = make_layers(g.layers, [&](std::int32_t i) { return make_split_block<MoonVitAttention>(c, g, i); });
   t.final_norm = make_layer_norm(c, "final_layernorm", g.hidden);
   return t;
 }

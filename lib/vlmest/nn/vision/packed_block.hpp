@@ -6,8 +6,8 @@
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/vision/packed_attention.hpp>
 
-/// The layers of the towers over packed patches (Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4V, MoonViT). `NormLayer` is
-/// LayerNorm or RmsNorm, `FeedForward` Mlp or GatedMlp.
+/// The layers of the towers over packed patches (Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4V, MoonViT, Muse Glimmer).
+/// `NormLayer` is LayerNorm or RmsNorm, `FeedForward` Mlp or GatedMlp.
 namespace vlmest {
 
 template <class NormLayer, class FeedForward, class Attention = PackedAttention>
@@ -17,6 +17,31 @@ struct PackedBlock {
   Attention attention;
   FeedForward mlp;
 };
+
+/// A layer whose attention has a projection each for queries, keys and values, behind the output's, in the order of
+/// Kimi_K25VisionEncoderLayer.__init__ and MuseGlimmerVisionEncoderLayer.__init__. `g` is the tower's config.
+template <class Attention, class Tower>
+PackedBlock<LayerNorm, Mlp, Attention> make_split_block(Context& c, const Tower& g, std::int32_t index) {
+  Module m(c, "layers", index);
+  PackedBlock<LayerNorm, Mlp, Attention> b{.scope = m.scope};
+  b.norm1 = make_layer_norm(c, "norm1", g.hidden);
+  b.norm2 = make_layer_norm(c, "norm2", g.hidden);
+  {
+    Module a(c, "attn");
+    b.attention.scope = a.scope;
+    b.attention.proj = make_linear(c, "proj", g.hidden, g.hidden, true);
+    b.attention.q = make_linear(c, "q_proj", g.hidden, g.hidden, true);
+    b.attention.k = make_linear(c, "k_proj", g.hidden, g.hidden, true);
+    b.attention.v = make_linear(c, "v_proj", g.hidden, g.hidden, true);
+  }
+  Module p(c, "mlp");
+  b.mlp.scope = p.scope;
+  b.mlp.activation = g.activation;
+  b.mlp.fc1 = make_linear(c, "fc1", g.hidden, g.intermediate, true);
+  b.mlp.activation_scope = c.b.child("act");
+  b.mlp.fc2 = make_linear(c, "fc2", g.intermediate, g.hidden, true);
+  return b;
+}
 
 /// modeling_qwen2_vl.py, Qwen2VLVisionBlock.forward, and the blocks of the same name of its relatives; normed inputs
 /// are arguments and live as long as the call.
