@@ -173,7 +173,7 @@ inline void read_video_keys(ProcessorKeys& k, image_processor::Glm4v& rule) {
   k.same("merge_size", rule.merge, "vision_config.spatial_merge_size");
   k.same("temporal_patch_size", rule.temporal_patch_size, "vision_config.temporal_patch_size");
   read_budget(k, rule.video.budget, {112 * 112, 28 * 28 * 2 * (rule.glmga ? 55790 : 30000)}, false);
-  read_rate(k, rule.video, 2);
+  rule.video.fps = read_rate(k, 2);
   if (rule.glmga) {
     k.same("patch_expand_factor", rule.expand, "the image processor's patch_expand_factor");
     rule.max_frames = k.integer("max_frames", 640, 1, image_processor::max_frames);

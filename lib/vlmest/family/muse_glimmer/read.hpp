@@ -133,8 +133,7 @@ inline void read_video_keys(ProcessorKeys& k, image_processor::MuseGlimmer& rule
   k.same("temporal_patch_size", rule.temporal_patch_size, "vision_config.patch_temporal");
   rule.max_frame_tokens = k.integer("max_video_frame_tokens", 144, 1, std::int64_t{1} << 40);
   rule.num_frames = k.integer("num_frames", 96, 1, image_processor::max_frames);
-  rule.fps = k.number("fps", 2.0);
-  if (!(rule.fps >= 1e-3 && rule.fps <= 1e3)) k.fail("fps", "frames a second are out of range");
+  rule.fps = *read_rate(k, 2.0);
   k.ignore({"size"});
 }
 

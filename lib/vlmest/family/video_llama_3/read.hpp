@@ -64,7 +64,7 @@ inline void read_video_keys(ProcessorKeys& k, image_processor::VideoLlama3& rule
   k.same("merge_size", 2, "the estimate, which knows frames merged by two,");
   image_processor::VideoLimits& v = rule.video;
   read_budget(k, v.budget, {128 * 28 * 28, 28 * 28 * 768}, true);
-  read_rate(k, v, std::nullopt);
+  v.fps = read_rate(k, std::nullopt);
   refuse_num_frames(k);
   v.min_frames = k.integer("min_frames", 4, 1, image_processor::max_frames);
   v.max_frames = k.integer("max_frames", 180, v.min_frames, 1 << 24);

@@ -14,9 +14,11 @@ inline void ignore_video_keys(ProcessorKeys& k) {
             "num_additional_image_tokens", "image_token"});
 }
 
-inline void read_rate(ProcessorKeys& k, image_processor::VideoLimits& v, std::optional<double> absent) {
-  v.fps = k.given("fps") ? std::optional(k.number("fps", 2)) : absent;
-  if (v.fps && !(*v.fps >= 1e-3 && *v.fps <= 1e3)) k.fail("fps", "frames a second are out of range");
+/// Frames a second that are taken; `absent` where nothing says so.
+inline std::optional<double> read_rate(ProcessorKeys& k, std::optional<double> absent) {
+  const std::optional<double> fps = k.given("fps") ? std::optional(k.number("fps", 2)) : absent;
+  if (fps && !(*fps >= 1e-3 && *fps <= 1e3)) k.fail("fps", "frames a second are out of range");
+  return fps;
 }
 /// A number of frames in the file would be taken in the place of every rate.
 inline void refuse_num_frames(ProcessorKeys& k) {
@@ -34,7 +36,7 @@ void read_qwen_video_keys(ProcessorKeys& k, Rule& rule, const image_processor::V
   k.same("temporal_patch_size", rule.temporal_patch_size, "vision_config.temporal_patch_size");
   image_processor::VideoLimits& v = rule.video;
   read_budget(k, v.budget, absent.budget, old_names);
-  read_rate(k, v, absent.fps);
+  v.fps = read_rate(k, absent.fps);
   refuse_num_frames(k);
   v.min_frames = k.integer("min_frames", absent.min_frames, 1, image_processor::max_frames);
   v.max_frames = k.integer("max_frames", absent.max_frames, v.min_frames, 1 << 24);
