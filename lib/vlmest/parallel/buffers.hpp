@@ -34,7 +34,7 @@ namespace gathered {
 /// reduction follows that of a unit, come after them.
 namespace turn {
 inline constexpr std::uint8_t reshard = 0, reduce = 0, reduced = 1, reduce_rest = 2, reduced_rest = 3, finished = 4;
-inline constexpr std::uint8_t gather = 2, copied = 3, prefetch = 4, from_host = 2;
+inline constexpr std::uint8_t gather = 2, copied = 3, prefetch = 4;
 }  // namespace turn
 
 /// The nodes of a phase that run a unit: from the first up to, but not including, `end`.
