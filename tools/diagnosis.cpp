@@ -364,7 +364,10 @@ void add_story(Verdict& v, const KnownRun& run, const std::optional<diagnose::Fa
     if (run.device_known) c.device = static_cast<double>(run.device.memory_bytes.value());
     if (v.cause == diagnose::Cause::attention_scores && c.failure != nullptr &&
         diagnose::speaks_of_logits(e.story, *c.failure, c.mode))
-      v = Verdict{.why = v.why + " But the text speaks of logits.", .mode = v.mode, .mode_by = v.mode_by};
+      v = Verdict{.why = v.why + " But the text speaks of logits.",
+                  .named_by_model = v.named_by_model,
+                  .mode = v.mode,
+                  .mode_by = v.mode_by};
     const auto told = diagnose::judge_story(e.story, c);
     if (!told || told->confidence <= v.confidence) continue;
     v.cause = told->cause;
@@ -436,10 +439,7 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
       // A model whose heads are not known has no scores to name.
     }
 
-  if (d.verdict.tensor) {
-    const std::string_view other = " With --config the tensor can be named.";
-    if (const auto at = d.verdict.why.find(other); at != std::string::npos) d.verdict.why.erase(at, other.size());
-  }
+  if (d.verdict.named_by_model && !d.verdict.tensor) d.verdict.why += " With --config the tensor can be named.";
 
   if (failure) {
     d.actions = diagnose::memory_remedies(d.verdict, *failure);

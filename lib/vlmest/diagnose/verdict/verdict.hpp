@@ -23,6 +23,7 @@ struct Verdict {
   std::string why;                         ///< sentences with the figures that decided
   std::vector<std::string> remarks;        ///< what else the evidence shows, beside the cause
   std::optional<DescribedTensor> tensor;   ///< what was asked for
+  bool named_by_model = false;             ///< no model is known, and one would tell which tensor that was
   std::vector<Hypothesis> hypotheses;      ///< all of them, best first
   std::vector<MemoryPart> live;            ///< what was alive then, by the estimate or the snapshot
   std::vector<Solution> solutions;         ///< with which other inputs a tensor would have the size

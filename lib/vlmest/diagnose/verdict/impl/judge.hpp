@@ -59,7 +59,8 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
     v.why +=
         f.stack_elsewhere ? "; the frames in this text belong to no out-of-memory message" : "; there is no traceback";
   if (!f.live.empty()) v.why += ". Alive were " + live_words(f.live);
-  v.why += f.tensor && f.telling && !f.made ? ". With --config the tensor can be named." : ".";
+  v.why += ".";
+  v.named_by_model = f.tensor && f.telling && !f.made;
   v.why += pieces_words(f);
   return v;
 }
