@@ -139,7 +139,7 @@ std::string layout_flags(const Layout& l) {
 void check_parallel_flags(const GivenFlags& given, const Layout& l, const AskedPhases& phases) {
   const std::string leave = "leave it out, or give --parallel ";
   if (l.gpus() == 1) given.no_effect({"--network"}, "on one GPU", leave + "dp=N");
-  if (l.dp == 1)
+  if (holders(l) == 1)
     given.no_effect({"--shard", "--ddp-bucket-view", "--reshard-after-forward", "--reduce-dtype"},
                     "without data parallelism", leave + "dp=N");
   if (l.tp == 1) given.no_effect({"--sequence-parallel", "--tower"}, "without tensor parallelism", leave + "tp=N");

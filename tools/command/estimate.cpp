@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <vlmest/parallel/divided_layers.hpp>
+#include <vlmest/parallel/sequence_parts.hpp>
 
 #include "args.hpp"
 #include "command.hpp"
@@ -66,6 +67,7 @@ int estimate(const EstimateOptions& o) {
   if (layout.pp > 1) plan.gradient_accumulation = parallel::micro_batches(layout);
   compare_weight_files(o.args, vlm, plan);  // a checkpoint holds the whole model
   plan.shards = layer_shards(layout);
+  plan.sequence_part = sequence_part(layout);
   const Device device = find_device(o.args.device);
   const Phases phases = o.args.phases();
   const Bytes least = parse_size(o.args.timeline_min, "--timeline-min");
@@ -95,7 +97,9 @@ int estimate(const EstimateOptions& o) {
   if (layout.gpus() > 1) {
     const Phases asked = !options.training ? Phases::inference : !options.inference ? Phases::train : Phases::all;
     const parallel::Network network = find_network(o.parallel.network, device);
-    several = divides_layers_alone(layout)
+    several = layout.cp > 1 && asked == Phases::train
+                  ? parallel::estimate_sequence_parts(estimator, e, vlm, plan, device, layout, network)
+              : divides_layers_alone(layout)
                   ? parallel::estimate_divided(estimator, e, plan, device, layout, network, asked)
                   : parallel::estimate_several(estimator, e, plan, device, layout, network, asked);
     several->launch =

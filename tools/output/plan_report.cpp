@@ -175,10 +175,10 @@ std::string layout_words(const parallel::LaidOut& of) {
   const parallel::Layout& l = of.layout;
   std::string r;
   const auto add = [&](const std::string& word) { r += (r.empty() ? "" : ", ") + word; };
-  for (const auto& [dimension, size] : {std::pair{"dp", l.dp}, {"tp", l.tp}, {"pp", l.pp}, {"ep", l.ep}})
+  for (const auto& [dimension, size] : {std::pair{"dp", l.dp}, {"tp", l.tp}, {"pp", l.pp}, {"cp", l.cp}, {"ep", l.ep}})
     if (size > 1) add(fmt::format("{}={}", dimension, size));
   if (l.shard != parallel::Shard::none) add(std::string(name(l.shard)));
-  if (l.shard == parallel::Shard::none && l.dp > 1) add("DDP");
+  if (l.shard == parallel::Shard::none && holders(l) > 1) add("DDP");
   if (!l.reshard_after_forward) add("no reshard");
   if (l.pp > 1) add(fmt::format("{} x {}", schedule_word(l.schedule), parallel::micro_batches(l)));
   if (!l.stages.empty()) add("stages by time");

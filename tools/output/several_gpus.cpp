@@ -61,7 +61,7 @@ constexpr const char* hooks_note =
 /// What DistributedDataParallel would end with.
 std::string unused_parameters(const Reported& r) {
   const parallel::Layout& l = r.several->layout;
-  if (!has_training_ranks(r) || l.dp == 1 || l.shard != parallel::Shard::none) return {};
+  if (!has_training_ranks(r) || holders(l) == 1 || l.shard != parallel::Shard::none) return {};
   const std::int64_t n = parallel::parameters_without_gradient(r.estimator.training_graph(), r.plan);
   if (n == 0) return {};
   return fmt::format(

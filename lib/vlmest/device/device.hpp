@@ -82,6 +82,9 @@ struct Device {
   Seconds forward_launch{30.7e-6}, backward_launch{23e-6};
   CheckpointCost checkpoint_forward{160e-6, 8e-6}, checkpoint_backward{190e-6, 6.5e-6};  ///< likewise
   DataParallelCost ddp_parameter{22e-6, 59e-6}, fsdp_module{1.5e-3, 2.4e-3};             ///< likewise
+  /// Host time of an attention whose keys and values go round several GPUs, in the forward and in the backward, beyond
+  /// its launches: 1.2 and 2.1 ms each, of which 20 and 35 kernels are launched (torch 2.11 on two H100, tiny tensors).
+  DataParallelCost ring_attention{0.6e-3, 1.3e-3};
   /// Host time of an optimizer's Python for each parameter, and what it takes more where the parameter is a shard
   /// (DTensor); likewise.
   Seconds optimizer_parameter{16e-6}, optimizer_shard{30e-6};

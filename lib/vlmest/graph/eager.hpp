@@ -26,6 +26,7 @@
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/graph/eager/reduce.hpp>
 #include <vlmest/graph/eager/resample.hpp>
+#include <vlmest/graph/eager/ring_attention.hpp>
 #include <vlmest/graph/eager/routing.hpp>
 #include <vlmest/graph/eager/scan.hpp>
 #include <vlmest/graph/eager/selection.hpp>

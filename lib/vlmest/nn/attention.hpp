@@ -14,8 +14,8 @@ inline Plan without_sdpa(const Plan& p) {
 }
 /// The same build under other choices, which outlive it.
 inline Context with_plan(const Context& c, const Plan& plan) {
-  return {c.b,        plan,          c.runtime, c.blocks, c.labels, c.adapters, c.input_gradients, c.quantization,
-          c.sharding, c.routed_rows, c.loads,   c.padded};
+  return {c.b,        plan,          c.runtime, c.blocks, c.labels,  c.adapters, c.input_gradients, c.quantization,
+          c.sharding, c.routed_rows, c.loads,   c.padded, c.sequence};
 }
 
 }  // namespace vlmest

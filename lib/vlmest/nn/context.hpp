@@ -14,6 +14,7 @@ struct Blocks;
 struct Adapters;
 struct Quantization;
 struct Sharding;
+struct DividedSequence;
 struct RoutedRows;
 
 /// Results of input embeddings that collect gradients though nothing before them is trained.
@@ -38,6 +39,8 @@ struct Context {
   const RoutedRows* routed_rows = nullptr;
   bool loads = false;   ///< only what is loaded is wanted: weights as they lie before the first forward
   bool padded = false;  ///< attention masks hold zeros: sequences of several lengths
+  /// What this GPU runs of each sequence (nn/divided_sequence.hpp); none: all of it.
+  DividedSequence* sequence = nullptr;
 
   DType dtype() const { return plan.dtype; }
   /// What the software stack that runs the model does in its own way.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/divided_sequence.hpp>
 #include <vlmest/nn/fused_loss.hpp>
 #include <vlmest/nn/sequence.hpp>
 
@@ -47,6 +48,14 @@ inline Value next_tokens(const Value& padded) {
   return contiguous(slice(padded, 1, 1, padded.size(1)));
 }
 
+/// What logits are held against: labels moved by one, of which `padded` keeps the variable that torch does; of a part
+/// of a sequence they were moved before.
+inline Value loss_targets(Context& c, const Value& labels, Value& padded) {
+  if (c.sequence) return c.sequence->targets;
+  padded = eager::pad(labels, -1, 0, 1);
+  return next_tokens(padded);
+}
+
 /// How this run computes its loss: a stack may fuse it, unless it is to be chunked.
 inline Loss loss_kind(const Context& c) {
   return c.stack().fuses_loss && c.plan.loss == Loss::unfused ? Loss::fused : c.plan.loss;
@@ -58,8 +67,8 @@ inline Value causal_lm_loss(Context& c, const Value& logits, const Value& labels
   using namespace eager;
   const bool fused = loss_kind(c) == Loss::fused;
   Value x = fused ? logits : to(logits, DType::fp32);
-  const Value padded = pad(labels, -1, 0, 1);
-  Value shifted = next_tokens(padded);
+  Value padded;
+  Value shifted = loss_targets(c, labels, padded);
   x = view(std::move(x), {-1, logits.size(2)});
   shifted = view(std::move(shifted), {-1});
   return fused ? fused_cross_entropy(c, std::move(x), shifted) : cross_entropy(x, shifted);
@@ -74,8 +83,8 @@ Value head_output(Context& c, const Linear& head, const Value& hidden, Finish&& 
   if (loss_kind(c) == Loss::chunked) {
     if (head.stored)
       throw Error("plan.loss", "a chunked loss needs a wide output head", "use plan.loss=unfused or fused");
-    const Value padded = pad(*c.labels, -1, 0, 1);
-    Value shifted = next_tokens(padded);
+    Value padded;
+    Value shifted = loss_targets(c, *c.labels, padded);
     const Value x = view(hidden, {-1, hidden.size(2)});
     shifted = view(std::move(shifted), {-1});
     return chunked_cross_entropy(c, x, head, shifted);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/divided_sequence.hpp>
 #include <vlmest/nn/mask_function.hpp>
 
 namespace vlmest {
@@ -65,6 +66,7 @@ inline void refuse_unpadding(const Context& c) {
 /// masking_utils.py, create_causal_mask, create_sliding_window_causal_mask and create_chunked_causal_mask: empty where
 /// attention can be told is_causal instead, else bool (sdpa) or additive (eager).
 inline Value causal_mask(Context& c, const MaskShape& m, const Value& attention_mask) {
+  if (m.window || m.chunked) refuse_part(c, "windows");
   if (!c.stack().makes_masks) return {};
   Value padding = eager::to(attention_mask, DType::boolean);
   const Value left = m.chunked ? left_padding(padding) : Value();

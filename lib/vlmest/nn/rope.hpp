@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include <vlmest/nn/divided_sequence.hpp>
 #include <vlmest/nn/stack/kernels.hpp>
 
 namespace vlmest {
@@ -29,8 +30,9 @@ struct CosSin {
   Value ids;  ///< the positions themselves, where attention reads them too
 };
 
-/// Positions that text models count where the caller gives none: int64[1, S].
+/// Positions that text models count where the caller gives none: int64[1, S]. Of a part of a sequence they are given.
 inline Value text_positions(Context& c, std::int64_t tokens) {
+  if (c.sequence && c.sequence->ran) return eager::unsqueeze(c.sequence->places, 0);
   Value p = eager::arange(c.b, tokens);
   return eager::unsqueeze(eager::add_scalar(p), 0);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <vlmest/nn/causal_conv.hpp>
+#include <vlmest/nn/divided_sequence.hpp>
 #include <vlmest/nn/linear.hpp>
 
 namespace vlmest {
@@ -40,6 +41,7 @@ inline Value forward(Context& c, const ShortConv& m, Value arg, const Value& pad
   if (!c.stack().writes_out_linear_attention)
     throw Error("plan.runtime", "kernels that fuse a gated short convolution are not modelled",
                 "leave plan.runtime out: transformers without the package causal-conv1d");
+  refuse_part(c, "convolutions along the sequence");
   Value x = std::move(arg);
   InScope in(c.b, m.scope);
   if (padding) x = to(mul(x, unsqueeze(padding, 2)), x.dtype());

@@ -16,12 +16,13 @@
 namespace vlmest::parallel {
 
 /// The collectives of a graph whose layers are divided among GPUs, phase by phase, over a network; `micro_batches`: how
-/// often forward and backward run in a step. They stand between the ops that need their results, so that nothing hides
-/// them. `counts` says which nodes do, all of them where it is empty.
+/// often forward and backward run in a step. `counts` says which nodes do, all of them where it is empty. What runs
+/// between one and the first op that reads its result hides it, where the ops' work is given; without, nothing does.
 std::vector<CommunicationRow> communication(const Graph& g, const Network& network, const char* group,
-                                            std::int64_t micro_batches = 1, std::span<const char> counts = {});
+                                            std::int64_t micro_batches = 1, std::span<const char> counts = {},
+                                            std::span<const Work> of_ops = {});
 
-/// The estimates with the network's time of these collectives instead of that of their ops.
+/// The estimates with the exposed time of these collectives instead of that of their ops.
 void put_on_network(InferenceEstimate& e, const std::vector<CommunicationRow>& rows, const Graph& g, const Device& d);
 void put_on_network(TrainingEstimate& e, const std::vector<CommunicationRow>& rows, const Graph& g, const Device& d);
 

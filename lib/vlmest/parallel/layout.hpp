@@ -68,6 +68,13 @@ constexpr LayerShards layer_shards(const Layout& l) {
   return l.ep > 1 ? LayerShards{.ranks = l.ep, .experts = true} : LayerShards{.ranks = l.tp};
 }
 
+/// The part of each sequence that one of the ranks runs which divide them.
+constexpr SequencePart sequence_part(const Layout& l, int part = 0) { return {.parts = l.cp, .part = part}; }
+
+/// GPUs among which states are replicated or divided: replicas, and those that divide their sequences, whose gradients
+/// are of the same weights (accelerate 1.15, parallelism_config.py, dp_shard_cp).
+constexpr int holders(const Layout& l) { return l.dp * l.cp; }
+
 /// GPUs do nothing but divide layers.
 constexpr bool divides_layers_alone(const Layout& l) { return (l.tp > 1 || l.ep > 1) && l.dp == 1 && l.pp == 1; }
 
@@ -81,12 +88,11 @@ constexpr std::int64_t micro_batches(const Layout& l) { return l.micro_batches.v
 
 /// Throws Error for what is laid out in a way that is not modelled yet.
 inline void expect_modelled(const Layout& l) {
-  const auto refuse = [](int size, const char* dimension, const char* what) {
-    if (size > 1)
-      throw Error("layout.mesh", std::string(dimension) + "=" + std::to_string(size) + ": " + what + " is not modelled",
-                  "leave it out, or give dp=N");
-  };
-  refuse(l.cp, "cp", "context parallelism");
+  if (l.cp > 1 && (l.tp > 1 || l.pp > 1 || l.ep > 1))
+    throw Error("layout.mesh", "cp with tp, pp or ep is not modelled", "give cp=N alone, or with dp=N");
+  if (l.cp > 1 && is_zero(l.shard))
+    throw Error("layout.shard", std::string(name(l.shard)) + " does not run where sequences are divided",
+                "take layout.shard=fsdp2, or leave it out for DistributedDataParallel");
   if (l.tp > 1 && l.ep > 1)
     throw Error("layout.mesh", "tp with ep: transformers 5.17 divides layers by one plan", "give one of them");
   if (l.ep > 1 && (l.dp > 1 || l.pp > 1))

@@ -24,9 +24,10 @@ struct HostWork {
 HostWork host_work(const Strategy& s, const ModelStates& states, std::int64_t micro_batches, const Device& d);
 
 /// How long what is not the model's own takes in a step: collectives beside the forwards and backwards of all
-/// micro-batches, those that only the optimizer's end sets off, and the optimizer's kernels on this GPU.
+/// micro-batches, those that only the optimizer's end sets off, the optimizer's kernels on this GPU, and what the host
+/// does for all forwards and backwards beside launching and what states ask for.
 struct StepParts {
-  Seconds beside, after, update;
+  Seconds beside, after, update, host;
 };
 Seconds step_time(const Strategy& s, const ModelStates& states, const StepParts& parts, const TrainingEstimate& whole,
                   const Device& d);

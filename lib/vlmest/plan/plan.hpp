@@ -100,6 +100,12 @@ struct LayerShards {
   bool experts = false;
 };
 
+/// Which part of each sequence the language model of this GPU runs (context parallelism).
+struct SequencePart {
+  int parts = 1;
+  int part = 0;
+};
+
 /// Pixels of an image, before the model's own resize.
 struct PixelSize {
   std::int64_t height = 0;
@@ -166,6 +172,7 @@ struct Plan {
   std::optional<bool> input_gradients;
   std::int64_t gradient_accumulation = 1;
   LayerShards shards;
+  SequencePart sequence_part;
   bool amp = false;
   bool dropout = false;  ///< modules in training mode (model.train()): dropout draws its masks
 };

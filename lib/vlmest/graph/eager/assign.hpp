@@ -20,15 +20,17 @@ inline Value copy_over(Value self, Value source) {
   return emit_inplace(b, "copy_", op, {}, self, source);
 }
 
-/// torch.zeros_like, ones_like, full_like: row-major, or in the order of a's dimensions.
-inline Value fill_like(const char* name, const Value& a) {
+/// torch.zeros_like, ones_like, full_like: row-major, or in the order of a's dimensions; of a's type, or of another.
+inline Value fill_like(const char* name, const Value& a, DType t) {
   Builder& b = a.builder();
-  const TensorId r = b.result(a.dtype(), a.shape(), strides_like(a.tensor(), a.shape()), name);
-  const MemoryOp op{.written = data_bytes(a), .dtype = a.dtype(), .kernels = data_bytes(a) > Bytes{} ? 1 : 0};
-  b.emit(name, op, {}, std::array<TensorId, 1>{r});
+  const TensorId r = b.result(t, a.shape(), strides_like(a.tensor(), a.shape()), name);
+  const Bytes n = size_of(numel(a.shape()), t);
+  b.emit(name, MemoryOp{.written = n, .dtype = t, .kernels = n > Bytes{} ? 1 : 0}, {}, std::array<TensorId, 1>{r});
   return Value(b, r);
 }
+inline Value fill_like(const char* name, const Value& a) { return fill_like(name, a, a.dtype()); }
 inline Value zeros_like(const Value& a) { return fill_like("zeros_like", a); }
+inline Value zeros_like(const Value& a, DType t) { return fill_like("zeros_like", a, t); }
 
 /// part_of(whole) = source, where part_of makes a view, or where the part is all of it gives it back. Backward: a copy
 /// of the whole's gradient, of which the part goes to the source and zeros stand in its place, where the whole has a

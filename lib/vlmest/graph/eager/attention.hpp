@@ -22,9 +22,10 @@ inline Value float_mask(Value mask, DType t) {
   return where(std::move(mask), std::move(zero), std::move(lowest));
 }
 
-/// cuDNN: seed and offset on the device, the result in q's layout, scratch. A split over the keys is joined by a second
-/// kernel.
-inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask) {
+/// cuDNN's kernel: seed and offset on the device, the result in q's layout, scratch; sums where a backward or another
+/// part of the keys asks for them. A split over the keys is joined by a second kernel.
+inline FusedAttention cudnn_kernel(Attention op, const Value& q, const Value& k, const Value& v, const Value& mask,
+                                   bool sums) {
   Builder& b = q.builder();
   const Bytes workspace = cudnn_workspace(op, b.gpu);
   if (op.q_len == 1 && workspace > Bytes{}) op.kernels = 2;
@@ -32,64 +33,71 @@ inline Value cudnn_attention(Attention op, Value q, Value k, Value v, Value mask
   const TensorId seed = b.result(DType::int64, Shape{}, "philox_seed"),
                  offset = b.result(DType::int64, Shape{}, "philox_offset");
   const TensorId out = b.result(op.dtype, s, strides_like(q.tensor(), s), "attention");
-  const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
-  const bool trains = eq || ek || ev;
-  const TensorId lse = trains ? b.result(DType::fp32, {op.batch, op.heads, op.q_len, 1}, "logsumexp") : none;
+  const TensorId lse = sums ? b.result(DType::fp32, {op.batch, op.heads, op.q_len, 1}, "logsumexp") : none;
   const std::array<TensorId, 4> ins{q.id(), k.id(), v.id(), mask ? mask.id() : none};
   const std::array<TensorId, 4> with_lse{out, lse, seed, offset};
   const std::array<TensorId, 3> without{out, seed, offset};
-  b.emit(product("_scaled_dot_product_cudnn_attention"), op, ins,
-         trains ? std::span<const TensorId>(with_lse) : without, {workspace});
-  Value r(b, out);
-  Value keep_seed(b, seed), keep_offset(b, offset);
-  if (!trains) return r;
-  Value keep_lse(b, lse);
-  differentiable(r, "ScaledDotProductCudnnAttentionBackward0", {eq, ek, ev},
-                 [op, sq = saved(q, true), sk = saved(k, true), sv = saved(v, true), sm = saved(mask, true),
-                  kept = saved_result(r, true), sl = saved(keep_lse, true), ss = saved(keep_seed, true),
-                  so = saved(keep_offset, true)](Gradients& g) {
-                   cudnn_attention_backward(op, g, sq, sk, sv, sm, kept, sl, ss, so);
-                 });
-  return r;
+  b.emit(product("_scaled_dot_product_cudnn_attention"), op, ins, sums ? std::span<const TensorId>(with_lse) : without,
+         {workspace});
+  return {Value(b, out), sums ? Value(b, lse) : Value(), Value(b, seed), Value(b, offset)};
 }
 
-/// Flash: [B, S, H, D] storage; head sizes are padded to multiples of 8 by copies; a split over the keys keeps fp32
-/// partial results while it runs.
-inline Value flash_backend(const Attention& asked, Value q, Value k, Value v) {
+inline Value cudnn_attention(const Attention& op, Value q, Value k, Value v, Value mask) {
+  const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
+  const bool trains = eq || ek || ev;
+  FusedAttention made = cudnn_kernel(op, q, k, v, mask, trains);
+  if (!trains) return std::move(made.out);
+  differentiable(made.out, "ScaledDotProductCudnnAttentionBackward0", {eq, ek, ev},
+                 [op, sq = saved(q, true), sk = saved(k, true), sv = saved(v, true), sm = saved(mask, true),
+                  kept = saved_attention(made)](Gradients& g) {
+                   hand_on(g, cudnn_attention_backward(op, g.in[0], sq, sk, sv, sm, kept));
+                 });
+  return std::move(made.out);
+}
+
+/// Heads of a multiple of 8 channels, by copies.
+inline void pad_heads(Value& q, Value& k, Value& v) {
+  const std::int64_t d = q.size(3), padded = round_up(d, 8);
+  if (padded == d) return;
+  for (Value* x : {&q, &k, &v}) *x = pad(std::move(*x), -1, 0, padded - d);
+}
+
+/// Flash's kernel: [B, S, H, D] storage; a split over the keys keeps fp32 partial results while it runs. Without sums
+/// these and the random state are scratch.
+inline FusedAttention flash_kernel(const Attention& op, const Value& q, const Value& k, const Value& v, bool sums) {
   Builder& b = q.builder();
-  Attention op = asked;
-  const std::int64_t d = op.head_dim, padded = round_up(d, 8);
-  if (padded != d) {
-    q = pad(std::move(q), -1, 0, padded - d);
-    k = pad(std::move(k), -1, 0, padded - d);
-    v = pad(std::move(v), -1, 0, padded - d);
-    op.head_dim = op.v_dim = padded;
-  }
-  const std::int64_t n = flash_splits(op, q.builder().gpu), wide = flash_head_size(padded);
+  const std::int64_t n = flash_splits(op, b.gpu), wide = flash_head_size(op.head_dim);
   const Elements rows{checked_mul(checked_mul(op.batch, op.heads), op.q_len)};
   const Bytes lse = size_of(rows, DType::fp32);
   const Bytes lse_accum = n > 1 ? lse * n : Bytes{}, out_accum = n > 1 ? lse * n * wide : Bytes{};
-  const TensorId out = sequence_major(b, op.dtype, op.batch, op.heads, op.q_len, padded);
+  const TensorId out = sequence_major(b, op.dtype, op.batch, op.heads, op.q_len, op.head_dim);
   const std::array<TensorId, 3> ins{q.id(), k.id(), v.id()};
-  const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
-  if (!(eq || ek || ev)) {
+  if (!sums) {
     const std::array<TensorId, 1> outs{out};
     b.emit(product("_scaled_dot_product_flash_attention"), op, ins, outs,
            {lse, lse_accum, out_accum, Bytes(16), Bytes(8)});
-    return slice(Value(b, out), 3, 0, d);
+    return {Value(b, out), {}, {}, {}};
   }
   const std::array<TensorId, 4> outs{out, b.result(DType::fp32, {op.batch, op.heads, op.q_len}, "logsumexp"),
                                      b.result(DType::int64, {2}, "rng_state"),
                                      b.result(DType::int64, Shape{}, "philox_offset")};
   b.emit(product("_scaled_dot_product_flash_attention"), op, ins, outs, {lse_accum, out_accum});
-  Value r(b, out);
-  const Value sums(b, outs[1]), state(b, outs[2]), offset(b, outs[3]);
-  differentiable(r, "ScaledDotProductFlashAttentionBackward0", {eq, ek, ev},
-                 [op, sq = saved(q, true), sk = saved(k, true), sv = saved(v, true), kept = saved_result(r, true),
-                  sl = saved(sums, true), ss = saved(state, true), so = saved(offset, true)](Gradients& g) {
-                   flash_attention_backward(op, g, sq, sk, sv, kept, sl, ss);
-                 });
-  return slice(std::move(r), 3, 0, d);
+  return {Value(b, out), Value(b, outs[1]), Value(b, outs[2]), Value(b, outs[3])};
+}
+
+inline Value flash_backend(const Attention& asked, Value q, Value k, Value v) {
+  Attention op = asked;
+  const std::int64_t d = op.head_dim;
+  pad_heads(q, k, v);
+  op.head_dim = op.v_dim = q.size(3);
+  const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
+  const bool trains = eq || ek || ev;
+  FusedAttention made = flash_kernel(op, q, k, v, trains);
+  if (trains)
+    differentiable(made.out, "ScaledDotProductFlashAttentionBackward0", {eq, ek, ev},
+                   [op, sq = saved(q, true), sk = saved(k, true), sv = saved(v, true), kept = saved_attention(made)](
+                       Gradients& g) { hand_on(g, flash_attention_backward(op, g.in[0], sq, sk, sv, kept)); });
+  return slice(std::move(made.out), 3, 0, d);
 }
 
 /// Memory-efficient: a mask whose rows do not start at multiples of eight elements is copied with padded rows; heads of
@@ -176,30 +184,35 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
   return to(std::move(out), t);
 }
 
+/// The call as the choice of a backend sees it.
+inline SdpaCall sdpa_call(const Value& q, const Value& k, const Value& v, const Value& mask, bool causal, bool drops) {
+  const auto gaps = [](const Value& x) { return x.size(-1) != 1 && x.tensor().strides[-1] != 1; };
+  return {.op = {.batch = q.size(0),
+                 .heads = q.size(1),
+                 .kv_heads = k.size(1),
+                 .q_len = q.size(2),
+                 .kv_len = k.size(2),
+                 .head_dim = q.size(3),
+                 .v_dim = v.size(3),
+                 .causal = causal,
+                 .mask = data_bytes(mask),
+                 .dtype = q.dtype()},
+          .gpu = q.builder().gpu,
+          .masked = static_cast<bool>(mask),
+          .gaps = gaps(q) || gaps(k) || gaps(v),
+          .mask_gaps = mask && mask.tensor().strides[-1] != 1,
+          .mask_trains = static_cast<bool>(edge(mask)),
+          .mask_of_three = mask && mask.shape().rank() == 3,
+          .enable_gqa = q.size(1) != k.size(1),
+          .drops = drops};
+}
+
 /// q[B, H, S, D], k and v[B, Hkv, L, D], mask empty, boolean or additive; the result is [B, H, S, Dv] in the backend's
 /// own layout. drops: dropout_p is above zero, which the fused kernels apply themselves. Throws Error where a fused
 /// kernel would have to give the gradient of a mask that is broadcast.
 inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask, bool causal, bool drops = false) {
   const AutocastCall call(CastPolicy::lower, q, k, v, mask);
-  const auto gaps = [](const Value& x) { return x.size(-1) != 1 && x.tensor().strides[-1] != 1; };
-  const SdpaCall asked{.op = {.batch = q.size(0),
-                              .heads = q.size(1),
-                              .kv_heads = k.size(1),
-                              .q_len = q.size(2),
-                              .kv_len = k.size(2),
-                              .head_dim = q.size(3),
-                              .v_dim = v.size(3),
-                              .causal = causal,
-                              .mask = data_bytes(mask),
-                              .dtype = q.dtype()},
-                       .gpu = q.builder().gpu,
-                       .masked = static_cast<bool>(mask),
-                       .gaps = gaps(q) || gaps(k) || gaps(v),
-                       .mask_gaps = mask && mask.tensor().strides[-1] != 1,
-                       .mask_trains = static_cast<bool>(edge(mask)),
-                       .mask_of_three = mask && mask.shape().rank() == 3,
-                       .enable_gqa = q.size(1) != k.size(1),
-                       .drops = drops};
+  const SdpaCall asked = sdpa_call(q, k, v, mask, causal, drops);
   Attention op = asked.op;
   op.backend = choose_backend(asked);
   if (asked.mask_trains && op.backend != AttentionBackend::math &&

@@ -26,18 +26,39 @@ inline Bytes sequence_major_copy(const Value& gradient) {
   return is_contiguous(t) ? Bytes{} : data_bytes(gradient);
 }
 
+/// What a fused kernel gives in training: its result, the logarithms of the sums of its softmax, and where its random
+/// numbers began.
+struct FusedAttention {
+  Value out, lse, seed, offset;
+};
+inline FusedAttention saved_attention(const FusedAttention& made) {
+  return {saved_result(made.out, true), saved(made.lse, true), saved(made.seed, true), saved(made.offset, true)};
+}
+
+/// Of q, k and v.
+using AttentionGradients = std::array<Value, 3>;
+
+/// Those that are wanted; the others go at once.
+inline void hand_on(Gradients& g, AttentionGradients all) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (g.wants(i)) g.out[i] = std::move(all[i]);
+    all[i].reset();
+  }
+}
+
 /// The backward of cuDNN's attention: gradients of q, k and v in their layouts; an fp32 accumulator of dq and row sums,
 /// and for grouped queries dk and dv of every query head, are scratch (agrees with recorded peaks).
-inline void cudnn_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v,
-                                     const Value& mask, const Value& out, const Value& lse, const Value& seed,
-                                     const Value& offset) {
+inline AttentionGradients cudnn_attention_backward(const Attention& op, const Value& gradient, const Value& q,
+                                                   const Value& k, const Value& v, const Value& mask,
+                                                   const FusedAttention& made) {
   Builder& b = q.builder();
   const auto like = [&](const Value& x, const char* name) {
     return b.result(op.dtype, x.shape(), strides_like(x.tensor(), x.shape()), name);
   };
   const std::array<TensorId, 3> outs{like(q, "dq"), like(k, "dk"), like(v, "dv")};
-  const std::array<TensorId, 9> ins{
-      g.in[0].id(), q.id(), k.id(), v.id(), out.id(), lse.id(), seed.id(), offset.id(), mask ? mask.id() : none};
+  const std::array<TensorId, 9> ins{gradient.id(),  q.id(),           k.id(),
+                                    v.id(),         made.out.id(),    made.lse.id(),
+                                    made.seed.id(), made.offset.id(), mask ? mask.id() : none};
   const std::int64_t rows = checked_mul(checked_mul(op.batch, op.heads), op.q_len);
   Bytes scratch = size_of(Elements(checked_mul(rows, op.head_dim)), DType::fp32) +
                   size_of(Elements(rows), DType::fp32) + Bytes(256);
@@ -46,34 +67,29 @@ inline void cudnn_attention_backward(const Attention& op, Gradients& g, const Va
         size_of(Elements(checked_mul(checked_mul(checked_mul(op.batch, op.heads), op.kv_len), op.head_dim + op.v_dim)),
                 op.dtype);
   b.emit("_scaled_dot_product_cudnn_attention_backward", AttentionBackward{op}, ins, outs, {scratch});
-  for (std::size_t i = 0; i < 3; ++i) {
-    Value gradient(b, outs[i]);
-    if (g.wants(i)) g.out[i] = std::move(gradient);
-  }
+  return {Value(b, outs[0]), Value(b, outs[1]), Value(b, outs[2])};
 }
 
 /// Flash: the row sums and an fp32 accumulator of dq in blocks of 128 queries are scratch, and for
 /// grouped queries dk and dv of every query head (aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp,
 /// mha_bwd; agrees with recorded allocations).
-inline void flash_attention_backward(const Attention& op, Gradients& g, const Value& q, const Value& k, const Value& v,
-                                     const Value& out, const Value& lse, const Value& state) {
+inline AttentionGradients flash_attention_backward(const Attention& op, const Value& gradient, const Value& q,
+                                                   const Value& k, const Value& v, const FusedAttention& made) {
   Builder& b = q.builder();
   const auto like = [&](const Value& x, const char* name) {
     return b.result(op.dtype, x.shape(), strides_like(x.tensor(), x.shape()), name);
   };
   const TensorId dq = like(q, "dq"), dk = like(k, "dk"), dv = like(v, "dv");
   const std::array<TensorId, 3> outs{dq, dk, dv};
-  const std::array<TensorId, 7> ins{g.in[0].id(), q.id(), k.id(), v.id(), out.id(), lse.id(), state.id()};
+  const std::array<TensorId, 7> ins{gradient.id(), q.id(),        k.id(),        v.id(),
+                                    made.out.id(), made.lse.id(), made.seed.id()};
   const std::int64_t rows = checked_mul(checked_mul(op.batch, op.heads), round_up(op.q_len, 128));
   const Bytes sums = size_of(Elements(rows), DType::fp32);
   const std::int64_t keys = checked_mul(checked_mul(op.batch, op.heads), checked_mul(op.kv_len, op.head_dim));
   const Bytes expanded = op.heads == op.kv_heads ? Bytes{} : size_of(Elements(keys), op.dtype);
   b.emit("_scaled_dot_product_flash_attention_backward", AttentionBackward{op}, ins, outs,
-         {sequence_major_copy(g.in[0]), sums, sums * flash_head_size(op.head_dim), expanded, expanded});
-  for (std::size_t i = 0; i < 3; ++i) {
-    Value gradient(b, outs[i]);
-    if (g.wants(i)) g.out[i] = std::move(gradient);
-  }
+         {sequence_major_copy(gradient), sums, sums * flash_head_size(op.head_dim), expanded, expanded});
+  return {Value(b, dq), Value(b, dk), Value(b, dv)};
 }
 
 /// Scratch of the memory-efficient kernel's backward: a row sum for each query, and for every tile of queries and

@@ -22,17 +22,29 @@ inline Value all_reduce_(Value v, int ranks) {
 /// funcol.all_reduce: on a copy in row-major order (torch/csrc/distributed/c10d/Functional.cpp, all_reduce).
 inline Value all_reduce(Value v, int ranks) { return all_reduce_(clone_contiguous(std::move(v)), ranks); }
 
-/// funcol.all_gather_tensor along the last dimension: the parts one after the other, then put side by side by chunk
-/// and cat, which is a view where all that stands before that dimension is of size 1 (_maybe_view_chunk_cat).
-inline Value all_gather_last(Value v, int ranks) {
+/// funcol.all_gather_tensor along the first dimension: the parts one after the other.
+inline Value all_gather_first(Value v, int ranks) {
   Builder& b = v.builder();
-  const Shape part = v.shape();
-  Shape rows = part;
+  Shape rows = v.shape();
   rows[0] = checked_mul(rows[0], ranks);
   const DType t = v.dtype();
   const CollectiveOp op{
       .kind = CollectiveKind::all_gather, .ranks = ranks, .bytes = size_of(numel(rows), t), .dtype = t};
-  Value gathered = emit1(b, "all_gather_into_tensor", op, b.result(t, rows, "all_gather_into_tensor"), {}, v);
+  return emit1(b, "all_gather_into_tensor", op, b.result(t, rows, "all_gather_into_tensor"), {}, v);
+}
+
+/// funcol.permute_tensor: all of it to one other rank, by an all-to-all whose other parts are empty.
+inline Value permute_tensor(Value v, int ranks) {
+  Builder& b = v.builder();
+  const CollectiveOp op{.kind = CollectiveKind::send, .ranks = ranks, .bytes = data_bytes(v), .dtype = v.dtype()};
+  return emit1(b, "all_to_all_single", op, b.result(v.dtype(), v.shape(), "all_to_all_single"), {}, v);
+}
+
+/// funcol.all_gather_tensor along the last dimension: the parts, then put side by side by chunk and cat, which is a
+/// view where all that stands before that dimension is of size 1 (_maybe_view_chunk_cat).
+inline Value all_gather_last(Value v, int ranks) {
+  const Shape part = v.shape();
+  Value gathered = all_gather_first(std::move(v), ranks);
   Shape whole = part;
   const int last = part.rank() - 1;
   whole[last] = checked_mul(whole[last], ranks);

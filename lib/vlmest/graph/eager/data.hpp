@@ -11,10 +11,11 @@ namespace vlmest::eager {
 // What derivatives call: gradient.hpp defines them.
 Value embedding_dense_backward(Value gradient, Value rows, const Shape& table);
 Value masked_fill(Value a, Value mask);
+Value index_select_backward(Value gradient, Value at, const Shape& whole);
 Value index_backward(Value gradient, Value at, const Shape& whole, std::int64_t entries, Bytes found);
 Value masked_scatter_backward(Value gradient, Value mask, const Shape& source);
 
-/// Rows of a table by index: embedding, index_select along the first dimension.
+/// Entries of a table by index: embedding, index_select.
 inline Value gather_rows(const char* name, Value table, Value index, Shape out) {
   Builder& b = table.builder();
   const DType t = table.dtype();
@@ -37,10 +38,16 @@ inline Value embedding(Value table, Value index) {
                  [rows, table = e.shape](Gradients& g) { g.out[0] = embedding_dense_backward(g.in[0], rows, table); });
   return r;
 }
+/// torch.index_select.
 inline Value index_select(Value a, int dim, Value index) {
   Shape s = a.shape();
   s[wrap(dim, s.rank())] = index.size(0);
-  return gather_rows("index_select", std::move(a), std::move(index), s);
+  const GradEdge e = edge(a);
+  const Value at = saved(index, static_cast<bool>(e));
+  Value r = gather_rows("index_select", std::move(a), std::move(index), s);
+  differentiable(r, "IndexSelectBackward0", {e},
+                 [at, whole = e.shape](Gradients& g) { g.out[0] = index_select_backward(g.in[0], at, whole); });
+  return r;
 }
 
 /// self[indices...] with one integer index per leading dimension, broadcast against each other to `out`: an index of

@@ -118,18 +118,6 @@ inline Value index_copy_(Value self, Value index, Value source) {
   return r;
 }
 
-Value index_select_backward(Value gradient, Value at, const Shape& whole);  // gradient.hpp
-
-/// torch.index_select(self, 0, index).
-inline Value select_rows(Value self, Value index) {
-  const GradEdge e = edge(self);
-  const Value at = saved(index, static_cast<bool>(e));
-  Value r = index_select(std::move(self), 0, std::move(index));
-  differentiable(r, "IndexSelectBackward0", {e},
-                 [at, whole = e.shape](Gradients& g) { g.out[0] = index_select_backward(g.in[0], at, whole); });
-  return r;
-}
-
 /// self[..., mask] = values, in place.
 inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_t selected) {
   Builder& b = self.builder();

@@ -68,13 +68,28 @@ VLMEST_INLINE Device read_device(const nlohmann::json& j, const std::string& fil
   if (j.contains("measured")) {
     const Place at = top / "measured";
     const nlohmann::json& m = j.at("measured");
-    expect_keys(
-        m, at, {},
-        {"dram_copy_bytes_per_s", "l2_bytes_per_s", "bf16_flops_per_s", "host_link_bytes_per_s", "attention_plan_us",
-         "graph_gap_us", "forward_launch_us", "backward_launch_us", "checkpoint_forward_layer_us",
-         "checkpoint_forward_tensor_us", "checkpoint_backward_layer_us", "checkpoint_backward_tensor_us",
-         "ddp_forward_parameter_us", "ddp_backward_parameter_us", "fsdp_forward_module_us", "fsdp_backward_module_us",
-         "optimizer_parameter_us", "optimizer_shard_us", "spread"});
+    expect_keys(m, at, {},
+                {"dram_copy_bytes_per_s",
+                 "l2_bytes_per_s",
+                 "bf16_flops_per_s",
+                 "host_link_bytes_per_s",
+                 "attention_plan_us",
+                 "graph_gap_us",
+                 "forward_launch_us",
+                 "backward_launch_us",
+                 "checkpoint_forward_layer_us",
+                 "checkpoint_forward_tensor_us",
+                 "checkpoint_backward_layer_us",
+                 "checkpoint_backward_tensor_us",
+                 "ddp_forward_parameter_us",
+                 "ddp_backward_parameter_us",
+                 "fsdp_forward_module_us",
+                 "fsdp_backward_module_us",
+                 "ring_attention_forward_us",
+                 "ring_attention_backward_us",
+                 "optimizer_parameter_us",
+                 "optimizer_shard_us",
+                 "spread"});
     if (m.contains("dram_copy_bytes_per_s")) d.measured.dram_copy = Bandwidth{number(m, at, "dram_copy_bytes_per_s")};
     if (m.contains("l2_bytes_per_s")) d.measured.l2 = Bandwidth{number(m, at, "l2_bytes_per_s")};
     if (m.contains("bf16_flops_per_s")) d.measured.bf16 = FlopRate{number(m, at, "bf16_flops_per_s")};
@@ -94,6 +109,8 @@ VLMEST_INLINE Device read_device(const nlohmann::json& j, const std::string& fil
     host_time(d.ddp_parameter.backward, "ddp_backward_parameter_us");
     host_time(d.fsdp_module.forward, "fsdp_forward_module_us");
     host_time(d.fsdp_module.backward, "fsdp_backward_module_us");
+    host_time(d.ring_attention.forward, "ring_attention_forward_us");
+    host_time(d.ring_attention.backward, "ring_attention_backward_us");
     host_time(d.optimizer_parameter, "optimizer_parameter_us");
     host_time(d.optimizer_shard, "optimizer_shard_us");
     if (m.contains("spread")) d.spread = read_spread(m.at("spread"), at / "spread");

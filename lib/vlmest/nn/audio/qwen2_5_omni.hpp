@@ -105,7 +105,7 @@ inline Value forward(Context& c, const Qwen2_5OmniAudioTower& t, const Value& fe
   }
   embeds = transpose(unary(functions::gelu, forward(c, t.conv2, embeds)), 1, 2);
   embeds = add_sinusoids(c, t.positions, embeds);
-  Value x = select_rows(reshape(embeds, {-1, g.widths.hidden}), valid);
+  Value x = index_select(reshape(embeds, {-1, g.widths.hidden}), 0, valid);
   x = packed_layers(c, t.layers, g.widths, std::move(x), segments);
   const Value outputs = x;  // layer_outputs, alive until the function returns
   {

@@ -89,7 +89,7 @@ inline Value forward(Context& c, const Qwen3AsrTower& t, const Value& features, 
   Value places = arange(c.b, y.size(1));
   const Value valid = compare("lt.Tensor", std::move(places), unsqueeze(kept, 1));
   const Value at = squeeze(nonzero(view(valid, {-1}), states), -1);
-  Value x = select_rows(view(y, {-1, g.widths.hidden}), at);
+  Value x = index_select(view(y, {-1, g.widths.hidden}), 0, at);
   x = packed_layers(c, t.layers, g.widths, std::move(x), segments);
   const Value outputs = x;  // layer_outputs, alive until the function returns
   x = forward(c, t.norm, x);

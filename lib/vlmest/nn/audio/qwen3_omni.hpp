@@ -131,7 +131,7 @@ inline Value forward(Context& c, const Qwen3OmniAudioTower& t, const Value& feat
   }
   Value rows = to(unsqueeze(slice(Value(c.b, t.positions.table), 0, 0, embeds.size(1)), 0), embeds.dtype());
   embeds = add(embeds, rows);
-  Value x = select_rows(reshape(embeds, {-1, g.widths.hidden}), valid);
+  Value x = index_select(reshape(embeds, {-1, g.widths.hidden}), 0, valid);
   x = packed_layers(c, t.layers, g.widths, std::move(x), segments);
   const Value outputs = x;  // layer_outputs, alive until the function returns
   x = forward(c, t.norm, x);

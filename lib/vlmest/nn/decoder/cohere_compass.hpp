@@ -89,8 +89,8 @@ inline Value compass_layer(Context& c, const CohereConfig& g, const CohereLayer&
 
 /// modeling_cohere_compass.py, CohereCompassTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none:
 /// counted on from the cache) -> normed hidden states. It makes both masks whatever its layers are.
-inline Value forward(Context& c, const CompassText& d, Value arg, Value position_ids, const Value& attention_mask,
-                     const Deepstack& deepstack, Cache& cache) {
+inline Value forward_part(Context& c, const CompassText& d, Value arg, Value position_ids, const Value& attention_mask,
+                          const Deepstack& deepstack, Cache& cache) {
   const CohereConfig& g = d.config->layers;
   Value embeds = std::move(arg);
   InScope in(c.b, d.scope);
@@ -121,6 +121,14 @@ inline Value forward(Context& c, const CompassText& d, Value arg, Value position
     if (i < deepstack.features.size()) x = add_features(x, deepstack, deepstack.features[i]);
   }
   return forward(c, d.norm, x);
+}
+inline Value forward(Context& c, const CompassText& d, Value arg, Value position_ids, const Value& attention_mask,
+                     const Deepstack& deepstack, Cache& cache) {
+  if (!deepstack.features.empty()) refuse_part(c, "features of an image that several layers add");
+  return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
+                     [&](Value embeds, Value positions, const Value& mask) {
+                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, deepstack, cache);
+                     });
 }
 /// Without visual features.
 inline Value forward(Context& c, const CompassText& d, Value arg, Value position_ids, const Value& attention_mask,

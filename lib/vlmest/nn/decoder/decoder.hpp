@@ -15,6 +15,7 @@
 #include <vlmest/nn/decoder/llama.hpp>
 #include <vlmest/nn/decoder/llama4.hpp>
 #include <vlmest/nn/decoder/qwen_moe.hpp>
+#include <vlmest/nn/divided_sequence.hpp>
 
 namespace vlmest {
 
@@ -47,7 +48,13 @@ inline Value embed(Context& c, const Decoder& d, const Value& input_ids) {
   return std::visit([&](const auto& v) { return embed(c, v, input_ids); }, d);
 }
 inline Value forward(Context& c, const Decoder& d, Value embeds, const Value& attention_mask, Cache& cache) {
-  return std::visit([&](const auto& v) { return forward(c, v, std::move(embeds), attention_mask, cache); }, d);
+  return std::visit(
+      [&](const auto& v) {
+        return on_own_part(
+            c, v.scope, std::move(embeds), {}, attention_mask,
+            [&](Value own, const Value&, const Value& mask) { return forward(c, v, std::move(own), mask, cache); });
+      },
+      d);
 }
 inline std::int64_t vocabulary(const DecoderConfig& g) {
   return std::visit([](const auto& v) { return vocabulary(v); }, g);

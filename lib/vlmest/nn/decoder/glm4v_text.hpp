@@ -184,8 +184,8 @@ inline Value forward(Context& c, const Glm4vTextConfig& g, const Glm4vTextLayer&
 
 /// modeling_glm4v.py, Glm4vTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on from
 /// the cache) -> normed hidden states.
-inline Value forward(Context& c, const Glm4vText& d, Value arg, Value position_ids, const Value& attention_mask,
-                     Cache& cache) {
+inline Value forward_part(Context& c, const Glm4vText& d, Value arg, Value position_ids, const Value& attention_mask,
+                          Cache& cache) {
   using namespace eager;
   const Glm4vTextConfig& g = *d.config;
   Value embeds = std::move(arg);
@@ -204,6 +204,13 @@ inline Value forward(Context& c, const Glm4vText& d, Value arg, Value position_i
               [&](const Value& h) { return forward(c, g, l, h, mask, positions, entry); });
   }
   return forward(c, d.norm, x);
+}
+inline Value forward(Context& c, const Glm4vText& d, Value arg, Value position_ids, const Value& attention_mask,
+                     Cache& cache) {
+  return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
+                     [&](Value embeds, Value positions, const Value& mask) {
+                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, cache);
+                     });
 }
 
 }  // namespace vlmest

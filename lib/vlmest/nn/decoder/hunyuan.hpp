@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <vlmest/nn/decoder/llama.hpp>
+#include <vlmest/nn/divided_sequence.hpp>
 #include <vlmest/nn/mrope.hpp>
 
 namespace vlmest {
@@ -124,8 +125,8 @@ inline Value forward(Context& c, const LlamaConfig& g, const HunYuanLayer& l, Va
 
 /// modeling_hunyuan_vl.py, HunYuanVLTextModel.forward: embeddings[B, S, hidden] and positions[axes, B, S] (none:
 /// counted on from the cache) -> normed hidden states.
-inline Value forward(Context& c, const HunYuanText& d, Value arg, Value position_ids, const Value& attention_mask,
-                     Cache& cache) {
+inline Value forward_part(Context& c, const HunYuanText& d, Value arg, Value position_ids, const Value& attention_mask,
+                          Cache& cache) {
   const LlamaConfig& g = d.config->layers;
   Value embeds = std::move(arg);
   InScope in(c.b, d.scope);
@@ -152,6 +153,13 @@ inline Value forward(Context& c, const HunYuanText& d, Value arg, Value position
               [&](const Value& h) { return forward(c, g, l, h, mask, positions, entry); });
   }
   return forward(c, d.norm, x);
+}
+inline Value forward(Context& c, const HunYuanText& d, Value arg, Value position_ids, const Value& attention_mask,
+                     Cache& cache) {
+  return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
+                     [&](Value embeds, Value positions, const Value& mask) {
+                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, cache);
+                     });
 }
 
 }  // namespace vlmest

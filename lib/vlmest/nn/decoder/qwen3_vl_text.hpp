@@ -80,8 +80,8 @@ inline Value add_features(const Value& hidden, const Deepstack& d, const Value& 
 /// modeling_qwen3_vl.py, Qwen3VLTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on
 /// from the cache) -> normed hidden states. A layer's own output stays until the next layer has run, beside the one
 /// that features were added to.
-inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position_ids, const Value& attention_mask,
-                     const Deepstack& deepstack, Cache& cache) {
+inline Value forward_part(Context& c, const Qwen3VlText& d, Value arg, Value position_ids, const Value& attention_mask,
+                          const Deepstack& deepstack, Cache& cache) {
   using namespace eager;
   const LlamaConfig& g = d.config->layers;
   Value embeds = std::move(arg);
@@ -99,6 +99,14 @@ inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position
     if (i < deepstack.features.size()) x = add_features(x, deepstack, deepstack.features[i]);
   }
   return forward(c, d.norm, x);
+}
+inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position_ids, const Value& attention_mask,
+                     const Deepstack& deepstack, Cache& cache) {
+  if (!deepstack.features.empty()) refuse_part(c, "features of an image that several layers add");
+  return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
+                     [&](Value embeds, Value positions, const Value& mask) {
+                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, deepstack, cache);
+                     });
 }
 /// Without visual features.
 inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position_ids, const Value& attention_mask,

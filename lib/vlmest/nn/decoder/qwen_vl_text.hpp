@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <vlmest/nn/decoder/llama.hpp>
+#include <vlmest/nn/divided_sequence.hpp>
 #include <vlmest/nn/mrope.hpp>
 
 namespace vlmest {
@@ -55,8 +56,8 @@ inline Value deal_sections(Value freq, const std::vector<std::int64_t>& sections
 
 /// modeling_qwen2_vl.py, Qwen2VLTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on
 /// from the cache) -> normed hidden states.
-inline Value forward(Context& c, const QwenVlText& d, Value arg, Value position_ids, const Value& attention_mask,
-                     Cache& cache) {
+inline Value forward_part(Context& c, const QwenVlText& d, Value arg, Value position_ids, const Value& attention_mask,
+                          Cache& cache) {
   using namespace eager;
   const LlamaConfig& g = d.config->layers;
   Value embeds = std::move(arg);
@@ -71,6 +72,13 @@ inline Value forward(Context& c, const QwenVlText& d, Value arg, Value position_
   const CosSin positions = mrope(c, d.rope, position_ids, deal);
   const Value x = llama_layers(c, g, d.layers, embeds, full, sliding, {}, positions, cache);
   return forward(c, d.norm, x);
+}
+inline Value forward(Context& c, const QwenVlText& d, Value arg, Value position_ids, const Value& attention_mask,
+                     Cache& cache) {
+  return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
+                     [&](Value embeds, Value positions, const Value& mask) {
+                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, cache);
+                     });
 }
 
 }  // namespace vlmest

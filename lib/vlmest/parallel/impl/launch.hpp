@@ -106,11 +106,28 @@ inline std::string divided_in_replicas(const Layout& l) {
          "), mesh_dim_names=(\"dp\", \"tp\"))\nmodel = apply_tensor_parallelism(model, mesh[\"tp\"])\n";
 }
 
+/// A step over parts of sequences, behind what makes a model over all GPUs. context_parallel cuts its buffers to this
+/// rank's places, and runs the tower neither in its forward nor in a second one.
+inline std::string parts_of_sequences(const Layout& l, const std::string& model) {
+  return "from torch.distributed.device_mesh import init_device_mesh\n"
+         "from torch.distributed.tensor.experimental import context_parallel\n"
+         "mesh = init_device_mesh(\"cuda\", (" +
+         std::to_string(l.dp) + ", " + std::to_string(l.cp) + "), mesh_dim_names=(\"dp\", \"cp\"))\n" + model +
+         "\nplaces = torch.arange(inputs_embeds.shape[1], device=\"cuda\")  # of embeddings with the images in them\n"
+         "with context_parallel(mesh[\"cp\"], buffers=[places, position_ids, shift_labels], buffer_seq_dims=[0, -1, "
+         "1]):\n"
+         "    loss = model(inputs_embeds=inputs_embeds.index_select(1, places), position_ids=position_ids,\n"
+         "                 attention_mask=torch.ones_like(shift_labels), labels=shift_labels, "
+         "shift_labels=shift_labels).loss\n"
+         "    loss.backward()";
+}
+
 inline std::string script(const Layout& l, const Plan& plan, const Graph& g, bool has_tower, bool training) {
   if (divides_layers_alone(l)) return divided(l, plan, has_tower);
   if (l.pp > 1) return pipeline(l);
   const std::string before = l.tp > 1 ? divided_in_replicas(l) : "";
   if (!training) return before;
+  if (l.shard == Shard::fsdp2 && l.cp > 1) return parts_of_sequences(l, fully_shard(l, g));
   if (l.shard == Shard::fsdp2) return before + fully_shard(l, g);
   if (is_zero(l.shard))
     return "import deepspeed\nmodel, optimizer, _, _ = deepspeed.initialize(model=model, optimizer=optimizer, "
@@ -119,6 +136,7 @@ inline std::string script(const Layout& l, const Plan& plan, const Graph& g, boo
       before + "from torch.nn.parallel import DistributedDataParallel\nmodel = DistributedDataParallel(model";
   if (l.tp > 1) r += ", device_mesh=mesh[\"dp\"]";
   r += l.bucket_views ? ", gradient_as_bucket_view=True)" : ")";
+  if (l.cp > 1) return parts_of_sequences(l, r);
   return l.tp > 1 ? r + "\noptimizer = ...  # over model.parameters()" + two_groups : r;
 }
 
@@ -144,9 +162,10 @@ inline std::string deepspeed_config(const Layout& l, const Plan& plan) {
 }
 
 /// Nothing where accelerate starts no such run, or has no argument for a part of it: a type of reduced gradients, views
-/// of buckets, and autocast beside fully_shard, for which it casts parameters.
+/// of buckets, autocast beside fully_shard, for which it casts parameters, and parts of sequences with images in them,
+/// whose token ids it cuts.
 inline std::string accelerate(const Layout& l, const Plan& plan, const Hosts& h) {
-  if (l.tp > 1 || l.ep > 1 || l.pp > 1 || l.bucket_views) return {};
+  if (l.tp > 1 || l.ep > 1 || l.pp > 1 || l.cp > 1 || l.bucket_views) return {};
   if (l.shard == Shard::fsdp2 && (l.reduce_dtype || plan.amp)) return {};
   std::string r = "accelerate launch --num_processes " + std::to_string(l.gpus());
   if (h.count > 1)

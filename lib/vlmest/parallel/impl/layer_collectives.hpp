@@ -10,8 +10,28 @@
 
 namespace vlmest::parallel {
 
+namespace divided {
+
+/// How long the GPU runs between a node and the first that reads a result of it, in its phase.
+inline Seconds hidden_behind(const Graph& g, NodeId n, NodeId phase_end, std::span<const Work> of_ops) {
+  const auto reads = [&](const Node& at) {
+    for (const TensorId in : g.inputs(at))
+      for (const TensorId out : g.outputs(g.node(n)))
+        if (in != none && g.owner(in) == g.owner(out)) return true;
+    return false;
+  };
+  Seconds r;
+  for (NodeId at = n + 1; at < phase_end && !reads(g.node(at)); ++at)
+    if (!std::holds_alternative<CollectiveOp>(g.op(g.node(at))))
+      r += of_ops[static_cast<std::size_t>(g.node(at).op)].time;
+  return r;
+}
+
+}  // namespace divided
+
 VLMEST_INLINE std::vector<CommunicationRow> communication(const Graph& g, const Network& network, const char* group,
-                                                          std::int64_t micro_batches, std::span<const char> counts) {
+                                                          std::int64_t micro_batches, std::span<const char> counts,
+                                                          std::span<const Work> of_ops) {
   std::vector<CommunicationRow> r;
   // With several micro-batches the graph has forward and backward twice: the first, and one for all others.
   const bool twice = micro_batches > 1;
@@ -26,8 +46,12 @@ VLMEST_INLINE std::vector<CommunicationRow> communication(const Graph& g, const 
       if (at == r.end()) at = r.insert(r.end(), CommunicationRow{.kind = op->kind, .group = group, .phase = p.kind});
       at->count += times;
       at->bytes += op->bytes * times;
-      at->time += time(network, op->kind, op->bytes, op->ranks) * static_cast<double>(times);
-      at->exposed = at->time;
+      const Seconds alone = time(network, op->kind, op->bytes, op->ranks);
+      Seconds exposed = alone;
+      if (!of_ops.empty())
+        exposed.value = std::max(0.0, alone.value - divided::hidden_behind(g, n, p.last, of_ops).value);
+      at->time += alone * static_cast<double>(times);
+      at->exposed += exposed * static_cast<double>(times);
     }
   }
   return r;
@@ -35,12 +59,12 @@ VLMEST_INLINE std::vector<CommunicationRow> communication(const Graph& g, const 
 
 namespace divided {
 
-/// How much longer the collectives of these phases, or of all, take over the network than their ops were timed.
+/// How much longer the collectives of these phases, or of all, hold the GPU up than their ops were timed.
 inline Seconds change(const std::vector<CommunicationRow>& rows, const Graph& g, const Device& d,
                       std::optional<PhaseKind> of, std::int64_t micro_batches) {
   Seconds r;
   for (const CommunicationRow& c : rows)
-    if (!of || *of == c.phase) r += c.time;
+    if (!of || *of == c.phase) r += c.exposed;
   for (std::size_t i = 0; i < g.phases.size(); ++i) {
     const Phase& p = g.phases[i];
     if (of && *of != p.kind) continue;

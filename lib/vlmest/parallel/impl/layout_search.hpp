@@ -15,6 +15,7 @@
 #include <vlmest/parallel/divided_layers.hpp>
 #include <vlmest/parallel/layout_search.hpp>
 #include <vlmest/parallel/pipeline.hpp>
+#include <vlmest/parallel/sequence_parts.hpp>
 #include <vlmest/parallel/several_gpus.hpp>
 #include <vlmest/report/estimate.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -43,6 +44,9 @@ inline std::vector<int> divisors_of_layers(int gpus, const Network& n) {
     if (gpus % tp == 0) r.push_back(tp);
   return r;
 }
+
+/// Parts that a sequence is cut into at most: those of longer ones would be of a few hundred tokens.
+inline constexpr int most_parts = 16;
 
 /// Pipelines of so many stages, with `each` times as many micro-batches.
 inline std::vector<Layout> pipelines(int gpus, int stages, std::int64_t each) {
@@ -75,14 +79,12 @@ class Estimates {
   std::optional<LaidOut> of(const Layout& l, Plan plan, Part& part) {
     if (l.pp > 1) plan.gradient_accumulation = micro_batches(l);
     plan.shards = layer_shards(l);
+    plan.sequence_part = sequence_part(l);
     try {
       expect_modelled(l);
       train(plan);
       Estimate e = trained_;
-      const bool divided = divides_layers_alone(l);
-      const ParallelEstimate p = divided
-                                     ? estimate_divided(estimator_, e, plan, q_.device, l, q_.network, Phases::train)
-                                     : estimate_several(estimator_, e, plan, q_.device, l, q_.network, Phases::train);
+      const ParallelEstimate p = several(e, plan, l);
       ++part.estimates;
       LaidOut r{.layout = l, .plan = std::move(plan), .most = p.ranks.front()};
       for (const RankEstimate& rank : p.ranks)
@@ -114,8 +116,18 @@ class Estimates {
   }
 
  private:
+  ParallelEstimate several(Estimate& e, const Plan& plan, const Layout& l) {
+    if (l.cp > 1) {
+      made_.reset();  // the estimator goes through the ranks
+      return estimate_sequence_parts(estimator_, e, q_.vlm, plan, q_.device, l, q_.network);
+    }
+    if (divides_layers_alone(l)) return estimate_divided(estimator_, e, plan, q_.device, l, q_.network, Phases::train);
+    return estimate_several(estimator_, e, plan, q_.device, l, q_.network, Phases::train);
+  }
+
   void train(const Plan& plan) {
-    const Made wanted{plan.checkpointing, plan.gradient_accumulation, plan.shards.ranks, plan.shards.experts};
+    const Made wanted{plan.checkpointing, plan.gradient_accumulation, plan.shards.ranks, plan.shards.experts,
+                      plan.sequence_part.parts};
     if (made_ == wanted) return;
     made_.reset();
     estimator_.train(trained_, q_.vlm, plan, q_.device);
@@ -125,7 +137,7 @@ class Estimates {
   const LayoutRequest& q_;
   Estimator estimator_;
   Estimate trained_;
-  using Made = std::tuple<Checkpointing, std::int64_t, int, bool>;  ///< what layouts change of a plan
+  using Made = std::tuple<Checkpointing, std::int64_t, int, bool, int>;  ///< what layouts change of a plan
   std::optional<Made> made_;
 };
 
@@ -139,6 +151,12 @@ class Search {
   }
 
   void alone(const Layout& l, Part& part) { attempt(l, part); }
+
+  /// Sequences over `cp` ranks, in replicas of that.
+  void sequences(int cp, Part& part) {
+    for (const Shard s : {Shard::none, Shard::fsdp2})
+      if (!attempt({.dp = q_.gpus / cp, .cp = cp, .shard = s}, part)) return;
+  }
 
   /// Layers over `tp` ranks, in replicas and in pipelines of them.
   void divided(int tp, Part& part) {
@@ -192,6 +210,33 @@ struct Task {
   std::atomic<std::size_t>* row_ends = nullptr;  ///< behind which task; none where the task is in no row
 };
 
+/// What all tasks find, in their order; the last reason why one of them is not modelled.
+inline std::optional<Error> run(const LayoutRequest& q, const std::vector<Task>& tasks, LayoutSearch& r) {
+  std::vector<Part> parts(tasks.size());
+  std::vector<Search> searches;
+  for (std::size_t t = 0; t < std::min(thread_count(q.threads), tasks.size()); ++t) searches.emplace_back(q);
+  parallel_for(
+      tasks.size(), std::span(searches),
+      [&](Search& s, std::size_t i) {
+        const Task& task = tasks[i];
+        if (task.row_ends && *task.row_ends < i) return;
+        task.run(s, parts[i]);
+        if (!task.row_ends || !parts[i].found.empty()) return;
+        std::size_t end = *task.row_ends;
+        while (i < end && !task.row_ends->compare_exchange_weak(end, i)) {
+        }
+      },
+      [](std::size_t) {});
+  std::optional<Error> refused;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].row_ends && *tasks[i].row_ends < i) continue;
+    r.estimates += parts[i].estimates;
+    if (parts[i].refused) refused = parts[i].refused;
+    std::move(parts[i].found.begin(), parts[i].found.end(), std::back_inserter(r.found));
+  }
+  return refused;
+}
+
 }  // namespace searching
 
 VLMEST_INLINE LayoutSearch search_layouts(const LayoutRequest& q) {
@@ -206,30 +251,16 @@ VLMEST_INLINE LayoutSearch search_layouts(const LayoutRequest& q) {
   for (int stages = 2; stages <= q.gpus; ++stages)
     if (q.gpus % stages == 0)
       tasks.push_back({[stages](Search& s, Part& p) { s.pipelines(stages, p); }, &pipelines_end});
-
-  std::vector<Part> parts(tasks.size());
-  std::vector<Search> searches;
-  for (std::size_t t = 0; t < std::min(thread_count(q.threads), tasks.size()); ++t) searches.emplace_back(q);
-  parallel_for(
-      tasks.size(), std::span(searches),
-      [&](Search& s, std::size_t i) {
-        const searching::Task& task = tasks[i];
-        if (task.row_ends && *task.row_ends < i) return;
-        task.run(s, parts[i]);
-        if (!task.row_ends || !parts[i].found.empty()) return;
-        std::size_t end = *task.row_ends;
-        while (i < end && !task.row_ends->compare_exchange_weak(end, i)) {
-        }
-      },
-      [](std::size_t) {});
-
   LayoutSearch r;
-  std::optional<Error> refused;
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    if (tasks[i].row_ends && *tasks[i].row_ends < i) continue;
-    r.estimates += parts[i].estimates;
-    if (parts[i].refused) refused = parts[i].refused;
-    std::move(parts[i].found.begin(), parts[i].found.end(), std::back_inserter(r.found));
+  std::optional<Error> refused = searching::run(q, tasks, r);
+
+  // Parts of sequences send more than replicas, for memory that whole sequences do not have.
+  if (std::none_of(r.found.begin(), r.found.end(), [](const LaidOut& l) { return l.fits; })) {
+    std::atomic<std::size_t> sequences_end{SIZE_MAX};
+    std::vector<searching::Task> parts;
+    for (int cp = 2; cp <= q.gpus && cp <= searching::most_parts; cp *= 2)
+      if (q.gpus % cp == 0) parts.push_back({[cp](Search& s, Part& p) { s.sequences(cp, p); }, &sequences_end});
+    if (const std::optional<Error> why = searching::run(q, parts, r); why && !refused) refused = why;
   }
   if (r.found.empty() && refused) throw *refused;
   std::stable_sort(r.found.begin(), r.found.end(), [](const LaidOut& a, const LaidOut& b) {

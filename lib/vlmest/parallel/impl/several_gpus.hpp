@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <variant>
 
 #include <vlmest/nn/parameter_order.hpp>
 #include <vlmest/nn/trainable.hpp>
@@ -61,7 +62,7 @@ namespace several {
 /// The same in torch's words; DeepSpeed's stages have states of their own (deepspeed.hpp), and here its work on the
 /// host.
 inline Strategy strategy(const Layout& l) {
-  Strategy s{.gpus = l.dp, .bucket_views = l.bucket_views};
+  Strategy s{.gpus = holders(l), .bucket_views = l.bucket_views};
   if (l.shard == Shard::fsdp2) s.sharding = l.reshard_after_forward ? Sharding::parameters : Sharding::gradients;
   if (l.shard == Shard::fsdp2) s.reduce_dtype = l.reduce_dtype;
   if (l.shard == Shard::zero1 || l.shard == Shard::zero2) s.sharding = Sharding::optimizer;
@@ -81,11 +82,27 @@ struct Rows {
       if (b == Bytes{}) continue;
       r.count += times;
       r.bytes += b * times;
-      r.time += time(network, kind, b, layout.dp, between_replicas(layout)) * static_cast<double>(times);
+      r.time += time(network, kind, b, holders(layout), between_replicas(layout)) * static_cast<double>(times);
     }
     if (r.count == 0) all.pop_back();
   }
 };
+
+/// What the host does for attention that goes round: each backward sends as often as there are ranks, each forward and
+/// backward gathers once.
+inline Seconds of_rings(const Graph& g, const Layout& l, std::int64_t micro_batches, const Device& d) {
+  if (l.cp == 1) return {};
+  std::int64_t gathers = 0, sends = 0;
+  for (std::size_t i = 0; i < g.phases.size(); ++i) {
+    const std::int64_t times = micro_batches > 1 && (i == 2 || i == 3) ? micro_batches - 1 : 1;
+    for (NodeId n = g.phases[i].first; n < g.phases[i].last; ++n)
+      if (const auto* op = std::get_if<CollectiveOp>(&g.op(g.node(n))))
+        (op->kind == CollectiveKind::send ? sends : gathers) += times;
+  }
+  const std::int64_t backwards = sends / l.cp, forwards = gathers - backwards;
+  return d.ring_attention.forward * static_cast<double>(forwards) +
+         d.ring_attention.backward * static_cast<double>(backwards);
+}
 
 /// A gradient's bytes in a collective of another type.
 inline std::vector<Bytes> in_type(std::vector<Bytes> all, DType own, const std::optional<DType>& other) {
@@ -137,17 +154,22 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   if (layout.pp > 1 && has_inference(phases))
     throw Error("layout.mesh", "pp=" + std::to_string(layout.pp) + ": inference in a pipeline is not modelled",
                 "ask for training alone: Phases::train");
-  // One for each group that a rank belongs to.
-  const std::int64_t groups = (layout.dp > 1 ? 1 : 0) + (layout.tp > 1 ? 1 : 0) + (layout.pp > 1 ? 1 : 0);
-  // A pipeline's first and last stages have one neighbour, those between them two.
-  const Bytes nccl = nccl_memory(groups, several::most_channels(network, gpus), std::min(2, layout.pp - 1));
+  if (layout.cp > 1 && has_inference(phases))
+    throw Error("layout.mesh", "cp=" + std::to_string(layout.cp) + ": inference of divided sequences is not modelled",
+                "ask for training alone: Phases::train");
+  // One for each group that a rank belongs to; ranks that divide sequences hold states together with replicas.
+  const std::int64_t groups = (holders(layout) > 1 ? 1 : 0) + (layout.tp > 1 ? 1 : 0) + (layout.pp > 1 ? 1 : 0) +
+                              (layout.cp > 1 && layout.dp > 1 ? 1 : 0);
+  // A pipeline's first and last stages have one neighbour, those between them two; parts of sequences go round.
+  const std::int64_t neighbours = std::min(2, std::max(layout.pp, layout.cp) - 1);
+  const Bytes nccl = nccl_memory(groups, several::most_channels(network, gpus), neighbours);
   p.outside = device.memory_bytes - device.usable_bytes + nccl;
   const Device inside = several::without(device, nccl);
   RankEstimate all{.ranks = gpus};
   const double peak_rate = peak(device, plan.amp ? DType::bf16 : plan.dtype).value * static_cast<double>(gpus);
   // Ranks that divide layers run the same tokens, each its part of their FLOPs.
   const auto tokens = static_cast<double>(e.sequences.batch * e.sequences.seq) * layout.dp;
-  const double parts_of_flops = static_cast<double>(layout.dp) * layout.tp;
+  const double parts_of_flops = static_cast<double>(holders(layout)) * layout.tp;
   if (has_inference(phases)) {
     InferenceEstimate& i = e.inference;
     i.fits = inference_estimate::fits(i, estimator.graph(), estimator.timeline(), inside, estimator.allocator);
@@ -172,6 +194,10 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
     of_layers = communication(g, network, "tp", t.micro_batches);
     put_on_network(t, of_layers, g, device);
   }
+  if (layout.cp > 1) {
+    of_layers = communication(g, network, "cp", t.micro_batches, {}, estimator.training_works());
+    put_on_network(t, of_layers, g, device);
+  }
   if (layout.pp > 1) {
     estimate_stages(p, estimator, t, inside, network, tokens, peak_rate);
     return p;
@@ -190,7 +216,8 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   StepParts parts{
       .beside = {},
       .after = {},
-      .update = t.step_wall * (1.0 / vlmest::parallel::parts(placements(strategy).optimizer, mesh(strategy)))};
+      .update = t.step_wall * (1.0 / vlmest::parallel::parts(placements(strategy).optimizer, mesh(strategy))),
+      .host = several::of_rings(g, layout, t.micro_batches, device)};
   if (is_zero(layout.shard) && !trained.empty())
     parts.update =
         zero_update(zero_partition(g, trained, layout), g.tensor(trained.front()).dtype, plan.optimizer, device);

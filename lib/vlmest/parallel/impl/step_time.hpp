@@ -30,7 +30,7 @@ VLMEST_INLINE Seconds step_time(const Strategy& s, const ModelStates& states, co
   const Seconds beside =
       time(c.every_pass, m, link) * static_cast<double>(whole.micro_batches) + time(c.last_pass, m, link);
   const auto ranks = static_cast<double>(parts(placements(s).optimizer, m));
-  return step_time(s, states, StepParts{beside, time(c.after, m, link), whole.step_wall * (1 / ranks)}, whole, d);
+  return step_time(s, states, StepParts{beside, time(c.after, m, link), whole.step_wall * (1 / ranks), {}}, whole, d);
 }
 
 VLMEST_INLINE Seconds step_time(const Strategy& s, const ModelStates& states, const StepParts& taken,
@@ -46,7 +46,7 @@ VLMEST_INLINE Seconds step_time(const Strategy& s, const ModelStates& states, co
   Streams step;
   step.run(Stream::compute, Seconds{std::max(0.0, whole.wall.value - whole.step_wall.value)});
   step.run(Stream::host, whole.passes_host);
-  step.run(Stream::host, host.passes);
+  step.run(Stream::host, host.passes + taken.host);
   step.run(Stream::communication, taken.beside);
   // Gradients go to the host as they come; weights that live there come once for the forward and once for the backward.
   if (s.offload != Offload::none) step.run(Stream::to_host, share(states.trained));

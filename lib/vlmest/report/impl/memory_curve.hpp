@@ -28,8 +28,9 @@ inline void add_tensors(MemoryCurve& c, const Timeline& timeline, const allocato
   for (std::size_t k = 0; k < nodes.size(); ++k) {
     const NodeId n = nodes[k].node;
     for (; done < n; ++done) {
+      // What comes and goes between two nodes was never held.
       for (const auto i : timeline.frees(done + 1))
-        if (const Storage& s = timeline.storage(i); s.role != Role::optimizer_state)
+        if (const Storage& s = timeline.storage(i); s.role != Role::optimizer_state && s.born <= done)
           role(s) -= process.occupied(static_cast<std::size_t>(i));
       for (; next < storages.size() && storages[next].born <= done + 1; ++next)
         if (const Storage& s = storages[next]; s.role != Role::optimizer_state && (s.dies == none || s.dies > done + 1))

@@ -3,6 +3,7 @@
 
 #include <vlmest/nn/block.hpp>
 #include <vlmest/nn/parameter_order.hpp>
+#include <vlmest/nn/sequence_division.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/sharded_model.hpp>
 #include <vlmest/nn/trainable.hpp>
@@ -49,6 +50,8 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
   c.labels = &labels;  // says to make_inputs that this is training
   const FamilyInputs inputs = family.make_inputs(c, s);
   labels = *inputs.labels;
+  std::optional<DividedSequence> sequence = divided_sequence(c, s);
+  if (sequence) c.sequence = &*sequence;
   Cache cache = family.make_cache();
   for (auto& l : cache.layers) l.off = true;
   if (plan.checkpointed.language) c.b.checkpointing = checkpoint(plan.checkpointing);
@@ -65,6 +68,7 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
       if (plan.amp) amp.emplace(c.b, DType::bf16);
       loss = model.prefill(c, inputs, s, cache);
     }
+    if (sequence) check_ran(*sequence);
     if (plan.gradient_accumulation > 1) loss = eager::div_scalar(std::move(loss));
     c.b.end_phase();
     c.b.begin_phase(PhaseKind::backward, 1);
@@ -91,6 +95,9 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
 
 VLMEST_INLINE void build_training(Context& c, const Vlm& vlm, const Sequences& s) {
   c.quantization = quantization_of(vlm, c.plan, c.stack(), c.b.gpu);
+  if (c.plan.sequence_part.parts > 1 && vlm.text.remote_code)
+    throw Error("layout.mesh", "how classes that are not transformers' own divide sequences is not modelled",
+                "leave cp out, or give dp=N");
   const std::optional<Sharding> sharding = sharding_of(c, vlm);
   c.sharding = sharding ? &*sharding : nullptr;
   build_divided(sharding, [&] { build_training(c, vlm.family, s, vlm.blocks); });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/attention_args.hpp>
+#include <vlmest/nn/divided_sequence.hpp>
 
 namespace vlmest::stacks::transformers {
 
@@ -56,6 +57,11 @@ inline Value sdpa_attention(Context& c, const AttentionArgs& a) {
     keys = repeat_kv(std::move(keys), groups);
     values = repeat_kv(std::move(values), groups);
   }
+  if (in_part(c)) {
+    if (!a.causal || a.mask || a.bias) refuse_part(c, "masks of other kinds");
+    Value own = ring_attention(a.q, keys, values, c.sequence->at, a.dropout && c.plan.dropout);
+    return contiguous(transpose(std::move(own), 1, 2));
+  }
   const bool causal = a.causal && !a.mask && a.q.size(2) > 1;
   const Value mask = a.bias ? position_bias_mask(c, a, causal) : a.mask;
   Value out = scaled_dot_product_attention(a.q, keys, values, mask, causal && !a.bias, a.dropout && c.plan.dropout);
@@ -97,6 +103,7 @@ inline Attended eager_sink_attention(Context& c, const AttentionArgs& a, const V
 /// Eager attention, for a plan that has been through without_sdpa. Throws Error for FlashAttention-2, whose kernels
 /// know no sinks (GptOssPreTrainedModel, _compatible_flash_implementations).
 inline Attended attend_with_sinks(Context& c, const AttentionArgs& a, const Value& sinks) {
+  refuse_part(c, "attention sinks");
   if (c.plan.attention == AttentionKind::flash)
     throw Error("plan.attention", "FlashAttention-2 has no attention sinks, which this language model needs",
                 "give plan.attention=eager, which transformers takes by default");

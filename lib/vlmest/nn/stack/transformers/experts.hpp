@@ -71,7 +71,7 @@ inline Value sequential_experts(Context& c, const Moe& m, const Value& x, const 
   const Value counts = to(std::move(histogram), r.experts.dtype());
   const Value order = sort(reshape(r.experts, {-1})).indices;
   Value source = unary("floor_divide", order);
-  const Value permuted = select_rows(x, std::move(source));
+  const Value permuted = index_select(x, 0, std::move(source));
   const auto product = [&](ScopeId scope, const Value& of, TensorId weight) {
     InScope module(c.b, scope);
     return product_of_each(of, Value(c.b, weight), counts, rows);
