@@ -44,6 +44,14 @@ print("rank", os.environ["RANK"], "wrapped as", type(model).__name__, "loss", fl
 if dist.is_initialized(): dist.destroy_process_group()
 """
 
+# What lines that cut sequences find, and what is printed behind them.
+SEQUENCE = """
+ids = torch.arange(16, device=device).reshape(1, 16) + 1000
+inputs_embeds = model.get_input_embeddings()(ids)
+position_ids = torch.arange(16, device=device).reshape(1, 16)
+shift_labels = torch.nn.functional.pad(ids, (0, 1), value=-100)[:, 1:].contiguous()
+"""
+
 LAYOUTS = (
     ["--gpus", "2"],
     ["--gpus", "2", "--ddp-bucket-view"],
@@ -51,6 +59,8 @@ LAYOUTS = (
     ["--gpus", "2", "--shard", "fsdp2", "--reshard-after-forward", "off", "--reduce-dtype", "fp32"],
     ["--gpus", "2", "--shard", "zero1"],
     ["--gpus", "2", "--shard", "zero3"],
+    ["--parallel", "cp=2"],
+    ["--parallel", "cp=2", "--shard", "fsdp2"],
 )
 
 
@@ -68,14 +78,24 @@ def script(tool: str, lines: str, config: str) -> str:
         return begin + OPTIMIZER + ACCELERATE + STEP.replace("BACKWARD", "accelerator.backward(loss); optimizer.step()")
     if "deepspeed" in lines:
         return begin + OPTIMIZER + lines + STEP.replace("BACKWARD", "model.backward(loss); model.step()")
+    if "context_parallel" in lines:
+        return begin + PEERS + SEQUENCE + lines + OPTIMIZER + "optimizer.step()\n" + STEP[STEP.index("print(") :]
     return begin + PEERS + lines + OPTIMIZER + STEP.replace("BACKWARD", "loss.backward(); optimizer.step()")
 
 
 def missing(tool: str, said: dict[str, str]) -> str:
-    """The library that this needs and that is not there, or nothing."""
+    """What this needs and what is not there, or nothing."""
+    if "context_parallel" in said["python"] and not two_gpus():
+        return "a second GPU"
     needs = ["accelerate"] if tool == "accelerate" else []
     needs += ["deepspeed"] if "deepspeed" in said else []
     return next((n for n in needs if importlib.util.find_spec(n) is None), "")
+
+
+def two_gpus() -> bool:
+    import torch
+
+    return torch.cuda.is_available() and torch.cuda.device_count() > 1
 
 
 def run(tool: str, said: dict[str, str], config: str) -> str:
@@ -101,6 +121,8 @@ def main(program: str, config: str) -> int:
         print(" ".join(layout), flush=True)
         said = launches(program, config, layout)
         for tool in ("torchrun", "accelerate"):
+            if tool not in said:
+                continue
             if absent := missing(tool, said):
                 print(f"  {tool}: left out, {absent} is not there")
             elif why := run(tool, said, config):

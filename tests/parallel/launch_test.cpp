@@ -96,6 +96,17 @@ TEST(Launch, DividedLayersAndPipelines) {
   EXPECT_TRUE(has(interleaved, "--num-virtual-stages-per-pipeline-rank 3")) << interleaved;
 }
 
+TEST(Launch, PartsOfSequencesAreCutBehindTheTower) {
+  const std::string lines = text({.dp = 2, .cp = 4, .shard = Shard::fsdp2}, "python");
+  EXPECT_TRUE(has(lines, "(2, 4), mesh_dim_names=(\"dp\", \"cp\")")) << lines;
+  EXPECT_TRUE(has(lines, "with context_parallel(mesh[\"cp\"], buffers=[places, shift_labels]")) << lines;
+  EXPECT_TRUE(has(lines, "fully_shard(model)\n")) << "over all of them: " << lines;
+  EXPECT_LT(lines.find("fully_shard(model)"), lines.find("with context_parallel")) << lines;
+  EXPECT_TRUE(has(text({.cp = 2}, "python"), "model = DistributedDataParallel(model)\n"));
+  EXPECT_TRUE(text({.cp = 2}, "accelerate").empty()) << "it cuts the token ids";
+  EXPECT_TRUE(has(text({.cp = 2}, "megatron"), "--context-parallel-size 2"));
+}
+
 TEST(Launch, AMeshHasItsDimensionsFromTheOutermost) {
   const std::string sharded = text({.dp = 4, .tp = 2, .shard = Shard::fsdp2}, "python");
   EXPECT_TRUE(has(sharded, "init_device_mesh(\"cuda\", (4, 2), mesh_dim_names=(\"dp\", \"tp\"))")) << sharded;

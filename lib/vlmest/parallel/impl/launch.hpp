@@ -114,9 +114,9 @@ inline std::string parts_of_sequences(const Layout& l, const std::string& model)
          "mesh = init_device_mesh(\"cuda\", (" +
          std::to_string(l.dp) + ", " + std::to_string(l.cp) + "), mesh_dim_names=(\"dp\", \"cp\"))\n" + model +
          "\nplaces = torch.arange(inputs_embeds.shape[1], device=\"cuda\")  # of embeddings with the images in them\n"
-         "with context_parallel(mesh[\"cp\"], buffers=[places, position_ids, shift_labels], buffer_seq_dims=[0, -1, "
-         "1]):\n"
-         "    loss = model(inputs_embeds=inputs_embeds.index_select(1, places), position_ids=position_ids,\n"
+         "with context_parallel(mesh[\"cp\"], buffers=[places, shift_labels], buffer_seq_dims=[0, 1]):\n"
+         "    loss = model(inputs_embeds=inputs_embeds.index_select(1, places),\n"
+         "                 position_ids=position_ids.index_select(-1, places),\n"
          "                 attention_mask=torch.ones_like(shift_labels), labels=shift_labels, "
          "shift_labels=shift_labels).loss\n"
          "    loss.backward()";
