@@ -29,6 +29,7 @@ HELP = {
     "target": "labels of each sequence, of models that have an encoder and a decoder",
     "optimizer": "adamw, adamw-fused, sgd, sgd-momentum, adafactor",
     "gpus": "of this machine, each with --batch sequences of its own; more than one trains",
+    "context-parallel": "parts of each sequence, one for each of as many of the GPUs (default 1)",
     "shard": "none (DistributedDataParallel), zero1, zero2, zero3 (DeepSpeed), fsdp2: what the GPUs divide",
     "ddp-bucket-view": "on, off: DistributedDataParallel's gradients are views of its buckets",
     "reshard-after-forward": "on, off: fully_shard gathers weights again for the backward (default on)",

@@ -23,6 +23,7 @@ SCENARIO = {
     "amp": "float32 weights under bfloat16 autocast",
     "target": "labels of each sequence, of models that have an encoder and a decoder; absent: 128",
     "gpus": "processes, one a GPU, each with sequences of its own",
+    "cp": "parts of each sequence, one for each of as many of the GPUs; absent: 1",
     "shard": "what they divide: none (DistributedDataParallel), zero1, zero2, zero3 (DeepSpeed), fsdp2",
     "bucket_view": "DistributedDataParallel(gradient_as_bucket_view=True)",
     "reshard": "fully_shard(reshard_after_forward=...)",

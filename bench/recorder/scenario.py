@@ -41,7 +41,8 @@ class Scenario:
     amp: bool = False  # float32 weights under bfloat16 autocast
     optim: str = "adamw"
     target: int = 128  # labels of each sequence, where a decoder of its own is trained on them
-    gpus: int = 1  # each with sequences of its own
+    gpus: int = 1  # each with sequences of its own, but for those that divide them
+    cp: int = 1  # parts of each sequence, one for each of as many GPUs
     shard: str = "none"  # what they divide: nothing (DistributedDataParallel), ZeRO's stages, fully_shard
     bucket_view: bool = False  # DistributedDataParallel(gradient_as_bucket_view=True)
     reshard: bool = True  # fully_shard(reshard_after_forward=...)
@@ -71,12 +72,13 @@ class Scenario:
             words += [f"target {self.target}"] if self.target != 128 else []
             words += ["vision frozen"] if self.freeze_vision else []
             words += [f"gpus {self.gpus}", self.shard if self.shard != "none" else "ddp"] if self.gpus > 1 else []
+            words += [f"cp {self.cp}"] if self.cp > 1 else []
             words += ["bucket views"] if self.bucket_view else []
             words += [] if self.reshard else ["no reshard"]
         return " ".join(words)
 
 
-SEVERAL_GPUS = ("shard", "bucket_view", "reshard")
+SEVERAL_GPUS = ("cp", "shard", "bucket_view", "reshard")
 TRAINING = ("ckpt", "lora", "freeze_vision", "amp", "optim", "target", "gpus", *SEVERAL_GPUS)
 
 
@@ -142,6 +144,7 @@ READERS = {
     "target": ("target", count),
     "optimizer": ("optim", lambda v, w: OPTIMIZERS[word(v, w, OPTIMIZERS)]),
     "gpus": ("gpus", count),
+    "context-parallel": ("cp", count),
     "shard": ("shard", lambda v, w: word(v, w, SHARDS)),
     "ddp-bucket-view": ("bucket_view", flag),
     "reshard-after-forward": ("reshard", flag),
@@ -161,7 +164,20 @@ def product(values: Mapping[str, list], where: str = "") -> list[Scenario]:
         scenarios[canonical(Scenario(**{READERS[n][0]: v for n, v in zip(names, combination)}))] = None
     if "gpus" in values and max(read[names.index("gpus")]) > 1 and all(s.gpus == 1 for s in scenarios):
         raise RecorderError(f"{where}--gpus", "several GPUs are recorded in training alone", "add --mode train", USAGE)
+    for s in scenarios:
+        _check_parts(s, where)
     return list(scenarios)
+
+
+def _check_parts(s: Scenario, where: str) -> None:
+    """Sequences are divided over some of the GPUs, by torch's context parallelism."""
+    option = f"{where}--context-parallel"
+    if s.gpus % s.cp:
+        raise RecorderError(option, f"{s.cp} does not divide {s.gpus} GPUs", "give a number that does", USAGE)
+    if s.cp > 1 and s.attn != "sdpa":
+        raise RecorderError(option, "takes the place of scaled_dot_product_attention", "use --attention sdpa", USAGE)
+    if s.cp > 1 and s.shard.startswith("zero"):
+        raise RecorderError(option, "does not run beside DeepSpeed's stages", "use --shard none or fsdp2", USAGE)
 
 
 def canonical(s: Scenario) -> Scenario:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from recorder import flops, gpu_time, memory, several_gpus, timing
+from recorder import flops, gpu_time, memory, sequence_parts, several_gpus, timing
 from recorder.clocks import Clocks
 from recorder.inputs.tensors import Inputs
 from recorder.journal import Journal, write_kernels
@@ -41,6 +41,8 @@ class Training:
             "trainable": sum(p.numel() for p in trained),
             "trainable_bytes": sum(p.numel() * p.element_size() for p in trained),
         }
+        if scenario.cp > 1:
+            sequence_parts.divide(model, self._tensors, scenario.cp)
         self._stepper = several_gpus.prepare(model, scenario)
         self._model = self._stepper.model
 

@@ -51,6 +51,13 @@ class Options(unittest.TestCase):
         ])
         self.assertEqual(found[-1].label(), "train b1 text 256 images 1 native bfloat16 sdpa gpus 2 fsdp2")
 
+    def test_gpus_that_divide_sequences(self):
+        found = scenarios("--mode", "train", "--gpus", "1,2,4", "--context-parallel", "1")
+        self.assertEqual([s.cp for s in found], [1, 1, 1])
+        one, = scenarios("--mode", "train", "--gpus", "4", "--context-parallel", "2", "--shard", "fsdp2")
+        self.assertEqual(one.label(), "train b1 text 256 images 1 native bfloat16 sdpa gpus 4 fsdp2 cp 2")
+        self.assertEqual(one.row_fields()["cp"], 2)
+
     def test_native_size_is_left_to_the_model(self):
         self.assertEqual([s.hw for s in scenarios("--image-size", "native,336x336")], [None, (336, 336)])
 
@@ -65,6 +72,12 @@ class Refusals(unittest.TestCase):
             scenarios(*words)
         self.assertEqual(caught.exception.code, USAGE)
         return caught.exception
+
+    def test_parts_of_sequences_that_do_not_run(self):
+        train = ("--mode", "train", "--gpus", "4", "--context-parallel")
+        self.assertEqual(self.refused(*train, "3").what, "3 does not divide 4 GPUs")
+        self.refused(*train, "2", "--attention", "eager")
+        self.refused(*train, "2", "--shard", "zero2")
 
     def test_several_gpus_without_training(self):
         self.assertEqual(self.refused("--gpus", "2").what, "several GPUs are recorded in training alone")
