@@ -143,7 +143,6 @@ TEST(SequenceParts, WhatTorchDoesNotRunSoIsRefused) {
   fp32.dtype = DType::fp32;
   refuses("internvl3-1b", fp32, "cuDNN and FlashAttention");
   refuses("gemma-3-4b", {.seq = 512}, "context parallelism");
-  refuses("qwen3-vl-2b", short_plan(), "several layers");
   refuses("qwen3.5-4b", short_plan(), "not modelled");
   refuses("lfm2-vl-450m", {.seq = 512}, "convolutions");
   refuses("llama-3.2-11b-vision", {.seq = 512}, "context parallelism");

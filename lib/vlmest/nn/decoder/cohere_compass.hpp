@@ -124,10 +124,12 @@ inline Value forward_part(Context& c, const CompassText& d, Value arg, Value pos
 }
 inline Value forward(Context& c, const CompassText& d, Value arg, Value position_ids, const Value& attention_mask,
                      const Deepstack& deepstack, Cache& cache) {
-  if (!deepstack.features.empty()) refuse_part(c, "features of an image that several layers add");
   return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
                      [&](Value embeds, Value positions, const Value& mask) {
-                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, deepstack, cache);
+                       if (!c.sequence || deepstack.features.empty())
+                         return forward_part(c, d, std::move(embeds), std::move(positions), mask, deepstack, cache);
+                       const Deepstack own = own_part(c, deepstack);
+                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, own, cache);
                      });
 }
 /// Without visual features.

@@ -67,6 +67,23 @@ struct Deepstack {
   std::vector<Value> features;  ///< [selected, hidden] for layer 0, 1, …
 };
 
+/// What of them stands in this rank's places of divided sequences, as the hook before the language model takes it:
+/// wherever the images are, a rank is taken to have its share.
+inline Deepstack own_part(Context& c, const Deepstack& d) {
+  using namespace eager;
+  const DividedSequence& s = *c.sequence;
+  const Shape whole = d.mask.shape();
+  Deepstack r{.mask = index_select(d.mask, 1, s.places), .selected = (d.selected + s.at.ranks - 1) / s.at.ranks};
+  Value rows;
+  {
+    Value order = sub_scalar(cumsum(view(d.mask, {-1}), DType::int64));
+    Value own = index_select(view(std::move(order), whole), 1, s.places);
+    rows = masked_index(std::move(own), r.mask, r.selected);
+  }
+  for (const Value& f : d.features) r.features.push_back(index_select(f, 0, rows));
+  return r;
+}
+
 /// modeling_qwen3_vl.py, Qwen3VLTextModel._deepstack_process.
 inline Value add_features(const Value& hidden, const Deepstack& d, const Value& given) {
   using namespace eager;
@@ -102,10 +119,12 @@ inline Value forward_part(Context& c, const Qwen3VlText& d, Value arg, Value pos
 }
 inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position_ids, const Value& attention_mask,
                      const Deepstack& deepstack, Cache& cache) {
-  if (!deepstack.features.empty()) refuse_part(c, "features of an image that several layers add");
   return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
                      [&](Value embeds, Value positions, const Value& mask) {
-                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, deepstack, cache);
+                       if (!c.sequence || deepstack.features.empty())
+                         return forward_part(c, d, std::move(embeds), std::move(positions), mask, deepstack, cache);
+                       const Deepstack own = own_part(c, deepstack);
+                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, own, cache);
                      });
 }
 /// Without visual features.
