@@ -8,6 +8,7 @@
 
 #include <vlmest/json/hf/read.hpp>
 #include <vlmest/parallel/divided_layers.hpp>
+#include <vlmest/report/memory_curve.hpp>
 
 #include "files.hpp"
 
@@ -159,6 +160,25 @@ TEST(Mesh, FullyShardReleasesWeightsBeforeItReduces) {
     EXPECT_LE(input.bytes.value(), gradients.value() + gradients.value() / 100) << "gradients go behind the copy";
   }
   EXPECT_GE(reductions, 9u) << "four layers, four of the tower, and the rest";
+}
+
+/// Gradients that come and go between two nodes are in no sample of the curve, and taken out of none.
+TEST(Mesh, NoRoleEverHoldsLessThanNothing) {
+  const Layout l{.dp = 2, .shard = Shard::fsdp2};
+  const Plan plan{.image_height = 224, .image_width = 224, .text = 64, .markers = false};
+  Estimator estimator;
+  Estimate e = estimator(model(), plan, device(), Phases::train);
+  const ParallelEstimate p = estimate_several(estimator, e, plan, device(), l, hosts_of_8(), Phases::train);
+  const MemoryCurve curve = memory_curve(estimator.training_graph(), p.training, device(), estimator.allocator);
+  ASSERT_FALSE(curve.samples.empty());
+  for (const MemorySample& m : curve.samples) {
+    Bytes sum{};
+    for (const Bytes b : m.by_role) {
+      ASSERT_GE(b, Bytes{}) << m.node;
+      sum += b;
+    }
+    ASSERT_LE(sum, m.allocated) << m.node;
+  }
 }
 
 TEST(Mesh, GroupsTakeTheLinksThatTheySpan) {
