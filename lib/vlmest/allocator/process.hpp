@@ -132,7 +132,7 @@ class Process {
   std::size_t mark() const { return next_; }
   void rewind(std::size_t to) {
     for (std::size_t i = to; i < end_; ++i)
-      if (timeline_.storages()[i].role != Role::optimizer_state) free(i);
+      if (held_.blocks[i].index != none && timeline_.storages()[i].role != Role::optimizer_state) free(i);
     next_ = to;
     restore();
   }
