@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <vlmest/allocator/choices.hpp>
 #include <vlmest/allocator/config.hpp>
 #include <vlmest/allocator/device_memory.hpp>
 #include <vlmest/allocator/grow.hpp>
@@ -109,6 +110,7 @@ class BasicAllocator {
 
   /// torch.cuda.empty_cache(): waits for all streams, then gives back all memory that holds no allocation.
   void empty_cache() {
+    choices_.emptied();
     release_cached(heap_, driver_);
     uses_done();
   }
@@ -119,6 +121,13 @@ class BasicAllocator {
   Bytes requested() const { return Bytes(heap_.requested); }  ///< memory_stats()["requested_bytes.all.current"]
   /// How often no cached block fitted: in between, memory was neither opened nor, but by empty_cache(), given back.
   std::int64_t growths() const { return heap_.growths; }
+
+  /// From here on it notes what it chooses, until would_choose_again() is asked.
+  void note_choices() { choices_.begin(heap_); }
+  /// Whether the requests and frees since note_choices() would get the same blocks and open no segment from a state in
+  /// which the same blocks are live as then and those segments are cached that were opened since. It may say no where
+  /// they would.
+  bool would_choose_again() { return choices_.end(heap_) && uses_.empty(); }
   Bytes peak_allocated() const { return Bytes(heap_.peak_allocated); }
   Bytes peak_reserved() const { return Bytes(heap_.peak_reserved); }
   Bytes peak_requested() const { return Bytes(heap_.peak_requested); }
@@ -172,11 +181,13 @@ class BasicAllocator {
     if (stream != 0) [[unlikely]]  // whose pools come first
       pool = heap_.pool_of(stream, static_cast<Pool>(pool));
     auto i = find_cached(pool, size);
-    if (i == none) [[unlikely]] {
+    const bool opens = i == none;
+    if (opens) [[unlikely]] {
       i = grow(heap_, driver_, pool, size);
       if (!uses_.empty()) uses_done();
       if (i == none) return no_room;
     }
+    if (choices_.noting()) choices_.note({pool, opens, size, heap_.at(i).size, heap_.at(i).address});
     i = heap_.allocate(i, size, heap_.splits(heap_.at(i), size));
     auto& block = heap_.at(i);
     block.requested = asked;
@@ -265,6 +276,7 @@ class BasicAllocator {
   Heap heap_;
   Driver driver_;
   std::vector<std::pair<std::int32_t, Stream>> uses_;  ///< of blocks by other streams than their own
+  Choices choices_;
 };
 
 /// The allocator over a device of config.capacity bytes.

@@ -134,20 +134,21 @@ class FreeList {
   void settle(BlockRecord* blocks) {
     if (loose_.index != none) chain(blocks, std::exchange(loose_, {}).index);
   }
-  /// Looks for the place from both ends and from the block that was chained last, at once: chains of equal blocks grow
-  /// long (the gradients of a model, what is kept of the segments of a video), and most blocks belong near one of them.
   void chain(BlockRecord* blocks, std::int32_t i) {
     auto& block = at(blocks, i);
     const auto bin = bin_of(block.size);
     block.bin = static_cast<std::uint16_t>(bin);
     auto& used = columns_[bin / columns];
     const auto bit = std::uint64_t{1} << (bin % columns);
-    if ((used & bit) == 0) {
-      used |= bit;
-      rows_ |= std::uint64_t{1} << (bin / columns);
-      head_[bin] = block.free_prev = block.free_next = recent_ = i;
-      return;
-    }
+    if ((used & bit) != 0) return chain_among(blocks, i, bin);
+    used |= bit;
+    rows_ |= std::uint64_t{1} << (bin / columns);
+    head_[bin] = block.free_prev = block.free_next = recent_ = i;
+  }
+  /// Looks for the place from both ends and from the block that was chained last, at once: chains of equal blocks grow
+  /// long (the gradients of a model, what is kept of the segments of a video), and most blocks belong near one of them.
+  void chain_among(BlockRecord* blocks, std::int32_t i, std::size_t bin) {
+    auto& block = at(blocks, i);
     auto behind = head_[bin], before = at(blocks, behind).free_prev;
     if (less(block, at(blocks, behind))) {
       head_[bin] = i;

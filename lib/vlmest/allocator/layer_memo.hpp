@@ -41,6 +41,14 @@ class LayerMemo {
     return next_ < g_.layers.size() && g_.layers[next_].first == n;
   }
 
+  /// Where, behind node n and before `last`, the next layer begins or the one that runs ends; else `last`.
+  NodeId bound_behind(NodeId n, NodeId last) const {
+    if (running_.layer && running_.layer->last > n) last = std::min(last, running_.layer->last);
+    for (std::size_t l = next_; l < g_.layers.size(); ++l)
+      if (g_.layers[l].first > n) return std::min(last, g_.layers[l].first);
+    return last;
+  }
+
   /// Where to go on behind known layers that begin here.
   struct Place {
     NodeId node = 0;

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <vlmest/allocator/caching_allocator.hpp>
 #include <vlmest/allocator/layer_memo.hpp>
+#include <vlmest/allocator/library_workspaces.hpp>
 #include <vlmest/allocator/phase_memory.hpp>
 #include <vlmest/analysis/timeline.hpp>
-#include <vlmest/library/cublas.hpp>
 
 namespace vlmest::allocator {
 
@@ -22,7 +19,7 @@ namespace vlmest::allocator {
 class Process {
  public:
   Process(const Graph& g, const Timeline& timeline, int sm, const AllocatorConfig& config = {})
-      : g_(g), timeline_(timeline), allocator_(config), sm_(sm) {
+      : g_(g), timeline_(timeline), allocator_(config), libraries_(sm) {
     held_.blocks.resize(timeline.storages().size());
     held_.sizes.resize(timeline.storages().size());
   }
@@ -100,7 +97,7 @@ class Process {
         r.at_peak = allocator_.fragmentation();
       }
       if (turn != own_turn) return;
-      observe(NodeMemory{n, Bytes(now), Bytes(now - kept), libraries_, allocator_.reserved()});
+      observe(NodeMemory{n, Bytes(now), Bytes(now - kept), libraries_.bytes(), allocator_.reserved()});
     };
     run_nodes(p, look, unobserved ? memo() : std::nullopt);
     r.peak = Bytes(peak);
@@ -134,19 +131,23 @@ class Process {
   std::size_t mark() const { return next_; }
   void rewind(std::size_t to) {
     for (std::size_t i = to; i < end_; ++i)
-      if (timeline_.storages()[i].role != Role::optimizer_state) free(i);
+      if (held_.blocks[i].index != none && timeline_.storages()[i].role != Role::optimizer_state) free(i);
     next_ = to;
     restore();
   }
 
-  /// Whether a phase replaces what was loaded (Qwen2-VL's rope_deltas), which may then come to lie elsewhere.
-  bool replaces() const {
-    const auto loaded = timeline_.storages().first(loaded_);
-    return std::any_of(loaded.begin(), loaded.end(), [&](const Storage& s) { return replaced(s); });
-  }
-
   /// torch.cuda.empty_cache()
   void empty_cache() { allocator_.empty_cache(); }
+
+  /// A round of steps begins, to which the next one may be equal.
+  void begin_round() {
+    round_ = here();
+    allocator_.note_choices();
+  }
+  /// Whether the next round would do what the one has done that ends here, and reserve nothing more: the same blocks
+  /// are live. What is live at the end of a round lay there at its begin, but for what phases replace; nothing else did
+  /// where it is as much.
+  bool next_round_is_equal() { return allocator_.would_choose_again() && round_ == here(); }
 
   /// Bytes that a storage (an index into the timeline's) really occupies, its unsplit remainder included.
   Bytes occupied(std::size_t storage) const { return held_.sizes[storage]; }
@@ -155,7 +156,7 @@ class Process {
   /// torch.cuda.max_memory_reserved() of the process so far.
   Bytes peak_reserved() const { return allocator_.peak_reserved(); }
   /// Workspaces of the math libraries, once taken.
-  Bytes library_workspaces() const { return libraries_; }
+  Bytes library_workspaces() const { return libraries_.bytes(); }
   const CachingAllocator& allocator() const { return allocator_; }
 
  private:
@@ -191,9 +192,8 @@ class Process {
   template <class At>
   void run_nodes(const Phase& p, At&& at, std::optional<LayerMemo> memo) {
     const auto all = timeline_.storages();
-    Handles& handles = handles_[static_cast<std::size_t>(p.thread)];
     std::size_t next = end_;
-    for (NodeId n = p.first; n < p.last; ++n) {
+    for (NodeId n = p.first; n < p.last;) {
       if (memo && n > p.first && memo->at_layer(n)) {
         if (const auto behind = memo->pass(next)) {
           n = behind->node;
@@ -202,24 +202,30 @@ class Process {
         }
         if (memo->at_layer(n)) memo->begin(next);
       }
-      if (n > p.first) next = hand_over(n, next, at);
-      for (; next < all.size() && all[next].born <= n; ++next) allocate(next);
-      const Node& node = g_.node(n);
-      if (!handles.cublas || !handles.lt)
-        if (const auto* m = std::get_if<Matmul>(&g_.op(node))) libraries(*m, handles);
-      const std::int64_t kept = allocator_.allocated().value();
-      if (node.scratch > 0) {
+      for (const NodeId until = memo ? memo->bound_behind(n, p.last) : p.last; n < until; ++n) {
+        if (n > p.first && comes_ahead(next, n)) [[unlikely]]
+          next = hand_over(n, next, at);
+        else if (n > p.first)
+          release(n);
+        for (; next < all.size() && all[next].born <= n; ++next) allocate(next);
+        const Node& node = g_.node(n);
+        libraries_.take(g_, node, p.thread, allocator_);
+        const std::int64_t kept = allocator_.allocated().value();
+        for (const Bytes b : g_.scratch_of(node)) scratch_.push_back(allocator_.alloc(b));
+        at(n, kept);
+        for (const Block b : scratch_) allocator_.free(b);
         scratch_.clear();
-        for (Bytes b : g_.scratch_of(node)) scratch_.push_back(allocator_.alloc(b));
       }
-      at(n, kept);
-      if (node.scratch > 0)
-        for (auto b : scratch_) allocator_.free(b);
-      if (memo && memo->ends_at(n + 1)) memo->end(next);
+      if (memo && memo->ends_at(n)) memo->end(next);
     }
     // What comes ahead of the next phase's first node belongs to this one's end.
-    if (next < all.size() && all[next].born == p.last && all[next].comes < own_turn) next = hand_over(p.last, next, at);
+    if (comes_ahead(next, p.last)) next = hand_over(p.last, next, at);
     end_ = next;
+  }
+  /// Whether the storage comes between node n and the one before, ahead of the node's own.
+  bool comes_ahead(std::size_t storage, NodeId n) const {
+    const auto all = timeline_.storages();
+    return storage < all.size() && all[storage].born == n && all[storage].comes < own_turn;
   }
   /// Between node n and the one before: what dies goes, and what comes ahead of the node's own is there. The storage
   /// that comes next.
@@ -228,7 +234,7 @@ class Process {
     const auto all = timeline_.storages();
     const auto gone = timeline_.frees(n);
     std::size_t i = 0;
-    for (; next < all.size() && all[next].born == n && all[next].comes < own_turn; ++next) {
+    for (; comes_ahead(next, n); ++next) {
       for (; i < gone.size() && timeline_.storage(gone[i]).goes <= all[next].comes; ++i)
         free(static_cast<std::size_t>(gone[i]));
       allocate(next);
@@ -236,6 +242,19 @@ class Process {
     }
     for (; i < gone.size(); ++i) free(static_cast<std::size_t>(gone[i]));
     return next;
+  }
+  /// Where a round begins: what is allocated, and the places of what a phase replaces (Qwen2-VL's rope_deltas).
+  struct Round {
+    Bytes allocated{};
+    std::vector<std::pair<std::int64_t, Bytes>> replaced;
+    bool operator==(const Round&) const = default;
+  };
+  Round here() const {
+    Round r{allocator_.allocated(), {}};
+    for (std::size_t i = 0; i < loaded_; ++i)
+      if (replaced(timeline_.storages()[i]) && held_.blocks[i].index != none)
+        r.replaced.emplace_back(allocator_.address(held_.blocks[i]), held_.sizes[i]);
+    return r;
   }
   bool replaced(const Storage& s) const { return s.dies != none && s.dies > begin_; }
   /// A buffer that a phase replaced is there again: its successor has its size.
@@ -252,22 +271,6 @@ class Process {
       allocate(end_);
     }
   }
-  /// Workspaces belong to a thread's handle on a stream (aten/src/ATen/cuda/CUDABlas.cpp, getCUDABlasLtWorkspace and
-  /// CublasHandlePool.cpp): the first product takes them.
-  struct Handles {
-    bool cublas = false, lt = false;
-  };
-  void libraries(const Matmul& m, Handles& h) {
-    if (!h.cublas) {
-      h.cublas = true;
-      take(cublas_workspace(sm_));
-    }
-    if (m.bias && is_half(m.dtype) && !h.lt) {
-      h.lt = true;
-      take(cublaslt_workspace());
-    }
-  }
-  void take(Bytes b) { libraries_ += allocator_.take(b).size; }
 
   const Graph& g_;
   const Timeline& timeline_;
@@ -277,9 +280,9 @@ class Process {
   std::size_t next_ = 0, end_ = 0;  ///< where the storages begin that the next phase makes, and those behind the last's
   std::size_t loaded_ = 0;
   NodeId begin_ = 0;  ///< of the first phase
-  Bytes libraries_{}, weights_{};
-  int sm_;
-  std::array<Handles, 2> handles_;
+  Bytes weights_{};
+  Round round_;  ///< that began last
+  LibraryWorkspaces libraries_;
 };
 
 }  // namespace vlmest::allocator

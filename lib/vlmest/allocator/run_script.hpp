@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include <vlmest/allocator/process.hpp>
@@ -66,15 +65,11 @@ class Walk {
     const std::vector<Step> round = steps(script.round);
     const bool asked = std::any_of(round.begin(), round.end(), [](const Step& s) { return s.measured; });
     for (int i = 1; i <= script.most_rounds; ++i) {
-      const CachingAllocator& a = process.allocator();
-      const std::tuple begun{a.growths(), a.allocated(), a.reserved()};
+      const bool compared = i > 1 && !asked;
+      if (compared) process.begin_round();
       take(std::span(round).subspan(taken), process, observe, measured);
       if (i >= script.least_rounds && reserved_ == before) break;
-      // What is live at the end of a whole round lay there at its begin. Where nothing was opened or given back either,
-      // the next one begins in the same state and does the same, but for the age of blocks, by which they are
-      // collected.
-      const bool again = begun == std::tuple{a.growths(), a.allocated(), a.reserved()};
-      if (i > 1 && again && !asked && !process.replaces() && collection_limit(a.config()) == no_limit) break;
+      if (compared && process.next_round_is_equal()) break;
       before = reserved_;
       taken = 0;
     }

@@ -64,6 +64,7 @@ class Timeline {
     std::stable_sort(storages_.begin() + here, storages_.end(), earlier);
     std::inplace_merge(storages_.begin(), storages_.begin() + here, storages_.end(), earlier);
     list_deaths();
+    sort_turns();
   }
 
   /// Weights that are loaded whole and then divided: group by group, of each first the parts are made, then the whole
@@ -95,9 +96,8 @@ class Timeline {
     for (std::size_t i = 0; i < storages_.size(); ++i)
       if (const NodeId n = storages_[i].dies; n != none)
         freed_[static_cast<std::size_t>(next_[static_cast<std::size_t>(n)]++)] = static_cast<std::int32_t>(i);
-    sort_turns();
   }
-  /// Few storages go in another turn than the first.
+  /// Few storages go in another turn than the first, and none of a graph.
   void sort_turns() {
     const auto turn = [&](std::int32_t i) { return storages_[static_cast<std::size_t>(i)].goes; };
     for (std::size_t i = 0; i < storages_.size(); ++i) {

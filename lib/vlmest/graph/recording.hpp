@@ -96,27 +96,25 @@ void append(Graph& g, const Recording& r, MapTensor&& tensor, MapScope&& scope) 
   const NodeId nodes = at.nodes - r.from.nodes;
   const TensorId tensors = at.tensors - r.from.tensors;
   const auto map = [&](TensorId id) { return id >= r.from.tensors ? id + tensors : tensor(id); };
-  const auto room = [](auto& v, std::size_t more) {
-    if (v.capacity() < v.size() + more) v.reserve(v.size() * 2 + more);
+  // All at once, then what differs.
+  const auto added = [](auto& to, const auto& from) {
+    const std::size_t here = to.size();
+    to.insert(to.end(), from.begin(), from.end());
+    return std::span(to).subspan(here);
   };
-  room(g.tensors, r.tensors.size());
-  for (const Tensor& t : r.tensors) {
-    Tensor& to = g.tensors.emplace_back(t);
-    to.born += nodes;
-    to.scope = scope(to.scope);
-    if (to.dies != none) to.dies += nodes;
-    if (to.alias_of != none) to.alias_of = g.owner(map(to.alias_of));
+  for (Tensor& t : added(g.tensors, r.tensors)) {
+    t.born += nodes;
+    t.scope = scope(t.scope);
+    if (t.dies != none) t.dies += nodes;
+    if (t.alias_of != none) t.alias_of = g.owner(map(t.alias_of));
   }
-  room(g.nodes, r.nodes.size());
-  for (const Node& n : r.nodes) {
-    Node& to = g.nodes.emplace_back(n);
-    to.first_edge += at.edges - r.from.edges;
-    to.first_scratch += at.scratch - r.from.scratch;
-    to.scope = scope(to.scope);
+  for (Node& n : added(g.nodes, r.nodes)) {
+    n.first_edge += at.edges - r.from.edges;
+    n.first_scratch += at.scratch - r.from.scratch;
+    n.scope = scope(n.scope);
   }
-  room(g.edges, r.edges.size());
-  for (const TensorId id : r.edges) g.edges.push_back(map(id));
-  g.scratch.insert(g.scratch.end(), r.scratch.begin(), r.scratch.end());
+  for (TensorId& id : added(g.edges, r.edges)) id = map(id);
+  added(g.scratch, r.scratch);
 }
 
 }  // namespace vlmest
