@@ -81,6 +81,7 @@ enum class Basis : std::uint8_t {
   largest_piece_known,        ///< the same where the largest piece is known, by a snapshot
   profile_run,                ///< an engine's, by the stack or the line that names it
   default_sequences,          ///< the same by a whole number of its default of sequences
+  compiled_program,           ///< what fills a program, by XLA's table of its buffers
   engine_pool,                ///< an engine's pool that is mapped again
   engine_in_trainer,          ///< an engine's frames, where a trainer rolls out with it
   partition,                  ///< a rank's part of all trained parameters, by the size
@@ -128,6 +129,7 @@ inline constexpr auto bases = std::to_array<BasisRow>({
     {Basis::largest_piece_known, {0, 0}, 0.8, "not measured"},
     {Basis::profile_run, {2, 2}, 0, "tests/data/corpus/open.json"},
     {Basis::default_sequences, {1, 1}, 0, "tests/data/corpus/open.json"},
+    {Basis::compiled_program, {3, 3}, 0.6, "tests/data/corpus/open_5.json and open_6.json"},
     {Basis::engine_pool, {1, 1}, 0, "tests/data/corpus/open.json"},
     {Basis::engine_in_trainer, {1, 1}, 0, "tests/data/corpus/open.json"},
     {Basis::partition, {0, 0}, 0.8, "not measured: a size within a fiftieth of a figure of the settings"},
