@@ -172,6 +172,15 @@ TEST(Story, StatesByTheNumberOfParameters) {
   EXPECT_EQ(guess("I train the vicuna-7b model here\n", c), "optimizer_state");
   EXPECT_EQ(guess("I train the vicuna-7b model here on 8 GPUs with zero3\n", c), "activations");
   EXPECT_EQ(guess("I train the vicuna-7b model here with lora\n", c), "activations");
+  // What the host holds does not fill the device.
+  EXPECT_EQ(guess("I train the vicuna-7b model here with optimizer offload\n", c), "activations");
+  EXPECT_EQ(guess("full fine-tuning here with zero3 and offload\n", c), "activations");
+}
+
+// Of a run that nothing says ran out of memory but the size of its GPU.
+TEST(Story, LoadingOnAGpuOfAToldSizeIsOfWeights) {
+  EXPECT_EQ(guess("my GPU with 24GB VRAM can't load the model\n", {}), "weights");
+  EXPECT_EQ(guess("it can't load the model\n", {}), "");
 }
 
 // What is given as the reason is told by the text.
