@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +11,7 @@
 
 /// What XLA tells of a program that does not fit: what it is given, what it makes on the way, and the largest buffers
 /// of it, as its TPU compiler prints them ("Total hbm usage", "Largest program allocations in hbm") and its buffer
-/// assignment on GPUs ("BufferAssignment stats", "Peak buffers"; xla/service/buffer_assignment.cc, xla/hlo/utils).
+/// assignment on GPUs ("BufferAssignment stats", "Peak buffers"; xla/service/buffer_assignment.cc).
 namespace vlmest::diagnose {
 
 struct XlaBuffer {
