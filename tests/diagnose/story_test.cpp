@@ -177,12 +177,6 @@ TEST(Story, StatesByTheNumberOfParameters) {
   EXPECT_EQ(guess("full fine-tuning here with zero3 and offload\n", c), "activations");
 }
 
-// Of a run that nothing says ran out of memory but the size of its GPU.
-TEST(Story, LoadingOnAGpuOfAToldSizeIsOfWeights) {
-  EXPECT_EQ(guess("my GPU with 24GB VRAM can't load the model\n", {}), "weights");
-  EXPECT_EQ(guess("it can't load the model\n", {}), "");
-}
-
 // What is given as the reason is told by the text.
 TEST(Story, ReasonsDoNotSayWhatNobodyTold) {
   const auto why = [](std::string_view text) { return judge_story(read_story(text), {.says_memory = true})->why; };

@@ -14,8 +14,6 @@ inline constexpr auto step_words = std::to_array<FrameWord>({
     {Part::code, "determine_available_memory", {.phase = RunPhase::server_profile}},
     {Part::code, "determine_num_available_blocks", {.phase = RunPhase::server_profile}},
     {Part::code, "_dummy_run", {.phase = RunPhase::server_profile}},
-    {Part::code, "_dummy_sampler_run", {.phase = RunPhase::server_profile}},
-    {Part::code, "compile_or_warm_up_model", {.phase = RunPhase::server_profile}},  // vllm/v1/worker/gpu_worker.py
     {Part::code, "_initialize_kv_caches", {.phase = RunPhase::server_profile}},
     // Parameters of FSDP and ZeRO-3 that are put together.
     {Part::code, "all_gather_into_tensor", {.site = Site::module_gather, .phase = RunPhase::module_gather}},

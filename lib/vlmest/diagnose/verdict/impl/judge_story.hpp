@@ -150,8 +150,7 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
       cut_off::weights_fill.reached(2 * parameters / (device * devices)))
     return StoryRule::too_large;
   if (memory && !trains && s.has(Topic::starts)) return StoryRule::engine_starts;
-  const bool with_size = s.device > 0 && of_memory && !trains;
-  if ((memory || with_size) && s.has(Topic::loads)) return StoryRule::loading;
+  if (memory && s.has(Topic::loads)) return StoryRule::loading;
   if (memory && trains && s.has(Topic::varies)) return StoryRule::some_samples;
   if (trains && s.has(Topic::all_weights) && !s.has(Topic::offloads)) return StoryRule::all_weights;
   // Weights and gradients of two bytes and twelve of states, where the host does not hold them: over all GPUs, or on
