@@ -22,6 +22,7 @@
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 #include <vlmest/diagnose/verdict/likely_tensor.hpp>
+#include <vlmest/diagnose/verdict/name_by_widths.hpp>
 #include <vlmest/diagnose/verdict/weight_shape.hpp>
 
 #include "catalogue.hpp"
@@ -95,17 +96,26 @@ std::optional<diagnose::Settings> settings_of(const EstimateArgs& args, const pa
                             .placement = placement};
 }
 
-/// Whether a text is of a training or of inference, by its words; of the first that says so.
+/// Whether a text is of a training or of inference, by its settings and calls, or else by what somebody tells; of the
+/// first that says so.
 std::optional<diagnose::ToldMode> told_by(const std::vector<Evidence>& all) {
   for (const Evidence& e : all)
     if (e.run.training.says != 0)
       return diagnose::ToldMode{e.run.training.says > 0 ? Mode::training : Mode::inference,
                                 "`" + e.run.training.from + "` in the text"};
+  using diagnose::Topic;
+  for (const Evidence& e : all) {
+    const auto& trains = e.story[Topic::trains];
+    const auto& answers = e.story[e.story.has(Topic::answers) ? Topic::answers : Topic::serves];
+    if (trains.has_value() != answers.has_value())
+      return diagnose::ToldMode{trains ? Mode::training : Mode::inference,
+                                "`" + (trains ? trains : answers)->words + "` in the text"};
+  }
   return std::nullopt;
 }
 
-/// Flags, and below them what the first text that gives any settings says.
-KnownRun with_texts(const FlagsOfRun& flags, const std::vector<Evidence>& all) {
+/// Flags, and below them what the first text that gives any settings says; `and_told`: in sentences as well.
+KnownRun with_texts(const FlagsOfRun& flags, const std::vector<Evidence>& all, bool and_told) {
   KnownRun k{.args = flags.args, .placement = {.gpus = flags.gpus}, .read = {}, .told = told_by(all), .device = {}};
   for (const Evidence& e : all) {
     const bool failed_in_inference =
@@ -113,7 +123,7 @@ KnownRun with_texts(const FlagsOfRun& flags, const std::vector<Evidence>& all) {
     const bool training =
         flags.args.phases() == Phases::train ||
         (flags.args.phases() == Phases::all && !failed_in_inference && k.told && k.told->mode == Mode::training);
-    k.read = take_settings(e.run, training, flags.given, k.args, k.placement);
+    k.read = take_settings(e.run, training, and_told, flags.given, k.args, k.placement);
     if (!k.read.empty()) break;
   }
   k.device_known = flags.has("--device") ||
@@ -124,18 +134,26 @@ KnownRun with_texts(const FlagsOfRun& flags, const std::vector<Evidence>& all) {
 }
 
 KnownRun known_run(const FlagsOfRun& flags, const std::vector<Evidence>& all) {
-  KnownRun k{.args = flags.args, .placement = {.gpus = flags.gpus}, .read = {}, .told = told_by(all), .device = {}};
-  try {
-    k = with_texts(flags, all);
-  } catch (const Error&) {
-    // What was read contradicts itself, the model or a flag, or a flag is wrong by itself: flags alone.
-    k.device = find_device(flags.args.device);
-    k.device_known = flags.has("--device");
-    k.settings = settings_of(k.args, k.placement, k.device);
+  std::optional<KnownRun> k;
+  // What was told or read may contradict itself, the model or a flag: without it then.
+  for (const bool and_told : {true, false}) try {
+      if (!k) k = with_texts(flags, all, and_told);
+    } catch (const Error&) {
+      continue;
+    }
+  if (!k) {
+    // Flags alone, one of which may be wrong by itself.
+    k = KnownRun{.args = flags.args,
+                 .placement = {.gpus = flags.gpus},
+                 .read = {},
+                 .told = told_by(all),
+                 .device = find_device(flags.args.device),
+                 .device_known = flags.has("--device")};
+    k->settings = settings_of(k->args, k->placement, k->device);
   }
   if (flags.args.phases() != Phases::all)
-    k.mode = flags.args.phases() == Phases::train ? Mode::training : Mode::inference;
-  return k;
+    k->mode = flags.args.phases() == Phases::train ? Mode::training : Mode::inference;
+  return *std::move(k);
 }
 
 /// What flags say of a request where no model is given.
@@ -335,6 +353,17 @@ void name_by_shipped(Verdict& v, const diagnose::Failure& f, const std::vector<E
   diagnose::name_weight(v, f, all, device, told);
 }
 
+/// The same by the widths of models that are not shipped.
+void name_by_public(Verdict& v, const diagnose::Failure& f, const std::vector<Evidence>& evidence) {
+  diagnose::ToldModel told;
+  for (const Evidence& e : evidence) {
+    told.parameters = std::max(told.parameters, e.story.parameters);
+    if (const auto& bits = e.story[diagnose::Topic::few_bits])
+      told.eight_bits = told.eight_bits || bits->words.find('8') != std::string::npos;
+  }
+  diagnose::name_by_widths(v, f, told);
+}
+
 /// Parameters of the model where its weights have 16 bits; 0 otherwise, and of a model that does not run as it is
 /// given.
 double parameters_of(const diagnose::Settings& s, const Device& device) try {
@@ -438,6 +467,7 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
     } catch (const Error&) {
       // A model whose heads are not known has no scores to name.
     }
+  if (failed && failure && !run.settings) name_by_public(d.verdict, *failure, d.evidence);
 
   if (d.verdict.named_by_model && !d.verdict.tensor) d.verdict.why += " With --config the tensor can be named.";
 
@@ -469,6 +499,9 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
                          .plan = &said,
                          .gpu = run.device_known ? gpu_of(run.device) : Gpu{}});
   }
+  // What is in pieces would have served this request, and the next one hardly, where something else fills the memory.
+  if (d.verdict.cause != diagnose::Cause::fragmentation && d.verdict.cause != diagnose::Cause::unknown)
+    std::stable_partition(d.actions.begin(), d.actions.end(), [](const diagnose::Action& a) { return !a.of_reserved; });
   return d;
 }
 

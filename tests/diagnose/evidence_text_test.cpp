@@ -170,6 +170,10 @@ TEST(AllocationSite, TheInnermostWordDecides) {
   const std::vector<Frame> gather{{"/p/engine.py", 1, "forward", "loss = self.module(x)"},
                                   {"/p/deepspeed/zero.py", 2, "fetch_sub_module", "self.__all_gather_params(p)"}};
   EXPECT_EQ(name(run_phase(gather)), "module_gather");
+  const std::vector<Frame> saving{{"/p/train.py", 1, "save", "state = model.state_dict()"},
+                                  {"/p/torch/distributed/fsdp/_state_dict_utils.py", 2, "_pre_state_dict_hook",
+                                   "_pre_state_dict_hook_fn[fsdp_state._state_dict_type]("}};
+  EXPECT_EQ(name(allocation_site_of(saving)), "module_gather");
   const std::vector<Frame> spectral{{"/w/mixer.py", 9, "forward", "y = torch.fft.rfft2(x.float(), dim=(1, 2))"}};
   EXPECT_EQ(name(allocation_site_of(spectral)), "fft");
   EXPECT_EQ(name(run_phase({})), "unknown");

@@ -29,6 +29,7 @@ TEST(RunSigns, Causes) {
                   "memory (shm).\n"),
             "host_memory");
   EXPECT_EQ(cause("CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62\n"), "engine_budget");
+  EXPECT_EQ(cause("[torch_memory_saver.cpp] cudaError error: 2 (out of memory)  func=resume\n"), "engine_budget");
   EXPECT_EQ(cause("  File \"/x/sglang/srt/a.py\", line 1, in f\nNot enough memory\n"), "engine_budget");
   EXPECT_EQ(cause("INFO Starting profile run for multi-modal models.\n"), "profile_run");
   EXPECT_EQ(cause("  File \"/vllm/worker.py\", line 249, in determine_num_available_blocks\n"), "profile_run");

@@ -24,6 +24,14 @@ TEST(ScoreMatrix, LengthsToTheLastDigit) {
   }
 }
 
+/// 32 x 3,200 x 3,200 scores in 16 bits are as many bytes as the embedding of LLaMA 13B in 32, [32000, 5120].
+TEST(ScoreMatrix, BytesOfAWeightAreNoProof) {
+  const Failure f = asked(655360000);
+  const auto found = score_matrices_of_any_model(f, {});
+  ASSERT_FALSE(found.empty());
+  EXPECT_NE(score_ground(f, found), ScoreGround::digits);
+}
+
 /// A figure that no allocator was asked for ends in an answer, not in a sum beyond 64 bits. The root of the largest
 /// number is 3,037,000,499.
 TEST(ScoreMatrix, RequestsNearTheLargestNumber) {

@@ -172,6 +172,9 @@ TEST(Story, StatesByTheNumberOfParameters) {
   EXPECT_EQ(guess("I train the vicuna-7b model here\n", c), "optimizer_state");
   EXPECT_EQ(guess("I train the vicuna-7b model here on 8 GPUs with zero3\n", c), "activations");
   EXPECT_EQ(guess("I train the vicuna-7b model here with lora\n", c), "activations");
+  // What the host holds does not fill the device.
+  EXPECT_EQ(guess("I train the vicuna-7b model here with optimizer offload\n", c), "activations");
+  EXPECT_EQ(guess("full fine-tuning here with zero3 and offload\n", c), "activations");
 }
 
 // What is given as the reason is told by the text.

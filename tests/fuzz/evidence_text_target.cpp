@@ -16,6 +16,8 @@
 #include <vlmest/diagnose/evidence/text/run_settings.hpp>
 #include <vlmest/diagnose/evidence/text/run_signs.hpp>
 #include <vlmest/diagnose/evidence/text/story.hpp>
+#include <vlmest/diagnose/evidence/text/told_settings.hpp>
+#include <vlmest/diagnose/evidence/text/xla_program.hpp>
 #include <vlmest/diagnose/failure/tensor_sizes.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
@@ -74,6 +76,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(v->confidence > 0 && v->confidence <= 1 && !v->why.empty(), "a verdict without why");
     for (const ReadSetting& s : read_settings(text))
       require(s.line >= 1 && s.line <= lines && !s.value.empty(), "a setting beyond the text");
+    for (const ReadSetting& s : told_settings(text))
+      require(s.line >= 1 && s.line <= lines && !s.value.empty() && !s.from.empty(), "a told setting beyond the text");
+    if (const auto p = find_xla_program(text)) {
+      check(p->arguments);
+      check(p->temporaries);
+      for (const XlaBuffer& b : p->buffers) {
+        check(b.size);
+        require(std::isfinite(b.padding), "a buffer of no size");
+      }
+    }
     if (const auto s = find_cut_stack(text)) require(s->line >= 1 && s->line <= lines, "a stack beyond the text");
     for (const auto& m : find_oom_messages(text)) check(m, lines);
     if (const auto ranks = failed_ranks(find_oom_messages(text)); !ranks.empty())

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include <vlmest/diagnose/evidence/text/told_settings.hpp>
+
 #include "catalogue.hpp"
 
 namespace vlmest::tool {
@@ -139,15 +141,20 @@ ReadRun read_run(std::string_view text) {
     if (s.flag == "--weights" && !weights.empty()) continue;
     run.settings.push_back(std::move(s));
   }
+  for (diagnose::ReadSetting& s : diagnose::told_settings(text))
+    if (std::none_of(run.settings.begin(), run.settings.end(), [&](const auto& r) { return r.flag == s.flag; }))
+      run.told.push_back(std::move(s));
   run.training = diagnose::training_words(text);
   return run;
 }
 
-std::vector<ReadSetting> take_settings(const ReadRun& run, bool training, const std::vector<std::string>& given,
-                                       EstimateArgs& args, parallel::Strategy& placement) {
-  std::vector<ReadSetting> taken;
+std::vector<ReadSetting> take_settings(const ReadRun& run, bool training, bool and_told,
+                                       const std::vector<std::string>& given, EstimateArgs& args,
+                                       parallel::Strategy& placement) {
+  std::vector<ReadSetting> all = run.settings, taken;
+  if (and_told) all.insert(all.end(), run.told.begin(), run.told.end());
   const auto has = [&](const char* flag) { return std::find(given.begin(), given.end(), flag) != given.end(); };
-  for (const ReadSetting& s : run.settings) {
+  for (const ReadSetting& s : all) {
     if (has(s.flag.c_str())) continue;
     const auto n = whole(s.value);
     const std::string& f = s.flag;
@@ -159,6 +166,10 @@ std::vector<ReadSetting> take_settings(const ReadRun& run, bool training, const 
       args.plan.batch = *n;
     else if (f == "--images" && n && *n > 0)
       args.images = n;
+    else if (f == "--image-size" && args.image_size.empty())
+      args.image_size = s.value;
+    else if (f == "--frames" && n && !args.images)
+      args.frames = n;
     else if (f == "--dtype")
       args.dtype = s.value;
     else if (f == "--weights" && !(training && s.value != "nf4"))

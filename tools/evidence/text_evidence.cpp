@@ -173,6 +173,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.out_of_memory = !e.verdict;
     e.failure = e.verdict ? failure_elsewhere(m) : failure_of(m);
     if (e.failure && !e.failure->told) e.failure->told = told_mode(series);
+    if (e.failure && m.backend == MemoryBackend::jax) e.failure->compiled = find_xla_program(text);
     if (e.failure) take_printed_shape(*e.failure, m, find_printed_shapes(text));
     if (e.failure)
       e.failure->stack_elsewhere = e.failure->frames.empty() && text.find("  File \"") != std::string_view::npos;

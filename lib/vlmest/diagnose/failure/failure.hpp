@@ -11,6 +11,7 @@
 #include <vlmest/diagnose/evidence/oom/message.hpp>
 #include <vlmest/diagnose/evidence/stack/run_mode.hpp>
 #include <vlmest/diagnose/evidence/text/printed_shape.hpp>
+#include <vlmest/diagnose/evidence/text/xla_program.hpp>
 #include <vlmest/diagnose/failure/tensor_sizes.hpp>
 #include <vlmest/tensor/described_tensor.hpp>
 
@@ -45,14 +46,15 @@ struct Failure {
   std::optional<PrintedSize> others;     ///< of other processes
   bool others_deduced = false;           ///< from what is neither free nor torch's: a context of this one may be in it
   MemoryBackend backend = MemoryBackend::unknown;  ///< who said so; of a snapshot or a table torch's own allocator
-  bool one_buffer = false;            ///< `allowed` (or an unknown bound) is what one buffer may have, not the process
-  bool whole_graph = false;           ///< what was asked for is the buffer of a whole graph (ggml), not one tensor
-  bool program = false;               ///< what was asked for are the temporaries of a whole compiled program (XLA)
-  bool foreign = false;               ///< of a runtime without torch: MLX, ggml, JAX, TurboMind, ONNX Runtime
-  bool engine_pool = false;           ///< of an engine that maps its memory again (vLLM's CuMemAllocator)
-  bool stack_elsewhere = false;       ///< the text has frames, but none that belong to this message
-  bool outside = false;               ///< asked for by CUDA or a library of it, not by torch's allocator
-  std::optional<Bytes> largest_free;  ///< the largest cached block that is not in use
+  bool one_buffer = false;             ///< `allowed` (or an unknown bound) is what one buffer may have, not the process
+  bool whole_graph = false;            ///< what was asked for is the buffer of a whole graph (ggml), not one tensor
+  bool program = false;                ///< what was asked for are the temporaries of a whole compiled program (XLA)
+  std::optional<XlaProgram> compiled;  ///< what XLA tells of that program
+  bool foreign = false;                ///< of a runtime without torch: MLX, ggml, JAX, TurboMind, ONNX Runtime
+  bool engine_pool = false;            ///< of an engine that maps its memory again (vLLM's CuMemAllocator)
+  bool stack_elsewhere = false;        ///< the text has frames, but none that belong to this message
+  bool outside = false;                ///< asked for by CUDA or a library of it, not by torch's allocator
+  std::optional<Bytes> largest_free;   ///< the largest cached block that is not in use
   RunPhase phase = RunPhase::unknown;
   AllocationSite site = AllocationSite::unknown;
   std::vector<Frame> frames;            ///< outermost first

@@ -54,9 +54,17 @@ inline std::optional<std::int64_t> digits_at(std::string_view s, std::size_t at)
 
 /// Skips what may stand between words and their figure: "Tried to allocate about 2 GiB", "approx. 2 GiB", "~2 GiB".
 inline std::size_t pass_over(std::string_view s, std::size_t at) {
-  for (const std::string_view word : {":", "=", "memory:", "about", "approximately", "~", "(", "over"})
+  for (const std::string_view word : {":", "=", "memory:", "requestfor", "about", "approximately", "~", "(", "over"})
     if (s.substr(at).starts_with(word)) at += word.size();
   return at;
+}
+
+/// The size in bytes where it stands behind the printed one: "625.00MiB (655360000B)" of XLA.
+inline FoundSize in_bytes(std::string_view s, const FoundSize& found) {
+  if (!found.size || found.size->exact() || !s.substr(found.at).starts_with('(')) return found;
+  const auto bytes = size_at(s, found.at + 1);
+  const bool same = bytes && bytes->size && bytes->size->exact() && found.size->holds(bytes->size->value);
+  return same ? *bytes : found;
 }
 
 /// Words of facts that are found in ways of their own.
@@ -102,6 +110,7 @@ std::vector<OomFact> find_oom_facts(std::string_view s, LineBegins line_begins) 
   const auto anchor = [&](const Anchor& a, std::size_t at) {
     auto found = a.side == Side::before ? size_before(s, at) : size_at(s, pass_over(s, at + a.words.size()), a.bare);
     if (!found) return;
+    if (a.side == Side::after) found = in_bytes(s, *found);
     // Where the text ends within a number: nothing fails for less than a MiB.
     if (a.bare && found->at == s.size() && is_digit(s.back()) && found->size && found->size->value < Bytes(1 << 20))
       return;

@@ -23,6 +23,12 @@ inline constexpr auto program_words = std::to_array<FrameWord>({
     {Part::code, "load_pretrained_model", {.site = Site::weights}},
     {Part::code, "set_module_tensor_to_device", {.site = Site::weights, .traits = trait::loads}},
     {Part::code, "caching_allocator_warmup", {.site = Site::weights}},
+    {Part::code, "dispatch_model(", {.site = Site::weights, .traits = trait::loads}},  // accelerate/big_modeling.py
+    {Part::code, "get_peft_model(", {.site = Site::weights}},
+    {Part::code, "inject_adapter", {.site = Site::weights}},  // peft/tuners/tuners_utils.py
+    {Part::code, "quantize_4bit(", {.site = Site::weights}},  // bitsandbytes/nn/modules.py, of a weight on its way
+    {Part::code, "process_weights_after_loading", {.site = Site::weights}},  // vllm, sglang
+    {Part::code, "initialize_model(", {.site = Site::weights, .traits = trait::loads}},
     {Part::code, "materialize_", {.site = Site::weights}},
     {Part::code, "_initialize_missing_keys", {.site = Site::weights}},
     {Part::code, "gatheredparameters(", {.site = Site::module_gather}},  // deepspeed/runtime/zero

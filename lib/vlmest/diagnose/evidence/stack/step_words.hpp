@@ -24,6 +24,14 @@ inline constexpr auto step_words = std::to_array<FrameWord>({
     {Part::code, "alloc_all_gather_outputs", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
     {Part::function, "unshard", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
     {Part::code, "fetch_sub_module", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    // Whole weights for a checkpoint: torch/distributed/fsdp/_state_dict_utils.py and checkpoint/state_dict.py,
+    // deepspeed/runtime/engine.py.
+    {Part::code, "pre_state_dict_hook", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::code, "summon_full_params", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::code, "get_model_state_dict", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::code, "_gather_state_dict", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::code, "consolidated_16bit_state_dict", {.site = Site::module_gather, .phase = RunPhase::module_gather}},
+    {Part::code, ".full_tensor(", {.site = Site::module_gather}},
     {Part::function, "wait_for_unshard", {.phase = RunPhase::module_gather}},
     {Part::code, "all_gather", {.traits = trait::gathers}},
     {Part::code, "allgather", {.traits = trait::gathers}},
@@ -50,11 +58,17 @@ inline constexpr auto step_words = std::to_array<FrameWord>({
     {Part::code, "deepspeed.initialize(", {.site = Site::optimizer_state}},
     {Part::code, "deepspeedengine(", {.site = Site::optimizer_state}},  // deepspeed/__init__.py
     {Part::code, "fp32_partitioned_groups", {.site = Site::optimizer_state}},
+    {Part::code,
+     "partition_of_fp32_groups",
+     {.site = Site::optimizer_state}},                                  // deepspeed/runtime/zero/stage_1_and_2.py
+    {Part::code, "fp32_groups_flat", {.site = Site::optimizer_state}},  // deepspeed/runtime/bf16_optimizer.py
+    {Part::code, "build_model_and_main_param_groups", {.site = Site::optimizer_state}},  // megatron/core/optimizer
     {Part::code, "master_grads", {.site = Site::gradient}},  // apex and Megatron: fp32 copies of gradients
     {Part::code, "master.grad=", {.site = Site::gradient}},
     {Part::code, "_flatten_dense_tensors(grads", {.site = Site::gradient}},
     {Part::code, "_prepare_fp32_grad", {.site = Site::gradient}},  // deepspeed/runtime/zero/stage3.py
     {Part::code, "averaged_gradients", {.site = Site::gradient}},
+    {Part::in_file_name, "grad_buffer", {.site = Site::gradient}},  // megatron/core/distributed
     // The backward. The hooks: torch/utils/checkpoint.py, which runs a forward again on autograd's thread.
     {Part::file, "torch/autograd/graph.py", {.traits = trait::in_backward}},
     {Part::function, "unpack_hook", {.traits = trait::in_backward}},
@@ -105,7 +119,15 @@ inline constexpr auto step_words = std::to_array<FrameWord>({
     {Part::in_file_name, "cross_entropy", {.site = Site::cross_entropy, .phase = RunPhase::loss}},
     {Part::code, "=logits", {.site = Site::cross_entropy}},
     {Part::code, "entropy_from_logits", {.site = Site::cross_entropy, .phase = RunPhase::loss}},  // verl
-    {Part::code, "nested_concat", {.site = Site::logits}},  // transformers/trainer_pt_utils.py, of an evaluation
+    // transformers/trainer.py and trainer_pt_utils.py, of an evaluation.
+    {Part::code, "nested_concat", {.site = Site::logits}},
+    {Part::code, "preds_host", {.site = Site::logits}},
+    {Part::code, "pad_across_processes(logits", {.site = Site::logits}},
+    {Part::code, "gather_function((logits", {.site = Site::logits}},
+    // trl, verl, slime: the log-probabilities of what was rolled out.
+    {Part::code, "per_token_logps", {.site = Site::logits}},
+    {Part::code, "logprobs_from_logits", {.site = Site::cross_entropy, .phase = RunPhase::loss}},
+    {Part::code, "compute_log_probs", {.site = Site::cross_entropy, .phase = RunPhase::loss}},
     {Part::code, "logsumexp", {.site = Site::cross_entropy}},
     {Part::code, "loss_fct(", {.site = Site::cross_entropy, .phase = RunPhase::loss}},
     {Part::code, "loss_function(", {.site = Site::cross_entropy, .phase = RunPhase::loss}},

@@ -68,6 +68,7 @@ inline constexpr auto sign_words = std::to_array<Words>({
     {"cudaHostRegister", RunSign::pinned_memory},
     {"cudaMallocHost", RunSign::pinned_memory},
     {"cumem_allocator.cpp", RunSign::sleeping_engine},                         // vllm csrc/cumem_allocator.cpp
+    {"[torch_memory_saver.cpp]", RunSign::sleeping_engine},                    // its csrc/core.cpp, of SGLang
     {"Please try to increase --mem-fraction-static", RunSign::static_budget},  // sglang model_executor/model_runner.py
     {"Not enough memory", RunSign::static_budget, "sglang/srt"},
     {"cache_max_entry_count=", RunSign::turbomind_budget, "out of memory"},  // lmdeploy messages.py

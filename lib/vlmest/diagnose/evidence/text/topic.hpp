@@ -41,6 +41,7 @@ enum class Topic : std::uint8_t {
   few_bits,     ///< weights of fewer than 16 bits
   answered,     ///< requests that an engine was answering: it has started
   profiles,     ///< an engine's run over its largest inputs
+  offloads,     ///< an optimizer's states in the host's memory
   old_gpu,      ///< a GPU older than Ampere, which FlashAttention-2 has no kernels for (its README)
   busy_host     ///< a CPU that is busy while the GPU is not
 };

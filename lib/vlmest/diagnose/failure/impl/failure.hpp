@@ -44,7 +44,8 @@ VLMEST_INLINE Failure failure_of(const OomMessage& m) {
   };
   f.foreign = f.backend == MemoryBackend::mlx || f.backend == MemoryBackend::ggml || f.backend == MemoryBackend::jax ||
               by("urbomind") || by("TM][") || by("CUDA runtime error") || by("onnxruntime") || by("ggml") || by("/mlx");
-  f.engine_pool = m.text.find("cumem_allocator") != std::string::npos;
+  f.engine_pool =
+      m.text.find("cumem_allocator") != std::string::npos || m.text.find("torch_memory_saver") != std::string::npos;
   f.whole_graph = m.backend == MemoryBackend::ggml && m.reason != OomReason::model_buffer &&
                   m.reason != OomReason::kv_cache_too_small;
   // XLA asks for the temporaries of a whole program at once (xla/service/buffer_assignment.cc, preallocated temp).

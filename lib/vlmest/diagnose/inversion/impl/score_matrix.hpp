@@ -8,6 +8,7 @@
 #include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/failure/stack_cause.hpp>
+#include <vlmest/diagnose/inversion/public_widths.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -152,9 +153,9 @@ VLMEST_INLINE ScoreGround score_ground(const Failure& f, const std::vector<Score
   if (!open || f.phase == RunPhase::load_weights || f.phase == RunPhase::optimizer_step ||
       f.phase == RunPhase::module_gather || f.phase == RunPhase::loss)
     return ScoreGround::none;
-  // The buffer of a whole graph has the bytes of more than one tensor.
+  // The buffer of a whole graph has the bytes of more than one tensor, and those of a weight are scores' by chance.
   if (f.tensor->exact() && !f.whole_graph && matrices.front().exact &&
-      cut_off::scores_by_digits.reached(f.tensor->value))
+      cut_off::scores_by_digits.reached(f.tensor->value) && weights_of_size(*f.tensor, Cause::unknown, {}).empty())
     return ScoreGround::digits;
   const auto device = f.one_buffer ? f.allowed : f.total;
   if (f.one_buffer || (device && f.tensor->low > device->high)) return ScoreGround::beyond;

@@ -4,6 +4,7 @@
 #include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_program.hpp>
 #include <vlmest/diagnose/verdict/scores.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -21,6 +22,7 @@ VLMEST_INLINE Verdict judge(const Failure& f, const LengthBounds& bounds) {
     return v;
   };
   if (auto v = judge_engine_pool(f)) return finish(*v);
+  if (auto v = judge_program(f)) return finish(*v);
   const std::vector<ScoreMatrix> scores = score_matrices_of_any_model(f, bounds);
   const bool sure = score_ground(f, scores) > ScoreGround::stack;
   if (sure) return finish(*judge_scores(f, scores, false, bounds));

@@ -10,6 +10,7 @@
 #include <vlmest/diagnose/inversion/one_change.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
+#include <vlmest/diagnose/verdict/judge_program.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/diagnose/verdict/scores.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -57,6 +58,7 @@ VLMEST_INLINE Verdict judge(const Failure& f, const Settings& settings, const De
   std::vector<Explaining> others;
   // What the figures alone tell needs no other settings.
   std::optional<Verdict> own = judge_engine_pool(f);
+  if (!own) own = judge_program(f);
   if (!own && !e.holds && modes.front() == Mode::training && (!f.others || f.others_deduced))
     own = oom_verdict::gradient_bucket(f);
   if (!own && !e.holds) {

@@ -152,10 +152,11 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (memory && !trains && s.has(Topic::starts)) return StoryRule::engine_starts;
   if (memory && s.has(Topic::loads)) return StoryRule::loading;
   if (memory && trains && s.has(Topic::varies)) return StoryRule::some_samples;
-  if (trains && s.has(Topic::all_weights)) return StoryRule::all_weights;
-  // Weights and gradients of two bytes and twelve of states: over all GPUs, or on each where nothing is divided.
+  if (trains && s.has(Topic::all_weights) && !s.has(Topic::offloads)) return StoryRule::all_weights;
+  // Weights and gradients of two bytes and twelve of states, where the host does not hold them: over all GPUs, or on
+  // each where nothing is divided.
   const double gpus = !s.has(Topic::sharded) ? 1 : c.gpus > 0 ? c.gpus : s.gpus;
-  if (memory && trains && gpus > 0 && !s.has(Topic::adapters, Topic::few_bits) &&
+  if (memory && trains && gpus > 0 && !s.has(Topic::adapters, Topic::few_bits) && !s.has(Topic::offloads) &&
       cut_off::states_fill.reached(16 * parameters / (device * gpus)))
     return StoryRule::all_weights;
   // transformers' own attention, on a GPU that has no kernel which does without scores.

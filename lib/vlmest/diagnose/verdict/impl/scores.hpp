@@ -140,12 +140,14 @@ VLMEST_INLINE std::optional<Verdict> judge_profile_run(const Failure& f, const s
 
 VLMEST_INLINE std::optional<Verdict> judge_engine_pool(const Failure& f) {
   if (!f.engine_pool) return std::nullopt;
-  // vLLM: csrc/cumem_allocator.cpp, create_and_map(), as LLM.wake_up() calls it (device_allocator/cumem.py).
+  // vLLM: csrc/cumem_allocator.cpp, create_and_map(), as LLM.wake_up() calls it (device_allocator/cumem.py). SGLang and
+  // slime: torch_memory_saver's csrc/core.cpp, resume().
   return Verdict{.cause = Cause::engine_budget,
                  .confidence = confidence(Basis::engine_pool),
                  .why =
-                     "vLLM's sleep mode maps its weights and its KV cache again when the engine wakes up "
-                     "(CuMemAllocator), and the device has less free than they took: what trains beside it, or its "
+                     "an engine that sleeps maps its weights and its KV cache again when it wakes up (vLLM's "
+                     "CuMemAllocator, SGLang's torch_memory_saver), and the device has less free than they took: what "
+                     "trains beside it, or its "
                      "cache, holds it. Lower gpu_memory_utilization, empty torch's cache before wake_up(), or move "
                      "the trainer's states to the host meanwhile."};
 }

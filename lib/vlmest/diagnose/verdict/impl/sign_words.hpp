@@ -44,8 +44,8 @@ VLMEST_INLINE std::string words_of(const FoundSign& f) {
       return "Windows refused to commit memory: RAM and the paging file together are too small";
     case RunSign::pinned_memory: return "page-locked memory of the host could not be had";
     case RunSign::sleeping_engine:
-      return "the allocator of vLLM's sleep mode could not map memory: the engine that wakes up takes its weights and "
-             "its KV cache again, beside what training holds by then";
+      return "the allocator of an engine's sleep mode could not map memory: the engine that wakes up takes its weights "
+             "and its KV cache again, beside what training holds by then";
     case RunSign::static_budget:
       return "nothing is left for the KV cache of the share of the device that the engine may take "
              "(mem_fraction_static)";
