@@ -265,6 +265,7 @@ def input_bytes(i, s, row: dict, train: bool) -> int:
     sizes = {"pixels": 4 if row["dtype"] == "float32" else 2, "int32": 4, "bool": 1}
     total = positions * 8 * (3 if train else 2)
     total += positions * (0 if not i.token_types else 4 if i.axes else 8)
+    total += positions * (8 if i.expert_types else 0)
     if i.cross_tiles:
         total += positions * row["images"] * i.cross_tiles[1] * 8
     if i.decoder and not train:
