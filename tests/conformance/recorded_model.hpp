@@ -148,6 +148,8 @@ inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
     if (t.value("model_type", "") == "t5" && t.contains(stack)) t[stack] = layers;
   if (auto types = t.find("layer_types"); types != t.end() && types->is_array())
     while (types->size() > t["num_hidden_layers"]) types->erase(types->size() - 1);
+  if (auto types = t.find("mlp_layer_types"); types != t.end() && types->is_array())
+    while (types->size() > t["num_hidden_layers"]) types->erase(types->size() - 1);
   if (type == "gemma3_text" || type == "cohere2") t["layer_types"] = {"sliding_attention", "full_attention"};
   if (d.contains("vision_config")) {
     nlohmann::json& v = d["vision_config"];

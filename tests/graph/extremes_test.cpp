@@ -39,9 +39,11 @@ Backward backward(Run run) {
 using Ops = std::vector<std::string>;
 
 TEST(ExtremesBackward, ClampHandsOnWhatLiesWithinItsBounds) {
-  const Backward above = backward([](Builder&, Value x) { return clamp(std::move(x), false); });
+  const Backward above = backward([](Builder&, Value x) { return clamp(std::move(x), ClampedAt::max); });
   EXPECT_EQ(above.ops, (Ops{"scalar_tensor", "le.Scalar", "where.self"}));
-  const Backward both = backward([](Builder&, Value x) { return clamp(std::move(x), true); });
+  const Backward below = backward([](Builder&, Value x) { return clamp(std::move(x), ClampedAt::min); });
+  EXPECT_EQ(below.ops, (Ops{"scalar_tensor", "ge.Scalar", "where.self"}));
+  const Backward both = backward([](Builder&, Value x) { return clamp(std::move(x), ClampedAt::both); });
   EXPECT_EQ(both.ops, (Ops{"scalar_tensor", "ge.Scalar", "le.Scalar", "logical_and_", "where.self"}));
   EXPECT_EQ(both.gradient, (Shape{4, 6}));
   const Backward tensors = backward([](Builder& b, Value x) {

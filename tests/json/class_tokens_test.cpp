@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <vlmest/family/aria/rule.hpp>
+#include <vlmest/family/ernie4_5_vl_moe/rule.hpp>
 #include <vlmest/family/glm4v/rule.hpp>
 #include <vlmest/family/hunyuan_vl/rule.hpp>
 #include <vlmest/family/idefics2/rule.hpp>
@@ -75,6 +76,15 @@ MuseGlimmer grids(const json& s) {
           .fps = s.value("fps", 2.0)};
 }
 
+Ernie4_5Vl rounded(const json& s) {
+  Ernie4_5Vl r{.patch_size = s.value("patch_size", 14), .merge = s.value("merge_size", 2)};
+  r.budget = budget(s, r.budget);
+  r.video.budget = budget(s, r.video.budget);
+  r.video.min_frames = s.value("min_frames", r.video.min_frames);
+  r.video.max_frames = s.value("max_frames", r.video.max_frames);
+  return r;
+}
+
 constexpr PixelBudget qwen2_class{56 * 56, 28 * 28 * 1280};
 
 ImageProcessor image_rule(const std::string& type, const json& s) {
@@ -83,6 +93,7 @@ ImageProcessor image_rule(const std::string& type, const json& s) {
   if (type == "minicpmv4_6") return sliced(s);
   if (type == "idefics2") return pieces_of(s);
   if (type == "muse_glimmer") return grids(s);
+  if (type == "ernie4_5_vl_moe") return rounded(s);
   if (type == "paddleocr_vl") return sized(PaddleOcr{}, s, PaddleOcr{}.budget);
   if (type == "hunyuan_vl") return sized(HunYuan{}, s, HunYuan{}.budget);
   if (type == "video_llama_3") return sized(VideoLlama3{}, s, VideoLlama3{}.budget);
@@ -100,6 +111,7 @@ ImageProcessor video_rule(const std::string& type, const json& s) {
   if (type == "exaone4_5")
     return Qwen2_5Vl{.video = {.budget = budget(s, {128 * 28 * 28, 28 * 28 * 768}), .max_video_tokens = 128000}};
   if (type == "minicpmv4_6") return sliced(s);
+  if (type == "ernie4_5_vl_moe") return rounded(s);
   if (type == "muse_glimmer") return grids(s);
   if (type == "video_llama_3") return VideoLlama3{};
   if (type == "cohere_compass") return Qwen3Vl{.video = {.budget = {128 * 32 * 32, 32 * 32 * 768}, .fps = 2}};
@@ -127,7 +139,7 @@ TEST(ClassTokens, OfPicturesAreThoseOfTheClasses) {
         EXPECT_EQ(got, row) << type << " " << setting.at("settings");
       }
     }
-  EXPECT_EQ(rows, 3314);
+  EXPECT_EQ(rows, 3592);
 }
 
 /// A layout as the file has it.
@@ -152,17 +164,17 @@ TEST(ClassTokens, OfVideosAreThoseOfTheClasses) {
         EXPECT_EQ(result(type, rule, {.size = {c[1], c[2]}, .frames = c[0], .fps = c[3]}), c[4])
             << type << " " << setting.at("settings") << " " << c;
       }
-      const std::optional<double> own = own_sampling(rule).fps;
+      const OwnSampling own = own_sampling(rule);
       for (const json& c : setting.at("sampled")) {
         ++rows;
-        std::optional<double> take = own;
+        std::optional<double> take = own.every_frame ? std::optional(c[1].get<double>()) : own.fps;
         // MiniCPM-V 4.6's and GLM's processors do not read what they are asked for.
         if (!c[2].is_null() && type != "minicpmv4_6") take = c[2].get<double>();
         const VideoSource video{.size = {c[3], c[4]}, .frames = c[0], .fps = c[1], .take = take};
         EXPECT_EQ(take ? result(type, rule, video) : json(), c[5]) << type << " " << setting.at("settings") << " " << c;
       }
     }
-  EXPECT_EQ(rows, 1436);
+  EXPECT_EQ(rows, 1558);
 }
 
 }  // namespace

@@ -177,6 +177,12 @@ class Shapes(unittest.TestCase):
         self.assertEqual(images("muse-glimmer", 10, 2000).tokens, 72)
         self.assertEqual(images("muse-glimmer", 4000, 4000).tokens, 64 * 64)
 
+    def test_single_frames_whose_ends_are_seen(self):
+        i = images("ernie4.5-vl-variant", 150, 210, batch=2)
+        self.assertEqual((i.tokens, shapes(i)["pixel_values"]), (5 * 8, (2 * 10 * 16, 588)))
+        self.assertEqual(i.tensors["image_grid_thw"].last, (1, 10, 16))
+        self.assertEqual((i.token_types, i.expert_types), ("mm_token_type_ids", "moe_mm_token_type_ids"))
+
     def test_tiles_of_the_grid_that_scales_least(self):
         # 600 x 900 fits 2 x 2 tiles of 512, enlarged least, and one more shows the whole image
         i = images("cohere2-vision", 600, 900, batch=2)
@@ -259,6 +265,7 @@ def input_bytes(i, s, row: dict, train: bool) -> int:
     sizes = {"pixels": 4 if row["dtype"] == "float32" else 2, "int32": 4, "bool": 1}
     total = positions * 8 * (3 if train else 2)
     total += positions * (0 if not i.token_types else 4 if i.axes else 8)
+    total += positions * (8 if i.expert_types else 0)
     if i.cross_tiles:
         total += positions * row["images"] * i.cross_tiles[1] * 8
     if i.decoder and not train:

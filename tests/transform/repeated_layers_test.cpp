@@ -153,6 +153,7 @@ const std::vector<Case> cases() {
                              "llama4-variant",
                              "muse-glimmer-variant",
                              "granite4-vision-variant",
+                             "ernie4.5-vl-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});

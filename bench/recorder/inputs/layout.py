@@ -29,6 +29,7 @@ class Images:
     token_types: the key that marks image tokens where the model takes one. marked: whether image tokens are 1 there.
     axes: of positions that the model computes from those marks (Qwen and GLM, whose processors write them as int32; all
         others are int64); 0: it counts tokens.
+    expert_types: the key that marks what goes to the experts of vision: image tokens, and one at either end of an image.
     cross_tiles: (used, all) tiles of each image where text sees images by cross-attention (Mllama).
     decoder: the sequence is an encoder's, and a decoder writes another one (T5).
     """
@@ -38,6 +39,7 @@ class Images:
     token_types: str = ""
     marked: bool = True
     axes: int = 0
+    expert_types: str = ""
     cross_tiles: tuple[int, int] | None = None
     decoder: bool = False
 

@@ -4,7 +4,7 @@
 transformers 5.17: image_processing_pixtral.py (get_resize_output_image_size), image_processing_qwen2_vl.py and
 image_processing_glm4v.py (smart_resize, and the flattened patches of pixel_values), image_processing_kimi_k25.py
 (navit_resize), image_processing_paddleocr_vl.py, image_processing_hunyuan_vl.py, image_processing_video_llama_3.py,
-image_processing_muse_glimmer.py and image_processing_minicpmv4_6.py.
+image_processing_muse_glimmer.py, image_processing_ernie4_5_vl_moe.py and image_processing_minicpmv4_6.py.
 """
 
 import math
@@ -70,6 +70,7 @@ GLM4 = Budget(12544, 11760000, frames=2)
 PADDLE_OCR = Budget(147456, 2359296)
 HUNYUAN = Budget(262144, 4194304)
 VIDEO_LLAMA_3 = Budget(3136, 1003520)
+ERNIE = Budget(3136, 4842768)
 
 
 def smart_resize(height: int, width: int, factor: int, budget: Budget) -> tuple[int, int]:
@@ -260,6 +261,20 @@ def muse_glimmer(r: Request) -> Images:
     values = 3 * number(r.document, "vision_config.patch_temporal", 2) * patch * patch
     patches = rows * cols * merge**2
     return Images(rows * cols, pixels(r.count * patches, values) | _grid(r, rows * merge, cols * merge))
+
+
+def ernie4_5_vl_moe(r: Request) -> Images:
+    """ERNIE 4.5 VL; the tokens at either end of a picture are text, which the experts of vision take."""
+    merge = number(r.document, "vision_config.spatial_merge_size", 2)
+    rows, cols, patch = _single_frames(r, ERNIE, 14, merge)
+    values = number(r.document, "vision_config.in_channels", 3) * patch * patch
+    return Images(
+        rows * cols // merge**2,
+        pixels(r.count * rows * cols, values) | _grid(r, rows, cols),
+        token_types="mm_token_type_ids",
+        axes=3,
+        expert_types="moe_mm_token_type_ids",
+    )
 
 
 SCALE, MOST_SLICES = 448, 9  # MiniCPM-V 4.6's scale_resolution and max_slice_nums

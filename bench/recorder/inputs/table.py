@@ -59,4 +59,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "idefics2": ("tiles.idefics2", None),
     "muse_glimmer": ("native.muse_glimmer", 448),
     "granite4_vision": ("anyres.granite4_vision", "canvas"),
+    "ernie4_5_vl_moe": ("native.ernie4_5_vl_moe", 448),
 }

@@ -56,11 +56,25 @@ def make(
     if images.token_types:
         types = marks if images.marked else torch.zeros_like(ids)
         tensors[images.token_types] = types.int() if images.axes else types
+    if images.expert_types:
+        tensors[images.expert_types] = _with_ends(marks, sequence)
     if images.decoder:
         tensors["decoder_input_ids"] = torch.full_like(ids[:, :1], START_ID)
     if images.cross_tiles:
         tensors["cross_attention_mask"] = _cross_attention_mask(images, sequence, batch, device)
     return Inputs(tensors, images, sequence)
+
+
+def _with_ends(marks: torch.Tensor, sequence: Sequence) -> torch.Tensor:
+    """The marks with two more for each image: the token ahead of it, and, since images stand one token apart, one of
+    those behind the last of them."""
+    types = marks.clone()
+    for start in sequence.starts:
+        types[:, start - 1] = 1
+    if sequence.starts:
+        end = sequence.starts[-1] + sequence.tokens
+        types[:, end : end + len(sequence.starts)] = 1
+    return types
 
 
 def add_labels(inputs: Inputs, target: int) -> None:

@@ -10,6 +10,7 @@
 #include <vlmest/family/deepseek_ocr2/read.hpp>
 #include <vlmest/family/deepseek_vl/read.hpp>
 #include <vlmest/family/deepseek_vl_hybrid/read.hpp>
+#include <vlmest/family/ernie4_5_vl_moe/read.hpp>
 #include <vlmest/family/exaone4_5/read.hpp>
 #include <vlmest/family/florence2/read.hpp>
 #include <vlmest/family/gemma3/read.hpp>
@@ -63,6 +64,6 @@ inline constexpr auto registry =
                       HunYuanVl, VideoLlama3, CohereCompass, KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3,
                       Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2, DeepseekOcr2,
                       DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo, VideoLlava,
-                      Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision>;
+                      Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision, Ernie4_5VlMoe>;
 
 }  // namespace vlmest::family

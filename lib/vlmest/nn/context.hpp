@@ -56,6 +56,16 @@ struct Context {
 inline TensorId parameter(Context& c, const char* name, const Shape& shape) {
   return c.b.persistent(name, Role::weight, c.dtype(), shape);
 }
+/// The same of a type of its own, whatever the model's is.
+inline TensorId parameter(Context& c, const char* name, const Shape& shape, DType dtype) {
+  return c.b.persistent(name, Role::weight, dtype, shape);
+}
+/// A parameter that nothing trains (requires_grad=False).
+inline TensorId fixed_parameter(Context& c, const char* name, const Shape& shape, DType dtype) {
+  const TensorId t = parameter(c, name, shape, dtype);
+  c.b.graph.tensors[static_cast<std::size_t>(t)].fixed = true;
+  return t;
+}
 /// A buffer of the current scope.
 inline TensorId buffer(Context& c, const char* name, const Shape& shape, DType dtype) {
   return c.b.persistent(name, Role::buffer, dtype, shape);

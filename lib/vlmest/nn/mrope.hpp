@@ -92,7 +92,9 @@ inline Value split_video_grid(const Value& grid, std::int64_t frames) {
 
 /// modeling_qwen2_vl.py, Qwen2VLModel.get_rope_index: positions int64[3, B, S] of a prompt with images or videos;
 /// leaves the new deltas in `in`. The running position is a Python number until the first image and a tensor after it.
-inline Value rope_index(Context& c, const TextInputs& text, MropeInputs& in, const Sequences& s, std::int64_t merge) {
+/// `temporal` grids of a video have one position in time (modeling_ernie4_5_vl_moe.py, get_rope_index).
+inline Value rope_index(Context& c, const TextInputs& text, MropeInputs& in, const Sequences& s, std::int64_t merge,
+                        std::int64_t temporal = 1) {
   using namespace eager;
   Value video_grid = in.video_grid;
   if (video_grid && s.videos.front().timestamps) video_grid = split_video_grid(video_grid, total_frames(s.videos));
@@ -121,7 +123,8 @@ inline Value rope_index(Context& c, const TextInputs& text, MropeInputs& in, con
       const bool moves = run.image->sampled > 0;
       Value row = moves ? select(video_grid, 0, video++) : select(in.grid, 0, image++);
       if (moves && in.seconds) item(select(in.seconds, 0, video - 1));
-      image_positions = grid_positions(c, row, {patches.rows / merge, patches.cols / merge}, run.frames, at);
+      image_positions = grid_positions(c, row, {patches.rows / merge, patches.cols / merge},
+                                       moves ? run.frames / temporal : run.frames, at);
       parts.push_back(image_positions);
       // max() of Python compares the two on the host.
       item(compare("gt.Tensor", select(row, 0, 2), select(row, 0, 1)));
@@ -151,10 +154,11 @@ inline Value text_positions_3d(Context& c, std::int64_t batch, std::int64_t toke
   return text_positions_on(c, 3, batch, tokens);
 }
 
-/// modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding.forward: positions[3, B, S] -> cos, sin[B, S, head_dim]; `deal` lays
-/// the frequencies [3, B, S, n] of the axes, of which HunYuan-VL has four, out over the channels, for sines first.
+/// modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding.forward: positions[3, B, S] -> cos, sin[B, S, head_dim] in the type
+/// `as`; `deal` lays the frequencies [3, B, S, n] of the axes, of which HunYuan-VL has four, out over the channels, for
+/// sines first.
 template <class Deal>
-CosSin mrope(Context& c, const Rope& r, const Value& positions, Deal&& deal) {
+CosSin mrope(Context& c, const Rope& r, const Value& positions, Deal&& deal, DType as) {
   using namespace eager;
   InScope in(c.b, r.scope);
   Value inv = unsqueeze(unsqueeze(unsqueeze(Value(c.b, r.inv_freq), 0), 0), 3);
@@ -167,9 +171,14 @@ CosSin mrope(Context& c, const Rope& r, const Value& positions, Deal&& deal) {
   sine = deal(sine);
   cosine = deal(cosine);
   CosSin out;
-  out.cos = to(cosine, c.dtype());
-  out.sin = to(sine, c.dtype());
+  out.cos = to(cosine, as);
+  out.sin = to(sine, as);
   return out;
+}
+/// In the activations' type.
+template <class Deal>
+CosSin mrope(Context& c, const Rope& r, const Value& positions, Deal&& deal) {
+  return mrope(c, r, positions, deal, c.dtype());
 }
 
 /// Section i of the frequencies comes from axis i mod 3: freq[3, B, S, n] -> [B, S, n].

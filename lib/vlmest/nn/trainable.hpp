@@ -20,7 +20,7 @@ constexpr bool trains(const Trainable& t, Part p) {
 }
 /// Whether a weight is trained: with adapters they alone are.
 inline bool trains(const Plan& plan, const Graph& g, const Tensor& t) {
-  if (t.role != Role::weight) return false;
+  if (t.role != Role::weight || t.fixed) return false;
   if (plan.lora.rank > 0) return is_adapter(g, t);
   return trains(plan.trainable, g.scopes[static_cast<std::size_t>(t.scope)].part);
 }

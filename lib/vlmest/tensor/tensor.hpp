@@ -37,6 +37,7 @@ struct Tensor {
   ScopeId scope = 0;
   DType dtype = DType::bf16;
   Role role = Role::activation;
+  bool fixed = false;     ///< a weight that its class declares with requires_grad=False
   Elements stands_for{};  ///< parameters of the model that a packed weight holds; none: as many as it has elements
 };
 

@@ -2,22 +2,26 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 
 #include <vlmest/graph/eager/routing.hpp>
 
 /// Ops that hand a gradient to some of their operand's elements alone: clamp, max, gather.
 namespace vlmest::eager {
 
-/// tensor.clamp(max=number), or with `both` tensor.clamp(min=number, max=number). Backward: zero where the bound held
-/// (FunctionsManual.cpp, clamp_backward: one expression, whose temporaries live to its end).
-inline Value clamp(Value a, bool both) {
+/// Which of the numbers tensor.clamp is given.
+enum class ClampedAt : std::uint8_t { min, max, both };
+/// tensor.clamp by numbers. Backward: zero where a bound held (FunctionsManual.cpp, clamp_backward: one expression,
+/// whose temporaries live to its end).
+inline Value clamp(Value a, ClampedAt bound) {
   const DType t = a.dtype();
   const GradEdge e = edge(a);
   const Value s = saved(a, static_cast<bool>(e));
   Value r = pointwise("clamp", t, std::move(a));
-  differentiable(r, "ClampBackward1", {e}, [s, both](Gradients& g) {
+  differentiable(r, "ClampBackward1", {e}, [s, bound](Gradients& g) {
+    const bool both = bound == ClampedAt::both;
     Value zero = fill(s.builder(), "scalar_tensor", Shape{}, g.in[0].dtype());
-    Value inside = compare_scalar(both ? "ge.Scalar" : "le.Scalar", s);
+    Value inside = compare_scalar(bound == ClampedAt::max ? "le.Scalar" : "ge.Scalar", s);
     const Value below = both ? compare_scalar("le.Scalar", s) : Value();
     if (both) inside = pointwise_("logical_and_", std::move(inside), below);
     g.out[0] = where(std::move(inside), g.in[0], std::move(zero));

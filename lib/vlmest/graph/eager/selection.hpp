@@ -58,7 +58,7 @@ inline Value masked_index(Value self, Value mask, std::int64_t selected) {
   const std::int64_t n = numel(mask.shape()).value();
   const Bytes found = size_of(Elements(checked_mul(selected, dims)), DType::int64), moved = size_of(numel(s), t);
   const Bytes copied = is_contiguous(mask) ? Bytes{} : data_bytes(mask);
-  const Bytes search = nonzero_excess(n, found, moved, b.gpu, copied);
+  const Bytes search = nonzero_excess(n, found, moved, b.gpu, copied), passes = std::min(search, nonzero_selecting(n));
   const TensorId r = b.result(t, s, "index");
   const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved,
                     .written = found + moved,
@@ -67,7 +67,7 @@ inline Value masked_index(Value self, Value mask, std::int64_t selected) {
                     .kernels = nonzero_kernels(mask) + 1};
   const GradEdge e = edge(self);
   const Value at = saved(mask, static_cast<bool>(e));
-  Value out = emit1(b, "index.Tensor", op, r, {found, search}, self, mask);
+  Value out = emit1(b, "index.Tensor", op, r, {found, search - passes, passes}, self, mask);
   // One place of two factors, and the sum of those before, where the mask has several dimensions.
   const Bytes linear = found + size_of(Elements(selected), DType::int64) * (dims > 1 ? 3 : 2);
   const Bytes making = std::max(linear, found + nonzero_selecting(n));
@@ -123,8 +123,9 @@ inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_
   Builder& b = self.builder();
   const std::int64_t n = numel(mask.shape()).value();
   const Bytes found = size_of(Elements(checked_mul(selected, mask.shape().rank())), DType::int64),
-              moved = data_bytes(values);
-  const Bytes search = nonzero_excess(n, found, Bytes{}, b.gpu);
+              moved = data_bytes(values), mask_copy = is_contiguous(mask) ? Bytes{} : data_bytes(mask);
+  const Bytes search = nonzero_excess(n, found, Bytes{}, b.gpu, mask_copy),
+              passes = std::min(search, nonzero_selecting(n));
   const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved,
                     .written = found + moved,
                     .workspace = found + search,
@@ -133,9 +134,9 @@ inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_
   const GradEdge es = edge(self), ev = edge(values);
   const Value at = saved(mask, es || ev);
   const Shape part = values.shape();
-  Value out = emit_inplace(b, "index_put_", op, {found, search}, self, mask, values);
+  Value out = emit_inplace(b, "index_put_", op, {found, search - passes, passes}, self, mask, values);
   // Zeros in the place of what was written over; what was written gets its part.
-  differentiable(out, "IndexPutBackward0", {es, ev}, [at, op, found, search, selected, part](Gradients& g) {
+  differentiable(out, "IndexPutBackward0", {es, ev}, [at, op, found, search, passes, selected, part](Gradients& g) {
     if (g.wants(0)) {
       Builder& to = at.builder();
       const DType t = g.in[0].dtype();
@@ -146,7 +147,7 @@ inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_
       const TensorId r = to.result(t, g.in[0].shape(), g.in[0].tensor().strides, "index_put");
       const std::array<TensorId, 3> ins{g.in[0].id(), at.id(), zeros.id()};
       const std::array<TensorId, 1> outs{r};
-      to.emit("index_put", copied, ins, outs, {found, search});
+      to.emit("index_put", copied, ins, outs, {found, search - passes, passes});
       g.out[0] = Value(to, r);
     }
     if (g.wants(1)) g.out[1] = masked_index(g.in[0], at, selected);

@@ -28,6 +28,7 @@ inline constexpr std::array text_classes{
     TextClassEntry{"deepseek_vl_hybrid", "llama"},
     TextClassEntry{"cohere_compass", "cohere_compass_text", true},
     TextClassEntry{"cosmos3_omni", "qwen3_vl_text"},
+    TextClassEntry{"ernie4_5_vl_moe", "ernie4_5_vl_moe_text", true},
     TextClassEntry{"exaone4_5", "exaone4"},
     TextClassEntry{"gemma3", "gemma3_text", true},
     TextClassEntry{"gemma4", "gemma4_text", true},

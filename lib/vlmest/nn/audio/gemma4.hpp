@@ -124,7 +124,7 @@ inline Value forward(Context& c, const Gemma4AudioFeedForward& f, Activation act
   Value x = std::move(arg);
   InScope in(c.b, f.scope);
   const Value residual = x;
-  x = clamp(x, true);
+  x = clamp(x, ClampedAt::both);
   x = forward(c, f.pre_norm, x);
   x = forward(c, f.first, x);
   {
@@ -132,7 +132,7 @@ inline Value forward(Context& c, const Gemma4AudioFeedForward& f, Activation act
     x = activate(c, activation, x);
   }
   x = forward(c, f.second, x);
-  x = clamp(x, true);
+  x = clamp(x, ClampedAt::both);
   x = forward(c, f.post_norm, x);
   x = scale_(std::move(x));
   return add_(std::move(x), residual);
@@ -154,7 +154,7 @@ inline Value light_conv(Context& c, const Gemma4AudioLayer& l, const Gemma4Audio
     turned = depthwise_conv1d(padded, Value(c.b, l.depthwise), Value(), 0);
     x = transpose(turned, 1, 2);
   }
-  x = clamp(x, true);
+  x = clamp(x, ClampedAt::both);
   x = forward(c, l.conv_norm, x);
   {
     InScope a(c.b, l.activation_scope);
@@ -172,16 +172,16 @@ inline Value forward(Context& c, const Gemma4AudioLayer& l, const Gemma4Audio& g
   InScope in(c.b, l.scope);
   x = forward(c, l.before, g.activation, x);
   const Value residual = x;
-  x = clamp(x, true);
+  x = clamp(x, ClampedAt::both);
   x = forward(c, l.norm_pre_attn, x);
   Attended attended = forward(c, l.attention, g, x, mask, positions);  // its weights stay to the end
   x = std::move(attended.out);
-  x = clamp(x, true);
+  x = clamp(x, ClampedAt::both);
   x = forward(c, l.norm_post_attn, x);
   x = add_(std::move(x), residual);
   x = light_conv(c, l, g, x);
   x = forward(c, l.after, g.activation, x);
-  x = clamp(x, true);
+  x = clamp(x, ClampedAt::both);
   return forward(c, l.norm_out, x);
 }
 

@@ -85,7 +85,7 @@ inline Value whisper_second_half(Context& c, const WhisperLayer& l, const Whispe
   Value y = forward(c, l.norm2, residual);
   y = whisper_feed_forward(c, l, g, std::move(y), one_step);
   y = add(residual, y);
-  if (y.dtype() == DType::fp16) y = clamp(y, true);
+  if (y.dtype() == DType::fp16) y = clamp(y, ClampedAt::both);
   return y;
 }
 

@@ -22,6 +22,7 @@ struct AssemblyTraits {
   bool newline_last = false;      ///< that parameter stands behind the language model
   const char* language = "language_model";
   bool projector_last = false;  ///< it is made after the language model
+  bool language_first = false;  ///< the language model is made ahead of the tower
   bool takes_videos = false;    ///< placeholders of videos are looked for too
 };
 
@@ -71,6 +72,11 @@ Assembly<Family> make_model(Context& c, const Family& g) {
   {
     Module m(c, "model");
     r.model = m.scope;
+    const auto language = [&] {
+      Module l(c, names.language, Part::language);
+      r.language = make_decoder(c, g.language);
+    };
+    if constexpr (names.language_first) language();
     {
       Module v(c, names.vision, Part::vision);
       r.vision = make_tower(c, g.vision);
@@ -88,10 +94,7 @@ Assembly<Family> make_model(Context& c, const Family& g) {
     };
     if constexpr (names.newline != nullptr && !names.newline_last) newline();
     if constexpr (requires { make_unused(c, g); }) make_unused(c, g);
-    {
-      Module l(c, names.language, Part::language);
-      r.language = make_decoder(c, g.language);
-    }
+    if constexpr (!names.language_first) language();
     if constexpr (names.projector_last) projector();
     if constexpr (names.newline != nullptr && names.newline_last) newline();
     r.behind = make_behind(c, g);

@@ -34,6 +34,7 @@ struct VideoSource {
 struct OwnSampling {
   std::optional<double> fps;
   std::int64_t most_frames = 0;
+  bool every_frame = false;  ///< it has no rate and samples all the same: of all frames
 };
 
 namespace image_processor {

@@ -32,7 +32,8 @@ VLMEST_INLINE VideoSource video_source(const Vlm& vlm, const VideoPlan& v) {
   VideoSource r{.size = v.height != 0 || v.width != 0 ? ImageSize{v.height, v.width} : vlm.native};
   if (v.seconds && !(*v.seconds > 0 && *v.seconds <= 1e5))
     throw Error("plan.video.seconds", "the length of a video is out of range", "give up to 100000 seconds");
-  const std::optional<double> own = own_sampling(vlm.image_processor).fps;
+  const OwnSampling sampling = own_sampling(vlm.image_processor);
+  const std::optional<double> own = sampling.fps;
   if (v.frames) {
     if (v.fps && v.seconds)
       throw Error("plan.video.seconds", "frames and their rate say the length already",
@@ -47,10 +48,11 @@ VLMEST_INLINE VideoSource video_source(const Vlm& vlm, const VideoPlan& v) {
   if (!v.seconds)
     throw Error("plan.video.seconds", "is needed to sample a video",
                 "give plan.video.seconds, or the frames themselves: plan.video.frames");
-  if (!v.fps && !own) throw Error("plan.video.fps", "is needed: this processor has no rate of its own", "give 2, say");
+  if (!v.fps && !own && !sampling.every_frame)
+    throw Error("plan.video.fps", "is needed: this processor has no rate of its own", "give 2, say");
   r.fps = v.recorded.value_or(usual_fps);
   r.frames = std::llround(*v.seconds * r.fps);
-  r.take = v.fps ? v.fps : own;
+  r.take = v.fps ? v.fps : own ? own : r.fps;
   return r;
 }
 
@@ -59,8 +61,8 @@ VLMEST_INLINE void check_takes_videos(const Vlm& vlm, const Plan& plan) {
   if (traits.videos == VideoPixels::refused || !takes_videos(vlm.image_processor))
     throw Error("plan.video", traits.no_videos.empty() ? vlm.type + " takes no videos" : std::string(traits.no_videos),
                 "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2, LLaVA-OneVision, "
-                "LLaVA-NeXT-Video, Video-LLaVA, InstructBLIP-Video, VideoLLaMA 3, MiniCPM-V 4.6, EXAONE 4.5, Cosmos 3 "
-                "or Cohere Compass");
+                "LLaVA-NeXT-Video, Video-LLaVA, InstructBLIP-Video, VideoLLaMA 3, MiniCPM-V 4.6, EXAONE 4.5, Cosmos 3, "
+                "Cohere Compass, Muse Glimmer or ERNIE 4.5 VL");
   if (plan.images > 0 && !traits.videos_alone.empty())
     throw Error("plan.video", "pictures beside a video: " + std::string(traits.videos_alone), "give plan.images=0");
   if (!vlm.blocks.empty())

@@ -34,19 +34,19 @@ struct Qwen2VlTower {
 };
 
 /// In the order of Qwen2VLVisionBlock.__init__.
-inline Qwen2VlBlock make_qwen2_vl_block(Context& c, const Qwen2VlVision& g, std::int32_t index) {
+inline Qwen2VlBlock make_qwen2_vl_block(Context& c, std::int64_t hidden, std::int64_t inner, Activation activation,
+                                        std::int32_t index) {
   Module m(c, "blocks", index);
   Qwen2VlBlock b{.scope = m.scope};
-  b.norm1 = make_layer_norm(c, "norm1", g.hidden);
-  b.norm2 = make_layer_norm(c, "norm2", g.hidden);
-  b.attention = make_packed_attention(c, g.hidden, true, true);
+  b.norm1 = make_layer_norm(c, "norm1", hidden);
+  b.norm2 = make_layer_norm(c, "norm2", hidden);
+  b.attention = make_packed_attention(c, hidden, true, true);
   Module p(c, "mlp");
-  const std::int64_t inner = checked_mul(g.hidden, g.mlp_ratio);
   b.mlp.scope = p.scope;
-  b.mlp.activation = g.activation;
-  b.mlp.fc1 = make_linear(c, "fc1", g.hidden, inner, true);
+  b.mlp.activation = activation;
+  b.mlp.fc1 = make_linear(c, "fc1", hidden, inner, true);
   b.mlp.activation_scope = c.b.child("act");
-  b.mlp.fc2 = make_linear(c, "fc2", inner, g.hidden, true);
+  b.mlp.fc2 = make_linear(c, "fc2", inner, hidden, true);
   return b;
 }
 
@@ -54,7 +54,9 @@ inline Qwen2VlTower make_tower(Context& c, const Qwen2VlVision& g) {
   Qwen2VlTower t{.config = &g, .scope = c.b.scope()};
   t.patch_embed = make_patch_embed(c, g.channels, g.frames, g.patch_size, g.hidden, false);
   t.rope = make_axial_rope(c, "rotary_pos_emb", g.hidden / g.heads);
-  t.blocks = make_layers(g.layers, [&](std::int32_t i) { return make_qwen2_vl_block(c, g, i); });
+  const std::int64_t inner = checked_mul(g.hidden, g.mlp_ratio);
+  t.blocks =
+      make_layers(g.layers, [&](std::int32_t i) { return make_qwen2_vl_block(c, g.hidden, inner, g.activation, i); });
   t.merger = make_patch_merger<LayerNorm>(c, g.hidden, g.merge, g.out_hidden, [&](const char* name, std::int64_t n) {
     return make_layer_norm(c, name, n);
   });

@@ -17,8 +17,8 @@ inline Value clamped_gate(const Value& gate_up) {
   using namespace eager;
   const std::int64_t channels = gate_up.size(-1);
   Value gate = slice(gate_up, -1, 0, channels, 2), up = slice(gate_up, -1, 1, channels, 2);
-  gate = clamp(gate, false);
-  up = clamp(up, true);
+  gate = clamp(gate, ClampedAt::max);
+  up = clamp(up, ClampedAt::both);
   Value share = unary(functions::sigmoid, mul_scalar(gate));
   const Value glu = mul(gate, std::move(share));
   return mul(add_scalar(up), glu);
