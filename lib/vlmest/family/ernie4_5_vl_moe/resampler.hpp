@@ -121,7 +121,7 @@ inline Value pair_frames(Context& c, const Value& x, const Value& grid, std::spa
   }
   const Value first = from_host(c.b, {tokens_left}, DType::int64, "_to_copy");
   const Value second = from_host(c.b, {tokens_left}, DType::int64, "_to_copy");
-  std::array<Value, 2> sides{select_rows(x, first), select_rows(x, second)};
+  std::array<Value, 2> sides{index_select(x, 0, first), index_select(x, 0, second)};
   return cat(sides, -1);
 }
 
