@@ -8,6 +8,7 @@
 
 #include <vlmest/analysis/timeline.hpp>
 #include <vlmest/graph/engine.hpp>
+#include <vlmest/report/live_tensor.hpp>
 
 namespace vlmest::ring_attention_test {
 namespace {
