@@ -185,10 +185,11 @@ Verdict of_failure(const diagnose::Failure& f, const KnownRun& run, const FlagsO
   } else {
     v = judge(f, *run.settings, run.device, run.mode, estimator);
     // Settings read from a text are some of the run's: where they do not explain it, what the figures and the stack
-    // say holds.
+    // say holds. Where those say nothing, a tensor of the asked size does.
     const bool explains = v.explanation && (v.explanation->holds || !v.explanation->changes.empty());
     if (flags.args.config.empty() && !explains)
-      if (Verdict plain = judge(f); plain.cause != v.cause) {
+      if (Verdict plain = judge(f);
+          plain.cause != v.cause && (plain.cause != diagnose::Cause::unknown || v.hypotheses.empty())) {
         plain.predicted_peak = v.predicted_peak;
         plain.explanation = v.explanation;
         plain.solutions = std::move(v.solutions);
