@@ -91,7 +91,7 @@ inline MllamaInputs make_inputs(Context& c, const MllamaFamily& g, const Sequenc
 /// tokens.
 inline void prepare_cross_mask(Context& c, const Value& tile_mask, std::int64_t tile_tokens, CrossInputs& cross) {
   using namespace eager;
-  const Shape& s = tile_mask.shape();
+  const Shape s = tile_mask.shape();
   const std::int64_t batch = s[0], rows = s[1];
   Value mask = clone_contiguous(expand(unsqueeze(tile_mask, -1), {s[0], s[1], s[2], s[3], tile_tokens}));
   mask = unsqueeze(view(mask, {batch, rows, -1}), 1);

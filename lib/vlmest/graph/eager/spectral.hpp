@@ -49,7 +49,7 @@ inline Shape fft_strides(const Shape& shape, const Shape& working, const FftAxes
 inline Value transform(const char* name, Value x, Fft::Kind kind, FftAxes axes, std::int64_t last, bool scaled,
                        bool inverse) {
   Builder& b = x.builder();
-  const Shape& in = x.shape();
+  const Shape in = x.shape();
   for (int k = 0; k < axes.count; ++k) {
     int& d = axes.dims[static_cast<std::size_t>(k)];
     d = wrap(d, in.rank());

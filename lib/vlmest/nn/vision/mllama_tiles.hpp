@@ -125,7 +125,7 @@ inline Value forward(Context& c, const MllamaVisionTower& t, const MllamaVisionI
   using namespace eager;
   const MllamaVision& g = *t.config;
   InScope in(c.b, t.scope);
-  const Shape& p = input.pixels.shape();
+  const Shape p = input.pixels.shape();
   const std::int64_t batch = p[0], media = p[1], tiles = p[2], n = checked_mul(batch, media), dim = g.hidden;
   Value pixels = view(input.pixels, {checked_mul(n, tiles), p[3], p[4], p[5]});
   Value ids = view(input.ids, {n, 1});
