@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include <vlmest/diagnose/evidence/text/impl/story.hpp>
 #include <vlmest/diagnose/evidence/text/log_prefix.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
+#include <vlmest/diagnose/evidence/text/sentence.hpp>
 #include <vlmest/diagnose/evidence/text/size_text.hpp>
 #include <vlmest/diagnose/evidence/text/told_settings.hpp>
 #include <vlmest/unit/compiled.hpp>
