@@ -161,6 +161,8 @@ TEST(SequenceParts, OtherDimensionsBesideAreRefused) {
   EXPECT_EQ(where({.pp = 2, .cp = 2}), "layout.mesh");
   EXPECT_EQ(where({.dp = 2, .cp = 2}), "");
   EXPECT_EQ(where({.cp = 2, .shard = Shard::zero3}), "layout.shard");
+  EXPECT_EQ(where({.cp = 1024}), "");
+  EXPECT_EQ(where({.cp = 1025}), "layout.mesh");
   const Vlm vlm = tool::find_model("internvl3-1b");
   Plan plan = short_plan();
   Estimator estimator;

@@ -83,7 +83,7 @@ TEST(RooflinePoints, AddUpToThePhase) {
 TEST(RooflinePoints, AddUpToATrainingStepOfManyMicroBatches) {
   for (const int micro : {1, 2, 5}) {
     const Placed at("smolvlm-256m", {.gradient_accumulation = micro}, true);
-    const auto stretches = training_stretches(at.estimator.training_graph(), micro);
+    const auto stretches = vlmest::stretches(at.estimator.training_graph(), micro);
     const RooflinePoints r = place_on_roofline(at.estimator.training_graph(), stretches, at.on);
     expect_same(r, at.estimate.training.work, idle_bytes(at.estimator.training_graph(), stretches));
     std::int64_t nodes = 0;

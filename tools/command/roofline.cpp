@@ -37,7 +37,7 @@ RooflineView view(const RooflineOptions& o) {
   const bool training = o.args.phase == name(Phases::train);
   if (training) {
     estimator.train(e, vlm, plan, device);
-    stretches = training_stretches(estimator.training_graph(), plan.gradient_accumulation);
+    stretches = vlmest::stretches(estimator.training_graph(), plan.gradient_accumulation);
   } else {
     estimator.infer(e, vlm, plan, device);
     for (const Phase& p : estimator.graph().phases)

@@ -15,7 +15,7 @@ std::vector<SlowShape> found(const Reported& r, const ReportOptions& o) {
     return slow_shapes(g, prefill, r.device);
   }
   const Graph& g = r.estimator.training_graph();
-  return slow_shapes(g, training_stretches(g, r.estimate.training.micro_batches), r.device);
+  return slow_shapes(g, stretches(g, r.estimate.training.micro_batches), r.device);
 }
 
 }  // namespace

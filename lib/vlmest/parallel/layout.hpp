@@ -88,6 +88,10 @@ constexpr std::int64_t micro_batches(const Layout& l) { return l.micro_batches.v
 
 /// Throws Error for what is laid out in a way that is not modelled yet.
 inline void expect_modelled(const Layout& l) {
+  // Each rank's attention meets every other's keys: a graph that grows with cp, where other dimensions leave it as is.
+  if (l.cp > 1024)
+    throw Error("layout.mesh", "cp=" + std::to_string(l.cp) + ": sequences are divided among 1,024 GPUs at most",
+                "give cp=1024 or less; dp=N gives each GPU sequences of its own");
   if (l.cp > 1 && (l.tp > 1 || l.pp > 1 || l.ep > 1))
     throw Error("layout.mesh", "cp with tp, pp or ep is not modelled", "give cp=N alone, or with dp=N");
   if (l.cp > 1 && is_zero(l.shard))

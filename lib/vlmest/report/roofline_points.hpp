@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <vlmest/analysis/work.hpp>
+#include <vlmest/graph/stretches.hpp>
 
 namespace vlmest {
 
@@ -40,22 +41,6 @@ struct RooflinePoints {
   std::int64_t idle = 0;              ///< executions that launch nothing: views, waits of the host
   Work total;                         ///< of all points
 };
-
-/// Nodes [first, last) that run `times` times.
-struct Repeated {
-  NodeId first = 0;
-  NodeId last = 0;
-  std::int64_t times = 1;
-};
-
-/// The stretches of a training step. A graph of several micro-batches holds two: the first, and one that stands for all
-/// further ones.
-inline std::vector<Repeated> training_stretches(const Graph& g, std::int64_t micro_batches) {
-  std::vector<Repeated> r;
-  for (const Phase& p : g.phases) r.push_back({p.first, p.last, 1});
-  if (r.size() > 3) r[2].times = r[3].times = micro_batches - 1;
-  return r;
-}
 
 namespace roofline_points {
 

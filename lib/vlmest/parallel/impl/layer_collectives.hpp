@@ -5,6 +5,7 @@
 #include <optional>
 #include <variant>
 
+#include <vlmest/graph/stretches.hpp>
 #include <vlmest/parallel/layer_collectives.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -33,11 +34,10 @@ VLMEST_INLINE std::vector<CommunicationRow> communication(const Graph& g, const 
                                                           std::int64_t micro_batches, std::span<const char> counts,
                                                           std::span<const Work> of_ops) {
   std::vector<CommunicationRow> r;
-  // With several micro-batches the graph has forward and backward twice: the first, and one for all others.
-  const bool twice = micro_batches > 1;
+  const std::vector<Repeated> of_phases = stretches(g, micro_batches);
   for (std::size_t i = 0; i < g.phases.size(); ++i) {
     const Phase& p = g.phases[i];
-    const std::int64_t times = twice && (i == 2 || i == 3) ? micro_batches - 1 : 1;
+    const std::int64_t times = of_phases[i].times;
     for (NodeId n = p.first; n < p.last; ++n) {
       const auto* op = std::get_if<CollectiveOp>(&g.op(g.node(n)));
       if (!op || (!counts.empty() && !counts[static_cast<std::size_t>(n)])) continue;
@@ -65,10 +65,11 @@ inline Seconds change(const std::vector<CommunicationRow>& rows, const Graph& g,
   Seconds r;
   for (const CommunicationRow& c : rows)
     if (!of || *of == c.phase) r += c.exposed;
+  const std::vector<Repeated> of_phases = stretches(g, micro_batches);
   for (std::size_t i = 0; i < g.phases.size(); ++i) {
     const Phase& p = g.phases[i];
     if (of && *of != p.kind) continue;
-    const auto times = static_cast<double>(micro_batches > 1 && (i == 2 || i == 3) ? micro_batches - 1 : 1);
+    const auto times = static_cast<double>(of_phases[i].times);
     for (NodeId n = p.first; n < p.last; ++n)
       if (const auto* op = std::get_if<CollectiveOp>(&g.op(g.node(n)))) r.value -= op_time(*op, d).time.value * times;
   }

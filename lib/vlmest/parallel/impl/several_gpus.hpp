@@ -6,6 +6,7 @@
 #include <optional>
 #include <variant>
 
+#include <vlmest/graph/stretches.hpp>
 #include <vlmest/nn/parameter_order.hpp>
 #include <vlmest/nn/trainable.hpp>
 #include <vlmest/parallel/buffers.hpp>
@@ -93,12 +94,10 @@ struct Rows {
 inline Seconds of_rings(const Graph& g, const Layout& l, std::int64_t micro_batches, const Device& d) {
   if (l.cp == 1) return {};
   std::int64_t gathers = 0, sends = 0;
-  for (std::size_t i = 0; i < g.phases.size(); ++i) {
-    const std::int64_t times = micro_batches > 1 && (i == 2 || i == 3) ? micro_batches - 1 : 1;
-    for (NodeId n = g.phases[i].first; n < g.phases[i].last; ++n)
+  for (const Repeated& s : stretches(g, micro_batches))
+    for (NodeId n = s.first; n < s.last; ++n)
       if (const auto* op = std::get_if<CollectiveOp>(&g.op(g.node(n))))
-        (op->kind == CollectiveKind::send ? sends : gathers) += times;
-  }
+        (op->kind == CollectiveKind::send ? sends : gathers) += s.times;
   const std::int64_t backwards = sends / l.cp, forwards = gathers - backwards;
   return d.ring_attention.forward * static_cast<double>(forwards) +
          d.ring_attention.backward * static_cast<double>(backwards);
