@@ -36,19 +36,28 @@ inline bool in_part(const Context& c) {
   return c.sequence && c.b.graph.scopes[static_cast<std::size_t>(c.b.scope())].part == Part::language;
 }
 
-/// Calls a language model in scope `s`, run(embeds, positions, mask), with its part of each sequence, or with all of
-/// it where sequences are whole; positions may be empty. The hook's results live as long as the call, as do the
-/// caller's.
-template <class Run>
-Value on_own_part(Context& c, ScopeId s, Value embeds, Value positions, const Value& mask, Run&& run) {
+/// What a language model is called with: all of each sequence, or this GPU's part of it.
+struct LanguageInputs {
+  Value embeds;     ///< [B, S, hidden]
+  Value positions;  ///< [axes, B, S], or none
+  Value mask;       ///< [B, S]
+  Value whole;      ///< of a part: the embeddings that it was taken of, which the caller holds as long as the call runs
+  Value taken;      ///< of a part: `embeds` once more, which the hook holds as long
+  bool divided() const { return static_cast<bool>(whole); }
+};
+
+/// The inputs of a language model in scope `s`, to be held while it runs; positions may be none.
+inline LanguageInputs own_part(Context& c, ScopeId s, Value embeds, Value positions, const Value& mask) {
   if (!c.sequence || c.b.graph.scopes[static_cast<std::size_t>(s)].part != Part::language)
-    return run(std::move(embeds), std::move(positions), mask);
+    return {.embeds = std::move(embeds), .positions = std::move(positions), .mask = mask};
   c.sequence->ran = true;
   const Value& places = c.sequence->places;
-  const auto own = [&](const Value& v, int dim) { return eager::index_select(v, dim, places); };
-  const Value part = own(embeds, 1), part_mask = own(mask, 1);
-  const Value part_positions = positions ? own(positions, -1) : Value();
-  return run(part, part_positions, part_mask);
+  const auto take = [&](const Value& v, int dim) { return eager::index_select(v, dim, places); };
+  LanguageInputs own{.whole = std::move(embeds)};
+  own.embeds = own.taken = take(own.whole, 1);
+  own.mask = take(mask, 1);
+  if (positions) own.positions = take(positions, -1);
+  return own;
 }
 
 }  // namespace vlmest

@@ -89,23 +89,24 @@ inline Value compass_layer(Context& c, const CohereConfig& g, const CohereLayer&
 
 /// modeling_cohere_compass.py, CohereCompassTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none:
 /// counted on from the cache) -> normed hidden states. It makes both masks whatever its layers are.
-inline Value forward_part(Context& c, const CompassText& d, Value arg, Value position_ids, const Value& attention_mask,
-                          const Deepstack& deepstack, Cache& cache) {
+inline Value forward(Context& c, const CompassText& d, Value embeds, Value position_ids, const Value& attention_mask,
+                     const Deepstack& deepstack, Cache& cache) {
   const CohereConfig& g = d.config->layers;
-  Value embeds = std::move(arg);
+  LanguageInputs own = own_part(c, d.scope, std::move(embeds), std::move(position_ids), attention_mask);
+  const Deepstack visual = own_part(c, own, deepstack);
   InScope in(c.b, d.scope);
-  const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
-  if (!position_ids) position_ids = text_positions_3d(c, batch, tokens);
-  const Value full = causal_mask(c, mask_shape(cache, batch, tokens), attention_mask);
-  const Value sliding = causal_mask(c, mask_shape(cache, batch, tokens, g.window), attention_mask);
-  Value x = embeds;
+  const std::int64_t batch = own.embeds.size(0), tokens = own.embeds.size(1);
+  if (!own.positions) own.positions = text_positions_3d(c, batch, tokens);
+  const Value full = causal_mask(c, mask_shape(cache, batch, tokens), own.mask);
+  const Value sliding = causal_mask(c, mask_shape(cache, batch, tokens, g.window), own.mask);
+  Value x = own.embeds;
   CosSin at_full, at_sliding;
   const auto turn = [&](bool slides) {
     const Rope& r = slides ? d.sliding_rope : d.full_rope;
     const auto& sections = slides ? d.config->sliding_sections : d.config->full_sections;
     if (r.inv_freq == none) return;
     (slides ? at_sliding : at_full) =
-        mrope(c, r, position_ids, [&](const Value& f) { return join_sections(f, sections); });
+        mrope(c, r, own.positions, [&](const Value& f) { return join_sections(f, sections); });
   };
   const bool first = g.sliding.front();  // a dict in the order in which types of layers appear
   turn(first);
@@ -118,19 +119,9 @@ inline Value forward_part(Context& c, const CompassText& d, Value arg, Value pos
     x = stack({slides ? 1 : 0, l.scope, l.attention.first()}, x, entry, [&](const Value& h) {
       return compass_layer(c, g, l, h, slides ? sliding : full, slides ? at_sliding : at_full, entry);
     });
-    if (i < deepstack.features.size()) x = add_features(x, deepstack, deepstack.features[i]);
+    if (i < visual.features.size()) x = add_features(x, visual, visual.features[i]);
   }
   return forward(c, d.norm, x);
-}
-inline Value forward(Context& c, const CompassText& d, Value arg, Value position_ids, const Value& attention_mask,
-                     const Deepstack& deepstack, Cache& cache) {
-  return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
-                     [&](Value embeds, Value positions, const Value& mask) {
-                       if (!c.sequence || deepstack.features.empty())
-                         return forward_part(c, d, std::move(embeds), std::move(positions), mask, deepstack, cache);
-                       const Deepstack own = own_part(c, deepstack);
-                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, own, cache);
-                     });
 }
 /// Without visual features.
 inline Value forward(Context& c, const CompassText& d, Value arg, Value position_ids, const Value& attention_mask,

@@ -50,9 +50,8 @@ inline Value embed(Context& c, const Decoder& d, const Value& input_ids) {
 inline Value forward(Context& c, const Decoder& d, Value embeds, const Value& attention_mask, Cache& cache) {
   return std::visit(
       [&](const auto& v) {
-        return on_own_part(
-            c, v.scope, std::move(embeds), {}, attention_mask,
-            [&](Value own, const Value&, const Value& mask) { return forward(c, v, std::move(own), mask, cache); });
+        LanguageInputs own = own_part(c, v.scope, std::move(embeds), {}, attention_mask);
+        return forward(c, v, std::move(own.embeds), own.mask, cache);
       },
       d);
 }

@@ -128,18 +128,18 @@ inline Value forward(Context& c, const Glm4vMoeTextConfig& g, const Glm4vMoeLaye
 
 /// modeling_glm4v_moe.py, Glm4vMoeTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on
 /// from the cache) -> normed hidden states.
-inline Value forward_part(Context& c, const Glm4vMoeText& d, Value arg, Value position_ids, const Value& attention_mask,
-                          Cache& cache) {
+inline Value forward(Context& c, const Glm4vMoeText& d, Value embeds, Value position_ids, const Value& attention_mask,
+                     Cache& cache) {
   const Glm4vMoeTextConfig& g = *d.config;
-  Value embeds = std::move(arg);
+  LanguageInputs own = own_part(c, d.scope, std::move(embeds), std::move(position_ids), attention_mask);
   InScope in(c.b, d.scope);
-  const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
-  if (!position_ids) position_ids = text_positions_3d(c, batch, tokens);
-  const Value mask = causal_mask(c, mask_shape(cache, batch, tokens), attention_mask);
-  Value x = embeds;
+  const std::int64_t batch = own.embeds.size(0), tokens = own.embeds.size(1);
+  if (!own.positions) own.positions = text_positions_3d(c, batch, tokens);
+  const Value mask = causal_mask(c, mask_shape(cache, batch, tokens), own.mask);
+  Value x = own.embeds;
   const auto deal = [&](Value f) { return deal_sections(std::move(f), g.sections); };
-  const CosSin positions = mrope(c, d.rope, position_ids, deal);
-  DecoderStack stack(c, position_ids);
+  const CosSin positions = mrope(c, d.rope, own.positions, deal);
+  DecoderStack stack(c, own.positions);
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     const Glm4vMoeLayer& l = d.layers[i];
     CacheLayer& entry = cache.layers[i];
@@ -147,13 +147,6 @@ inline Value forward_part(Context& c, const Glm4vMoeText& d, Value arg, Value po
               [&](const Value& h) { return forward(c, g, l, h, mask, positions, entry); });
   }
   return forward(c, d.norm, x);
-}
-inline Value forward(Context& c, const Glm4vMoeText& d, Value arg, Value position_ids, const Value& attention_mask,
-                     Cache& cache) {
-  return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
-                     [&](Value embeds, Value positions, const Value& mask) {
-                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, cache);
-                     });
 }
 
 }  // namespace vlmest

@@ -125,26 +125,26 @@ inline Value forward(Context& c, const LlamaConfig& g, const HunYuanLayer& l, Va
 
 /// modeling_hunyuan_vl.py, HunYuanVLTextModel.forward: embeddings[B, S, hidden] and positions[axes, B, S] (none:
 /// counted on from the cache) -> normed hidden states.
-inline Value forward_part(Context& c, const HunYuanText& d, Value arg, Value position_ids, const Value& attention_mask,
-                          Cache& cache) {
+inline Value forward(Context& c, const HunYuanText& d, Value embeds, Value position_ids, const Value& attention_mask,
+                     Cache& cache) {
   const LlamaConfig& g = d.config->layers;
-  Value embeds = std::move(arg);
+  LanguageInputs own = own_part(c, d.scope, std::move(embeds), std::move(position_ids), attention_mask);
   InScope in(c.b, d.scope);
-  const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
+  const std::int64_t batch = own.embeds.size(0), tokens = own.embeds.size(1);
   const auto axes = static_cast<std::int64_t>(d.config->sections.size());
-  if (!position_ids) position_ids = text_positions_on(c, axes, batch, tokens);
-  const Value mask = causal_mask(c, mask_shape(cache, batch, tokens), attention_mask);
-  Value x = embeds;
+  if (!own.positions) own.positions = text_positions_on(c, axes, batch, tokens);
+  const Value mask = causal_mask(c, mask_shape(cache, batch, tokens), own.mask);
+  Value x = own.embeds;
   if (d.config->dynamic) {
     if (cache.layers.front().seen + tokens > *d.config->dynamic)
       throw Error("plan.text",
                   "more tokens than max_position_embeddings: dynamic frequencies are then worked out anew, "
                   "which is not modelled here",
                   "give at most " + std::to_string(*d.config->dynamic) + " tokens");
-    check_dynamic_length(c, d.rope, position_ids);
+    check_dynamic_length(c, d.rope, own.positions);
   }
   const CosSin positions =
-      mrope(c, d.rope, position_ids, [&](Value f) { return deal_axes(std::move(f), d.config->sections); });
+      mrope(c, d.rope, own.positions, [&](Value f) { return deal_axes(std::move(f), d.config->sections); });
   DecoderStack stack(c, {});
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     const HunYuanLayer& l = d.layers[i];
@@ -153,13 +153,6 @@ inline Value forward_part(Context& c, const HunYuanText& d, Value arg, Value pos
               [&](const Value& h) { return forward(c, g, l, h, mask, positions, entry); });
   }
   return forward(c, d.norm, x);
-}
-inline Value forward(Context& c, const HunYuanText& d, Value arg, Value position_ids, const Value& attention_mask,
-                     Cache& cache) {
-  return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
-                     [&](Value embeds, Value positions, const Value& mask) {
-                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, cache);
-                     });
 }
 
 }  // namespace vlmest

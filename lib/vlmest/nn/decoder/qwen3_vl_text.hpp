@@ -67,10 +67,11 @@ struct Deepstack {
   std::vector<Value> features;  ///< [selected, hidden] for layer 0, 1, …
 };
 
-/// What of them stands in this rank's places of divided sequences, as the hook before the language model takes it:
-/// wherever the images are, a rank is taken to have its share.
-inline Deepstack own_part(Context& c, const Deepstack& d) {
+/// All of them, or what stands in this rank's places of divided sequences, as the hook before the language model takes
+/// it: wherever the images are, a rank is taken to have its share.
+inline Deepstack own_part(Context& c, const LanguageInputs& inputs, const Deepstack& d) {
   using namespace eager;
+  if (!inputs.divided() || d.features.empty()) return d;
   const DividedSequence& s = *c.sequence;
   const Shape whole = d.mask.shape();
   Deepstack r{.mask = index_select(d.mask, 1, s.places), .selected = (d.selected + s.at.ranks - 1) / s.at.ranks};
@@ -97,35 +98,26 @@ inline Value add_features(const Value& hidden, const Deepstack& d, const Value& 
 /// modeling_qwen3_vl.py, Qwen3VLTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on
 /// from the cache) -> normed hidden states. A layer's own output stays until the next layer has run, beside the one
 /// that features were added to.
-inline Value forward_part(Context& c, const Qwen3VlText& d, Value arg, Value position_ids, const Value& attention_mask,
-                          const Deepstack& deepstack, Cache& cache) {
+inline Value forward(Context& c, const Qwen3VlText& d, Value embeds, Value position_ids, const Value& attention_mask,
+                     const Deepstack& deepstack, Cache& cache) {
   using namespace eager;
   const LlamaConfig& g = d.config->layers;
-  Value embeds = std::move(arg);
+  LanguageInputs own = own_part(c, d.scope, std::move(embeds), std::move(position_ids), attention_mask);
+  const Deepstack visual = own_part(c, own, deepstack);
   InScope in(c.b, d.scope);
-  const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
-  if (!position_ids) position_ids = text_positions_3d(c, batch, tokens);
-  const Value mask = causal_mask(c, mask_shape(cache, batch, tokens), attention_mask);
-  Value x = embeds, output;
+  const std::int64_t batch = own.embeds.size(0), tokens = own.embeds.size(1);
+  if (!own.positions) own.positions = text_positions_3d(c, batch, tokens);
+  const Value mask = causal_mask(c, mask_shape(cache, batch, tokens), own.mask);
+  Value x = own.embeds, output;
   const auto deal = [&](const Value& f) { return interleave_sections(f, d.config->sections); };
-  const CosSin positions = mrope(c, d.rope, position_ids, deal);
+  const CosSin positions = mrope(c, d.rope, own.positions, deal);
   DecoderStack stack(c, {});
   for (std::size_t i = 0; i < d.layers.size(); ++i) {
     output = forward(c, stack, g, d.layers[i], x, mask, positions, cache.layers[i]);
     x = output;
-    if (i < deepstack.features.size()) x = add_features(x, deepstack, deepstack.features[i]);
+    if (i < visual.features.size()) x = add_features(x, visual, visual.features[i]);
   }
   return forward(c, d.norm, x);
-}
-inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position_ids, const Value& attention_mask,
-                     const Deepstack& deepstack, Cache& cache) {
-  return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
-                     [&](Value embeds, Value positions, const Value& mask) {
-                       if (!c.sequence || deepstack.features.empty())
-                         return forward_part(c, d, std::move(embeds), std::move(positions), mask, deepstack, cache);
-                       const Deepstack own = own_part(c, deepstack);
-                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, own, cache);
-                     });
 }
 /// Without visual features.
 inline Value forward(Context& c, const Qwen3VlText& d, Value arg, Value position_ids, const Value& attention_mask,

@@ -56,29 +56,22 @@ inline Value deal_sections(Value freq, const std::vector<std::int64_t>& sections
 
 /// modeling_qwen2_vl.py, Qwen2VLTextModel.forward: embeddings[B, S, hidden] and positions[3, B, S] (none: counted on
 /// from the cache) -> normed hidden states.
-inline Value forward_part(Context& c, const QwenVlText& d, Value arg, Value position_ids, const Value& attention_mask,
-                          Cache& cache) {
+inline Value forward(Context& c, const QwenVlText& d, Value embeds, Value position_ids, const Value& attention_mask,
+                     Cache& cache) {
   using namespace eager;
   const LlamaConfig& g = d.config->layers;
-  Value embeds = std::move(arg);
+  LanguageInputs own = own_part(c, d.scope, std::move(embeds), std::move(position_ids), attention_mask);
   InScope in(c.b, d.scope);
-  const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
-  if (!position_ids) position_ids = text_positions_3d(c, batch, tokens);
-  const Value full = causal_mask(c, mask_shape(cache, batch, tokens), attention_mask);
+  const std::int64_t batch = own.embeds.size(0), tokens = own.embeds.size(1);
+  if (!own.positions) own.positions = text_positions_3d(c, batch, tokens);
+  const Value full = causal_mask(c, mask_shape(cache, batch, tokens), own.mask);
   Value sliding;
   if (g.window && std::count(g.sliding.begin(), g.sliding.end(), true) > 0)
-    sliding = causal_mask(c, mask_shape(cache, batch, tokens, g.window), attention_mask);
+    sliding = causal_mask(c, mask_shape(cache, batch, tokens, g.window), own.mask);
   const auto deal = [&](Value f) { return deal_sections(std::move(f), d.config->sections); };
-  const CosSin positions = mrope(c, d.rope, position_ids, deal);
-  const Value x = llama_layers(c, g, d.layers, embeds, full, sliding, {}, positions, cache);
+  const CosSin positions = mrope(c, d.rope, own.positions, deal);
+  const Value x = llama_layers(c, g, d.layers, own.embeds, full, sliding, {}, positions, cache);
   return forward(c, d.norm, x);
-}
-inline Value forward(Context& c, const QwenVlText& d, Value arg, Value position_ids, const Value& attention_mask,
-                     Cache& cache) {
-  return on_own_part(c, d.scope, std::move(arg), std::move(position_ids), attention_mask,
-                     [&](Value embeds, Value positions, const Value& mask) {
-                       return forward_part(c, d, std::move(embeds), std::move(positions), mask, cache);
-                     });
 }
 
 }  // namespace vlmest

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <vlmest/nn/block.hpp>
+#include <vlmest/nn/divided_step.hpp>
 #include <vlmest/nn/parameter_order.hpp>
-#include <vlmest/nn/sequence_division.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/sharded_model.hpp>
 #include <vlmest/nn/trainable.hpp>
