@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <vlmest/json/hf/read.hpp>
-#include <vlmest/parallel/divided_layers.hpp>
+#include <vlmest/parallel/estimate_layout.hpp>
 #include <vlmest/report/memory_curve.hpp>
 
 #include "files.hpp"
@@ -39,13 +39,11 @@ struct Estimated {
 /// A training step of a small sequence.
 Estimated train(const Layout& l, const std::string& name = "qwen2.5-vl-7b") {
   expect_modelled(l);
-  Plan plan{.image_height = 224, .image_width = 224, .text = 64, .markers = false};
-  if (l.pp > 1) plan.gradient_accumulation = micro_batches(l);
-  plan.shards = layer_shards(l);
+  const Plan plan = plan_of_rank({.image_height = 224, .image_width = 224, .text = 64, .markers = false}, l);
+  const Vlm vlm = model(name);
   Estimator estimator;
-  Estimated r{estimator(model(name), plan, device(), Phases::train), {}};
-  r.p = divides_layers_alone(l) ? estimate_divided(estimator, r.e, plan, device(), l, hosts_of_8(), Phases::train)
-                                : estimate_several(estimator, r.e, plan, device(), l, hosts_of_8(), Phases::train);
+  Estimated r{estimator(vlm, plan, device(), Phases::train), {}};
+  r.p = estimate_layout(estimator, r.e, vlm, plan, device(), l, hosts_of_8(), Phases::train);
   return r;
 }
 

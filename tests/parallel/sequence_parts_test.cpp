@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <vlmest/parallel/sequence_parts.hpp>
+#include <vlmest/parallel/estimate_layout.hpp>
 
 #include "files.hpp"
 
@@ -32,10 +32,10 @@ struct Estimated {
 Estimated train(const std::string& name, Plan plan, const Layout& l, const Network& network = host()) {
   expect_modelled(l);
   const Vlm vlm = tool::find_model(name);
-  plan.sequence_part = sequence_part(l);
+  plan = plan_of_rank(std::move(plan), l);
   Estimator estimator;
   Estimated r{estimator(vlm, plan, device(), Phases::train), {}};
-  r.p = estimate_sequence_parts(estimator, r.e, vlm, plan, device(), l, network);
+  r.p = estimate_layout(estimator, r.e, vlm, plan, device(), l, network, Phases::train);
   return r;
 }
 Plan short_plan() { return {.image_height = 224, .image_width = 224, .seq = 512}; }

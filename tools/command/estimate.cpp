@@ -2,8 +2,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include <vlmest/parallel/divided_layers.hpp>
-#include <vlmest/parallel/sequence_parts.hpp>
+#include <vlmest/parallel/estimate_layout.hpp>
 
 #include "args.hpp"
 #include "command.hpp"
@@ -64,10 +63,8 @@ int estimate(const EstimateOptions& o) {
   expect_modelled(layout);
   const Vlm vlm = find_model(o.args.config);
   Plan plan = o.args.make_plan(vlm);
-  if (layout.pp > 1) plan.gradient_accumulation = parallel::micro_batches(layout);
   compare_weight_files(o.args, vlm, plan);  // a checkpoint holds the whole model
-  plan.shards = layer_shards(layout);
-  plan.sequence_part = sequence_part(layout);
+  plan = plan_of_rank(std::move(plan), layout);
   const Device device = find_device(o.args.device);
   const Phases phases = o.args.phases();
   const Bytes least = parse_size(o.args.timeline_min, "--timeline-min");
@@ -97,11 +94,7 @@ int estimate(const EstimateOptions& o) {
   if (layout.gpus() > 1) {
     const Phases asked = !options.training ? Phases::inference : !options.inference ? Phases::train : Phases::all;
     const parallel::Network network = find_network(o.parallel.network, device);
-    several = layout.cp > 1 && asked == Phases::train
-                  ? parallel::estimate_sequence_parts(estimator, e, vlm, plan, device, layout, network)
-              : divides_layers_alone(layout)
-                  ? parallel::estimate_divided(estimator, e, plan, device, layout, network, asked)
-                  : parallel::estimate_several(estimator, e, plan, device, layout, network, asked);
+    several = parallel::estimate_layout(estimator, e, vlm, plan, device, layout, network, asked);
     several->launch =
         parallel::launch(layout, plan, network, options.training ? estimator.training_graph() : estimator.graph(),
                          vlm.family.takes_images(), options.training);

@@ -12,11 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include <vlmest/parallel/divided_layers.hpp>
+#include <vlmest/parallel/estimate_layout.hpp>
 #include <vlmest/parallel/layout_search.hpp>
 #include <vlmest/parallel/pipeline.hpp>
-#include <vlmest/parallel/sequence_parts.hpp>
-#include <vlmest/parallel/several_gpus.hpp>
 #include <vlmest/report/estimate.hpp>
 #include <vlmest/unit/compiled.hpp>
 #include <vlmest/unit/error.hpp>
@@ -77,14 +75,13 @@ class Estimates {
 
   /// Nothing where this model is not modelled so, which `part` says then. Throws Error for what no layout helps.
   std::optional<LaidOut> of(const Layout& l, Plan plan, Part& part) {
-    if (l.pp > 1) plan.gradient_accumulation = micro_batches(l);
-    plan.shards = layer_shards(l);
-    plan.sequence_part = sequence_part(l);
+    plan = plan_of_rank(std::move(plan), l);
     try {
       expect_modelled(l);
       train(plan);
       Estimate e = trained_;
-      const ParallelEstimate p = several(e, plan, l);
+      if (l.cp > 1) made_.reset();  // the estimator goes through the ranks
+      const ParallelEstimate p = estimate_layout(estimator_, e, q_.vlm, plan, q_.device, l, q_.network, Phases::train);
       ++part.estimates;
       LaidOut r{.layout = l, .plan = std::move(plan), .most = p.ranks.front()};
       for (const RankEstimate& rank : p.ranks)
@@ -116,15 +113,6 @@ class Estimates {
   }
 
  private:
-  ParallelEstimate several(Estimate& e, const Plan& plan, const Layout& l) {
-    if (l.cp > 1) {
-      made_.reset();  // the estimator goes through the ranks
-      return estimate_sequence_parts(estimator_, e, q_.vlm, plan, q_.device, l, q_.network);
-    }
-    if (divides_layers_alone(l)) return estimate_divided(estimator_, e, plan, q_.device, l, q_.network, Phases::train);
-    return estimate_several(estimator_, e, plan, q_.device, l, q_.network, Phases::train);
-  }
-
   void train(const Plan& plan) {
     const Made wanted{plan.checkpointing, plan.gradient_accumulation, plan.shards.ranks, plan.shards.experts,
                       plan.sequence_part.parts};
