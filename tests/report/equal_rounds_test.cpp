@@ -14,6 +14,7 @@
 #include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/transform/training_step.hpp>
 
+#include "../block_places.hpp"
 #include "../sanitizer.hpp"
 
 namespace vlmest::equal_rounds_test {
@@ -35,14 +36,6 @@ std::vector<Vlm> models() {
   return r;
 }
 
-std::vector<std::vector<std::int64_t>> places(const Process& p) {
-  std::vector<std::vector<std::int64_t>> r;
-  for (const allocator::Segment& s : p.allocator().segments())
-    for (const auto& b : s.blocks)
-      r.push_back({s.address, b.address, b.size.value(), static_cast<std::int64_t>(b.state)});
-  return r;
-}
-
 const auto unmeasured = [](const allocator::PhaseMemory&) {};
 const allocator::Unobserved unobserved;
 
@@ -60,12 +53,12 @@ Loop all_rounds(const Graph& g, const Timeline& timeline, const AllocatorConfig&
   Loop r;
   bool equal = false, ended = false;
   for (int i = 1; i <= g.loop.most_rounds; ++i) {
-    const auto before = places(process);
+    const auto before = block_places(process);
     const Bytes reserved = walk.reserved();
     process.begin_round();
     walk.take(round, process, unobserved, unmeasured);
     if (equal) {
-      EXPECT_EQ(places(process), before);
+      EXPECT_EQ(block_places(process), before);
       EXPECT_EQ(walk.reserved(), reserved);
     }
     equal = i > 1 && process.next_round_is_equal();

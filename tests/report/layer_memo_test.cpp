@@ -16,6 +16,7 @@
 #include <vlmest/report/replay.hpp>
 #include <vlmest/transform/training_step.hpp>
 
+#include "../block_places.hpp"
 #include "../sanitizer.hpp"
 
 namespace vlmest::layer_memo_test {
@@ -52,15 +53,6 @@ void expect_equal(const PhaseMemory& a, const PhaseMemory& b) {
   EXPECT_EQ(a.at_peak, b.at_peak);
 }
 
-/// Where each block lies; what a cached one was last used for differs, and nobody is told.
-std::vector<std::vector<std::int64_t>> places(const Process& p) {
-  std::vector<std::vector<std::int64_t>> r;
-  for (const allocator::Segment& s : p.allocator().segments())
-    for (const auto& b : s.blocks)
-      r.push_back({s.address, b.address, b.size.value(), static_cast<std::int64_t>(b.state)});
-  return r;
-}
-
 /// Runs a graph with its layers known and without.
 void compare(const Graph& g, const AllocatorConfig& config) {
   Graph plain = g;
@@ -74,7 +66,7 @@ void compare(const Graph& g, const AllocatorConfig& config) {
   ASSERT_EQ(of_some.size(), of_all.size());
   ASSERT_FALSE(of_some.empty());
   for (std::size_t i = 0; i < of_some.size(); ++i) expect_equal(of_some[i], of_all[i]);
-  EXPECT_EQ(places(some), places(all));
+  EXPECT_EQ(block_places(some), block_places(all));
   for (std::size_t i = 0; i < timeline.storages().size(); ++i) ASSERT_EQ(some.occupied(i), all.occupied(i)) << i;
   EXPECT_EQ(some.library_workspaces(), all.library_workspaces());
 }

@@ -17,8 +17,8 @@ namespace vlmest {
 struct ModalityMoeConfig {
   MoeConfig text{.hidden = 2560, .inner = 1536, .experts = 64, .top_k = 6};
   MoeConfig vision{.hidden = 2560, .inner = 512, .experts = 64, .top_k = 6};
-  std::int64_t shared =
-      2;              ///< moe_num_shared_experts: together one MLP, so many times as wide as a text expert; 0: none
+  /// moe_num_shared_experts: together one MLP, so many times as wide as a text expert; 0: none.
+  std::int64_t shared = 2;
   bool bias = false;  ///< of that MLP
 };
 
