@@ -148,9 +148,10 @@ inline Value scale(Value a) {
   return r;
 }
 
-/// Math: everything in fp32, keys and values repeated for their groups (attention.cpp,
-/// _scaled_dot_product_attention_math); weights are dropped by an op of their own.
-inline Value math_attention(const Attention& op, Value q, Value k, Value v, Value mask, bool drops) {
+/// Math: everything in fp32, keys and values repeated for their groups where enable_gqa was asked for, else broadcast
+/// (attention.cpp, _scaled_dot_product_attention_math); weights are dropped by an op of their own.
+inline Value math_attention(const Attention& op, Value q, Value k, Value v, Value mask, bool drops,
+                            bool broadcasts = false) {
   Builder& b = q.builder();
   const DType t = op.dtype;
   // The fp32 copies and what is scaled of them are variables, alive to the end.
@@ -163,7 +164,7 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
     triangle = unary("tril", std::move(triangle));
     mask = float_mask(std::move(triangle), DType::fp32);
   }
-  if (op.heads != op.kv_heads) {
+  if (op.heads != op.kv_heads && !broadcasts) {
     auto repeat_heads = [&](Value& x) {
       const Shape wide{x.size(0), op.kv_heads, op.heads / op.kv_heads, x.size(2), x.size(3)};
       x = view(clone_contiguous(expand(unsqueeze(std::move(x), 2), wide)), {wide[0], op.heads, wide[3], wide[4]});
@@ -174,14 +175,29 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
   Value scores;
   {
     const Value scaled = scale(transpose(keys, 2, 3));
-    scores = matmul(q, scaled);
+    scores = matmul(q, broadcasts ? expand(scaled, {-1, op.heads, -1, -1}) : scaled);
   }
   if (mask) scores = add_(std::move(scores), mask);
   Value probs = safe_softmax(std::move(scores));
   if (drops) probs = native_dropout(std::move(probs));
   Value returned = to(probs, t);
-  Value out = matmul(probs, values);
+  Value out = matmul(probs, broadcasts ? expand(values, {-1, op.heads, -1, -1}) : values);
   return to(std::move(out), t);
+}
+
+/// Heads of queries over one head of keys and values without enable_gqa, which no fused kernel takes (sdp_utils.cpp,
+/// check_batch_size_and_num_heads_dense).
+inline Value broadcast_attention(Value q, Value k, Value v) {
+  const AutocastCall call(CastPolicy::lower, q, k, v);
+  const Attention op{.batch = q.size(0),
+                     .heads = q.size(1),
+                     .kv_heads = k.size(1),
+                     .q_len = q.size(2),
+                     .kv_len = k.size(2),
+                     .head_dim = q.size(3),
+                     .v_dim = v.size(3),
+                     .dtype = q.dtype()};
+  return math_attention(op, std::move(q), std::move(k), std::move(v), {}, false, true);
 }
 
 /// The call as the choice of a backend sees it.

@@ -134,20 +134,23 @@ inline Value masked_scatter_(Value self, Value mask, Value source) {
                     .kernels = 4};
   return emit_inplace(b, "masked_scatter_", op, {expanded, sums, scan}, self, mask, source);
 }
-/// tensor.repeat: a copy. Backward: the copies stand as dimensions of their own and are summed up (FunctionsManual.cpp,
-/// repeat_backward).
+/// tensor.repeat: a copy. Backward: dimensions that it added are summed up one by one, then the copies stand as
+/// dimensions of their own and are summed up together (FunctionsManual.cpp, repeat_backward).
 inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
   const Shape from = a.shape();
   Shape s = from, copies;
+  const int added = static_cast<int>(times.size()) - s.rank();
   std::array<bool, Shape::max_rank> repeated{};
-  while (s.rank() < static_cast<int>(times.size())) s.insert(0, 1);
+  for (int i = 0; i < added; ++i) s.insert(0, 1);
   int i = 0;
   for (auto k : times) {
-    if (k != 1) {
-      repeated[static_cast<std::size_t>(copies.rank())] = true;
-      copies.push_back(k);
+    if (i >= added) {
+      if (k != 1) {
+        repeated[static_cast<std::size_t>(copies.rank())] = true;
+        copies.push_back(k);
+      }
+      copies.push_back(s[i]);
     }
-    copies.push_back(s[i]);
     s[i] = checked_mul(s[i], k);
     ++i;
   }
@@ -159,8 +162,13 @@ inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
   const GradEdge e = edge(a);
   const MemoryOp op{.read = w, .written = w, .dtype = t, .kernels = kernels, .access = Access::strided};
   Value out = emit1(b, "repeat", op, r, {}, a);
-  differentiable(out, "RepeatBackward0", {e}, [from, copies, repeated](Gradients& g) {
-    g.out[0] = view(sum_over(reshape(std::move(g.in[0]), copies), repeated), from);
+  differentiable(out, "RepeatBackward0", {e}, [from, copies, repeated, added](Gradients& g) {
+    Value x = std::move(g.in[0]);
+    for (int d = 0; d < added; ++d) {
+      std::array<bool, Shape::max_rank> first{true};
+      x = sum_over(std::move(x), first);
+    }
+    g.out[0] = view(sum_over(reshape(std::move(x), copies), repeated), from);
   });
   return out;
 }

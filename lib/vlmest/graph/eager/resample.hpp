@@ -34,6 +34,18 @@ inline TensorId resampled(const Value& x, const Shape& s, const char* name) {
   return is_channels_last(x) ? b.result(x.dtype(), s, channels_last_strides(s), name) : b.result(x.dtype(), s, name);
 }
 
+/// torch.nn.functional.interpolate(x, size, mode="nearest") of x[N, C, H, W], row-major
+/// (aten/src/ATen/native/cuda/UpSampleNearest2d.cu).
+inline Value upsample_nearest2d(Value x, std::int64_t rows, std::int64_t cols) {
+  const DType t = x.dtype();
+  const Shape s{x.size(0), x.size(1), rows, cols};
+  const GradEdge e = edge(x);
+  const MemoryOp op{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t};
+  Value r = emit1(x.builder(), "upsample_nearest2d", op, resampled(x, s, "upsample_nearest2d"), {}, x);
+  differentiable_resampling(r, "UpsampleNearest2DBackward0", "upsample_nearest2d_backward", e);
+  return r;
+}
+
 /// torch.nn.functional.interpolate(x, size, mode="bilinear") of x[N, C, H, W]: one kernel that reads any strides
 /// (aten/src/ATen/native/cuda/UpSampleBilinear2d.cu).
 inline Value upsample_bilinear2d(Value x, std::int64_t rows, std::int64_t cols) {

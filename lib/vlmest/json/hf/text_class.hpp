@@ -31,6 +31,7 @@ inline constexpr std::array text_classes{
     TextClassEntry{"ernie4_5_vl_moe", "ernie4_5_vl_moe_text", true},
     TextClassEntry{"exaone4_5", "exaone4"},
     TextClassEntry{"gemma3", "gemma3_text", true},
+    TextClassEntry{"gemma3n", "gemma3n_text", true},
     TextClassEntry{"gemma4", "gemma4_text", true},
     TextClassEntry{"gemma4_unified", "gemma4_unified_text", true},
     TextClassEntry{"glm46v", "glm4v_text"},
@@ -83,9 +84,10 @@ inline constexpr std::array text_classes{
 };
 
 /// Config classes of language models whose tie_word_embeddings is true where a file leaves it out.
-inline constexpr std::array<std::string_view, 9> tying_classes{
-    "cohere", "cohere2",          "gemma", "gemma2", "gemma3_text", "gemma4_text", "gemma4_unified_text",
-    "lfm2",   "qwen2_5_omni_text"};
+inline constexpr std::array<std::string_view, 10> tying_classes{
+    "cohere",      "cohere2",      "gemma",       "gemma2",
+    "gemma3_text", "gemma3n_text", "gemma4_text", "gemma4_unified_text",
+    "lfm2",        "qwen2_5_omni_text"};
 
 /// Of a parsed config.json whose model_type is `type`.
 inline TextClass read_text_class(const Reader& r, std::string_view type) {

@@ -13,9 +13,9 @@ inline constexpr auto audio_keys = {
     "sampling_rate", "hop_length",    "n_fft",  "feature_size",  "chunk_length",
     "n_samples",     "nb_max_frames", "dither", "padding_value", "return_attention_mask"};
 
-/// feature_extraction_gemma4.py, __init__: frame_length and hop_length follow from milliseconds, whatever a file says
-/// of them, and no key says where clips are cut.
-inline void read_gemma4_audio_keys(ProcessorKeys& k, audio::MelSettings& m) {
+/// feature_extraction_gemma4.py and feature_extraction_gemma3n.py, __init__: frame_length and hop_length follow from
+/// milliseconds, whatever a file says of them, and no key says where clips are cut.
+inline void read_gemma_audio_keys(ProcessorKeys& k, audio::MelSettings& m, double frame_ms) {
   k.ignore({"frame_length", "hop_length", "fft_length", "fft_overdrive", "preemphasis", "preemphasis_htk_flavor",
             "input_scale_factor", "mel_floor", "min_frequency", "max_frequency", "per_bin_mean", "per_bin_stddev"});
   const auto samples = [&](const char* key, double absent) {
@@ -23,7 +23,7 @@ inline void read_gemma4_audio_keys(ProcessorKeys& k, audio::MelSettings& m) {
     if (!(n >= 1.0 && n <= 1 << 16)) k.fail(key, "must give 1 to 65536 samples");
     return static_cast<std::int64_t>(n);
   };
-  m.n_fft = samples("frame_length_ms", 20.0);
+  m.n_fft = samples("frame_length_ms", frame_ms);
   m.hop_length = samples("hop_length_ms", 10.0);
 }
 
@@ -34,7 +34,11 @@ inline void read_audio_keys(ProcessorKeys& k, audio::MelSettings& m) {
   m.sampling_rate = k.integer("sampling_rate", 16000, 1, 1 << 20);
   if (m.extractor == audio::FeatureExtractor::gemma4) {
     k.same("feature_size", m.mels, "the subsampling's first convolution");
-    return read_gemma4_audio_keys(k, m);
+    return read_gemma_audio_keys(k, m, 20.0);
+  }
+  if (m.extractor == audio::FeatureExtractor::gemma3n) {
+    k.same("feature_size", m.mels, "audio_config.input_feat_size");
+    return read_gemma_audio_keys(k, m, 32.0);
   }
   m.hop_length = k.integer("hop_length", 160, 1, 1 << 16);
   m.n_fft = k.integer("n_fft", 400, 2, 1 << 16);

@@ -38,8 +38,9 @@ inline constexpr double most_seconds = 86400;
 /// a / b rounded down, as Python's // does.
 constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-/// Whose keys a checkpoint's file has: WhisperFeatureExtractor's or Gemma4AudioFeatureExtractor's.
-enum class FeatureExtractor { whisper, gemma4 };
+/// Whose keys a checkpoint's file has: WhisperFeatureExtractor's, Gemma4AudioFeatureExtractor's or
+/// Gemma3nAudioFeatureExtractor's.
+enum class FeatureExtractor { whisper, gemma4, gemma3n };
 
 /// How sound becomes mel frames (transformers 5.17 models/whisper/feature_extraction_whisper.py; the defaults are those
 /// of most checkpoints' preprocessor_config.json).
@@ -47,9 +48,9 @@ struct MelSettings {
   FeatureExtractor extractor = FeatureExtractor::whisper;
   std::int64_t sampling_rate = 16000;
   std::int64_t hop_length = 160;        ///< samples from one frame to the next
-  std::int64_t chunk_samples = 480000;  ///< n_samples: chunk_length seconds; Gemma 4's max_length
+  std::int64_t chunk_samples = 480000;  ///< n_samples: chunk_length seconds; Gemma's max_length
   std::int64_t mels = 128;              ///< feature_size
-  std::int64_t n_fft = 400;             ///< samples that a frame looks at; Gemma 4's frame_length
+  std::int64_t n_fft = 400;             ///< samples that a frame looks at; Gemma's frame_length
 
   std::int64_t chunk_frames() const { return chunk_samples / hop_length; }
 };

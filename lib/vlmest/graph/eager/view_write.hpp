@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include <vlmest/graph/eager/assign.hpp>
+#include <vlmest/graph/eager/gradient.hpp>
+
+/// Arithmetic in place on a view, as autograd follows it: what the viewed tensor was is replaced by a CopySlices around
+/// the arithmetic's own backward, and the view becomes one of the storage, whose gradient is put into zeros
+/// (torch/csrc/autograd/variable.cpp, grad_fn; functions/tensor.cpp, CopySlices; FunctionsManual.cpp,
+/// as_strided_backward).
+namespace vlmest::eager {
+
+/// The backward of what wrote into part_of(whole): a copy of the whole's gradient, of which the part goes through
+/// `own`, a function of it that gives the gradients of the part as it was and of the other operand.
+template <class PartOf, class Own>
+void copy_slices(Value& whole, PartOf part_of, const GradEdge& before, const GradEdge& other, Own own) {
+  GradCall call{.name = "CopySlices", .inputs = {before, other}, .run = [part_of, own](Gradients& g) {
+                  Builder& b = g.in[0].builder();
+                  Value copy = empty(b, "new_empty_strided", g.in[0].shape(), g.in[0].dtype());
+                  copy_over(copy, g.in[0]);
+                  std::pair<Value, Value> to = own(clone_contiguous(part_of(copy)));
+                  if (g.wants(0)) {
+                    copy_over(part_of(copy), std::move(to.first));
+                    g.out[0] = std::move(copy);
+                  }
+                  if (g.wants(1)) g.out[1] = std::move(to.second);
+                }};
+  whole.builder().differentiable(std::move(call), std::span<const Value>(&whole, 1));
+}
+
+/// A view without the dimensions of one element, which as_strided_backward leaves out.
+inline Value without_ones(const Value& v) {
+  Shape s;
+  for (int i = 0; i < v.shape().rank(); ++i)
+    if (v.size(i) != 1) s.push_back(v.size(i));
+  return view(v, s);
+}
+
+/// part_of(whole) behind a write into it.
+template <class PartOf>
+Value written_part(const Value& whole, PartOf part_of) {
+  Value part;
+  {
+    NoGrad off(whole.builder());
+    part = part_of(whole);
+  }
+  differentiable(part, "AsStridedBackward0", {edge(whole)}, [s = whole.shape(), part_of](Gradients& g) {
+    const Value storage = fill(g.in[0].builder(), "new_zeros", Shape{numel(s).value()}, g.in[0].dtype());
+    Value zeros = view(storage, s);
+    copy_over(without_ones(part_of(zeros)), without_ones(g.in[0]));
+    g.out[0] = std::move(zeros);
+  });
+  return part;
+}
+
+/// part_of(whole) += term; gives the part.
+template <class PartOf>
+Value add_to_part(Value& whole, PartOf part_of, Value term) {
+  const GradEdge before = edge(whole), other = edge(term);
+  {
+    NoGrad off(whole.builder());
+    pointwise_(accumulate, part_of(whole), std::move(term));
+  }
+  if (!before && !other) return part_of(whole);
+  copy_slices(whole, part_of, before, other, [](Value part) {
+    Value same = part;
+    return std::pair{std::move(part), std::move(same)};
+  });
+  return written_part(whole, part_of);
+}
+
+/// part_of(whole) *= number; gives the part.
+template <class PartOf>
+Value scale_part(Value& whole, PartOf part_of) {
+  const GradEdge before = edge(whole);
+  {
+    NoGrad off(whole.builder());
+    pointwise_("mul_.Tensor", part_of(whole));
+  }
+  if (!before) return part_of(whole);
+  copy_slices(whole, part_of, before, {}, [](Value part) {
+    const DType t = part.dtype();
+    return std::pair{pointwise("mul.Tensor", t, std::move(part)), Value()};
+  });
+  return written_part(whole, part_of);
+}
+
+/// Python's whole[begin:end] += term: the part is added to, then copied onto itself.
+inline void add_to_slice(Value& whole, std::int64_t begin, std::int64_t end, Value term) {
+  const auto part_of = [begin, end](const Value& v) { return slice(v, 0, begin, end); };
+  Value part = add_to_part(whole, part_of, std::move(term));
+  assign(whole, part_of, std::move(part));
+}
+
+}  // namespace vlmest::eager
