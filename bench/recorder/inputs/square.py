@@ -2,8 +2,9 @@
 """Families whose processor resizes every image to the tower's square.
 
 transformers 5.17: processing_llava.py, processing_paligemma.py, processing_gemma3.py (pan and scan off, as released),
-processing_blip_2.py, processing_instructblip.py, processing_video_llava.py, processing_florence2.py, processing_got_ocr2.py,
-processing_deepseek_vl.py, processing_deepseek_vl_hybrid.py, processing_janus.py.
+processing_gemma3n.py, processing_blip_2.py, processing_instructblip.py, processing_video_llava.py,
+processing_florence2.py, processing_got_ocr2.py, processing_deepseek_vl.py, processing_deepseek_vl_hybrid.py,
+processing_janus.py.
 """
 
 from recorder.errors import USAGE, RecorderError
@@ -55,6 +56,12 @@ def paligemma(r: Request) -> Images:
 def gemma3(r: Request) -> Images:
     """The square's features are averaged down to mm_tokens_per_image."""
     return Images(number(r.document, "mm_tokens_per_image"), _pixels(r), token_types="token_type_ids")
+
+
+def gemma3n(r: Request) -> Images:
+    """Squares of 768 pixels, whatever the config says: its tower is timm's."""
+    tokens = number(r.document, "vision_soft_tokens_per_image", 256)
+    return Images(tokens, pixels(r.count, 3, 768, 768), token_types="token_type_ids")
 
 
 def blip2(r: Request) -> Images:

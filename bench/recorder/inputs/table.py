@@ -42,6 +42,7 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "mllama": ("tiles.mllama", None),
     "paligemma": ("square.paligemma", None),
     "gemma3": ("square.gemma3", None),
+    "gemma3n": ("square.gemma3n", 768),
     "gemma4": ("positioned.gemma4", 768),
     "gemma4_unified": ("positioned.gemma4_unified", 768),
     "got_ocr2": ("square.got_ocr2", None),

@@ -55,22 +55,21 @@ inline Value predict(Context& c, const Gemma3nTextConfig& g, const AltUp& a, con
   return contiguous(add_to_part(product, turned, states));
 }
 
-/// The coefficients of correct, plus one.
-inline Value correction_coefs(Context& c, const AltUp& a, const Value& modalities) {
-  using namespace eager;
-  if (!c.b.grad_enabled()) return add_scalar(forward(c, a.correction, modalities));
-  const Value weight = clamp(Value(c.b, a.correction.weight), ClampedAt::both);
-  return add_scalar(linear(modalities, weight, Value()));
-}
-
-/// correct: how the copies follow what the active one became, [B, S, hidden].
+/// correct: how the copies follow what the active one became, [B, S, hidden]. Training holds the coefficients' weight
+/// within bounds by a copy.
 inline Value correct(Context& c, const Gemma3nTextConfig& g, const AltUp& a, const Value& predictions,
                      const Value& activated) {
   using namespace eager;
   const Value modalities = router_modalities(c, a, activated);
   Value innovation = sub(activated, select(predictions, 0, g.active));
   innovation = repeat(innovation, {g.copies, 1, 1, 1});
-  Value coefs = correction_coefs(c, a, modalities);
+  Value weight, coefs;
+  if (c.b.grad_enabled()) {
+    weight = clamp(Value(c.b, a.correction.weight), ClampedAt::both);
+    coefs = add_scalar(linear(modalities, weight, Value()));
+  } else {
+    coefs = add_scalar(forward(c, a.correction, modalities));
+  }
   coefs = unsqueeze(permute(std::move(coefs), {2, 0, 1}), -1);
   Value corrected = mul(innovation, coefs);
   corrected = add_(std::move(corrected), predictions);

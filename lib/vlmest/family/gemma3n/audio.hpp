@@ -112,7 +112,8 @@ inline Value forward(Context& c, const Gemma3nAudioFeedForward& f, const Value& 
 }
 
 /// Gemma3nAudioConformerAttention.forward.
-inline Value attend(Context& c, const Gemma3nAudioLayer& l, const Gemma3nAudio& g, const Value& arg, const Value& mask) {
+inline Value attend(Context& c, const Gemma3nAudioLayer& l, const Gemma3nAudio& g, const Value& arg,
+                    const Value& mask) {
   using namespace eager;
   InScope in(c.b, l.attention_scope);
   Value x = held(c, arg, l.attention_bound);
@@ -178,8 +179,7 @@ inline Value forward(Context& c, const Gemma3nAudioTower& t, const Value& featur
   Value hidden = gather_last(mask, expand(unsqueeze(places, 0), {mask.size(0), x.size(1)}));
   LayerRepeater repeat(c.b, false);
   for (const Gemma3nAudioLayer& l : t.layers)
-    x = repeat({0, l.scope, l.before.bound}, x, {},
-               [&](const Value& h) { return forward(c, l, g, h, hidden); });
+    x = repeat({0, l.scope, l.before.bound}, x, {}, [&](const Value& h) { return forward(c, l, g, h, hidden); });
   if (g.reduction > 1) {
     x = slice(x, 1, 0, x.size(1), g.reduction);
     hidden = slice(hidden, 1, 0, hidden.size(1), g.reduction);

@@ -114,7 +114,9 @@ inline Value forward(Context& c, const Gemma3nAudioAttention& a, const Gemma3nAu
   using namespace eager;
   InScope in(c.b, a.scope);
   const std::int64_t n = x.size(0), states = x.size(1), dim = g.hidden / g.heads;
-  const auto project = [&](const Linear& l) { return contiguous(reshape(forward(c, l, x), {n, states, g.heads, dim})); };
+  const auto project = [&](const Linear& l) {
+    return contiguous(reshape(forward(c, l, x), {n, states, g.heads, dim}));
+  };
   Value q = project(a.q);
   const Value k = project(a.k), v = project(a.v);
   const Value by = unary(functions::softplus, Value(c.b, a.per_dim_scale));

@@ -39,8 +39,8 @@ inline void read_sound_convolutions(const Reader& r, Gemma3nAudio& a) {
   for (std::size_t i = 0; i < 2; ++i)
     if (a.bins(i) + 2 < a.kernels[i].mels)
       r.fail("sscp_conv_kernel_size",
-             "a filter over " + std::to_string(a.kernels[i].mels) + " mel bins, of which " +
-                 std::to_string(a.bins(i)) + " are left",
+             "a filter over " + std::to_string(a.kernels[i].mels) + " mel bins, of which " + std::to_string(a.bins(i)) +
+                 " are left",
              "give a smaller one, or a larger input_feat_size");
 }
 

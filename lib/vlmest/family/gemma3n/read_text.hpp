@@ -85,8 +85,7 @@ inline void read_copies(const Reader& r, Gemma3nTextConfig& d) {
   d.copies = r.integer("altup_num_inputs", d.copies, 1, 64);
   d.active = r.integer("altup_active_idx", d.active, -64, 63);
   if (d.active < -d.copies || d.active >= d.copies)
-    r.fail("altup_active_idx",
-           std::to_string(d.active) + ", but altup_num_inputs is " + std::to_string(d.copies));
+    r.fail("altup_active_idx", std::to_string(d.active) + ", but altup_num_inputs is " + std::to_string(d.copies));
   if (d.active < 0) d.active += d.copies;
   d.scales_output = r.boolean("altup_correct_scale", true);
 }

@@ -40,7 +40,8 @@ inline Gemma3nText make_decoder(Context& c, const Gemma3nTextConfig& g) {
   d.per_layer_projection = make_linear(c, "per_layer_model_projection", g.hidden, packed, false);
   d.per_layer_norm = make_rms_norm(c, "per_layer_projection_norm", g.per_layer, kind);
   for (const auto& [name, list] : {std::pair{"altup_projections", &d.spread}, {"altup_unembed_projections", &d.gather}})
-    *list = make_layers(g.copies - 1, [&](std::int32_t i) { return make_linear(c, name, g.hidden, g.hidden, false, i); });
+    *list =
+        make_layers(g.copies - 1, [&](std::int32_t i) { return make_linear(c, name, g.hidden, g.hidden, false, i); });
   d.projection_scale = buffer(c, "per_layer_projection_scale", Shape{}, c.dtype());
   d.input_scale = buffer(c, "per_layer_input_scale", Shape{}, c.dtype());
   return d;

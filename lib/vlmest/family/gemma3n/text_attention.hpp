@@ -38,9 +38,7 @@ inline Attended forward(Context& c, const Gemma3nTextConfig& g, const Gemma3nAtt
                         const Value& mask, const CosSin& positions, CacheLayer& cache, LentKeys& lent) {
   using namespace eager;
   InScope in(c.b, a.scope);
-  const auto heads = [&](const Linear& p) {
-    return view(forward(c, p, x), {x.size(0), x.size(1), -1, g.head_dim});
-  };
+  const auto heads = [&](const Linear& p) { return view(forward(c, p, x), {x.size(0), x.size(1), -1, g.head_dim}); };
   const auto turned = [&](const Value& h) {
     const Value cos = unsqueeze(positions.cos, 2), sin = unsqueeze(positions.sin, 2);
     return rotate(h, cos, sin);

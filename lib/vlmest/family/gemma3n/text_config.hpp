@@ -25,9 +25,9 @@ struct Gemma3nTextConfig {
   std::int64_t shared = 15;      ///< layers at the end that have no keys and values of their own
   std::int64_t per_layer = 256;  ///< width of what each layer gets of each token beside its input
   std::int64_t per_layer_vocab = 262144;
-  std::int64_t copies = 4;       ///< altup_num_inputs
-  std::int64_t active = 0;       ///< altup_active_idx: the copy that goes through the layers
-  bool scales_output = true;     ///< altup_correct_scale
+  std::int64_t copies = 4;    ///< altup_num_inputs
+  std::int64_t active = 0;    ///< altup_active_idx: the copy that goes through the layers
+  bool scales_output = true;  ///< altup_correct_scale
   std::int64_t laurel_rank = 64;
   std::vector<std::int64_t> inner;  ///< intermediate_size, per layer
   std::vector<bool> sliding;        ///< per layer

@@ -10,7 +10,8 @@
 #include <vlmest/graph/eager/pool.hpp>
 
 /// timm's MobileNetV5Encoder as transformers loads it (timm 1.0 models/mobilenetv5.py, mobilenetv5_300m_enc;
-/// transformers 5.17 models/timm_wrapper): a network of convolutions whose last two maps are joined into one of 16 x 16.
+/// transformers 5.17 models/timm_wrapper): a network of convolutions whose last two maps are joined into one of 16
+/// x 16.
 namespace vlmest {
 
 /// Gemma3nVisionConfig: the architecture is the only one that there is.

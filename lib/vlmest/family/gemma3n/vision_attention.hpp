@@ -29,8 +29,8 @@ inline MobileAttention::Keys make_map_keys(Context& c, const char* name, const M
   Module m(c, name);
   MobileAttention::Keys k{.scope = m.scope};
   if (g.key_stride > 1) {
-    k.down = make_same_conv(c, "down_conv",
-                            {.in = in, .out = in, .side = 3, .stride = g.key_stride, .depthwise = true});
+    k.down =
+        make_same_conv(c, "down_conv", {.in = in, .out = in, .side = 3, .stride = g.key_stride, .depthwise = true});
     k.norm = make_map_norm(c, "norm", in, false);
   }
   k.project = make_same_conv(c, "proj", {.in = in, .out = g.head_dim});
@@ -85,8 +85,10 @@ inline Value attend(Context& c, const MobileAttention& a, const Value& x) {
   q = contiguous(transpose(reshape(q, {n, a.heads, a.head_dim, -1}), -1, -2));
   const Value k = forward(c, a.key, x), v = forward(c, a.value, x);
   Value o = broadcast_attention(q, k, v);
-  o = reshape(transpose(o, 1, 2), {n, rows, cols, a.heads * a.head_dim});
-  o = contiguous(permute(o, {0, 3, 1, 2}));
+  {
+    const Value turned = reshape(transpose(o, 1, 2), {n, rows, cols, a.heads * a.head_dim});
+    o = contiguous(permute(turned, {0, 3, 1, 2}));
+  }
   return forward(c, a.output, o);
 }
 

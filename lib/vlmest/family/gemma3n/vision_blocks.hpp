@@ -161,10 +161,12 @@ struct InvertedResidual {
   bool skips = false;
 };
 /// In the current scope. `scaled`: its result goes through a LayerScale2d.
-inline InvertedResidual make_inverted_residual(Context& c, const MapBlockConfig& g, std::int64_t in, bool scaled = true) {
+inline InvertedResidual make_inverted_residual(Context& c, const MapBlockConfig& g, std::int64_t in,
+                                               bool scaled = true) {
   InvertedResidual r{.scope = c.b.scope(), .skips = scaled && in == g.out && g.stride == 1};
   const std::int64_t wide = by_eights(checked_mul(in, g.expansion));
-  const auto depthwise = [&](const char* name, std::int64_t channels, std::int64_t side, std::int64_t stride, bool acts) {
+  const auto depthwise = [&](const char* name, std::int64_t channels, std::int64_t side, std::int64_t stride,
+                             bool acts) {
     return make_conv_norm_act(
         c, name, {.in = channels, .out = channels, .side = side, .stride = stride, .depthwise = true}, acts);
   };

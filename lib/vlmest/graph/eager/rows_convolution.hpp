@@ -66,7 +66,8 @@ inline Value rows_conv2d(Value x, Value weight, Value bias, MapSteps stride, std
     return emit_convolution(op, r, {op.workspace}, x, weight, bias, [op](const Gradients& g, const Value&) {
       const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
       return copy + (op.kernel > 1 ? strided_conv_gradient_scratch(op)
-                                   : g.wants(1) ? pointwise_gradient_scratch(op) : Bytes{});
+                     : g.wants(1)  ? pointwise_gradient_scratch(op)
+                                   : Bytes{});
     });
   }
   const DepthwiseConvolution each{.batch = s[0],

@@ -85,8 +85,8 @@ inline constexpr std::array text_classes{
 
 /// Config classes of language models whose tie_word_embeddings is true where a file leaves it out.
 inline constexpr std::array<std::string_view, 10> tying_classes{
-    "cohere",      "cohere2",      "gemma",       "gemma2",
-    "gemma3_text", "gemma3n_text", "gemma4_text", "gemma4_unified_text",
+    "cohere",      "cohere2",          "gemma",       "gemma2",
+    "gemma3_text", "gemma3n_text",     "gemma4_text", "gemma4_unified_text",
     "lfm2",        "qwen2_5_omni_text"};
 
 /// Of a parsed config.json whose model_type is `type`.
