@@ -144,11 +144,12 @@ inline OwnTokens place_own_tokens(Context& c, const Gemma3nEmbedder& e, const Va
 
 /// What Gemma3nModel.forward holds of its clips until it returns.
 struct HeardFeatures {
-  Value last, mask, embedded, filler, padding, features;
-  Placeholders places;
+  Value last, mask, embedded, filler, padding, features, places;
 };
-/// The audio tower's features, filled up to as many as each clip has placeholders, into these.
-inline void place_clips(Context& c, const Gemma3nModel& m, const Gemma3nInputs& in, Value& embeds, HeardFeatures& h) {
+/// The audio tower's features, filled up to as many as each clip has placeholders, into these. `unnamed` is the
+/// variable that both kinds' calls leave the other kind's placeholders in.
+inline void place_clips(Context& c, const Gemma3nModel& m, const Gemma3nInputs& in, Value& embeds, HeardFeatures& h,
+                        Value& unnamed) {
   using namespace eager;
   const Gemma3nAudio& g = m.config->audio;
   {
@@ -165,8 +166,12 @@ inline void place_clips(Context& c, const Gemma3nModel& m, const Gemma3nInputs& 
     const Value extra = expand(h.padding, {n, lacking, h.features.size(2)});
     h.features = cat(h.features, extra, 1);
   }
-  h.places = placeholders(in.text.ids, true);
-  embeds = masked_scatter(embeds, h.places.clips, h.features);
+  {
+    Placeholders places = placeholders(in.text.ids, true);
+    unnamed = std::move(places.images);
+    h.places = std::move(places.clips);
+  }
+  embeds = masked_scatter(embeds, h.places, h.features);
 }
 
 /// Features that the output of a forward carries.
@@ -201,7 +206,7 @@ inline Value gemma3n_hidden(Context& c, const Gemma3nModel& m, const TextInputs&
     embeds = masked_scatter(embeds, places.images, carried.images);
   }
   HeardFeatures clips;
-  if (in != nullptr && in->features) place_clips(c, m, *in, embeds, clips);
+  if (in != nullptr && in->features) place_clips(c, m, *in, embeds, clips, places.clips);
   carried.clips = clips.features;
   InScope language(c.b, m.language.scope);
   return forward(c, m.language, embeds, of_tokens, text.mask, cache);

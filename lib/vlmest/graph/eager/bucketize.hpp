@@ -39,7 +39,8 @@ inline Value count_true(Value mask, int dims) {
 }
 
 /// tensor.unfold(dim, size, step): windows along `dim` as a new last dimension. Backward: each window's gradient is
-/// added to where it was taken from (aten/src/ATen/native/cuda/UnfoldBackwardKernel.cu).
+/// added to where it was taken from, the places that windows cover in a list (aten/src/ATen/native/cuda/
+/// UnfoldBackwardKernel.cu).
 inline Value unfold(Value v, int dim, std::int64_t size, std::int64_t step) {
   Shape s = v.shape(), t = v.tensor().strides;
   dim = wrap(dim, s.rank());
@@ -51,11 +52,16 @@ inline Value unfold(Value v, int dim, std::int64_t size, std::int64_t step) {
   const GradEdge e = edge(v);
   Value r = v.builder().view(v, s, t);
   v.reset();
-  differentiable(r, "UnfoldBackward0", {e}, [whole = e.shape](Gradients& g) {
+  const Bytes places = size_of(Elements((s[dim] - 1) * step + size), DType::int64);
+  differentiable(r, "UnfoldBackward0", {e}, [whole = e.shape, places](Gradients& g) {
     Builder& at = g.in[0].builder();
     const DType type = g.in[0].dtype();
-    const MemoryOp op{.read = data_bytes(g.in[0]), .written = size_of(numel(whole), type), .dtype = type, .kernels = 2};
-    g.out[0] = emit1(at, "unfold_backward", op, at.result(type, whole, "unfold_backward"), {}, g.in[0]);
+    const MemoryOp op{.read = data_bytes(g.in[0]),
+                      .written = size_of(numel(whole), type),
+                      .workspace = places,
+                      .dtype = type,
+                      .kernels = 3};
+    g.out[0] = emit1(at, "unfold_backward", op, at.result(type, whole, "unfold_backward"), {places}, g.in[0]);
   });
   return r;
 }

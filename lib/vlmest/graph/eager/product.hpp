@@ -160,18 +160,18 @@ inline Value softmax(Value a) {
   return softmax(std::move(a), out);
 }
 
-/// aten _softmax_backward_data: the product of gradient and result is scratch
-/// (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out).
+/// aten _softmax_backward_data: the product of gradient and result is scratch, in the gradient's layout, and packed
+/// where that is not row-major (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out).
 inline Value softmax_backward(DType t, Value gradient, Value result) {
   Builder& b = gradient.builder();
-  const Bytes product = data_bytes(gradient);
+  const Bytes product = data_bytes(gradient), packed = is_contiguous(gradient) ? Bytes{} : product;
   const TensorId r = b.result(t, gradient.shape(), "_softmax_backward_data");
   const MemoryOp op{.read = product * 4,
                     .written = product + size_of(numel(gradient.shape()), t),
-                    .workspace = product,
+                    .workspace = product + packed,
                     .dtype = t,
-                    .kernels = 2};
-  return emit1(b, "_softmax_backward_data", op, r, {product}, gradient, result);
+                    .kernels = packed > Bytes{} ? 3 : 2};
+  return emit1(b, "_softmax_backward_data", op, r, {product, packed}, gradient, result);
 }
 
 /// aten _safe_softmax over the last dimension, same type.
