@@ -126,6 +126,11 @@ class Shapes(unittest.TestCase):
         self.assertEqual((i.tokens, len(places), places[57], places[42 * 57 - 1]), (266, 2520, (0, 1), (56, 41)))
         self.assertEqual(set(places[42 * 57 :]), {(-1, -1)})
 
+    def test_squares_of_a_size_that_no_config_has(self):
+        i = images("gemma-3n-variant", 300, 900, batch=2)
+        self.assertEqual((i.tokens, shapes(i)), (256, {"pixel_values": (2, 3, 768, 768)}))
+        self.assertEqual(i.token_types, "token_type_ids")
+
     def test_squares_of_patches_padded_to_a_budget(self):
         i = images("gemma-4-12b", 768, 1024)
         self.assertEqual(shapes(i), {"pixel_values": (1, 280, 6912), "image_position_ids": (1, 280, 2)})

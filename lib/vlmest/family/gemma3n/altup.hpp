@@ -31,6 +31,13 @@ inline AltUp make_altup(Context& c, const Gemma3nTextConfig& g) {
   return a;
 }
 
+/// Throws Error for training over coefficients in a storage type of their own: the class clamps their elements.
+inline void check_coefs(const Context& c, const AltUp& a) {
+  if (c.b.grad_enabled() && (a.prediction.stored || a.correction.stored))
+    throw Error("plan.weights", "Gemma 3n's training clamps the elements of its layers' coefficients, which are packed",
+                "leave plan.weights out");
+}
+
 /// compute_router_modalities: [B, S, copies].
 inline Value router_modalities(Context& c, const AltUp& a, const Value& x) {
   using namespace eager;
@@ -45,6 +52,7 @@ inline Value router_modalities(Context& c, const AltUp& a, const Value& x) {
 /// by the layer, so that what they run beside their modules is the layer's.
 inline Value predict(Context& c, const Gemma3nTextConfig& g, const AltUp& a, const Value& states) {
   using namespace eager;
+  check_coefs(c, a);
   const Value modalities = router_modalities(c, a, select(states, 0, g.active));
   if (c.b.grad_enabled()) pointwise_("clamp_", detached(Value(c.b, a.prediction.weight)));
   Value coefs = forward(c, a.prediction, modalities);

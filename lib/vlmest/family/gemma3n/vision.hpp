@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <variant>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <vlmest/family/gemma3n/vision_attention.hpp>
 #include <vlmest/family/gemma3n/vision_blocks.hpp>
 #include <vlmest/graph/eager/pool.hpp>
+#include <vlmest/graph/repeat.hpp>
 
 /// timm's MobileNetV5Encoder as transformers loads it (timm 1.0 models/mobilenetv5.py, mobilenetv5_300m_enc;
 /// transformers 5.17 models/timm_wrapper): a network of convolutions whose last two maps are joined into one of 16
@@ -55,7 +57,13 @@ inline std::array<Stage, 4> stages() {
 
 }  // namespace mobilenet_v5
 
-using MapBlock = std::variant<EdgeResidual, InvertedResidual, MobileAttention>;
+/// A block of a stage; `kind` is the place of the first one there that is like it, `first` its first parameter.
+struct MapBlock {
+  std::variant<EdgeResidual, InvertedResidual, MobileAttention> block;
+  ScopeId scope = 0;
+  int kind = 0;
+  TensorId first = none;
+};
 
 struct MobileNetV5 {
   ScopeId scope = 0, timm_scope = 0, fusion_scope = 0;
@@ -65,13 +73,17 @@ struct MobileNetV5 {
   MapNorm norm;
 };
 
-inline MapBlock make_map_block(Context& c, const MapBlockConfig& g, std::int64_t in) {
+inline MapBlock make_map_block(Context& c, const mobilenet_v5::Stage& stage, std::int32_t index, std::int64_t in) {
+  const MapBlockConfig& g = stage[static_cast<std::size_t>(index)];
+  const InScope block(c.b, c.b.child("", index));
+  MapBlock r{.scope = c.b.scope(), .first = static_cast<TensorId>(c.b.graph.tensors.size())};
+  r.kind = static_cast<int>(std::find(stage.begin(), stage.end(), g) - stage.begin());
   switch (g.kind) {
-    case MapBlockConfig::Kind::er: return make_edge_residual(c, g, in);
-    case MapBlockConfig::Kind::mqa: return make_mobile_attention(c, g, in);
-    case MapBlockConfig::Kind::uir: break;
+    case MapBlockConfig::Kind::er: r.block = make_edge_residual(c, g, in); break;
+    case MapBlockConfig::Kind::mqa: r.block = make_mobile_attention(c, g, in); break;
+    case MapBlockConfig::Kind::uir: r.block = make_inverted_residual(c, g, in); break;
   }
-  return make_inverted_residual(c, g, in);
+  return r;
 }
 
 /// In the current scope: TimmWrapperModel.__init__, MobileNetV5Encoder.__init__.
@@ -86,8 +98,7 @@ inline MobileNetV5 make_tower(Context& c, const Gemma3nVision&) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     Module stage(c, "blocks", static_cast<std::int32_t>(s));
     for (std::size_t i = 0; i < stages[s].size(); ++i) {
-      const InScope block(c.b, c.b.child("", static_cast<std::int32_t>(i)));
-      t.stages[s].push_back(make_map_block(c, stages[s][i], in));
+      t.stages[s].push_back(make_map_block(c, stages[s], static_cast<std::int32_t>(i), in));
       in = stages[s][i].out;
     }
   }
@@ -123,7 +134,14 @@ inline Value forward(Context& c, const MobileNetV5& t, const Value& pixels) {
   for (std::size_t s = 0; s < t.stages.size(); ++s) {
     const Value given = x;  // of the stage's nn.Sequential
     Value y = given;
-    for (const MapBlock& block : t.stages[s]) y = std::visit([&](const auto& b) { return forward(c, b, y); }, block);
+    LayerRepeater repeat(c.b, false);
+    for (const MapBlock& b : t.stages[s]) {
+      LayerRepeater::Layer place{b.kind, b.scope, b.first};
+      place.input_read_elsewhere = &b == &t.stages[s].front();  // the last stages' maps are joined, too
+      y = repeat(place, y, {}, [&](const Value& h) {
+        return std::visit([&](const auto& block) { return forward(c, block, h); }, b.block);
+      });
+    }
     x = y;
     if (s >= 2) maps[s - 2] = x;
   }

@@ -125,6 +125,7 @@ struct MapBlockConfig {
   std::int64_t expansion = 1;
   std::int64_t start = 0, middle = 3;  ///< sides of the depthwise filters ahead of and behind the expansion; 0: none
   std::int64_t heads = 0, head_dim = 0, key_stride = 1;
+  bool operator==(const MapBlockConfig&) const = default;
 };
 
 /// EdgeResidual.
