@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <span>
+
 #include <vlmest/family/gemma3n/audio_config.hpp>
 #include <vlmest/nn/attention_args.hpp>
 #include <vlmest/nn/linear.hpp>

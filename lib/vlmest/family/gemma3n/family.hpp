@@ -179,7 +179,7 @@ struct CarriedGemma3nFeatures {
   Value images, clips;
 };
 
-/// Gemma3nModel.forward: token ids, pixels and sound -> normed hidden states; `images` is empty behind the first token.
+/// Gemma3nModel.forward: token ids, pixels and sound -> normed hidden states; `in` is none behind the first token.
 inline Value gemma3n_hidden(Context& c, const Gemma3nModel& m, const TextInputs& text, const Gemma3nInputs* in,
                             const Sequences* s, Cache& cache, CarriedGemma3nFeatures& carried) {
   using namespace eager;
@@ -188,8 +188,8 @@ inline Value gemma3n_hidden(Context& c, const Gemma3nModel& m, const TextInputs&
   Value embeds = embed(c, m.language, text.ids);
   Value known;
   {
-    Value from = compare_scalar("ge.Scalar", text.ids), to = compare_scalar("lt.Scalar", text.ids);
-    known = pointwise("logical_and", DType::boolean, std::move(from), std::move(to));
+    Value above = compare_scalar("ge.Scalar", text.ids), below = compare_scalar("lt.Scalar", text.ids);
+    known = pointwise("logical_and", DType::boolean, std::move(above), std::move(below));
   }
   Value known_ids;
   {
