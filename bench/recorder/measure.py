@@ -27,6 +27,7 @@ def measure(document: dict, scenario: Scenario, journal: Journal, kernels: str |
     import torch
 
     from recorder import device, memory, model, several_gpus
+    from recorder.denoising import Denoising
     from recorder.inference import Inference
     from recorder.inputs import tensors
     from recorder.training import Training
@@ -61,6 +62,8 @@ def measure(document: dict, scenario: Scenario, journal: Journal, kernels: str |
     row["input_bytes"] = inputs.bytes()
     if scenario.mode == "train":
         Training(model.prepare_training(network, scenario), inputs, scenario, journal).run(kernels, name)
+    elif hasattr(network, "_denoising_step"):
+        Denoising(network, inputs, journal).run()
     else:
         Inference(network, inputs, scenario, journal).run(kernels, name)
     several_gpus.end()

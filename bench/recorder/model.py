@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 
 import torch
-from transformers import CONFIG_MAPPING, AutoModelForImageTextToText
+from transformers import CONFIG_MAPPING, AutoModelForImageTextToText, AutoModelForMultimodalLM, PreTrainedModel
 
 from recorder.errors import RecorderError
 from recorder.scenario import Scenario
@@ -14,6 +14,8 @@ IMPLEMENTATIONS = {"eager": "eager", "sdpa": "sdpa", "flash": "flash_attention_2
 # attention (Qwen3.5), which are left out; T5 says q, k, v and o.
 LORA_TARGETS = r".*(language_model|text_model).*(?<!\.linear_attn)\.(q_proj|k_proj|v_proj|o_proj|out_proj|q|k|v|o)"
 LORA_ALPHA = 16
+# Models with two stacks of layers that are made apart and share their weights then: both at once would not fit.
+TIED_STACKS = ("diffusion_gemma",)
 
 
 def build(document: Mapping, scenario: Scenario) -> torch.nn.Module:
@@ -25,14 +27,41 @@ def build(document: Mapping, scenario: Scenario) -> torch.nn.Module:
         raise RecorderError(
             "config: model_type", f"transformers has no '{document['model_type']}'", "install a newer transformers"
         ) from e
-    with torch.device("cuda"):
-        model = AutoModelForImageTextToText.from_config(
+    two_stacks = config.model_type in TIED_STACKS
+    auto = AutoModelForMultimodalLM if two_stacks else AutoModelForImageTextToText
+    with torch.device("meta" if two_stacks else "cuda"):
+        model = auto.from_config(
             config, dtype=getattr(torch, scenario.dtype), attn_implementation=IMPLEMENTATIONS[scenario.attn]
         )
+    if two_stacks:
+        _on_device(model)
     if _has_own_head(document.get("text_config") or {}):
         head = model.get_output_embeddings()
         head.weight = torch.nn.Parameter(head.weight.detach().clone())
     return model.eval()
+
+
+@torch.no_grad()
+def _on_device(model: torch.nn.Module) -> None:
+    """Gives a model on the meta device memory on the GPU, shared weights once, and the values that its class gives new
+    parameters and buffers; what it leaves alone is 1."""
+    made: dict[int, torch.nn.Parameter] = {}
+    for module in model.modules():
+        for name, p in module._parameters.items():
+            if p is not None and id(p) not in made:
+                made[id(p)] = torch.nn.Parameter(torch.empty_like(p, device="cuda").normal_(std=0.02))
+            module._parameters[name] = None if p is None else made[id(p)]
+        for name, b in module._buffers.items():
+            module._buffers[name] = None if b is None else torch.ones_like(b, device="cuda")
+    _initialise(model, model)
+
+
+def _initialise(module: torch.nn.Module, owner: PreTrainedModel) -> None:
+    """A module's values are those that the innermost model around it gives new ones."""
+    owner = module if isinstance(module, PreTrainedModel) else owner
+    owner._init_weights(module)
+    for child in module.children():
+        _initialise(child, owner)
 
 
 def _has_own_head(text: Mapping) -> bool:

@@ -4,22 +4,28 @@
 import statistics
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
+
+T = TypeVar("T")
 
 LEAST_RUNS, MOST_RUNS = 5, 50
 ENOUGH_MS = 1000.0  # of measured time; long enough for the clock and power samples too
 
 
-def wall_ms(work: Callable[[], object]) -> float:
-    """One run; the result is dropped after the clock is read."""
+def wall_of(work: Callable[[], T]) -> tuple[T, float]:
+    """One run: its result and its time."""
     torch.cuda.synchronize()
     start = time.perf_counter()
     result = work()
     torch.cuda.synchronize()
-    ms = (time.perf_counter() - start) * 1e3
-    del result
-    return ms
+    return result, (time.perf_counter() - start) * 1e3
+
+
+def wall_ms(work: Callable[[], object]) -> float:
+    """One run; the result is dropped after the clock is read."""
+    return wall_of(work)[1]
 
 
 def median_wall_ms(work: Callable[[], object]) -> float:

@@ -8,7 +8,7 @@
 #include <vlmest/family/blip2/rule.hpp>
 #include <vlmest/family/cohere2_vision/rule.hpp>
 #include <vlmest/family/gemma3/rule.hpp>
-#include <vlmest/family/gemma4/rule.hpp>
+#include <vlmest/nn/image_processor/gemma4.hpp>
 #include <vlmest/family/glm4v/rule.hpp>
 #include <vlmest/family/hunyuan_vl/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>

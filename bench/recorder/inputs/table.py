@@ -45,6 +45,7 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "gemma3n": ("square.gemma3n", 768),
     "gemma4": ("positioned.gemma4", 768),
     "gemma4_unified": ("positioned.gemma4_unified", 768),
+    "diffusion_gemma": ("positioned.gemma4", 768),
     "got_ocr2": ("square.got_ocr2", None),
     "deepseek_ocr2": ("tiles.deepseek_ocr2", 1024),
     "deepseek_vl": ("square.deepseek_vl", None),

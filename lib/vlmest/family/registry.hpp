@@ -10,6 +10,7 @@
 #include <vlmest/family/deepseek_ocr2/read.hpp>
 #include <vlmest/family/deepseek_vl/read.hpp>
 #include <vlmest/family/deepseek_vl_hybrid/read.hpp>
+#include <vlmest/family/diffusion_gemma/read.hpp>
 #include <vlmest/family/ernie4_5_vl_moe/read.hpp>
 #include <vlmest/family/exaone4_5/read.hpp>
 #include <vlmest/family/florence2/read.hpp>
@@ -66,6 +67,6 @@ inline constexpr auto registry =
                       Gemma3n, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2,
                       DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo,
                       VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
-                      Ernie4_5VlMoe>;
+                      Ernie4_5VlMoe, DiffusionGemma>;
 
 }  // namespace vlmest::family

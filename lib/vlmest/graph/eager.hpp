@@ -28,6 +28,7 @@
 #include <vlmest/graph/eager/resample.hpp>
 #include <vlmest/graph/eager/ring_attention.hpp>
 #include <vlmest/graph/eager/routing.hpp>
+#include <vlmest/graph/eager/sampling.hpp>
 #include <vlmest/graph/eager/scan.hpp>
 #include <vlmest/graph/eager/selection.hpp>
 #include <vlmest/graph/eager/spectral.hpp>

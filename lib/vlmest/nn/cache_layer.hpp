@@ -34,6 +34,7 @@ struct CacheLayer {
 struct Cache {
   std::vector<CacheLayer> layers;
   Value encoder_states;
+  std::vector<Value> held;  ///< what else generate()'s variables hold from the prefill on
 };
 
 /// Empty entries of `layers` layers; those that `sliding` names (empty: none) have a window.

@@ -38,6 +38,8 @@ struct FamilyTraits {
   std::string_view videos_alone = {};  ///< why a prompt with a video has no pictures, where it may not
   std::int64_t instruction = 0;        ///< most tokens that what makes image features reads of the text; 0: none
   std::string_view note = {};          ///< what an estimate assumes of the run that others of this model do not
+  /// Tokens of a canvas, over which a decode step runs again and again until they join the cache; 0: a step adds one.
+  std::int64_t canvas = 0;
 };
 
 /// What a family's make_inputs made, the part of it that every model takes, and what a loss is computed against: a

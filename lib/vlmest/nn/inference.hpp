@@ -7,10 +7,10 @@
 
 namespace vlmest {
 
-/// The cache as decoding up to `seen` tokens leaves it, with room for one more: dense rows of the full length; in a
-/// sliding layer the last step's concatenation, of which all but the first row are kept once the window is full; whole
+/// The cache as decoding up to `seen` tokens leaves it, `added` at a time, with room for one more: dense rows of the full
+/// length; in a sliding layer the last concatenation, of which the newest rows are kept once the window is full; whole
 /// pages; or quantised rows and the tokens that wait to be quantised.
-void refill(Context& c, Cache& cache, std::int64_t seen);
+void refill(Context& c, Cache& cache, std::int64_t seen, std::int64_t added = 1);
 
 /// Bytes of one cache entry, and where its layer stands. A sliding layer's entry is what it keeps, though the storage
 /// behind it may be longer.
@@ -32,11 +32,13 @@ void ask_for_gradients(Builder& b);
 /// The caches of a build: after the prefill, and after the decode step.
 struct InferenceCaches {
   std::vector<CacheEntry> prefill, decode;
-  std::int64_t decode_kv = 0;  ///< tokens in the decoder's own cache at the decode step, the new one included
+  std::int64_t decode_kv = 0;  ///< tokens in the decoder's own cache at the decode step, the new ones included
+  std::int64_t canvas = 0;     ///< of those, what a step works on that adds none (FamilyTraits::canvas)
 };
 
 /// Builds one forward over a prompt and one decode step over `decode_kv` tokens into c.b.graph: parameters and inputs,
-/// then the phases "prefill" and "decode". decode_kv counts the new token; 0 leaves the decode out.
+/// then the phases "prefill" and "decode". decode_kv counts the new token; 0 leaves the decode out. A model that works
+/// on canvases decodes on the last one that so many tokens need, those before it in the cache.
 InferenceCaches build_inference(Context& caller, const Vlm& vlm, const Sequences& s, std::int64_t decode_kv);
 
 }  // namespace vlmest

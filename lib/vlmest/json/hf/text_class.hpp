@@ -26,6 +26,7 @@ inline constexpr std::array text_classes{
     TextClassEntry{"deepseek_ocr2", "deepseek_ocr2_text", true},
     TextClassEntry{"deepseek_vl", "llama"},
     TextClassEntry{"deepseek_vl_hybrid", "llama"},
+    TextClassEntry{"diffusion_gemma", "diffusion_gemma_text", true},
     TextClassEntry{"cohere_compass", "cohere_compass_text", true},
     TextClassEntry{"cosmos3_omni", "qwen3_vl_text"},
     TextClassEntry{"ernie4_5_vl_moe", "ernie4_5_vl_moe_text", true},

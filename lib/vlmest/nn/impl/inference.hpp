@@ -11,7 +11,7 @@
 
 namespace vlmest {
 
-VLMEST_INLINE void refill(Context& c, Cache& cache, std::int64_t seen) {
+VLMEST_INLINE void refill(Context& c, Cache& cache, std::int64_t seen, std::int64_t added) {
   const KvLayout& kv = c.plan.kv;
   for (auto& l : cache.layers) {
     if (l.conv_state) l.seen = seen;
@@ -27,7 +27,7 @@ VLMEST_INLINE void refill(Context& c, Cache& cache, std::int64_t seen) {
     };
     auto grown = [&](const Value& v, const char* name) {
       if (paged) return entry(v, name, stored, held_tokens(kv, seen + 1));
-      const std::int64_t tokens = l.window ? std::min(seen, *l.window) : seen - recent;
+      const std::int64_t tokens = l.window ? std::min(seen - added, *l.window - 1) + added : seen - recent;
       const std::int64_t kept = l.window ? std::min(seen, *l.window - 1) : tokens;
       return eager::slice(entry(v, name, stored, tokens), 2, tokens - kept, tokens);
     };
@@ -104,11 +104,18 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   r.prefill = entries(c, cache);
   if (decode_kv < 1) return r;
   // An encoder-decoder model keeps the prompt apart: its decoder began with one token.
-  const bool apart = vlm.family.traits().encoder_decoder;
-  const std::int64_t seen = apart ? 1 : s.seq, kept = decode_kv - 1 - s.seq + seen;
-  r.decode_kv = kept + 1;
-  if (kept != seen || plan.kv.kind == KvLayout::Kind::paged) refill(c, cache, kept);
-  const TextInputs next = make_text_inputs(c, s.batch, 1, apart ? s.seq : decode_kv);
+  const FamilyTraits traits = vlm.family.traits();
+  const bool apart = traits.encoder_decoder;
+  r.canvas = traits.canvas;
+  const std::int64_t added = std::max<std::int64_t>(r.canvas, 1), seen = apart ? 1 : s.seq;
+  const std::int64_t kept = checked_add(seen, checked_mul((decode_kv - s.seq - 1) / added, added));
+  r.decode_kv = checked_add(kept, added);
+  if (kept != seen || plan.kv.kind == KvLayout::Kind::paged) refill(c, cache, kept, added);
+  TextInputs next;
+  if (r.canvas > 0)
+    next.ids = c.b.existing("canvas", Role::input, DType::int64, {s.batch, r.canvas});
+  else
+    next = make_text_inputs(c, s.batch, 1, apart ? s.seq : decode_kv);
   c.b.begin_phase(PhaseKind::decode);
   model.decode(c, next, cache);
   c.b.end_phase();
