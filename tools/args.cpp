@@ -209,6 +209,8 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
   const char* const inference = "Inference";
   in(inference, add_whole(app, "--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]", 1,
                           std::int64_t{1} << 31));
+  in(inference, add_whole(app, "--denoising-steps", denoising_steps,
+                          "steps of each canvas, of a model that denoises them [48]", 1, std::int64_t{1} << 31));
   in(inference, add_choice(app, "--kv", kv, "storage of the KV cache [as --dtype]", words(kv_types)));
   in(inference,
      add_choice(app, "--logits", logits, "positions whose logits the prefill computes [last]", words<Logits>()));
@@ -266,6 +268,7 @@ Plan EstimateArgs::make_plan() const {
   if (seq && text) throw CLI::ValidationError("--seq", "cannot be given together with --text");
   p.seq = seq;
   p.target = target;
+  p.denoising_steps = denoising_steps;
   p.instruction = instruction;
   if (text) p.text = *text;
   if (images) p.images = *images;

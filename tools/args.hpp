@@ -60,7 +60,8 @@ struct EstimateArgs {
   std::string phase = "all";
   std::string image_size, video_size;
   std::vector<std::string> freeze;
-  std::optional<std::int64_t> seq, text, images, frames, audio_clips, target, instruction, checkpoint_layers;
+  std::optional<std::int64_t> seq, text, images, frames, audio_clips, target, denoising_steps, instruction,
+      checkpoint_layers;
   std::optional<double> fps, video_seconds, recorded_fps, audio_seconds;
   std::string dtype, weights, kv, attention = "sdpa", profile{name(Runtime{})}, logits = "last", optimizer = "adamw",
                                   checkpointing = "none", loss = "unfused", input_gradients = "auto";

@@ -52,6 +52,7 @@ std::string video_words(const VideoPlan& v) {
 std::string flags_of_inference(const Plan& p) {
   std::string f;
   if (p.new_tokens != Plan{}.new_tokens) f += fmt::format(" --new-tokens {}", p.new_tokens);
+  if (p.denoising_steps) f += fmt::format(" --denoising-steps {}", *p.denoising_steps);
   if (p.kv.dtype) f += fmt::format(" --kv {}", name(*p.kv.dtype));
   if (p.logits == Logits::all) f += fmt::format(" --logits {}", name(p.logits));
   return f;

@@ -12,7 +12,7 @@
 namespace vlmest::tool {
 namespace {
 
-const std::vector<std::string> inference_flags{"--new-tokens", "--kv", "--logits"};
+const std::vector<std::string> inference_flags{"--new-tokens", "--denoising-steps", "--kv", "--logits"};
 const std::vector<std::string> training_flags{
     "--target",       "--optimizer",   "--checkpointing", "--checkpoint-layers", "--freeze", "--lora",
     "--lora-targets", "--lora-vision", "--lora-dropout",  "--input-gradients",   "--loss",   "--gradient-accumulation"};

@@ -113,7 +113,7 @@ inline int needed_layers(const nlohmann::json& features) {
   return needed;
 }
 
-/// Of Gemma 4 the first of a sliding, a full, two sliding and a full layer, of which the last two share keys where the
+/// Of Gemma 4 and DiffusionGemma the first of a sliding, a full, two sliding and a full layer, of which the last two share keys where the
 /// model's last layers do; two layers of each tower.
 inline nlohmann::json cut_gemma4(nlohmann::json d, int layers) {
   nlohmann::json& t = d.contains("text_config") ? d["text_config"] : d;
@@ -125,7 +125,7 @@ inline nlohmann::json cut_gemma4(nlohmann::json d, int layers) {
   t["num_hidden_layers"] = layers;
   t["num_kv_shared_layers"] = shares ? 2 : 0;
   for (const char* tower : {"vision_config", "audio_config"})
-    if (d.contains(tower) && d["model_type"] == "gemma4") d[tower]["num_hidden_layers"] = 2;
+    if (d.contains(tower) && d["model_type"] != "gemma4_unified") d[tower]["num_hidden_layers"] = 2;
   return d;
 }
 
@@ -135,7 +135,7 @@ inline nlohmann::json cut_gemma4(nlohmann::json d, int layers) {
 inline nlohmann::json cut_layers(nlohmann::json d, int layers) {
   const std::string type = d.value("model_type", "");
   nlohmann::json& t = d.contains("text_config") ? d["text_config"] : d;
-  if (type.starts_with("gemma4")) return cut_gemma4(std::move(d), layers);
+  if (type.starts_with("gemma4") || type == "diffusion_gemma") return cut_gemma4(std::move(d), layers);
   if (t.contains("cross_attention_layers")) {
     t["num_hidden_layers"] = std::max(layers, 5);
     t["cross_attention_layers"] = {3};

@@ -67,6 +67,7 @@ Json fragmentation(const allocator::Fragmentation& f) {
 Json inference(const InferenceEstimate& e, const Plan& plan, const Graph& g, std::size_t top) {
   Json decode = {{"kv_len", e.decode.kv_len}};
   decode.update(phase(e.decode));
+  if (e.canvas > 0) decode.update({{"canvas_tokens", e.canvas}, {"denoising_steps", e.steps}});
   decode["tokens_per_s"] = significant(e.tokens_per_second(plan.batch));
   return {{"weights_bytes", e.weights.value()},
           {"inputs_bytes", e.inputs.value()},

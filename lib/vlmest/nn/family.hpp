@@ -40,6 +40,7 @@ struct FamilyTraits {
   std::string_view note = {};          ///< what an estimate assumes of the run that others of this model do not
   /// Tokens of a canvas, over which a decode step runs again and again until they join the cache; 0: a step adds one.
   std::int64_t canvas = 0;
+  std::int64_t denoising_steps = 0;  ///< the most that generate() takes on a canvas where nothing else is said
 };
 
 /// What a family's make_inputs made, the part of it that every model takes, and what a loss is computed against: a

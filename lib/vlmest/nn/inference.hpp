@@ -34,6 +34,7 @@ struct InferenceCaches {
   std::vector<CacheEntry> prefill, decode;
   std::int64_t decode_kv = 0;  ///< tokens in the decoder's own cache at the decode step, the new ones included
   std::int64_t canvas = 0;     ///< of those, what a step works on that adds none (FamilyTraits::canvas)
+  std::int64_t steps = 1;      ///< that a canvas, or else a token, takes
 };
 
 /// Builds one forward over a prompt and one decode step over `decode_kv` tokens into c.b.graph: parameters and inputs,

@@ -149,6 +149,9 @@ struct Plan {
   std::int64_t text = 256;          ///< text tokens of a sequence, where seq is not given
   bool markers = true;              ///< tokens that the processor writes around images; off: inputs made without it
   std::int64_t new_tokens = 128;    ///< tokens to decode after the prefill
+  /// Denoising steps of each canvas, of a model that generates by them; not given: as many as generate() takes at most.
+  /// Rates count with it; a step's memory and time are the same whatever it is.
+  std::optional<std::int64_t> denoising_steps;
   /// Tokens that an encoder-decoder model's decoder is trained on, of each sequence; not given: new_tokens.
   std::optional<std::int64_t> target;
   /// Tokens of the instruction as a Q-Former reads it, by a tokenizer of its own; not given: as many as of text, at

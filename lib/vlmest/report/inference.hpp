@@ -42,8 +42,13 @@ struct InferenceEstimate {
   std::vector<LiveTensor> tensors;  ///< at the higher of the two peaks, by bytes; they add up to `peak`
   bool fits = false;
 
+  std::int64_t canvas = 0;  ///< tokens that a decode step denoises at once; 0: it adds one token
+  std::int64_t steps = 1;   ///< decode steps that a canvas takes
+
+  /// New tokens of each sequence in a decode step.
+  double tokens_per_step() const { return canvas > 0 ? static_cast<double>(canvas) / static_cast<double>(steps) : 1.0; }
   double tokens_per_second(std::int64_t batch) const {
-    return decode.wall.value > 0 ? static_cast<double>(batch) / decode.wall.value : 0.0;
+    return decode.wall.value > 0 ? tokens_per_step() * static_cast<double>(batch) / decode.wall.value : 0.0;
   }
 };
 

@@ -20,8 +20,8 @@ inline Categorical categorical(const Value& scores) {
   Categorical d;
   d.logits = sub(scores, logsumexp(scores));
   Value valid = compare("eq.Tensor", d.logits, d.logits);
-  valid = reduce("all.dim", DType::boolean, reduced(valid.shape(), -1, false), valid);
-  item(reduce("all", DType::boolean, Shape{}, valid));
+  valid = all_of(valid, -1);
+  item(is_all_true(valid));
   return d;
 }
 
@@ -67,10 +67,9 @@ inline Value renoise_canvas(const SamplerStates& s, const Value& accepted) {
 /// StableAndConfidentStoppingCriteria.__call__ with stability_threshold 1: which sequences are done, bool[B].
 inline Value is_stable_and_confident(SamplerStates& s, const Value& best, const Value& logits) {
   using namespace eager;
-  const std::int64_t batch = best.size(0);
   Value stable = compare("eq.Tensor", s.history, unsqueeze(best, 0));
-  stable = reduce("all.dim", DType::boolean, {1, batch}, std::move(stable));
-  stable = reduce("all.dim", DType::boolean, {batch}, std::move(stable));
+  stable = all_of(std::move(stable), -1);
+  stable = all_of(std::move(stable), 0);
   s.history = pointwise("roll", DType::int64, s.history);
   copy_over(select(s.history, 0, 0), best);
   Categorical dist = categorical(logits);

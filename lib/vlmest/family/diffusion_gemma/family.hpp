@@ -28,7 +28,8 @@ constexpr FamilyTraits traits(const DiffusionGemmaFamily& g) {
           .note =
               "a decode step is one denoising step over a whole canvas, its sampler included; a canvas takes up to "
               "max_denoising_steps of them (generation_config.json, 48 where it is silent)",
-          .canvas = g.canvas};
+          .canvas = g.canvas,
+          .denoising_steps = 48};  // DiffusionGemmaGenerationConfig._get_default_generation_params
 }
 
 struct DiffusionGemmaInputs {
@@ -88,7 +89,7 @@ inline Value encode(Context& c, const DiffusionGemmaModel& m, const DiffusionGem
   InScope scope(c.b, m.encoder_scope);
   Value places = compare_scalar("eq.Scalar", ids);
   Value text_ids = clone(ids);
-  text_ids = masked_fill_(text_ids, places);
+  text_ids = pointwise_("index_put_", text_ids, places);
   Value embeds = embed(c, m.encoder, text_ids);
   Value features, count;
   if (in.pixels) {
@@ -131,11 +132,19 @@ inline Value prefill(Context& c, const DiffusionGemmaModel& m, const DiffusionGe
   const Value real = to(in.text.mask, DType::boolean);
   const Value canvas_real = pad(real, -1, 0, canvas);
   const Value ids = clone(in.text.ids);
-  const LayerMasks masks = encoder_masks(c, m.config->language, ids, real, in.types, cache);
+  LayerMasks masks;
+  {
+    const Value shape = empty(b, "empty.memory_format", {s.batch, s.seq, 0}, c.dtype());
+    masks = encoder_masks(c, m.config->language, ids, real, in.types, cache);
+  }
   Value hidden = encode(c, m, in, s, ids, encoder_positions, masks, cache);
   const Value first = random_canvas(b, s.batch, canvas);
   decoder_masks(c, canvas_real);
   const Value finished = fill(b, "zeros", {s.batch}, DType::boolean);
+  {
+    Value done = pointwise("bitwise_or.Tensor", DType::boolean, finished, finished_sequences);
+    pointwise_("add_.Tensor", passes, pointwise("bitwise_not", DType::boolean, std::move(done)));
+  }
   cache.held = {decoder_positions, hidden,     finished_sequences, passes,        encoder_positions, real,
                 canvas_real,       masks.full, masks.sliding,      std::move(ids)};
   return hidden;

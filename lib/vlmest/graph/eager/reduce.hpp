@@ -69,6 +69,13 @@ inline Value sum(Value a, int dim, bool keepdim) {
   return r;
 }
 
+/// tensor.all(dim) of booleans.
+inline Value all_of(Value a, int dim) {
+  const Shape s = reduced(a.shape(), dim, false);
+  const ReductionScratch split = reduction_scratch(a.tensor(), dim, 1, a.builder().gpu);
+  return reduce("all.dim", DType::boolean, s, std::move(a), {}, 1, split);
+}
+
 /// Temporary storage of cub::DeviceScan over n elements of the given size: one descriptor per tile of 896 elements
 /// (8-byte types; a descriptor is two words of the type) and 32 of padding, two aligned allocations of 256 B
 /// (CUB agent_scan tuning for sm_90; confirmed by recorded peaks of cumsum and masked_scatter).

@@ -107,6 +107,7 @@ VLMEST_INLINE InferenceCaches build_inference(Context& caller, const Vlm& vlm, c
   const FamilyTraits traits = vlm.family.traits();
   const bool apart = traits.encoder_decoder;
   r.canvas = traits.canvas;
+  if (r.canvas > 0) r.steps = plan.denoising_steps.value_or(traits.denoising_steps);
   const std::int64_t added = std::max<std::int64_t>(r.canvas, 1), seen = apart ? 1 : s.seq;
   const std::int64_t kept = checked_add(seen, checked_mul((decode_kv - s.seq - 1) / added, added));
   r.decode_kv = checked_add(kept, added);

@@ -26,6 +26,7 @@ VLMEST_INLINE void check_counts(const Plan& p) {
   within("plan.text", p.text, 0, most_tokens);
   within("plan.new_tokens", p.new_tokens, 0, most_tokens);
   within("plan.target", p.target.value_or(1), 1, most_tokens);
+  within("plan.denoising_steps", p.denoising_steps.value_or(1), 1, most_tokens);
 }
 
 VLMEST_INLINE VideoSource video_source(const Vlm& vlm, const VideoPlan& v) {
@@ -102,6 +103,9 @@ VLMEST_INLINE Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   if (plan.target && !decodes_apart)
     throw Error("plan.target", "this model has no decoder beside the sequence",
                 "leave it out: plan.text and plan.seq say all");
+  if (plan.denoising_steps && vlm.family.traits().canvas == 0)
+    throw Error("plan.denoising_steps", "this model writes a token at a time, without steps",
+                "leave it out, or name a model that denoises canvases: DiffusionGemma");
   const std::vector<ImageSize> sizes = image_sizes(vlm, plan);
   const auto turns = static_cast<std::int64_t>(sizes.size());
   if (turns > plan.batch)

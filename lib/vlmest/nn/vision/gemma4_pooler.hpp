@@ -22,14 +22,6 @@ inline Value one_hot(const Value& index, std::int64_t classes) {
   return emit_inplace(b, "scatter_.value", MemoryOp{.read = n, .written = n, .dtype = DType::int64}, {}, zeros, at);
 }
 
-/// tensor.all(dim) of booleans.
-inline Value all_of(Value a, int dim) {
-  using namespace eager;
-  const Shape s = reduced(a.shape(), dim, false);
-  const ReductionScratch split = reduction_scratch(a.tensor(), dim, 1, a.builder().gpu);
-  return reduce("all.dim", DType::boolean, s, std::move(a), {}, 1, split);
-}
-
 /// transformers 5.17 modeling_gemma4.py, Gemma4VisionPooler._avg_pool_by_positions: squares of pool x pool patches are
 /// averaged by a product with a matrix that says which patch belongs to which square.
 inline Pooled average_by_positions(const Value& x, const Value& position_ids, std::int64_t pool) {

@@ -72,7 +72,10 @@ VLMEST_INLINE InferenceEstimate of(const Graph& g, const Timeline& timeline, std
     if (s.role == Role::input && s.born <= prefill.first) r.inputs += s.bytes;
   r.decode.kv_len = kv;
   r.decode.work = work(g, decode.first, decode.last, of_ops);
-  time(r.decode, g, decode, of_ops, device, details, new_attention_plans(g, decode, kv));
+  r.canvas = caches.canvas;
+  r.steps = caches.steps;
+  // A canvas's steps run over keys of one length.
+  time(r.decode, g, decode, of_ops, device, details, r.canvas > 0 ? 0 : new_attention_plans(g, decode, kv));
   for (const auto& f : fft_buffers(g)) r.fft = std::max(r.fft, f.bytes);
   r.decode_is_peak = r.decode.memory.peak > r.prefill.memory.peak;
   const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;
