@@ -46,6 +46,7 @@ std::vector<Case> cases() {
     k.part = e.value("part", "");
     k.batch = e.at("batch");
     k.text = e.at("text");
+    k.new_tokens = e.value("new_tokens", 2);
     k.target = e.value("target", 0);
     k.instruction = e.value("instruction", 0);
     k.tied_head = e.value("tied_head", false);

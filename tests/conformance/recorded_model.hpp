@@ -79,6 +79,7 @@ struct Recording {
   std::string config;  ///< path of the config.json, or of a description that holds one
   std::string part;    ///< the key of the config that was run alone; empty: all of it
   std::int64_t batch = 1, text = 100;
+  std::int64_t new_tokens = 2;   ///< up to the decode step
   std::int64_t target = 0;       ///< labels of a sequence that the decoder of an encoder-decoder model is trained on
   std::int64_t instruction = 0;  ///< tokens of the instruction that a Q-Former reads
   bool tied_head = false;        ///< T5's head is the embedding, as its class ties it, whatever the config says
@@ -228,7 +229,8 @@ inline nlohmann::json read_json(const std::string& path) {
   return nlohmann::json::parse(in);
 }
 
-/// Builds the recorded run into the builder's graph. The recorded decode step is the second one after the prefill.
+/// Builds the recorded run into the builder's graph. The recorded decode step is the second one after the prefill, where
+/// nothing else is said.
 inline void build(vlmest::Builder& b, const Recording& r) {
   nlohmann::json document = read_json(r.config);
   if (document.contains("model")) document = nlohmann::json(document["model"]);
@@ -249,7 +251,7 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   if (!r.routed.empty()) c.routed_rows = &routed;
   const vlmest::Sequences s = sequences(vlm, r);
   if (!r.training) {
-    vlmest::build_inference(c, vlm, s, s.seq + 2);
+    vlmest::build_inference(c, vlm, s, s.seq + r.new_tokens);
     return;
   }
   plan.optimizer = r.optimizer;
