@@ -35,6 +35,8 @@ Plan EstimateArgs::make_plan(const Vlm& vlm) const {
   if (!takes_images(vlm)) for_language_model(*this, vlm, p);
   if (p.video) check_takes_videos(vlm, p);
   if (p.audio) check_takes_audio(vlm);
+  if (p.logits == Logits::all && vlm.family.traits().canvas > 0)
+    throw Error("--logits", vlm.type + " computes no logits of its prompt", "leave --logits out");
   if (vlm.family.traits().all_logits) p.logits = Logits::all;
   for (const auto& part : freeze)
     if (part == name(Part::audio) && !vlm.family.traits().audio_tower)

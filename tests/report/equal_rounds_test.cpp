@@ -24,13 +24,13 @@ using allocator::AllocatorConfig;
 using allocator::Process;
 using namespace literals;
 
-/// All but a classifier that returns no loss, and Moondream, whose training is its own.
+/// All but a classifier and DiffusionGemma, which return no loss, and Moondream, whose training is its own.
 std::vector<Vlm> models() {
   std::vector<Vlm> r;
   for (const auto& f : std::filesystem::directory_iterator(std::string(VLMEST_SOURCE_DIR) + "/models/vlm")) {
     const std::string name = f.path().stem().string();
     std::ifstream in(f.path());
-    if (name != "shieldgemma-2-4b" && name != "moondream2")
+    if (name != "shieldgemma-2-4b" && name != "moondream2" && !name.starts_with("diffusiongemma-"))
       r.push_back(json::read_model(nlohmann::json::parse(in), name));
   }
   return r;

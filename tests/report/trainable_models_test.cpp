@@ -21,11 +21,12 @@ namespace {
 
 const std::filesystem::path models = std::string(VLMEST_SOURCE_DIR) + "/models";
 
-/// All but a classifier that returns no loss, and Moondream, whose training is its own.
+/// All but a classifier and DiffusionGemma, which return no loss, and Moondream, whose training is its own.
 std::vector<std::string> names() {
   std::vector<std::string> r;
   for (const auto& f : std::filesystem::directory_iterator(models / "vlm"))
-    if (const std::string name = f.path().stem().string(); name != "shieldgemma-2-4b" && name != "moondream2")
+    if (const std::string name = f.path().stem().string();
+        name != "shieldgemma-2-4b" && name != "moondream2" && !name.starts_with("diffusiongemma-"))
       r.push_back(name);
   std::sort(r.begin(), r.end());
   return r;

@@ -63,6 +63,9 @@ bool is_refused(const std::string& model, std::string_view flags) {
   if (model == "shieldgemma-2-4b" && flags.find("--phase train") != flags.npos) return true;
   if ((model.starts_with("instructblip-") || model == "deepseek-ocr") && flags.find("--images 3") != flags.npos)
     return true;
+  if (model.starts_with("diffusiongemma-") &&
+      (flags.find("--phase train") != flags.npos || flags.find("--weights") != flags.npos))
+    return true;
   // Its code runs one picture of one sequence, in bf16, by one function; training is its own.
   if (model == "moondream2" && !flags.empty() && flags != "--device t4") return true;
   const bool two_stacks = model.find("-t5-") != model.npos || model.starts_with("florence-2-");
