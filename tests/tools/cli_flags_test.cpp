@@ -110,6 +110,16 @@ TEST(Flags, AnInstructionIsForModelsWhoseFeaturesDependOnTheText) {
   is_refused(blip, "--images 2");
 }
 
+/// Rates of canvases count with the steps that each one takes.
+TEST(Flags, DenoisingStepsAreForModelsThatDenoiseCanvases) {
+  const std::string canvases = "--config diffusiongemma-26b-a4b ";
+  acts(canvases + "--json", "--denoising-steps 12");
+  is_refused(canvases + "--phase train", "--denoising-steps 12");
+  is_refused(run_of, "--denoising-steps 12");
+  is_refused(canvases, "--logits all");
+  is_refused(canvases, "--phase train");
+}
+
 TEST(Flags, OfAReportAreRefusedWhereItHasNoSuchThing) {
   const std::string bare = "--config smolvlm-256m --text 40 --phase inference";
   for (const char* f : {"--top 3", "--per-layer"}) {

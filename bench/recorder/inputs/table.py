@@ -45,7 +45,6 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "gemma3n": ("square.gemma3n", 768),
     "gemma4": ("positioned.gemma4", 768),
     "gemma4_unified": ("positioned.gemma4_unified", 768),
-    "diffusion_gemma": ("positioned.gemma4", 768),
     "got_ocr2": ("square.got_ocr2", None),
     "deepseek_ocr2": ("tiles.deepseek_ocr2", 1024),
     "deepseek_vl": ("square.deepseek_vl", None),
@@ -62,4 +61,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "muse_glimmer": ("native.muse_glimmer", 448),
     "granite4_vision": ("anyres.granite4_vision", "canvas"),
     "ernie4_5_vl_moe": ("native.ernie4_5_vl_moe", 448),
+    "diffusion_gemma": ("positioned.gemma4", 768),
 }

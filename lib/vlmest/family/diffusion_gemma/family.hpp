@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <vlmest/family/diffusion_gemma/canvas.hpp>
 #include <vlmest/family/diffusion_gemma/model.hpp>
 #include <vlmest/nn/family.hpp>
@@ -121,6 +125,10 @@ enum Place : std::size_t { decoder_positions, encoder_states };
 inline Value prefill(Context& c, const DiffusionGemmaModel& m, const DiffusionGemmaInputs& in, const Sequences& s,
                      Cache& cache) {
   using namespace eager;
+  if (c.labels)
+    throw Error("Phases::train",
+                "DiffusionGemmaForBlockDiffusion computes no loss: what it is trained on is left to the trainer",
+                "estimate inference, or train a Gemma 4");
   Builder& b = c.b;
   const std::int64_t canvas = m.config->canvas;
   InScope root(b, m.root);
@@ -207,8 +215,9 @@ inline Value decode(Context& c, const DiffusionGemmaModel& m, const TextInputs& 
   const Value before =
       b.existing("self_conditioning_logits", Role::input, c.dtype(), {batch, canvas, f.language.vocab});
   SamplerStates states;
-  states.accepted = b.existing("accepted_token_mask", Role::input, DType::boolean, {batch, canvas});
-  states.history = b.existing("argmax_canvas_history", Role::input, DType::int64, {1, batch, canvas});
+  // What the sampler keeps is rebound within the step, which no caller's input is.
+  states.accepted = b.existing("accepted_token_mask", Role::workspace, DType::boolean, {batch, canvas});
+  states.history = b.existing("argmax_canvas_history", Role::workspace, DType::int64, {1, batch, canvas});
   const Value step = from_host(b, Shape{}, DType::int32);
   const Value raw = denoise(c, m, in.ids, before, cache.held[held_by_generate::decoder_positions], cache);
   Denoised r = sample_canvas(states, raw, step, in.ids, std::move(finished), c.dtype());

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include <vlmest/nn/decoder/gemma4_text.hpp>
 
 /// The layers of DiffusionGemma (transformers 5.17 models/diffusion_gemma, modeling_diffusion_gemma.py): Gemma 4's,

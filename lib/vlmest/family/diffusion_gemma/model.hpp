@@ -95,19 +95,10 @@ inline void make_stacks(Context& c, const DiffusionGemmaFamily& f, DiffusionGemm
   }
 }
 
-/// What is not modelled, and training, for which the class computes no loss.
-inline void check_diffusion_run(const Context& c) {
-  if (c.labels)
-    throw Error("plan.phase",
-                "DiffusionGemmaForBlockDiffusion computes no loss: transformers leaves the objective to the trainer",
-                "leave plan.phase out, or train a Gemma 4");
-  check_wide_heads(c);
-  refuse_for_encoder_decoder(c, "DiffusionGemma");
-}
-
 /// DiffusionGemmaForBlockDiffusion, its modules as from_pretrained loads them: shared weights once.
 inline DiffusionGemmaModel make_model(Context& c, const DiffusionGemmaFamily& f) {
-  check_diffusion_run(c);
+  check_wide_heads(c);
+  refuse_for_encoder_decoder(c, "DiffusionGemma");
   DiffusionGemmaModel r{.config = &f, .root = c.b.scope()};
   {
     Module m(c, "model");

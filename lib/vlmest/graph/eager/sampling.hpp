@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+
 #include <vlmest/graph/eager/reduce.hpp>
 #include <vlmest/graph/eager/routing.hpp>
 
