@@ -158,13 +158,13 @@ INSTANTIATE_TEST_SUITE_P(
 // known.
 INSTANTIATE_TEST_SUITE_P(
     H100, NewerTypesValidation,
-    testing::Values(Bar{"params", 0, 0, 0, 44}, Bar{"image_tokens", 0, 0, 0, 44}, Bar{"seq", 0, 0, 0, 44},
-                    Bar{"fits", 0, 0, 0, 44}, Bar{"input_bytes", 0, 0, 0, 25}, Bar{"kv_bytes", 0, 0, 0, 25},
-                    Bar{"prefill_flops", 0, 0, 0, 25}, Bar{"decode_flops", 0, 0, 0, 25},
+    testing::Values(Bar{"params", 0, 0, 0, 47}, Bar{"image_tokens", 0, 0, 0, 47}, Bar{"seq", 0, 0, 0, 47},
+                    Bar{"fits", 0, 0, 0, 47}, Bar{"input_bytes", 0, 0, 0, 28}, Bar{"kv_bytes", 0, 0, 0, 28},
+                    Bar{"prefill_flops", 0, 0, 0, 28}, Bar{"decode_flops", 0, 0, 0, 28},
                     Bar{"train_flops", 0, 0, 0, 19}, Bar{"optimizer_bytes", 0, 0, 0, 19},
-                    Bar{"prefill_peak", 0.000018, 0.01, 0.15, 25}, Bar{"prefill_above_weights", 0, 0.12, 1.6, 25},
-                    Bar{"prefill_reserved", 0, 0.2, 3, 25}, Bar{"decode_peak", 0.000025, 0.025, 0.2, 25},
-                    Bar{"prefill_kernels", 0.06, 0.4, 2.6, 25}, Bar{"decode_kernels", 3.2, 6, 14, 25},
+                    Bar{"prefill_peak", 0.000018, 0.01, 0.15, 28}, Bar{"prefill_above_weights", 0, 0.12, 1.6, 28},
+                    Bar{"prefill_reserved", 0, 0.2, 3, 28}, Bar{"decode_peak", 0.00002, 0.02, 0.2, 28},
+                    Bar{"prefill_kernels", 0.03, 0.4, 2.6, 28}, Bar{"decode_kernels", 3.2, 6, 14, 28},
                     Bar{"forward_peak", 0.07, 0.13, 0.35, 19}, Bar{"backward_peak", 0.05, 0.08, 0.35, 19},
                     Bar{"step_peak", 0.02, 0.045, 0.16, 19}, Bar{"reserved_peak", 2, 2.8, 8, 19}),
     quantity_name);
