@@ -10,6 +10,7 @@
 #include <vlmest/allocator/layer_memo.hpp>
 #include <vlmest/allocator/library_workspaces.hpp>
 #include <vlmest/allocator/phase_memory.hpp>
+#include <vlmest/allocator/rank_set_up.hpp>
 #include <vlmest/analysis/timeline.hpp>
 
 namespace vlmest::allocator {
@@ -19,7 +20,11 @@ namespace vlmest::allocator {
 class Process {
  public:
   Process(const Graph& g, const Timeline& timeline, int sm, const AllocatorConfig& config = {})
-      : g_(g), timeline_(timeline), allocator_(config), libraries_(sm) {
+      : g_(g),
+        timeline_(timeline),
+        allocator_(config),
+        divided_(divided_tensors(timeline, g.tensors.size())),
+        libraries_(sm) {
     held_.blocks.resize(timeline.storages().size());
     held_.sizes.resize(timeline.storages().size());
   }
@@ -37,7 +42,8 @@ class Process {
   /// the order of their creation (those that building the model drops again go), then the inputs.
   void load() {
     const auto all = timeline_.storages();
-    for (; next_ < all.size() && all[next_].born == before_all; ++next_) allocate(next_);
+    for (; next_ < all.size() && all[next_].born == before_all; ++next_)
+      if (!is_bucket(all[next_])) allocate(next_);
     const Bytes beside = allocator_.allocated();
     begin_ = g_.phases.empty() ? static_cast<NodeId>(g_.nodes.size()) : g_.phases.front().first;
     const auto model = [](const Storage& s) { return s.role == Role::weight || s.role == Role::buffer; };
@@ -50,29 +56,21 @@ class Process {
     loaded_ = next_;
   }
 
-  /// Puts the parts of divided weights in the place of the whole ones.
-  void divide() {
-    if (timeline_.divided().empty()) return;
-    std::vector<std::size_t> at(g_.loaded().size());
+  /// Sends weights to other ranks, puts the parts of divided ones in the place of the whole ones, makes buckets.
+  void set_up() {
+    send_in_turn(allocator_, timeline_.set_up().sent);
+    weights_ += put_parts(timeline_, loaded_, held_, allocator_);
     for (std::size_t i = 0; i < loaded_; ++i)
-      if (const Storage& s = timeline_.storages()[i]; s.role == Role::weight && s.tensor != none)
-        at[static_cast<std::size_t>(s.tensor)] = i;
-    std::vector<Block> whole;
-    for (const std::vector<TensorId>& group : timeline_.divided()) {
-      whole.clear();
-      for (const TensorId t : group) {
-        const std::size_t i = at[static_cast<std::size_t>(t)];
-        weights_ -= held_.sizes[i];
-        whole.push_back(std::exchange(held_.blocks[i], {}));
-        held_.sizes[i] = {};
-        if (timeline_.storages()[i].bytes > Bytes{}) allocate(i);
-        weights_ += held_.sizes[i];
-      }
-      for (const Block b : whole)
-        if (b.index != none) allocator_.free(b);
-    }
+      if (is_bucket(timeline_.storages()[i])) allocate(i);
   }
-
+  /// Puts the buckets of all steps but the first in the place of those that it had.
+  void rebuild_buckets() {
+    const std::vector<Bytes>& buckets = timeline_.set_up().buckets;
+    if (buckets.empty() || !rebuilt_.empty()) return;
+    for (std::size_t i = 0; i < loaded_; ++i)
+      if (is_bucket(timeline_.storages()[i])) free(i);
+    for (const Bytes b : buckets) rebuilt_.push_back(allocator_.alloc(b));
+  }
   /// Runs a phase, and what precedes it: caches that are put in place for it.
   PhaseMemory run(const Phase& p) { return run(p, Unobserved{}); }
   /// The same; `observe` is told of each node.
@@ -163,10 +161,11 @@ class Process {
   static bool outside(const Storage& s) {
     return s.role == Role::weight || s.role == Role::buffer || s.role == Role::input;
   }
+  static bool is_bucket(const Storage& s) { return s.born == before_all && s.beside == BesideGraph::gradient_bucket; }
   /// Of a weight that is still to be divided, all of it.
   Bytes loaded_bytes(const Storage& s) const {
-    const bool whole = s.role == Role::weight && s.tensor != none && !timeline_.divided().empty();
-    return whole ? requested_bytes(g_.tensor(s.tensor)) : s.bytes;
+    const bool whole = s.role == Role::weight && s.tensor != none && !divided_.empty();
+    return whole && divided_[static_cast<std::size_t>(s.tensor)] ? requested_bytes(g_.tensor(s.tensor)) : s.bytes;
   }
   void allocate(std::size_t i) { allocate(i, timeline_.storages()[i].bytes); }
   void allocate(std::size_t i, Bytes bytes) {
@@ -276,7 +275,8 @@ class Process {
   const Timeline& timeline_;
   CachingAllocator allocator_;
   HeldStorages held_;
-  std::vector<Block> scratch_;
+  std::vector<Block> scratch_, rebuilt_;
+  std::vector<char> divided_;
   std::size_t next_ = 0, end_ = 0;  ///< where the storages begin that the next phase makes, and those behind the last's
   std::size_t loaded_ = 0;
   NodeId begin_ = 0;  ///< of the first phase

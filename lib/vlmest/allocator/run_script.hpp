@@ -53,7 +53,8 @@ class Walk {
         case Action::mark: mark_ = process.mark(); break;
         case Action::rewind: process.rewind(mark_); break;
         case Action::empty_cache: process.empty_cache(); break;
-        case Action::divide: process.divide(); break;
+        case Action::set_up: process.set_up(); break;
+        case Action::rebuild: process.rebuild_buckets(); break;
       }
   }
 

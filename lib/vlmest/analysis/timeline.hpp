@@ -34,6 +34,15 @@ struct Storage {
   std::uint8_t goes = 0;                      ///< in which turn before node `dies`
 };
 
+/// What is done with a model that several ranks run: before the first step, and where the second begins.
+struct RankSetUp {
+  std::vector<Bytes> sent{};  ///< flat copies of its weights, which go again: two of them are there at a time
+  /// Weights that are loaded whole and then divided: group by group, of each first the parts are made, then the whole
+  /// weights go.
+  std::vector<std::vector<TensorId>> divided{};
+  std::vector<Bytes> buckets{};  ///< of gradients, from the second step on; none: those of the first step stay
+};
+
 /// When storages are allocated and freed. Storages are born in the order of their index, which is that of their owners'
 /// ids; for every node, a list names those that go between the node before it and itself, by their turns. Storages of
 /// what runs beside the graph have no tensor.
@@ -50,7 +59,7 @@ class Timeline {
       const NodeId dies = t.role == Role::input ? none : t.dies;
       storages_.push_back({static_cast<TensorId>(i), t.born, dies, t.scope, requested_bytes(t), t.role});
     }
-    divided_.clear();
+    set_up_ = {};
     first_.resize(g.nodes.size() + 2);
     list_deaths();
   }
@@ -67,10 +76,8 @@ class Timeline {
     sort_turns();
   }
 
-  /// Weights that are loaded whole and then divided: group by group, of each first the parts are made, then the whole
-  /// weights go.
-  void divide(std::vector<std::vector<TensorId>> groups) { divided_ = std::move(groups); }
-  const std::vector<std::vector<TensorId>>& divided() const { return divided_; }
+  void set_up(RankSetUp s) { set_up_ = std::move(s); }
+  const RankSetUp& set_up() const { return set_up_; }
 
   std::span<const Storage> storages() const { return storages_; }
   /// The same life with another size, maybe on another stream.
@@ -110,7 +117,7 @@ class Timeline {
 
   std::vector<Storage> storages_;
   std::vector<std::int32_t> first_, next_, freed_;
-  std::vector<std::vector<TensorId>> divided_;
+  RankSetUp set_up_;
 };
 
 }  // namespace vlmest

@@ -18,7 +18,8 @@ struct RunStep {
     mark,         ///< where `rewind` goes back to
     rewind,       ///< what was made since goes, but for optimizer states
     empty_cache,  ///< torch.cuda.empty_cache()
-    divide,       ///< weights that were loaded whole are divided among ranks, where they are
+    set_up,       ///< what runs several ranks begins: weights are sent or divided, buckets made
+    rebuild,      ///< a step begins that is not the first: buckets are made anew, where they are
   } action;
   enum class Phases : std::uint8_t {
     nothing,

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include <vlmest/device/device.hpp>
@@ -20,11 +19,6 @@ namespace vlmest::parallel {
 /// H100: tests/data/several_gpus). A rank of a pipeline has point-to-point connections to each of its `neighbours`
 /// besides: 430 MiB for one, measured there, not followed in the source.
 Bytes nccl_memory(std::int64_t communicators, std::int64_t channels, std::int64_t neighbours = 0);
-
-/// Bytes of each of DistributedDataParallel's buckets: parameters from the last to the first until one holds
-/// `bucket_cap_mb` (25 MiB), the first 1 MiB, for each type apart (torch/csrc/distributed/c10d/reducer.cpp,
-/// compute_bucket_assignment_by_size; torch/nn/parallel/distributed.py).
-std::vector<Bytes> ddp_buckets(const Graph& g, std::span<const TensorId> trained);
 
 /// Trained parameters that get no gradient, as those of layers whose results a model does not use. With any of them
 /// DistributedDataParallel ends in its second step, unless it is told find_unused_parameters=True

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include <vlmest/device/device.hpp>
 #include <vlmest/parallel/rank_estimate.hpp>
 #include <vlmest/report/estimate.hpp>
@@ -9,10 +11,12 @@ namespace vlmest::parallel {
 
 /// A training step in the stages of a pipeline, each of which data-parallel replicas may have: fills the ranks, the
 /// collectives and the time of `p`. `t` is the step of one GPU that runs all stages, and becomes that of the stage that
-/// needs most. `device` has the memory that the framework's allocator finds; `tokens` are those of a micro-batch on all
-/// replicas, `peak_rate` what all GPUs could do in a second.
-void estimate_stages(ParallelEstimate& p, const Estimator& estimator, TrainingEstimate& t, const Device& device,
-                     const Network& network, double tokens, double peak_rate);
+/// needs most. `trained` are the weights that train, in the order of torch.nn.Module.parameters(). `device` has the
+/// memory that the framework's allocator finds; `tokens` are those of a micro-batch on all replicas, `peak_rate` what
+/// all GPUs could do in a second.
+void estimate_stages(ParallelEstimate& p, const Estimator& estimator, TrainingEstimate& t,
+                     std::span<const TensorId> trained, const Device& device, const Network& network, double tokens,
+                     double peak_rate);
 
 }  // namespace vlmest::parallel
 

@@ -20,16 +20,17 @@ inline constexpr std::array inference{RunStep{Do::load}, RunStep{Do::run, Of::fi
 // from_pretrained() makes no tensor that it drops again, so the cache is empty when it is emptied first.
 inline constexpr std::array training{RunStep{Do::load},
                                      RunStep{Do::empty_cache},
-                                     RunStep{Do::divide},
+                                     RunStep{Do::set_up},
                                      RunStep{Do::mark},
                                      RunStep{Do::pass, Of::all_but_last},
                                      RunStep{Do::pass, Of::states},
                                      RunStep{Do::rewind},
                                      RunStep{Do::empty_cache},
+                                     RunStep{Do::rebuild},
                                      RunStep{Do::pass, Of::all, true}};
-inline constexpr std::array loop_start{RunStep{Do::load}, RunStep{Do::empty_cache}, RunStep{Do::divide},
+inline constexpr std::array loop_start{RunStep{Do::load}, RunStep{Do::empty_cache}, RunStep{Do::set_up},
                                        RunStep{Do::mark}};
-inline constexpr std::array loop_step{RunStep{Do::pass, Of::all}, RunStep{Do::rewind}};
+inline constexpr std::array loop_step{RunStep{Do::pass, Of::all}, RunStep{Do::rewind}, RunStep{Do::rebuild}};
 
 /// The same steps after the warm-up of the allocator.
 template <std::size_t N>

@@ -7,9 +7,8 @@
 #include <variant>
 
 #include <vlmest/graph/stretches.hpp>
-#include <vlmest/nn/parameter_order.hpp>
 #include <vlmest/nn/trainable.hpp>
-#include <vlmest/parallel/buffers.hpp>
+#include <vlmest/parallel/data_parallel_timeline.hpp>
 #include <vlmest/parallel/deepspeed.hpp>
 #include <vlmest/parallel/layer_collectives.hpp>
 #include <vlmest/parallel/several_gpus.hpp>
@@ -28,24 +27,6 @@ VLMEST_INLINE Bytes nccl_memory(std::int64_t communicators, std::int64_t channel
   constexpr std::int64_t point_to_point = std::int64_t{430} << 20;
   const auto tables = 3 * static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(channels))) + 2;
   return Bytes(kernels + communicators * granule * (tables + channels * (receiving + 1)) + neighbours * point_to_point);
-}
-
-VLMEST_INLINE std::vector<Bytes> ddp_buckets(const Graph& g, std::span<const TensorId> trained) {
-  constexpr Bytes first(std::int64_t{1} << 20), cap(std::int64_t{25} << 20);
-  std::vector<Bytes> r;
-  std::vector<std::pair<DType, Bytes>> open;
-  for (std::size_t i = trained.size(); i-- > 0;) {
-    const Tensor& t = g.tensor(trained[i]);
-    auto at = std::find_if(open.begin(), open.end(), [&](const auto& b) { return b.first == t.dtype; });
-    if (at == open.end()) at = open.insert(open.end(), {t.dtype, Bytes{}});
-    at->second += requested_bytes(t);
-    if (at->second < (r.empty() ? first : cap)) continue;
-    r.push_back(at->second);
-    at->second = Bytes{};
-  }
-  for (const auto& [type, bytes] : open)
-    if (bytes > Bytes{}) r.push_back(bytes);
-  return r;
 }
 
 VLMEST_INLINE std::int64_t parameters_without_gradient(const Graph& g, const Plan& plan) {
@@ -111,13 +92,13 @@ inline std::vector<Bytes> in_type(std::vector<Bytes> all, DType own, const std::
 }
 
 /// What a step sends: `beside` forwards and backwards, and after the optimizer.
-inline void add_rows(Rows& rows, const Graph& g, const Layout& l, const ModelStates& states,
+inline void add_rows(Rows& rows, const Graph& g, const Timeline& whole, const Layout& l, const ModelStates& states,
                      std::span<const TensorId> trained, std::int64_t micro_batches) {
   using enum CollectiveKind;
   const DType type = trained.empty() ? DType::bf16 : g.tensor(trained.front()).dtype;
   const Bytes all[]{total(states.trained)};
   switch (l.shard) {
-    case Shard::none: rows.add(all_reduce, PhaseKind::backward, ddp_buckets(g, trained), 1); return;
+    case Shard::none: rows.add(all_reduce, PhaseKind::backward, ddp_buckets(g, whole, trained), 1); return;
     case Shard::fsdp2:
       rows.add(all_gather, PhaseKind::forward, states.weights, micro_batches);
       if (l.reshard_after_forward) rows.add(all_gather, PhaseKind::backward, states.weights, micro_batches);
@@ -197,20 +178,18 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
     of_layers = communication(g, network, "cp", t.micro_batches, {}, estimator.training_works());
     put_on_network(t, of_layers, g, device);
   }
+  const auto is_trained = [&](const Tensor& x) { return trains(plan, g, x); };
+  const std::vector<TensorId> trained = trained_weights(g, is_trained);
   if (layout.pp > 1) {
-    estimate_stages(p, estimator, t, inside, network, tokens, peak_rate);
+    estimate_stages(p, estimator, t, trained, inside, network, tokens, peak_rate);
     return p;
   }
   const Timeline& whole = estimator.training_timeline();
-  const auto is_trained = [&](const Tensor& x) { return trains(plan, g, x); };
   const ModelStates states = model_states(g, is_trained);
-  std::vector<TensorId> trained;
-  for (const TensorId id : parameter_order(g, static_cast<TensorId>(g.loaded().size())))
-    if (g.tensor(id).alias_of == none && is_trained(g.tensor(id))) trained.push_back(id);
   const Strategy strategy = several::strategy(layout);
 
   several::Rows rows{network, layout, {}};
-  several::add_rows(rows, g, layout, states, trained, t.micro_batches);
+  several::add_rows(rows, g, whole, layout, states, trained, t.micro_batches);
   const std::vector<CommunicationRow> of_replicas = std::move(rows.all);
   StepParts parts{
       .beside = {},
@@ -273,15 +252,12 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
     t.fits = all_fit;
     return p;
   }
-  Timeline timeline = keep(g, whole, shares(strategy), true);
-  const StepCollectives sent = collectives(strategy, states);
-  timeline.add(data_parallel_storages(g, strategy, states, sent));
+  Timeline timeline = data_parallel_timeline(g, whole, strategy, states, trained, inside.usable_bytes);
   if (layout.tp > 1 && has_buckets(strategy))
     timeline.add(waiting_gradients(g, [&](NodeId n) {
       const auto holds = [n](const Phase& x) { return n >= x.first && n < x.last; };
       return std::find_if(g.phases.begin(), g.phases.end(), holds)->last;
     }));
-  timeline.divide(divided_weights(g, strategy, states, inside.usable_bytes));
   const Bytes buckets = placements(strategy).gradients.holder == Holder::bucket ? total(states.trained) : Bytes{};
   const Bytes gradients = several::of_role(timeline, Role::gradient) + buckets;
   const Bytes optimizer = several::of_role(timeline, Role::optimizer_state);

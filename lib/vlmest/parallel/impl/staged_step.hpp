@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include <vlmest/parallel/ddp_buckets.hpp>
 #include <vlmest/parallel/layer_collectives.hpp>
 #include <vlmest/parallel/pipeline.hpp>
 #include <vlmest/parallel/rank_timeline.hpp>
@@ -86,7 +87,8 @@ inline std::vector<CommunicationRow> of_layers(const Graph& g, const Stages& sta
 }  // namespace staged
 
 VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimator, TrainingEstimate& t,
-                                   const Device& device, const Network& network, double tokens, double peak_rate) {
+                                   std::span<const TensorId> trained, const Device& device, const Network& network,
+                                   double tokens, double peak_rate) {
   const Layout& l = p.layout;
   const Graph& g = estimator.training_graph();
   const Stages stages = cut(g, l);
@@ -119,9 +121,12 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
     for (Timeline& part : rank_timelines(g, estimator.training_timeline(), stages, crossing,
                                          {.rank = s, .micro_batches = micro_batches, .schedule = l.schedule})) {
       const Bytes gradients = several::of_role(part, Role::gradient);
-      if (l.dp > 1)
+      if (l.dp > 1) {
+        part.set_up(ddp_set_up(g, part, trained));
+        if (l.bucket_views) move_into_buckets(part, g);
         part.add(std::vector<Storage>{
             {none, before_all, none, 0, gradients, Role::buffer, 0, BesideGraph::gradient_bucket}});
+      }
       if (l.dp > 1 && l.tp > 1)
         part.add(waiting_gradients(g, [&](NodeId n) { return staged::backward_end(g, stages, s, n); }));
       TrainingEstimate of_part = one;

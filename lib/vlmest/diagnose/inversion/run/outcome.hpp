@@ -7,7 +7,7 @@
 #include <vlmest/diagnose/evidence/stack/mode.hpp>
 #include <vlmest/diagnose/inversion/run/settings.hpp>
 #include <vlmest/nn/trainable.hpp>
-#include <vlmest/parallel/buffers.hpp>
+#include <vlmest/parallel/data_parallel_timeline.hpp>
 #include <vlmest/parallel/states.hpp>
 #include <vlmest/parallel/step_time.hpp>
 #include <vlmest/report/estimate.hpp>
@@ -50,9 +50,9 @@ Outcome training(const Settings& s, const Device& device, Estimator& estimator, 
   }
   if (!wanted(timed)) return timed;
   if (placed) {
-    Timeline timeline = parallel::keep(g, estimator.training_timeline(), parallel::shares(s.placement), true);
-    timeline.add(parallel::data_parallel_storages(g, s.placement, states, sent));
-    timeline.divide(parallel::divided_weights(g, s.placement, states, device.usable_bytes));
+    const auto trained = parallel::trained_weights(g, [&](const Tensor& t) { return trains(s.plan, g, t); });
+    const Timeline timeline = parallel::data_parallel_timeline(g, estimator.training_timeline(), s.placement, states,
+                                                               trained, device.usable_bytes);
     training_estimate::add_memory(e, g, timeline, device, s.allocator, false);
   } else {
     training_estimate::add_memory(e, g, estimator.training_timeline(), device, s.allocator, false);
