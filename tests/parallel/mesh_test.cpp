@@ -229,7 +229,7 @@ TEST(Mesh, WhatCannotBeRunIsRefused) {
     EXPECT_EQ(refused({.dp = 2, .tp = 2, .shard = s}), "layout.shard") << name(s);
   EXPECT_EQ(refused({.dp = 2, .ep = 2}), "layout.mesh");
   EXPECT_EQ(refused({.pp = 2, .ep = 2}), "layout.mesh");
-  EXPECT_EQ(refused({.dp = 2, .pp = 2, .shard = Shard::fsdp2}), "layout.shard");
+  EXPECT_EQ(refused({.dp = 2, .pp = 2, .shard = Shard::zero1}), "layout.shard");
 }
 
 /// What docs/howto/several-gpus.md says of these ranks.

@@ -126,9 +126,16 @@ const char* limit_words(Bound b) {
   return "";
 }
 
+/// Whose time it is. What several GPUs take together stands below; where they divide layers or sequences, what they
+/// send each other for that is in a rank's own.
+const char* time_words(const Reported& r) {
+  if (!r.several) return "time";
+  if (r.plan.shards.ranks == 1 && r.plan.sequence_part.parts == 1) return "time of one GPU alone";
+  return r.several->layout.pp > 1 ? "time of all stages on one rank" : "time of one rank";
+}
+
 Table time_table(const Reported& r, const ReportOptions& o) {
-  // What several GPUs take together stands below it.
-  const char* of = !r.several ? "time" : r.plan.shards.ranks > 1 ? "time without collectives" : "time of one GPU alone";
+  const char* of = time_words(r);
   Table t{.head = {of, "wall (eager)", "its range", "GPU", "rate", "bound by"}, .rows = {}, .left = 1};
   const auto rate = [](double amount, Seconds time, const char* unit) {
     const double per_second = time.value > 0 ? amount / time.value : 0;

@@ -18,7 +18,7 @@ inline constexpr NodeId before_all = -1;
 
 /// The turn in which a node's own storages come. Between two nodes others may go and come before that, turn by turn: of
 /// a turn first those that go, then those that come.
-inline constexpr std::uint8_t own_turn = 7;
+inline constexpr std::uint8_t own_turn = 255;
 
 /// One storage: what analyses need of the tensor that owns it, close together in memory.
 struct Storage {

@@ -56,16 +56,18 @@ struct Unit {
   Bytes cast{};      ///< of those of another type the part in their own
 };
 
-/// By the unit's scope.
-std::vector<Unit> units(const Graph& g, const Strategy& s, const ModelStates& states);
+/// By the unit's scope. `held`, by tensors, are the weights that are asked about; null: all.
+std::vector<Unit> units(const Graph& g, const Strategy& s, const ModelStates& states,
+                        const std::vector<char>* held = nullptr);
 
 }  // namespace gathered
 
 /// The order in which fully_shard divides weights that are made whole on the GPU: those of each layer, then the rest
 /// (_fsdp_param.py, FSDPParam._init_sharded_param). What the whole ones leave stays in the allocator's cache. Nothing
 /// where they have no room on a GPU with so much memory, each in segments of its own: they are then divided elsewhere.
+/// `held` as above.
 std::vector<std::vector<TensorId>> divided_weights(const Graph& g, const Strategy& s, const ModelStates& states,
-                                                   Bytes memory);
+                                                   Bytes memory, const std::vector<char>* held = nullptr);
 
 /// What a training step allocates for its collectives. The graph's own tensors have their whole sizes.
 std::vector<Storage> data_parallel_storages(const Graph& g, const Strategy& s, const ModelStates& states,

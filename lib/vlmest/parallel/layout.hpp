@@ -107,9 +107,17 @@ inline void expect_modelled(const Layout& l) {
   if (l.sequence_parallel)
     throw Error("layout.sequence_parallel", "transformers 5.17 does not run it (DistributedConfig: not wired up yet)",
                 "leave it out");
-  if (l.pp > 1 && l.dp > 1 && l.shard != Shard::none)
+  if (l.pp > 1 && l.dp > 1 && is_zero(l.shard))
     throw Error("layout.shard", std::string(name(l.shard)) + " in a pipeline is not modelled",
-                "leave it out for DistributedDataParallel, or give dp=N alone");
+                "take layout.shard=fsdp2, leave it out for DistributedDataParallel, or give dp=N alone");
+  if (l.pp > 1 && l.dp > 1 && l.shard == Shard::fsdp2 && l.tp > 1)
+    throw Error("layout.shard", "fsdp2 of divided layers in a pipeline is not modelled",
+                "leave it out for DistributedDataParallel, or give dp=N with tp=N or with pp=N");
+  // The looped schedules of torch gather a chunk's weights ahead of its tasks (UNSHARD); it has no ZB-H1.
+  if (l.pp > 1 && l.dp > 1 && l.shard == Shard::fsdp2 && l.schedule.kind != ScheduleKind::one_f_one_b &&
+      l.schedule.kind != ScheduleKind::gpipe)
+    throw Error("layout.schedule", "fsdp2 in interleaved and zero-bubble schedules is not modelled",
+                "take layout.schedule=1f1b or gpipe, or leave layout.shard out");
 }
 
 }  // namespace parallel

@@ -59,8 +59,10 @@ std::vector<Bytes> sent(const Graph& g, const Stages& stages, const std::vector<
 /// The graph without the scratch of what other ranks run.
 Graph rank_graph(const Graph& g, const Stages& stages, int rank);
 
-/// How long each rank takes for a micro-batch: its kernels, or its launches where they take longer.
-std::vector<StageTime> stage_times(const Graph& g, const Stages& stages, std::span<const Work> of_ops, const Device& d);
+/// How long each rank takes for a micro-batch: its kernels, or its launches where they take longer. `beside`: what each
+/// rank's host does besides; none where it is empty.
+std::vector<StageTime> stage_times(const Graph& g, const Stages& stages, std::span<const Work> of_ops, const Device& d,
+                                   std::span<const StageTime> beside = {});
 
 }  // namespace vlmest::parallel
 

@@ -25,6 +25,7 @@ struct RankOfPipeline {
   int rank = 0;
   std::int64_t micro_batches = 1;
   Schedule schedule;
+  Behind behind = Behind::any;  ///< of the backwards that are not the first, those that are asked about
 };
 
 /// One timeline for each stretch of a step that differs in which chunks have gradients: the last one of all chunks,

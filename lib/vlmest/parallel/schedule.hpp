@@ -35,13 +35,19 @@ std::vector<PipelineTask> pipeline_order(const Schedule& s, int stage, int stage
 /// each of its chunks ([chunk]), while it runs one of them ([running]).
 using HeldMicroBatches = std::vector<std::vector<std::int64_t>>;
 
+/// What a backward follows on its rank.
+enum class Behind : std::uint8_t { any, forward, backward };
+
 /// The passes of a step by which gradients there are, which decides what else is in memory: backwards go from the last
 /// chunk to the first, and a chunk's first one makes its gradients, to which the later ones add.
 struct HeldInStep {
-  HeldMicroBatches before;                 ///< forwards before there are any
-  HeldMicroBatches first;                  ///< the first backward of each chunk
-  std::vector<HeldMicroBatches> forward;   ///< [n - 1]: where n chunks have gradients
-  std::vector<HeldMicroBatches> backward;  ///< [n - 1]: backwards that are not their chunk's first
+  HeldMicroBatches before;                           ///< forwards before there are any
+  HeldMicroBatches first;                            ///< the first backward of each chunk
+  std::vector<HeldMicroBatches> forward;             ///< [n - 1]: where n chunks have gradients
+  std::vector<HeldMicroBatches> backward;            ///< [n - 1]: backwards that are not their chunk's first
+  HeldMicroBatches behind_forward, behind_backward;  ///< of those, apart
+  bool has_behind_forward = false, has_behind_backward = false;
+  bool has_forward_between = false;  ///< a forward that runs when there are gradients
 };
 /// `bytes`: what a micro-batch leaves in each chunk, by which most is the most.
 HeldInStep held_in_step(const Schedule& s, int stage, int stages, std::int64_t micro_batches,

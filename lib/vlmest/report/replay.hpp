@@ -50,8 +50,9 @@ struct TrainingMemory {
   const allocator::PhaseMemory& highest() const { return vlmest::highest(forward, backward, step); }
 };
 
-/// Of several forwards and backwards the last ones, or those that need most: a pipeline's first ones can.
-enum class Passes : std::uint8_t { last, highest };
+/// Of several forwards and backwards the last ones, or those that need most: a pipeline's first ones can. With
+/// `first_forward` no forward runs behind a backward.
+enum class Passes : std::uint8_t { last, highest, first_forward };
 
 /// Runs the graph by its script. `nodes`, where given, gets the nodes of a whole step.
 TrainingMemory replay_training(const Graph& g, allocator::Process& process,

@@ -27,7 +27,8 @@ VLMEST_INLINE std::vector<Run> runs(const Graph& g, const Phase& p, const std::v
   return r;
 }
 
-VLMEST_INLINE std::vector<Unit> units(const Graph& g, const Strategy& s, const ModelStates& states) {
+VLMEST_INLINE std::vector<Unit> units(const Graph& g, const Strategy& s, const ModelStates& states,
+                                      const std::vector<char>* held) {
   const std::int64_t parts = std::max(1, mesh(s).dp_shard);
   std::vector<char> has_gradient(g.tensors.size(), 0);
   for (const Tensor& t : g.tensors)
@@ -36,7 +37,7 @@ VLMEST_INLINE std::vector<Unit> units(const Graph& g, const Strategy& s, const M
   std::vector<Unit> r(g.scopes.size());
   for (std::size_t i = 0; i < g.loaded().size(); ++i) {
     const Tensor& t = g.tensors[i];
-    if (t.role != Role::weight || t.alias_of != none) continue;
+    if (t.role != Role::weight || t.alias_of != none || (held != nullptr && !(*held)[i])) continue;
     Unit& u = r[static_cast<std::size_t>(states.unit_of[static_cast<std::size_t>(t.scope)])];
     const Elements part = shard_of(t, parts), whole = part * parts;
     u.weights.push_back(size_of(whole, t.dtype));
@@ -205,12 +206,14 @@ class Pass {
 }  // namespace gathered
 
 VLMEST_INLINE std::vector<std::vector<TensorId>> divided_weights(const Graph& g, const Strategy& s,
-                                                                 const ModelStates& states, Bytes memory) {
+                                                                 const ModelStates& states, Bytes memory,
+                                                                 const std::vector<char>* held) {
   if (!uses_fully_shard(s)) return {};
   std::vector<std::vector<TensorId>> of_units(g.scopes.size());
   Bytes all{};
   for (std::size_t i = 0; i < g.loaded().size(); ++i)
-    if (const Tensor& t = g.tensors[i]; t.role == Role::weight && t.alias_of == none) {
+    if (const Tensor& t = g.tensors[i];
+        t.role == Role::weight && t.alias_of == none && (held == nullptr || (*held)[i])) {
       of_units[static_cast<std::size_t>(states.unit_of[static_cast<std::size_t>(t.scope)])].push_back(
           static_cast<TensorId>(i));
       const Bytes part = size_of(shard_of(t, std::max(1, mesh(s).dp_shard)), t.dtype);

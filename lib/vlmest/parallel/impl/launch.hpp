@@ -35,17 +35,22 @@ inline std::string in_python(DType t) {
 /// A foreach optimizer takes no list of parameters of two meshes (torch/distributed/tensor/_dispatch.py).
 inline constexpr const char* two_groups = ", in two groups: those that tp divides, and the others";
 
+/// Options of fully_shard, each behind a comma.
+inline std::string shard_options(const Layout& l, bool reshards) {
+  std::string r;
+  if (l.tp > 1 || l.pp > 1) r += ", mesh=mesh[\"dp\"]";
+  if (!reshards) r += ", reshard_after_forward=False";
+  if (l.reduce_dtype) r += ", mp_policy=MixedPrecisionPolicy(reduce_dtype=" + in_python(*l.reduce_dtype) + ")";
+  return r;
+}
+inline std::string import_fully_shard(const Layout& l) {
+  return std::string("from torch.distributed.fsdp import fully_shard") +
+         (l.reduce_dtype ? ", MixedPrecisionPolicy" : "");
+}
+
 inline std::string fully_shard(const Layout& l, const Graph& g) {
-  std::string options = l.tp > 1 ? "mesh=mesh[\"dp\"]" : "";
-  if (!l.reshard_after_forward) options += std::string(options.empty() ? "" : ", ") + "reshard_after_forward=False";
-  std::string r = "from torch.distributed.fsdp import fully_shard";
-  if (l.reduce_dtype) {
-    r += ", MixedPrecisionPolicy";
-    options += std::string(options.empty() ? "" : ", ") +
-               "mp_policy=MixedPrecisionPolicy(reduce_dtype=" + in_python(*l.reduce_dtype) + ")";
-  }
-  if (!options.empty()) options = ", " + options;
-  std::string lists;
+  const std::string options = shard_options(l, l.reshard_after_forward);
+  std::string r = import_fully_shard(l), lists;
   for (const std::string& path : layer_lists(g)) lists += (lists.empty() ? "*model." : ", *model.") + path;
   r += "\nfor layer in [" + lists + "]:\n    fully_shard(layer" + options + ")\nfully_shard(model" + options + ")";
   return r + "\noptimizer = ...  # over model.parameters(), which are shards now" + (l.tp > 1 ? two_groups : "");
@@ -71,7 +76,15 @@ inline std::string pipeline(const Layout& l) {
       (divided ? "model = apply_tensor_parallelism(model, mesh[\"tp\"])  # before it is cut\n" : "");
   const std::string index = chunks ? "i" : "rank";
   std::string part = "part(" + index + ")";
-  if (l.dp > 1) {
+  if (l.dp > 1 && l.shard == Shard::fsdp2) {
+    // The stage itself keeps its own weights from the forward to the backward, as the root of fully_shard.
+    r += import_fully_shard(l) +
+         "\nmodule = part(rank)  # the layers of that stage\nfor layer in layers(module):  # members of its lists of "
+         "modules\n"
+         "    fully_shard(layer" +
+         shard_options(l, l.reshard_after_forward) + ")\nfully_shard(module" + shard_options(l, true) + ")\n";
+    part = "module";
+  } else if (l.dp > 1) {
     r += "from torch.nn.parallel import DistributedDataParallel\n";
     part = "DistributedDataParallel(" + part +
            (divided ? ", device_mesh=mesh[\"dp\"]" : ", process_group=mesh.get_group(\"dp\")") +
@@ -79,7 +92,7 @@ inline std::string pipeline(const Layout& l) {
   }
   const std::string stage = "PipelineStage(" + part + ", " + index + ", " + stages + ", device, group=group)";
   r += chunks ? "stages = [" + stage + " for i in range(rank, " + stages + ", " + pp + ")]" : "stage = " + stage;
-  r += "  # part(" + index + "): the layers of that stage\n";
+  r += part == "module" ? "\n" : "  # part(" + index + "): the layers of that stage\n";
   return r + "schedule = " + kind + "(" + (chunks ? "stages" : "stage") +
          ", n_microbatches=" + std::to_string(micro_batches(l)) +
          ", loss_fn=loss_fn)\nschedule.step(..., return_outputs=False)  # otherwise all logits stay, and a copy of "
@@ -183,8 +196,8 @@ inline std::string accelerate(const Layout& l, const Plan& plan, const Hosts& h)
 /// Nothing for what Megatron-LM has no argument for, or another default than what is estimated.
 inline std::string megatron(const Layout& l, const Plan& plan, const Hosts& h) {
   if (l.shard == Shard::zero2 || l.shard == Shard::zero3 || l.schedule.kind == ScheduleKind::gpipe ||
-      l.schedule.kind == ScheduleKind::zero_bubble || !l.stages.empty() || l.bucket_views || l.reduce_dtype ||
-      !l.reshard_after_forward)
+      l.schedule.kind == ScheduleKind::zero_bubble || (l.pp > 1 && l.shard == Shard::fsdp2) || !l.stages.empty() ||
+      l.bucket_views || l.reduce_dtype || !l.reshard_after_forward)
     return {};
   std::string r = torchrun(h, "pretrain_vlm.py");
   const auto size = [&](const char* argument, std::int64_t n) {

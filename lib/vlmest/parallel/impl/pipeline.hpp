@@ -189,7 +189,7 @@ VLMEST_INLINE Graph rank_graph(const Graph& g, const Stages& stages, int rank) {
 }
 
 VLMEST_INLINE std::vector<StageTime> stage_times(const Graph& g, const Stages& stages, std::span<const Work> of_ops,
-                                                 const Device& d) {
+                                                 const Device& d, std::span<const StageTime> beside) {
   std::vector<StageTime> r(static_cast<std::size_t>(stages.ranks));
   const Phase *forward = g.phases.data() + (g.phases.size() - 3), *backward = forward + 1, *first = &g.phases[1];
   std::vector<char> is_gradient(g.nodes.size(), 0);
@@ -197,17 +197,20 @@ VLMEST_INLINE std::vector<StageTime> stage_times(const Graph& g, const Stages& s
     if (t.role == Role::gradient && t.alias_of == none && t.born >= first->first && t.born < first->last)
       is_gradient[static_cast<std::size_t>(t.born)] = 1;
   for (int rank = 0; rank < stages.ranks; ++rank) {
-    const auto run = [&](const Phase& p, Seconds launch, auto&& wanted) {
+    const auto run = [&](const Phase& p, Seconds launch, Seconds host, auto&& wanted) {
       Pace pace;
+      pace.run_host(host);
       for (NodeId n = p.first; n < p.last; ++n)
         if (stages.rank(stages.stage(n)) == rank && wanted(n)) run_nodes(pace, g, n, n + 1, of_ops, launch, d);
       return pace.wall();
     };
     const auto all = [](NodeId) { return true; };
     StageTime& t = r[static_cast<std::size_t>(rank)];
-    t.forward = run(*forward, d.forward_launch, all);
-    t.backward = run(*backward, d.backward_launch, all);
-    t.weights = run(*first, d.backward_launch, [&](NodeId n) { return is_gradient[static_cast<std::size_t>(n)] != 0; });
+    const StageTime host = beside.empty() ? StageTime{} : beside[static_cast<std::size_t>(rank)];
+    t.forward = run(*forward, d.forward_launch, host.forward, all);
+    t.backward = run(*backward, d.backward_launch, host.backward, all);
+    t.weights =
+        run(*first, d.backward_launch, {}, [&](NodeId n) { return is_gradient[static_cast<std::size_t>(n)] != 0; });
     t.weights = std::min(t.weights, t.backward);
   }
   return r;

@@ -283,8 +283,11 @@ VLMEST_INLINE std::vector<Timeline> rank_timelines(const Graph& g, const Timelin
     const auto at = static_cast<std::size_t>(n - 1);
     add({nullptr, nullptr, &held.forward[at], &held.backward[at]}, n);
   }
+  const HeldMicroBatches& backward = of.behind == Behind::forward    ? held.behind_forward
+                                     : of.behind == Behind::backward ? held.behind_backward
+                                                                     : held.backward.back();
   if (several)
-    add({&held.before, &held.first, &held.forward.back(), &held.backward.back()}, stages.chunks);
+    add({&held.before, &held.first, &held.forward.back(), &backward}, stages.chunks);
   else
     add({&held.before, &held.first}, stages.chunks);
   return r;

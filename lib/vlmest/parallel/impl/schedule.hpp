@@ -66,7 +66,7 @@ VLMEST_INLINE HeldInStep held_in_step(const Schedule& s, int stage, int stages, 
   const auto chunks = static_cast<std::size_t>(s.chunks);
   const HeldMicroBatches nothing(chunks, std::vector<std::int64_t>(chunks, 0));
   const std::vector<HeldMicroBatches> of_each(chunks, nothing);
-  HeldInStep r{nothing, nothing, of_each, of_each};
+  HeldInStep r{nothing, nothing, of_each, of_each, nothing, nothing};
   const auto total = [&](const std::vector<std::int64_t>& held) {
     Bytes sum{};
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) sum += bytes[chunk] * held[chunk];
@@ -75,6 +75,7 @@ VLMEST_INLINE HeldInStep held_in_step(const Schedule& s, int stage, int stages, 
   const Kind releases = s.kind == ScheduleKind::zero_bubble ? Kind::weights : Kind::backward;
   std::vector<std::int64_t> in_flight(chunks, 0);
   std::size_t with_gradients = 0;
+  Kind before = Kind::forward;
   for (const PipelineTask& t : pipeline_order(s, stage, stages, micro_batches)) {
     const auto running = static_cast<std::size_t>(t.chunk);
     const bool is_first = t.kind == Kind::backward && running + with_gradients + 1 == chunks;
@@ -89,6 +90,14 @@ VLMEST_INLINE HeldInStep held_in_step(const Schedule& s, int stage, int stages, 
       for (std::size_t chunk = 0; chunk < running; ++chunk) --held[chunk];
       if (t.kind == Kind::backward) --held[running];
       if (total(held) > total(most[running])) most[running] = held;
+      r.has_forward_between = r.has_forward_between || (t.kind == Kind::forward && with_gradients > 0);
+      if (t.kind == Kind::backward && !is_first) {
+        const bool forward = before == Kind::forward;
+        (forward ? r.has_behind_forward : r.has_behind_backward) = true;
+        HeldMicroBatches& of = forward ? r.behind_forward : r.behind_backward;
+        if (total(held) > total(of[running])) of[running] = held;
+      }
+      before = t.kind;
     }
     if (t.kind == Kind::forward) ++in_flight[running];
     if (t.kind == releases) --in_flight[running];

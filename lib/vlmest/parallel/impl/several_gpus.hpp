@@ -8,6 +8,7 @@
 
 #include <vlmest/graph/stretches.hpp>
 #include <vlmest/nn/trainable.hpp>
+#include <vlmest/parallel/communication_rows.hpp>
 #include <vlmest/parallel/data_parallel_timeline.hpp>
 #include <vlmest/parallel/deepspeed.hpp>
 #include <vlmest/parallel/layer_collectives.hpp>
@@ -52,24 +53,6 @@ inline Strategy strategy(const Layout& l) {
   return s;
 }
 
-/// Collects collectives as rows.
-struct Rows {
-  const Network& network;
-  const Layout& layout;
-  std::vector<CommunicationRow> all;
-
-  void add(CollectiveKind kind, PhaseKind phase, std::span<const Bytes> sizes, std::int64_t times) {
-    CommunicationRow& r = all.emplace_back(CommunicationRow{.kind = kind, .phase = phase});
-    for (const Bytes b : sizes) {
-      if (b == Bytes{}) continue;
-      r.count += times;
-      r.bytes += b * times;
-      r.time += time(network, kind, b, holders(layout), between_replicas(layout)) * static_cast<double>(times);
-    }
-    if (r.count == 0) all.pop_back();
-  }
-};
-
 /// What the host does for attention that goes round: each backward sends as often as there are ranks, each forward and
 /// backward gathers once.
 inline Seconds of_rings(const Graph& g, const Layout& l, std::int64_t micro_batches, const Device& d) {
@@ -82,13 +65,6 @@ inline Seconds of_rings(const Graph& g, const Layout& l, std::int64_t micro_batc
   const std::int64_t backwards = sends / l.cp, forwards = gathers - backwards;
   return d.ring_attention.forward * static_cast<double>(forwards) +
          d.ring_attention.backward * static_cast<double>(backwards);
-}
-
-/// A gradient's bytes in a collective of another type.
-inline std::vector<Bytes> in_type(std::vector<Bytes> all, DType own, const std::optional<DType>& other) {
-  if (!other) return all;
-  for (Bytes& b : all) b = size_of(Elements(b.value() / size_of(Elements(1), own).value()), *other);
-  return all;
 }
 
 /// What a step sends: `beside` forwards and backwards, and after the optimizer.
@@ -180,13 +156,13 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   }
   const auto is_trained = [&](const Tensor& x) { return trains(plan, g, x); };
   const std::vector<TensorId> trained = trained_weights(g, is_trained);
+  const ModelStates states = model_states(g, is_trained);
+  const Strategy strategy = several::strategy(layout);
   if (layout.pp > 1) {
-    estimate_stages(p, estimator, t, trained, inside, network, tokens, peak_rate);
+    estimate_stages(p, estimator, t, {trained, strategy, states}, inside, network, tokens, peak_rate);
     return p;
   }
   const Timeline& whole = estimator.training_timeline();
-  const ModelStates states = model_states(g, is_trained);
-  const Strategy strategy = several::strategy(layout);
 
   several::Rows rows{network, layout, {}};
   several::add_rows(rows, g, whole, layout, states, trained, t.micro_batches);

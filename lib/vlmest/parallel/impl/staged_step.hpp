@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include <vlmest/parallel/communication_rows.hpp>
 #include <vlmest/parallel/ddp_buckets.hpp>
 #include <vlmest/parallel/layer_collectives.hpp>
 #include <vlmest/parallel/pipeline.hpp>
 #include <vlmest/parallel/rank_timeline.hpp>
+#include <vlmest/parallel/sharded_stage.hpp>
 #include <vlmest/parallel/staged_step.hpp>
 #include <vlmest/parallel/waiting_gradients.hpp>
 #include <vlmest/report/breakdown.hpp>
@@ -84,18 +88,89 @@ inline std::vector<CommunicationRow> of_layers(const Graph& g, const Stages& sta
   return most;
 }
 
+/// A part of a rank's step: which of its backwards, and whether forwards run when there are gradients.
+struct Stretch {
+  Behind behind = Behind::any;
+  bool forward_between = true;
+};
+/// Those that a rank's step is made of. Only where weights are divided does it matter what a backward follows.
+inline std::vector<Stretch> stretches(const Layout& l, int rank, std::int64_t micro_batches) {
+  const std::vector<Bytes> nothing(static_cast<std::size_t>(l.schedule.chunks));
+  const HeldInStep held = held_in_step(l.schedule, rank, l.pp, micro_batches, nothing);
+  std::vector<Stretch> r;
+  if (l.shard == Shard::fsdp2 && held.has_behind_forward) r.push_back({Behind::forward, true});
+  if (l.shard == Shard::fsdp2 && held.has_behind_backward) r.push_back({Behind::backward, held.has_forward_between});
+  if (r.empty()) r.push_back({Behind::any, held.has_forward_between});
+  return r;
+}
+
+/// What a rank's replicas send each other in a step whose states fully_shard divides: each layer's weights as often as
+/// they are gathered, the root's once.
+inline std::vector<CommunicationRow> of_shards(const Layout& l, const Strategy& s, const Network& network,
+                                               const std::vector<gathered::Unit>& units,
+                                               const std::vector<PipelineTask>& tasks) {
+  const Gathers times = gathers(s, tasks);
+  std::vector<Bytes> layers, reduced;
+  for (const gathered::Unit& u : units) {
+    layers.push_back(u.gathered);
+    reduced.push_back(u.reduced);
+  }
+  const Bytes root[]{std::exchange(layers.front(), {})};
+  several::Rows first{network, l, {}}, rows{network, l, {}};
+  using enum CollectiveKind;
+  first.add(all_gather, PhaseKind::forward, root, 1);
+  rows.add(all_gather, PhaseKind::forward, layers, times.forward);
+  if (!first.all.empty() && !rows.all.empty()) {
+    rows.all.front().count += first.all.front().count;
+    rows.all.front().bytes += first.all.front().bytes;
+    rows.all.front().time += first.all.front().time;
+  }
+  rows.add(all_gather, PhaseKind::backward, layers, times.backward);
+  rows.add(reduce_scatter, PhaseKind::backward, reduced, 1);
+  return rows.all;
+}
+
+/// What fully_shard's modules take the host of a rank, for a micro-batch on average: those that gather.
+inline StageTime host_of_shards(const Stages& stages, int rank, const StageReplicas& r,
+                                const std::vector<PipelineTask>& tasks, std::int64_t micro_batches, const Device& d) {
+  const Gathers times = gathers(r.strategy, tasks);
+  std::int64_t layers = 0;
+  for (std::size_t unit = 1; unit < r.states.weights.size(); ++unit)
+    if (r.states.weights[unit] > Bytes{} && stages.rank(stages.of_weight(static_cast<ScopeId>(unit))) == rank) ++layers;
+  const double each = static_cast<double>(layers) / static_cast<double>(micro_batches);
+  return {d.fsdp_module.forward * (each * static_cast<double>(times.forward)),
+          d.fsdp_module.backward * (each * static_cast<double>(times.backward)),
+          {}};
+}
+
+/// Puts what a rank's replicas send where it takes longest: gathered weights come while forwards and backwards run, in
+/// `busy`; what is reduced goes behind the last of them. How much longer the step takes.
+inline Seconds expose(std::vector<CommunicationRow>& rows, Seconds busy) {
+  Seconds gathered, reduced;
+  for (const CommunicationRow& r : rows) (r.kind == CollectiveKind::all_gather ? gathered : reduced) += r.time;
+  const double over = std::max(0.0, gathered.value - busy.value);
+  for (CommunicationRow& r : rows)
+    r.exposed = r.kind == CollectiveKind::all_gather ? r.time * (over > 0 ? over / gathered.value : 0) : r.time;
+  return Seconds{over} + reduced;
+}
+
 }  // namespace staged
 
 VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimator, TrainingEstimate& t,
-                                   std::span<const TensorId> trained, const Device& device, const Network& network,
+                                   const StageReplicas& replicas, const Device& device, const Network& network,
                                    double tokens, double peak_rate) {
   const Layout& l = p.layout;
   const Graph& g = estimator.training_graph();
   const Stages stages = cut(g, l);
   expect_chain(g, stages);
-  const std::vector<StageTime> times =
-      stage_times(g, stages, works_over(network, g, estimator.training_works()), device);
   const std::int64_t micro_batches = t.micro_batches;
+  const bool divides = l.dp > 1 && l.shard == Shard::fsdp2;
+  std::vector<StageTime> hosts;
+  for (int s = 0; divides && s < l.pp; ++s)
+    hosts.push_back(staged::host_of_shards(stages, s, replicas, pipeline_order(l.schedule, s, l.pp, micro_batches),
+                                           micro_batches, device));
+  const std::vector<StageTime> times =
+      stage_times(g, stages, works_over(network, g, estimator.training_works()), device, hosts);
   const std::vector<Crossing> crossing = crossings(g, stages);
   const std::vector<Bytes> each = sent(g, stages, crossing);
   const Bytes largest = *std::max_element(each.begin(), each.end());
@@ -114,15 +189,21 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
   std::optional<TrainingEstimate> most;
   bool fit = true;
   Bytes gradients_of_most{};
+  std::vector<CommunicationRow> of_most;
+  Seconds shards_longest;
   for (int s = 0; s < l.pp; ++s) {
     const Graph own = rank_graph(g, stages, s);
     TrainingEstimate r;
     Timeline timeline;
-    for (Timeline& part : rank_timelines(g, estimator.training_timeline(), stages, crossing,
-                                         {.rank = s, .micro_batches = micro_batches, .schedule = l.schedule})) {
-      const Bytes gradients = several::of_role(part, Role::gradient);
-      if (l.dp > 1) {
-        part.set_up(ddp_set_up(g, part, trained));
+    std::vector<CommunicationRow> sent_by_shards;
+    const auto add = [&](Timeline& part, const staged::Stretch& stretch) {
+      Bytes gradients = several::of_role(part, Role::gradient);
+      if (divides) {
+        part = shard_stage(std::move(part), g, stages, s, replicas.strategy, replicas.states, stretch.behind,
+                           stretch.forward_between, device.usable_bytes);
+        gradients = several::of_role(part, Role::gradient);
+      } else if (l.dp > 1) {
+        part.set_up(ddp_set_up(g, part, replicas.trained));
         if (l.bucket_views) move_into_buckets(part, g);
         part.add(std::vector<Storage>{
             {none, before_all, none, 0, gradients, Role::buffer, 0, BesideGraph::gradient_bucket}});
@@ -131,12 +212,32 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
         part.add(waiting_gradients(g, [&](NodeId n) { return staged::backward_end(g, stages, s, n); }));
       TrainingEstimate of_part = one;
       training_estimate::add_memory(of_part, own, part, device, estimator.allocator, estimator.details,
-                                    Passes::highest);
+                                    stretch.forward_between ? Passes::highest : Passes::first_forward);
       of_part.gradients = gradients;
       of_part.saved_activations = staged::saved(g, part);
       of_part.optimizer = several::of_role(part, Role::optimizer_state);
       if (of_part.peak > r.peak) std::swap(timeline, part);
       r = staged::most_of(r, of_part);
+    };
+    for (const staged::Stretch& stretch : staged::stretches(l, s, micro_batches)) {
+      std::vector<Timeline> timelines =
+          rank_timelines(g, estimator.training_timeline(), stages, crossing,
+                         {.rank = s, .micro_batches = micro_batches, .schedule = l.schedule, .behind = stretch.behind});
+      if (divides && sent_by_shards.empty()) {
+        const auto units = stage_units(timelines.back(), g, replicas.strategy, replicas.states);
+        sent_by_shards =
+            staged::of_shards(l, replicas.strategy, network, units, pipeline_order(l.schedule, s, l.pp, micro_batches));
+      }
+      for (Timeline& part : timelines) add(part, stretch);
+    }
+    if (divides) {
+      const StageTime& busy = times[static_cast<std::size_t>(s)];
+      const Seconds later =
+          staged::expose(sent_by_shards, (busy.forward + busy.backward) * static_cast<double>(micro_batches));
+      if (later > shards_longest || s == 0) {
+        shards_longest = later;
+        of_most = sent_by_shards;
+      }
     }
     gradients_of_most = std::max(gradients_of_most, r.gradients);
     RankEstimate& of =
@@ -152,7 +253,10 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
   const double share =
       static_cast<double>(gradients_of_most.value()) / std::max(1.0, static_cast<double>(one.gradients.value()));
   p.step = all.all + one.step_wall * share;
-  if (l.dp > 1) {
+  if (divides) {
+    p.communication.insert(p.communication.end(), of_most.begin(), of_most.end());
+    p.step += shards_longest;
+  } else if (l.dp > 1) {
     const Seconds reduced = time(network, CollectiveKind::all_reduce, gradients_of_most, l.dp, between_replicas(l));
     p.communication.push_back(
         {CollectiveKind::all_reduce, "dp", PhaseKind::backward, 1, gradients_of_most, reduced, reduced});

@@ -40,7 +40,7 @@ VLMEST_INLINE Timeline keep(const Graph& g, Timeline t, const Shares& s, bool tr
   for (std::size_t i = 0; i < t.storages().size(); ++i) {
     const Storage& x = t.storages()[i];
     const std::int64_t parts = share(x);
-    if (parts == 1) continue;
+    if (parts == 1 || x.bytes == Bytes{}) continue;
     const Tensor& tensor = g.tensor(x.tensor);
     t.resize(i, parts == 0 ? Bytes{} : size_of(shard_of(tensor, parts), tensor.dtype));
   }

@@ -47,11 +47,11 @@ std::array<allocator::PhaseMemory, N> measured_phases(const Graph& g, allocator:
 
 /// Of the phases that were measured.
 inline TrainingMemory of_passes(const Graph& g, const std::array<allocator::PhaseMemory, 5>& all, Passes passes) {
-  const bool several = passes == Passes::highest && g.phases.size() > 3;
+  const bool several = passes != Passes::last && g.phases.size() > 3;
   const auto of = [&](std::size_t first, std::size_t last) {
     return several && all[first].peak > all[last].peak ? all[first] : all[last];
   };
-  return {of(0, 2), of(1, 3), all[4]};
+  return {several && passes == Passes::first_forward ? all[0] : of(0, 2), of(1, 3), all[4]};
 }
 
 }  // namespace replay

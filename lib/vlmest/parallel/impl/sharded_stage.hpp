@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include <vlmest/parallel/sharded_stage.hpp>
+#include <vlmest/parallel/states.hpp>
+#include <vlmest/unit/compiled.hpp>
+
+namespace vlmest::parallel {
+
+namespace sharded {
+
+using gathered::Run;
+using gathered::Unit;
+
+/// A point between two nodes.
+struct Moment {
+  NodeId node = 0;
+  std::uint8_t turn = own_turn;
+};
+
+/// What fully_shard allocates in a rank's step. At most two pairs of a forward and a backward: the first, and one that
+/// stands for all others.
+class Stage {
+ public:
+  Stage(std::vector<Storage>& to, const Graph& g, const Strategy& s, const ModelStates& states,
+        const std::vector<Unit>& units, const std::vector<char>& own, Behind behind, bool between)
+      : to_(to),
+        g_(g),
+        s_(s),
+        states_(states),
+        units_(units),
+        divides_between_(behind == Behind::forward || between),
+        gathers_last_(behind == Behind::forward || g.phases.size() < 4),
+        reduction_(units.size(), 0),
+        casts_(units.size(), 0) {
+    for (const Phase& p : g.phases) {
+      std::vector<Run>& r = runs_.emplace_back(gathered::runs(g, p, states.unit_of));
+      std::erase_if(r, [&](const Run& x) { return !own[static_cast<std::size_t>(x.first)]; });
+    }
+    int turn = 1;
+    if (s.reduce_dtype)
+      for (const Unit& u : units) turn = std::max(turn, 1 + static_cast<int>(u.weights.size()));
+    const auto as_turn = [](int t) { return static_cast<std::uint8_t>(std::min<int>(t, own_turn - 1)); };
+    for (std::size_t unit = 0; unit < units.size(); ++unit) {
+      reduction_[unit] = as_turn(std::min(turn, own_turn - 4));  // where turns end, units share the last
+      if (!units[unit].weights.empty()) turn += 2;
+    }
+    finished_ = as_turn(turn);
+    made_last_.resize(g.tensors.size(), none);
+    for (NodeId n = last().first; n < last().last; ++n)
+      for (const TensorId out : g.outputs(g.node(n))) made_last_[static_cast<std::size_t>(g.owner(out))] = n;
+  }
+
+  void add(const std::vector<Storage>& gradients) {
+    const Phase& first = g_.phases.front();
+    put_weights(0, {first.first}, reduced(0));
+    for (std::size_t i = 0; i + 2 < g_.phases.size(); i += 2) {
+      forward(i);
+      backward(i + 1);
+    }
+    for (const Storage& s : gradients) add_gradient(s);
+    reduce();
+  }
+
+ private:
+  static std::size_t at(ScopeId unit) { return static_cast<std::size_t>(unit); }
+  const Phase& last() const { return g_.phases[g_.phases.size() - 2]; }
+  ScopeId unit_of(TensorId weight) const { return states_.unit_of[static_cast<std::size_t>(g_.tensor(weight).scope)]; }
+  /// When the unit's reduction begins, and when its gradients have been copied.
+  Moment reduced(ScopeId unit, std::uint8_t later = 0) const {
+    return {last().last, static_cast<std::uint8_t>(reduction_[at(unit)] + later)};
+  }
+  /// Ahead of a node's own storages; at the beginning of a phase, behind what it is given.
+  static Moment ahead(const Phase& p, NodeId n, std::uint8_t turn) { return {n, n == p.first ? own_turn : turn}; }
+
+  void put(BesideGraph what, ScopeId unit, Bytes bytes, Moment comes, Moment goes, std::uint8_t stream = 0,
+           Role role = Role::workspace) {
+    if (bytes == Bytes{} || comes.node > goes.node || (comes.node == goes.node && comes.turn >= goes.turn)) return;
+    to_.push_back({none, comes.node, goes.node, unit, bytes, role, stream, what, comes.turn, goes.turn});
+  }
+  void put_weights(ScopeId unit, Moment comes, Moment goes) {
+    for (const Bytes b : units_[at(unit)].weights) put(BesideGraph::gathered_weights, unit, b, comes, goes);
+  }
+  void put_flat(ScopeId unit, Moment comes, Moment goes) {
+    put(BesideGraph::all_gather_output, unit, units_[at(unit)].gathered, comes, goes, gathering_stream);
+  }
+
+  void forward(std::size_t phase) {
+    using namespace gathered;
+    const Phase& p = g_.phases[phase];
+    const bool first = phase == 0;
+    const std::vector<Run>&there = runs_[phase], &back = runs_[1];
+    if (first) put_flat(0, {p.first}, there.empty() ? Moment{p.last, 0} : Moment{there.front().first, turn::prefetch});
+    for (std::size_t i = 0; i < there.size(); ++i) {
+      const Run& r = there[i];
+      // What a backward has left whole is there; a unit without a backward is gathered by each forward.
+      const bool whole =
+          !first && std::any_of(back.begin(), back.end(), [&](const Run& b) { return b.unit == r.unit; });
+      if (whole || (!first && !reshards_after_forward(s_))) continue;
+      put_flat(r.unit, ahead(p, r.first, turn::gather),
+               i + 1 < there.size() ? Moment{there[i + 1].first, turn::prefetch} : Moment{p.last, 0});
+      put_weights(r.unit, ahead(p, r.first, turn::copied),
+                  reshards_after_forward(s_) ? Moment{r.end, turn::reshard} : reduced(r.unit));
+    }
+  }
+
+  void backward(std::size_t phase) {
+    using namespace gathered;
+    if (!reshards_after_forward(s_)) return;
+    const Phase& p = g_.phases[phase];
+    const bool is_first = phase == 1, stays = is_first && !divides_between_;
+    if (!is_first && !divides_between_) return;  // all is there since the first one
+    const std::vector<Run>&of_forward = runs_[phase - 1], &back = runs_[phase];
+    const bool gathers = is_first || gathers_last_;
+    std::vector<Moment> asked(g_.scopes.size(), Moment{none});
+    std::vector<ScopeId> before(g_.scopes.size(), 0);
+    for (std::size_t k = 1; k < of_forward.size(); ++k) before[at(of_forward[k].unit)] = of_forward[k - 1].unit;
+    if (!of_forward.empty()) asked[at(of_forward.back().unit)] = {p.first};
+    for (const Run& r : back) {
+      const Moment goes = stays || &p == &last() ? reduced(r.unit) : divided_again(r.unit);
+      if (!gathers) {
+        put_weights(r.unit, {p.first}, goes);
+        continue;
+      }
+      const Moment since = asked[at(r.unit)].node == none ? ahead(p, r.first, turn::gather) : asked[at(r.unit)];
+      put_flat(r.unit, since, r.first == p.first ? Moment{r.first + 1, 0} : Moment{r.first, turn::prefetch});
+      asked[at(r.unit)] = {none};
+      put_weights(r.unit, ahead(p, r.first, turn::copied), goes);
+      if (const ScopeId next = before[at(r.unit)]; next != 0) asked[at(next)] = ahead(p, r.first, turn::prefetch);
+    }
+    if (!gathers) return;
+    // What was asked for a unit without a backward waits for its next forward, or for the end.
+    for (std::size_t unit = 0; unit < asked.size(); ++unit)
+      if (asked[unit].node != none) put_flat(static_cast<ScopeId>(unit), asked[unit], {last().last, finished_});
+  }
+  /// Behind the unit in the second forward.
+  Moment divided_again(ScopeId unit) const {
+    for (const Run& r : runs_[2])
+      if (r.unit == unit) return {r.end, gathered::turn::reshard};
+    return reduced(unit);
+  }
+
+  bool casts(const Storage& gradient) const {
+    return s_.reduce_dtype && *s_.reduce_dtype != g_.tensor(gradient.tensor).dtype;
+  }
+  /// Where the unit's backward has ended; of the root's the phase.
+  NodeId end_of(std::size_t phase, ScopeId unit) const {
+    for (const Run& r : runs_[phase])
+      if (r.unit == unit) return r.end;
+    return g_.phases[phase].last;
+  }
+  void add_gradient(const Storage& s) {
+    using enum BesideGraph;
+    const TensorId weight = g_.tensor(s.tensor).of;
+    const ScopeId unit = unit_of(weight);
+    if (!casts(s)) {
+      put(whole_gradients, unit, s.bytes, {s.born}, reduced(unit, 1));
+      return;
+    }
+    // One after the other: its sum comes, then what autograd has made goes.
+    const auto turn = static_cast<std::uint8_t>(std::min(casts_[at(unit)]++, own_turn - 6));
+    const auto next = static_cast<std::uint8_t>(turn + 1);
+    const Elements elements(s.bytes.value() / size_of(Elements(1), g_.tensor(s.tensor).dtype).value());
+    const NodeId first_end = end_of(1, unit);
+    put(whole_gradients, unit, s.bytes, {s.born}, {first_end, next});
+    put(whole_gradients, unit, size_of(elements, *s_.reduce_dtype), {first_end, turn}, reduced(unit, 1));
+    const NodeId again = made_last_[static_cast<std::size_t>(s.tensor)];
+    if (g_.phases.size() < 4 || again == none) return;
+    put(whole_gradients, unit, s.bytes, {again + 1}, {end_of(3, unit), next});
+  }
+
+  void reduce() {
+    using enum BesideGraph;
+    std::vector<ScopeId> order;
+    for (std::size_t unit = 0; unit < units_.size(); ++unit)
+      if (units_[unit].reduced > Bytes{}) order.push_back(static_cast<ScopeId>(unit));
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const Unit& u = units_[at(order[i])];
+      const Moment result = reduced(order[i], 1), done = reduced(order[i], 2);
+      put(reduce_scatter_input, order[i], u.reduced, reduced(order[i]),
+          i + 1 < order.size() ? reduced(order[i + 1]) : Moment{last().last, finished_});
+      const auto put_part = [&](Bytes bytes, bool stays) {
+        put(reduce_scatter_output, order[i], bytes, result, stays ? Moment{g_.phases.back().last, 0} : done,
+            reducing_stream, stays ? Role::gradient : Role::workspace);
+      };
+      put_part(u.shard, u.cast == Bytes{});
+      put_part(u.cast, true);
+    }
+  }
+
+  std::vector<Storage>& to_;
+  const Graph& g_;
+  const Strategy& s_;
+  const ModelStates& states_;
+  const std::vector<Unit>& units_;
+  bool divides_between_;  ///< a forward runs between the first backward and the one that stands for the others
+  bool gathers_last_;     ///< that one finds divided weights
+  std::vector<std::vector<Run>> runs_;   ///< of the rank's units, by phases
+  std::vector<NodeId> made_last_;        ///< by the gradient, the node of the last backward that adds to it
+  std::vector<std::uint8_t> reduction_;  ///< of each unit, the turn behind the last backward
+  std::uint8_t finished_ = 0;
+  std::vector<int> casts_;  ///< of each unit, how many of its gradients have been cast
+};
+
+inline std::vector<char> held_weights(const Timeline& part, const Graph& g) {
+  std::vector<char> r(g.tensors.size(), 0);
+  for (const Storage& s : part.storages())
+    if (s.role == Role::weight && s.tensor != none && s.bytes > Bytes{}) r[static_cast<std::size_t>(s.tensor)] = 1;
+  return r;
+}
+
+}  // namespace sharded
+
+VLMEST_INLINE Gathers gathers(const Strategy& s, const std::vector<PipelineTask>& tasks) {
+  Gathers r;
+  bool whole = false;
+  for (const PipelineTask& t : tasks) {
+    const bool forward = t.kind == PipelineTask::Kind::forward;
+    if (!whole) ++(forward ? r.forward : r.backward);
+    whole = !forward || !reshards_after_forward(s);
+  }
+  return r;
+}
+
+VLMEST_INLINE std::vector<gathered::Unit> stage_units(const Timeline& part, const Graph& g, const Strategy& s,
+                                                      const ModelStates& states) {
+  const std::vector<char> held = sharded::held_weights(part, g);
+  return gathered::units(g, s, states, &held);
+}
+
+VLMEST_INLINE Timeline shard_stage(Timeline part, const Graph& g, const Stages& stages, int rank, const Strategy& s,
+                                   const ModelStates& states, Behind behind, bool between, Bytes memory) {
+  const std::vector<char> held = sharded::held_weights(part, g);
+  const std::vector<gathered::Unit> units = gathered::units(g, s, states, &held);
+  std::vector<char> own(g.nodes.size());
+  for (NodeId n = 0; n < static_cast<NodeId>(own.size()); ++n)
+    own[static_cast<std::size_t>(n)] = stages.rank(stages.stage(n)) == rank;
+  std::vector<Storage> gradients, added;
+  for (std::size_t i = 0; i < part.storages().size(); ++i) {
+    const Storage& x = part.storages()[i];
+    if (x.role != Role::gradient || x.tensor == none || x.bytes == Bytes{}) continue;
+    gradients.push_back(x);
+    part.resize(i, Bytes{});
+  }
+  sharded::Stage(added, g, s, states, units, own, behind, between).add(gradients);
+  part = keep(g, std::move(part), shares(s), true);
+  part.add(added);
+  part.set_up({.divided = divided_weights(g, s, states, memory, &held)});
+  return part;
+}
+
+}  // namespace vlmest::parallel
