@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/allocator/process.hpp>
+#include <vlmest/nn/trainable.hpp>
 #include <vlmest/parallel/data_parallel_timeline.hpp>
+#include <vlmest/report/estimate.hpp>
 #include <vlmest/report/replay.hpp>
 
 #include "files.hpp"
@@ -84,7 +86,7 @@ TEST(DdpBuckets, ThoseOfTheSecondStepHoldWhatTheFirstOneDoes) {
 
 TEST(DdpBuckets, WeightsAreSentInFlatCopies) {
   Step step;
-  const RankSetUp& up = step.timeline().set_up();
+  const RankSetUp up = step.timeline().set_up();
   const Bytes weights = weight_bytes(step.estimator.training_graph()).all;
   EXPECT_LE(sum(up.sent), weights);
   EXPECT_GT(sum(up.sent) * 10, weights * 9);
@@ -130,7 +132,9 @@ TEST(DdpBuckets, ViewsTakeGradientsInTheLastBackward) {
   }
   const std::vector<Phase>& phases = one.estimator.training_graph().phases;
   for (NodeId n = phases[1].first; n < phases[1].last; ++n) most = std::max(most, alive(single, n));
-  EXPECT_EQ(gradients, sum(single.set_up().buckets));
+  EXPECT_NEAR(static_cast<double>(gradients.value()) / static_cast<double>(sum(single.set_up().buckets).value()), 1,
+              0.002)
+      << "but for a gradient that is a view of more";
   EXPECT_LT(most * 2, gradients) << "no more than the largest";
   const Graph& g = two.estimator.training_graph();
   EXPECT_EQ(alive(several, g.phases[2].first), gradients) << "between the backwards all of them";

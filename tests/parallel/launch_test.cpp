@@ -121,5 +121,30 @@ TEST(Launch, AMeshHasItsDimensionsFromTheOutermost) {
                   "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 3"));
 }
 
+TEST(Launch, StagesDivideTheirStates) {
+  const Layout l{.dp = 2, .pp = 2, .shard = Shard::fsdp2, .reduce_dtype = DType::fp32};
+  const std::string lines = text(l, "python");
+  EXPECT_TRUE(has(lines, "import fully_shard, MixedPrecisionPolicy")) << lines;
+  EXPECT_TRUE(has(lines, "fully_shard(layer, mesh=mesh[\"dp\"], mp_policy=")) << lines;
+  EXPECT_TRUE(has(lines, "fully_shard(module, mesh=mesh[\"dp\"], mp_policy=")) << lines;
+  EXPECT_TRUE(has(lines, "PipelineStage(module, rank, 2, device, group=group)")) << lines;
+  EXPECT_FALSE(has(lines, "DistributedDataParallel")) << lines;
+  const std::string kept = text({.dp = 2, .pp = 2, .shard = Shard::fsdp2, .reshard_after_forward = false}, "python");
+  EXPECT_TRUE(has(kept, "fully_shard(layer, mesh=mesh[\"dp\"], reshard_after_forward=False)")) << kept;
+  EXPECT_TRUE(has(kept, "fully_shard(module, mesh=mesh[\"dp\"])")) << "a root's weights stay anyway: " << kept;
+  EXPECT_TRUE(text(l, "megatron").empty());
+}
+
+TEST(Launch, ExpertsAreDividedInReplicas) {
+  const std::string lines = text({.dp = 4, .ep = 2, .shard = Shard::fsdp2}, "python");
+  EXPECT_TRUE(has(lines, "(4, 2), mesh_dim_names=(\"dp\", \"tp\")")) << lines;
+  EXPECT_TRUE(has(lines, "DistributedConfig(enable_expert_parallel=True)")) << lines;
+  EXPECT_LT(lines.find("enable_expert_parallel"), lines.find("apply_tensor_parallelism(model")) << lines;
+  EXPECT_TRUE(has(lines, "fully_shard(layer, mesh=mesh[\"dp\"])")) << lines;
+  EXPECT_TRUE(has(lines, "two groups")) << lines;
+  EXPECT_FALSE(has(text({.dp = 4, .tp = 2}, "python"), "expert"));
+  EXPECT_TRUE(text({.dp = 4, .ep = 2}, "megatron").empty()) << "its ranks have tokens of their own";
+}
+
 }  // namespace
 }  // namespace vlmest::parallel::launch_test

@@ -222,12 +222,30 @@ TEST(Mesh, AStageIsFasterInParts) {
   EXPECT_NEAR(one.p.tokens_per_second * one.p.step.value, four.p.tokens_per_second * four.p.step.value, 1e-6);
 }
 
+/// Experts divided within groups, all else whole, and replicas of that.
+TEST(Mesh, ReplicasOfDividedExperts) {
+  const std::string name = "internvl3.5-30b-a3b";
+  const Estimated alone = train({.ep = 2}, name), fsdp = train({.dp = 2, .ep = 2, .shard = Shard::fsdp2}, name);
+  EXPECT_EQ(fsdp.p.ranks.at(0).ranks, 4);
+  EXPECT_NEAR(static_cast<double>(fsdp.p.ranks.at(0).optimizer.value()) * 2 /
+                  static_cast<double>(alone.p.ranks.at(0).optimizer.value()),
+              1, 0.001);
+  using enum CollectiveKind;
+  const CommunicationRow &one = row(alone.p, "ep", all_reduce, PhaseKind::forward),
+                         &of = row(fsdp.p, "ep", all_reduce, PhaseKind::forward);
+  EXPECT_EQ(of.count, one.count);
+  EXPECT_EQ(of.bytes, one.bytes);
+  expect_alike(row(fsdp.p, "dp", reduce_scatter, PhaseKind::backward).bytes, alone.e.training.gradients);
+  EXPECT_THROW(train({.dp = 2, .ep = 2}, name), Error) << "DistributedDataParallel does not run so";
+}
+
 TEST(Mesh, WhatCannotBeRunIsRefused) {
   EXPECT_EQ(refused({.dp = 2, .tp = 2, .pp = 2}), "");
   EXPECT_EQ(refused({.dp = 2, .tp = 2, .shard = Shard::fsdp2}), "");
   for (const Shard s : {Shard::zero1, Shard::zero2, Shard::zero3})
     EXPECT_EQ(refused({.dp = 2, .tp = 2, .shard = s}), "layout.shard") << name(s);
-  EXPECT_EQ(refused({.dp = 2, .ep = 2}), "layout.mesh");
+  EXPECT_EQ(refused({.dp = 2, .ep = 2}), "");
+  EXPECT_EQ(refused({.dp = 2, .ep = 2, .shard = Shard::zero2}), "layout.shard");
   EXPECT_EQ(refused({.pp = 2, .ep = 2}), "layout.mesh");
   EXPECT_EQ(refused({.dp = 2, .pp = 2, .shard = Shard::zero1}), "layout.shard");
 }

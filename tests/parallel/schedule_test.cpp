@@ -103,6 +103,20 @@ TEST(Schedule, HeldByWhatHasGradients) {
   EXPECT_EQ(two.backward[1][0][0], 2) << "B0.1 beside 0.2 and 0.3";
 }
 
+/// F F F F B F B F B F B B B B and F B F B F B, by what a backward follows that is not the first.
+TEST(Schedule, BackwardsFollowForwardsOrBackwards) {
+  const HeldInStep first = held_with_equal_chunks({}, 0, 4, 7), last = held_with_equal_chunks({}, 3, 4, 7),
+                   gpipe = held_with_equal_chunks({ScheduleKind::gpipe, 1}, 0, 4, 7),
+                   few = held_with_equal_chunks({}, 0, 4, 3);
+  EXPECT_TRUE(first.has_behind_forward && first.has_behind_backward && first.has_forward_between);
+  EXPECT_EQ(first.behind_forward[0][0], 3);
+  EXPECT_EQ(first.behind_backward[0][0], 2) << "when no forward follows any more";
+  EXPECT_TRUE(last.has_behind_forward && !last.has_behind_backward && last.has_forward_between);
+  EXPECT_TRUE(!gpipe.has_behind_forward && gpipe.has_behind_backward && !gpipe.has_forward_between);
+  EXPECT_EQ(gpipe.behind_backward[0][0], 5);
+  EXPECT_TRUE(!few.has_behind_forward && few.has_behind_backward && !few.has_forward_between);
+}
+
 TEST(Schedule, SendsAreWaitedFor) {
   const auto t = [](Seconds send) { return pipeline_time({}, equal(4), 8, send).all.value; };
   EXPECT_GE(t(Seconds{0.1}), t(Seconds{}) + 6 * 0.1 - 1e-9) << "up to the last stage and back";

@@ -100,7 +100,7 @@ TEST(ShardedStage, BackwardsEndWithAllOfTheStage) {
   const Estimated one = train(whole), e = train(two_stages()), stay = train(two_stages(false));
   for (std::size_t stage = 0; stage < 2; ++stage) {
     const RankEstimate& all = one.p.ranks[stage];
-    EXPECT_GT(e.p.ranks[stage].backward, all.gradients + all.weights + all.optimizer / 2);
+    EXPECT_GT(e.p.ranks[stage].backward, all.gradients + all.weights + e.p.ranks[stage].optimizer);
     EXPECT_GE(stay.p.ranks[stage].forward, e.p.ranks[stage].forward);
   }
 }
@@ -119,9 +119,11 @@ TEST(ShardedStage, UnitsAreReducedOneAfterTheOther) {
     EXPECT_LT(a.scope, b.scope);
     Bytes gradients{};
     for (const Storage& s : e.p.training.storages()) {
-      if (s.scope != b.scope || s.dies != b.born || s.goes < b.comes) continue;
-      EXPECT_NE(s.beside, BesideGraph::gathered_weights) << "divided before";
-      if (s.beside == BesideGraph::whole_gradients) gradients += s.bytes;
+      if (s.scope != b.scope || s.dies != b.born) continue;
+      if (s.beside == BesideGraph::gathered_weights) {
+        EXPECT_LE(s.goes, b.comes) << "divided before";
+      }
+      if (s.beside == BesideGraph::whole_gradients && s.goes > b.comes) gradients += s.bytes;
     }
     EXPECT_EQ(gradients, b.bytes) << b.scope;
   }
@@ -133,7 +135,8 @@ TEST(ShardedStage, GradientsAddUpInTheTypeTheyAreReducedIn) {
   const Estimated e = train(two_stages()), w = train(wide);
   for (std::size_t stage = 0; stage < 2; ++stage) {
     const Bytes whole = e.p.ranks[stage].gradients * 2;
-    EXPECT_GT(w.p.ranks[stage].backward, e.p.ranks[stage].backward + whole * 9 / 10) << "4 bytes each instead of 2";
+    EXPECT_GT(w.p.ranks[stage].backward, e.p.ranks[stage].backward + e.p.ranks[stage].gradients)
+        << "4 bytes each instead of 2";
   }
   using enum CollectiveKind;
   EXPECT_EQ(row(w.p, reduce_scatter, PhaseKind::backward).bytes,

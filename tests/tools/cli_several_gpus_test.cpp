@@ -110,7 +110,9 @@ TEST(SeveralGpus, WhatDoesNothingIsRefused) {
                             "--parallel pp=2 --phase train --stages 14,x",
                             "--parallel pp=2",
                             "--gpus 16 --network pcie4",
-                            "--parallel pp=2,dp=2 --phase train --shard zero1"}) {
+                            "--parallel pp=2,dp=2 --phase train --shard zero1",
+                            "--parallel pp=2,dp=2 --phase train --shard fsdp2 --schedule interleaved:2",
+                            "--parallel pp=2,dp=2,tp=2 --phase train --shard fsdp2"}) {
     const Called c = run(small + std::string(flags));
     EXPECT_GE(c.code, 2) << flags;
     EXPECT_LE(c.code, 3) << flags;
@@ -164,6 +166,17 @@ Json of_recorded(std::string flags) {
   return estimate(flags.replace(at, end - at, std::to_string(std::stoll(flags.substr(at, end - at)) - markers)));
 }
 
+/// The flags of a recorded rank; a model that is cut, one of `configs`, as a file.
+std::string written_out(const Json& run, const Json& configs) {
+  std::string flags;
+  for (const char* part : {"flags", "parallel"})
+    for (const std::string f : run[part]) flags += " " + f;
+  if (!run["cut"].get<bool>()) return flags;
+  const std::string model = run["flags"][1], file = ::testing::TempDir() + "several_gpus_" + model + ".json";
+  std::ofstream(file) << configs.at(model);
+  return flags.replace(flags.find(model), model.size(), file);
+}
+
 double median(std::vector<double>& all) {
   std::sort(all.begin(), all.end());
   return (all[all.size() / 2] + all[(all.size() - 1) / 2]) / 2;
@@ -189,14 +202,14 @@ TEST(SeveralGpus, StepsOnTwoGpus) {
     }
     reserved.push_back(
         std::abs(e["training"]["reserved_in_loop_bytes"].get<double>() / r["reserved"].get<double>() - 1));
-    EXPECT_LT(reserved.back(), 0.065) << flags;
+    EXPECT_LT(reserved.back(), r["mode"].get<std::string>().starts_with("ddp") ? 0.009 : 0.037) << flags;
     if (e.contains("parallel")) {
       EXPECT_NEAR(e["parallel"]["outside_bytes"].get<double>() / r["outside"].get<double>(), 1, 0.02) << flags;
     }
   }
   EXPECT_EQ(reserved.size(), 31u);
   EXPECT_LT(median(peaks), 0.001);
-  EXPECT_LT(median(reserved), 0.005);
+  EXPECT_LT(median(reserved), 0.002);
 }
 
 /// Steps of one rank of two to eight, of models and layouts that were chosen before one was compared: fully_shard,
@@ -208,14 +221,7 @@ TEST(SeveralGpus, RanksOfMeshes) {
   std::vector<double> peaks, reserved;
   for (std::size_t i = 0; i < recorded["runs"].size(); i += one_in(8)) {
     const Json& run = recorded["runs"][i];
-    std::string flags;
-    for (const char* part : {"flags", "parallel"})
-      for (const std::string f : run[part]) flags += " " + f;
-    if (run["cut"].get<bool>()) {
-      const std::string model = run["flags"][1], file = ::testing::TempDir() + "several_gpus_" + model + ".json";
-      std::ofstream(file) << configs.at(model);
-      flags.replace(flags.find(model), model.size(), file);
-    }
+    const std::string flags = written_out(run, configs);
     const Json e = of_recorded(flags);
     const Json& rank = e["parallel"]["ranks"][run.value("stage", 0)];
     const auto bytes = [&](const char* phase) { return rank[phase]["peak_bytes"].get<double>(); };
@@ -239,6 +245,52 @@ TEST(SeveralGpus, RanksOfMeshes) {
   }
   EXPECT_LT(median(peaks), 0.002);
   EXPECT_LT(median(reserved), 0.005);
+}
+
+/// Pipelines whose replicas divide their states: every phase of each stage that was recorded. What
+/// docs/howto/several-gpus.md says of them.
+TEST(SeveralGpus, ShardedStages) {
+  const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/several_gpus/";
+  const Json recorded = Json::parse(slurp(root + "sharded_stages.json"));
+  const Json configs = Json::parse(slurp(root + "divided_layers.json"))["configs"];
+  std::vector<double> held_out, others, reserved;
+  for (std::size_t i = 0; i < recorded["runs"].size(); i += one_in(6)) {
+    const Json& run = recorded["runs"][i];
+    const std::string flags = written_out(run, configs);
+    const Json rank = of_recorded(flags)["parallel"]["ranks"][run["stage"].get<std::size_t>()];
+    for (const char* phase : {"forward", "backward", "step"}) {
+      const double off = std::abs(rank[phase]["peak_bytes"].get<double>() / run[phase].get<double>() - 1);
+      EXPECT_LT(off, 0.021) << flags << " " << phase;
+      (run["held_out"].get<bool>() ? held_out : others).push_back(off);
+    }
+    for (const char* states : {"gradients", "optimizer"})
+      EXPECT_NEAR(rank[std::string(states) + "_bytes"].get<double>() / run[states].get<double>(), 1, 0.001) << flags;
+    reserved.push_back(std::abs(rank["reserved_in_loop_bytes"].get<double>() / run["reserved"].get<double>() - 1));
+    EXPECT_LT(reserved.back(), 0.045) << flags;
+  }
+  if (one_in(2) == 1) {
+    EXPECT_EQ(held_out.size(), 45u);
+    EXPECT_EQ(others.size(), 12u);
+  }
+  EXPECT_LT(median(held_out), 0.0012);
+  EXPECT_LT(median(others), 0.0012);
+  EXPECT_LT(median(reserved), 0.02);
+}
+
+/// Experts divided within groups, and states among replicas of that. What docs/howto/several-gpus.md says of them.
+TEST(SeveralGpus, ReplicasOfDividedExperts) {
+  const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/several_gpus/";
+  const Json recorded = Json::parse(slurp(root + "experts.json"));
+  const Json configs = Json::parse(slurp(root + "divided_layers.json"))["configs"];
+  EXPECT_EQ(recorded["runs"].size(), 5u);
+  for (const Json& run : recorded["runs"]) {
+    const std::string flags = written_out(run, configs);
+    const Json rank = of_recorded(flags)["parallel"]["ranks"][0];
+    for (const char* phase : {"forward", "backward", "step"})
+      EXPECT_NEAR(rank[phase]["peak_bytes"].get<double>() / run[phase].get<double>(), 1, 0.0004) << flags << phase;
+    for (const char* states : {"weights", "gradients", "optimizer"})
+      EXPECT_NEAR(rank[std::string(states) + "_bytes"].get<double>() / run[states].get<double>(), 1, 0.002) << flags;
+  }
 }
 
 /// DeepSpeed's stages on two GPUs: every phase of each rank. The largest error is 0.54 %, in forwards of Qwen2-VL. What
@@ -296,16 +348,17 @@ TEST(SeveralGpus, PipelinesOfTwoStages) {
           std::max(e["forward"]["peak_bytes"].get<double>(), e["backward"]["peak_bytes"].get<double>());
       for (const auto& [name, bytes] : {std::pair{"passes", passes}, {"step", e["step"]["peak_bytes"].get<double>()}}) {
         const double off = std::abs(bytes / m[name].get<double>() - 1);
-        EXPECT_LT(off, 0.011) << run << " " << name;
+        EXPECT_LT(off, 0.009) << run << " " << name;
         (run["held_out"].get<bool>() ? held_out : others).push_back(off);
       }
       reserved.push_back(std::abs(e["reserved_in_loop_bytes"].get<double>() / m["reserved"].get<double>() - 1));
       EXPECT_LT(reserved.back(), 0.105) << run;
     }
   }
-  EXPECT_LT(median(held_out), 0.0015);
-  EXPECT_LT(median(others), 0.0015);
-  EXPECT_LT(median(reserved), 0.006);
+  EXPECT_LT(median(held_out), 0.001);
+  EXPECT_LT(median(others), 0.001);
+  EXPECT_LT(median(reserved), 0.004);
+  EXPECT_LT(reserved[reserved.size() - 2], 0.03) << "all but one";
   if (one_in(2) == 1) {
     EXPECT_EQ(held_out.size(), 44u);
     EXPECT_EQ(others.size(), 20u);

@@ -75,13 +75,16 @@ constexpr SequencePart sequence_part(const Layout& l, int part = 0) { return {.p
 /// are of the same weights (accelerate 1.15, parallelism_config.py, dp_shard_cp).
 constexpr int holders(const Layout& l) { return l.dp * l.cp; }
 
+/// GPUs that divide layers by the model's plan, all of it or experts alone.
+constexpr int layer_ranks(const Layout& l) { return l.tp * l.ep; }
+constexpr const char* layer_group(const Layout& l) { return l.ep > 1 ? "ep" : "tp"; }
 /// GPUs do nothing but divide layers.
-constexpr bool divides_layers_alone(const Layout& l) { return (l.tp > 1 || l.ep > 1) && l.dp == 1 && l.pp == 1; }
+constexpr bool divides_layers_alone(const Layout& l) { return layer_ranks(l) > 1 && l.dp == 1 && l.pp == 1; }
 
 /// How far apart ranks of a group lie, in GPUs: those that divide layers are next to each other, then come replicas,
 /// then stages, as torch's mesh has it where its dimensions are named so (init_device_mesh("cuda", (pp, dp, tp))).
-constexpr std::int64_t between_replicas(const Layout& l) { return l.tp; }
-constexpr std::int64_t between_stages(const Layout& l) { return std::int64_t{l.dp} * l.tp; }
+constexpr std::int64_t between_replicas(const Layout& l) { return layer_ranks(l); }
+constexpr std::int64_t between_stages(const Layout& l) { return std::int64_t{l.dp} * layer_ranks(l); }
 
 /// Micro-batches of a step in the pipeline.
 constexpr std::int64_t micro_batches(const Layout& l) { return l.micro_batches.value_or(2 * std::int64_t{l.pp}); }
@@ -99,9 +102,9 @@ inline void expect_modelled(const Layout& l) {
                 "take layout.shard=fsdp2, or leave it out for DistributedDataParallel");
   if (l.tp > 1 && l.ep > 1)
     throw Error("layout.mesh", "tp with ep: transformers 5.17 divides layers by one plan", "give one of them");
-  if (l.ep > 1 && (l.dp > 1 || l.pp > 1))
-    throw Error("layout.mesh", "divided experts in replicas or in a pipeline are not modelled", "give ep=N alone");
-  if (l.tp > 1 && is_zero(l.shard))
+  if (l.ep > 1 && l.pp > 1)
+    throw Error("layout.mesh", "divided experts in a pipeline are not modelled", "give ep=N alone, or with dp=N");
+  if (layer_ranks(l) > 1 && is_zero(l.shard))
     throw Error("layout.shard", std::string(name(l.shard)) + " of layers that transformers divides is not modelled",
                 "take layout.shard=fsdp2, or leave it out for DistributedDataParallel");
   if (l.sequence_parallel)

@@ -26,6 +26,7 @@ struct RankOfPipeline {
   std::int64_t micro_batches = 1;
   Schedule schedule;
   Behind behind = Behind::any;  ///< of the backwards that are not the first, those that are asked about
+  bool first = false;           ///< of the forwards ahead of all backwards the first one alone
 };
 
 /// One timeline for each stretch of a step that differs in which chunks have gradients: the last one of all chunks,

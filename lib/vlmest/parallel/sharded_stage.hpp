@@ -35,10 +35,20 @@ Gathers gathers(const Strategy& s, const std::vector<PipelineTask>& tasks);
 std::vector<gathered::Unit> stage_units(const Timeline& part, const Graph& g, const Strategy& s,
                                         const ModelStates& states);
 
-/// The lifetimes of a rank with one chunk of layers, divided. `behind` is what its further backwards follow, and
-/// `between` says whether forwards run when there are gradients. `memory` is that of the GPU.
+/// A part of a rank's step, by which a timeline differs in what is gathered when.
+struct StretchOfStep {
+  Behind behind = Behind::any;  ///< what backwards follow that are not the first
+  bool between = true;          ///< forwards run when there are gradients
+  bool first = true;            ///< of the forwards ahead of all backwards the first, which gathers the root too
+};
+
+/// Those that a rank's step is made of.
+std::vector<StretchOfStep> stretches_of_step(const Schedule& s, bool divides, int rank, int ranks,
+                                             std::int64_t micro_batches);
+
+/// The lifetimes of a rank with one chunk of layers, divided. `memory` is that of the GPU.
 Timeline shard_stage(Timeline part, const Graph& g, const Stages& stages, int rank, const Strategy& s,
-                     const ModelStates& states, Behind behind, bool between, Bytes memory);
+                     const ModelStates& states, const StretchOfStep& of, Bytes memory);
 
 }  // namespace vlmest::parallel
 

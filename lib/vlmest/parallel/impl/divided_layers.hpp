@@ -12,7 +12,7 @@ VLMEST_INLINE ParallelEstimate estimate_divided(const Estimator& estimator, Esti
                                                 Phases phases) {
   ParallelEstimate p{.layout = layout, .network = network.name};
   const std::int64_t gpus = layout.gpus();
-  const char* group = layout.ep > 1 ? "ep" : "tp";
+  const char* group = layer_group(layout);
   const Bytes nccl = nccl_memory(1, several::most_channels(network, gpus));
   p.outside = device.memory_bytes - device.usable_bytes + nccl;
   const Device inside = several::without(device, nccl);

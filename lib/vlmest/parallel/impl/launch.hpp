@@ -38,7 +38,7 @@ inline constexpr const char* two_groups = ", in two groups: those that tp divide
 /// Options of fully_shard, each behind a comma.
 inline std::string shard_options(const Layout& l, bool reshards) {
   std::string r;
-  if (l.tp > 1 || l.pp > 1) r += ", mesh=mesh[\"dp\"]";
+  if (layer_ranks(l) > 1 || l.pp > 1) r += ", mesh=mesh[\"dp\"]";
   if (!reshards) r += ", reshard_after_forward=False";
   if (l.reduce_dtype) r += ", mp_policy=MixedPrecisionPolicy(reduce_dtype=" + in_python(*l.reduce_dtype) + ")";
   return r;
@@ -53,7 +53,8 @@ inline std::string fully_shard(const Layout& l, const Graph& g) {
   std::string r = import_fully_shard(l), lists;
   for (const std::string& path : layer_lists(g)) lists += (lists.empty() ? "*model." : ", *model.") + path;
   r += "\nfor layer in [" + lists + "]:\n    fully_shard(layer" + options + ")\nfully_shard(model" + options + ")";
-  return r + "\noptimizer = ...  # over model.parameters(), which are shards now" + (l.tp > 1 ? two_groups : "");
+  return r + "\noptimizer = ...  # over model.parameters(), which are shards now" +
+         (layer_ranks(l) > 1 ? two_groups : "");
 }
 
 /// Nothing for a schedule that torch 2.11 has not (torch/distributed/pipelining/schedules.py): its zero-bubble
@@ -100,7 +101,7 @@ inline std::string pipeline(const Layout& l) {
 }
 
 inline std::string divided(const Layout& l, const Plan& plan, bool has_tower) {
-  const std::string ranks = std::to_string(l.ep > 1 ? l.ep : l.tp);
+  const std::string ranks = std::to_string(layer_ranks(l));
   return std::string("from transformers import ") +
          (has_tower ? "AutoModelForImageTextToText" : "AutoModelForCausalLM") +
          "\nfrom transformers.distributed import DistributedConfig\nmodel = " +
@@ -112,11 +113,15 @@ inline std::string divided(const Layout& l, const Plan& plan, bool has_tower) {
 
 /// The model's layers divided within groups of a mesh, and then replicas of that.
 inline std::string divided_in_replicas(const Layout& l) {
-  return "from torch.distributed.device_mesh import init_device_mesh\n"
+  // By the plan of experts alone where the config asks for it (distributed/mixin.py, tp_plan).
+  const bool experts = l.ep > 1;
+  return std::string("from torch.distributed.device_mesh import init_device_mesh\n") +
+         (experts ? "from transformers.distributed import DistributedConfig\n" : "") +
          "from transformers.distributed.tensor_parallel import apply_tensor_parallelism\n"
          "mesh = init_device_mesh(\"cuda\", (" +
-         std::to_string(l.dp) + ", " + std::to_string(l.tp) +
-         "), mesh_dim_names=(\"dp\", \"tp\"))\nmodel = apply_tensor_parallelism(model, mesh[\"tp\"])\n";
+         std::to_string(l.dp) + ", " + std::to_string(layer_ranks(l)) + "), mesh_dim_names=(\"dp\", \"tp\"))\n" +
+         (experts ? "model.config.distributed_config = DistributedConfig(enable_expert_parallel=True)\n" : "") +
+         "model = apply_tensor_parallelism(model, mesh[\"tp\"])\n";
 }
 
 /// A step over parts of sequences, behind what makes a model over all GPUs. context_parallel cuts its buffers to this
@@ -138,7 +143,7 @@ inline std::string parts_of_sequences(const Layout& l, const std::string& model)
 inline std::string script(const Layout& l, const Plan& plan, const Graph& g, bool has_tower, bool training) {
   if (divides_layers_alone(l)) return divided(l, plan, has_tower);
   if (l.pp > 1) return pipeline(l);
-  const std::string before = l.tp > 1 ? divided_in_replicas(l) : "";
+  const std::string before = layer_ranks(l) > 1 ? divided_in_replicas(l) : "";
   if (!training) return before;
   if (l.shard == Shard::fsdp2 && l.cp > 1) return parts_of_sequences(l, fully_shard(l, g));
   if (l.shard == Shard::fsdp2) return before + fully_shard(l, g);
@@ -147,10 +152,10 @@ inline std::string script(const Layout& l, const Plan& plan, const Graph& g, boo
            "config=\"ds_config.json\")";
   std::string r =
       before + "from torch.nn.parallel import DistributedDataParallel\nmodel = DistributedDataParallel(model";
-  if (l.tp > 1) r += ", device_mesh=mesh[\"dp\"]";
+  if (layer_ranks(l) > 1) r += ", device_mesh=mesh[\"dp\"]";
   r += l.bucket_views ? ", gradient_as_bucket_view=True)" : ")";
   if (l.cp > 1) return parts_of_sequences(l, r);
-  return l.tp > 1 ? r + "\noptimizer = ...  # over model.parameters()" + two_groups : r;
+  return layer_ranks(l) > 1 ? r + "\noptimizer = ...  # over model.parameters()" + two_groups : r;
 }
 
 inline std::string deepspeed_config(const Layout& l, const Plan& plan) {
@@ -178,7 +183,7 @@ inline std::string deepspeed_config(const Layout& l, const Plan& plan) {
 /// of buckets, autocast beside fully_shard, for which it casts parameters, and parts of sequences with images in them,
 /// whose token ids it cuts.
 inline std::string accelerate(const Layout& l, const Plan& plan, const Hosts& h) {
-  if (l.tp > 1 || l.ep > 1 || l.pp > 1 || l.cp > 1 || l.bucket_views) return {};
+  if (layer_ranks(l) > 1 || l.pp > 1 || l.cp > 1 || l.bucket_views) return {};
   if (l.shard == Shard::fsdp2 && (l.reduce_dtype || plan.amp)) return {};
   std::string r = "accelerate launch --num_processes " + std::to_string(l.gpus());
   if (h.count > 1)
@@ -193,11 +198,12 @@ inline std::string accelerate(const Layout& l, const Plan& plan, const Hosts& h)
   return r + " train.py";
 }
 
-/// Nothing for what Megatron-LM has no argument for, or another default than what is estimated.
+/// Nothing for what Megatron-LM has no argument for, or another default than what is estimated; its ranks that divide
+/// experts have tokens of their own.
 inline std::string megatron(const Layout& l, const Plan& plan, const Hosts& h) {
   if (l.shard == Shard::zero2 || l.shard == Shard::zero3 || l.schedule.kind == ScheduleKind::gpipe ||
-      l.schedule.kind == ScheduleKind::zero_bubble || (l.pp > 1 && l.shard == Shard::fsdp2) || !l.stages.empty() ||
-      l.bucket_views || l.reduce_dtype || !l.reshard_after_forward)
+      l.schedule.kind == ScheduleKind::zero_bubble || (l.pp > 1 && l.shard == Shard::fsdp2) || (l.ep > 1 && l.dp > 1) ||
+      !l.stages.empty() || l.bucket_views || l.reduce_dtype || !l.reshard_after_forward)
     return {};
   std::string r = torchrun(h, "pretrain_vlm.py");
   const auto size = [&](const char* argument, std::int64_t n) {
@@ -238,7 +244,7 @@ VLMEST_INLINE std::vector<Launch> launch(const Layout& l, const Plan& plan, cons
   if (l.gpus() == 1) return {};
   const launching::Hosts h = launching::hosts(network, l.gpus());
   std::vector<Launch> r{{"torchrun", launching::torchrun(h, training ? "train.py" : "run.py")}};
-  if (training || l.tp > 1 || l.ep > 1)
+  if (training || layer_ranks(l) > 1)
     if (const std::string lines = launching::script(l, plan, g, has_tower, training); !lines.empty())
       r.push_back({"python", lines});
   if (!training) return r;

@@ -158,13 +158,15 @@ VLMEST_INLINE std::vector<Crossing> crossings(const Graph& g, const Stages& stag
   std::vector<Crossing> r(g.tensors.size(), Crossing::none);
   for (const Phase& p : g.phases) {
     if (p.kind != PhaseKind::forward && p.kind != PhaseKind::backward) continue;
+    const auto in_layer = [&](NodeId n) { return stages.in_layer[static_cast<std::size_t>(g.node(n).scope)] != 0; };
     for (NodeId n = p.first; n < p.last; ++n)
       for (const TensorId t : g.inputs(g.node(n))) {
         const TensorId owner = g.owner(t);
         const Tensor& x = g.tensor(owner);
-        if (x.role != Role::activation || x.born < p.first || x.born >= n || stages.stage(x.born) == stages.stage(n) ||
-            !stages.in_layer[static_cast<std::size_t>(g.node(x.born).scope)])
+        if (x.role != Role::activation || x.born < p.first || x.born >= n || stages.stage(x.born) == stages.stage(n))
           continue;
+        // The hidden states' gradient may come from the last norm, and be added to in place through all layers.
+        if (!in_layer(x.born) && !(p.kind == PhaseKind::backward && in_layer(n))) continue;
         r[static_cast<std::size_t>(owner)] = p.kind == PhaseKind::forward ? Crossing::forward : Crossing::backward;
       }
   }

@@ -286,10 +286,12 @@ VLMEST_INLINE std::vector<Timeline> rank_timelines(const Graph& g, const Timelin
   const HeldMicroBatches& backward = of.behind == Behind::forward    ? held.behind_forward
                                      : of.behind == Behind::backward ? held.behind_backward
                                                                      : held.backward.back();
+  const std::vector<std::int64_t> none_of_chunks(saved.size(), 0);
+  const HeldMicroBatches nothing(saved.size(), none_of_chunks), &before = of.first ? nothing : held.before;
   if (several)
-    add({&held.before, &held.first, &held.forward.back(), &backward}, stages.chunks);
+    add({&before, &held.first, &held.forward.back(), &backward}, stages.chunks);
   else
-    add({&held.before, &held.first}, stages.chunks);
+    add({&before, &held.first}, stages.chunks);
   return r;
 }
 

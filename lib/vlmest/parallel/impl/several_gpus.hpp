@@ -113,9 +113,13 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   if (layout.cp > 1 && has_inference(phases))
     throw Error("layout.mesh", "cp=" + std::to_string(layout.cp) + ": inference of divided sequences is not modelled",
                 "ask for training alone: Phases::train");
+  // torch 2.11 with transformers 5.17: its forward puts DTensors in the place of the experts' local weights, which
+  // grouped_mm then finds beside tensors ("got mixed torch.Tensor and DTensor").
+  if (layout.ep > 1 && layout.dp > 1 && layout.shard == Shard::none && has_training(phases))
+    throw Error("layout.shard", "DistributedDataParallel does not run with divided experts", "take layout.shard=fsdp2");
   // One for each group that a rank belongs to; ranks that divide sequences hold states together with replicas.
-  const std::int64_t groups = (holders(layout) > 1 ? 1 : 0) + (layout.tp > 1 ? 1 : 0) + (layout.pp > 1 ? 1 : 0) +
-                              (layout.cp > 1 && layout.dp > 1 ? 1 : 0);
+  const std::int64_t groups = (holders(layout) > 1 ? 1 : 0) + (layer_ranks(layout) > 1 ? 1 : 0) +
+                              (layout.pp > 1 ? 1 : 0) + (layout.cp > 1 && layout.dp > 1 ? 1 : 0);
   // A pipeline's first and last stages have one neighbour, those between them two; parts of sequences go round.
   const std::int64_t neighbours = std::min(2, std::max(layout.pp, layout.cp) - 1);
   const Bytes nccl = nccl_memory(groups, several::most_channels(network, gpus), neighbours);
@@ -125,13 +129,13 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   const double peak_rate = peak(device, plan.amp ? DType::bf16 : plan.dtype).value * static_cast<double>(gpus);
   // Ranks that divide layers run the same tokens, each its part of their FLOPs.
   const auto tokens = static_cast<double>(e.sequences.batch * e.sequences.seq) * layout.dp;
-  const double parts_of_flops = static_cast<double>(holders(layout)) * layout.tp;
+  const double parts_of_flops = static_cast<double>(holders(layout)) * layer_ranks(layout);
   if (has_inference(phases)) {
     InferenceEstimate& i = e.inference;
     i.fits = inference_estimate::fits(i, estimator.graph(), estimator.timeline(), inside, estimator.allocator);
     all = several::inference_rank(i, gpus);
-    if (layout.tp > 1) {
-      p.communication = communication(estimator.graph(), network, "tp");
+    if (layer_ranks(layout) > 1) {
+      p.communication = communication(estimator.graph(), network, layer_group(layout));
       put_on_network(i, p.communication, estimator.graph(), device);
     }
     p.step = i.prefill.wall;
@@ -146,8 +150,8 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   TrainingEstimate& t = e.training;
   const Graph& g = estimator.training_graph();
   std::vector<CommunicationRow> of_layers;
-  if (layout.tp > 1) {
-    of_layers = communication(g, network, "tp", t.micro_batches);
+  if (layer_ranks(layout) > 1) {
+    of_layers = communication(g, network, layer_group(layout), t.micro_batches);
     put_on_network(t, of_layers, g, device);
   }
   if (layout.cp > 1) {
@@ -229,7 +233,7 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
     return p;
   }
   Timeline timeline = data_parallel_timeline(g, whole, strategy, states, trained, inside.usable_bytes);
-  if (layout.tp > 1 && has_buckets(strategy))
+  if (layer_ranks(layout) > 1 && has_buckets(strategy))
     timeline.add(waiting_gradients(g, [&](NodeId n) {
       const auto holds = [n](const Phase& x) { return n >= x.first && n < x.last; };
       return std::find_if(g.phases.begin(), g.phases.end(), holds)->last;

@@ -25,17 +25,24 @@ struct Moment {
 class Stage {
  public:
   Stage(std::vector<Storage>& to, const Graph& g, const Strategy& s, const ModelStates& states,
-        const std::vector<Unit>& units, const std::vector<char>& own, Behind behind, bool between)
+        const std::vector<Unit>& units, const std::vector<char>& own, const StretchOfStep& of)
       : to_(to),
         g_(g),
         s_(s),
         states_(states),
         units_(units),
-        divides_between_(behind == Behind::forward || between),
-        gathers_last_(behind == Behind::forward || g.phases.size() < 4),
+        divides_between_(g.phases.size() > 3 && (of.behind == Behind::forward || of.between)),
+        gathers_last_(of.behind == Behind::forward || g.phases.size() < 4),
+        first_(of.first),
         reduction_(units.size(), 0),
         casts_(units.size(), 0) {
     for (const Phase& p : g.phases) {
+      Run& head = heads_.emplace_back(Run{g.head, none, none});
+      for (NodeId n = p.first; n < p.last && g.head != none; ++n) {
+        if (g.node(n).scope != g.head || !own[static_cast<std::size_t>(n)]) continue;
+        if (head.first == none) head.first = n;
+        head.end = n + 1;
+      }
       std::vector<Run>& r = runs_.emplace_back(gathered::runs(g, p, states.unit_of));
       std::erase_if(r, [&](const Run& x) { return !own[static_cast<std::size_t>(x.first)]; });
     }
@@ -91,16 +98,21 @@ class Stage {
     using namespace gathered;
     const Phase& p = g_.phases[phase];
     const bool first = phase == 0;
+    const Moment ended{heads_[phase].end == none ? p.last : heads_[phase].end, 0};
     const std::vector<Run>&there = runs_[phase], &back = runs_[1];
-    if (first) put_flat(0, {p.first}, there.empty() ? Moment{p.last, 0} : Moment{there.front().first, turn::prefetch});
+    if (first && first_) put_flat(0, {p.first}, there.empty() ? ended : Moment{there.front().first, turn::prefetch});
     for (std::size_t i = 0; i < there.size(); ++i) {
       const Run& r = there[i];
       // What a backward has left whole is there; a unit without a backward is gathered by each forward.
       const bool whole =
           !first && std::any_of(back.begin(), back.end(), [&](const Run& b) { return b.unit == r.unit; });
       if (whole || (!first && !reshards_after_forward(s_))) continue;
+      if (!first_ && !reshards_after_forward(s_)) {  // it stays from an earlier forward
+        put_weights(r.unit, {p.first}, reduced(r.unit));
+        continue;
+      }
       put_flat(r.unit, ahead(p, r.first, turn::gather),
-               i + 1 < there.size() ? Moment{there[i + 1].first, turn::prefetch} : Moment{p.last, 0});
+               i + 1 < there.size() ? Moment{there[i + 1].first, turn::prefetch} : ended);
       put_weights(r.unit, ahead(p, r.first, turn::copied),
                   reshards_after_forward(s_) ? Moment{r.end, turn::reshard} : reduced(r.unit));
     }
@@ -117,7 +129,9 @@ class Stage {
     std::vector<Moment> asked(g_.scopes.size(), Moment{none});
     std::vector<ScopeId> before(g_.scopes.size(), 0);
     for (std::size_t k = 1; k < of_forward.size(); ++k) before[at(of_forward[k].unit)] = of_forward[k - 1].unit;
-    if (!of_forward.empty()) asked[at(of_forward.back().unit)] = {p.first};
+    const NodeId head = heads_[phase].first;
+    if (!of_forward.empty())
+      asked[at(of_forward.back().unit)] = head == none ? Moment{p.first} : ahead(p, head, turn::prefetch);
     for (const Run& r : back) {
       const Moment goes = stays || &p == &last() ? reduced(r.unit) : divided_again(r.unit);
       if (!gathers) {
@@ -162,10 +176,10 @@ class Stage {
     // One after the other: its sum comes, then what autograd has made goes.
     const auto turn = static_cast<std::uint8_t>(std::min(casts_[at(unit)]++, own_turn - 6));
     const auto next = static_cast<std::uint8_t>(turn + 1);
-    const Elements elements(s.bytes.value() / size_of(Elements(1), g_.tensor(s.tensor).dtype).value());
     const NodeId first_end = end_of(1, unit);
     put(whole_gradients, unit, s.bytes, {s.born}, {first_end, next});
-    put(whole_gradients, unit, size_of(elements, *s_.reduce_dtype), {first_end, turn}, reduced(unit, 1));
+    put(whole_gradients, unit, size_of(g_.tensor(weight).storage, *s_.reduce_dtype), {first_end, turn},
+        reduced(unit, 1));
     const NodeId again = made_last_[static_cast<std::size_t>(s.tensor)];
     if (g_.phases.size() < 4 || again == none) return;
     put(whole_gradients, unit, s.bytes, {again + 1}, {end_of(3, unit), next});
@@ -197,7 +211,11 @@ class Stage {
   const std::vector<Unit>& units_;
   bool divides_between_;  ///< a forward runs between the first backward and the one that stands for the others
   bool gathers_last_;     ///< that one finds divided weights
-  std::vector<std::vector<Run>> runs_;   ///< of the rank's units, by phases
+  bool first_;            ///< the first forward is that of the step, not one behind it
+  std::vector<std::vector<Run>> runs_;  ///< of the rank's units, by phases
+  /// By phases, the output head where the rank has it: the module ends with it, and the loss is outside of it
+  /// (PipelineScheduleSingle, loss_fn), so that its hooks run between them.
+  std::vector<Run> heads_;
   std::vector<NodeId> made_last_;        ///< by the gradient, the node of the last backward that adds to it
   std::vector<std::uint8_t> reduction_;  ///< of each unit, the turn behind the last backward
   std::uint8_t finished_ = 0;
@@ -224,6 +242,21 @@ VLMEST_INLINE Gathers gathers(const Strategy& s, const std::vector<PipelineTask>
   return r;
 }
 
+VLMEST_INLINE std::vector<StretchOfStep> stretches_of_step(const Schedule& s, bool divides, int rank, int ranks,
+                                                           std::int64_t micro_batches) {
+  const std::vector<Bytes> each(static_cast<std::size_t>(s.chunks), Bytes(1));
+  const HeldInStep held = held_in_step(s, rank, ranks, micro_batches, each);
+  const bool between = held.has_forward_between;
+  if (!divides) return {{Behind::any, between, false}};
+  std::vector<StretchOfStep> r;
+  const bool more = held.before.front().front() > 0;  // forwards behind the first one
+  if (more) r.push_back({held.has_behind_forward ? Behind::forward : Behind::backward, between, true});
+  if (held.has_behind_forward) r.push_back({Behind::forward, between, !more});
+  if (held.has_behind_backward) r.push_back({Behind::backward, between, !more});
+  if (r.empty()) r.push_back({Behind::any, between, true});
+  return r;
+}
+
 VLMEST_INLINE std::vector<gathered::Unit> stage_units(const Timeline& part, const Graph& g, const Strategy& s,
                                                       const ModelStates& states) {
   const std::vector<char> held = sharded::held_weights(part, g);
@@ -231,7 +264,7 @@ VLMEST_INLINE std::vector<gathered::Unit> stage_units(const Timeline& part, cons
 }
 
 VLMEST_INLINE Timeline shard_stage(Timeline part, const Graph& g, const Stages& stages, int rank, const Strategy& s,
-                                   const ModelStates& states, Behind behind, bool between, Bytes memory) {
+                                   const ModelStates& states, const StretchOfStep& of, Bytes memory) {
   const std::vector<char> held = sharded::held_weights(part, g);
   const std::vector<gathered::Unit> units = gathered::units(g, s, states, &held);
   std::vector<char> own(g.nodes.size());
@@ -244,7 +277,7 @@ VLMEST_INLINE Timeline shard_stage(Timeline part, const Graph& g, const Stages& 
     gradients.push_back(x);
     part.resize(i, Bytes{});
   }
-  sharded::Stage(added, g, s, states, units, own, behind, between).add(gradients);
+  sharded::Stage(added, g, s, states, units, own, of).add(gradients);
   part = keep(g, std::move(part), shares(s), true);
   part.add(added);
   part.set_up({.divided = divided_weights(g, s, states, memory, &held)});

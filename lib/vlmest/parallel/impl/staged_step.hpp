@@ -88,22 +88,6 @@ inline std::vector<CommunicationRow> of_layers(const Graph& g, const Stages& sta
   return most;
 }
 
-/// A part of a rank's step: which of its backwards, and whether forwards run when there are gradients.
-struct Stretch {
-  Behind behind = Behind::any;
-  bool forward_between = true;
-};
-/// Those that a rank's step is made of. Only where weights are divided does it matter what a backward follows.
-inline std::vector<Stretch> stretches(const Layout& l, int rank, std::int64_t micro_batches) {
-  const std::vector<Bytes> nothing(static_cast<std::size_t>(l.schedule.chunks));
-  const HeldInStep held = held_in_step(l.schedule, rank, l.pp, micro_batches, nothing);
-  std::vector<Stretch> r;
-  if (l.shard == Shard::fsdp2 && held.has_behind_forward) r.push_back({Behind::forward, true});
-  if (l.shard == Shard::fsdp2 && held.has_behind_backward) r.push_back({Behind::backward, held.has_forward_between});
-  if (r.empty()) r.push_back({Behind::any, held.has_forward_between});
-  return r;
-}
-
 /// What a rank's replicas send each other in a step whose states fully_shard divides: each layer's weights as often as
 /// they are gathered, the root's once.
 inline std::vector<CommunicationRow> of_shards(const Layout& l, const Strategy& s, const Network& network,
@@ -196,11 +180,11 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
     TrainingEstimate r;
     Timeline timeline;
     std::vector<CommunicationRow> sent_by_shards;
-    const auto add = [&](Timeline& part, const staged::Stretch& stretch) {
+    const auto add = [&](Timeline& part, const StretchOfStep& stretch) {
       Bytes gradients = several::of_role(part, Role::gradient);
       if (divides) {
-        part = shard_stage(std::move(part), g, stages, s, replicas.strategy, replicas.states, stretch.behind,
-                           stretch.forward_between, device.usable_bytes);
+        part = shard_stage(std::move(part), g, stages, s, replicas.strategy, replicas.states, stretch,
+                           device.usable_bytes);
         gradients = several::of_role(part, Role::gradient);
       } else if (l.dp > 1) {
         part.set_up(ddp_set_up(g, part, replicas.trained));
@@ -212,17 +196,20 @@ VLMEST_INLINE void estimate_stages(ParallelEstimate& p, const Estimator& estimat
         part.add(waiting_gradients(g, [&](NodeId n) { return staged::backward_end(g, stages, s, n); }));
       TrainingEstimate of_part = one;
       training_estimate::add_memory(of_part, own, part, device, estimator.allocator, estimator.details,
-                                    stretch.forward_between ? Passes::highest : Passes::first_forward);
+                                    stretch.between ? Passes::highest : Passes::first_forward);
       of_part.gradients = gradients;
       of_part.saved_activations = staged::saved(g, part);
       of_part.optimizer = several::of_role(part, Role::optimizer_state);
       if (of_part.peak > r.peak) std::swap(timeline, part);
       r = staged::most_of(r, of_part);
     };
-    for (const staged::Stretch& stretch : staged::stretches(l, s, micro_batches)) {
-      std::vector<Timeline> timelines =
-          rank_timelines(g, estimator.training_timeline(), stages, crossing,
-                         {.rank = s, .micro_batches = micro_batches, .schedule = l.schedule, .behind = stretch.behind});
+    for (const StretchOfStep& stretch : stretches_of_step(l.schedule, divides, s, l.pp, micro_batches)) {
+      std::vector<Timeline> timelines = rank_timelines(g, estimator.training_timeline(), stages, crossing,
+                                                       {.rank = s,
+                                                        .micro_batches = micro_batches,
+                                                        .schedule = l.schedule,
+                                                        .behind = stretch.behind,
+                                                        .first = stretch.first});
       if (divides && sent_by_shards.empty()) {
         const auto units = stage_units(timelines.back(), g, replicas.strategy, replicas.states);
         sent_by_shards =
