@@ -160,11 +160,14 @@ inline Value softmax(Value a) {
   return softmax(std::move(a), out);
 }
 
-/// aten _softmax_backward_data: the product of gradient and result is scratch, in the gradient's layout, and packed
-/// where that is not row-major (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out).
+/// aten _softmax_backward_data: the product of gradient and result is scratch, dense with its dimensions in the
+/// gradient's order, and packed where that is not row-major (aten/src/ATen/native/cuda/SoftMax.cu,
+/// softmax_backward_cuda_out).
 inline Value softmax_backward(DType t, Value gradient, Value result) {
   Builder& b = gradient.builder();
-  const Bytes product = data_bytes(gradient), packed = is_contiguous(gradient) ? Bytes{} : product;
+  Tensor dense = gradient.tensor();
+  dense.strides = strides_like(dense, dense.shape);
+  const Bytes product = data_bytes(gradient), packed = is_contiguous(dense) ? Bytes{} : product;
   const TensorId r = b.result(t, gradient.shape(), "_softmax_backward_data");
   const MemoryOp op{.read = product * 4,
                     .written = product + size_of(numel(gradient.shape()), t),
