@@ -250,13 +250,13 @@ TEST(SeveralGpus, RanksOfMeshes) {
 /// Pipelines whose replicas divide their states: every phase of each stage that was recorded. What
 /// docs/howto/several-gpus.md says of them.
 TEST(SeveralGpus, ShardedStages) {
-  const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/several_gpus/";
-  const Json recorded = Json::parse(slurp(root + "sharded_stages.json"));
-  const Json configs = Json::parse(slurp(root + "divided_layers.json"))["configs"];
+  const std::string root = std::string(VLMEST_SOURCE_DIR) + "/tests/data/";
+  const Json recorded = Json::parse(slurp(root + "several_gpus/sharded_stages.json"));
+  const Json configs = Json::parse(slurp(root + "several_gpus/divided_layers.json"))["configs"];
   std::vector<double> held_out, others, reserved;
   for (std::size_t i = 0; i < recorded["runs"].size(); i += one_in(6)) {
     const Json& run = recorded["runs"][i];
-    const std::string flags = written_out(run, configs);
+    const std::string flags = run["cut"].get<bool>() ? written_out(run, configs) : flags_of(run, root);
     const Json rank = of_recorded(flags)["parallel"]["ranks"][run["stage"].get<std::size_t>()];
     for (const char* phase : {"forward", "backward", "step"}) {
       const double off = std::abs(rank[phase]["peak_bytes"].get<double>() / run[phase].get<double>() - 1);

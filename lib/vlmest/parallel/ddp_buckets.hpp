@@ -15,7 +15,7 @@
 /// second step's forward begins, that one goes and others come, filled in the order in which gradients were ready
 /// (Reducer::rebuild_buckets, initialize_buckets): a first one of 1 MiB, then each of `bucket_cap_mb`, 25 MiB. A model
 /// with parameters that get no gradient needs find_unused_parameters=True, and has buckets of that size from the first
-/// step on, filled from the last parameter to the first.
+/// step on, filled from the last parameter to the first; here it too has one bucket in its first step.
 ///
 /// Before, weights and buffers are sent by the first rank, in flat copies of 250 MiB (_sync_module_states).
 namespace vlmest::parallel {

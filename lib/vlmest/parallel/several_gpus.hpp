@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include <vlmest/device/device.hpp>
 #include <vlmest/parallel/rank_estimate.hpp>
