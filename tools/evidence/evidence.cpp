@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "evidence.hpp"
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <vlmest/diagnose/evidence/kind.hpp>
@@ -36,8 +39,12 @@ SourceLimit limit_of(EvidenceKind kind) {
   }
 }
 
-std::string whole(FileSource& source) {
+/// All of it; the room for a plain file's is taken at once, as growing would move a long text again and again.
+std::string whole(FileSource& source, const std::string& path, EvidenceKind kind) {
   std::string text;
+  std::error_code unknown;
+  const auto size = source.compressed() || path == "-" ? 0 : std::filesystem::file_size(path, unknown);
+  if (!unknown) text.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(size, limit_of(kind).bytes)));
   for (std::string_view piece = source(); !piece.empty(); piece = source()) text.append(piece);
   return text;
 }
@@ -48,8 +55,8 @@ Evidence read(FileSource& source, const std::string& path, const std::string& wh
   source.limit(limit_of(kind));
   switch (kind) {
     case EvidenceKind::snapshot_pickle: return pickled_snapshot_evidence(source, where);
-    case EvidenceKind::snapshot_json: return json_snapshot_evidence(whole(source), where);
-    case EvidenceKind::snapshot_html: return page_snapshot_evidence(whole(source), where);
+    case EvidenceKind::snapshot_json: return json_snapshot_evidence(whole(source, path, kind), where);
+    case EvidenceKind::snapshot_html: return page_snapshot_evidence(whole(source, path, kind), where);
     case EvidenceKind::trace_json: {
       const diagnose::ProfileTrace trace = json::read_kineto([&source] { return source(); }, where);
       if (trace.empty() && trace.memory.empty())
@@ -62,7 +69,7 @@ Evidence read(FileSource& source, const std::string& path, const std::string& wh
         throw Error(where, "an export of Nsight Systems must be a plain file", "unpack it and give its path");
       return trace_evidence(read_nsys_sqlite(path), device);
     case EvidenceKind::memory_stats_json:
-      return summary_evidence({json::read_memory_stats(json::parse(whole(source), where))});
+      return summary_evidence({json::read_memory_stats(json::parse(whole(source, path, kind), where))});
     case EvidenceKind::nsight_csv:
       throw Error(where, "a table of Nsight Compute, which knows single kernels and no run",
                   "give a trace of the profiler of PyTorch or of Nsight Systems; 'vlmest roofline' places kernels");
@@ -83,7 +90,7 @@ Evidence read(FileSource& source, const std::string& path, const std::string& wh
     case EvidenceKind::unknown:
       throw Error(where, source.head().empty() ? "the file is empty" : "none of the kinds of evidence",
                   "give an out-of-memory message or a log, a memory snapshot, memory_summary() text or a trace");
-    default: return text_evidence(diagnose::utf8_text(whole(source)), where);
+    default: return text_evidence(diagnose::utf8_text(whole(source, path, kind)), where);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include <vlmest/diagnose/evidence/text/log_text.hpp>
 #include <vlmest/diagnose/evidence/text/told_settings.hpp>
 
 #include "catalogue.hpp"
@@ -46,9 +47,7 @@ void find_name(const std::string& text, const std::string& word, const std::stri
   }
 }
 
-std::int64_t line_of(std::string_view text, std::size_t at) {
-  return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-}
+std::int64_t line_of(std::string_view text, std::size_t at) { return 1 + diagnose::line_ends(text, at); }
 
 /// Its line, of at most 2 KiB on either side.
 std::string_view line_around(std::string_view text, std::size_t at) {

@@ -41,6 +41,13 @@ consteval std::array<std::uint64_t, 256> places() {
   return in;
 }
 
+/// The bits of first characters.
+inline constexpr std::uint64_t first_places = [] {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < stems.size(); ++i) bits |= std::uint64_t{1} << (5 * i);
+  return bits;
+}();
+
 /// Where the stem of a sign begins in it, and which it is.
 struct SignStem {
   std::size_t stem = 0, at = 0;

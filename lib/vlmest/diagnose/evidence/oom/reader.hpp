@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +27,15 @@ inline constexpr std::size_t most_messages = 2000;
 inline constexpr std::size_t look_back = 256 << 10;      ///< how far a traceback may begin before its message
 inline constexpr std::size_t all_look_back = 128 << 20;  ///< of all messages together
 
+/// Of each character what stands for it in a squeezed line; 0: nothing.
+consteval std::array<char, 256> squeezed_characters() {
+  std::array<char, 256> to{};
+  for (char c = ' ' + 1; c < '\x7f'; ++c)
+    if (std::string_view("\"'`*|").find(c) == std::string_view::npos) to[static_cast<unsigned char>(c)] = lower(c);
+  return to;
+}
+inline constexpr auto squeezed_character = squeezed_characters();
+
 /// The lines of one writer without blanks, quotes, bars, tags and anything beyond ASCII, in lower case.
 struct Squeezed {
   std::string text;
@@ -40,6 +51,8 @@ struct Squeezed {
   }
   void add(std::string_view line, std::size_t number) {
     lines.emplace_back(text.size(), number);
+    std::size_t end = text.size();
+    text.resize(end + line.size());
     for (std::size_t i = 0; i < line.size(); ++i) {
       const char c = line[i];
       if (c == '<' && i + 1 < line.size() && (is_letter(line[i + 1]) || line[i + 1] == '/')) {
@@ -48,8 +61,9 @@ struct Squeezed {
           continue;
         }
       }
-      if (c > ' ' && c < '\x7f' && std::string_view("\"'`*|").find(c) == std::string_view::npos) text += lower(c);
+      if (const char kept = squeezed_character[static_cast<unsigned char>(c)]; kept != 0) text[end++] = kept;
     }
+    text.resize(end);
   }
 };
 
@@ -68,6 +82,16 @@ inline bool same_figures(const OomMessage& a, const OomMessage& b) {
          a.free == b.free && a.allocated == b.allocated && a.reserved == b.reserved &&
          a.reserved_unallocated == b.reserved_unallocated && a.own_process == b.own_process && a.gpu == b.gpu &&
          a.rank == b.rank && a.processes == b.processes;
+}
+
+/// Equal for messages with the same figures.
+inline std::size_t hash_of(const OomMessage& m) {
+  std::size_t h = static_cast<std::size_t>(m.backend);
+  for (const auto* size : {&m.requested, &m.total, &m.free, &m.allocated, &m.reserved_unallocated, &m.own_process})
+    h = (h ^ static_cast<std::size_t>(*size ? (*size)->value.value() + 1 : 0)) * 0x9e3779b97f4a7c15u;
+  for (const std::int64_t n : {m.gpu.value_or(-1), m.rank.value_or(-1)})
+    h = (h ^ static_cast<std::size_t>(n)) * 0x9e3779b97f4a7c15u;
+  return h;
 }
 
 /// Where no stack tells it, the words of a message may.

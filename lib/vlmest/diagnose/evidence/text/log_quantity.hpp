@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
@@ -43,6 +44,20 @@ bool is_wish(std::string_view label);
 
 /// A quantity by its label (plain_label) and what stands behind its value.
 Quantity quantity(std::string_view label, std::string_view after);
+
+/// The same, with an answer for each label that came by lately: a log has few, in every line.
+class KnownQuantities {
+ public:
+  Quantity operator()(std::string_view label, std::string_view after);
+
+ private:
+  struct Known {
+    std::array<char, 48> label{};
+    std::size_t size = 0;  ///< 0: none
+    Quantity quantity = Quantity::none;
+  };
+  std::array<Known, 128> known_;
+};
 
 }  // namespace vlmest::diagnose::memory_log
 

@@ -36,7 +36,7 @@ class RowBuilder {
 
   /// A value under a label (plain_label).
   void add(Quantity q, std::string_view label, const LogValue& v) {
-    const auto size = [&] { return size_value(v, " " + std::string(label), unit_); };
+    const auto size = [&] { return size_value(v, label, unit_); };
     switch (q) {
       case Quantity::step:
         if (!row_.step) row_.step = whole(v);
@@ -91,7 +91,7 @@ class RowBuilder {
 std::optional<LogValue> behind_slash(const LogValue& v);
 
 /// The values of one line; `useful` where it says more than the step. `raw`: the line with its prefix.
-MemoryRow read_row(std::string_view line, std::string_view raw, bool& useful);
+MemoryRow read_row(std::string_view line, std::string_view raw, KnownQuantities& quantities, bool& useful);
 
 }  // namespace vlmest::diagnose::memory_log
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -98,11 +99,24 @@ constexpr bool in_windows_path(std::string_view s, std::size_t at) {
 /// escapes of JSON strings and Python's repr (\n becomes a line break, \" a quote). Bytes that are no UTF-8 stay.
 std::string plain_text(std::string_view s);
 
+/// Where the next "\n" or "\r" stands, text.size() where none does. In parts, each searched for one and then the other:
+/// a search for both looks at every character twice, one for each as far as it goes reads a long text again and again.
+constexpr std::size_t line_end(std::string_view text, std::size_t at) {
+  constexpr std::size_t part = 512;
+  for (; at < text.size(); at += part) {
+    auto here = text.substr(at, part);
+    const auto line = here.find('\n');
+    here = here.substr(0, line);
+    if (const auto bar = here.find('\r'); bar != std::string_view::npos) return at + bar;
+    if (line != std::string_view::npos) return at + line;
+  }
+  return text.size();
+}
+
 /// Takes the next line off a text; "\n", "\r\n" and the "\r" of progress bars end one. `at` moves on.
 constexpr std::string_view next_line(std::string_view text, std::size_t& at) {
   const auto begin = at;
-  auto end = text.find_first_of("\r\n", at);
-  if (end == std::string_view::npos) end = text.size();
+  const auto end = line_end(text, at);
   at = end < text.size() ? end + 1 : end;
   if (at < text.size() && text[end] == '\r' && text[at] == '\n') ++at;
   return text.substr(begin, end - begin);
@@ -115,6 +129,34 @@ constexpr std::string_view next_counted_line(std::string_view text, std::size_t&
   at = std::min(end + 1, text.size());
   return text.substr(begin, end - begin);
 }
+
+/// How many lines end before `at`, eight characters at a time: what differs from "\n" has a bit that is carried into
+/// its byte's highest one (Warren, "Hacker's Delight", 6-1).
+inline std::int64_t line_ends(std::string_view text, std::size_t at) {
+  constexpr std::uint64_t ones = 0x0101010101010101, low = 0x7f * ones, lines = '\n' * ones;
+  std::int64_t n = 0;
+  std::size_t i = 0;
+  for (; i + 8 <= at; i += 8) {
+    std::uint64_t v = 0;
+    std::memcpy(&v, text.data() + i, 8);
+    v ^= lines;
+    n += static_cast<std::int64_t>(((~(((v & low) + low) | v | low) >> 7) * ones) >> 56);
+  }
+  for (; i < at; ++i) n += text[i] == '\n' ? 1 : 0;
+  return n;
+}
+
+/// A line without what is put around it, and what its prefix tells.
+struct BareLine {
+  std::string_view text;
+  LogPrefix prefix;
+};
+
+/// Takes prefix and box off a line without escapes.
+BareLine bare_line(std::string_view line);
+
+/// Whether a line holds what plain_text() resolves or leaves out.
+bool has_escapes(std::string_view line);
 
 /// The lines of a raw line: one, or several where it holds escaped line breaks. The first gives writer and rank to the
 /// others. Adds to `lines`.

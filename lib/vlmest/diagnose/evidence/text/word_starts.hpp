@@ -44,14 +44,52 @@ template <std::size_t N>
 class WordScan {
  public:
   consteval explicit WordScan(const std::array<std::string_view, N>& words) : words_(words) {
-    for (std::size_t i = 0; i < N; ++i) starts_[i / 64].add(i % 64, words[i], false);
+    for (std::size_t i = 0; i < N; ++i) {
+      starts_[i / 64].add(i % 64, words[i], false);
+      const std::size_t pair = pair_at(words[i], 0);
+      pairs_[pair / 64] |= std::uint64_t{1} << (pair % 64);
+    }
+  }
+
+  /// Of each word whether a text holds it.
+  class Found {
+   public:
+    bool operator[](std::size_t word) const { return (in_[word / 64] >> (word % 64) & 1) != 0; }
+
+   private:
+    friend WordScan;
+    std::array<std::uint64_t, (N + 63) / 64> in_{};
+  };
+  /// Whether it holds any of them.
+  bool any(std::string_view text) const {
+    for (std::size_t at = 0; at + 3 <= text.size(); ++at) {
+      if (!may_begin(text, at)) continue;
+      for (std::size_t group = 0; group < starts_.size(); ++group)
+        for (auto may = starts_[group](text, at); may != 0; may &= may - 1)
+          if (text.substr(at).starts_with(words_[group * 64 + static_cast<std::size_t>(std::countr_zero(may))]))
+            return true;
+    }
+    return false;
+  }
+  Found in(std::string_view text) const {
+    Found found;
+    for (std::size_t at = 0; at + 3 <= text.size(); ++at) {
+      if (!may_begin(text, at)) continue;
+      for (std::size_t group = 0; group < starts_.size(); ++group)
+        for (auto may = starts_[group](text, at) & ~found.in_[group]; may != 0; may &= may - 1)
+          if (const auto i = static_cast<std::size_t>(std::countr_zero(may));
+              text.substr(at).starts_with(words_[group * 64 + i]))
+            found.in_[group] |= std::uint64_t{1} << i;
+    }
+    return found;
   }
 
   /// Calls `found(word, at)` for each place of each word, in the order of the places; those of one word do not overlap.
   template <class Found>
   void each(std::string_view text, Found found) const {
     std::array<std::size_t, N> behind{};
-    for (std::size_t at = 0; at + 3 <= text.size(); ++at)
+    for (std::size_t at = 0; at + 3 <= text.size(); ++at) {
+      if (!may_begin(text, at)) continue;
       for (std::size_t group = 0; group < starts_.size(); ++group)
         for (auto may = starts_[group](text, at); may != 0; may &= may - 1) {
           const auto i = group * 64 + static_cast<std::size_t>(std::countr_zero(may));
@@ -59,11 +97,30 @@ class WordScan {
           behind[i] = at + words_[i].size();
           found(i, at);
         }
+    }
   }
 
  private:
+  static constexpr std::size_t pair_at(std::string_view text, std::size_t at) {
+    return std::size_t{static_cast<unsigned char>(text[at])} << 8 | static_cast<unsigned char>(text[at + 1]);
+  }
+  /// Whether any word has these first two characters: most places of a text are none by one look.
+  bool may_begin(std::string_view text, std::size_t at) const {
+    const std::size_t pair = pair_at(text, at);
+    return (pairs_[pair / 64] >> (pair % 64) & 1) != 0;
+  }
+
   std::array<std::string_view, N> words_;
+  std::array<std::uint64_t, 1024> pairs_{};
   std::array<WordStarts, (N + 63) / 64> starts_{};
 };
+
+/// A scan for the words of a table's rows.
+template <std::size_t N, class Row>
+consteval WordScan<N> scan_for(const std::array<Row, N>& rows) {
+  std::array<std::string_view, N> words;
+  for (std::size_t i = 0; i < N; ++i) words[i] = rows[i].words;
+  return WordScan<N>(words);
+}
 
 }  // namespace vlmest::diagnose

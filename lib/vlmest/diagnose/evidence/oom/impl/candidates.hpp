@@ -9,15 +9,23 @@
 namespace vlmest::diagnose {
 namespace oom_candidates {
 
+/// Of each character what signs are written with: letters in lower case, digits, '_' and ':'; 0: none.
+consteval std::array<char, 256> kept_characters() {
+  std::array<char, 256> to{};
+  for (std::size_t i = 0; i < 128; ++i)
+    if (const char c = static_cast<char>(i); is_letter(c) || is_digit(c) || c == '_' || c == ':') to[i] = lower(c);
+  return to;
+}
+
 VLMEST_INLINE bool has_sign(std::string_view text, std::size_t at, std::size_t stem) {
   static constexpr auto stem_of = stems_of_signs();
   std::array<char, 64> near{};
-  const auto counts = [](char c) { return is_letter(c) || is_digit(c) || c == '_' || c == ':'; };
+  static constexpr auto kept = kept_characters();
   std::size_t first = 24, last = 24;
   for (auto i = at; i > 0 && at - i < 60 && first > 0; --i)
-    if (counts(text[i - 1])) near[--first] = lower(text[i - 1]);
+    if (const char c = kept[static_cast<unsigned char>(text[i - 1])]; c != 0) near[--first] = c;
   for (auto i = at; i < text.size() && i - at < 60 && last < near.size(); ++i)
-    if (counts(text[i])) near[last++] = lower(text[i]);
+    if (const char c = kept[static_cast<unsigned char>(text[i])]; c != 0) near[last++] = c;
   const std::string_view squeezed(near.data() + first, last - first);
   for (std::size_t i = 0; i < signs.size(); ++i)
     if (stem_of[i].stem == stem && stem_of[i].at <= 24 - first &&
@@ -37,6 +45,8 @@ VLMEST_INLINE std::vector<TextRange> oom_candidates_in(std::string_view text) {
   for (std::size_t p = 4; p < text.size(); p += 5) {
     auto bits = in[static_cast<unsigned char>(text[p])];
     if (bits == 0 || p < known) continue;
+    // The character before stands where the stem has it, or is none of it.
+    bits &= first_places | in[static_cast<unsigned char>(text[p - 1])] << 1;
     for (; bits != 0; bits &= bits - 1) {
       const auto place = static_cast<std::size_t>(std::countr_zero(bits));
       const auto stem = stems[place / 5];

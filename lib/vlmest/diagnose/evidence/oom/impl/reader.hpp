@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unordered_map>
+
 #include <vlmest/diagnose/evidence/oom/group.hpp>
 #include <vlmest/diagnose/evidence/oom/reader.hpp>
 #include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
@@ -111,6 +113,7 @@ inline std::vector<Frame> source_within(std::string_view message) {
 VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
   using namespace oom_reader;
   std::vector<OomMessage> messages;
+  std::unordered_multimap<std::size_t, std::size_t> known;  // a message's place, by its figures
   std::size_t budget = all_look_back, counted = 0;
   std::int64_t line_number = 1;
   for (const auto& range : oom_candidates_in(text)) {
@@ -147,10 +150,16 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
             s.text.substr(g->begin, g->end - g->begin + 400).find("expandable_segments") < s.text.size();
         m.traceback.exception = exception_of(lines[first].text);
         guess_own_process(m);
-        const auto same = std::find_if(messages.begin(), messages.end(), [&](auto& o) { return same_figures(o, m); });
+        const auto alike = known.equal_range(hash_of(m));
+        const auto same =
+            std::find_if(alike.first, alike.second, [&](auto& o) { return same_figures(messages[o.second], m); });
+        if (same != alike.second) {
+          ++messages[same->second].times;
+          continue;
+        }
         const auto near = std::find_if(here.begin(), here.end(), [&](auto& o) { return same_figures(o.second, m); });
-        if (same != messages.end() || near != here.end()) {
-          ++(same != messages.end() ? *same : near->second).times;
+        if (near != here.end()) {
+          ++near->second.times;
           continue;
         }
         if (messages.size() + here.size() >= most_messages) continue;
@@ -178,11 +187,11 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
     for (auto& [at, m] : here) {
       const auto begin = lines[at].begin;
       if (begin > counted) {
-        line_number += std::count(text.begin() + static_cast<std::ptrdiff_t>(counted),
-                                  text.begin() + static_cast<std::ptrdiff_t>(begin), '\n');
+        line_number += line_ends(text.substr(counted), begin - counted);
         counted = begin;
       }
       m.line = line_number;
+      known.emplace(hash_of(m), messages.size());
       messages.push_back(std::move(m));
     }
   }

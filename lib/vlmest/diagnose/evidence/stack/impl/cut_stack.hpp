@@ -7,6 +7,7 @@
 #include <vlmest/diagnose/evidence/stack/traceback_reader.hpp>
 #include <vlmest/diagnose/evidence/text/log_prefix.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
+#include <vlmest/diagnose/evidence/text/word_starts.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
@@ -42,33 +43,38 @@ inline std::string_view exception_line(std::string_view line) {
   return is && (end == line.size() || line[end] == ':') ? line : std::string_view();
 }
 
+/// Words in lower case that say that memory ran out.
+inline constexpr auto of_lack = std::to_array<std::string_view>({
+    "out of memory",
+    "outofmemory",
+    "out-of-memory",
+    "memoryerror",
+    "out of vram",
+    "out of gpu memory",
+    "out of cuda memory",
+    "out of ram",
+    "out of video memory",
+    "not enough memory",
+    "not enough gpu memory",
+    "insufficient memory",
+    "insufficient vram",
+    "not enough vram",
+    "insufficient gpu memory",
+    "cannot allocate memory",
+    "exceeds memory",
+    "显存",
+    "内存不足",
+    "爆内存",
+});
+
 }  // namespace cut_stack
 
 VLMEST_INLINE bool says_out_of_memory(std::string_view text) {
   constexpr std::size_t most = 4 << 20;
   if (text.size() > most) text.remove_prefix(text.size() - most);
   const std::string low = log_prefix::lower_case(text);
-  for (const std::string_view w : {"out of memory",
-                                   "outofmemory",
-                                   "out-of-memory",
-                                   "memoryerror",
-                                   "out of vram",
-                                   "out of gpu memory",
-                                   "out of cuda memory",
-                                   "out of ram",
-                                   "out of video memory",
-                                   "not enough memory",
-                                   "not enough gpu memory",
-                                   "insufficient memory",
-                                   "insufficient vram",
-                                   "not enough vram",
-                                   "insufficient gpu memory",
-                                   "cannot allocate memory",
-                                   "exceeds memory",
-                                   "显存",
-                                   "内存不足",
-                                   "爆内存"})
-    if (low.find(w) != std::string::npos) return true;
+  static constexpr WordScan scan(cut_stack::of_lack);
+  if (scan.any(low)) return true;
   const auto part = [](char c) { return is_letter(c) || is_digit(c) || c == '_'; };
   for (auto at = low.find("oom"); at != std::string::npos; at = low.find("oom", at + 3)) {
     auto end = at + 3;  // "OOMs", "OOMed", "OOMing"
@@ -101,7 +107,7 @@ VLMEST_INLINE std::optional<CutStack> find_cut_stack(std::string_view text) {
   std::vector<std::string_view> views(lines.begin(), lines.end());
   s.frames = read_frames(views);
   if (s.frames.empty()) return std::nullopt;
-  s.line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(last_at), '\n');
+  s.line = 1 + line_ends(text, last_at);
   for (auto i = last + 1; i < lines.size(); ++i)
     if (const auto e = cut_stack::exception_line(lines[i]); !e.empty()) {
       s.ended_by = e.substr(0, 200);

@@ -6,6 +6,7 @@
 #include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/text/line_signs.hpp>
 #include <vlmest/diagnose/evidence/text/log_prefix.hpp>
+#include <vlmest/diagnose/evidence/text/word_starts.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose::run_signs {
@@ -100,19 +101,45 @@ inline std::optional<double> ray_process_gb(std::string_view line) {
   return blanks() && at == word ? std::optional(gb) : std::nullopt;
 }
 
+/// What a line must hold to be asked for the sign behind it.
+enum class LineWord : std::uint8_t {
+  killed,
+  examples,
+  data_time,
+  ray,
+  second,
+  operation,
+  tower_ollama,
+  tower,
+  projector
+};
+inline constexpr std::array<std::string_view, 9> line_words{"illed",
+                                                            "examples",
+                                                            "data_time",
+                                                            "ray::",
+                                                            "second",
+                                                            "Operation:",
+                                                            "mllama_model_load:",
+                                                            "clip_model_load",
+                                                            "load_hparams: projector"};
+
 VLMEST_INLINE void LineSigns::add(std::string_view line, std::int64_t number) {
-  if (is_killed_line(line))
+  if (line.empty()) return;
+  static constexpr WordScan words(line_words);
+  const auto in = words.in(line);
+  const auto has = [&](LineWord w) { return in[static_cast<std::size_t>(w)]; };
+  if (has(LineWord::killed) && is_killed_line(line))
     found.push_back(
         {.sign = RunSign::killed, .line = number, .text = std::string(line.substr(0, 300)), .numbers = {}, .note = {}});
-  if (auto f = slow_map(line, number)) found.push_back(std::move(*f));
-  loader.add(line, number);
-  if (const auto gb = ray_process_gb(line)) {
+  if (auto f = has(LineWord::examples) ? slow_map(line, number) : std::nullopt) found.push_back(std::move(*f));
+  if (has(LineWord::data_time)) loader.add(line, number);
+  if (const auto gb = has(LineWord::ray) ? ray_process_gb(line) : std::nullopt) {
     ray_gb += *gb;
     ++ray_rows;
     ray_line = number;
     ray_text = line.substr(0, 300);
   }
-  if (const auto s = seconds_of(line)) {
+  if (const auto s = has(LineWord::second) ? seconds_of(line) : std::nullopt) {
     const std::string low = log_prefix::lower_case(line.substr(0, 400));
     longest = std::max(longest, *s);
     for (const std::string_view w : {"preproc", "image proc", "tokeniz", "data load", "dataload", "decod", "augment"})
@@ -139,7 +166,8 @@ VLMEST_INLINE void LineSigns::add(std::string_view line, std::int64_t number) {
     }
   }
   // ollama's runner/ollamarunner/runner.go prints its LoadRequest for every attempt.
-  if (line.find("Operation:fit") != std::string_view::npos || line.find("Operation:alloc") != std::string_view::npos) {
+  if (has(LineWord::operation) && (line.find("Operation:fit") != std::string_view::npos ||
+                                   line.find("Operation:alloc") != std::string_view::npos)) {
     kv_size = number_behind(line, "KvSize:").value_or(kv_size);
     if (const auto layers = number_behind(line, "GPULayers:")) {
       if (fits == 0) first_layers = *layers;
@@ -150,9 +178,7 @@ VLMEST_INLINE void LineSigns::add(std::string_view line, std::int64_t number) {
     }
   }
   // llama.cpp's tools/mtmd/clip.cpp and ollama's mllama.cpp name what they load before they allocate it.
-  if (line.find("mllama_model_load:") != std::string_view::npos ||
-      line.find("clip_model_load") != std::string_view::npos ||
-      line.find("load_hparams: projector") != std::string_view::npos) {
+  if (has(LineWord::tower_ollama) || has(LineWord::tower) || has(LineWord::projector)) {
     towers_end = true;
     tower_line = number;
     tower_text = line.substr(0, 300);

@@ -22,6 +22,7 @@ VLMEST_INLINE std::optional<std::int64_t> number_after(std::string_view text, st
 }
 
 VLMEST_INLINE std::size_t level(std::string_view s) {
+  if (s.empty() || !is_letter(s[0])) return 0;
   for (const auto word : levels) {
     if (!s.starts_with(word)) continue;
     const auto n = word.size();
@@ -56,7 +57,8 @@ VLMEST_INLINE std::size_t time(std::string_view s) {
 
 VLMEST_INLINE bool is_tag(std::string_view in) {
   if (in.empty() || in.size() > 120) return false;
-  const bool source = has(in, ".py:") || has(in, ".cpp:") || has(in, ".cc:") || has(in, ".rs:") || has(in, ".cu:");
+  const bool source =
+      has(in, ":") && (has(in, ".py:") || has(in, ".cpp:") || has(in, ".cc:") || has(in, ".rs:") || has(in, ".cu:"));
   if (source) return !has(in, "enforce fail");
   if (std::all_of(in.begin(), in.end(), [](char c) {
         return is_digit(c) || is_blank(c) || c == ':' || c == '-' || c == ',' || c == '.' || c == '/' || c == 'T' ||
@@ -81,7 +83,7 @@ VLMEST_INLINE void note(LogPrefix& p, std::string_view tag) {
 
 VLMEST_INLINE std::size_t syslog(std::string_view s, LogPrefix& p) {
   constexpr std::string_view months = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  if (s.size() < 20 || months.find(s.substr(0, 3)) % 3 != 0 || s[3] != ' ' || s[6] != ' ') return 0;
+  if (s.size() < 20 || s[3] != ' ' || s[6] != ' ' || months.find(s.substr(0, 3)) % 3 != 0) return 0;
   if (time(s.substr(7, 8)) != 8) return 0;
   auto end = s.find(' ', 16);  // past the host
   if (s[15] != ' ' || end == std::string_view::npos || end > 100) return 0;
@@ -160,9 +162,8 @@ VLMEST_INLINE std::size_t piece(std::string_view s, LogPrefix& p, bool& stamped)
     if (p.writer.empty()) p.writer = s.substr(0, n);
     return after + 1;
   }
-  const auto low = lower_case(s.substr(0, n));
-  if (n < s.size() && s[n] == ':' && low.size() < 12 &&
-      (low.starts_with("rank") || std::all_of(low.begin(), low.end(), is_digit))) {
+  const auto low = n < s.size() && s[n] == ':' && n < 12 ? lower_case(s.substr(0, n)) : std::string();
+  if (!low.empty() && (low.starts_with("rank") || std::all_of(low.begin(), low.end(), is_digit))) {
     if (std::all_of(low.begin(), low.end(), is_digit) && !(n + 1 < s.size() && s[n + 1] == ' ')) return 0;
     p.writer = low;
     p.rank = number_after(low, low.starts_with("rank") ? "rank" : "");

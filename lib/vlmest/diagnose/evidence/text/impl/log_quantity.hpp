@@ -83,4 +83,18 @@ VLMEST_INLINE Quantity quantity(std::string_view label, std::string_view after) 
   return peak ? Quantity::peak_allocated : Quantity::none;
 }
 
+VLMEST_INLINE Quantity KnownQuantities::operator()(std::string_view label, std::string_view after) {
+  if (label.empty() || !may_be_quantity(label)) return Quantity::none;
+  // Of these alone what follows decides as well.
+  if (label.size() > Known().label.size() || ends_word(label, "after")) return quantity(label, after);
+  std::uint32_t hash = 0;
+  for (const char c : label) hash = hash * 31 + static_cast<unsigned char>(c);
+  Known& k = known_[(hash ^ hash >> 7) % known_.size()];
+  if (std::string_view(k.label.data(), k.size) != label) {
+    k.quantity = quantity(label, after);
+    k.size = label.copy(k.label.data(), label.size());
+  }
+  return k.quantity;
+}
+
 }  // namespace vlmest::diagnose::memory_log

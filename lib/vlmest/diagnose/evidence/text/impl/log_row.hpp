@@ -20,7 +20,8 @@ VLMEST_INLINE std::optional<LogValue> behind_slash(const LogValue& v) {
   return total;
 }
 
-VLMEST_INLINE MemoryRow read_row(std::string_view line, std::string_view raw, bool& useful) {
+VLMEST_INLINE MemoryRow read_row(std::string_view line, std::string_view raw, KnownQuantities& quantities,
+                                 bool& useful) {
   RowBuilder row(unit_of_line(line));
   // "free: 1.2 GB, total: 79 GB" are of a GPU where the line says so.
   const auto of_gpu = [&] {
@@ -28,11 +29,14 @@ VLMEST_INLINE MemoryRow read_row(std::string_view line, std::string_view raw, bo
            raw.find("cuda") != std::string_view::npos || raw.find("CUDA") != std::string_view::npos;
   };
   each_value(line, [&](const LogValue& v) {
-    auto label = plain_label(v.label);
-    if (label.empty() || label.size() > 60 || v.after.starts_with("%")) return;
-    auto q = quantity(label, v.after);
+    if (v.after.starts_with("%")) return;
+    const PlainLabel plain(v.label);
+    const std::string_view label = plain;
+    if (label.empty() || label.size() > 60) return;
+    auto q = quantities(label, v.after);
     if (q == Quantity::none && v.unit.size() > 1 && is(label, {"free", "total", "used"}) && of_gpu())
-      q = quantity(label + " memory", v.after);
+      q = quantity(std::string(label) + " memory", v.after);
+    if (q == Quantity::none) return;
     if (q == Quantity::total && log_prefix::has(label, "used"))
       if (const auto total = behind_slash(v)) {
         row.add(Quantity::used, label, v);

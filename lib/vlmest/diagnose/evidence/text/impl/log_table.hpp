@@ -48,16 +48,18 @@ VLMEST_INLINE std::optional<LogTable> table_heading(std::string_view line) {
   if (line.size() > 1 << 14 || line.empty() || (!is_letter(line[0]) && line[0] != '"' && line[0] != '_'))
     return std::nullopt;
   const char separator = line.find('\t') != std::string_view::npos ? '\t' : ',';
-  if (line.find(separator) == std::string_view::npos || line.find_first_of("={}'") != std::string_view::npos)
-    return std::nullopt;
-  LogTable t{separator, {}};
-  bool telling = false;
+  const auto first = line.find(separator);
+  if (first == std::string_view::npos) return std::nullopt;
   // Names of several words stand in quotes, or are parted by tabs; others make a sentence.
   const auto sentence = [&](std::string_view cell) {
     return separator == ',' && cell.find(' ') != std::string_view::npos &&
            (cell.data() == line.data() || *(cell.data() - 1) != '"');
   };
-  if (line[0] != '"' && sentence(line.substr(0, line.find(separator)))) return std::nullopt;
+  if (line[0] != '"' && sentence(line.substr(0, first))) return std::nullopt;
+  if (std::any_of(line.begin(), line.end(), [](char c) { return c == '=' || c == '{' || c == '}' || c == '\''; }))
+    return std::nullopt;
+  LogTable t{separator, {}};
+  bool telling = false;
   for (const auto cell : log_table::cells(line, separator)) {
     if (sentence(cell)) return std::nullopt;
     if (cell.size() > 120 || t.columns.size() >= log_table::most_columns) return std::nullopt;

@@ -6,13 +6,33 @@
 
 namespace vlmest::diagnose {
 
+namespace log_text {
+
+/// Of each character whether it stands for itself, wherever it does.
+consteval std::array<bool, 256> plain_characters() {
+  std::array<bool, 256> plain{};
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const char c = static_cast<char>(i);
+    plain[i] = c > '\x1f' ? c != '[' && c != '&' && c != '\\' : c != '\x1b' && c != '\0' && c != '\a' && c != '\b';
+  }
+  return plain;
+}
+inline constexpr auto plain_character = plain_characters();
+constexpr bool is_plain(char c) { return plain_character[static_cast<unsigned char>(c)]; }
+
+}  // namespace log_text
+
+VLMEST_INLINE bool has_escapes(std::string_view line) {
+  using namespace log_text;
+  for (std::size_t i = 0; i < line.size(); ++i)
+    if (!is_plain(line[i]) && (line[i] != '[' || bare_colour(line.substr(i)) != 0)) return true;
+  return false;
+}
+
 VLMEST_INLINE std::string plain_text(std::string_view s) {
   using namespace log_text;
   std::string out;
   out.reserve(s.size());
-  const auto is_plain = [](char c) {
-    return c > '\x1f' ? c != '[' && c != '&' && c != '\\' : c != '\x1b' && c != '\0' && c != '\a' && c != '\b';
-  };
   for (std::size_t i = 0; i < s.size();) {
     const char c = s[i];
     if (is_plain(c)) {
@@ -62,23 +82,31 @@ VLMEST_INLINE std::string plain_text(std::string_view s) {
   return out;
 }
 
+VLMEST_INLINE BareLine bare_line(std::string_view line) {
+  BareLine b{{}, read_prefix(line)};
+  line.remove_prefix(b.prefix.length);
+  for (const std::string_view bar : {"\xe2\x94\x82", "\xe2\x95\x91"}) {  // the box that rich draws
+    if (line.starts_with(bar)) line.remove_prefix(bar.size());
+    if (line.ends_with(bar)) line.remove_suffix(bar.size());
+  }
+  b.text = line;
+  return b;
+}
+
 VLMEST_INLINE void clean_line(std::string_view raw, std::size_t begin, std::vector<LogLine>& lines) {
-  const std::string plain = plain_text(raw);
+  const bool escapes = has_escapes(raw);
+  const std::string resolved = escapes ? plain_text(raw) : std::string();
+  const std::string_view plain = escapes ? std::string_view(resolved) : raw;
   std::size_t at = 0;
   const auto first = lines.size();
   do {
-    auto line = next_line(plain, at);
-    LogPrefix p = read_prefix(line);
-    line.remove_prefix(p.length);
-    for (const std::string_view bar : {"\xe2\x94\x82", "\xe2\x95\x91"}) {  // the box that rich draws
-      if (line.starts_with(bar)) line.remove_prefix(bar.size());
-      if (line.ends_with(bar)) line.remove_suffix(bar.size());
-    }
+    BareLine line = bare_line(next_line(plain, at));
+    LogPrefix& p = line.prefix;
     if (lines.size() > first && p.writer.empty()) {
       p.writer = lines[first].writer;
       p.rank = lines[first].rank;
     }
-    lines.push_back({std::string(line), std::move(p.writer), p.rank, begin});
+    lines.push_back({std::string(line.text), std::move(p.writer), p.rank, begin});
   } while (at < plain.size());
 }
 

@@ -27,16 +27,14 @@ VLMEST_INLINE std::size_t number_length(std::string_view s) {
 
 }  // namespace log_values
 
-VLMEST_INLINE std::string plain_label(std::string_view label) {
-  if (label.size() > 80) label.remove_prefix(label.size() - 80);
-  std::string out;
+VLMEST_INLINE PlainLabel::PlainLabel(std::string_view label) {
+  if (label.size() > text_.size()) label.remove_prefix(label.size() - text_.size());
   for (const char c : label)
     if (is_letter(c) || is_digit(c))
-      out += lower(c);
-    else if (!out.empty() && out.back() != ' ')
-      out += ' ';
-  while (!out.empty() && out.back() == ' ') out.pop_back();
-  return out;
+      text_[size_++] = lower(c);
+    else if (size_ > 0 && text_[size_ - 1] != ' ')
+      text_[size_++] = ' ';
+  if (size_ > 0 && text_[size_ - 1] == ' ') --size_;
 }
 
 VLMEST_INLINE std::optional<Bytes> size_value(const LogValue& v, std::string_view label, int unit) {
@@ -49,7 +47,8 @@ VLMEST_INLINE std::optional<Bytes> size_value(const LogValue& v, std::string_vie
   };
   for (const auto& [name, shift] : size_units)
     if (v.unit.size() == name.size() && size_text::same_letters(v.unit, 0, name)) return bytes(shift);
-  const auto has = [&](std::string_view word) { return log_prefix::has(label, word); };
+  const std::string spaced = " " + std::string(label);
+  const auto has = [&](std::string_view word) { return log_prefix::has(spaced, word); };
   if (has("gigabyte") || has(" gib") || has(" gb")) return bytes(30);
   if (has("megabyte") || has(" mib") || has(" mb")) return bytes(20);
   if (has("byte")) return bytes(0);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/diagnose/evidence/text/log_text.hpp>
 #include <vlmest/diagnose/evidence/text/other_failures.hpp>
+#include <vlmest/diagnose/evidence/text/word_starts.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
@@ -9,6 +11,7 @@ namespace vlmest::diagnose {
 VLMEST_INLINE std::optional<OtherFailure> find_other_failure(std::string_view text) {
   using namespace other_failures;
   constexpr std::size_t tail = 8 << 20;
+  static constexpr auto scan = scan_for(failure_words);
   std::size_t begin = text.size() > tail ? text.size() - tail : 0;
   if (begin > 0) begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
   std::optional<OtherFailure> found;
@@ -17,8 +20,9 @@ VLMEST_INLINE std::optional<OtherFailure> find_other_failure(std::string_view te
   while (at < text.size()) {
     const auto start = at;
     const auto line = next_counted_line(text, at).substr(0, 1 << 16);
+    const auto in = scan.in(line);
     for (std::size_t i = 0; i < failure_words.size() && i < best; ++i)
-      if (line.find(failure_words[i].words) != std::string_view::npos) {
+      if (in[i]) {
         best = i;
         where = start;
         found = {failure_words[i].what, failure_words[i].hint, failure_words[i].may_be_memory};
@@ -29,7 +33,7 @@ VLMEST_INLINE std::optional<OtherFailure> find_other_failure(std::string_view te
       found = {killed, look, true};
     }
   }
-  if (found) found->line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(where), '\n');
+  if (found) found->line = 1 + line_ends(text, where);
   return found;
 }
 

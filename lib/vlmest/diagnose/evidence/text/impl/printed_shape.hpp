@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include <vlmest/diagnose/evidence/text/log_text.hpp>
 #include <vlmest/diagnose/evidence/text/printed_shape.hpp>
 #include <vlmest/diagnose/evidence/text/size_text.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -62,7 +63,7 @@ inline void read_part(std::string_view text, std::int64_t line, std::vector<Prin
       const auto here = behind.substr(0, behind.find('\n'));
       for (const auto& [name, type] : types)
         if (!p.dtype && here.find(name) != std::string_view::npos) p.dtype = type;
-      p.line += std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+      p.line += line_ends(text, at);
       found.push_back(p);
     }
 }
@@ -75,8 +76,7 @@ VLMEST_INLINE std::vector<PrintedShape> find_printed_shapes(std::string_view tex
   printed_shape::read_part(text.substr(0, part), 1, found);
   if (text.size() > part) {
     const std::size_t from = std::max(part, text.size() - std::min(text.size(), part));
-    printed_shape::read_part(
-        text.substr(from), 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(from), '\n'), found);
+    printed_shape::read_part(text.substr(from), 1 + line_ends(text, from), found);
   }
   return found;
 }

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <vlmest/diagnose/evidence/text/log_prefix.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
 #include <vlmest/diagnose/evidence/text/run_settings.hpp>
+#include <vlmest/diagnose/evidence/text/word_starts.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::diagnose {
@@ -42,19 +44,35 @@ inline const RunKeyWord* key_of(const std::string& key) {
   return found == run_keys.end() ? nullptr : &*found;
 }
 
+/// Whether a key begins with this letter and has this length: most words of a text are none by that.
+inline bool may_be_key(char first, std::size_t length) {
+  static constexpr auto lengths = [] {
+    std::array<std::uint64_t, 26> of{};
+    for (const RunKeyWord& k : run_keys)
+      of[static_cast<std::size_t>(k.key.front() - 'a')] |= std::uint64_t{1} << k.key.size();
+    of['b' - 'a'] |= std::uint64_t{1} << std::string_view("base").size();
+    return of;
+  }();
+  return length < 64 && (lengths[static_cast<std::size_t>(lower(first) - 'a')] >> length & 1) != 0;
+}
+
 /// The keys of a line. A key is "--name", "name=", "name:" or "\"name\":", with its value behind it.
 inline void add_words(std::string_view line, std::int64_t number, std::vector<RunWord>& words) {
   const auto first = line.find_first_not_of(" \t>|$");
   if (first == std::string_view::npos || line[first] == '#') return;
   line = line.substr(0, 16 << 10);
   for (std::size_t at = first; at < line.size() && words.size() < 512;) {
-    if (line.substr(at).starts_with(" #")) return;
+    if (line[at] == ' ' && at + 1 < line.size() && line[at + 1] == '#') return;
     if (!is_letter(line[at])) {
       ++at;
       continue;
     }
     std::size_t end = at;
     while (end < line.size() && in_key(line[end])) ++end;
+    if (!may_be_key(line[at], end - at)) {
+      at = end;
+      continue;
+    }
     std::string key = normal_key(line.substr(at, end - at));
     if (key == "base" && line.substr(end).starts_with(" Model:")) {
       end += 6;
@@ -151,8 +169,7 @@ VLMEST_INLINE std::vector<RunWord> run_words(std::string_view text) {
     if (at > part && text.size() - at > part) {
       const auto to = text.find('\n', text.size() - part);
       if (to == std::string_view::npos) break;
-      number += std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
-                           text.begin() + static_cast<std::ptrdiff_t>(to) + 1, '\n');
+      number += line_ends(text.substr(at), to + 1 - at);
       at = to + 1;
     }
     const auto line = next_counted_line(text, at);
@@ -267,17 +284,33 @@ VLMEST_INLINE std::vector<ReadSetting> read_settings(std::string_view text) {
 }
 
 VLMEST_INLINE TrainingWords training_words(std::string_view text) {
-  text = text.substr(0, 4 << 20);
   // Trainers' own arguments and programs; servers' and engines' own calls.
-  for (const std::string_view w :
-       {"per_device_train_batch_size", "do_train", "swift sft", "megatron sft", "llamafactory-cli train",
-        "finetuning_type", "train_mem.py", "adv_estimator", "trainer.train()", "get_peft_model", "num_train_epochs",
-        "accelerate.prepare", "train_batch_size", "gradient_accumulation_steps"})
-    if (text.find(w) != std::string_view::npos) return {1, std::string(w)};
-  for (const std::string_view w :
-       {"vllm serve", "vllm.entrypoints", "sglang.launch_server", "LLM(", "llama-server", "ollama", "swift infer",
-        "lmdeploy serve", ".generate(", "EngineCore", "llama-qwen2vl-cli"})
-    if (text.find(w) != std::string_view::npos) return {-1, std::string(w)};
+  static constexpr std::array<std::string_view, 14> trainers{"per_device_train_batch_size",
+                                                             "do_train",
+                                                             "swift sft",
+                                                             "megatron sft",
+                                                             "llamafactory-cli train",
+                                                             "finetuning_type",
+                                                             "train_mem.py",
+                                                             "adv_estimator",
+                                                             "trainer.train()",
+                                                             "get_peft_model",
+                                                             "num_train_epochs",
+                                                             "accelerate.prepare",
+                                                             "train_batch_size",
+                                                             "gradient_accumulation_steps"};
+  static constexpr std::array<std::string_view, 11> servers{
+      "vllm serve",  "vllm.entrypoints", "sglang.launch_server", "LLM(",       "llama-server",     "ollama",
+      "swift infer", "lmdeploy serve",   ".generate(",           "EngineCore", "llama-qwen2vl-cli"};
+  static constexpr WordScan trainer_scan(trainers);
+  static constexpr WordScan server_scan(servers);
+  text = text.substr(0, 4 << 20);
+  const auto trains = trainer_scan.in(text);
+  const auto serves = server_scan.in(text);
+  for (std::size_t i = 0; i < trainers.size(); ++i)
+    if (trains[i]) return {1, std::string(trainers[i])};
+  for (std::size_t i = 0; i < servers.size(); ++i)
+    if (serves[i]) return {-1, std::string(servers[i])};
   return {};
 }
 

@@ -13,11 +13,7 @@
 namespace vlmest::diagnose {
 namespace run_signs {
 
-inline constexpr WordScan sign_scan([] {
-  std::array<std::string_view, sign_words.size()> all;
-  std::transform(sign_words.begin(), sign_words.end(), all.begin(), [](const Words& w) { return w.words; });
-  return all;
-}());
+inline constexpr auto sign_scan = scan_for(sign_words);
 
 inline std::string_view line_at(std::string_view text, std::size_t at) {
   const auto begin = text.rfind('\n', at);
@@ -62,7 +58,7 @@ VLMEST_INLINE std::vector<FoundSign> find_run_signs(std::string_view text) {
   }
   const auto whole = text;
   text.remove_prefix(skipped);
-  const auto first_line = 1 + std::count(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(skipped), '\n');
+  const auto first_line = 1 + line_ends(whole, skipped);
   LineSigns lines;
   auto number = first_line;
   for (std::size_t at = 0; at < text.size(); ++number)
@@ -81,7 +77,7 @@ VLMEST_INLINE std::vector<FoundSign> find_run_signs(std::string_view text) {
     const std::size_t at = first_at[static_cast<std::size_t>(&w - sign_words.data())];
     if (at == std::string_view::npos || (!w.also.empty() && whole.find(w.also) == std::string_view::npos)) continue;
     FoundSign f{.sign = w.sign,
-                .line = first_line + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'),
+                .line = first_line + line_ends(text, at),
                 .text = std::string(line_at(text, at).substr(0, 2000)),
                 .numbers = {},
                 .note = {}};

@@ -12,6 +12,7 @@
 #include <vlmest/diagnose/evidence/text/story.hpp>
 #include <vlmest/diagnose/evidence/text/story_run_words.hpp>
 #include <vlmest/diagnose/evidence/text/story_words.hpp>
+#include <vlmest/diagnose/evidence/text/word_starts.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -172,7 +173,17 @@ inline void look_for(const story_words::Words& w, const std::string& low, bool s
   while (!told->words.empty() && told->words.back() == ' ') told->words.pop_back();
 }
 
+/// The same of those of a list that stand in the line.
+template <class List, class Found>
+void look_for_all(const List& list, const Found& in, const std::string& low, bool sentence, std::int64_t number,
+                  Story& s) {
+  for (std::size_t i = 0; i < list.size(); ++i)
+    if (in[i]) look_for(list[i], low, sentence, number, s);
+}
+
 inline void read_part(std::string_view text, std::int64_t first_line, Story& s) {
+  static constexpr auto failure_scan = scan_for(story_words::of_failures);
+  static constexpr auto run_scan = scan_for(story_words::of_runs);
   std::int64_t number = first_line;
   for (std::size_t at = 0; at < text.size(); ++number) {
     const auto line = next_counted_line(text, at).substr(0, 4096);
@@ -193,8 +204,8 @@ inline void read_part(std::string_view text, std::int64_t first_line, Story& s) 
       loads = Story::Told{"weights", number};
     if (s.vocabulary == 0) s.vocabulary = vocabulary_in(low);
     if (s.device == 0) s.device = std::max(sentence ? device_in(low) : 0, gpu_memory::named_in(low));
-    for (const auto& w : story_words::of_failures) look_for(w, low, sentence, number, s);
-    for (const auto& w : story_words::of_runs) look_for(w, low, sentence, number, s);
+    look_for_all(story_words::of_failures, failure_scan.in(low), low, sentence, number, s);
+    look_for_all(story_words::of_runs, run_scan.in(low), low, sentence, number, s);
   }
 }
 
@@ -211,8 +222,7 @@ VLMEST_INLINE Story read_story(std::string_view text) {
   if (text.size() > part) {
     const std::size_t from = std::max(part, text.size() - std::min(text.size(), part));
     const auto begin = std::min(text.find('\n', from), text.size() - 1) + 1;
-    story::read_part(text.substr(begin),
-                     1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(begin), '\n'), s);
+    story::read_part(text.substr(begin), 1 + line_ends(text, begin), s);
   }
   return s;
 }
