@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pieces that readers of text are made of: sizes, prefixes, escapes, stacks, and the kinds of files.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
 #include <vlmest/diagnose/evidence/kind.hpp>
 #include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
 #include <vlmest/diagnose/evidence/stack/traceback_reader.hpp>
 #include <vlmest/diagnose/evidence/text/encoding.hpp>
+#include <vlmest/diagnose/evidence/text/log_quantity.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
+#include <vlmest/diagnose/evidence/text/log_values.hpp>
+#include <vlmest/diagnose/evidence/text/word_starts.hpp>
 
 #include "read_data.hpp"
 
@@ -98,6 +105,67 @@ TEST(LogText, WhatTerminalsAndPagesAdd) {
   EXPECT_EQ(lines[1].text, "two");
   EXPECT_EQ(lines[2].text, " 50% three");
   EXPECT_EQ(lines[4].text, "four");
+}
+
+/// Lines of every length about the parts that are searched at a time, with each of their ends.
+TEST(LogText, LinesEndWhereTheyDo) {
+  for (const std::size_t length : {0, 1, 7, 8, 511, 512, 513, 1023, 1024, 1025, 5000})
+    for (const std::string end : {"\n", "\r", "\r\n"}) {
+      const std::string line(length, 'x'), text = line + end + line + end + "last";
+      std::size_t at = 0;
+      EXPECT_EQ(next_line(text, at), line);
+      EXPECT_EQ(next_line(text, at), line);
+      EXPECT_EQ(next_line(text, at), "last");
+      EXPECT_EQ(at, text.size());
+      for (const std::size_t up_to : {std::size_t{0}, length, length + 1, text.size()})
+        EXPECT_EQ(line_ends(text, up_to),
+                  std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(up_to), '\n'));
+    }
+  std::string all;
+  for (int round = 0; round < 3; ++round)
+    for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
+  EXPECT_EQ(line_ends(all, all.size()), 3) << "no other byte is one";
+}
+
+/// A line is copied only where something in it is resolved.
+TEST(LogText, EscapesAreWhatIsResolved) {
+  for (int c = 0; c < 256; ++c) {
+    const std::string line = "a" + std::string(1, static_cast<char>(c)) + "b";
+    EXPECT_TRUE(has_escapes(line) || plain_text(line) == line) << c;
+  }
+  EXPECT_FALSE(has_escapes("[rank0]: step 1, loss [2.5]"));
+  EXPECT_TRUE(has_escapes("[1;36mcolour[0m"));
+  EXPECT_TRUE(has_escapes("a &gt; b"));
+  EXPECT_EQ(clean_lines("\x1b[0m").at(0).text, "") << "nothing but a colour";
+}
+
+TEST(WordScan, FindsEachWordAndNoOther) {
+  static constexpr std::array<std::string_view, 3> words{"abc", "abcd", "xyz"};
+  static constexpr WordScan scan(words);
+  const auto in = scan.in("..abcd..");
+  EXPECT_TRUE(in[0] && in[1] && !in[2]);
+  EXPECT_TRUE(scan.any("xyz"));
+  EXPECT_FALSE(scan.any("xy abx ab"));
+  EXPECT_FALSE(scan.any(""));
+}
+
+TEST(LogValues, NumbersAsStrtodReadsThem) {
+  for (const std::string number :
+       {"12", "-1.5", "+1.5", "1.0E+01", "1,234", "1e400", "-1e400", "1e-400", "0.1", "1.2.3"})
+    EXPECT_EQ(log_values::to_double(number),
+              std::strtod(std::string(number == "1,234" ? "1234" : number).c_str(), nullptr))
+        << number;
+}
+
+/// What follows a label decides for few; the others are known once they came by.
+TEST(LogQuantity, KnownOnesAreAsReadAnew) {
+  memory_log::KnownQuantities known;
+  for (int round = 0; round < 2; ++round)
+    for (const std::string label :
+         {"loss", "train loss", "grad norm", "max mem allocated", "global step", "after", "steps after",
+          "learning rate", "epoch", "", "a label that is longer than what is kept of any of them: loss"})
+      for (const std::string after : {"", " iteration 3", "%"})
+        EXPECT_EQ(known(label, after), memory_log::quantity(label, after)) << label << after;
 }
 
 TEST(Encoding, MarksAndSurrogates) {

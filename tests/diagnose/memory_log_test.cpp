@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <vlmest/diagnose/evidence/text/gpu_processes.hpp>
+#include <vlmest/diagnose/evidence/text/log_time.hpp>
 #include <vlmest/diagnose/evidence/text/memory_log.hpp>
 #include <vlmest/diagnose/evidence/text/memory_summary.hpp>
 
