@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
@@ -12,8 +13,10 @@
 #include <vlmest/diagnose/advise/action/generic_actions.hpp>
 #include <vlmest/diagnose/advise/action/remedies.hpp>
 #include <vlmest/diagnose/advise/action/sign_actions.hpp>
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
+#include <vlmest/diagnose/inversion/together.hpp>
 #include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/diagnose/verdict/judge_batch.hpp>
 #include <vlmest/diagnose/verdict/judge_budget.hpp>
@@ -23,6 +26,7 @@
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 #include <vlmest/diagnose/verdict/likely_tensor.hpp>
 #include <vlmest/diagnose/verdict/name_by_widths.hpp>
+#include <vlmest/diagnose/verdict/unknown_model.hpp>
 #include <vlmest/diagnose/verdict/weight_shape.hpp>
 
 #include "catalogue.hpp"
@@ -336,11 +340,13 @@ std::vector<diagnose::FoundSign> signs_of(const std::vector<Evidence>& all) {
   return r;
 }
 
-/// Names a weight of a model that is not known by those of all shipped descriptions.
+/// Names what a model that is not known asked for by the weights, vocabularies and heads of all shipped descriptions.
 void name_by_shipped(Verdict& v, const diagnose::Failure& f, const std::vector<Evidence>& evidence,
                      const Device& device) {
-  if (v.tensor || !diagnose::weight_shape::of_parameters(v.cause) || f.made || !f.tensor || !f.telling || f.foreign)
-    return;
+  const bool weight =
+      !v.tensor && diagnose::weight_shape::of_parameters(v.cause) && !f.made && f.tensor && f.telling && !f.foreign;
+  const bool rows = diagnose::may_name_rows(v, f);
+  if (!weight && !rows) return;
   std::vector<Vlm> models;
   for (const std::string& name : shipped("vlm")) try {
       models.push_back(find_model(name));
@@ -351,7 +357,50 @@ void name_by_shipped(Verdict& v, const diagnose::Failure& f, const std::vector<E
   for (const Vlm& m : models) all.push_back(&m);
   double told = 0;
   for (const Evidence& e : evidence) told = std::max(told, e.story.parameters);
-  diagnose::name_weight(v, f, all, device, told);
+  if (weight) diagnose::name_weight(v, f, all, device, told);
+  if (rows) diagnose::name_by_public_rows(v, f, diagnose::public_rows(all, device));
+}
+
+/// Where the settings that are known do not explain what failed and several of its inputs are told by nobody: settings
+/// that would.
+void add_together(Verdict& v, const KnownRun& run, const FlagsOfRun& flags, const diagnose::Failure& f) {
+  using diagnose::Cause;
+  const bool explained = v.explanation && (v.explanation->holds || !v.explanation->changes.empty());
+  // A guess leaves room for other tensors; a cause that is known does for those of its own.
+  const bool sure = diagnose::cut_off::named.reached(v.confidence);
+  const bool of_inputs = !sure || v.cause == Cause::activations || v.cause == Cause::logits ||
+                         v.cause == Cause::attention_scores || v.cause == Cause::vision_tiles;
+  if (!run.settings || explained || !of_inputs || v.tensor || f.foreign || f.outside || f.program || f.whole_graph)
+    return;
+  const auto told = [&](std::initializer_list<const char*> words) {
+    return std::any_of(words.begin(), words.end(), [&](const char* w) {
+      return flags.has(w) || std::any_of(run.read.begin(), run.read.end(), [&](const auto& r) { return r.flag == w; });
+    });
+  };
+  // A video's frames are no pictures, and are not looked for.
+  if (told({"--frames", "--video-size", "--fps", "--audio-seconds"})) return;
+  const diagnose::ToldInputs inputs{.batch = told({"--batch"}),
+                                    .length = told({"--seq", "--text"}),
+                                    .images = told({"--images"}),
+                                    .image_size = told({"--image-size"})};
+  if (inputs.unknown() < 2) return;
+  const bool training = v.mode ? *v.mode == Mode::training : f.told && f.told->mode == Mode::training;
+  try {
+    v.together = diagnose::solve_together(run.settings->vlm, run.settings->plan, inputs, run.device, training, f,
+                                          sure ? v.cause : Cause::unknown);
+  } catch (const Error&) {
+    return;  // a model that does not run as it is given
+  }
+  const auto& likeliest = v.together.likeliest;
+  if (likeliest.empty()) return;
+  v.why += " Of batch, length and pictures not all are told; one of " + std::to_string(v.together.found) +
+           " settings that explain the size is " + diagnose::together_words(likeliest.front()) + ".";
+  // What all of them say of the tensor holds whichever of them it was.
+  const bool one_kind = std::all_of(likeliest.begin(), likeliest.end(), [&](const diagnose::TogetherSolution& s) {
+    return s.tensor.name == likeliest.front().tensor.name && s.tensor.scope == likeliest.front().tensor.scope &&
+           s.tensor.dtype == likeliest.front().tensor.dtype;
+  });
+  if (one_kind && v.cause == likeliest.front().cause) v.tensor = likeliest.front().tensor;
 }
 
 /// The same by the widths of models that are not shipped.
@@ -469,6 +518,7 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
       // A model whose heads are not known has no scores to name.
     }
   if (failed && failure && !run.settings) name_by_public(d.verdict, *failure, d.evidence);
+  if (failed && failure) add_together(d.verdict, run, flags, *failure);
 
   if (d.verdict.named_by_model && !d.verdict.tensor) d.verdict.why += " With --config the tensor can be named.";
 

@@ -45,6 +45,23 @@ Json solution_json(const Solution& s) {
   return j;
 }
 
+Json together_json(const Together& t, std::size_t top) {
+  Json all = Json::array();
+  for (std::size_t i = 0; i < std::min(top, t.likeliest.size()); ++i) {
+    const TogetherSolution& s = t.likeliest[i];
+    Json j = Json::object();
+    if (s.batch) j["batch"] = *s.batch;
+    if (s.seq) j["seq"] = *s.seq;
+    if (s.images) j["images"] = *s.images;
+    if (s.images && *s.images > 0) j["image_size"] = Json::array({s.height, s.width});
+    j["share"] = significant(s.share);
+    j["cause"] = name(s.cause);
+    j["tensor"] = tensor_json(s.tensor);
+    all.push_back(std::move(j));
+  }
+  return {{"found", t.found}, {"likeliest", std::move(all)}};
+}
+
 Json verdict_json(const Verdict& v, std::size_t top) {
   Json j = {{"cause", name(v.cause)}, {"confidence", significant(v.confidence)}, {"why", v.why}};
   if (!v.remarks.empty()) j["remarks"] = v.remarks;
@@ -71,6 +88,7 @@ Json verdict_json(const Verdict& v, std::size_t top) {
     solutions.push_back(solution_json(v.solutions[i]));
   j["hypotheses"] = std::move(hypotheses);
   if (!solutions.empty()) j["solutions"] = std::move(solutions);
+  if (!v.together.likeliest.empty()) j["settings_together"] = together_json(v.together, top);
   return j;
 }
 
@@ -151,6 +169,10 @@ std::string solution_words(const Solution& s) {
                      patches);
 }
 
+std::string together_line(const TogetherSolution& s) {
+  return fmt::format("{:3.0f} %  {}", 100 * s.share, together_words(s));
+}
+
 std::span<const diagnose::Action> first_of(const Diagnosis& d, std::size_t actions) {
   return std::span(d.actions).first(std::min(actions, d.actions.size()));
 }
@@ -206,6 +228,10 @@ std::string text(const Diagnosis& d, std::size_t top, std::size_t actions) {
     for (std::size_t i = 0; i < std::min(top, v.solutions.size()); ++i)
       out += "  " + solution_words(v.solutions[i]) + "\n";
   }
+  if (const auto& all = v.together.likeliest; !all.empty()) {
+    out += fmt::format("\nlikeliest of {} settings that explain the size\n", v.together.found);
+    for (std::size_t i = 0; i < std::min(top, all.size()); ++i) out += "  " + together_line(all[i]) + "\n";
+  }
   if (const auto shown = first_of(d, actions); !shown.empty()) {
     out += "\n" + text(actions_table(shown)) + "\n";
     for (const diagnose::Action& a : shown) out += fmt::format("{}: {}\n  {}\n", name(a.id), a.title, a.how);
@@ -225,6 +251,8 @@ std::string markdown(const Diagnosis& d, std::size_t top, std::size_t actions) {
   }
   for (std::size_t i = 0; i < std::min(top, v.solutions.size()); ++i)
     out += (i == 0 ? "\n- " : "- ") + solution_words(v.solutions[i]) + "\n";
+  for (std::size_t i = 0; i < std::min(top, v.together.likeliest.size()); ++i)
+    out += (i == 0 ? "\n- " : "- ") + together_line(v.together.likeliest[i]) + "\n";
   if (const auto shown = first_of(d, actions); !shown.empty()) {
     Table t = actions_table(shown);
     t.head.push_back("how");

@@ -12,6 +12,7 @@
 #include <vlmest/diagnose/inversion/explained.hpp>
 #include <vlmest/diagnose/inversion/hypothesis.hpp>
 #include <vlmest/diagnose/inversion/solution.hpp>
+#include <vlmest/diagnose/inversion/together_solution.hpp>
 #include <vlmest/plan/plan.hpp>
 
 namespace vlmest::diagnose {
@@ -27,6 +28,7 @@ struct Verdict {
   std::vector<Hypothesis> hypotheses;      ///< all of them, best first
   std::vector<MemoryPart> live;            ///< what was alive then, by the estimate or the snapshot
   std::vector<Solution> solutions;         ///< with which other inputs a tensor would have the size
+  Together together;                       ///< the same of inputs of which several are not told
   std::optional<Bytes> predicted_peak;     ///< of the settings given
   std::optional<Bytes> limit;              ///< what this process's tensors may take
   std::optional<Mode> mode;                ///< whether the run trained; empty: nothing decides it
