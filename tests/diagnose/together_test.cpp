@@ -56,6 +56,7 @@ TEST(UsualInputs, RoundOnesComeFirst) {
   EXPECT_EQ(likely_length(4000, 4200), 4096);
   EXPECT_EQ(likely_length(4097, 4200), 4200);
   EXPECT_EQ(likely_length(10, 9), std::nullopt);
+  EXPECT_GT(plausible_length(5000), plausible_length(262144)) << "few run a quarter of a million tokens";
 }
 
 /// 4 sequences of 4,096 tokens: 4 x 4096 x 152064 x 4 bytes = 9.28 GiB; so are 2 of 8,192.

@@ -20,10 +20,11 @@ inline double plausible_batch(std::int64_t b) {
 
 /// Lengths that trainers and engines cut or fill up to are round; what a prompt happens to have is any.
 inline double plausible_length(std::int64_t s) {
-  if (s >= 256 && std::has_single_bit(static_cast<std::uint64_t>(s))) return 1;
-  if (s % 1024 == 0) return 0.7;
-  if (s % 512 == 0 || s % 1000 == 0) return 0.4;
-  return s % 128 == 0 || s % 500 == 0 ? 0.2 : 0.05;
+  const double usual = s <= 8192 ? 1 : s <= 32768 ? 0.6 : s <= 131072 ? 0.15 : 0.02;
+  if (s >= 256 && std::has_single_bit(static_cast<std::uint64_t>(s))) return usual;
+  if (s % 1024 == 0) return 0.7 * usual;
+  if (s % 512 == 0 || s % 1000 == 0) return 0.4 * usual;
+  return (s % 128 == 0 || s % 500 == 0 ? 0.2 : 0.05) * usual;
 }
 
 /// The most plausible length of a range.

@@ -100,7 +100,8 @@ VLMEST_INLINE bool may_name_rows(const Verdict& v, const Failure& f) {
   const bool open =
       f.site == AllocationSite::unknown && (f.phase == RunPhase::unknown || f.phase == RunPhase::forward ||
                                             f.phase == RunPhase::loss || f.phase == RunPhase::backward);
-  return v.cause == Cause::unknown && open && cut_off::by_size_alone.reached(f.tensor->value);
+  // A guess leaves room for it.
+  return !cut_off::named.reached(v.confidence) && open && cut_off::by_size_alone.reached(f.tensor->value);
 }
 
 VLMEST_INLINE void name_by_public_rows(Verdict& v, const Failure& f, const PublicRows& rows) {
