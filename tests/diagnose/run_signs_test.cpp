@@ -5,6 +5,7 @@
 #include <vlmest/diagnose/evidence/stack/cut_stack.hpp>
 #include <vlmest/diagnose/evidence/text/run_settings.hpp>
 #include <vlmest/diagnose/evidence/text/run_signs.hpp>
+#include <vlmest/diagnose/evidence/text/training_words.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 
 #include "read_data.hpp"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <vlmest/diagnose/evidence/text/run_settings.hpp>
+#include <vlmest/diagnose/evidence/text/training_words.hpp>
 #include <vlmest/diagnose/inversion/run/settings.hpp>
 #include <vlmest/parallel/strategy.hpp>
 

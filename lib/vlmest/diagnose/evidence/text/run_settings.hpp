@@ -134,13 +134,6 @@ struct ReadSetting {
 /// Models are as the text names them.
 std::vector<ReadSetting> read_settings(std::string_view text);
 
-/// Whether a text is of a training or of inference, by its words; 0 where neither tells.
-struct TrainingWords {
-  int says = 0;  ///< 1: trains, -1: answers prompts
-  std::string from;
-};
-TrainingWords training_words(std::string_view text);
-
 }  // namespace vlmest::diagnose
 
 #ifndef VLMEST_COMPILED
