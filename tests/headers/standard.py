@@ -68,7 +68,7 @@ NAMES = {
     "type_traits": "add_const_t common_type_t conditional_t decay_t enable_if_t false_type integral_constant invoke_result_t "
     "is_* make_signed_t make_unsigned_t remove_const_t remove_cvref_t remove_pointer_t remove_reference_t true_type "
     "type_identity_t underlying_type_t void_t",
-    "unordered_map": "unordered_map",
+    "unordered_map": "unordered_map unordered_multimap",
     "unordered_set": "unordered_set",
     "utility": "as_const cmp_greater cmp_less declval exchange forward in_place in_range index_sequence integer_sequence "
     "make_index_sequence make_pair move pair piecewise_construct swap",
