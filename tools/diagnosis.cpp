@@ -520,7 +520,8 @@ Diagnosis diagnosis_of(std::vector<Evidence> evidence, const FlagsOfRun& flags) 
   if (failed && failure && !run.settings) name_by_public(d.verdict, *failure, d.evidence);
   if (failed && failure) add_together(d.verdict, run, flags, *failure);
 
-  if (d.verdict.named_by_model && !d.verdict.tensor) d.verdict.why += " With --config the tensor can be named.";
+  if (d.verdict.named_by_model && !d.verdict.tensor && !run.settings)
+    d.verdict.why += " With --config the tensor can be named.";
 
   if (failure) {
     d.actions = diagnose::memory_remedies(d.verdict, *failure);

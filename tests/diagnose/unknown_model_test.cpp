@@ -45,20 +45,10 @@ TEST(UnknownModel, LogitsThatAStackTellsAreNamed) {
   EXPECT_EQ(v.confidence, 0.9);
 }
 
-TEST(UnknownModel, BySizeAloneItIsAPossibilityAndNoCause) {
-  Verdict v;
-  name_by_public_rows(v, asked("2.32 GiB"), rows());
-  EXPECT_EQ(v.cause, Cause::unknown);
-  EXPECT_EQ(v.confidence, 0);
-  EXPECT_FALSE(v.tensor);
-  EXPECT_NE(v.why.find("4,096 x 152,064"), std::string::npos) << v.why;
-  EXPECT_NE(v.why.find("by chance"), std::string::npos);
-}
-
 TEST(UnknownModel, WhatFitsNothingRoundIsNotNamed) {
-  Verdict v;
+  Verdict v{.cause = Cause::logits, .confidence = 0.9};
   name_by_public_rows(v, asked("2.71 GiB"), rows());
-  EXPECT_EQ(v.cause, Cause::unknown);
+  EXPECT_FALSE(v.tensor);
   EXPECT_EQ(v.why, "");
 }
 
@@ -80,16 +70,13 @@ TEST(UnknownModel, CachesAreReckonedAndNotNamed) {
   EXPECT_NE(v.why.find("65,536 x 512"), std::string::npos) << v.why;
 }
 
-TEST(UnknownModel, OtherRuntimesAndToldShapesAreLeftAlone) {
+TEST(UnknownModel, OtherCausesAndRuntimesAreLeftAlone) {
   Failure f = asked("2.32 GiB");
-  Verdict v;
+  EXPECT_FALSE(may_name_rows({}, f)) << "a size alone tells nothing";
+  const Verdict v{.cause = Cause::logits};
+  EXPECT_TRUE(may_name_rows(v, f));
   f.foreign = true;
   EXPECT_FALSE(may_name_rows(v, f));
-  f.foreign = false;
-  EXPECT_TRUE(may_name_rows(v, f));
-  f.site = AllocationSite::convolution;
-  EXPECT_FALSE(may_name_rows(v, f));
-  EXPECT_FALSE(may_name_rows(v, asked("200.00 MiB"))) << "small requests are anything";
 }
 
 }  // namespace

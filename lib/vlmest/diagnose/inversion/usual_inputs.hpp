@@ -8,7 +8,8 @@
 
 #include <vlmest/plan/plan.hpp>
 
-/// Inputs that runs commonly have. The weights order settings that one figure cannot tell apart; they were set by hand.
+/// Inputs that runs commonly have. The weights say which settings come first where one figure fits many. They are set
+/// by hand and measured on nothing; no cause and no confidence rests on them.
 namespace vlmest::diagnose::together {
 
 /// Batches as people set them: powers of two, then other small ones.

@@ -30,9 +30,9 @@ PublicRows public_rows(const std::vector<const Vlm*>& models, const Device& devi
 /// Whether public_rows() could name what failed.
 bool may_name_rows(const Verdict& v, const Failure& f);
 
-/// Names logits where a stack or somebody's words tell of them and one vocabulary alone fits. Where nothing tells a
-/// cause it speaks of them and names none: of the requests of 1 GiB and more in the open texts of tests/data/corpus
-/// three of 31 are a power of two of rows of one shipped vocabulary, and none of the three was logits.
+/// Names logits where a stack or somebody's words tell of them and one vocabulary alone fits. By their size alone
+/// nothing is called logits: of the requests of 1 GiB and more in the open texts of tests/data/corpus three of 31 are a
+/// power of two of rows of one shipped vocabulary, and none of the three was logits.
 void name_by_public_rows(Verdict& v, const Failure& f, const PublicRows& rows);
 
 }  // namespace vlmest::diagnose

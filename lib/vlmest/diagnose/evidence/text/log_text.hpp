@@ -130,8 +130,8 @@ constexpr std::string_view next_counted_line(std::string_view text, std::size_t&
   return text.substr(begin, end - begin);
 }
 
-/// How many lines end before `at`, eight characters at a time: what differs from "\n" has a bit that is carried into
-/// its byte's highest one (Warren, "Hacker's Delight", 6-1).
+/// How many lines end before `at`. Eight characters are looked at together: less "\n" a line end is a byte of zeros,
+/// and adding 0x7f to the low bits of any other byte sets its highest one (Warren, "Hacker's Delight", 6-1).
 inline std::int64_t line_ends(std::string_view text, std::size_t at) {
   constexpr std::uint64_t ones = 0x0101010101010101, low = 0x7f * ones, lines = '\n' * ones;
   std::int64_t n = 0;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
@@ -96,12 +95,7 @@ VLMEST_INLINE PublicRows public_rows(const std::vector<const Vlm*>& models, cons
 VLMEST_INLINE bool may_name_rows(const Verdict& v, const Failure& f) {
   if (v.tensor || f.made || f.foreign || f.outside || f.program || f.whole_graph || !f.tensor || !f.telling)
     return false;
-  if (v.cause == Cause::logits || v.cause == Cause::kv_cache) return true;
-  const bool open =
-      f.site == AllocationSite::unknown && (f.phase == RunPhase::unknown || f.phase == RunPhase::forward ||
-                                            f.phase == RunPhase::loss || f.phase == RunPhase::backward);
-  // A guess leaves room for it.
-  return !cut_off::named.reached(v.confidence) && open && cut_off::by_size_alone.reached(f.tensor->value);
+  return v.cause == Cause::logits || v.cause == Cause::kv_cache;
 }
 
 VLMEST_INLINE void name_by_public_rows(Verdict& v, const Failure& f, const PublicRows& rows) {
@@ -116,21 +110,11 @@ VLMEST_INLINE void name_by_public_rows(Verdict& v, const Failure& f, const Publi
           (all.size() > 1 ? ". Each of these has the size, so that it tells none of them." : ".");
     return;
   }
-  const bool told = v.cause == Cause::logits;
-  std::vector<RowFit> all = fits(rows.vocabularies, *f.tensor, {4, 2});
-  // What a single model has is a chance more.
-  if (!told) std::erase_if(all, [](const RowFit& x) { return x.of->models.size() < 2; });
+  const std::vector<RowFit> all = fits(rows.vocabularies, *f.tensor, {4, 2});
   if (all.empty()) return;
   // Of one vocabulary twice as many rows in half the bytes fit as well: that is still one.
   const bool alone = std::all_of(all.begin(), all.end(), [&](const RowFit& x) { return x.of == all.front().of; });
-  v.why += std::string(told ? " As" : " By its size alone it may be") + " logits of all tokens" +
-           (told ? " it would be " : ": ") + "tokens x vocabulary x bytes, " + list(all, "the vocabulary of ");
-  if (!told) {
-    v.why +=
-        ". One in twelve sizes is a round number of rows of some public vocabulary by chance: it is no more than a "
-        "possibility.";
-    return;
-  }
+  v.why += " As logits of all tokens it would be tokens x vocabulary x bytes, " + list(all, "the vocabulary of ");
   v.why += alone ? ". No other public vocabulary has a round number of rows of that size."
                  : ". Several fit, so that the size tells none of them.";
   if (!alone) return;
