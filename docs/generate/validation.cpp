@@ -136,6 +136,13 @@ int main() {
     inference(newer);
     training(newer);
     std::printf(
+        "\nThe same of Gemma 3n, whose tower is timm's, against "
+        "[h100-gemma-3n.json](../../tests/validation/rows/h100-gemma-3n.json): chosen before they ran, nothing\n"
+        "fitted.\n");
+    const auto gemma_3n = validation::compare(".", {"h100-gemma-3n.json"});
+    inference(gemma_3n);
+    training(gemma_3n);
+    std::printf(
         "\nAgain on an H100, each alone on the GPU, against "
         "[h100-times.json](../../tests/validation/rows/h100-times.json): chosen before they ran, nothing\nfitted. The "
         "H100's file has its own parameters of products, attention and fused kernels; those of PyTorch's kernels are "

@@ -82,8 +82,11 @@ TEST(ExtremesBackward, CopiesIntoATensorGiveItsSourcesTheirParts) {
 
 TEST(ExtremesBackward, RepeatsAreSummedUp) {
   const Backward r = backward([](Builder&, Value x) { return repeat(std::move(x), {3, 1, 2}); });
-  EXPECT_EQ(r.ops, (Ops{"sum.dim_IntList"}));
+  EXPECT_EQ(r.ops, (Ops{"sum.dim_IntList", "sum.dim_IntList"})) << "the added dimension, then the copies";
   EXPECT_EQ(r.gradient, (Shape{4, 6}));
+  const Backward same = backward([](Builder&, Value x) { return repeat(std::move(x), {3, 2}); });
+  EXPECT_EQ(same.ops, (Ops{"sum.dim_IntList"})) << "all copies at once";
+  EXPECT_EQ(same.gradient, (Shape{4, 6}));
 }
 
 TEST(ExtremesForward, MaxDropsItsPlacesWithoutABackward) {

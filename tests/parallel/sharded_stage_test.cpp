@@ -134,7 +134,6 @@ TEST(ShardedStage, GradientsAddUpInTheTypeTheyAreReducedIn) {
   wide.reduce_dtype = DType::fp32;
   const Estimated e = train(two_stages()), w = train(wide);
   for (std::size_t stage = 0; stage < 2; ++stage) {
-    const Bytes whole = e.p.ranks[stage].gradients * 2;
     EXPECT_GT(w.p.ranks[stage].backward, e.p.ranks[stage].backward + e.p.ranks[stage].gradients)
         << "4 bytes each instead of 2";
   }

@@ -157,11 +157,11 @@ Table time_table(const Reported& r, const ReportOptions& o) {
     t.rows.push_back({"prefill", show(e.prefill.wall), range(e.prefill.wall_range), show(e.prefill.gpu),
                       rate(static_cast<double>(s.batch) * static_cast<double>(s.seq), e.prefill.wall, " tokens/s"),
                       limit_words(e.prefill.bound)});
-    t.rows.push_back({e.canvas > 0 ? fmt::format("decode, one of {} steps of a canvas", grouped(e.steps))
-                                   : std::string("decode, a token"),
-                      show(e.decode.wall), range(e.decode.wall_range), show(e.decode.gpu),
-                      rate(e.tokens_per_step() * static_cast<double>(s.batch), e.decode.wall, " tokens/s"),
-                      limit_words(e.decode.bound)});
+    t.rows.push_back(
+        {e.canvas > 0 ? fmt::format("decode, 1 of {} steps", grouped(e.steps)) : std::string("decode, a token"),
+         show(e.decode.wall), range(e.decode.wall_range), show(e.decode.gpu),
+         rate(e.tokens_per_step() * static_cast<double>(s.batch), e.decode.wall, " tokens/s"),
+         limit_words(e.decode.bound)});
   }
   if (o.training) {
     const TrainingEstimate& e = r.estimate.training;
