@@ -131,7 +131,8 @@ int main() {
         "\nTypes read later still, on an H100, against "
         "[h100-newer-types.json](../../tests/validation/rows/h100-newer-types.json): chosen before they ran,\nnothing "
         "fitted. Until then op traces of two layers had been recorded of them. Several processes shared the GPU, so "
-        "that no times\nwere kept.\n");
+        "that no times\nwere kept. DiffusionGemma's rows showed that its sampler's states go within a step: that was "
+        "mended after they ran.\n");
     const auto newer = validation::compare(".", {"h100-newer-types.json"});
     inference(newer);
     training(newer);

@@ -114,8 +114,8 @@ inline int needed_layers(const nlohmann::json& features) {
   return needed;
 }
 
-/// Of Gemma 4 and DiffusionGemma the first of a sliding, a full, two sliding and a full layer, of which the last two share keys where the
-/// model's last layers do; two layers of each tower.
+/// Of Gemma 4 and DiffusionGemma the first of a sliding, a full, two sliding and a full layer, of which the last two
+/// share keys where the model's last layers do; two layers of each tower.
 inline nlohmann::json cut_gemma4(nlohmann::json d, int layers) {
   nlohmann::json& t = d.contains("text_config") ? d["text_config"] : d;
   const bool shares = t.value("num_kv_shared_layers", 0) > 0 && layers >= 5;
@@ -229,8 +229,8 @@ inline nlohmann::json read_json(const std::string& path) {
   return nlohmann::json::parse(in);
 }
 
-/// Builds the recorded run into the builder's graph. The recorded decode step is the second one after the prefill, where
-/// nothing else is said.
+/// Builds the recorded run into the builder's graph. The recorded decode step is the second one after the prefill,
+/// where nothing else is said.
 inline void build(vlmest::Builder& b, const Recording& r) {
   nlohmann::json document = read_json(r.config);
   if (document.contains("model")) document = nlohmann::json(document["model"]);

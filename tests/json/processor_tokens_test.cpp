@@ -12,7 +12,6 @@
 #include <vlmest/family/blip2/rule.hpp>
 #include <vlmest/family/cohere2_vision/rule.hpp>
 #include <vlmest/family/gemma3/rule.hpp>
-#include <vlmest/nn/image_processor/gemma4.hpp>
 #include <vlmest/family/glm4v/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/internvl/rule.hpp>
@@ -26,6 +25,7 @@
 #include <vlmest/family/ovis2/rule.hpp>
 #include <vlmest/family/paligemma/rule.hpp>
 #include <vlmest/family/qwen2_vl/rule.hpp>
+#include <vlmest/nn/image_processor/gemma4.hpp>
 #include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/nn/image_processor/pixtral.hpp>
 #include <vlmest/nn/image_processor/processor.hpp>

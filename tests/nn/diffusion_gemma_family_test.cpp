@@ -103,7 +103,9 @@ TEST(DiffusionGemmaFamily, LogitsOfTheWholeCanvasAreSampled) {
   EXPECT_EQ(count(g, 1, "multinomial"), 1);
   EXPECT_EQ(count(g, 1, "logsumexp"), 2) << "the sampler and the stopping criterion";
   for (const Tensor& t : g.tensors)
-    if (std::string_view(t.name) == "self_conditioning_logits") EXPECT_EQ(t.shape, (Shape{2, canvas, 100}));
+    if (std::string_view(t.name) == "self_conditioning_logits") {
+      EXPECT_EQ(t.shape, (Shape{2, canvas, 100}));
+    }
 }
 
 TEST(DiffusionGemmaFamily, CopiedLayersAreThoseThatRun) {

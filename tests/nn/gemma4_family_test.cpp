@@ -2,8 +2,8 @@
 // Gemma 4: which layers keep keys, what layers get beside their input, what the tower sees of padding.
 #include <gtest/gtest.h>
 
-#include <vlmest/nn/image_processor/gemma4.hpp>
 #include <vlmest/family/gemma4/unified.hpp>
+#include <vlmest/nn/image_processor/gemma4.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/transform/training_step.hpp>
 

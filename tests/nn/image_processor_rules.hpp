@@ -8,7 +8,6 @@
 #include <vlmest/family/blip2/rule.hpp>
 #include <vlmest/family/cohere2_vision/rule.hpp>
 #include <vlmest/family/gemma3/rule.hpp>
-#include <vlmest/nn/image_processor/gemma4.hpp>
 #include <vlmest/family/glm4v/rule.hpp>
 #include <vlmest/family/hunyuan_vl/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
@@ -25,6 +24,7 @@
 #include <vlmest/family/qwen2_vl/rule.hpp>
 #include <vlmest/family/video_llama_3/rule.hpp>
 #include <vlmest/family/video_llava/rule.hpp>
+#include <vlmest/nn/image_processor/gemma4.hpp>
 #include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/nn/image_processor/pixtral.hpp>
 #include <vlmest/nn/image_processor/processor.hpp>

@@ -7,9 +7,9 @@
 
 namespace vlmest {
 
-/// The cache as decoding up to `seen` tokens leaves it, `added` at a time, with room for one more: dense rows of the full
-/// length; in a sliding layer the last concatenation, of which the newest rows are kept once the window is full; whole
-/// pages; or quantised rows and the tokens that wait to be quantised.
+/// The cache as decoding up to `seen` tokens leaves it, `added` at a time, with room for one more: dense rows of the
+/// full length; in a sliding layer the last concatenation, of which the newest rows are kept once the window is full;
+/// whole pages; or quantised rows and the tokens that wait to be quantised.
 void refill(Context& c, Cache& cache, std::int64_t seen, std::int64_t added = 1);
 
 /// Bytes of one cache entry, and where its layer stands. A sliding layer's entry is what it keeps, though the storage
