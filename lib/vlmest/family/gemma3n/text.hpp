@@ -39,9 +39,12 @@ inline Gemma3nText make_decoder(Context& c, const Gemma3nTextConfig& g) {
   d.embed_per_layer = make_scaled_embedding(c, "embed_tokens_per_layer", g.per_layer_vocab, packed, d.per_layer_scale);
   d.per_layer_projection = make_linear(c, "per_layer_model_projection", g.hidden, packed, false);
   d.per_layer_norm = make_rms_norm(c, "per_layer_projection_norm", g.per_layer, kind);
-  for (const auto& [name, list] : {std::pair{"altup_projections", &d.spread}, {"altup_unembed_projections", &d.gather}})
-    *list =
-        make_layers(g.copies - 1, [&](std::int32_t i) { return make_linear(c, name, g.hidden, g.hidden, false, i); });
+  const auto one_a_copy = [&](const char* name) {
+    return make_layers(g.copies - 1,
+                       [&](std::int32_t i) { return make_linear(c, name, g.hidden, g.hidden, false, i); });
+  };
+  d.spread = one_a_copy("altup_projections");
+  d.gather = one_a_copy("altup_unembed_projections");
   d.projection_scale = buffer(c, "per_layer_projection_scale", Shape{}, c.dtype());
   d.input_scale = buffer(c, "per_layer_input_scale", Shape{}, c.dtype());
   return d;
