@@ -103,9 +103,6 @@ class Denoising:
 
     def _flops(self) -> None:
         row = self._journal.row
-        wanted = [p for p in self._model.parameters() if p.requires_grad]
-        for p in wanted:  # the counter follows modules by hooks on tensors that need gradients
-            p.requires_grad_(False)
         counts = {}
 
         def watch(number: int, step: Step, _cache: object) -> object:
@@ -115,13 +112,10 @@ class Denoising:
             counts[number], _ = flops.counted(lambda: results.append(step()))
             return results[0]
 
-        try:
+        with flops.without_gradients(self._model):
             row["prefill_flops"], row["flops_by_op"] = flops.counted(self._prefill)
             self._watched(watch)
-            row["decode_flops"] = counts[1]
-        finally:
-            for p in wanted:
-                p.requires_grad_(True)
+        row["decode_flops"] = counts[1]
 
     def _gpu_times(self) -> None:
         row = self._journal.row

@@ -6,8 +6,9 @@ the same products with the query's heads. They count the weight gradient of a gr
 (conv_backward_flop), thousands of times too much for a depthwise one.
 """
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -31,6 +32,19 @@ def convolution_backward(grad, _input, weight, *args, out_shape=None, **_kwargs)
     """As many as the forward pass for each gradient that is asked for: of the input and of the weight."""
     wanted = args[-1]
     return 2 * grad[0] * math.prod(grad[2:]) * math.prod(weight) * sum(wanted[:2])
+
+
+@contextlib.contextmanager
+def without_gradients(model: torch.nn.Module) -> Iterator[None]:
+    """The counter follows modules by hooks on tensors that need gradients, which no_grad has none of."""
+    wanted = [p for p in model.parameters() if p.requires_grad]
+    for p in wanted:
+        p.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for p in wanted:
+            p.requires_grad_(True)
 
 
 def counted(work: Callable[[], object]) -> tuple[int, dict[str, int]]:

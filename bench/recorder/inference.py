@@ -126,17 +126,10 @@ class Inference:
 
     def _flops(self) -> None:
         row = self._journal.row
-        # The counter follows modules by hooks on tensors that need gradients, which no_grad has none of.
-        wanted = [p for p in self._model.parameters() if p.requires_grad]
-        for p in wanted:
-            p.requires_grad_(False)
-        try:
+        with flops.without_gradients(self._model):
             row["prefill_flops"], row["flops_by_op"] = flops.counted(self._prefill)
             cache, arguments = self._cache(MIDDLE), self._arguments(MIDDLE)
             row["decode_flops"], _ = flops.counted(lambda: self._step(cache, arguments))
-        finally:
-            for p in wanted:
-                p.requires_grad_(True)
 
     def _gpu_times(self) -> None:
         row = self._journal.row
