@@ -89,6 +89,17 @@ struct LentKeys {
   Pair& of(bool slides) { return slides ? sliding : full; }
 };
 
+/// Projected heads[B, S, H, D] as queries and keys are: normed, turned, and heads ahead of tokens.
+inline Value turned_heads(Context& c, const RmsNorm& norm, Value heads, const CosSin& positions) {
+  using namespace eager;
+  heads = forward(c, norm, heads);
+  {
+    const Value cos = unsqueeze(positions.cos, 2), sin = unsqueeze(positions.sin, 2);
+    heads = rotate(heads, cos, sin);
+  }
+  return transpose(heads, 1, 2);
+}
+
 /// modeling_gemma4.py, Gemma4TextAttention.forward.
 inline Attended forward(Context& c, const Gemma4TextConfig& g, const Gemma4Attention& a, const Value& x,
                         const Value& mask, const CosSin& positions, CacheLayer& cache, LentKeys& lent) {
@@ -96,23 +107,15 @@ inline Attended forward(Context& c, const Gemma4TextConfig& g, const Gemma4Atten
   InScope in(c.b, a.scope);
   const std::int64_t batch = x.size(0), tokens = x.size(1);
   const auto heads = [&](const Linear& p) { return view(forward(c, p, x), {batch, tokens, -1, a.head_dim}); };
-  const auto turned = [&](const Value& h) {
-    const Value cos = unsqueeze(positions.cos, 2), sin = unsqueeze(positions.sin, 2);
-    return rotate(h, cos, sin);
-  };
-  Value q = heads(a.q), k, v;
-  q = forward(c, a.q_norm, q);
-  q = turned(q);
-  q = transpose(q, 1, 2);
+  const Value q = turned_heads(c, a.q_norm, heads(a.q), positions);
+  Value k, v;
   if (a.shares) {
     k = lent.of(a.slides).keys;
     v = lent.of(a.slides).values;
   } else {
     k = heads(a.k);
     v = a.keys_as_values ? k : heads(a.v);
-    k = forward(c, a.k_norm, k);
-    k = turned(k);
-    k = transpose(k, 1, 2);
+    k = turned_heads(c, a.k_norm, std::move(k), positions);
     v = forward(c, a.v_norm, v);
     v = transpose(v, 1, 2);
     update(c, cache, k, v);

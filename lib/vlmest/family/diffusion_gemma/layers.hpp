@@ -122,19 +122,10 @@ inline Attended forward_diffusion_attention(Context& c, const Gemma4TextConfig& 
   InScope in(c.b, a.scope);
   const std::int64_t batch = x.size(0), tokens = x.size(1);
   const auto heads = [&](const Linear& p) { return view(forward(c, p, x), {batch, tokens, -1, a.head_dim}); };
-  const auto turned = [&](const Value& h) {
-    const Value cos = unsqueeze(positions.cos, 2), sin = unsqueeze(positions.sin, 2);
-    return rotate(h, cos, sin);
-  };
-  Value q = heads(a.q);
-  q = forward(c, a.q_norm, q);
-  q = turned(q);
-  q = transpose(q, 1, 2);
+  const Value q = turned_heads(c, a.q_norm, heads(a.q), positions);
   Value k = heads(a.k);
   Value v = a.keys_as_values ? k : heads(a.v);
-  k = forward(c, a.k_norm, k);
-  k = turned(k);
-  k = transpose(k, 1, 2);
+  k = turned_heads(c, a.k_norm, std::move(k), positions);
   v = forward(c, a.v_norm, v);
   v = transpose(v, 1, 2);
   if (reads)

@@ -39,22 +39,13 @@ inline Attended forward(Context& c, const Gemma3nTextConfig& g, const Gemma3nAtt
   using namespace eager;
   InScope in(c.b, a.scope);
   const auto heads = [&](const Linear& p) { return view(forward(c, p, x), {x.size(0), x.size(1), -1, g.head_dim}); };
-  const auto turned = [&](const Value& h) {
-    const Value cos = unsqueeze(positions.cos, 2), sin = unsqueeze(positions.sin, 2);
-    return rotate(h, cos, sin);
-  };
-  Value q = heads(a.q), k, v;
-  q = forward(c, a.q_norm, q);
-  q = turned(q);
-  q = transpose(q, 1, 2);
+  const Value q = turned_heads(c, a.q_norm, heads(a.q), positions);
+  Value k, v;
   if (a.shares) {
     k = lent.of(a.slides).keys;
     v = lent.of(a.slides).values;
   } else {
-    k = heads(a.k);
-    k = forward(c, a.k_norm, k);
-    k = turned(k);
-    k = transpose(k, 1, 2);
+    k = turned_heads(c, a.k_norm, heads(a.k), positions);
     v = heads(a.v);
     v = forward(c, a.v_norm, v);
     v = transpose(v, 1, 2);
