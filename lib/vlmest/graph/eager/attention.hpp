@@ -185,34 +185,32 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
   return to(std::move(out), t);
 }
 
+/// Of q[B, H, S, D], k[B, KV, T, D] and v[B, KV, T, Dv].
+inline Attention attention_of(const Value& q, const Value& k, const Value& v, bool causal = false, Bytes mask = {}) {
+  return {.batch = q.size(0),
+          .heads = q.size(1),
+          .kv_heads = k.size(1),
+          .q_len = q.size(2),
+          .kv_len = k.size(2),
+          .head_dim = q.size(3),
+          .v_dim = v.size(3),
+          .causal = causal,
+          .mask = mask,
+          .dtype = q.dtype()};
+}
+
 /// Heads of queries over one head of keys and values without enable_gqa, which no fused kernel takes (sdp_utils.cpp,
 /// check_batch_size_and_num_heads_dense).
 inline Value broadcast_attention(Value q, Value k, Value v) {
   const AutocastCall call(CastPolicy::lower, q, k, v);
-  const Attention op{.batch = q.size(0),
-                     .heads = q.size(1),
-                     .kv_heads = k.size(1),
-                     .q_len = q.size(2),
-                     .kv_len = k.size(2),
-                     .head_dim = q.size(3),
-                     .v_dim = v.size(3),
-                     .dtype = q.dtype()};
+  const Attention op = attention_of(q, k, v);
   return math_attention(op, std::move(q), std::move(k), std::move(v), {}, false, true);
 }
 
 /// The call as the choice of a backend sees it.
 inline SdpaCall sdpa_call(const Value& q, const Value& k, const Value& v, const Value& mask, bool causal, bool drops) {
   const auto gaps = [](const Value& x) { return x.size(-1) != 1 && x.tensor().strides[-1] != 1; };
-  return {.op = {.batch = q.size(0),
-                 .heads = q.size(1),
-                 .kv_heads = k.size(1),
-                 .q_len = q.size(2),
-                 .kv_len = k.size(2),
-                 .head_dim = q.size(3),
-                 .v_dim = v.size(3),
-                 .causal = causal,
-                 .mask = data_bytes(mask),
-                 .dtype = q.dtype()},
+  return {.op = attention_of(q, k, v, causal, data_bytes(mask)),
           .gpu = q.builder().gpu,
           .masked = static_cast<bool>(mask),
           .gaps = gaps(q) || gaps(k) || gaps(v),
