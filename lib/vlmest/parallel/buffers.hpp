@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <vlmest/analysis/timeline.hpp>
@@ -59,6 +61,34 @@ struct Unit {
 /// By the unit's scope. `held`, by tensors, are the weights that are asked about; null: all.
 std::vector<Unit> units(const Graph& g, const Strategy& s, const ModelStates& states,
                         const std::vector<char>* held = nullptr);
+
+/// A point between two nodes.
+struct Moment {
+  NodeId node = 0;
+  std::uint8_t turn = own_turn;
+};
+
+/// Collects what the units allocate.
+class UnitStorages {
+ public:
+  UnitStorages(std::vector<Storage>& to, const std::vector<Unit>& units) : to_(to), units_(units) {}
+
+  /// Nothing where it would go before it comes.
+  void put(BesideGraph what, ScopeId unit, Bytes bytes, Moment comes, Moment goes, std::uint8_t stream = 0,
+           Role role = Role::workspace) {
+    if (bytes == Bytes{} || comes.node > goes.node || (comes.node == goes.node && comes.turn >= goes.turn)) return;
+    to_.push_back({none, comes.node, goes.node, unit, bytes, role, stream, what, comes.turn, goes.turn});
+  }
+  /// All weights of a unit.
+  void put_weights(ScopeId unit, Moment comes, Moment goes) {
+    for (const Bytes b : units_[static_cast<std::size_t>(unit)].weights)
+      put(BesideGraph::gathered_weights, unit, b, comes, goes);
+  }
+
+ private:
+  std::vector<Storage>& to_;
+  const std::vector<Unit>& units_;
+};
 
 }  // namespace gathered
 

@@ -56,7 +56,7 @@ class Pass {
  public:
   Pass(std::vector<Storage>& to, const Graph& g, const Strategy& s, const std::vector<Unit>& units,
        const ModelStates& states, const Phase& forward, const Phase& backward)
-      : to_(to),
+      : to_(to, units),
         g_(g),
         s_(s),
         units_(units),
@@ -77,24 +77,12 @@ class Pass {
   }
 
  private:
-  struct Moment {
-    NodeId node = 0;
-    std::uint8_t turn = own_turn;
-  };
   static std::size_t at(ScopeId unit) { return static_cast<std::size_t>(unit); }
   /// Ahead of a node's own storages; at the beginning of a phase, behind what it is given.
   Moment ahead(NodeId n, std::uint8_t turn) const {
     return {n, n == forward_.first || n == backward_.first ? own_turn : turn};
   }
 
-  void put(BesideGraph what, ScopeId unit, Bytes bytes, Moment comes, Moment goes, std::uint8_t stream = 0,
-           Role role = Role::workspace) {
-    if (bytes == Bytes{} || comes.node > goes.node || (comes.node == goes.node && comes.turn >= goes.turn)) return;
-    to_.push_back({none, comes.node, goes.node, unit, bytes, role, stream, what, comes.turn, goes.turn});
-  }
-  void put_weights(ScopeId unit, Moment comes, Moment goes) {
-    for (const Bytes b : units_[at(unit)].weights) put(BesideGraph::gathered_weights, unit, b, comes, goes);
-  }
   /// The flat buffer, and before it what comes from the host: this rank's part of each weight.
   void put_flat(ScopeId unit, Moment comes, Moment goes) {
     const int parts = mesh(s_).dp_shard;
@@ -103,22 +91,22 @@ class Pass {
       const Moment done = comes.turn == own_turn ? Moment{comes.node + 1, 0}
                                                  : Moment{comes.node, static_cast<std::uint8_t>(comes.turn + 1)};
       for (const Bytes b : units_[at(unit)].weights)
-        put(BesideGraph::all_gather_input, unit, Bytes(b.value() / parts), comes, done, gathering_stream);
+        to_.put(BesideGraph::all_gather_input, unit, Bytes(b.value() / parts), comes, done, gathering_stream);
     }
-    put(BesideGraph::all_gather_output, unit, units_[at(unit)].gathered, comes, goes, gathering_stream);
+    to_.put(BesideGraph::all_gather_output, unit, units_[at(unit)].gathered, comes, goes, gathering_stream);
   }
 
   void gather_forward() {
     put_flat(0, {forward_.first, own_turn},
              there_.empty() ? Moment{forward_.last, 0} : Moment{there_.front().first, turn::prefetch});
-    put_weights(0, {forward_.first, own_turn}, {backward_.last, turn::reduce_rest});
+    to_.put_weights(0, {forward_.first, own_turn}, {backward_.last, turn::reduce_rest});
     for (std::size_t i = 0; i < there_.size(); ++i) {
       const Run& r = there_[i];
       put_flat(r.unit, ahead(r.first, turn::gather),
                i + 1 < there_.size() ? Moment{there_[i + 1].first, turn::prefetch} : Moment{forward_.last, 0});
       const bool stays = !reshards_after_forward(s_);
-      put_weights(r.unit, ahead(r.first, turn::copied),
-                  stays ? Moment{end_[at(r.unit)], turn::reshard} : Moment{r.end, turn::reshard});
+      to_.put_weights(r.unit, ahead(r.first, turn::copied),
+                      stays ? Moment{end_[at(r.unit)], turn::reshard} : Moment{r.end, turn::reshard});
     }
   }
 
@@ -137,7 +125,7 @@ class Pass {
       put_flat(r.unit, since == none ? ahead(r.first, turn::gather) : moments[static_cast<std::size_t>(since)],
                r.first == backward_.first ? Moment{r.first + 1, 0} : Moment{r.first, turn::prefetch});
       since = none;
-      put_weights(r.unit, ahead(r.first, turn::copied), {r.end, turn::reshard});
+      to_.put_weights(r.unit, ahead(r.first, turn::copied), {r.end, turn::reshard});
       if (const ScopeId next = before[at(r.unit)]; next != 0) ask(next, ahead(r.first, turn::prefetch));
     }
     for (std::size_t unit = 0; unit < asked.size(); ++unit)
@@ -152,7 +140,7 @@ class Pass {
     for (const Tensor& t : g_.tensors)
       if (t.role == Role::gradient && t.alias_of == none && t.born >= backward_.first && t.born < backward_.last) {
         const ScopeId unit = unit_of_[static_cast<std::size_t>(g_.tensor(t.of).scope)];
-        put(BesideGraph::whole_gradients, unit, requested_bytes(t), {t.born, own_turn}, gradients_go(unit));
+        to_.put(BesideGraph::whole_gradients, unit, requested_bytes(t), {t.born, own_turn}, gradients_go(unit));
         first = true;
       }
     if (first) return;
@@ -162,7 +150,7 @@ class Pass {
         const Tensor& t = g_.tensor(g_.owner(out));
         if (t.role != Role::gradient || t.born >= backward_.first) continue;
         const ScopeId unit = unit_of_[static_cast<std::size_t>(g_.tensor(t.of).scope)];
-        put(BesideGraph::whole_gradients, unit, requested_bytes(t), {n + 1, own_turn}, gradients_go(unit));
+        to_.put(BesideGraph::whole_gradients, unit, requested_bytes(t), {n + 1, own_turn}, gradients_go(unit));
       }
   }
 
@@ -181,19 +169,19 @@ class Pass {
   void reduce(ScopeId unit, Moment comes, std::uint8_t reduced, Moment goes) {
     using enum BesideGraph;
     const Unit& u = units_[at(unit)];
-    put(reduce_scatter_input, unit, u.reduced, comes, goes);
+    to_.put(reduce_scatter_input, unit, u.reduced, comes, goes);
     // Added to those of the first micro-batch, or copied to the host: both are over when they return.
     const bool passes = backward_.first != g_.phases[1].first || s_.offload == Offload::parameters;
     const Moment result{comes.node, reduced}, done{comes.node, static_cast<std::uint8_t>(reduced + 1)};
     const auto put_part = [&](Bytes bytes, bool stays) {
-      put(reduce_scatter_output, unit, bytes, result, stays ? Moment{g_.phases.back().last, 0} : done, reducing_stream,
-          stays ? Role::gradient : Role::workspace);
+      to_.put(reduce_scatter_output, unit, bytes, result, stays ? Moment{g_.phases.back().last, 0} : done,
+              reducing_stream, stays ? Role::gradient : Role::workspace);
     };
     put_part(u.shard, !passes && u.cast == Bytes{});
     put_part(u.cast, !passes);
   }
 
-  std::vector<Storage>& to_;
+  UnitStorages to_;
   const Graph& g_;
   const Strategy& s_;
   const std::vector<Unit>& units_;

@@ -11,14 +11,9 @@ namespace vlmest::parallel {
 
 namespace sharded {
 
+using gathered::Moment;
 using gathered::Run;
 using gathered::Unit;
-
-/// A point between two nodes.
-struct Moment {
-  NodeId node = 0;
-  std::uint8_t turn = own_turn;
-};
 
 /// What fully_shard allocates in a rank's step. At most two pairs of a forward and a backward: the first, and one that
 /// stands for all others.
@@ -26,7 +21,7 @@ class Stage {
  public:
   Stage(std::vector<Storage>& to, const Graph& g, const Strategy& s, const ModelStates& states,
         const std::vector<Unit>& units, const std::vector<char>& own, const StretchOfStep& of)
-      : to_(to),
+      : to_(to, units),
         g_(g),
         s_(s),
         states_(states),
@@ -62,7 +57,7 @@ class Stage {
 
   void add(const std::vector<Storage>& gradients) {
     const Phase& first = g_.phases.front();
-    put_weights(0, {first.first}, reduced(0));
+    to_.put_weights(0, {first.first}, reduced(0));
     for (std::size_t i = 0; i + 2 < g_.phases.size(); i += 2) {
       forward(i);
       backward(i + 1);
@@ -82,16 +77,8 @@ class Stage {
   /// Ahead of a node's own storages; at the beginning of a phase, behind what it is given.
   static Moment ahead(const Phase& p, NodeId n, std::uint8_t turn) { return {n, n == p.first ? own_turn : turn}; }
 
-  void put(BesideGraph what, ScopeId unit, Bytes bytes, Moment comes, Moment goes, std::uint8_t stream = 0,
-           Role role = Role::workspace) {
-    if (bytes == Bytes{} || comes.node > goes.node || (comes.node == goes.node && comes.turn >= goes.turn)) return;
-    to_.push_back({none, comes.node, goes.node, unit, bytes, role, stream, what, comes.turn, goes.turn});
-  }
-  void put_weights(ScopeId unit, Moment comes, Moment goes) {
-    for (const Bytes b : units_[at(unit)].weights) put(BesideGraph::gathered_weights, unit, b, comes, goes);
-  }
   void put_flat(ScopeId unit, Moment comes, Moment goes) {
-    put(BesideGraph::all_gather_output, unit, units_[at(unit)].gathered, comes, goes, gathering_stream);
+    to_.put(BesideGraph::all_gather_output, unit, units_[at(unit)].gathered, comes, goes, gathering_stream);
   }
 
   void forward(std::size_t phase) {
@@ -108,13 +95,13 @@ class Stage {
           !first && std::any_of(back.begin(), back.end(), [&](const Run& b) { return b.unit == r.unit; });
       if (whole || (!first && !reshards_after_forward(s_))) continue;
       if (!first_ && !reshards_after_forward(s_)) {  // it stays from an earlier forward
-        put_weights(r.unit, {p.first}, reduced(r.unit));
+        to_.put_weights(r.unit, {p.first}, reduced(r.unit));
         continue;
       }
       put_flat(r.unit, ahead(p, r.first, turn::gather),
                i + 1 < there.size() ? Moment{there[i + 1].first, turn::prefetch} : ended);
-      put_weights(r.unit, ahead(p, r.first, turn::copied),
-                  reshards_after_forward(s_) ? Moment{r.end, turn::reshard} : reduced(r.unit));
+      to_.put_weights(r.unit, ahead(p, r.first, turn::copied),
+                      reshards_after_forward(s_) ? Moment{r.end, turn::reshard} : reduced(r.unit));
     }
   }
 
@@ -135,13 +122,13 @@ class Stage {
     for (const Run& r : back) {
       const Moment goes = stays || &p == &last() ? reduced(r.unit) : divided_again(r.unit);
       if (!gathers) {
-        put_weights(r.unit, {p.first}, goes);
+        to_.put_weights(r.unit, {p.first}, goes);
         continue;
       }
       const Moment since = asked[at(r.unit)].node == none ? ahead(p, r.first, turn::gather) : asked[at(r.unit)];
       put_flat(r.unit, since, r.first == p.first ? Moment{r.first + 1, 0} : Moment{r.first, turn::prefetch});
       asked[at(r.unit)] = {none};
-      put_weights(r.unit, ahead(p, r.first, turn::copied), goes);
+      to_.put_weights(r.unit, ahead(p, r.first, turn::copied), goes);
       if (const ScopeId next = before[at(r.unit)]; next != 0) asked[at(next)] = ahead(p, r.first, turn::prefetch);
     }
     if (!gathers) return;
@@ -170,19 +157,19 @@ class Stage {
     const TensorId weight = g_.tensor(s.tensor).of;
     const ScopeId unit = unit_of(weight);
     if (!casts(s)) {
-      put(whole_gradients, unit, s.bytes, {s.born}, reduced(unit, 1));
+      to_.put(whole_gradients, unit, s.bytes, {s.born}, reduced(unit, 1));
       return;
     }
     // One after the other: its sum comes, then what autograd has made goes.
     const auto turn = static_cast<std::uint8_t>(std::min(casts_[at(unit)]++, own_turn - 6));
     const auto next = static_cast<std::uint8_t>(turn + 1);
     const NodeId first_end = end_of(1, unit);
-    put(whole_gradients, unit, s.bytes, {s.born}, {first_end, next});
-    put(whole_gradients, unit, size_of(g_.tensor(weight).storage, *s_.reduce_dtype), {first_end, turn},
-        reduced(unit, 1));
+    to_.put(whole_gradients, unit, s.bytes, {s.born}, {first_end, next});
+    to_.put(whole_gradients, unit, size_of(g_.tensor(weight).storage, *s_.reduce_dtype), {first_end, turn},
+            reduced(unit, 1));
     const NodeId again = made_last_[static_cast<std::size_t>(s.tensor)];
     if (g_.phases.size() < 4 || again == none) return;
-    put(whole_gradients, unit, s.bytes, {again + 1}, {end_of(3, unit), next});
+    to_.put(whole_gradients, unit, s.bytes, {again + 1}, {end_of(3, unit), next});
   }
 
   void reduce() {
@@ -193,18 +180,18 @@ class Stage {
     for (std::size_t i = 0; i < order.size(); ++i) {
       const Unit& u = units_[at(order[i])];
       const Moment result = reduced(order[i], 1), done = reduced(order[i], 2);
-      put(reduce_scatter_input, order[i], u.reduced, reduced(order[i]),
-          i + 1 < order.size() ? reduced(order[i + 1]) : Moment{last().last, finished_});
+      to_.put(reduce_scatter_input, order[i], u.reduced, reduced(order[i]),
+              i + 1 < order.size() ? reduced(order[i + 1]) : Moment{last().last, finished_});
       const auto put_part = [&](Bytes bytes, bool stays) {
-        put(reduce_scatter_output, order[i], bytes, result, stays ? Moment{g_.phases.back().last, 0} : done,
-            reducing_stream, stays ? Role::gradient : Role::workspace);
+        to_.put(reduce_scatter_output, order[i], bytes, result, stays ? Moment{g_.phases.back().last, 0} : done,
+                reducing_stream, stays ? Role::gradient : Role::workspace);
       };
       put_part(u.shard, u.cast == Bytes{});
       put_part(u.cast, true);
     }
   }
 
-  std::vector<Storage>& to_;
+  gathered::UnitStorages to_;
   const Graph& g_;
   const Strategy& s_;
   const ModelStates& states_;
