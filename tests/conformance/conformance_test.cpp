@@ -12,6 +12,7 @@
 #include <vlmest/analysis/work.hpp>
 #include <vlmest/json/device.hpp>
 
+#include "../asked_for.hpp"
 #include "compact_trace.hpp"
 #include "compare.hpp"
 #include "recorded_model.hpp"
@@ -159,12 +160,13 @@ TEST_P(Conformance, AllocatedBytesHoldWhatIsAlive) {
   EXPECT_GE(checked, trace.size() / 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Traces, Conformance, testing::ValuesIn(cases()), [](const auto& i) {
-  std::string s = i.param.name + "_" + i.param.phase;
-  for (char& ch : s)
-    if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
-  return s;
-});
+INSTANTIATE_TEST_SUITE_P(Traces, Conformance, testing::ValuesIn(parameters_of("Traces/Conformance", cases)),
+                         [](const auto& i) {
+                           std::string s = i.param.name + "_" + i.param.phase;
+                           for (char& ch : s)
+                             if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
+                           return s;
+                         });
 
 /// The times that a device's file predicts for these layers, against the kernels that ran (gpu_time.json says how they
 /// were recorded). The file's parameters were fitted to the single kernels of these runs, not to their sums.

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "../asked_for.hpp"
+
 namespace golden::parameters_test {
 namespace {
 
@@ -66,7 +68,9 @@ TEST_P(Config, HasTheseTensors) {
   expect_totals(m, GetParam());
   expect_components(m, GetParam());
 }
-INSTANTIATE_TEST_SUITE_P(Golden, Config, testing::ValuesIn(list("totals.json")), test_name);
+INSTANTIATE_TEST_SUITE_P(Golden, Config,
+                         testing::ValuesIn(parameters_of("Golden/Config", [] { return list("totals.json"); })),
+                         test_name);
 
 TEST_P(Checkpoint, HasThisManyParameters) {
   if (GetParam().contains("refused_at")) {  // a part that the library does not have
@@ -82,7 +86,9 @@ TEST_P(Checkpoint, HasThisManyParameters) {
   expect_totals(m, GetParam());
   expect_components(m, GetParam());
 }
-INSTANTIATE_TEST_SUITE_P(Golden, Checkpoint, testing::ValuesIn(list("models.json")), test_name);
+INSTANTIATE_TEST_SUITE_P(Golden, Checkpoint,
+                         testing::ValuesIn(parameters_of("Golden/Checkpoint", [] { return list("models.json"); })),
+                         test_name);
 
 TEST(Golden, NothingIsMissing) {
   EXPECT_EQ(list("totals.json").size(), 24U);

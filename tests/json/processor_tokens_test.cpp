@@ -32,6 +32,8 @@
 #include <vlmest/nn/image_processor/qwen2_5_vl.hpp>
 #include <vlmest/nn/image_processor/qwen3_vl.hpp>
 
+#include "../asked_for.hpp"
+
 namespace vlmest::processor_tokens_test {
 namespace {
 
@@ -201,11 +203,12 @@ std::vector<std::string> families() {
   for (const auto& [name, family] : recorded().at("families").items()) r.push_back(name);
   return r;
 }
-INSTANTIATE_TEST_SUITE_P(Families, Processor, testing::ValuesIn(families()), [](const auto& p) {
-  std::string s = p.param;
-  for (char& c : s) c = c == '-' ? '_' : c;
-  return s;
-});
+INSTANTIATE_TEST_SUITE_P(Families, Processor, testing::ValuesIn(parameters_of("Families/Processor", families)),
+                         [](const auto& p) {
+                           std::string s = p.param;
+                           for (char& c : s) c = c == '-' ? '_' : c;
+                           return s;
+                         });
 
 TEST(ProcessorTokens, EveryFamilyIsThere) { EXPECT_EQ(recorded().at("families").size(), rules.size()); }
 
