@@ -84,7 +84,7 @@ struct EstimateArgs {
   Plan make_plan() const;
   /// The same for a model: without --dtype in the type that its config.json names; a plain language model has no
   /// images. Throws Error for flags that mean a part that the model lacks. Says on standard error what its
-  /// quantization_config holds that has no effect.
+  /// config.json holds that has no effect.
   Plan make_plan(const Vlm& vlm) const;
   Phases phases() const;
 };

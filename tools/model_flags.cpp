@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
 #include <vlmest/nn/quantization/unused_rules.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 
@@ -48,6 +50,8 @@ Plan EstimateArgs::make_plan(const Vlm& vlm) const {
     p.own_dtype = true;
   }
   if (const auto note = vlm.family.traits().note; !note.empty()) say("note: " + in_flags(std::string(note)));
+  if (!vlm.unread_keys.empty())
+    say(fmt::format("note: config.json has what is not known here and not used: {}", fmt::join(vlm.unread_keys, ", ")));
   if (vlm.quantization && !p.weights) {
     for (const auto& note : vlm.quantization->notes) say("note: " + in_flags(note));
     for (const auto& note : unused_rules(vlm, p)) say("note: " + note);

@@ -38,6 +38,20 @@ TEST(CliProcessor, FolderAndFile) {
   EXPECT_NE(err.find("video processor as " + c.at("video_preprocessor_config.json") + " sets it"), std::string::npos);
 }
 
+TEST(CliProcessor, KeysThatNobodyKnows) {
+  const Checkpoint c("qwen2.5-vl-3b");
+  Json config = Json::parse(slurp(c.at("config.json")));
+  config["text_config"]["mixture_layers"] = {1, 2};
+  config["vision_config"]["registers"] = 4;
+  c.write("config.json", config.dump());
+  const Called r = run("--config '" + c.path.string() + "' --phase inference --top 0 --json");
+  EXPECT_EQ(r.err,
+            "note: config.json has what is not known here and not used: text_config.mixture_layers, "
+            "vision_config.registers\n");
+  EXPECT_EQ(Json::parse(r.out)["model"]["unread_keys"],
+            (Json{"text_config.mixture_layers", "vision_config.registers"}));
+}
+
 TEST(CliProcessor, BadFiles) {
   const Checkpoint c("qwen2.5-vl-3b");
   const std::string file = c.at("preprocessor_config.json"), model = "--config '" + c.path.string() + "'";

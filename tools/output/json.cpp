@@ -224,6 +224,7 @@ nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& option
              {{"name", from.device.name},
               {"memory_bytes", from.device.memory_bytes.value()},
               {"usable_bytes", from.device.usable_bytes.value()}}}};
+  if (!from.vlm.unread_keys.empty()) r["model"]["unread_keys"] = from.vlm.unread_keys;
   if (s.instruction > 0) r["inputs"]["instruction_tokens"] = s.instruction;
   if (s.video) r["inputs"]["video"] = video_json(from.vlm, from.plan, s);
   if (from.plan.audio) r["inputs"]["audio"] = audio_json(from.plan, s);

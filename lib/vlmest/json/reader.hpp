@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include <vlmest/json/asked_keys.hpp>
 #include <vlmest/unit/error.hpp>
 
 namespace vlmest::json {
@@ -23,10 +26,25 @@ class Reader {
       : j_(&value), path_(std::move(path)), hint_(hint) {
     if (!value.is_object()) throw Error(path_, "expected an object", "see the description format in docs/reference");
   }
+  /// The same, which writes down what it and the readers of its objects are asked for; `asked` must outlive them.
+  Reader(const nlohmann::json& value, std::string path, AskedKeys& asked) : Reader(value, std::move(path)) {
+    write_down(&asked);
+  }
+  /// An object that stands for the one that `other` reads: with keys renamed, or others beside them.
+  Reader(const nlohmann::json& value, const Reader& other) : Reader(value, other.path_, other.hint_) {
+    write_down(other.asked_);
+  }
 
   const std::string& path() const { return path_; }
   const nlohmann::json& value() const { return *j_; }
-  bool has(const char* key) const { return j_->contains(key); }
+  bool has(const char* key) const {
+    if (keys_ != nullptr) keys_->insert(key);
+    return j_->contains(key);
+  }
+  /// Keys that change nothing that is read here, whatever they hold: they count as asked for.
+  void without_effect(std::initializer_list<const char*> keys) const {
+    if (keys_ != nullptr) keys_->insert(keys.begin(), keys.end());
+  }
   bool is_null(const char* key) const { return has(key) && (*j_)[key].is_null(); }
   /// Present and not null.
   bool given(const char* key) const { return has(key) && !(*j_)[key].is_null(); }
@@ -105,7 +123,9 @@ class Reader {
   /// The object under `key`, or an empty one.
   Reader object(const char* key) const {
     static const nlohmann::json empty = nlohmann::json::object();
-    return Reader(given(key) ? (*j_)[key] : empty, path_ + "." + key, hint_);
+    Reader inner(given(key) ? (*j_)[key] : empty, path_ + "." + key, hint_);
+    inner.write_down(asked_);
+    return inner;
   }
 
   [[noreturn]] void fail(const char* key, const std::string& what, const std::string& hint = {}) const {
@@ -122,9 +142,15 @@ class Reader {
   static std::string range(std::int64_t low, std::int64_t high) {
     return "must lie between " + std::to_string(low) + " and " + std::to_string(high);
   }
+  void write_down(AskedKeys* asked) {
+    asked_ = asked;
+    keys_ = asked == nullptr ? nullptr : &asked->of(path_);
+  }
   const nlohmann::json* j_;
   std::string path_;
   std::string_view hint_;  ///< of static storage
+  AskedKeys* asked_ = nullptr;
+  AskedKeys::Keys* keys_ = nullptr;  ///< of this object
 };
 
 }  // namespace vlmest::json

@@ -38,6 +38,7 @@ struct Vlm {
   std::optional<std::int64_t> positions;     ///< max_position_embeddings of its language model, where config.json says
   std::optional<DType> dtype;                ///< of its config.json: the default type of weights and activations
   std::optional<Quantization> quantization;  ///< of its config.json: how it stores its weights
+  std::vector<std::string> unread_keys;      ///< of its config.json: those of which nothing here knows what they do
 };
 
 /// Whether a model has a vision tower; others take no images.

@@ -13,6 +13,7 @@ inline LlamaConfig read_query_encoder(const Reader& r) {
   LlamaConfig d =
       text_model(r, LlamaConfig{.vocab = 151936, .intermediate = 22016, .qkv_bias = true}, 32, std::nullopt);
   d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
+  r.without_effect({"layer_types", "max_window_layers", "sliding_window", "use_sliding_window"});
   return d;
 }
 

@@ -123,6 +123,7 @@ inline Vlm read_deepseek_vl_v2(const Reader& r) {
     vision.fail("width", "a checkpoint with another vision tower than DeepSeek-OCR's is not modelled",
                 "the nearest that are known are DeepSeek-OCR (SAM's tower with clip-l-14-224 behind it) and its second "
                 "version (with qwen2-0-5b)");
+  vision.without_effect({"image_size", "mlp_ratio", "model_name"});  // deepencoder.py has its own
   Vlm m = first ? read_remote_ocr(r, width) : read_remote_ocr2(r, width);
   m.type = "deepseek_vl_v2";
   return m;

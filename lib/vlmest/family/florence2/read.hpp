@@ -15,6 +15,7 @@ namespace vlmest::json::hf {
 inline BartConfig read_bart(const Reader& r) {
   constexpr std::int64_t wide = 1 << 24;
   BartConfig d;
+  r.without_effect({"is_encoder_decoder", "scale_embedding"});  // by one or by a root: multiplied all the same
   d.vocab = r.integer("vocab_size", d.vocab);
   d.hidden = r.integer("d_model", d.hidden, 1, 1 << 20);
   d.encoder_layers = r.layers("encoder_layers", d.encoder_layers);

@@ -42,7 +42,7 @@ inline Vlm read_glmasr(const Reader& r) {
                                              {"num_attention_heads", 16},
                                              {"num_key_value_heads", 4}},
                                             given);
-  const Reader t(text, given.path());
+  const Reader t(text, given);
   f.language = read_decoder(t, t.string("model_type", "llama"));
   f.projector = {.in = f.audio.intermediate,
                  .out = width(f.language),

@@ -44,7 +44,7 @@ inline HunYuanTextConfig read_hunyuan_text(const Reader& given) {
   nlohmann::json renamed = given.value();
   for (const auto& [alias, name] : {std::pair{"attention_head_dim", "head_dim"}, {"org_vocab_size", "vocab_size"}})
     if (given.has(alias)) renamed[name] = given.value()[alias];
-  const Reader t(renamed, given.path());
+  const Reader t(renamed, given);
   HunYuanTextConfig d;
   LlamaConfig& g = d.layers;
   if (!t.given("head_dim"))
@@ -66,6 +66,7 @@ inline HunYuanTextConfig read_hunyuan_text(const Reader& given) {
 /// HunYuanVLVisionConfig. Heads of keys and values are as many as those of queries, whatever it says.
 inline HunYuanVision read_hunyuan_tower(const Reader& v) {
   HunYuanVision g;
+  v.without_effect({"num_key_value_heads", "out_hidden_size", "text_hidden_size"});  // the last two are the text's
   g.hidden = v.integer("hidden_size", g.hidden, 1, 1 << 20);
   g.intermediate = v.integer("intermediate_size", g.intermediate, 1, 1 << 24);
   g.layers = v.layers("num_hidden_layers", g.layers);

@@ -14,6 +14,11 @@ namespace vlmest::json::hf {
 /// agree in every default.
 inline Vlm read_idefics3_parts(const Reader& r, const char* type) {
   const Reader v = r.object("vision_config"), t = r.object("text_config");
+  // of the code that trained the released models, which the classes do not name; the sizes are the processor's
+  r.without_effect({"image_seq_len", "use_reentrant_checkpointing"});
+  v.without_effect({"max_image_size", "size", "use_base_siglip"});
+  t.without_effect({"is_llama_config", "perceiver_config", "pixel_shuffle_factor", "qk_layer_norms", "rope_interleaved",
+                    "use_resampler"});
   Idefics3Family f;
   f.smolvlm = std::string_view(type) == "smolvlm";
   f.vision = vit(v, Idefics3Vision{}, "gelu_pytorch_tanh");

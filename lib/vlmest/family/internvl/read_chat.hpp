@@ -35,6 +35,11 @@ inline InternVitVision read_intern_vision(const Reader& r) {
   const std::string norm = r.string("norm_type", "rms_norm");
   if (norm != "layer_norm" && norm != "rms_norm") r.fail("norm_type", "expected \"layer_norm\" or \"rms_norm\"");
   d.rms_norm = norm == "rms_norm";
+  if (r.boolean("use_moe", false)) r.fail("use_moe", "a tower of experts is not modelled", "set it to false");
+  r.without_effect({"capacity_factor", "eval_capacity_factor", "laux_allreduce", "moe_coeff_ratio",
+                    "moe_intermediate_size", "moe_output_scale", "noisy_gate_policy", "num_experts",
+                    "num_routed_experts", "num_shared_experts", "shared_expert_intermediate_size", "use_residual",
+                    "use_rts", "use_weighted_residual", "use_flash_attn"});
   return d;
 }
 
@@ -64,6 +69,11 @@ inline image_processor::InternVl read_dynamic_tiles(const Reader& r, const Inter
 /// not the tower's.
 inline InternVlFamily read_chat_model(const Reader& r) {
   InternVlFamily f;
+  // texts, the values of pixels, and a width that trainers ask for
+  r.without_effect({"system_message", "template", "pad2square", "hidden_size"});
+  for (const char* key : {"use_backbone_lora", "use_llm_lora"})
+    if (r.integer(key, 0, 0, 1 << 16) != 0)
+      r.fail(key, "adapters within the checkpoint are not modelled", "merge them, and set it to 0");
   f.vision = read_intern_vision(r.object("vision_config"));
   read_llm(r.object("llm_config"), f);
   f.merge = read_merge(r, "downsample_ratio", 0.5);

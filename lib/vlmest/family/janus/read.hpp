@@ -15,6 +15,7 @@ namespace vlmest::json::hf {
 /// JanusVisionConfig, without what its aligner reads of it.
 inline JanusVision read_janus_vision(const Reader& r) {
   JanusVision d = vit(r, JanusVision{}, "gelu");
+  r.without_effect({"num_image_tokens"});
   const double inner = static_cast<double>(d.hidden) * r.number("mlp_ratio", 4.0);
   if (!(inner >= 1.0 && inner < 1 << 24)) r.fail("mlp_ratio", "must leave the MLP a width");
   d.intermediate = static_cast<std::int64_t>(inner);

@@ -38,6 +38,7 @@ inline Vlm read_lfm2_vl(const Reader& r) {
   Lfm2VlFamily f;
   f.vision = read_siglip2(v);
   f.language = read_decoder(t, t.string("model_type", "lfm2"));
+  t.without_effect({"tie_embedding", "tie_word_embeddings"});
   f.tied = r.boolean("tie_embedding", r.boolean("tie_word_embeddings", true));
   f.projector = {.in = f.vision.hidden,
                  .inner = r.integer("projector_hidden_size", 2560, 1, 1 << 24),

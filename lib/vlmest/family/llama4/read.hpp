@@ -22,6 +22,7 @@ inline Llama4Vision read_llama4_vision(const Reader& r) {
     if (r.given(key) && r.value()[key].is_array())
       r.fail(key, "a list, by which the class cannot divide", "give one number");
   Llama4Vision d = vit(r, Llama4Vision{}, "gelu");
+  r.without_effect({"multi_modal_projector_bias", "vision_feature_layer"});  // the class has one projector
   d.output = r.integer("vision_output_dim", d.output, 1, 1 << 24);
   d.merge = read_merge(r, "pixel_shuffle_ratio", 0.5);
   d.adapter_in = r.integer("projector_input_dim", d.adapter_in, 1, 1 << 24);

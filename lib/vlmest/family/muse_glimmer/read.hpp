@@ -73,6 +73,10 @@ inline MuseGlimmerText read_muse_text(const Reader& t) {
   MuseGlimmerText d = text_model(t, MuseGlimmerText{}, 2, 128, "hidden_activation");
   divides(t, "num_attention_heads", d.hidden, d.heads);  // validate_architecture, whatever head_dim is
   d.attention_bias = t.boolean("attention_bias", false);
+  for (const char* key : {"final_logit_softcapping", "output_multiplier"}) {
+    if (t.is_null(key)) t.fail(key, "null, by which the class cannot multiply", "give a number");
+    t.number(key, 1.0);
+  }
   d.attention_dropout = read_dropout(t, "attention_dropout", 0.0);
   if (t.is_null("sliding_window"))
     t.fail("sliding_window", "null, but the model makes a sliding mask whatever its layers are", "give a window");

@@ -47,6 +47,7 @@ inline Vlm read_ovis2(const Reader& r) {
   f.vision = read_ovis2_vision(r.object("vision_config"));
   f.language = read_decoder(t, t.string("model_type", "qwen2"));
   f.tied = r.boolean("tie_word_embeddings", true);
+  t.without_effect({"tie_word_embeddings"});
   if (f.vision.indicators != 5)
     r.object("vision_config").fail("num_visual_indicator_tokens", "the processor writes five kinds of them");
   if (r.integer("hidden_size", 1536) != width(f.language))

@@ -22,6 +22,7 @@ inline Qwen3VlTextConfig read_qwen3_vl_text(const Reader& t) {
 /// Qwen3VLMoeTextConfig.
 inline Qwen3VlTextConfig read_qwen3_vl_moe_text(const Reader& t) {
   Qwen3VlTextConfig d;
+  t.without_effect({"norm_topk_prob"});  // the router always does
   d.layers = {.vocab = 151936,
               .hidden = 2048,
               .intermediate = 5632,

@@ -39,7 +39,7 @@ inline Vlm read_voxtral(const Reader& r) {
                                              {"num_key_value_heads", 8},
                                              {"head_dim", 128}},
                                             given);
-  const Reader t(text, given.path());
+  const Reader t(text, given);
   f.language = read_decoder(t, t.string("model_type", "llama"));
   f.projector.in = f.audio.widths.intermediate;
   f.projector.out = width(f.language);

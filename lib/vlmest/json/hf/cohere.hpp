@@ -25,6 +25,9 @@ inline DecoderConfig read_cohere(const Reader& r) {
 /// a sliding mask whatever its layers are, so a window there must be.
 inline DecoderConfig read_cohere2(const Reader& r) {
   CohereConfig d = read_cohere_config(r);
+  // of checkpoints' own code, which the class does not name
+  r.without_effect({"layer_switch", "order_of_interleaved_layers", "position_embedding_type", "rotary_pct",
+                    "use_embedding_sharing", "use_gated_activation", "use_parallel_block", "use_parallel_embedding"});
   if (r.is_null("sliding_window")) r.fail("sliding_window", "null, but the model cannot run without a window");
   d.window = r.integer("sliding_window", 4096);
   check_layer_types(r);

@@ -16,6 +16,7 @@ inline Exaone4Config exaone4_config(const Reader& r) {
   d.window = r.has("sliding_window") ? r.optional_integer("sliding_window") : std::optional<std::int64_t>(4096);
   check_layer_types(r);
   std::int64_t pattern = 1;
+  r.without_effect({"sliding_window_pattern"});  // beside layer_types
   if (!r.given("layer_types")) {
     const bool number = !r.has("sliding_window_pattern") || r.value()["sliding_window_pattern"].is_number_integer();
     if (!d.window || !number)

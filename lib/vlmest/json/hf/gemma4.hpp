@@ -29,6 +29,10 @@ inline void check_gemma4_rope(const Reader& r, const std::vector<bool>& sliding)
     const std::string type = rope.string("rope_type", rope.string("type", "default"));
     if (type != "default" && type != "proportional" && type != "linear" && type != "llama3" && type != "yarn")
       rope.fail("rope_type", "unknown '" + type + "'", "known: default, proportional, linear, llama3, yarn");
+    // Proportional frequencies are as many as without it, those beyond it 0; the class's own do not ask.
+    if (rope.number("partial_rotary_factor", 1.0) != 1.0 && type != "default" && type != "proportional")
+      rope.fail("partial_rotary_factor", "fewer frequencies than the heads have channels for are not modelled",
+                "leave it out, or set rope_type to proportional");
   }
 }
 
@@ -80,6 +84,7 @@ inline void read_gemma4_experts(const Reader& r, Gemma4TextConfig& d) {
 /// Gemma4VisionConfig. Its projections have no biases whatever attention_bias says.
 inline Gemma4Vision read_gemma4_vision(const Reader& r) {
   check_part(r, "gemma4_vision");
+  r.without_effect({"attention_bias"});
   Gemma4Vision v;
   v.hidden = r.integer("hidden_size", v.hidden, 1, 1 << 20);
   v.intermediate = r.integer("intermediate_size", v.intermediate, 1, 1 << 24);

@@ -34,6 +34,7 @@ inline GemmaConfig read_gemma2_config(const Reader& r) {
   GemmaConfig d =
       gemma(r, {.hidden = 2304, .intermediate = 9216, .layers = 26, .heads = 8, .kv_heads = 4, .sandwich = true},
             "hidden_activation");
+  r.without_effect({"hidden_act", "sliding_window_size"});
   r.number("attn_logit_softcapping", 50.0);  // any number caps; null does not
   d.softcap = !r.is_null("attn_logit_softcapping");
   read_sliding(r, d, 2);

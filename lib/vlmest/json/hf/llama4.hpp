@@ -42,6 +42,7 @@ inline std::vector<bool> read_expert_layers(const Reader& r, std::int64_t layers
 
 inline Llama4Config llama4_text(const Reader& r) {
   Llama4Config d = text_model(r, Llama4Config{}, 8, 128);
+  r.without_effect({"attn_scale", "floor_scale", "for_llm_compressor"});
   d.dense = r.integer("intermediate_size_mlp", d.dense, 1, 1 << 24);
   d.attention_bias = r.boolean("attention_bias", d.attention_bias);
   d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);

@@ -12,6 +12,8 @@ namespace vlmest::json::hf {
 /// use_qformer_text_input says.
 inline QFormerConfig read_qformer(const Reader& r, std::int64_t encoder_hidden, bool instructed) {
   QFormerConfig d;
+  r.without_effect({"encoder_hidden_size", "position_embedding_type"});
+  if (!instructed) r.without_effect({"vocab_size", "max_position_embeddings"});
   d.hidden = r.integer("hidden_size", d.hidden, 1, 1 << 20);
   d.intermediate = r.integer("intermediate_size", d.intermediate, 1, 1 << 24);
   d.layers = r.layers("num_hidden_layers", d.layers);

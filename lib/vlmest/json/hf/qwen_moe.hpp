@@ -51,6 +51,7 @@ inline DecoderConfig read_qwen3_moe(const Reader& r) {
                                     .qk_norm = true},
                         4, std::nullopt);
   d.layers.qkv_bias = d.layers.o_bias = r.boolean("attention_bias", false);
+  r.without_effect({"max_window_layers", "sliding_window"});  // all layers slide or none
   if (r.boolean("use_sliding_window", false)) {
     d.layers.window =
         r.has("sliding_window") ? r.optional_integer("sliding_window") : std::optional<std::int64_t>(4096);
@@ -77,6 +78,7 @@ inline DecoderConfig read_qwen2_moe(const Reader& r) {
                                     .head_dim = 128},
                         16, std::nullopt);
   d.layers.qkv_bias = r.boolean("qkv_bias", true);
+  r.without_effect({"max_window_layers", "sliding_window"});
   if (r.boolean("use_sliding_window", false))
     r.fail("use_sliding_window", "sliding layers of this type are not modelled", "set it to false");
   d.moe = read_experts(r,

@@ -55,6 +55,7 @@ inline QwenVlTextConfig read_qwen_vl_text(const Reader& t, QwenVlTextConfig d = 
   d.layers = text_model(t, d.layers, absent.kv_heads, std::nullopt);
   LlamaConfig& g = d.layers;
   check_heads_fill(t, g.hidden, g.heads, g.head_dim);
+  t.without_effect({"sliding_window", "max_window_layers", "layer_types"});  // without use_sliding_window
   if (t.boolean("use_sliding_window", false)) {
     g.window = t.optional_integer("sliding_window");
     if (!t.has("sliding_window")) g.window = absent.window;
@@ -69,6 +70,7 @@ inline QwenVlTextConfig read_qwen_vl_text(const Reader& t, QwenVlTextConfig d = 
 /// What the vision configs of the Qwen line share.
 template <class Vision>
 Vision qwen_tower(const Reader& v, Vision d, const char* width_key, std::string_view activation) {
+  v.without_effect({"in_chans", "spatial_patch_size", "tokens_per_second"});  // files have them, the classes do not
   d.hidden = v.integer(width_key, d.hidden, 1, 1 << 20);
   d.layers = v.layers("depth", d.layers);
   d.heads = v.integer("num_heads", d.heads, 1, 1 << 16);

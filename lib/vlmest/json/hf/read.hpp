@@ -9,6 +9,7 @@
 #include <vlmest/json/families.hpp>
 #include <vlmest/json/hf/quantization.hpp>
 #include <vlmest/json/hf/text_class.hpp>
+#include <vlmest/json/hf/unread_keys.hpp>
 #include <vlmest/json/known_keys.hpp>
 
 namespace vlmest::json::hf {
@@ -42,13 +43,15 @@ inline Reader with_language(const Reader& r) { return r.given("thinker_config") 
 
 /// A model out of a parsed config.json, with the types that its weights have and are stored in.
 inline Vlm read(const nlohmann::json& document, const std::string& path, FamilyRows rows = families()) {
-  const Reader r(document, path);
+  AskedKeys asked;
+  const Reader r(document, path, asked);
   Vlm vlm = read_own(r, r.string("model_type", ""), rows);
   const Reader own = with_language(r);
   vlm.text = read_text_class(own, r.string("model_type", ""));
   vlm.positions = read_positions(own);
   vlm.dtype = read_dtype(r);
   vlm.quantization = read_quantization(r);
+  vlm.unread_keys = unread_keys(document, asked, path);
   return vlm;
 }
 

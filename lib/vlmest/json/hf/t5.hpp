@@ -14,6 +14,7 @@ namespace vlmest::json::hf {
 /// and do not scale what goes into it; a config that transformers 5 wrote says so as scale_decoder_outputs.
 inline T5Config read_t5(const Reader& r) {
   T5Config d;
+  r.without_effect({"n_positions", "relative_attention_max_distance"});
   d.vocab = r.integer("vocab_size", d.vocab);
   d.hidden = r.integer("d_model", d.hidden, 1, 1 << 20);
   d.head_dim = r.integer("d_kv", d.head_dim, 1, 1 << 16);

@@ -147,6 +147,7 @@ inline void check_static_rope(const Reader& r) {
 /// (…RotaryEmbedding.compute_default_rope_parameters).
 inline std::int64_t read_rotary_dim(const Reader& t, std::int64_t head_dim, double absent) {
   const Reader rope = rope_parameters(t);
+  t.without_effect({"partial_rotary_factor"});  // beside one among the rope parameters
   const Reader& at = rope.given("partial_rotary_factor") ? rope : t;
   const double factor = at.number("partial_rotary_factor", absent);
   const auto dim =
@@ -213,6 +214,7 @@ inline DecoderConfig read_phi3(const Reader& r) {
 /// Qwen2Config and Qwen3Config, __post_init__: with use_sliding_window and a window, layers from max_window_layers on
 /// slide.
 inline void read_qwen_window(const Reader& r, LlamaConfig& d) {
+  r.without_effect({"sliding_window", "max_window_layers", "layer_types"});  // without use_sliding_window
   if (!r.boolean("use_sliding_window", false)) return;
   d.window = r.has("sliding_window") ? r.optional_integer("sliding_window") : std::optional<std::int64_t>(4096);
   const std::int64_t first = r.integer("max_window_layers", 28, 0, 1024);

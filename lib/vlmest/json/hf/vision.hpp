@@ -53,12 +53,16 @@ Vision vit(const Reader& r, Vision d, std::string_view activation) {
   return d;
 }
 
-/// models/clip/configuration_clip.py, CLIPVisionConfig.
-inline VisionConfig read_clip(const Reader& r) { return vit(r, ClipVision{}, "quick_gelu"); }
+/// models/clip/configuration_clip.py, CLIPVisionConfig. The tower alone has no projection, and no words.
+inline VisionConfig read_clip(const Reader& r) {
+  r.without_effect({"projection_dim", "vocab_size"});
+  return vit(r, ClipVision{}, "quick_gelu");
+}
 
 /// models/siglip/configuration_siglip.py, SiglipVisionConfig; an absent vision_use_head means a head, null
-/// none.
+/// none. PaliGemma's files count the tower's tokens, and say how wide its projector is, here and at their top.
 inline SiglipVision siglip_part(const Reader& r) {
+  r.without_effect({"num_image_tokens", "num_positions", "projection_dim", "projector_hidden_act"});
   SiglipVision d = vit(r, SiglipVision{}, "gelu_pytorch_tanh");
   d.head = !r.is_null("vision_use_head") && r.boolean("vision_use_head", true);
   return d;
@@ -75,6 +79,7 @@ inline SiglipVision siglip_vision(const Reader& r) {
 /// models/pixtral/configuration_pixtral.py, PixtralVisionConfig: head_dim is always hidden_size / heads.
 inline PixtralVision pixtral_vision(const Reader& r) {
   PixtralVision d = vit(r, PixtralVision{}, "gelu");
+  r.without_effect({"head_dim"});
   const std::int64_t head_dim = d.hidden / d.heads;
   if (head_dim % 2 != 0 || head_dim < 4)
     r.fail("num_attention_heads", "heads of " + std::to_string(head_dim) + " channels cannot turn by row and column",
