@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <vlmest/nn/quantization/unused_rules.hpp>
@@ -50,8 +55,12 @@ Plan EstimateArgs::make_plan(const Vlm& vlm) const {
     p.own_dtype = true;
   }
   if (const auto note = vlm.family.traits().note; !note.empty()) say("note: " + in_flags(std::string(note)));
-  if (!vlm.unread_keys.empty())
-    say(fmt::format("note: config.json has what is not known here and not used: {}", fmt::join(vlm.unread_keys, ", ")));
+  if (const auto& keys = vlm.unread_keys; !keys.empty()) {
+    constexpr std::size_t most = 12;
+    const std::vector<std::string> shown(keys.begin(), keys.begin() + std::min(keys.size(), most));
+    say(fmt::format("note: config.json has what is not known here and not used: {}{}", fmt::join(shown, ", "),
+                    keys.size() > most ? fmt::format(" and {} more", keys.size() - most) : ""));
+  }
   if (vlm.quantization && !p.weights) {
     for (const auto& note : vlm.quantization->notes) say("note: " + in_flags(note));
     for (const auto& note : unused_rules(vlm, p)) say("note: " + note);

@@ -15,7 +15,7 @@ namespace vlmest::json::hf {
 inline BartConfig read_bart(const Reader& r) {
   constexpr std::int64_t wide = 1 << 24;
   BartConfig d;
-  r.without_effect({"is_encoder_decoder", "scale_embedding"});  // by one or by a root: multiplied all the same
+  r.without_effect({"scale_embedding"});  // by one or by a root: multiplied all the same
   d.vocab = r.integer("vocab_size", d.vocab);
   d.hidden = r.integer("d_model", d.hidden, 1, 1 << 20);
   d.encoder_layers = r.layers("encoder_layers", d.encoder_layers);
@@ -78,6 +78,7 @@ inline DavitVision read_davit(const Reader& r) {
 /// model_type "florence2": transformers 5.17, models/florence2/configuration_florence2.py. The processor of the
 /// released checkpoints makes squares of 768 pixels.
 inline Vlm read_florence2(const Reader& r) {
+  r.without_effect({"is_encoder_decoder"});  // it is
   const Reader v = r.object("vision_config"), t = r.object("text_config");
   if (const std::string type = t.string("model_type", "bart"); type != "bart")
     t.fail("model_type", "unknown language model '" + type.substr(0, 64) + "' of Florence-2", "known: bart");

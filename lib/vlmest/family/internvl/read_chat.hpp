@@ -69,8 +69,7 @@ inline image_processor::InternVl read_dynamic_tiles(const Reader& r, const Inter
 /// not the tower's.
 inline InternVlFamily read_chat_model(const Reader& r) {
   InternVlFamily f;
-  // texts, the values of pixels, and a width that trainers ask for
-  r.without_effect({"system_message", "template", "pad2square", "hidden_size"});
+  r.without_effect({"system_message", "template", "pad2square"});  // texts, and the values of pixels
   for (const char* key : {"use_backbone_lora", "use_llm_lora"})
     if (r.integer(key, 0, 0, 1 << 16) != 0)
       r.fail(key, "adapters within the checkpoint are not modelled", "merge them, and set it to 0");

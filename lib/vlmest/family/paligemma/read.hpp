@@ -14,7 +14,6 @@ namespace vlmest::json::hf {
 /// unless the text_config says otherwise.
 inline Vlm read_paligemma(const Reader& r) {
   PaliGemmaFamily f;
-  r.without_effect({"hidden_size"});
   f.vision = r.given("vision_config") ? read_siglip_only(r.object("vision_config"))
                                       : SiglipVision{.hidden = 1152,
                                                      .intermediate = 4096,

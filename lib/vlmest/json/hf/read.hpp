@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,11 +29,14 @@ inline Vlm read_own(const Reader& r, std::string_view type, FamilyRows rows) {
          known + "; other models can be written in the description format (docs/reference)");
 }
 
+/// Where a composite's config has its language model's.
+inline constexpr std::array language_parts{"text_config", "llm_config", "language_config"};
+
 /// The longest sequence that the language model was made for. Its config stands under one of these names, or is the
 /// whole file; of a composite, the inner one counts.
 inline std::optional<std::int64_t> read_positions(const Reader& r) {
   constexpr const char* key = "max_position_embeddings";
-  for (const char* part : {"text_config", "llm_config", "language_config"})
+  for (const char* part : language_parts)
     if (r.has(part))
       if (const Reader text = r.object(part); text.has(key)) return text.integer(key, 0, 1, std::int64_t{1} << 32);
   return r.has(key) ? std::optional(r.integer(key, 0, 1, std::int64_t{1} << 32)) : std::nullopt;
@@ -47,6 +51,8 @@ inline Vlm read(const nlohmann::json& document, const std::string& path, FamilyR
   const Reader r(document, path, asked);
   Vlm vlm = read_own(r, r.string("model_type", ""), rows);
   const Reader own = with_language(r);
+  for (const char* part : language_parts)
+    if (r.given(part)) r.without_effect({"hidden_size", "vocab_size"});  // what files repeat of it
   vlm.text = read_text_class(own, r.string("model_type", ""));
   vlm.positions = read_positions(own);
   vlm.dtype = read_dtype(r);

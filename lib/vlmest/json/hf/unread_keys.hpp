@@ -172,6 +172,14 @@ inline bool is_harmless(std::string_view name, const nlohmann::json& value) {
   return is_any_of(harmless_keys, name, value);
 }
 
+/// A name as messages and JSON can show it: what ASCII does not print becomes a question mark.
+inline std::string printable(std::string_view key) {
+  std::string s(key.substr(0, 64));
+  std::ranges::replace_if(
+      s, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return s;
+}
+
 /// Adds those of an object, and of the objects in it that a reader entered. `shown` is what stands before a key's name.
 inline void add_unread_keys(std::vector<std::string>& to, const nlohmann::json& object, const AskedKeys& asked,
                             const std::string& path, const std::string& shown) {
@@ -185,7 +193,7 @@ inline void add_unread_keys(std::vector<std::string>& to, const nlohmann::json& 
     if (value.is_object() && (asked.find(at) != nullptr || key == "rope_scaling" || key == "rope_parameters"))
       add_unread_keys(to, value, asked, at, shown + key + ".");
     else if (!known && !is_harmless(key, value) && !(rope && is_any_of(harmless_rope_keys, key, value)))
-      to.push_back(shown + key.substr(0, 64));
+      to.push_back(shown + printable(key));
   }
 }
 
