@@ -120,7 +120,8 @@ TEST(LayerMemoOf, PassesOverATower) {
     held.sizes[i] = placed.size;
   };
   for (; timeline.storages()[next].born < prefill.first; ++next) take(next);
-  allocator::LayerMemo memo(b.graph, timeline, heap, held);
+  allocator::AlikeLayers alike(b.graph, timeline);
+  allocator::LayerMemo memo(b.graph, timeline, alike, heap, held);
   for (NodeId n = prefill.first; n < prefill.last; ++n, ++ran) {
     if (memo.at_layer(n)) {
       if (const auto behind = memo.pass(next)) n = behind->node, next = behind->storage;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <vlmest/allocator/alike_layers.hpp>
 #include <vlmest/allocator/caching_allocator.hpp>
 #include <vlmest/analysis/timeline.hpp>
 
@@ -25,15 +26,16 @@ struct HeldStorages {
 /// Where nothing is opened or given back, cached blocks are what lies between the live ones, joined, so the allocator's
 /// state is known by its live blocks. A layer that takes and gives the same in the same order as one before, from the
 /// same state, leaves the state that that one left. Both are compared, never assumed: the storages of the two layers
-/// one by one, and the states by what is live in them beside what was live at the begin of the stack (`State`).
+/// one by one (`AlikeLayers`), and the states by what is live in them beside what was live at the begin of the stack
+/// (`State`).
 ///
 /// Layers are passed over as long as each is known, and up to where the state is that from which they set out: what the
 /// last of them leaves then lies in blocks that are there. What stands in between has the memory of the layers that
 /// ran.
 class LayerMemo {
  public:
-  LayerMemo(const Graph& g, const Timeline& t, CachingAllocator& a, HeldStorages& held)
-      : g_(g), t_(t), allocator_(a), held_(held) {}
+  LayerMemo(const Graph& g, const Timeline& t, AlikeLayers& alike, CachingAllocator& a, HeldStorages& held)
+      : g_(g), t_(t), alike_(alike), allocator_(a), held_(held) {}
 
   /// Whether the node begins a layer; nodes are asked for in their order.
   bool at_layer(NodeId n) {
@@ -43,7 +45,7 @@ class LayerMemo {
 
   /// Where, behind node n and before `last`, the next layer begins or the one that runs ends; else `last`.
   NodeId bound_behind(NodeId n, NodeId last) const {
-    if (running_.layer && running_.layer->last > n) last = std::min(last, running_.layer->last);
+    if (running_.last > n) last = std::min(last, running_.last);
     for (std::size_t l = next_; l < g_.layers.size(); ++l)
       if (g_.layers[l].first > n) return std::min(last, g_.layers[l].first);
     return last;
@@ -64,7 +66,7 @@ class LayerMemo {
     std::vector<Open> open_there;
     std::size_t given_there = 0, layer = next_, layer_there = next_;
     for (NodeId n = g_.layers[next_].first; layer < g_.layers.size() && g_.layers[layer].first == n; ++layer) {
-      const Known* known = find(g_.layers[layer], state, storage, open, given);
+      const Known* known = find(layer, state, open, given);
       if (!known) break;
       for (const auto& [offset, address] : known->left) open.push_back({storage + offset, address});
       state = known->after;
@@ -89,13 +91,13 @@ class LayerMemo {
   }
 
   /// Whether the layer that began last ends before this node.
-  bool ends_at(NodeId n) const { return running_.layer && running_.layer->last == n; }
+  bool ends_at(NodeId n) const { return running_.last == n; }
   /// A layer begins to run, and has run.
   void begin(std::size_t storage) {
-    running_ = Known{&g_.layers[next_], storage, 0, state_, {}, {}, {}};
+    running_ = Known{next_, g_.layers[next_].last, storage, 0, state_, {}, {}, {}};
     growths_ = allocator_.growths();
     allocated_ = allocator_.allocated();
-    for (NodeId n = running_.layer->first; n < running_.layer->last; ++n)
+    for (NodeId n = g_.layers[next_].first; n < running_.last; ++n)
       for (const auto i : t_.frees(n)) {
         const auto s = static_cast<std::size_t>(i);
         if (s >= storage) continue;
@@ -107,8 +109,7 @@ class LayerMemo {
   }
   void end(std::size_t storage) {
     running_.storages = storage - running_.storage;
-    const LayerRun* layer = std::exchange(running_.layer, nullptr);
-    end_ = layer->last;
+    end_ = std::exchange(running_.last, none);
     for (std::size_t s = running_.storage; s < storage; ++s)
       if (held_.blocks[s].index != none) {
         running_.left.emplace_back(s - running_.storage, address(s));
@@ -119,7 +120,6 @@ class LayerMemo {
     // Where memory was opened, or something else stays allocated (a library's workspace), the begin is another one.
     if (growths_ != allocator_.growths() || allocated_ != allocator_.allocated() || state_.size() > most_live)
       return forget();
-    running_.layer = layer;
     running_.after = state_;
     known_.push_back(std::exchange(running_, {}));
   }
@@ -131,7 +131,8 @@ class LayerMemo {
   static constexpr std::size_t most_live = 8;
 
   struct Known {
-    const LayerRun* layer = nullptr;
+    std::size_t layer = 0;                  ///< its index
+    NodeId last = none;                     ///< one past its end, while it runs
     std::size_t storage = 0, storages = 0;  ///< that it makes
     State before;
     std::vector<std::int64_t> freed;                         ///< addresses of what is older, in order
@@ -164,63 +165,38 @@ class LayerMemo {
     state_.clear();
   }
 
-  /// A known layer that the one which begins with `storage` is equal to, from the same state; what it gives back is
-  /// taken out of `open` or noted in `given`.
-  const Known* find(const LayerRun& layer, const State& state, std::size_t storage, std::vector<Open>& open,
-                    std::vector<Given>& given) {
+  /// A known layer that this one is equal to, from the same state; what it gives back is taken out of `open` or noted
+  /// in `given`.
+  const Known* find(std::size_t layer, const State& state, std::vector<Open>& open, std::vector<Given>& given) {
     for (const Known& k : known_) {
-      if (k.layer->of != layer.of || k.before != state || !makes_the_same(k, layer, storage)) continue;
-      std::vector<Open> open_then = open;
-      std::vector<Given> given_then = given;
-      if (!frees_the_same(k, layer, storage, open_then, given_then)) continue;
-      open = std::move(open_then);
-      given = std::move(given_then);
+      if (k.before != state || !alike_(k.layer, layer) || !frees_the_same(k, layer, open)) continue;
+      alike_.for_each_older(layer, [&](std::size_t s) {
+        if (const auto o = opened(s, open); o != open.end())
+          open.erase(o);
+        else if (held_.blocks[s].index != none)
+          given.push_back({s, address(s), held_.blocks[s]});
+      });
       return &k;
     }
     return nullptr;
   }
-  bool makes_the_same(const Known& k, const LayerRun& layer, std::size_t storage) const {
-    const auto all = t_.storages();
-    if (layer.last - layer.first != k.layer->last - k.layer->first || storage + k.storages > all.size()) return false;
-    const NodeId nodes = layer.first - k.layer->first;
-    for (std::size_t i = 0; i < k.storages; ++i) {
-      const Storage &a = all[storage + i], &b = all[k.storage + i];
-      if (a.bytes != b.bytes || a.stream != b.stream || a.born != b.born + nodes || a.comes != b.comes) return false;
-    }
-    if (storage + k.storages < all.size() && all[storage + k.storages].born < layer.last) return false;
-    for (NodeId n = layer.first; n < layer.last; ++n) {
-      const auto a = g_.scratch_of(g_.node(n)), b = g_.scratch_of(g_.node(n - nodes));
-      if (g_.node(n).op != g_.node(n - nodes).op || !std::equal(a.begin(), a.end(), b.begin(), b.end())) return false;
-    }
-    return true;
+  /// Whether what goes of what is older lies where it did.
+  bool frees_the_same(const Known& k, std::size_t layer, std::vector<Open>& open) {
+    bool same = true;
+    auto freed = k.freed.begin();
+    alike_.for_each_older(layer, [&](std::size_t s) {
+      const auto o = opened(s, open);
+      same = same && *freed++ == (o != open.end() ? o->address : address(s));
+    });
+    return same;
   }
-  bool frees_the_same(const Known& k, const LayerRun& layer, std::size_t storage, std::vector<Open>& open,
-                      std::vector<Given>& given) {
-    std::size_t older = 0;
-    for (NodeId n = layer.first; n < layer.last; ++n) {
-      const auto a = t_.frees(n), b = t_.frees(n - layer.first + k.layer->first);
-      if (a.size() != b.size()) return false;
-      for (std::size_t i = 0; i < a.size(); ++i) {
-        const auto s = static_cast<std::size_t>(a[i]), t = static_cast<std::size_t>(b[i]);
-        if ((s >= storage) != (t >= k.storage) || t_.storages()[s].goes != t_.storages()[t].goes) return false;
-        if (s >= storage) {
-          if (s - storage != t - k.storage) return false;
-          continue;
-        }
-        const auto o = std::find_if(open.begin(), open.end(), [&](const Open& x) { return x.storage == s; });
-        const std::int64_t at = o != open.end() ? o->address : address(s);
-        if (older == k.freed.size() || at != k.freed[older++]) return false;
-        if (o != open.end())
-          open.erase(o);
-        else if (at != none)
-          given.push_back({s, at, held_.blocks[s]});
-      }
-    }
-    return older == k.freed.size();
+  static std::vector<Open>::iterator opened(std::size_t storage, std::vector<Open>& open) {
+    return std::find_if(open.begin(), open.end(), [&](const Open& x) { return x.storage == storage; });
   }
 
   const Graph& g_;
   const Timeline& t_;
+  AlikeLayers& alike_;
   CachingAllocator& allocator_;
   HeldStorages& held_;
   std::size_t next_ = 0;  ///< the layer that comes next

@@ -24,6 +24,7 @@ class Process {
         timeline_(timeline),
         allocator_(config),
         divided_(divided_tensors(timeline, g.tensors.size())),
+        alike_(g, timeline),
         libraries_(sm) {
     held_.blocks.resize(timeline.storages().size());
     held_.sizes.resize(timeline.storages().size());
@@ -184,7 +185,7 @@ class Process {
   /// Garbage collection asks for the age of cached blocks, which a memo does not know.
   std::optional<LayerMemo> memo() {
     if (g_.layers.empty() || collection_limit(allocator_.config()) != no_limit) return std::nullopt;
-    return std::optional<LayerMemo>(std::in_place, g_, timeline_, allocator_, held_);
+    return std::optional<LayerMemo>(std::in_place, g_, timeline_, alike_, allocator_, held_);
   }
   /// Node by node, but for layers that a memo knows; `at(node, kept)` is called while the node's scratch is there,
   /// beside `kept` allocated bytes, and `at(node, allocated, turn)` before it, once something came in that turn.
@@ -282,6 +283,7 @@ class Process {
   NodeId begin_ = 0;  ///< of the first phase
   Bytes weights_{};
   Round round_;  ///< that began last
+  AlikeLayers alike_;
   LibraryWorkspaces libraries_;
 };
 
