@@ -33,6 +33,7 @@ struct Work {
     launch_bound += o.launch_bound;
     return *this;
   }
+  constexpr bool operator==(const Work&) const = default;
 };
 
 inline double intensity(const Work& w) { return intensity(w.flops, w.read + w.written); }

@@ -59,15 +59,19 @@ struct LayerRows {
   /// buffers of spectral blocks.
   void add_static(const Graph& g, const Timeline& timeline) {
     for (const auto& s : timeline.storages()) {
+      if (s.role != Role::weight && s.role != Role::buffer) continue;
       const Tensor& t = g.tensor(s.tensor);
-      const bool scales = s.role == Role::buffer && t.of != none;
-      if ((s.role != Role::weight && !scales) || is_adapter(g, t)) continue;
+      const bool scales = s.role == Role::buffer;
+      if ((scales && t.of == none) || is_adapter(g, t)) continue;
       LayerRow& row = (*this)[s.scope];
       if (!scales) row.params += parameter_count(t);
       row.weights += s.bytes;
     }
     for (const auto& [scope, bytes] : fft_buffers(g)) (*this)[scope].fft = std::max((*this)[scope].fft, bytes);
   }
+  /// The work of the nodes [first, last), each in its row. Layers that are copies of another run its ops: where a layer
+  /// is a row of its own, its copies' sums are the same.
+  void add_work(const Graph& g, NodeId first, NodeId last, std::span<const Work> of_ops, Work LayerRow::*to);
 };
 
 /// Rows of inference, from the prefill phase.

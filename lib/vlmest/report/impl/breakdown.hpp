@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include <vlmest/report/breakdown.hpp>
@@ -20,6 +21,37 @@ VLMEST_INLINE std::vector<ScopeId> row_scopes(const Graph& g) {
     row[s] = layer[s] != none ? layer[s] : top[s];
   }
   return row;
+}
+
+VLMEST_INLINE void LayerRows::add_work(const Graph& g, NodeId first, NodeId last, std::span<const Work> of_ops,
+                                       Work LayerRow::*to) {
+  /// A layer that was added up into a row that held no work.
+  struct Sum {
+    NodeId of = 0;
+    Work work;
+  };
+  std::vector<Sum> sums;
+  const auto row = [&](NodeId n) -> LayerRow& { return (*this)[g.node(n).scope]; };
+  const auto add = [&](NodeId from, NodeId until) {
+    for (NodeId n = from; n < until; ++n) row(n).*to += of_ops[static_cast<std::size_t>(g.node(n).op)];
+  };
+  for (const LayerRun& l : g.layers) {
+    if (l.first < first || l.last > last || l.first == l.last) continue;
+    add(first, l.first);
+    first = l.last;
+    LayerRow& own = row(l.first);
+    const bool untouched = own.*to == Work{};
+    const auto sum = std::find_if(sums.begin(), sums.end(), [&](const Sum& s) { return s.of == l.of; });
+    if (untouched && sum != sums.end()) {
+      own.*to = sum->work;
+      continue;
+    }
+    add(l.first, l.last);
+    bool alone = untouched && l.of == l.first;
+    for (NodeId n = l.first; alone && n < l.last; ++n) alone = &row(n) == &own;
+    if (alone) sums.push_back({l.of, own.*to});
+  }
+  add(first, last);
 }
 
 VLMEST_INLINE std::vector<LayerRow> breakdown(const Graph& g, const Timeline& timeline,
@@ -44,12 +76,12 @@ VLMEST_INLINE std::vector<LayerRow> breakdown(const Graph& g, const Timeline& ti
     Bytes now = live_in(node.scope);
     for (Bytes b : g.scratch_of(node)) now += b;
     row.activations = std::max(row.activations, now);
-    row.prefill += of_ops[static_cast<std::size_t>(node.op)];
     if (const auto* scores = std::get_if<Softmax>(&g.op(node))) {
       const Elements size{checked_mul(scores->rows, scores->width)};
       row.attention = std::max(row.attention, size_of(size, scores->in) + size_of(size, scores->out));
     }
   }
+  r.add_work(g, prefill.first, prefill.last, of_ops, &LayerRow::prefill);
   for (const auto& [scope, bytes] : cache) r[scope].kv += bytes;
   return std::move(r.rows);
 }
@@ -60,10 +92,8 @@ VLMEST_INLINE std::vector<LayerRow> training_breakdown(const Graph& g, const Tim
   r.add_static(g, timeline);
   for (const auto& s : timeline.storages())
     if (left_by(s, forward)) r[s.scope].saved += s.bytes;
-  for (NodeId n = forward.first; n < forward.last; ++n)
-    r[g.node(n).scope].forward += of_ops[static_cast<std::size_t>(g.node(n).op)];
-  for (NodeId n = backward.first; n < backward.last; ++n)
-    r[g.node(n).scope].backward += of_ops[static_cast<std::size_t>(g.node(n).op)];
+  r.add_work(g, forward.first, forward.last, of_ops, &LayerRow::forward);
+  r.add_work(g, backward.first, backward.last, of_ops, &LayerRow::backward);
   return std::move(r.rows);
 }
 
