@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,9 +66,12 @@ inline bool alive(const Storage& s, NodeId n, std::uint8_t turn = own_turn) {
 /// entries are dealt out.
 std::vector<LiveTensor> by_bytes(const std::vector<LiveTensor>& all);
 
-/// Everything alive at a phase's peak, sorted by bytes; the bytes add up to the peak.
-std::vector<LiveTensor> live_tensors(const Timeline& timeline, const allocator::Process& process,
-                                     const allocator::PhaseMemory& m);
+/// The storages (indices into the timeline's) that are alive at a phase's peak.
+std::vector<std::size_t> alive_at_peak(const Timeline& timeline, const allocator::PhaseMemory& m);
+
+/// What is alive at a phase's peak, sorted by bytes; the bytes add up to the peak.
+std::vector<LiveTensor> live_tensors(const Timeline& timeline, std::span<const std::size_t> alive,
+                                     const allocator::Process& process, const allocator::PhaseMemory& m);
 
 }  // namespace vlmest
 

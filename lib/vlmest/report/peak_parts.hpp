@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include <vlmest/allocator/process.hpp>
 #include <vlmest/analysis/timeline.hpp>
 
@@ -19,9 +22,10 @@ struct PeakParts {
   constexpr Bytes sum() const { return weights + kv_cache + activations + saved + gradients + optimizer + other; }
 };
 
-/// The parts of a phase's peak. `forward`: the last forward of a training step; inference has none.
-PeakParts peak_parts(const Timeline& timeline, const allocator::Process& process, const allocator::PhaseMemory& m,
-                     const Phase* forward = nullptr);
+/// The parts of a phase's peak, at which these storages are alive (alive_at_peak()). `forward`: the last forward of a
+/// training step; inference has none.
+PeakParts peak_parts(const Timeline& timeline, std::span<const std::size_t> alive, const allocator::Process& process,
+                     const allocator::PhaseMemory& m, const Phase* forward = nullptr);
 
 }  // namespace vlmest
 

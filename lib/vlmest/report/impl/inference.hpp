@@ -81,8 +81,11 @@ VLMEST_INLINE InferenceEstimate of(const Graph& g, const Timeline& timeline, std
   const PhaseEstimate& top = r.decode_is_peak ? r.decode : r.prefill;
   r.peak = top.memory.peak;
   if (details) {
-    r.tensors = live_tensors(timeline, process, top.memory);
-    for (PhaseEstimate* p : {&r.prefill, &r.decode}) p->parts = peak_parts(timeline, process, p->memory);
+    for (PhaseEstimate* p : {&r.prefill, &r.decode}) {
+      const std::vector<std::size_t> alive = alive_at_peak(timeline, p->memory);
+      p->parts = peak_parts(timeline, alive, process, p->memory);
+      if (p == &top) r.tensors = live_tensors(timeline, alive, process, p->memory);
+    }
   }
   r.fits = fits(r, g, timeline, device, settings);
   std::vector<CacheBytes> kept;

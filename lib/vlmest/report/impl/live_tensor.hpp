@@ -40,7 +40,13 @@ VLMEST_INLINE std::vector<DescribedTensor> largest(const Graph& g, const std::ve
 
 VLMEST_INLINE std::vector<LiveTensor> by_bytes(const std::vector<LiveTensor>& all) {
   std::unordered_map<std::int64_t, std::size_t> place;  // of the next entry of a size; first, how many there are
-  for (const LiveTensor& t : all) ++place[t.bytes.value()];
+  std::vector<std::size_t*> place_of;
+  place_of.reserve(all.size());
+  for (const LiveTensor& t : all) {
+    std::size_t& count = place[t.bytes.value()];
+    ++count;
+    place_of.push_back(&count);
+  }
   std::vector<std::int64_t> sizes;
   sizes.reserve(place.size());
   for (const auto& [bytes, count] : place) sizes.push_back(bytes);
@@ -48,18 +54,26 @@ VLMEST_INLINE std::vector<LiveTensor> by_bytes(const std::vector<LiveTensor>& al
   std::size_t next = 0;
   for (const std::int64_t bytes : sizes) next += std::exchange(place[bytes], next);
   std::vector<LiveTensor> r(all.size());
-  for (const LiveTensor& t : all) r[place[t.bytes.value()]++] = t;
+  for (std::size_t i = 0; i < all.size(); ++i) r[(*place_of[i])++] = all[i];
   return r;
 }
 
-VLMEST_INLINE std::vector<LiveTensor> live_tensors(const Timeline& timeline, const allocator::Process& process,
-                                                   const allocator::PhaseMemory& m) {
-  std::vector<LiveTensor> r;
+VLMEST_INLINE std::vector<std::size_t> alive_at_peak(const Timeline& timeline, const allocator::PhaseMemory& m) {
+  std::vector<std::size_t> r;
   const auto storages = timeline.storages();
   r.reserve(storages.size() / 2);
   for (std::size_t i = 0; i < storages.size(); ++i)
-    if (alive(storages[i], m.node, m.turn))
-      if (const Bytes bytes = process.occupied(i); bytes > Bytes{}) r.push_back(live_tensor(storages[i], bytes));
+    if (alive(storages[i], m.node, m.turn)) r.push_back(i);
+  return r;
+}
+
+VLMEST_INLINE std::vector<LiveTensor> live_tensors(const Timeline& timeline, std::span<const std::size_t> alive,
+                                                   const allocator::Process& process, const allocator::PhaseMemory& m) {
+  std::vector<LiveTensor> r;
+  r.reserve(alive.size() + 2);
+  for (const std::size_t i : alive)
+    if (const Bytes bytes = process.occupied(i); bytes > Bytes{})
+      r.push_back(live_tensor(timeline.storages()[i], bytes));
   if (process.library_workspaces() > Bytes{})
     r.push_back({.label = "cuBLAS workspaces", .bytes = process.library_workspaces()});
   if (m.scratch > Bytes{}) r.push_back({.label = "scratch", .node = m.node, .bytes = m.scratch});

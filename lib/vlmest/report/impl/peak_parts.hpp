@@ -8,13 +8,12 @@
 
 namespace vlmest {
 
-VLMEST_INLINE PeakParts peak_parts(const Timeline& timeline, const allocator::Process& process,
-                                   const allocator::PhaseMemory& m, const Phase* forward) {
+VLMEST_INLINE PeakParts peak_parts(const Timeline& timeline, std::span<const std::size_t> alive,
+                                   const allocator::Process& process, const allocator::PhaseMemory& m,
+                                   const Phase* forward) {
   PeakParts p{.activations = m.scratch};
-  const auto storages = timeline.storages();
-  for (std::size_t i = 0; i < storages.size(); ++i) {
-    const Storage& s = storages[i];
-    if (!alive(s, m.node, m.turn)) continue;
+  for (const std::size_t i : alive) {
+    const Storage& s = timeline.storages()[i];
     const Bytes bytes = process.occupied(i);
     switch (s.role) {
       case Role::weight: p.weights += bytes; break;

@@ -176,8 +176,9 @@ VLMEST_INLINE void add_memory(TrainingEstimate& e, const Graph& g, const Timelin
   e.reserved = memory.step.reserved;
   e.fits = fits(e, g, timeline, device, settings);
   if (!details) return;
-  e.tensors = live_tensors(timeline, process, top);
-  e.parts = peak_parts(timeline, process, top, &g.phases[g.phases.size() - 3]);
+  const std::vector<std::size_t> alive = alive_at_peak(timeline, top);
+  e.tensors = live_tensors(timeline, alive, process, top);
+  e.parts = peak_parts(timeline, alive, process, top, &g.phases[g.phases.size() - 3]);
   // At the limit the allocator gives its cache back before it fails.
   if (e.fits) e.reserved_in_loop = std::min(e.reserved_in_loop, reservable(device, settings));
 }
