@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include <vlmest/analysis/op_time.hpp>
@@ -67,11 +70,29 @@ inline Work work(const Op& op, const Device& device, Operands operands = Operand
   return w;
 }
 
-/// The work of every op of a graph, by OpId.
+/// The work of every op of a graph, by OpId. A product's time is the longest to tell, and of the products of a model,
+/// whose layers are recorded once for each kind, many are equal to one that was recorded shortly before.
+inline void op_works(const Graph& g, const Device& device, std::vector<Work>& r) {
+  constexpr std::size_t looked_at = 64;
+  std::vector<std::size_t> products;  // of equal ones the first
+  r.clear();
+  r.reserve(g.ops.size());
+  for (const Op& op : g.ops) {
+    if (const auto* m = std::get_if<Matmul>(&op)) {
+      const auto last = std::span(products).last(std::min(looked_at, products.size()));
+      const auto is_equal = [&](std::size_t p) { return std::get<Matmul>(g.ops[p]) == *m; };
+      if (const auto same = std::find_if(last.begin(), last.end(), is_equal); same != last.end()) {
+        r.push_back(r[*same]);
+        continue;
+      }
+      products.push_back(r.size());
+    }
+    r.push_back(work(op, device));
+  }
+}
 inline std::vector<Work> op_works(const Graph& g, const Device& device) {
   std::vector<Work> r;
-  r.reserve(g.ops.size());
-  for (const Op& op : g.ops) r.push_back(work(op, device));
+  op_works(g, device, r);
   return r;
 }
 

@@ -18,6 +18,7 @@ struct Matmul {
   /// of dense rows of `a` and a weight stored [n, k]. What the copy engines can read depends on it, not on the shape.
   std::int64_t lda = 0;
   std::int64_t ldb = 0;
+  constexpr bool operator==(const Matmul&) const = default;
 };
 
 constexpr Macs macs(const Matmul& o) { return Macs(checked_mul(checked_mul(o.batch, o.m), checked_mul(o.n, o.k))); }

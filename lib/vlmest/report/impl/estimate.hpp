@@ -80,9 +80,7 @@ VLMEST_INLINE const Graph& Estimator::record_training(const Vlm& vlm, const Plan
 
 VLMEST_INLINE const Graph& Estimator::Built::analyse(const Device& device) {
   timeline.assign(builder.graph);
-  of_ops.clear();
-  of_ops.reserve(builder.graph.ops.size());
-  for (const Op& op : builder.graph.ops) of_ops.push_back(work(op, device));
+  op_works(builder.graph, device, of_ops);
   return builder.graph;
 }
 
