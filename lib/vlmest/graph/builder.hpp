@@ -199,6 +199,8 @@ class Builder {
   void revive(TensorId owner) { graph.tensors[static_cast<std::size_t>(owner)].dies = none; }
   void forget() { history.forget(); }
   std::int32_t references(TensorId id) const { return refs_[static_cast<std::size_t>(graph.owner(id))]; }
+  /// Of all storages, by their owners.
+  const std::vector<std::int32_t>& reference_counts() const { return refs_; }
   void references_resize() { refs_.resize(graph.tensors.size(), 0); }
   /// Points v at another tensor or at none; its old storage dies at node `dies`; none: with its other holders.
   inline void rebind(Value& v, TensorId to, NodeId dies);

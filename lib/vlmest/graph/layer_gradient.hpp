@@ -107,23 +107,28 @@ inline void note_holds(const Builder& b, LayerBackward& r, const std::vector<std
   const GraphMark& begin = r.run.from;
   const NodeId last = std::max(begin.nodes, saved_until);
   std::vector<NodeId> released(references_before.size(), none);
-  for (const Release& e : releases)
-    if (e.owner < begin.tensors) released[static_cast<std::size_t>(e.owner)] = e.at;
-  std::vector<bool> is_passed(references_before.size());
-  for (const TensorId t : passed) is_passed[static_cast<std::size_t>(t)] = true;
+  std::vector<TensorId> owners(passed.begin(), passed.end());  // of storages that it may let go of
+  for (const Release& e : releases) {
+    if (e.owner >= begin.tensors) continue;
+    NodeId& at = released[static_cast<std::size_t>(e.owner)];
+    if (at == none) owners.push_back(e.owner);
+    at = e.at;
+  }
+  std::sort(owners.begin(), owners.end());
+  owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
+  owners.erase(std::lower_bound(owners.begin(), owners.end(), r.seed), owners.end());
+  const auto is_passed = [&](TensorId t) { return std::find(passed.begin(), passed.end(), t) != passed.end(); };
   for (auto& p : r.parameters)
     if (p.sum != none && b.references(p.sum) == 0)
       p.sum_released = released[static_cast<std::size_t>(p.sum)] - begin.nodes;
-  for (TensorId t = 0; t <= r.seed; ++t) {
+  for (const TensorId t : owners) {
     const auto i = static_cast<std::size_t>(t);
-    if (t == r.seed) {
-      if (b.references(t) == 0) r.seed_released = released[i] - begin.nodes;
-    } else if (is_passed[i]) {
+    if (is_passed(t))
       r.held.push_back({t, std::max(released[i], last) - begin.nodes});
-    } else if (released[i] != none && b.references(t) < references_before[i] && !is_loaded(g.tensor(t))) {
+    else if (b.references(t) < references_before[i] && !is_loaded(g.tensor(t)))
       r.held.push_back({t, released[i] - begin.nodes});
-    }
   }
+  if (b.references(r.seed) == 0) r.seed_released = released[static_cast<std::size_t>(r.seed)] - begin.nodes;
 }
 
 /// Records and cuts out what the backward of a layer runs. `run(x)` is the layer's forward, for a checkpointed one.
@@ -163,8 +168,7 @@ inline LayerBackward rehearse(Builder& b, const RepeatedLayer& layer, const Reco
   }
 
   const GraphMark begin = b.mark();
-  std::vector<std::int32_t> references(static_cast<std::size_t>(begin.tensors));
-  for (TensorId t = 0; t < begin.tensors; ++t) references[static_cast<std::size_t>(t)] = b.references(t);
+  const std::vector<std::int32_t> references = b.reference_counts();
   std::vector<Release> releases;
   b.note_releases(&releases);
   const struct StopNoting {  // also where something throws

@@ -108,7 +108,7 @@ class History {
     return static_cast<std::size_t>(id) < handles_.size() ? handles_[static_cast<std::size_t>(id)] : 0;
   }
   void hold(TensorId id, std::size_t tensors) {
-    if (static_cast<std::size_t>(id) >= handles_.size()) handles_.resize(tensors, 0);
+    if (static_cast<std::size_t>(id) >= handles_.size()) handles_.resize(tensors);
     ++handles_[static_cast<std::size_t>(id)];
   }
   void drop(TensorId id) {
@@ -167,7 +167,7 @@ class History {
   std::int32_t& maker(TensorId id) {
     if (static_cast<std::size_t>(id) >= maker_.size()) {
       maker_.resize(static_cast<std::size_t>(id) + 1, none);
-      output_.resize(static_cast<std::size_t>(id) + 1, 0);
+      output_.resize(static_cast<std::size_t>(id) + 1);
     }
     return maker_[static_cast<std::size_t>(id)];
   }
