@@ -241,7 +241,7 @@ inline void run(Builder& b, const LayerPlace& place, const LayerBackward& r, std
     if (id > r.seed) return earlier[static_cast<std::size_t>(id - r.seed)];
     return place(id);
   };
-  append(b.graph, r.run, map, [&](ScopeId s) { return place.scope(s); });
+  append(b.graph, r.run, map, place.scopes());
   if (place.t->checkpointed) {
     const NodeId second = at.nodes + r.before_second;
     b.graph.second_forwards.push_back({second, second + r.second_forward, r.saved});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -126,6 +127,17 @@ struct LayerTemplate {
   LayerBackward backward;
 };
 
+/// What the scopes of a recorded layer stand for in a copy of it: how far its own, and those of its adapters, are
+/// moved.
+struct ScopeShift {
+  ScopeId from = 0, to = 0;
+  ScopeId adapters_from = 0, adapters_to = 0;
+  constexpr ScopeId operator()(ScopeId s) const {
+    if (s >= adapters_from) return s < adapters_to ? s + (adapters_to - adapters_from) : s;
+    return s >= from && s < to ? s + (to - from) : s;
+  }
+};
+
 /// What the ids of a recorded layer stand for in a copy of it.
 struct LayerPlace {
   const LayerTemplate* t = nullptr;
@@ -155,12 +167,11 @@ struct LayerPlace {
       return id + (layer.first_parameter - from.first_parameter);
     return id;
   }
-  ScopeId scope(ScopeId s) const {
+  ScopeShift scopes() const {
     const RepeatedLayer& from = t->layer;
-    if (from.first_adapter != none && s >= from.first_adapter_scope)
-      return s < layer.first_adapter_scope ? s + (layer.first_adapter_scope - from.first_adapter_scope) : s;
-    if (s >= from.scope && s < layer.scope) return s + (layer.scope - from.scope);
-    return s;
+    const bool adapted = from.first_adapter != none;
+    return {from.scope, layer.scope, adapted ? from.first_adapter_scope : std::numeric_limits<ScopeId>::max(),
+            layer.first_adapter_scope};
   }
 };
 

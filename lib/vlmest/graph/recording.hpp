@@ -90,12 +90,12 @@ inline void leave_out_views(Recording& r, std::span<TensorId* const> keep) {
 /// Puts a recording at the end of a graph. `tensor(id)` says what an id below the recording's own stands for here;
 /// `scope(id)` the same of scopes.
 template <class MapTensor, class MapScope>
-void append(Graph& g, const Recording& r, MapTensor&& tensor, MapScope&& scope) {
+void append(Graph& g, const Recording& r, MapTensor&& tensor, MapScope scope) {
   check_room(g, r.tensors.size(), r.nodes.size());
   const GraphMark at = mark(g);
   const NodeId nodes = at.nodes - r.from.nodes;
-  const TensorId tensors = at.tensors - r.from.tensors;
-  const auto map = [&](TensorId id) { return id >= r.from.tensors ? id + tensors : tensor(id); };
+  const TensorId first = r.from.tensors, tensors = at.tensors - first;
+  const auto map = [&, first, tensors](TensorId id) { return id >= first ? id + tensors : tensor(id); };
   // All at once, then what differs.
   const auto added = [](auto& to, const auto& from) {
     const std::size_t here = to.size();

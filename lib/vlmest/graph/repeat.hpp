@@ -201,7 +201,7 @@ class LayerRepeater {
     }
     for (const auto& c : t->casts)
       if (!c.fresh) place.casts.emplace_back(c.copy, b_.autocast.copy_of(place(c.weight)).id());
-    append(g, t->forward, place, [&](ScopeId s) { return place.scope(s); });
+    append(g, t->forward, place, place.scopes());
     g.layers.push_back({at.nodes, b_.now(), t->forward.from.nodes});
     b_.references_resize();
     for (std::size_t i = 0; i < state.size(); ++i)
