@@ -52,12 +52,14 @@ class Timeline {
   explicit Timeline(const Graph& g) { assign(g); }
 
   void assign(const Graph& g) {
-    storages_.clear();
+    const auto owns = [](const Tensor& t) { return t.alias_of == none; };
+    storages_.resize(static_cast<std::size_t>(std::count_if(g.tensors.begin(), g.tensors.end(), owns)));
+    auto next = storages_.begin();
     for (std::size_t i = 0; i < g.tensors.size(); ++i) {
       const Tensor& t = g.tensors[i];
-      if (t.alias_of != none) continue;
+      if (!owns(t)) continue;
       const NodeId dies = t.role == Role::input ? none : t.dies;
-      storages_.push_back({static_cast<TensorId>(i), t.born, dies, t.scope, requested_bytes(t), t.role});
+      *next++ = {static_cast<TensorId>(i), t.born, dies, t.scope, requested_bytes(t), t.role};
     }
     set_up_ = {};
     first_.resize(g.nodes.size() + 2);
