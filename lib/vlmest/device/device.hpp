@@ -97,20 +97,19 @@ struct Device {
 /// The facts that libraries choose by.
 constexpr Gpu gpu_of(const Device& d) { return {d.sm, d.multiprocessors}; }
 
-/// The same GPU behind a host whose times all lie at one end of their spread.
-inline Device with_host_at(Device d, double Spread::*end) {
+/// Puts all of a host's times in `to`, a copy of `d`, at one end of their spread.
+inline void put_host_at(Device& to, const Device& d, double Spread::*end) {
   const TimeSpread& s = d.spread;
-  const auto scale = [end](Seconds& t, const Spread& by) { t = t * (by.*end); };
-  scale(d.launch, s.launch);
-  scale(d.forward_launch, s.forward_launch);
-  scale(d.backward_launch, s.backward_launch);
-  scale(d.attention_plan, s.attention_plan);
-  for (CheckpointCost* c : {&d.checkpoint_forward, &d.checkpoint_backward}) {
-    scale(c->layer, s.checkpoint);
-    scale(c->tensor, s.checkpoint);
+  const auto scale = [&](Seconds Device::*t, const Spread& by) { to.*t = d.*t * (by.*end); };
+  scale(&Device::launch, s.launch);
+  scale(&Device::forward_launch, s.forward_launch);
+  scale(&Device::backward_launch, s.backward_launch);
+  scale(&Device::attention_plan, s.attention_plan);
+  for (CheckpointCost Device::*c : {&Device::checkpoint_forward, &Device::checkpoint_backward}) {
+    (to.*c).layer = (d.*c).layer * (s.checkpoint.*end);
+    (to.*c).tensor = (d.*c).tensor * (s.checkpoint.*end);
   }
-  scale(d.optimizer_parameter, s.optimizer_parameter);
-  return d;
+  scale(&Device::optimizer_parameter, s.optimizer_parameter);
 }
 
 /// Products of this type run on tensor cores of the device.

@@ -60,10 +60,12 @@ struct WallRange {
 /// `run(pace, device)` is what is run on an idle host and device.
 template <class Run>
 WallRange wall_range(const Device& d, const Run& run) {
+  Device other = d;
   const auto at = [&](double Spread::*end) {
     Pace p;
     p.kernels = d.spread.kernels.*end;
-    run(p, with_host_at(d, end));
+    put_host_at(other, d, end);
+    run(p, other);
     return p.wall();
   };
   return {at(&Spread::low), at(&Spread::high)};
