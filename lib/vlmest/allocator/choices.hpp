@@ -51,7 +51,8 @@ class Choices {
  private:
   bool stand() const {
     std::vector<Choice> later;  // segments opened behind the choice at hand, in the order of best fit
-    for (auto c = all_.rbegin(); c != all_.rend(); ++c) {
+    auto c = std::find_if(all_.rbegin(), all_.rend(), [](const Choice& choice) { return choice.opened; });
+    for (; c != all_.rend(); ++c) {
       const auto fit = std::lower_bound(later.begin(), later.end(), Choice{c->pool, false, 0, c->asked, 0}, earlier);
       if (fit != later.end() && fit->pool == c->pool && earlier(*fit, *c)) return false;
       if (c->opened) later.insert(std::lower_bound(later.begin(), later.end(), *c, earlier), *c);

@@ -192,6 +192,7 @@ class Process {
   template <class At>
   void run_nodes(const Phase& p, At&& at, std::optional<LayerMemo> memo) {
     const auto all = timeline_.storages();
+    const bool in_turns = timeline_.has_turns();
     std::size_t next = end_;
     for (NodeId n = p.first; n < p.last;) {
       if (memo && n > p.first && memo->at_layer(n)) {
@@ -203,7 +204,7 @@ class Process {
         if (memo->at_layer(n)) memo->begin(next);
       }
       for (const NodeId until = memo ? memo->bound_behind(n, p.last) : p.last; n < until; ++n) {
-        if (n > p.first && comes_ahead(next, n)) [[unlikely]]
+        if (in_turns && n > p.first && comes_ahead(next, n)) [[unlikely]]
           next = hand_over(n, next, at);
         else if (n > p.first)
           release(n);

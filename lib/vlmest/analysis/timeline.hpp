@@ -61,6 +61,7 @@ class Timeline {
       const NodeId dies = t.role == Role::input ? none : t.dies;
       *next++ = {static_cast<TensorId>(i), t.born, dies, t.scope, requested_bytes(t), t.role};
     }
+    has_turns_ = false;
     set_up_ = {};
     first_.resize(g.nodes.size() + 2);
     list_deaths();
@@ -74,6 +75,8 @@ class Timeline {
     storages_.insert(storages_.end(), also.begin(), also.end());
     std::stable_sort(storages_.begin() + here, storages_.end(), earlier);
     std::inplace_merge(storages_.begin(), storages_.begin() + here, storages_.end(), earlier);
+    has_turns_ =
+        has_turns_ || std::any_of(also.begin(), also.end(), [](const Storage& s) { return s.comes < own_turn; });
     list_deaths();
     sort_turns();
   }
@@ -82,6 +85,8 @@ class Timeline {
   const RankSetUp& set_up() const { return set_up_; }
 
   std::span<const Storage> storages() const { return storages_; }
+  /// Whether storages come in turns ahead of a node's own. None of a graph does.
+  bool has_turns() const { return has_turns_; }
   /// The same life with another size, maybe on another stream.
   void resize(std::size_t i, Bytes bytes, std::uint8_t stream = 0) {
     storages_[i].bytes = bytes;
@@ -119,6 +124,7 @@ class Timeline {
 
   std::vector<Storage> storages_;
   std::vector<std::int32_t> first_, next_, freed_;
+  bool has_turns_ = false;
   RankSetUp set_up_;
 };
 
