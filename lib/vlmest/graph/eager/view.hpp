@@ -156,13 +156,11 @@ inline Value expand(Value v, const Shape& shape) {
   v.reset();
   return r;
 }
-/// v[..., begin:end:step, ...] along `dim`.
-inline Value slice(Value v, int dim, std::int64_t begin, std::int64_t end, std::int64_t step = 1) {
+/// v[..., begin:end:step, ...] along `dim`, a view also where the range is the whole dimension, as of v[begin:end].
+inline Value slice_view(Value v, int dim, std::int64_t begin, std::int64_t end, std::int64_t step = 1) {
   Shape s = v.shape(), t = v.tensor().strides;
   dim = wrap(dim, s.rank());
   const std::int64_t n = s[dim];
-  // Indexing with a range that is the whole dimension makes no view (aten/src/ATen/TensorIndexing.h, applySlice).
-  if (begin == 0 && end >= n && step == 1) return v;
   if (begin < 0) begin += n;
   if (end < 0) end += n;
   end = std::clamp(end, std::int64_t{0}, n);
@@ -176,6 +174,12 @@ inline Value slice(Value v, int dim, std::int64_t begin, std::int64_t end, std::
     });
   v.reset();
   return r;
+}
+/// The same, by one range among several indices: where it is the whole dimension, there is no view
+/// (aten/src/ATen/TensorIndexing.h, applySlice).
+inline Value slice(Value v, int dim, std::int64_t begin, std::int64_t end, std::int64_t step = 1) {
+  if (begin == 0 && end >= v.shape()[wrap(dim, v.shape().rank())] && step == 1) return v;
+  return slice_view(std::move(v), dim, begin, end, step);
 }
 /// v[..., i, ...]: the dimension goes.
 inline Value select(Value v, int dim, std::int64_t at = 0) {
