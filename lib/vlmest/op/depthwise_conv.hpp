@@ -10,6 +10,7 @@ namespace vlmest {
 struct DepthwiseConvolution {
   std::int64_t batch = 1;
   std::int64_t channels = 1;
+  std::int64_t multiplier = 1;     ///< results of each channel
   std::int64_t in_positions = 1;   ///< product of the input's spatial sizes
   std::int64_t out_positions = 1;  ///< product of the output's spatial sizes
   std::int64_t taps = 1;           ///< product of the kernel's spatial sizes
@@ -29,12 +30,13 @@ constexpr int results(const DepthwiseConvolution& o) {
 
 /// FLOPs: torch/utils/flop_counter.py, conv_flop_count, for each result.
 constexpr Cost cost(const DepthwiseConvolution& o) {
-  const auto of_channels = [&](std::int64_t n) { return checked_mul(checked_mul(o.batch, o.channels), n); };
+  const std::int64_t filters = checked_mul(o.channels, o.multiplier);
+  const std::int64_t in = checked_mul(checked_mul(o.batch, o.channels), o.in_positions),
+                     out = checked_mul(checked_mul(o.batch, filters), o.out_positions);
   Cost r;
-  r.flops = r.flops_causal = flops(Macs(checked_mul(checked_mul(of_channels(o.out_positions), o.taps), results(o))));
-  r.read = size_of(Elements(of_channels(o.in_positions)), o.dtype) +
-           size_of(Elements(checked_mul(o.channels, o.taps)), o.dtype) + o.workspace;
-  r.written = size_of(Elements(of_channels(o.out_positions)), o.dtype) + o.workspace;
+  r.flops = r.flops_causal = flops(Macs(checked_mul(checked_mul(out, o.taps), results(o))));
+  r.read = size_of(Elements(in), o.dtype) + size_of(Elements(checked_mul(filters, o.taps)), o.dtype) + o.workspace;
+  r.written = size_of(Elements(out), o.dtype) + o.workspace;
   r.workspace = o.workspace;
   r.engine = Engine::cuda_core;
   r.dtype = o.dtype;

@@ -8,23 +8,28 @@
 /// Convolution and pooling over one dimension.
 namespace vlmest::eager {
 
-/// A convolution of x by a weight of taps that overlap, into a result of shape `s`. An input that is not row-major is
-/// copied first, and so is its gradient (aten/src/ATen/native/Convolution.cpp).
+/// A convolution of x by a weight of taps that overlap, or of one, into a result of shape `s`. An input that is not
+/// row-major is copied first, and so is its gradient (aten/src/ATen/native/Convolution.cpp).
 inline Value strided_convolution(Value x, Value weight, Value bias, const Shape& s, Convolution op) {
   Builder& b = x.builder();
-  const Bytes copy = is_contiguous(x) ? Bytes{} : data_bytes(x), own = strided_conv_scratch(op);
+  const bool single = op.kernel == 1;
+  const Bytes copy = is_contiguous(x) ? Bytes{} : data_bytes(x),
+              own = single ? pointwise_scratch(op, b.gpu) : strided_conv_scratch(op);
   op.workspace = copy + own;
-  op.kernels = (own > Bytes{} ? 4 : 1) + (bias ? 1 : 0) + (copy > Bytes{} ? 1 : 0);
+  op.kernels = (own > Bytes{} && !single ? 4 : 1) + (bias ? 1 : 0) + (copy > Bytes{} ? 1 : 0);
   const TensorId r = b.result(op.dtype, s, "convolution");
   const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
   const bool any = ex || ew || eb;
   const Value sx = saved(x, any), sw = saved(weight, any);
   Value y = emit1(b, "convolution", op, r, {op.workspace}, x, weight, bias);
-  differentiable(y, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw](Gradients& g) {
+  differentiable(y, "ConvolutionBackward0", {ex, ew, eb}, [op, sx, sw, single](Gradients& g) {
     const Bytes gradient = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]),
                 input = is_contiguous(sx) ? Bytes{} : data_bytes(sx);
     const Value rows = sx.builder().view(sx, sx.shape(), contiguous_strides(sx.shape()));
-    convolution_backward(op, g, rows, sw, gradient + input + strided_conv_gradient_scratch(op));
+    const Bytes sums = !single      ? strided_conv_gradient_scratch(op)
+                       : g.wants(1) ? pointwise_gradient_scratch(op)
+                                    : Bytes{};
+    convolution_backward(op, g, rows, sw, gradient + input + sums);
   });
   return y;
 }

@@ -174,14 +174,14 @@ inline Value repeat(Value a, std::initializer_list<std::int64_t> times) {
 }
 Value col2im(Value columns, const Shape& image);  // gradient.hpp
 
-/// torch.nn.functional.unfold of x[N, C, H, W] by squares without overlap: [N, C side side, squares]. One kernel per
+/// torch.nn.functional.unfold of x[N, C, H, W] by windows without overlap: [N, C rows cols, windows]. One kernel per
 /// image, after a copy where x is not contiguous (aten/src/ATen/native/cuda/Im2Col.cu, im2col_out_cuda_template).
-inline Value im2col(Value x, std::int64_t side) {
+inline Value im2col(Value x, std::int64_t rows, std::int64_t cols) {
   Builder& b = x.builder();
   const DType t = x.dtype();
-  const std::int64_t images = x.size(0), squares = checked_mul(x.size(2) / side, x.size(3) / side);
+  const std::int64_t images = x.size(0), windows = checked_mul(x.size(2) / rows, x.size(3) / cols);
   const Bytes copy = is_contiguous(x) ? Bytes{} : data_bytes(x);
-  const Shape s{images, checked_mul(x.size(1), checked_mul(side, side)), squares};
+  const Shape s{images, checked_mul(x.size(1), checked_mul(rows, cols)), windows};
   const Bytes written = size_of(numel(s), t);
   const MemoryOp op{.read = written + copy,
                     .written = written + copy,
@@ -195,6 +195,8 @@ inline Value im2col(Value x, std::int64_t side) {
                  [image = e.shape](Gradients& g) { g.out[0] = col2im(g.in[0], image); });
   return columns;
 }
+/// The same by squares.
+inline Value im2col(Value x, std::int64_t side) { return im2col(std::move(x), side, side); }
 /// self.copy_(source).
 inline Value copy_(Value self, Value source) { return pointwise_("copy_", std::move(self), std::move(source)); }
 

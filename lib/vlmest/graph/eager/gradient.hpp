@@ -61,7 +61,7 @@ inline Value select_backward(Value gradient, const Shape& whole, int, std::int64
   return embed_gradient("select_backward", std::move(gradient), whole);
 }
 
-/// The squares that im2col took apart, added up again: one kernel per image, after a copy of columns that are not
+/// The windows that im2col took apart, added up again: one kernel per image, after a copy of columns that are not
 /// row-major (aten/src/ATen/native/cuda/Col2Im.cu, col2im_out_cuda_template).
 inline Value col2im(Value columns, const Shape& image) {
   Builder& b = columns.builder();

@@ -122,6 +122,34 @@ inline Value take_pairs(Value self, Value i, Value j) {
   });
   return out;
 }
+/// self.index_put((i, j), values): a copy of self with values[n, width] at its rows i[n], j[n], int64 on the device.
+/// Backward: zeros in the place of what was written over; what was written gets its part.
+inline Value index_put(Value self, Value i, Value j, Value values) {
+  Builder& b = self.builder();
+  const DType t = self.dtype();
+  const GradEdge es = edge(self), ev = edge(values);
+  const Value row = saved(i, es || ev), col = saved(j, es || ev);
+  const auto put = [](Builder& at, const Value& whole, const Value& x, const Value& y, const Value& part) {
+    const Bytes moved = data_bytes(part), all = data_bytes(whole), places = data_bytes(x) * 2;
+    const MemoryOp op{.read = all + moved + places, .written = all + moved, .dtype = whole.dtype(), .kernels = 2};
+    const TensorId r = at.result(whole.dtype(), whole.shape(), whole.tensor().strides, "index_put");
+    const std::array<TensorId, 4> ins{whole.id(), x.id(), y.id(), part.id()};
+    at.emit("index_put", op, ins, std::array<TensorId, 1>{r});
+    return Value(at, r);
+  };
+  Value out = put(b, self, i, j, values);
+  for (Value* v : {&self, &i, &j, &values}) v->reset();
+  differentiable(out, "IndexPutBackward0", {es, ev}, [row, col, put, t, part = ev.shape](Gradients& g) {
+    Builder& at = row.builder();
+    if (g.wants(0)) {
+      const Value zeros = fill(at, "zeros", part, t);
+      g.out[0] = put(at, g.in[0], row, col, zeros);
+    }
+    if (g.wants(1)) g.out[1] = take_pairs(g.in[0], row, col);
+  });
+  return out;
+}
+
 /// self[index] = values along the first dimension.
 inline Value put_rows(Value self, Value index, Value values) {
   Builder& b = self.builder();

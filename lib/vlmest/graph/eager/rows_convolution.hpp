@@ -31,12 +31,14 @@ inline void depthwise_gradients(DepthwiseConvolution op, Gradients& g, const Val
   op.forward = false;
   op.input_gradient = g.wants(0);
   op.weight_gradient = g.wants(1);
+  op.bias_gradient = g.wants(2);
   if (g.wants(0)) outs.push_back(b.result(op.dtype, x.shape(), "input gradient"));
   if (g.wants(1)) outs.push_back(b.result(op.dtype, weight.shape(), "weight gradient"));
+  if (g.wants(2)) outs.push_back(b.result(op.dtype, Shape{op.channels}, "bias gradient"));
   const std::array<TensorId, 3> ins{g.in[0].id(), x.id(), weight.id()};
   b.emit("convolution_backward", op, ins, outs);
   std::size_t next = 0;
-  for (std::size_t i = 0; i < 2; ++i)
+  for (std::size_t i = 0; i < 3; ++i)
     if (g.wants(i)) g.out[i] = Value(b, outs[next++]);
 }
 
@@ -76,10 +78,11 @@ inline Value rows_conv2d(Value x, Value weight, Value bias, MapSteps stride, std
                                   .out_positions = op.out_positions,
                                   .taps = op.kernel,
                                   .dtype = t};
-  const GradEdge ex = edge(x), ew = edge(weight);
-  const Value sx = saved(x, ex || ew), sw = saved(weight, ex || ew);
+  const GradEdge ex = edge(x), ew = edge(weight), eb = edge(bias);
+  const bool any = ex || ew || eb;
+  const Value sx = saved(x, any), sw = saved(weight, any);
   Value out = emit1(b, "convolution", each, r, {}, x, weight, bias);
-  differentiable(out, "ConvolutionBackward0", {ex, ew},
+  differentiable(out, "ConvolutionBackward0", {ex, ew, eb},
                  [each, sx, sw](Gradients& g) { depthwise_gradients(each, g, sx, sw); });
   return out;
 }

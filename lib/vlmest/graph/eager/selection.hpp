@@ -83,7 +83,7 @@ inline Value nonzero(Value mask, std::int64_t selected) {
   const int dims = mask.shape().rank();
   const Shape s{selected, dims};
   const Bytes found = size_of(numel(s), DType::int64), copied = is_contiguous(mask) ? Bytes{} : data_bytes(mask);
-  const Bytes search = nonzero_excess(numel(mask.shape()).value(), Bytes{}, Bytes{}, b.gpu, copied);
+  const Bytes search = nonzero_excess(numel(mask.shape()).value(), found, Bytes{}, b.gpu, copied);
   const MemoryOp op{.read = data_bytes(mask) * 2,
                     .written = found,
                     .workspace = search,
