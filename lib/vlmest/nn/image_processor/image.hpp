@@ -38,12 +38,14 @@ struct ImageLayout {
   std::int64_t llm_tokens = 0;
   std::int64_t text_overhead = 0;  ///< further tokens that the processor writes around and between them
   std::int64_t cross_tokens = 0;   ///< keys and values of the cross-attention layers (Mllama)
-  Grid unpadded;                   ///< any-resolution rules: feature grid after the padding is cut off; else empty
-  Grid kept;                       ///< the same after the bilinear shrink of LLaVA-OneVision; else equal to `unpadded`
-  std::int64_t real_patches = 0;   ///< of all tiles, those that hold pixels, where others are padding; 0: all do
-  std::int64_t sampled = 0;        ///< frames that the processor takes of a video; 0: a picture
-  std::int64_t frames = 1;         ///< patch grids in time: temporal patches of a video whose patches are one sequence
-  bool timestamps = false;         ///< text stands between the grids, so that each has positions of its own
+  /// Any-resolution rules: feature grid after the padding is cut off; of Phi-4-multimodal patches that hold pixels.
+  Grid unpadded;
+  /// The same after the bilinear shrink of LLaVA-OneVision or Phi-4-multimodal's pooling; else equal to `unpadded`.
+  Grid kept;
+  std::int64_t real_patches = 0;  ///< of all tiles, those that hold pixels, where others are padding; 0: all do
+  std::int64_t sampled = 0;       ///< frames that the processor takes of a video; 0: a picture
+  std::int64_t frames = 1;        ///< patch grids in time: temporal patches of a video whose patches are one sequence
+  bool timestamps = false;        ///< text stands between the grids, so that each has positions of its own
   constexpr bool operator==(const ImageLayout&) const = default;
 };
 

@@ -33,6 +33,7 @@ struct ClipLayer {
   LayerNorm norm1, norm2;
   Mlp mlp;
   bool split_each = false;  ///< SigLIP: heads are split right behind each projection
+  bool causal = false;      ///< Phi-4-multimodal: what its attention calls itself, which SDPA without a mask follows
 };
 
 struct ClipTower {
@@ -101,7 +102,7 @@ inline Attended clip_attention(Context& c, const ClipLayer& l, const Value& x, s
   const std::int64_t head_dim = x.size(2) / heads;
   Qkv y = l.split_each ? project_heads(c, l.attention, x, head_dim) : project(c, l.attention, x);
   if (!l.split_each) split_heads(y, head_dim);
-  Attended a = stacks::attend(c, {.q = y.q, .k = y.k, .v = y.v, .mask = mask, .dropout = dropout});
+  Attended a = stacks::attend(c, {.q = y.q, .k = y.k, .v = y.v, .mask = mask, .causal = l.causal, .dropout = dropout});
   project_out(c, l.attention.out, a);
   return a;
 }

@@ -82,13 +82,19 @@ inline Value siglip_embeddings(Context& c, const SiglipTower& t, const Value& pi
 }
 
 /// torch.nn.MultiheadAttention of probe[B, 1, E] over tokens[B, L, E], which are keys and values: both come out of one
-/// product (torch 2.11, torch/nn/functional.py, _in_projection_packed). A mask is additive, [B * heads, 1, L].
+/// product (torch 2.11, torch/nn/functional.py, _in_projection_packed). A mask is additive, [B * heads, 1, L], or the
+/// boolean key_padding_mask[B, L], which becomes one.
 inline Value pooling_attention(Context& c, const SiglipHead& h, std::int64_t heads, const Value& probe,
-                               const Value& tokens, const Value& mask = {}) {
+                               const Value& tokens, const Value& given = {}) {
   using namespace eager;
   const MultiheadAttention& a = h.attention;
   InScope in(c.b, a.scope);
   const std::int64_t batch = tokens.size(0), length = tokens.size(1), width = tokens.size(2);
+  Value of_keys, mask = given;
+  if (given && given.dtype() == DType::boolean) {
+    Value zeros = zeros_like(given, tokens.dtype());
+    of_keys = masked_fill_(std::move(zeros), given);
+  }
   auto part = [&](TensorId t, std::int64_t from, std::int64_t to) { return slice(Value(c.b, t), 0, from, to); };
   Value q = linear(transpose(probe, 1, 0), part(a.in_weight, 0, width), part(a.in_bias, 0, width));
   Value kv = linear(transpose(tokens, 1, 0), part(a.in_weight, width, 3 * width), part(a.in_bias, width, 3 * width));
@@ -96,18 +102,20 @@ inline Value pooling_attention(Context& c, const SiglipHead& h, std::int64_t hea
   kv = contiguous(squeeze(transpose(unsqueeze(kv, 0), 0, -2), -2));
   Value k = select(kv, 0, 0), v = select(kv, 0, 1);
   kv.reset();
+  if (of_keys) mask = reshape(expand(view(of_keys, {batch, 1, 1, length}), {batch, heads, 1, length}), {-1, 1, length});
   return projected_attention(c, a, heads, std::move(q), std::move(k), std::move(v), mask).out;
 }
 
 /// modeling_siglip.py, SiglipMultiheadAttentionPoolingHead.forward; `mask_of(probe)` gives the mask of its attention,
-/// where there is one.
+/// where there is one: a variable of the function, or an argument, where it is boolean.
 template <class MaskOf>
 Value pool(Context& c, const SiglipHead& h, std::int64_t heads, const Value& tokens, MaskOf&& mask_of) {
   using namespace eager;
   InScope in(c.b, h.scope);
   Value probe = repeat(Value(c.b, h.probe), {tokens.size(0), 1, 1});
-  const Value mask = mask_of(probe);
+  Value mask = mask_of(probe);
   Value x = pooling_attention(c, h, heads, probe, tokens, mask);
+  if (mask && mask.dtype() == DType::boolean) mask.reset();
   Value residual = x;
   x = forward(c, h.norm, x);
   Value y = forward(c, h.mlp, x);

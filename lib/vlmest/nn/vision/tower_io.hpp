@@ -20,6 +20,7 @@ struct TowerInput {
   Value image_sizes;                    ///< int64[images, 2] on the GPU, for towers that take them
   /// Which hidden states the caller reads; negative numbers count from the end. Needed where there are several.
   std::span<const std::int64_t> read_states{};
+  bool gradient_as_result = false;  ///< gradients of the layers' results lie as these do, else row-major
 
   /// Whether the caller reads the state that layer i of n starts from.
   bool reads_input_of(std::size_t i, std::size_t n) const {

@@ -26,6 +26,7 @@ Value run_layers(Context& c, const std::vector<Layer>& layers, Value input, std:
     const Layer& l = layers[i];
     LayerRepeater::Layer place{kind_of(l), l.scope, first_parameter(l)};
     place.input_read_elsewhere = called.reads_input_of(i, layers.size());
+    place.gradient_as_result = called.gradient_as_result;
     x = repeat(place, x, {}, [&](const Value& h) { return run(l, h); });
     x = insert_after_layer(c, i, std::move(x), leading);
     if (called.keep_hidden_states) out.hidden_states.push_back(x);
