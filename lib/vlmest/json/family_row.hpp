@@ -35,6 +35,8 @@ struct ModelType {
   /// The model_type of its text part, where transformers has no class that runs that alone (models/auto/
   /// modeling_auto.py, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES).
   std::string_view text_part = {};
+  /// The model_type of the same checkpoint's file for code of its own, which is not modelled.
+  std::string_view own_code = {};
   /// Why a processor's file has no effect, where the checkpoint's own code reads none.
   std::string_view no_processor_file = {};
 };

@@ -12,12 +12,6 @@
 /// models/gemma3n/configuration_gemma3n.py, Gemma3nTextConfig.
 namespace vlmest::json::hf {
 
-/// What the class declares as a number, not as a number or nothing.
-inline void refuse_null(const Reader& r, std::initializer_list<const char*> keys) {
-  for (const char* key : keys)
-    if (r.is_null(key)) r.fail(key, "null, but the class takes a number", "leave it out for its default");
-}
-
 /// convert_rope_params_to_dict: rope_parameters by type of layer; rope_scaling, as older files have it, is the full
 /// layers'. The types that are known have frequencies that do not depend on the input; their numbers change no byte.
 inline void check_gemma3n_rope(const Reader& r) {

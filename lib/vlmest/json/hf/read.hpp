@@ -23,6 +23,11 @@ inline Vlm read_own(const Reader& r, std::string_view type, FamilyRows rows) {
       if (!type.empty() && whole.text_part == type)
         r.fail("model_type", "transformers has no class that runs '" + std::string(type) + "' alone",
                "give the config of the whole model, " + std::string(whole.type) + ", with plan.images=0");
+  for (const FamilyRow& row : rows)
+    for (const ModelType& whole : row.types)
+      if (!type.empty() && whole.own_code == type)
+        r.fail("model_type", "'" + std::string(type) + "' runs by code of the checkpoint's own, which is not modelled",
+               "give the config of transformers' class, " + std::string(whole.type));
   const std::string known = known_words(type, known_types(rows));
   if (type.empty()) r.fail("model_type", "missing", "a config.json names one: " + known);
   r.fail("model_type", "unknown type '" + std::string(type) + "'",

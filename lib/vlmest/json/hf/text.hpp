@@ -85,6 +85,12 @@ inline void check_layer_types(const Reader& r) {
       r.fail("layer_types", "expected \"sliding_attention\" or \"full_attention\"");
 }
 
+/// What the class declares as a number, not as a number or nothing.
+inline void refuse_null(const Reader& r, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    if (r.is_null(key)) r.fail(key, "null, but the class takes a number", "leave it out for its default");
+}
+
 /// A probability of dropping; true above zero.
 inline bool read_dropout(const Reader& r, const char* key, double absent) {
   const double p = r.number(key, absent);
@@ -194,9 +200,9 @@ inline DecoderConfig read_granite(const Reader& r) {
 /// models/phi3/configuration_phi3.py: "su" and "yarn" are older names of longrope; partial_rotary_factor stands among
 /// the rope parameters or beside them, the original length beside them (modeling_rope_utils.py,
 /// standardize_rope_params, puts it over what they say).
-inline DecoderConfig read_phi3(const Reader& r) {
-  LlamaConfig d = text_model(r, LlamaConfig{.vocab = 32064, .hidden = 3072, .intermediate = 8192, .packed = true},
-                             std::nullopt, std::nullopt);
+inline DecoderConfig read_phi3(const Reader& r, std::int64_t vocab, std::optional<std::int64_t> kv) {
+  LlamaConfig d = text_model(r, LlamaConfig{.vocab = vocab, .hidden = 3072, .intermediate = 8192, .packed = true}, kv,
+                             std::nullopt);
   d.residual_dropout = read_dropout(r, "resid_pdrop", 0.0);
   d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
   d.window = r.optional_integer("sliding_window");
@@ -210,6 +216,7 @@ inline DecoderConfig read_phi3(const Reader& r) {
   d.rotary_dim = read_rotary_dim(r, d.head_dim, 1.0);
   return d;
 }
+inline DecoderConfig read_phi3(const Reader& r) { return read_phi3(r, 32064, std::nullopt); }
 
 /// Qwen2Config and Qwen3Config, __post_init__: with use_sliding_window and a window, layers from max_window_layers on
 /// slide.
