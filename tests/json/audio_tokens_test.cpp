@@ -43,7 +43,7 @@ TEST(AudioTokens, AreThoseOfTheProcessors) {
       }
     }
   }
-  EXPECT_EQ(clips, 589u);
+  EXPECT_EQ(clips, 680u);
 }
 
 }  // namespace

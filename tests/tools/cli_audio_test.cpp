@@ -70,7 +70,7 @@ TEST(CliAudio, RefusesWhatWouldDoNothing) {
   const Model m(qwen2_audio);
   const std::string leave =
       "leave it out, or name a model that does: Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Qwen3-ASR, Voxtral, GLM-ASR, "
-      "Gemma 3n, Gemma 4 E2B or E4B";
+      "Gemma 3n, Gemma 4 E2B or E4B, Phi-4-multimodal";
   refused("--config llava-1.5-7b --audio-seconds 4", 2, "--audio-seconds: llava takes no audio", leave);
   refused(m("--audio-clips 2"), 2, "--audio-clips: has no effect without a length of the clips",
           "leave it out, or give --audio-seconds S");

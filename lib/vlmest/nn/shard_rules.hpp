@@ -102,6 +102,7 @@ inline constexpr std::array plans{
     ShardPlans{"mistral", dense},
     ShardPlans{"paddleocr_vl_text", dense},
     ShardPlans{"phi3", {packed_attention, packed_mlp}},
+    ShardPlans{"phi4_multimodal", {packed_attention, packed_mlp}},
     ShardPlans{"qwen2", dense},
     ShardPlans{"qwen2_5_omni_text", dense},
     ShardPlans{"qwen2_5_vl_text", dense},

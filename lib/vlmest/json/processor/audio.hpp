@@ -27,6 +27,18 @@ inline void read_gemma_audio_keys(ProcessorKeys& k, audio::MelSettings& m, doubl
   m.hop_length = samples("hop_length_ms", 10.0);
 }
 
+/// feature_extraction_phi4_multimodal.py, __init__ and _compute_audio_embed_size.
+inline void read_phi4_audio_keys(ProcessorKeys& k, audio::MelSettings& m) {
+  k.ignore({"n_fft", "preemphasis", "mel_min_frequency", "mel_max_frequency", "padding_side"});
+  k.same("feature_size", m.mels, "audio_config.input_size");
+  m.hop_length = k.integer("hop_length", 160, 1, 1 << 16);
+  m.n_fft = k.integer("win_length", 400, 1, 1 << 16);
+  m.compression = k.integer("audio_compression_rate", 8, 1, 1 << 16);
+  for (const char* key : {"audio_downsample_rate", "audio_feat_stride"})
+    if (k.integer(key, 1, 1, 1 << 16) != 1)
+      k.fail(key, "others than 1 count tokens that the encoder gives no features for", "1 as released");
+}
+
 /// feature_extraction_whisper.py, __init__: what a file leaves out is the class's own; n_samples and nb_max_frames
 /// follow from chunk_length.
 inline void read_audio_keys(ProcessorKeys& k, audio::MelSettings& m) {
@@ -40,6 +52,7 @@ inline void read_audio_keys(ProcessorKeys& k, audio::MelSettings& m) {
     k.same("feature_size", m.mels, "audio_config.input_feat_size");
     return read_gemma_audio_keys(k, m, 32.0);
   }
+  if (m.extractor == audio::FeatureExtractor::phi4_multimodal) return read_phi4_audio_keys(k, m);
   m.hop_length = k.integer("hop_length", 160, 1, 1 << 16);
   m.n_fft = k.integer("n_fft", 400, 2, 1 << 16);
   k.same("feature_size", m.mels, "audio_config.num_mel_bins");

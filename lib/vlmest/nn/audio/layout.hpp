@@ -38,9 +38,9 @@ inline constexpr double most_seconds = 86400;
 /// a / b rounded down, as Python's // does.
 constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-/// Whose keys a checkpoint's file has: WhisperFeatureExtractor's, Gemma4AudioFeatureExtractor's or
-/// Gemma3nAudioFeatureExtractor's.
-enum class FeatureExtractor { whisper, gemma4, gemma3n };
+/// Whose keys a checkpoint's file has: WhisperFeatureExtractor's, Gemma4AudioFeatureExtractor's,
+/// Gemma3nAudioFeatureExtractor's or Phi4MultimodalFeatureExtractor's.
+enum class FeatureExtractor { whisper, gemma4, gemma3n, phi4_multimodal };
 
 /// How sound becomes mel frames (transformers 5.17 models/whisper/feature_extraction_whisper.py; the defaults are those
 /// of most checkpoints' preprocessor_config.json).
@@ -50,7 +50,8 @@ struct MelSettings {
   std::int64_t hop_length = 160;        ///< samples from one frame to the next
   std::int64_t chunk_samples = 480000;  ///< n_samples: chunk_length seconds; Gemma's max_length
   std::int64_t mels = 128;              ///< feature_size
-  std::int64_t n_fft = 400;             ///< samples that a frame looks at; Gemma's frame_length
+  std::int64_t n_fft = 400;             ///< samples that a frame looks at; Gemma's frame_length, Phi-4's win_length
+  std::int64_t compression = 1;         ///< frames of a token, where the feature extractor counts tokens
 
   std::int64_t chunk_frames() const { return chunk_samples / hop_length; }
 };

@@ -76,7 +76,7 @@ VLMEST_INLINE void check_takes_audio(const Vlm& vlm) {
         "plan.audio",
         vlm.family.traits().no_audio.empty() ? vlm.type + " takes no audio" : std::string(vlm.family.traits().no_audio),
         "leave it out, or name a model that does: Qwen2-Audio, Qwen2.5-Omni, Qwen3-Omni, Qwen3-ASR, Voxtral, GLM-ASR, "
-        "Gemma 3n, Gemma 4 E2B or E4B");
+        "Gemma 3n, Gemma 4 E2B or E4B, Phi-4-multimodal");
   if (!vlm.blocks.empty())
     throw Error("plan.audio", "blocks that a description adds are defined on pictures", "leave one of them out");
 }
