@@ -4,6 +4,7 @@
 The job: document, scenario (fields as in a row), journal (path), kernels (path or null), name.
 """
 
+import functools
 import json
 import os
 import sys
@@ -55,7 +56,8 @@ def measure(document: dict, scenario: Scenario, journal: Journal, kernels: str |
     vocabulary = network.get_input_embeddings().num_embeddings
     dtype = getattr(torch, scenario.dtype)
     key, placeholder = families.placeholder(full, vocabulary)
-    setattr(network.config, key, placeholder)
+    *parts, name = key.split(".")
+    setattr(functools.reduce(getattr, parts, network.config), name, placeholder)
     inputs = tensors.make(images, sequence, placeholder, vocabulary, scenario.batch, dtype)
     if scenario.mode == "train":
         tensors.add_labels(inputs, scenario.target)

@@ -4,18 +4,30 @@
 from collections.abc import Mapping
 
 import torch
-from transformers import CONFIG_MAPPING, AutoModelForImageTextToText, AutoModelForMultimodalLM, PreTrainedModel
+from transformers import (
+    CONFIG_MAPPING,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoModelForMultimodalLM,
+    PreTrainedModel,
+)
 
 from recorder.errors import RecorderError
 from recorder.scenario import Scenario
 
 IMPLEMENTATIONS = {"eager": "eager", "sdpa": "sdpa", "flash": "flash_attention_2"}
 # q, k, v and o of the language model; OPT (BLIP-2) calls its output projection out_proj, as do layers of linear
-# attention (Qwen3.5), which are left out; T5 says q, k, v and o.
-LORA_TARGETS = r".*(language_model|text_model).*(?<!\.linear_attn)\.(q_proj|k_proj|v_proj|o_proj|out_proj|q|k|v|o)"
+# attention (Qwen3.5), which are left out; T5 says q, k, v and o. Phi-4-multimodal's layers stand in the model itself,
+# and their q, k and v are one linear, which is none of these.
+LORA_TARGETS = (
+    r".*(language_model|text_model).*(?<!\.linear_attn)\.(q_proj|k_proj|v_proj|o_proj|out_proj|q|k|v|o)"
+    r"|model\.layers\.\d+\.self_attn\.o_proj"
+)
 LORA_ALPHA = 16
 # Models with two stacks of layers that are made apart and share their weights then: both at once would not fit.
 TIED_STACKS = ("diffusion_gemma",)
+# Models of pictures that transformers lists among those of text.
+AMONG_TEXT = ("phi4_multimodal",)
 
 
 def build(document: Mapping, scenario: Scenario) -> torch.nn.Module:
@@ -29,6 +41,8 @@ def build(document: Mapping, scenario: Scenario) -> torch.nn.Module:
         ) from e
     two_stacks = config.model_type in TIED_STACKS
     auto = AutoModelForMultimodalLM if two_stacks else AutoModelForImageTextToText
+    if config.model_type in AMONG_TEXT:
+        auto = AutoModelForCausalLM
     with torch.device("meta" if two_stacks else "cuda"):
         model = auto.from_config(
             config, dtype=getattr(torch, scenario.dtype), attn_implementation=IMPLEMENTATIONS[scenario.attn]
@@ -88,8 +102,10 @@ def buffer_bytes(model: torch.nn.Module) -> int:
 
 def is_vision(name: str) -> bool:
     """Whether a parameter belongs to the vision tower. Most families call it vision_tower or vision_model, the Qwen
-    line and GLM call it visual; its merger belongs to it there."""
-    return "vision" in name or ".visual." in name or name.startswith("visual.")
+    line and GLM call it visual; its merger belongs to it there. Phi-4-multimodal calls it img_processor, and has a
+    projector of sound for prompts with pictures, vision_speech."""
+    named = "vision" in name and "vision_speech" not in name
+    return named or ".img_processor." in name or ".visual." in name or name.startswith("visual.")
 
 
 def prepare_training(model: torch.nn.Module, scenario: Scenario) -> torch.nn.Module:

@@ -131,6 +131,20 @@ class Shapes(unittest.TestCase):
         self.assertEqual((i.tokens, shapes(i)), (256, {"pixel_values": (2, 3, 768, 768)}))
         self.assertEqual(i.token_types, "token_type_ids")
 
+    def test_crops_that_cover_a_picture_and_the_whole_of_it(self):
+        # two rows of two crops; 636 of the 896 rows of pixels hold the picture, the rest is padding
+        i = images("phi-4-multimodal", 500, 704, batch=2)
+        self.assertEqual(shapes(i)["image_pixel_values"], (2, 5, 3, 448, 448))
+        self.assertEqual(shapes(i)["image_attention_mask"], (2, 5, 32, 32))
+        self.assertEqual(i.tensors["image_sizes"].last, (896, 896))
+        mask = i.tensors["image_attention_mask"].last
+        self.assertEqual([sum(map(sum, crop)) for crop in mask], [1024, 1024, 1024, 14 * 32, 14 * 32])
+        self.assertEqual(i.tokens, 16 * 17 + 1 + 23 * 33)
+
+    def test_a_picture_of_too_many_crops_has_the_nearest_aspect_ratio(self):
+        i = images("phi-4-multimodal", 3000, 4000)
+        self.assertEqual(shapes(i)["image_pixel_values"], (1, 13, 3, 448, 448))
+
     def test_squares_of_patches_padded_to_a_budget(self):
         i = images("gemma-4-12b", 768, 1024)
         self.assertEqual(shapes(i), {"pixel_values": (1, 280, 6912), "image_position_ids": (1, 280, 2)})
@@ -239,6 +253,10 @@ class Placeholders(unittest.TestCase):
         outside = {"model_type": "gemma3", "image_token_index": 262144}
         self.assertEqual(families.placeholder(outside, 262144), ("image_token_index", 262144))
 
+    def test_it_may_stand_in_the_towers_part(self):
+        inside = {"model_type": "phi4_multimodal", "vision_config": {"image_token_id": 200010}}
+        self.assertEqual(families.placeholder(inside, 200064), ("vision_config.image_token_id", 200010))
+
     def test_a_config_without_one_is_refused(self):
         with self.assertRaises(RecorderError):
             families.placeholder({"model_type": "idefics3"}, 49280)
@@ -267,7 +285,7 @@ class Measured(unittest.TestCase):
 def input_bytes(i, s, row: dict, train: bool) -> int:
     """Ids and masks, what a family adds to them, labels, and the images' tensors."""
     positions = row["batch"] * s.length
-    sizes = {"pixels": 4 if row["dtype"] == "float32" else 2, "int32": 4, "bool": 1}
+    sizes = {"pixels": 4 if row["dtype"] == "float32" else 2, "int32": 4, "float32": 4, "bool": 1}
     total = positions * 8 * (3 if train else 2)
     total += positions * (0 if not i.token_types else 4 if i.axes else 8)
     total += positions * (8 if i.expert_types else 0)

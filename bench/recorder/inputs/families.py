@@ -64,11 +64,13 @@ def lay_out(request: Request) -> Images:
 
 
 def placeholder(document: Mapping, vocabulary: int) -> tuple[str, int]:
-    """The token that stands for an image's features, behind its key in the config, which is spelled in two ways. A file
-    that leaves it to its class may have a smaller vocabulary than the class counts on: the last entry stands there
-    then, but for classes that embed no placeholder."""
-    for name in ("image_token_id", "image_token_index"):
-        if isinstance(document.get(name), int):
-            inside = document[name] < vocabulary or document["model_type"] in EMBED_NO_PLACEHOLDER
-            return name, document[name] if inside else vocabulary - 1
+    """The token that stands for an image's features, behind its key in the config, which is spelled in two ways and
+    stands in the tower's part of some. A file that leaves it to its class may have a smaller vocabulary than the class
+    counts on: the last entry stands there then, but for classes that embed no placeholder."""
+    for part in ("", "vision_config"):
+        for name in ("image_token_id", "image_token_index"):
+            given = (document.get(part) or {} if part else document).get(name)
+            if isinstance(given, int):
+                inside = given < vocabulary or document["model_type"] in EMBED_NO_PLACEHOLDER
+                return f"{part}.{name}".lstrip("."), given if inside else vocabulary - 1
     raise RecorderError("config: image_token_id", "missing", "give the id of the image token")

@@ -62,4 +62,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "granite4_vision": ("anyres.granite4_vision", "canvas"),
     "ernie4_5_vl_moe": ("native.ernie4_5_vl_moe", 448),
     "diffusion_gemma": ("positioned.gemma4", 768),
+    "phi4_multimodal": ("tiles.phi4_multimodal", None),
 }

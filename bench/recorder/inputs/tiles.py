@@ -3,7 +3,8 @@
 
 transformers 5.17: image_processing_idefics2.py, image_processing_idefics3.py and image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL,
 Aya Vision: get_optimal_tiled_canvas), image_processing_cohere2_vision.py, image_processing_mllama.py,
-image_processing_deepseek_ocr2.py, image_processing_ovis2.py, image_processing_llama4.py, image_processing_aria.py.
+image_processing_deepseek_ocr2.py, image_processing_ovis2.py, image_processing_llama4.py, image_processing_aria.py,
+image_processing_phi4_multimodal.py.
 """
 
 from recorder.errors import RecorderError
@@ -234,3 +235,36 @@ def mllama(r: Request) -> Images:
     tensors["aspect_ratio_ids"] = Tensor((r.batch, r.images), INT64, (number_of,) * r.images)
     tensors["aspect_ratio_mask"] = Tensor((r.batch, r.images, most), INT64, (1,) * used + (0,) * (most - used))
     return Images(1, tensors, cross_tiles=(used, most))
+
+
+PHI4_CROPS = 36  # dynamic_hd of Phi-4-multimodal's processor
+PHI4_JOINED = 2  # patches on a side of the squares that the model averages
+
+
+def phi4_multimodal(r: Request) -> Images:
+    """Crops of crop_size, as many as cover the image, up to 36 of the nearest aspect ratio beyond that, and the whole
+    image as one more. The mask leaves out patches that are padding alone; a row of tokens ends with a separator."""
+    side = number(r.document, "vision_config.crop_size", 448)
+    patches = side // number(r.document, "vision_config.patch_size", 14)
+    rows, cols = ceil_div(r.height, side), ceil_div(r.width, side)
+    if rows * cols > PHI4_CROPS:
+        rows, cols = nearest_aspect_grid(r.height, r.width, side, 1, PHI4_CROPS)
+    wide, high = cols * side / r.width, rows * side / r.height
+    padded_rows = rows * side - int(r.height * wide) if wide < high else 0
+    padded_cols = 0 if wide < high else cols * side - int(r.width * high)
+    seen_rows = rows * patches - padded_rows * patches // side
+    seen_cols = cols * patches - padded_cols * patches // side
+    crops = [((1.0,) * patches,) * patches]
+    for row in range(rows):
+        for col in range(cols):
+            width = min(patches, max(0, seen_cols - col * patches))
+            height = min(patches, max(0, seen_rows - row * patches))
+            seen = (1.0,) * width + (0.0,) * (patches - width)
+            crops.append((seen,) * height + ((0.0,) * patches,) * (patches - height))
+    channels = number(r.document, "vision_config.num_channels", 3)
+    tensors = {"image_pixel_values": Tensor((r.count, len(crops), channels, side, side))}
+    tensors["image_sizes"] = Tensor((r.count, 2), INT64, (rows * side, cols * side))
+    tensors["image_attention_mask"] = Tensor((r.count, len(crops), patches, patches), "float32", tuple(crops))
+    joined = patches // PHI4_JOINED
+    high, wide = ceil_div(seen_rows, PHI4_JOINED), ceil_div(seen_cols, PHI4_JOINED)
+    return Images(joined * (joined + 1) + 1 + high * (wide + 1), tensors)
