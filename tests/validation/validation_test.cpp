@@ -75,6 +75,12 @@ TEST_P(Gemma3nValidation, IsWithinItsBar) {
   expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-gemma-3n.json"}));
 }
 
+class Phi4MultimodalValidation : public testing::TestWithParam<Bar> {};
+
+TEST_P(Phi4MultimodalValidation, IsWithinItsBar) {
+  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-phi-4-multimodal.json"}));
+}
+
 class H100TimesValidation : public testing::TestWithParam<Bar> {};
 
 TEST_P(H100TimesValidation, IsWithinItsBar) {
@@ -182,6 +188,22 @@ INSTANTIATE_TEST_SUITE_P(
                     Bar{"decode_kernels", 2.4, 2.4, 2.4, 5}, Bar{"forward_peak", 0.016, 0.028, 0.053, 3},
                     Bar{"backward_peak", 0.014, 0.026, 0.052, 3}, Bar{"step_peak", 0.011, 0.0075, 0.012, 3},
                     Bar{"reserved_peak", 1.6, 2.1, 3.6, 3}),
+    quantity_name);
+
+// Phi-4-multimodal whole: chosen before they ran, nothing fitted. One step, with checkpointing, reserved a sixth more
+// than the replay, though its peaks are right; why is not known.
+INSTANTIATE_TEST_SUITE_P(
+    H100, Phi4MultimodalValidation,
+    testing::Values(Bar{"params", 0, 0, 0, 8}, Bar{"image_tokens", 0, 0, 0, 8}, Bar{"seq", 0, 0, 0, 8},
+                    Bar{"fits", 0, 0, 0, 8}, Bar{"input_bytes", 0, 0, 0, 5}, Bar{"kv_bytes", 0, 0, 0, 5},
+                    Bar{"prefill_flops", 0, 0, 0, 5}, Bar{"decode_flops", 0, 0, 0, 5}, Bar{"train_flops", 0, 0, 0, 3},
+                    Bar{"trainable", 0, 0, 0, 3}, Bar{"optimizer_bytes", 0, 0, 0, 3},
+                    Bar{"prefill_peak", 0.0000055, 0.0019, 0.009, 5},
+                    Bar{"prefill_requested_peak", 6e-08, 0.0000013, 0.0000035, 5},
+                    Bar{"prefill_above_weights", 0.00003, 0.009, 0.045, 5}, Bar{"prefill_reserved", 0, 0.6, 3, 5},
+                    Bar{"decode_peak", 0.00015, 0.004, 0.016, 5}, Bar{"forward_peak", 0.042, 0.032, 0.046, 3},
+                    Bar{"backward_peak", 0.038, 0.029, 0.043, 3}, Bar{"step_peak", 0.019, 0.033, 0.08, 3},
+                    Bar{"reserved_peak", 0.65, 9, 27, 3}),
     quantity_name);
 
 // What remains of GPU time is in PyTorch's own kernels, whose parameters are the H200's: AdamW's take a seventh longer.
