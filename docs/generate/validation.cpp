@@ -144,6 +144,14 @@ int main() {
     inference(gemma_3n);
     training(gemma_3n);
     std::printf(
+        "\nThe same of Phi-4-multimodal with pictures, against "
+        "[h100-phi-4-multimodal.json](../../tests/validation/rows/h100-phi-4-multimodal.json):\nchosen before they "
+        "ran, "
+        "nothing fitted.\n");
+    const auto phi_4 = validation::compare(".", {"h100-phi-4-multimodal.json"});
+    inference(phi_4);
+    training(phi_4);
+    std::printf(
         "\nAgain on an H100, each alone on the GPU, against "
         "[h100-times.json](../../tests/validation/rows/h100-times.json): chosen before they ran, nothing\nfitted. The "
         "H100's file has its own parameters of products, attention and fused kernels; those of PyTorch's kernels are "
