@@ -67,6 +67,8 @@ inline Phi4Audio read_phi4_audio(const Reader& r) {
   a.gate_activation = parse_activation(r.string("conv_glu_type", "swish"));
   a.halving_activation = parse_activation(r.string("nemo_activation", "relu"));
   no_dropping(r, {"dropout_rate"});
+  // The forward returns the last states; the size follows from input_size.
+  r.without_effect({"feature_layer", "nemo_final_size"});
   check_phi4_audio(r, a);
   return a;
 }
