@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <vlmest/family/phi4_multimodal/audio_config.hpp>
