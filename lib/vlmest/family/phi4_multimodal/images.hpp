@@ -106,21 +106,18 @@ inline Value image_features(Context& c, const Phi4Images& m, const Phi4Crops& in
   return view(x, {-1, x.size(1) * x.size(2), x.size(-1)});
 }
 
-/// A number of the device, as the host asks for it.
-inline void ask(const Value& number) { eager::item(number); }
-
 /// What the loop over pictures binds anew for each of them.
 struct Phi4Picture {
   Value rows, cols, crops, whole, row_ends, parts, mask;
 };
 /// One picture's features with its separators, [1, tokens, hidden]: of features[pictures, crops, 256, hidden], sizes
-/// int64[pictures, 2], mask fp32[pictures, crops, h, w] the ones at `at`.
+/// int64[pictures, 2], mask fp32[pictures, crops, h, w] the ones at `at`. Each count that Python takes for a length is
+/// read from the device.
 inline Value picture_features(Context& c, const Phi4Images& m, const ImageLayout& l, std::int64_t at,
                               const Value& features, const Value& sizes, const Value& mask, Phi4Picture& p) {
   using namespace eager;
   const std::int64_t side = l.patches.rows / 2, hidden = features.size(-1), rows = l.tile_grid.rows,
                      cols = l.tile_grid.cols;
-  const auto product = [](const Value& n) { return mul_scalar(n); };
   const Value height = select(select(sizes, 0, at), 0, 0), width = select(select(sizes, 0, at), 0, 1);
   p.rows = floor_divide(height);
   p.cols = floor_divide(width);
@@ -130,15 +127,15 @@ inline Value picture_features(Context& c, const Phi4Images& m, const ImageLayout
   p.row_ends = repeat(Value(c.b, m.row_end), {1, side, 1, 1});
   p.whole = reshape(cat(p.whole, p.row_ends, 2), {1, -1, hidden});
   p.parts = slice(select(features, 0, at), 0, 1, features.size(1));
-  ask(p.crops);
+  item(p.crops);
   p.parts = slice_view(p.parts, 0, 0, rows * cols);
-  ask(p.rows);
-  ask(p.cols);
+  item(p.rows);
+  item(p.cols);
   {
     const Value apart = transpose(view(p.parts, {rows, cols, side, side, hidden}), 1, 2);
-    const Value high = product(p.rows), wide = product(p.cols);
-    ask(high);
-    ask(wide);
+    const Value high = mul_scalar(p.rows), wide = mul_scalar(p.cols);
+    item(high);
+    item(wide);
     p.parts = reshape(apart, {1, rows * side, cols * side, hidden});
   }
   p.parts = contiguous(p.parts);
@@ -146,16 +143,16 @@ inline Value picture_features(Context& c, const Phi4Images& m, const ImageLayout
     Value places;
     {
       const Value end = add_scalar(p.crops);
-      ask(end);
+      item(end);
       places = slice(select(mask, 0, at), 0, 1, rows * cols + 1);
       places = slice(slice(places, 1, 0, places.size(1), 2), 2, 0, places.size(2), 2);
     }
-    ask(p.rows);
-    ask(p.cols);
+    item(p.rows);
+    item(p.cols);
     places = transpose(reshape(places, {rows, cols, side, side}), 1, 2);
-    const Value high = product(p.rows), wide = product(p.cols);
-    ask(high);
-    ask(wide);
+    const Value high = mul_scalar(p.rows), wide = mul_scalar(p.cols);
+    item(high);
+    item(wide);
     p.mask = reshape(places, {1, rows * side, cols * side});
   }
   item(sum_all(select(select(p.mask, 0, 0), 1, 0)));
