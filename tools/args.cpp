@@ -206,6 +206,10 @@ void EstimateArgs::add_run_to(CLI::App& app, const std::vector<std::string>& pha
                      "storage of the language model's weights [config.json's, or as --dtype]", words(weight_types)));
   in(run, add_choice(app, "--attention", attention, "implementation of attention [sdpa]", words<AttentionKind>()));
   in(run, add_choice(app, "--profile", profile, "whose kernels run: " + runtimes_in_words(), words<Runtime>()));
+  in(run, app.add_option("--packages", packages,
+                         "installed packages whose kernels transformers takes: " + listed(words<KernelPackage>()))
+              ->delimiter(',')
+              ->type_name("NAME[,NAME]"));
   const char* const inference = "Inference";
   in(inference, add_whole(app, "--new-tokens", plan.new_tokens, "tokens to decode after the prefill [128]", 1,
                           std::int64_t{1} << 31));
@@ -298,6 +302,7 @@ Plan EstimateArgs::make_plan() const {
   if (!kv.empty()) p.kv.dtype = choice("--kv", kv, kv_types);
   p.attention = choice<AttentionKind>("--attention", attention);
   p.runtime = choice<Runtime>("--profile", profile);
+  for (const auto& package : packages) p.packages.add(choice<KernelPackage>("--packages", package));
   p.logits = choice<Logits>("--logits", logits);
   p.optimizer = choice<Optimizer>("--optimizer", optimizer);
   expect_one_of("--checkpointing", checkpointing, checkpointing_words());

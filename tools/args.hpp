@@ -59,6 +59,7 @@ struct EstimateArgs {
   std::string device = "h200-sxm";
   std::string phase = "all";
   std::string image_size, video_size;
+  std::vector<std::string> packages;
   std::vector<std::string> freeze;
   std::optional<std::int64_t> seq, text, images, frames, audio_clips, target, denoising_steps, instruction,
       checkpoint_layers;

@@ -87,6 +87,7 @@ std::optional<std::string> estimate_flags(const diagnose::Settings& s, diagnose:
   if (p.weights) f += fmt::format(" --weights {}", name(*p.weights));
   if (p.attention != AttentionKind::sdpa) f += fmt::format(" --attention {}", name(p.attention));
   if (p.runtime != Plan{}.runtime) f += fmt::format(" --profile {}", name(p.runtime));
+  if (p.packages != KernelPackages{}) f += fmt::format(" --packages {}", names_of(p.packages));
   if (training && s.vlm.family.traits().encoder_decoder)
     if (const std::int64_t target = p.target.value_or(p.new_tokens); target != Plan{}.new_tokens)
       f += fmt::format(" --target {}", target);

@@ -21,7 +21,7 @@ const std::vector<std::string> run_flags{
     "--batch",        "--seq",           "--text",         "--images",     "--image-size",    "--frames",
     "--fps",          "--video-seconds", "--recorded-fps", "--video-size", "--audio-seconds", "--audio-clips",
     "--vision-chunk", "--instruction",   "--phase",        "--dtype",      "--amp",           "--weights",
-    "--attention",    "--profile",       "--alloc-conf"};
+    "--attention",    "--profile",       "--packages",     "--alloc-conf"};
 
 }  // namespace
 

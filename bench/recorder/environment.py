@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from importlib import metadata
 
-PACKAGES = ("torch", "transformers", "peft")
+PACKAGES = ("torch", "transformers", "peft", "flash-linear-attention", "causal-conv1d")
 
 
 def versions() -> dict[str, str]:

@@ -33,6 +33,7 @@ SCENARIO = {
 MODEL = {
     "params": "parameters, tied ones once, without adapters",
     "params_by": "the same by top module",
+    "packages": "installed packages whose kernels run parts of it, as fla,causal-conv1d; absent: none",
     "alloc_base": "bytes allocated before the model",
     "alloc_weights": "bytes that the model added",
     "buffer_bytes": "bytes of its buffers",

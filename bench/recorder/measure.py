@@ -27,7 +27,7 @@ def measure(document: dict, scenario: Scenario, journal: Journal, kernels: str |
     """Builds, measures, and fills the journal's row. torch is imported here: what stands above works without it."""
     import torch
 
-    from recorder import device, memory, model, several_gpus
+    from recorder import device, memory, model, packages, several_gpus
     from recorder.denoising import Denoising
     from recorder.inference import Inference
     from recorder.inputs import tensors
@@ -46,6 +46,8 @@ def measure(document: dict, scenario: Scenario, journal: Journal, kernels: str |
     row["alloc_weights"] = memory.allocated() - row["alloc_base"]
     row["params"] = sum(p.numel() for p in network.parameters())
     row["params_by"] = model.parameter_counts(network)
+    if taken := packages.kernel_packages({type(m).__module__ for m in network.modules()}):
+        row["packages"] = taken
     row["buffer_bytes"] = model.buffer_bytes(network)
     # With what the config class adds to the file: image sizes and ids that the file leaves to defaults.
     full = network.config.to_dict()

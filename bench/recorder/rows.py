@@ -10,7 +10,7 @@ from recorder.fields import check
 from recorder.scenario import Scenario, from_row
 
 # What makes two runs of one scenario different runs.
-VERSIONS = ("torch", "cuda", "transformers", "peft", "driver")
+VERSIONS = ("torch", "cuda", "transformers", "peft", "driver", "flash-linear-attention", "causal-conv1d")
 
 Key = tuple
 

@@ -137,6 +137,28 @@ inline Example example(const TriangularSolve& o) {
            {"size", bytes_of(o.dtype)}},
           cost(o)};
 }
+inline Example example(const DeltaRule& o, const char* kernel) {
+  const DeltaRuleWork w = work_of(o);
+  return {call({{"batch", o.batch},
+                {"tokens", o.tokens},
+                {"heads", o.heads},
+                {"key_dim", o.key_dim},
+                {"value_dim", o.value_dim}},
+               std::string(name(o.dtype)) + ", " + kernel),
+          {{"heads", number(o.batch * o.heads)},
+           {"tokens", number(o.tokens)},
+           {"chunks", number(chunks(o))},
+           {"macs", number(w.macs)},
+           {"token_in", number(w.read.token)},
+           {"chunk_in", number(w.read.chunk)},
+           {"floats_in", number(w.read.token_floats)},
+           {"token_out", number(w.written.token)},
+           {"chunk_out", number(w.written.chunk)},
+           {"floats_out", number(w.written.token_floats)},
+           {"head_out", number(w.written.head_floats)},
+           {"size", bytes_of(o.dtype)}},
+          cost(o)};
+}
 inline Example example(const Norm& o) {
   const bool layer = o.kind == Norm::Kind::layer_norm;
   return {(layer ? "layer_norm, " : "rms_norm, ") +

@@ -141,6 +141,23 @@ std::vector<Section> sections() {
         {"workspace", "16 * batch"},
         {"kernels", "4"}},
        list(TriangularSolve{.batch = 512, .rows = 64, .columns = 128})},
+      {"DeltaRule",
+       "delta_rule.hpp",
+       "A kernel of flash-linear-attention's gated delta rule over chunks of 64 tokens. `heads` are those of all "
+       "sequences, "
+       "`chunks` those of one head; the header says of each kernel its multiply-adds (`macs`) for a chunk, and the "
+       "elements and fp32 numbers that it reads and writes for a token, a chunk and a head. PyTorch's counter sees no "
+       "kernel of a package: its FLOPs take time but do not count.",
+       {{"FLOPs", "0"},
+        {"uncounted FLOPs", "2 * heads * chunks * macs"},
+        {"read", "heads * ((tokens * token_in + chunks * chunk_in) * size + 4 * tokens * floats_in)"},
+        {"written",
+         "heads * ((tokens * token_out + chunks * chunk_out) * size + 4 * (tokens * floats_out + head_out))"},
+        {"workspace", "0"},
+        {"kernels", "1"}},
+       {example(DeltaRule{.kind = DeltaRule::Kind::solve, .tokens = 4096, .heads = 32}, "solve"),
+        example(DeltaRule{.kind = DeltaRule::Kind::states, .tokens = 4096, .heads = 32}, "states"),
+        example(DeltaRule{.kind = DeltaRule::Kind::gradients, .batch = 2, .tokens = 1000, .heads = 16}, "gradients")}},
       {"Norm",
        "norm.hpp",
        "`statistics` is 8 bytes a row for a layer norm, 4 for an RMS norm; `packed` is 1 where the rows must first be "

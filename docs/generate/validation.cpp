@@ -152,6 +152,17 @@ int main() {
     inference(phi_4);
     training(phi_4);
     std::printf(
+        "\nThe same of Qwen3.5-4B with the packages fla and causal-conv1d, times among them, against "
+        "[h100-fla.json](../../tests/validation/rows/h100-fla.json): chosen\nbefore they ran, nothing fitted to them; "
+        "the "
+        "packages' kernels have their times from runs of their own. The host, which\nlaunches Triton's kernels more "
+        "slowly "
+        "than others, is not modelled.\n");
+    const auto fla = validation::compare(".", {"h100-fla.json"});
+    inference(fla);
+    training(fla);
+    times(fla);
+    std::printf(
         "\nAgain on an H100, each alone on the GPU, against "
         "[h100-times.json](../../tests/validation/rows/h100-times.json): chosen before they ran, nothing\nfitted. The "
         "H100's file has its own parameters of products, attention and fused kernels; those of PyTorch's kernels are "

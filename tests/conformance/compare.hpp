@@ -64,6 +64,7 @@ std::vector<GraphRow> rows_of(const vlmest::Graph& g, std::string_view phase_nam
     }
     r.after = r.peak = live;
     for (auto s : g.scratch_of(node)) r.peak += size(s);
+    if (node.trait == AtenTrait::outside) continue;  // no recording of ATen's ops has it
     if (!is_view(r.op)) rows.push_back(std::move(r));
   }
   return rows;

@@ -61,6 +61,9 @@ std::vector<Case> cases() {
     k.vision_frozen = e.value("freeze", "") == "vision";
     k.checkpointing = e.value("checkpointing", "none") == "full";
     k.lora_rank = e.value("lora", 0);
+    if (e.contains("packages"))
+      for (const auto& package : e.at("packages"))
+        k.packages.add(vlmest::value_of<vlmest::KernelPackage>(package.get<std::string>()).value());
     k.tile_several = e.value("tile_several", true);
     k.whole_images = e.value("tiling", "automatic") == "never";
     k.cut_images = e.value("tiling", "") == "automatic";

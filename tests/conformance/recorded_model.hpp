@@ -101,10 +101,11 @@ struct Recording {
   bool training = false;                    ///< a training step instead of a prefill and a decode step
   vlmest::Optimizer optimizer = vlmest::Optimizer::adamw;
   bool vision_frozen = false;
-  bool checkpointing = false;     ///< full
-  std::int64_t lora_rank = 0;     ///< of adapters on the language model's q, k, v and o
-  Routed routed;                  ///< where its router sent tokens, where that decides what runs
-  std::optional<int> layers = 2;  ///< layers that each stack was cut to; none: the config as it is
+  bool checkpointing = false;       ///< full
+  vlmest::KernelPackages packages;  ///< that were installed
+  std::int64_t lora_rank = 0;       ///< of adapters on the language model's q, k, v and o
+  Routed routed;                    ///< where its router sent tokens, where that decides what runs
+  std::optional<int> layers = 2;    ///< layers that each stack was cut to; none: the config as it is
 };
 
 /// Layers of a tower that are needed for the hidden states that `features` names: 0 is the embeddings', -1 the last.
@@ -246,6 +247,7 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   plan.dropout = r.dropout;
   plan.attention = r.eager ? vlmest::AttentionKind::eager : vlmest::AttentionKind::sdpa;
   plan.logits = r.all_logits ? vlmest::Logits::all : vlmest::Logits::last;
+  plan.packages = r.packages;
   vlmest::Context c{b, plan, stack_of(plan)};
   const vlmest::RoutedRows routed{[&](std::int32_t layer, std::int64_t rows) { return r.routed.at({layer, rows}); }};
   if (!r.routed.empty()) c.routed_rows = &routed;

@@ -3,7 +3,7 @@
 //   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
 //              [--frames N] [--audio-seconds S] [--clips N] [--layers N | --whole] [--eager] [--all-logits] [--dropout]
 //              [--train] [--whole-images] [--square PIXELS] [--pixel-mask T] [--instruction N] [--tied-head]
-//              [--freeze-vision] [--checkpointing] [--lora RANK] [--phase P] [--max N] [--list]
+//              [--freeze-vision] [--checkpointing] [--lora RANK] [--package P]... [--phase P] [--max N] [--list]
 // --size HxW/HxW: sequences with images of different sizes take turns.
 // TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
 #include <cstdio>
@@ -46,6 +46,8 @@ int main(int argc, char** argv) {
       r.training = true;
     else if (is("--checkpointing"))
       r.checkpointing = true;
+    else if (is("--package"))
+      r.packages.add(vlmest::value_of<vlmest::KernelPackage>(argv[++i]).value());
     else if (is("--lora"))
       r.lora_rank = std::atoll(argv[++i]);
     else if (is("--images"))

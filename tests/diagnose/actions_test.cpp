@@ -95,6 +95,21 @@ TEST(Actions, OfATrainingStepThatDoesNotFit) {
   EXPECT_NE(find(all, "qlora")->how.find("llm_int8_skip_modules=[\"model.visual\", \"lm_head\"]"), std::string::npos);
 }
 
+TEST(Actions, OfLinearAttentionWithoutItsPackages) {
+  Plan p;
+  p.images = 0;
+  p.text = 2048;
+  const auto all = checked(settings("qwen3.5-4b", p), device_of(80), Mode::training);
+  const auto* packages = find(all, "kernel-packages");
+  ASSERT_NE(packages, nullptr);
+  EXPECT_EQ(packages->how.find("pip install flash-linear-attention causal-conv1d"), 0U) << packages->how;
+  EXPECT_GT(packages->saves, Bytes(std::int64_t{1} << 30));
+  EXPECT_LT(packages->time_cost_pct, 0);
+  p.packages = {.fla = true, .causal_conv1d = true};
+  EXPECT_FALSE(ids(checked(settings("qwen3.5-4b", p), device_of(80), Mode::training)).contains("kernel-packages"));
+  EXPECT_FALSE(ids(checked(settings("qwen2-vl-2b", {}), device_of(80), Mode::training)).contains("kernel-packages"));
+}
+
 TEST(Actions, OfInference) {
   Plan p;
   p.batch = 16;

@@ -88,7 +88,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::Choices choose(input);
   try {
     const Vlm vlm = json::parse_model(input, "input");
-    const Plan asked = plan(choose);
+    Plan asked = plan(choose);
+    if (choose.of(3) == 0) asked.packages = vlm.family.traits().packages;
     check(estimator(vlm, asked, fuzz::device));
     check(estimator(vlm, asked, fuzz::device, Phases::train).training);
   } catch (const Error& e) {

@@ -226,6 +226,8 @@ nlohmann::ordered_json to_json(const Reported& from, const ReportOptions& option
               {"usable_bytes", from.device.usable_bytes.value()}}}};
   if (!from.vlm.unread_keys.empty()) r["model"]["unread_keys"] = from.vlm.unread_keys;
   if (s.instruction > 0) r["inputs"]["instruction_tokens"] = s.instruction;
+  for (const KernelPackage one : {KernelPackage::fla, KernelPackage::causal_conv1d})
+    if (from.plan.packages.has(one)) r["inputs"]["packages"].push_back(name(one));
   if (s.video) r["inputs"]["video"] = video_json(from.vlm, from.plan, s);
   if (from.plan.audio) r["inputs"]["audio"] = audio_json(from.plan, s);
   if (e.params.audio > Elements{}) r["model"]["params"]["audio"] = e.params.audio.value();

@@ -128,6 +128,8 @@ struct MemoryEfficiencies {
   MemoryEfficiency warp_softmax{{1.4e-6}, 0.8, 1, {1.2e-12}};  ///< the others, each padded to a power of two
   MemoryEfficiency fused{{0.91e-6}, 0.99, 1.67, {0.27e-12}, {0.36e-6}, 0.13};
   MemoryEfficiency rotation{{1.85e-6}, 0.94, 1.98, {0}, {0.46e-6}, 0.13};
+  /// fla 0.5.2 and causal-conv1d 1.6.1 on an H100; to half of the sizes measured.
+  MemoryEfficiency packaged{{1.9e-6}, 0.891, 1.04};
   RowEfficiency fused_norm{{{0.79e-6}, 1, 1.5, {0.2e-12}, {0.72e-6}, 0.13}, {0.18e-6}};
   RowEfficiency fused_softmax{{{0.98e-6}, 1, 1.36, {0.16e-12}, {0.35e-6}, 0.13}, {0.09e-6}};
   Seconds dependent{0.22e-6};  ///< one load whose address waits for the one before
@@ -138,7 +140,7 @@ inline constexpr std::array<MemoryEfficiency MemoryEfficiencies::*, words_of<Acc
     &MemoryEfficiencies::contiguous, &MemoryEfficiencies::functions,  &MemoryEfficiencies::cast,
     &MemoryEfficiencies::strided,    &MemoryEfficiencies::transposed, &MemoryEfficiencies::concatenation,
     &MemoryEfficiencies::gather,     &MemoryEfficiencies::reduction,  &MemoryEfficiencies::rows,
-    &MemoryEfficiencies::fused,      &MemoryEfficiencies::rotation};
+    &MemoryEfficiencies::fused,      &MemoryEfficiencies::rotation,   &MemoryEfficiencies::packaged};
 constexpr const MemoryEfficiency& efficiency(const MemoryEfficiencies& e, Access a) {
   return e.*of_access[static_cast<std::size_t>(a)];
 }
@@ -191,6 +193,30 @@ struct SolveEfficiency {
   Seconds term{0.24e-12};   ///< for each of the rows that each of these elements may depend on
 };
 
+/// A kernel of the gated delta rule (op/delta_rule.hpp), of heads of 128 channels; products of other widths take as
+/// much longer as they are. Blocks share the multiprocessors, one for each chunk of each head, unless its chunks wait
+/// for each other.
+struct DeltaRuleKernel {
+  Seconds start{0};
+  Seconds wait{0};       ///< of one block, or of one chunk of those that wait
+  Seconds block{0};      ///< of a block's share of its multiprocessor
+  double bandwidth = 1;  ///< share of the memory's that it reaches
+};
+
+/// The parameters of the kernels of flash-linear-attention 0.5.2 with Triton 3.6, measured on an H100: fitted to one in
+/// two of the sizes, of 32 heads.
+struct DeltaRuleEfficiency {
+  DeltaRuleKernel solve{{4.85e-6}, {12.6e-6}, {3.1e-6}, 1};
+  DeltaRuleKernel values{{0.66e-6}, {3.41e-6}, {1.97e-6}, 0.94};
+  DeltaRuleKernel states{{1.81e-6}, {1.26e-6}, {0}, 0.835};
+  DeltaRuleKernel outputs{{1.13e-6}, {2.56e-6}, {4.2e-6}, 1};
+  DeltaRuleKernel local_gradients{{2.25e-6}, {1.13e-6}, {2.21e-6}, 1};
+  DeltaRuleKernel state_gradients{{2.52e-6}, {0.56e-6}, {7.87e-6}, 0.995};
+  DeltaRuleKernel gradients{{0.79e-6}, {13.4e-6}, {16.3e-6}, 0.848};
+  DeltaRuleKernel wy_gradients{{7.24e-6}, {4.99e-6}, {8.11e-6}, 1};
+  DeltaRuleKernel step{{0.13e-6}, {2.68e-6}, {0}, 0.71};
+};
+
 /// How fast a device runs real kernels; measured where the device's file says so, else as on an H200.
 struct Efficiency {
   AlignedMatmulEfficiency half;  ///< bf16 and fp16
@@ -202,6 +228,7 @@ struct Efficiency {
   MatmulEfficiency converted_convolution{.rate = 0.14};     ///< those of the kernels that convert their operands first
   DepthwiseEfficiency depthwise;
   SolveEfficiency solve;
+  DeltaRuleEfficiency delta_rule;
   AttentionEfficiency attention;
   MemoryEfficiencies memory;
   FftEfficiency fft;

@@ -5,6 +5,7 @@
 #include <vlmest/graph/eager/assign.hpp>
 #include <vlmest/graph/eager/attention.hpp>
 #include <vlmest/graph/eager/bucketize.hpp>
+#include <vlmest/graph/eager/causal_conv1d.hpp>
 #include <vlmest/graph/eager/collective.hpp>
 #include <vlmest/graph/eager/complex.hpp>
 #include <vlmest/graph/eager/concatenation.hpp>
@@ -19,6 +20,7 @@
 #include <vlmest/graph/eager/flash_attention.hpp>
 #include <vlmest/graph/eager/fused.hpp>
 #include <vlmest/graph/eager/fused_moe.hpp>
+#include <vlmest/graph/eager/gated_delta_rule.hpp>
 #include <vlmest/graph/eager/gradient.hpp>
 #include <vlmest/graph/eager/pad.hpp>
 #include <vlmest/graph/eager/patch_conv.hpp>

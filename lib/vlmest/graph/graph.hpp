@@ -27,6 +27,7 @@ enum class AtenTrait : std::uint8_t {
   function,      ///< element by element, and takes a thread longer than loading its argument: erf, tanh
   accumulation,  ///< adds into its first argument
   lists,         ///< takes lists of tensors
+  outside,       ///< none of ATen's: a kernel that a package launches itself, unseen by what watches ATen
 };
 
 /// An op's name in ATen, without its namespace. It must outlive the graph.

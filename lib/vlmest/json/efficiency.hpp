@@ -184,6 +184,27 @@ void fields(E& e, F f) {
   f("term_ps", e.term, ps);
 }
 template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, DeltaRuleKernel>
+void fields(E& e, F f) {
+  f("start_us", e.start, us);
+  f("wait_us", e.wait, us);
+  f("block_us", e.block, us);
+  f("bandwidth", e.bandwidth);
+}
+template <class E, class F>
+requires std::same_as<std::remove_const_t<E>, DeltaRuleEfficiency>
+void fields(E& e, F f) {
+  f("solve", e.solve);
+  f("values", e.values);
+  f("states", e.states);
+  f("outputs", e.outputs);
+  f("local_gradients", e.local_gradients);
+  f("state_gradients", e.state_gradients);
+  f("gradients", e.gradients);
+  f("wy_gradients", e.wy_gradients);
+  f("step", e.step);
+}
+template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, Efficiency>
 void fields(E& e, F f) {
   f("half", e.half);
@@ -195,6 +216,7 @@ void fields(E& e, F f) {
   f("converted_convolution", e.converted_convolution);
   f("depthwise", e.depthwise);
   f("solve", e.solve);
+  f("delta_rule", e.delta_rule);
   f("attention", e.attention);
   f("memory", e.memory);
   f("fft", e.fft);

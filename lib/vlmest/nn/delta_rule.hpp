@@ -8,16 +8,8 @@
 /// fp32 whatever the model's type.
 namespace vlmest {
 
-/// q and k[B, S, heads, key_dim], v[B, S, heads, value_dim], decay (in log space) and beta[B, S, heads].
-struct DeltaRuleInputs {
-  Value q, k, v, decay, beta;
-};
-
-/// What the rule gives: out[B, S, heads, value_dim] in q's type and the state[B, heads, key_dim, value_dim] after the
-/// last token.
-struct DeltaRuleOutput {
-  Value out, state;
-};
+using DeltaRuleInputs = eager::DeltaRuleTensors;
+using DeltaRuleOutput = eager::DeltaRuleResult;
 
 /// modeling_qwen3_5.py, l2norm.
 inline Value l2_norm(const Value& x) {
@@ -45,11 +37,8 @@ DeltaRuleInputs normed_inputs(const DeltaRuleInputs& given, Scale&& scale) {
   return x;
 }
 
-/// Chunks are filled up to this many tokens (the default of chunk_size, which no caller changes).
-inline constexpr std::int64_t delta_rule_chunk = 64;
-
-/// All five padded behind the last token: three, then the two without channels; what they were stays until each of the
-/// group is done.
+/// All five padded behind the last token to whole chunks (the default of chunk_size, which no caller changes): three,
+/// then the two without channels; what they were stays until each of the group is done.
 inline void pad_to_chunks(DeltaRuleInputs& x, std::int64_t after) {
   using namespace eager;
   {

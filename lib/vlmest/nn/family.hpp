@@ -11,6 +11,7 @@
 #include <vlmest/nn/cache_layer.hpp>
 #include <vlmest/nn/family/feature_calls.hpp>
 #include <vlmest/nn/sequence.hpp>
+#include <vlmest/plan/kernel_packages.hpp>
 #include <vlmest/unit/required.hpp>
 
 /// What the rest of the library knows of a model family: one value, whatever its config is. Only the folders of
@@ -41,6 +42,7 @@ struct FamilyTraits {
   /// Tokens of a canvas, over which a decode step runs again and again until they join the cache; 0: a step adds one.
   std::int64_t canvas = 0;
   std::int64_t denoising_steps = 0;  ///< the most that generate() takes on a canvas where nothing else is said
+  KernelPackages packages = {};      ///< those whose kernels can run parts of its language model
 };
 
 /// What a family's make_inputs made, the part of it that every model takes, and what a loss is computed against: a
@@ -83,7 +85,11 @@ template <class F>
 inline constexpr FamilyFunctions family_functions{
     .takes_images = HasVision<F>,
     .copy = [](const void* f) -> std::shared_ptr<void> { return std::make_shared<F>(*static_cast<const F*>(f)); },
-    .traits = [](const void* f) -> FamilyTraits { return traits(*static_cast<const F*>(f)); },
+    .traits = [](const void* f) -> FamilyTraits {
+      FamilyTraits t = traits(*static_cast<const F*>(f));
+      t.packages = packages_of(static_cast<const F*>(f)->language);
+      return t;
+    },
     .make_model = [](Context& c, const void* f) -> std::shared_ptr<void> {
       using Model = decltype(make_model(c, *static_cast<const F*>(f)));
       return std::make_shared<Model>(make_model(c, *static_cast<const F*>(f)));

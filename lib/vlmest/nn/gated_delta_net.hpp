@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include <vlmest/nn/causal_conv.hpp>
@@ -82,6 +83,18 @@ inline Value log_decay(Context& c, const DeltaNet& m, const Value& a) {
   return mul(std::move(rate), std::move(step));
 }
 
+/// The rule over the cache's state, or from none: by the package fla where it is installed, else by torch's ops. Throws
+/// Error for keys that fla has no kernel for (fla/ops/common/chunk_delta_h.py).
+inline DeltaRuleOutput delta_rule(const Context& c, const DeltaRuleInputs& x, const Value& state, bool keeps_state) {
+  constexpr std::int64_t widest_keys = 256;
+  if (c.plan.packages.fla && x.k.size(3) > widest_keys)
+    throw Error("plan.packages", "fla has no kernel for keys of " + std::to_string(x.k.size(3)) + " channels",
+                "leave fla out of plan.packages: transformers' own function runs them");
+  if (c.plan.packages.fla)
+    return state ? eager::fused_recurrent_gated_delta_rule(x, state) : eager::chunk_gated_delta_rule(x, keeps_state);
+  return state ? recurrent_delta_rule(x, state) : chunk_delta_rule(x, {}, keeps_state);
+}
+
 /// Throws Error for a stack that does not run this layer op by op: its kernels are not described.
 inline void refuse_fused_delta_rule(const Context& c) {
   if (!c.stack().writes_out_linear_attention)
@@ -119,7 +132,7 @@ inline Value forward(Context& c, const DeltaNet& m, Value arg, const Value& padd
     of.q = repeat_interleave(of.q, times, 2);
     of.k = repeat_interleave(of.k, times, 2);
   }
-  DeltaRuleOutput y = step ? recurrent_delta_rule(of, cache.recurrent_state) : chunk_delta_rule(of, {}, !cache.off);
+  DeltaRuleOutput y = delta_rule(c, of, step ? cache.recurrent_state : Value(), !cache.off);
   if (!cache.off) {
     update_recurrent_state(c, cache, y.state);
     cache.seen += tokens;

@@ -10,9 +10,11 @@ namespace vlmest {
 /// Whether a forward over this entry goes on from an earlier one.
 inline bool has_states(const CacheLayer& layer) { return static_cast<bool>(layer.conv_state); }
 
-/// update_conv_state: x[B, channels, S] of a prompt, filled up to `taps` tokens; its last ones are kept.
-inline Value update_conv_state(Context& c, CacheLayer& layer, Value x, std::int64_t taps) {
+/// update_conv_state: x[B, channels, S] of a prompt, filled up to `taps` tokens; its last ones are kept. The caller has
+/// its variable until this returns.
+inline Value update_conv_state(Context& c, CacheLayer& layer, const Value& prompt, std::int64_t taps) {
   using namespace eager;
+  Value x = prompt;
   const std::int64_t tokens = x.size(2);
   Value kept = fill(c.b, "zeros", {x.size(0), x.size(1), taps}, x.dtype());
   c.b.label(kept, "conv_state", Role::kv_cache);

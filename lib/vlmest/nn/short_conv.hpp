@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include <vlmest/nn/causal_conv.hpp>
@@ -9,9 +8,6 @@
 #include <vlmest/nn/linear.hpp>
 
 namespace vlmest {
-
-inline constexpr std::string_view short_conv_note =
-    "short convolutions are estimated as torch runs them, without the package causal-conv1d";
 
 /// A gated short convolution, in the place of attention: one linear gives what is convolved, a gate before and a gate
 /// behind the convolution. transformers 5.17 models/lfm2, class Lfm2ShortConv.

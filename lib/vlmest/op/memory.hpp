@@ -23,11 +23,12 @@ enum class Access : std::uint8_t {
   rows,           ///< a reduction over each row and its elements again: norms, softmax
   fused,          ///< of one kernel written for the op, as in kernels/: wide loads and stores and nothing else
   rotation,       ///< such a kernel that turns pairs of channels by angles of a table
+  packaged,       ///< of one kernel that a package beside torch brings for the op: Triton's, or its own
 };
 template <>
-inline constexpr std::array<std::string_view, 11> words_of<Access>{
+inline constexpr std::array<std::string_view, 12> words_of<Access>{
     "contiguous", "functions", "cast", "strided", "transposed", "concatenation",
-    "gather",     "reduction", "rows", "fused",   "rotation"};
+    "gather",     "reduction", "rows", "fused",   "rotation",   "packaged"};
 
 /// Any op whose time is the bytes it moves: element-wise arithmetic, casts, copies, concatenations, gathers, fills,
 /// reductions, scans. `read` counts each operand at its own size, so a broadcast operand is cheap.

@@ -6,6 +6,7 @@
 #include <vlmest/op/attention.hpp>
 #include <vlmest/op/collective.hpp>
 #include <vlmest/op/conv.hpp>
+#include <vlmest/op/delta_rule.hpp>
 #include <vlmest/op/depthwise_conv.hpp>
 #include <vlmest/op/fft_cost.hpp>
 #include <vlmest/op/grouped_matmul.hpp>
@@ -20,7 +21,7 @@ namespace vlmest {
 
 /// Every op that a graph can hold. A new op is a header with an aggregate and a `cost`, and one word here.
 using Op = std::variant<View, MemoryOp, Matmul, GroupedMatmul, StoredMatmul, Attention, AttentionBackward, Convolution,
-                        DepthwiseConvolution, TriangularSolve, Norm, Softmax, Fft, HostSync, CollectiveOp>;
+                        DepthwiseConvolution, TriangularSolve, DeltaRule, Norm, Softmax, Fft, HostSync, CollectiveOp>;
 
 constexpr Cost cost(const Op& op) {
   return std::visit([](const auto& o) { return cost(o); }, op);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <vlmest/plan/kernel_packages.hpp>
 #include <vlmest/tensor/dtype.hpp>
 #include <vlmest/unit/words.hpp>
 
@@ -163,6 +164,7 @@ struct Plan {
   KvLayout kv;
   AttentionKind attention = AttentionKind::sdpa;
   Runtime runtime{};  ///< the first row: transformers, whose modules run eagerly
+  KernelPackages packages;  ///< beside it
   Logits logits = Logits::last;
   Optimizer optimizer = Optimizer::adamw;
   Checkpointing checkpointing = Checkpointing::off;

@@ -38,6 +38,7 @@ inline std::string name(const MeasuredRun& run) {
   if (p.video && p.video->frames) s += " frames " + std::to_string(*p.video->frames);
   if (p.video && p.video->height > 0) s += " " + std::to_string(p.video->height) + "x" + std::to_string(p.video->width);
   if (p.vision_chunk > 0) s += " vision in chunks of " + std::to_string(p.vision_chunk);
+  if (p.packages != KernelPackages{}) s += " " + names_of(p.packages);
   if (p.attention != AttentionKind::sdpa) s += p.attention == AttentionKind::eager ? " eager" : " flash";
   if (p.amp)
     s += " amp";

@@ -135,6 +135,41 @@ inline OpTime time(const TriangularSolve& o, const Device& d) {
   return t;
 }
 
+inline const DeltaRuleKernel& efficiency(const DeltaRuleEfficiency& e, DeltaRule::Kind kind) {
+  using enum DeltaRule::Kind;
+  switch (kind) {
+    case solve: return e.solve;
+    case values: return e.values;
+    case states: return e.states;
+    case outputs: return e.outputs;
+    case local_gradients: return e.local_gradients;
+    case state_gradients: return e.state_gradients;
+    case gradients: return e.gradients;
+    case wy_gradients: return e.wy_gradients;
+    case step: break;
+  }
+  return e.step;
+}
+
+/// The bytes, the blocks' work, and what waits, whichever is longest.
+inline OpTime time(const DeltaRule& o, const Device& d) {
+  const DeltaRuleKernel& e = efficiency(d.efficiency.delta_rule, o.kind);
+  const bool in_turn = o.kind == DeltaRule::Kind::states || o.kind == DeltaRule::Kind::state_gradients;
+  const std::int64_t turns = o.kind == DeltaRule::Kind::step ? o.tokens
+                             : in_turn                       ? chunks(o)
+                                                             : 1,
+                     blocks = checked_mul(checked_mul(o.batch, o.heads), chunks(o));
+  const double wider = static_cast<double>(work_of(o).macs) / static_cast<double>(work_of({.kind = o.kind}).macs);
+  const Cost c = cost(o);
+  OpTime t;
+  t.start = e.start;
+  t.memory = (c.read + c.written) / Bandwidth{d.dram.value * e.bandwidth};
+  t.compute = tiled::overlapped(e.wait * (wider * static_cast<double>(turns)),
+                                e.block * (wider * static_cast<double>(blocks) / d.multiprocessors));
+  t.time = t.start + tiled::overlapped(t.memory, t.compute);
+  return t;
+}
+
 inline OpTime time(const Attention& o, const Device& d) { return attention_time(o, d, d.efficiency.attention); }
 inline OpTime time(const AttentionBackward& o, const Device& d) { return attention_time(o, d, d.efficiency.attention); }
 inline OpTime time(const Norm& o, const Device& d, Operands operands) {

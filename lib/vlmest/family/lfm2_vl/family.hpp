@@ -30,9 +30,7 @@ inline std::string lfm2_vl_line(const std::string&, std::int64_t n) {
                             ") for y in f(pixel_values=p, spatial_shapes=s, pixel_attention_mask=m, **k)"
                             ".pooler_output]");
 }
-constexpr FamilyTraits traits(const Lfm2VlFamily&) {
-  return {.features = FeatureCall{lfm2_vl_line, true}, .note = short_conv_note};
-}
+constexpr FamilyTraits traits(const Lfm2VlFamily&) { return {.features = FeatureCall{lfm2_vl_line, true}}; }
 
 using Lfm2VlModel = Assembly<Lfm2VlFamily>;
 

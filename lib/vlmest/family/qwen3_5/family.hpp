@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string_view>
-
 #include <vlmest/nn/decoder/qwen3_5_text.hpp>
 #include <vlmest/nn/family/causal_lm.hpp>
 #include <vlmest/nn/family/qwen_vl.hpp>
@@ -17,17 +15,8 @@ using Qwen35Model = Assembly<Qwen35Family>;
 /// The language model alone: Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM.
 using Qwen35LmFamily = CausalLm<Qwen35TextConfig>;
 
-inline constexpr std::string_view delta_rule_note =
-    "layers of linear attention are estimated as torch runs them, without the packages fla and causal-conv1d, whose "
-    "kernels take less memory and time";
 constexpr FamilyTraits traits(const Qwen35Family& g) {
-  return {.features = feature_calls::packed,
-          .frames = g.vision.frames,
-          .videos = VideoPixels::own,
-          .note = delta_rule_note};
-}
-constexpr FamilyTraits traits(const Qwen35LmFamily&) {
-  return {.features = feature_calls::no_images, .note = delta_rule_note};
+  return {.features = feature_calls::packed, .frames = g.vision.frames, .videos = VideoPixels::own};
 }
 
 /// What a forward gets of get_image_features, of which it keeps all to its end.

@@ -31,6 +31,14 @@ inline Value fill_like(const char* name, const Value& a, DType t) {
 inline Value fill_like(const char* name, const Value& a) { return fill_like(name, a, a.dtype()); }
 inline Value zeros_like(const Value& a) { return fill_like("zeros_like", a); }
 inline Value zeros_like(const Value& a, DType t) { return fill_like("zeros_like", a, t); }
+/// torch.empty_like: memory without a kernel, in the order of a's dimensions; of a's type, or of another.
+inline Value empty_like(const Value& a, DType t) {
+  Builder& b = a.builder();
+  const TensorId r = b.result(t, a.shape(), strides_like(a.tensor(), a.shape()), "empty_like");
+  b.emit("empty_like", MemoryOp{.dtype = t, .kernels = 0}, {}, std::array<TensorId, 1>{r});
+  return Value(b, r);
+}
+inline Value empty_like(const Value& a) { return empty_like(a, a.dtype()); }
 
 /// part_of(whole) = source, where part_of makes a view, or where the part is all of it gives it back. Backward: a copy
 /// of the whole's gradient, of which the part goes to the source and zeros stand in its place, where the whole has a

@@ -157,14 +157,6 @@ inline Value put_rows(Value self, Value index, Value values) {
   const Bytes n = data_bytes(values), at = data_bytes(index);
   return emit_inplace(b, "index_put_", MemoryOp{.read = n + at, .written = n, .dtype = t}, {}, self, index, values);
 }
-/// torch.empty_like: memory without a kernel.
-inline Value empty_like(Value a) {
-  Builder& b = a.builder();
-  const DType t = a.dtype();
-  const TensorId r = b.result(t, a.shape(), "empty_like");
-  return emit1(b, "empty_like", MemoryOp{.dtype = t, .kernels = 0}, r, {}, a);
-}
-
 /// torch.nn.functional.grouped_mm: a[rows, k] (sorted by group), b[groups, k, n], offsets int32[groups]; or a[k, rows],
 /// b[rows, n] to a product for each group, [groups, k, n]. Where bf16 runs as one CUTLASS kernel, that takes pointers
 /// (an even number of groups), strides and sizes of each group, and four tensor maps of 128 B for each multiprocessor

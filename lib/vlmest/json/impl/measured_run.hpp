@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sstream>
+#include <string>
 #include <tuple>
 
 #include <vlmest/json/measured_run.hpp>
@@ -54,6 +56,8 @@ VLMEST_INLINE Plan plan(const Reader& r) {
     r.fail("dtype", e.what_happened, e.hint);
   }
   p.attention = attention(r);
+  std::stringstream packages(r.string("packages", ""));
+  for (std::string one; std::getline(packages, one, ',');) p.packages.add(one_of<KernelPackage>(r, "packages", one));
   p.logits = one_of<Logits>(r, "logits", r.string("logits", "last"));
   p.optimizer = optimizer(r);
   p.amp = r.boolean("amp", false);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <variant>
 
 #include <vlmest/nn/decoder/aria_text.hpp>
@@ -54,6 +55,11 @@ inline Value forward(Context& c, const Decoder& d, Value embeds, const Value& at
         return forward(c, v, std::move(own.embeds), own.mask, cache);
       },
       d);
+}
+/// A template, so that a decoder without such an overload of its own does not become a DecoderConfig for this one.
+template <std::same_as<DecoderConfig> Any>
+KernelPackages kernel_packages(const Any& g) {
+  return std::visit([](const auto& v) { return packages_of(v); }, g);
 }
 inline std::int64_t vocabulary(const DecoderConfig& g) {
   return std::visit([](const auto& v) { return vocabulary(v); }, g);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include <vlmest/nn/decoder/llama.hpp>
@@ -44,6 +45,9 @@ struct Lfm2Decoder {
 inline std::int64_t vocabulary(const Lfm2Config& g) { return g.layers.vocab; }
 inline std::int64_t width(const Lfm2Config& g) { return g.layers.hidden; }
 inline Cache make_cache(const Lfm2Config& g) { return make_cache(g.layers); }
+inline KernelPackages kernel_packages(const Lfm2Config& g) {
+  return {.causal_conv1d = std::find(g.full.begin(), g.full.end(), false) != g.full.end()};
+}
 
 /// Lfm2MLP.__init__: its silu is no module.
 inline GatedMlp make_lfm2_mlp(Context& c, const LlamaConfig& g) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -54,6 +55,10 @@ struct Qwen35Text {
 inline std::int64_t vocabulary(const Qwen35TextConfig& g) { return g.layers.vocab; }
 inline std::int64_t width(const Qwen35TextConfig& g) { return g.layers.hidden; }
 inline Cache make_cache(const Qwen35TextConfig& g) { return make_cache(g.layers); }
+inline KernelPackages kernel_packages(const Qwen35TextConfig& g) {
+  const bool linear = std::find(g.full.begin(), g.full.end(), false) != g.full.end();
+  return {.fla = linear, .causal_conv1d = linear};
+}
 
 /// In the order of Qwen3_5DecoderLayer.__init__. Norms multiply by 1 + weight, as Gemma's.
 inline Qwen35Layer make_qwen3_5_layer(Context& c, const Qwen35TextConfig& g, std::int32_t index) {

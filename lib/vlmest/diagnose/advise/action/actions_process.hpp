@@ -78,6 +78,20 @@ inline constexpr std::array process_actions{
                            return p.attention == AttentionKind::flash || !holds(ArchitectureRule::flash_attn_2, gpu);
                          },
                      .acts = [](const Failure& f) { return f.backend != MemoryBackend::mlx; }}),
+    // The backward of fla's kernels is wrong on Hopper under the Triton of torch 2.11, and refused (op/delta_rule.hpp).
+    ActionEntry{"kernel-packages", "kernels of packages for linear attention and short convolutions", Loses::nothing,
+                [](const Subject& s) {
+                  const KernelPackages can = s.now.vlm.family.traits().packages;
+                  const bool more = traits_of(s.plan().runtime).writes_out_linear_attention &&
+                                    without(can, s.plan().packages) != KernelPackages{};
+                  return changed(s, more, [can](Settings& n) { n.plan.packages = can; });
+                },
+                [](const Subject& s, const Settings&) {
+                  const KernelPackages missing = without(s.now.vlm.family.traits().packages, s.plan().packages);
+                  return std::string("pip install") + (missing.fla ? " flash-linear-attention" : "") +
+                         (missing.causal_conv1d ? " causal-conv1d" : "") +
+                         (missing.fla && s.training() && s.device.sm == 90 ? "  # with Triton 3.7.1 or later" : "");
+                }},
     ActionEntry{"weights-bf16", "weights and gradients in bf16", Loses::quality,
                 [](const Subject& s) {
                   return changed(s, s.plan().amp || s.plan().dtype == DType::fp32, [](Settings& n) {
