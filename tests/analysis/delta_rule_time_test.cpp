@@ -22,7 +22,7 @@ struct Errors {
 };
 
 Errors errors(bool fitted) {
-  const Device h100 = json::load_device(VLMEST_SOURCE_DIR "/models/device/h100-sxm.json");
+  const Device h100 = load_device(VLMEST_SOURCE_DIR "/models/device/h100-sxm.json");
   std::ifstream in(VLMEST_SOURCE_DIR "/tests/data/delta_rule_kernels.json");
   const auto document = nlohmann::json::parse(in);
   const auto kinds = {"solve",           "values",    "states",       "outputs", "local_gradients",
