@@ -6,6 +6,7 @@
 
 #include <vlmest/json/hf/qwen_vl.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 
 #include "config_support.hpp"
