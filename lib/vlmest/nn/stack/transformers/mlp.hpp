@@ -26,7 +26,7 @@ inline Value packed_mlp(Context& c, const GatedMlp& m, const Value& x) {
 }
 
 /// modeling_minimax_m3_vl.py, MiniMaxM3VLDenseMLP.forward: the product and its clamped halves are variables to the end.
-inline Value clamped_mlp(Context& c, const GatedMlp& m, const Value& x) {
+inline Value clamped_packed_mlp(Context& c, const GatedMlp& m, const Value& x) {
   const Value gate_up = forward(c, m.gate, x);
   const std::int64_t inner = gate_up.size(-1) / 2;
   std::vector<Value> halves = eager::split(gate_up, std::array{inner, inner}, -1);
@@ -37,8 +37,7 @@ inline Value clamped_mlp(Context& c, const GatedMlp& m, const Value& x) {
 
 /// modeling_llama.py, LlamaMLP.forward, one expression.
 inline Value gated_mlp(Context& c, const GatedMlp& m, const Value& x) {
-  if (m.clamped) return clamped_mlp(c, m, x);
-  if (m.is_packed()) return packed_mlp(c, m, x);
+  if (m.is_packed()) return m.clamped ? clamped_packed_mlp(c, m, x) : packed_mlp(c, m, x);
   Value gate = forward(c, m.gate, x);
   {
     InScope a(c.b, m.activation_scope);
