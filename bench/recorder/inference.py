@@ -194,8 +194,8 @@ def layers_of(cache: object) -> list:
 
 
 def cached(layer: object) -> list[torch.Tensor]:
-    """What a layer of a cache holds: keys and values, or the states of linear attention."""
-    tensors = [getattr(layer, name, None) for name in ("keys", "values")]
+    """What a layer of a cache holds: keys and values, an indexer's keys, or the states of linear attention."""
+    tensors = [getattr(layer, name, None) for name in ("keys", "values", "idx_keys")]
     for name in ("conv_states", "recurrent_states"):
         tensors += getattr(layer, name, {}).values()
     return [t for t in tensors if t is not None]

@@ -163,6 +163,14 @@ int main() {
     training(fla);
     times(fla);
     std::printf(
+        "\nThe same of MiniMax-M3 with two layers of its language model, against "
+        "[h100-minimax-m3.json](../../tests/validation/rows/h100-minimax-m3.json):\nchosen before they ran, nothing "
+        "fitted. "
+        "Inference has all 128 experts and two layers of the tower, training 8 experts and the whole tower.\n");
+    const auto minimax = validation::compare(".", {"h100-minimax-m3.json"});
+    inference(minimax);
+    training(minimax);
+    std::printf(
         "\nAgain on an H100, each alone on the GPU, against "
         "[h100-times.json](../../tests/validation/rows/h100-times.json): chosen before they ran, nothing\nfitted. The "
         "H100's file has its own parameters of products, attention and fused kernels; those of PyTorch's kernels are "

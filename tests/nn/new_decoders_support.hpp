@@ -32,7 +32,13 @@ inline LlamaConfig small_llama(std::int64_t layers) {
 inline GptOssConfig small_gpt_oss(std::int64_t layers, std::vector<bool> sliding = {}) {
   GptOssConfig g{
       .vocab = 96, .hidden = 64, .intermediate = 40, .layers = layers, .heads = 4, .kv_heads = 2, .head_dim = 16};
-  g.moe = {.hidden = 64, .inner = 40, .experts = 6, .top_k = 2, .inputs_first = true, .clamped = true};
+  g.moe = {.hidden = 64,
+           .inner = 40,
+           .experts = 6,
+           .top_k = 2,
+           .inputs_first = true,
+           .biased = true,
+           .gate = ExpertGate::clamped_pairs};
   g.window = 8;
   g.sliding = sliding.empty() ? std::vector<bool>(static_cast<std::size_t>(layers), false) : std::move(sliding);
   return g;

@@ -117,6 +117,10 @@ class Shapes(unittest.TestCase):
     def test_text_of_one_axis_has_no_marks(self):
         i = images("exaone-4.5", 420, 364)
         self.assertEqual((i.tokens, i.token_types, i.axes), (15 * 13, "", 0))
+        i = images("minimax-m3", 480, 640, batch=2)
+        self.assertEqual((i.tokens, i.token_types, i.axes), (17 * 23, "", 0))
+        self.assertEqual(shapes(i), {"pixel_values": (2 * 34 * 46, 3 * 2 * 14 * 14), "image_grid_thw": (2, 3)})
+        self.assertEqual(images("minimax-m3", 2000, 2000).tokens, 576)
 
     def test_patches_padded_to_a_budget(self):
         i = images("gemma-4-e2b", 768, 1024, batch=2)

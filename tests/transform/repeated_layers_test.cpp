@@ -35,6 +35,10 @@ nlohmann::json deeper(nlohmann::json d) {
   d = conformance::cut_layers(std::move(d), 5);
   if (d.contains("text_config") && d["text_config"].contains("sliding_window") && d.value("model_type", "") == "gemma3")
     d["text_config"]["num_hidden_layers"] = 9;
+  if (d.contains("text_config"))
+    for (const char* list : {"layer_types", "mlp_layer_types"})
+      if (nlohmann::json& t = d["text_config"]; t.contains(list) && t[list].is_array())
+        for (std::size_t i = 0; t[list].size() < t["num_hidden_layers"]; ++i) t[list].push_back(t[list][i]);
   if (d.contains("vision_config")) {
     nlohmann::json& v = d["vision_config"];
     if (v.contains("deepstack_visual_indexes") && !v["deepstack_visual_indexes"].empty())
@@ -156,6 +160,7 @@ const std::vector<Case> cases() {
                              "ernie4.5-vl-variant",
                              "gemma-3n-e2b-cut",
                              "phi-4-multimodal-variant",
+                             "minimax-m3-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});

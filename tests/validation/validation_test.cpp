@@ -87,6 +87,12 @@ TEST_P(FlaValidation, IsWithinItsBar) {
   expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-fla.json"}));
 }
 
+class MiniMaxM3Validation : public testing::TestWithParam<Bar> {};
+
+TEST_P(MiniMaxM3Validation, IsWithinItsBar) {
+  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-minimax-m3.json"}));
+}
+
 class H100TimesValidation : public testing::TestWithParam<Bar> {};
 
 TEST_P(H100TimesValidation, IsWithinItsBar) {
@@ -224,6 +230,21 @@ INSTANTIATE_TEST_SUITE_P(
                     Bar{"forward_peak", 0.013, 0.013, 0.021, 2}, Bar{"backward_peak", 0.13, 0.13, 0.25, 2},
                     Bar{"step_peak", 0.06, 0.06, 0.12, 2}, Bar{"prefill_gpu_ms", 4, 3.5, 4.1, 3},
                     Bar{"decode_gpu_ms", 4.5, 6.9, 12, 3}, Bar{"step_gpu_ms", 2.2, 2.2, 4.2, 2}),
+    quantity_name);
+
+// MiniMax-M3 with two layers of its language model: chosen before they ran, nothing fitted. The training
+// step reserved a twentieth more than the replay; why is not known.
+INSTANTIATE_TEST_SUITE_P(
+    H100, MiniMaxM3Validation,
+    testing::Values(Bar{"params", 0, 0, 0, 3}, Bar{"image_tokens", 0, 0, 0, 3}, Bar{"seq", 0, 0, 0, 3},
+                    Bar{"fits", 0, 0, 0, 3}, Bar{"input_bytes", 0, 0, 0, 2}, Bar{"kv_bytes", 0, 0, 0, 2},
+                    Bar{"prefill_flops", 0, 0, 0, 2}, Bar{"decode_flops", 0, 0, 0, 2},
+                    Bar{"prefill_peak", 2.5e-06, 2.5e-06, 2.8e-06, 2}, Bar{"prefill_above_weights", 0, 0, 0, 2},
+                    Bar{"prefill_requested_peak", 1.9e-08, 1.9e-08, 2.2e-08, 2}, Bar{"prefill_reserved", 0, 0, 0, 2},
+                    Bar{"decode_peak", 1.1e-05, 1.1e-05, 1.9e-05, 2}, Bar{"trainable", 0, 0, 0, 1},
+                    Bar{"optimizer_bytes", 0, 0, 0, 1}, Bar{"train_flops", 0, 0, 0, 1},
+                    Bar{"forward_peak", 0.0088, 0.0088, 0.0088, 1}, Bar{"backward_peak", 0.028, 0.028, 0.028, 1},
+                    Bar{"step_peak", 0.011, 0.011, 0.011, 1}, Bar{"reserved_peak", 6.3, 6.3, 6.3, 1}),
     quantity_name);
 
 // What remains of GPU time is in PyTorch's own kernels, whose parameters are the H200's: AdamW's take a seventh longer.

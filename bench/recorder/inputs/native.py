@@ -4,7 +4,8 @@
 transformers 5.17: image_processing_pixtral.py (get_resize_output_image_size), image_processing_qwen2_vl.py and
 image_processing_glm4v.py (smart_resize, and the flattened patches of pixel_values), image_processing_kimi_k25.py
 (navit_resize), image_processing_paddleocr_vl.py, image_processing_hunyuan_vl.py, image_processing_video_llama_3.py,
-image_processing_muse_glimmer.py, image_processing_ernie4_5_vl_moe.py and image_processing_minicpmv4_6.py.
+image_processing_muse_glimmer.py, image_processing_ernie4_5_vl_moe.py, image_processing_minimax_m3_vl.py and
+image_processing_minicpmv4_6.py.
 """
 
 import math
@@ -71,6 +72,7 @@ PADDLE_OCR = Budget(147456, 2359296)
 HUNYUAN = Budget(262144, 4194304)
 VIDEO_LLAMA_3 = Budget(3136, 1003520)
 ERNIE = Budget(3136, 4842768)
+MINIMAX_M3 = Budget(3136, 451584)
 
 
 def smart_resize(height: int, width: int, factor: int, budget: Budget) -> tuple[int, int]:
@@ -121,6 +123,11 @@ def qwen2_vl(r: Request) -> Images:
 def exaone4_5(r: Request) -> Images:
     """Qwen2.5-VL's pictures; text counts its positions on one axis, so that no token is marked."""
     return _patches(r, QWEN2, 14, "in_channels", marks=False)
+
+
+def minimax_m3_vl(r: Request) -> Images:
+    """MiniMax-M3; the tokens at either end of a picture are text."""
+    return _patches(r, MINIMAX_M3, 14, "num_channels", marks=False)
 
 
 def qwen3_vl(r: Request) -> Images:

@@ -36,6 +36,7 @@
 #include <vlmest/family/llava_next_video/read.hpp>
 #include <vlmest/family/llava_onevision/read.hpp>
 #include <vlmest/family/minicpmv4_6/read.hpp>
+#include <vlmest/family/minimax_m3_vl/read.hpp>
 #include <vlmest/family/mistral3/read.hpp>
 #include <vlmest/family/mllama/read.hpp>
 #include <vlmest/family/moondream/read.hpp>
@@ -68,6 +69,6 @@ inline constexpr auto registry =
                       Gemma3n, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2,
                       DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo,
                       VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
-                      Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal>;
+                      Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl>;
 
 }  // namespace vlmest::family

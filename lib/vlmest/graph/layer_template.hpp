@@ -104,7 +104,7 @@ inline LayerBackward out_of_place(const LayerBackward& b) {
 
 /// A layer as it ran once.
 struct LayerTemplate {
-  static constexpr std::size_t max_state = 9;
+  static constexpr std::size_t max_state = 10;
 
   RepeatedLayer layer;
   Recording forward;

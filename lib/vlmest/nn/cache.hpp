@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <tuple>
 
 #include <vlmest/graph/repeat.hpp>
 #include <vlmest/nn/paged_cache.hpp>
@@ -38,9 +39,10 @@ class DecoderStack {
   template <class Run>
   Value operator()(const LayerRepeater::Layer& layer, const Value& x, CacheLayer& entry, Run&& run, Value own = {}) {
     const std::int64_t seen = entry.seen;
-    std::array<Value*, 9> state{&entry.keys,       &entry.values,          &entry.window_on_device,
-                                &entry.scales,     &entry.recent_keys,     &entry.recent_values,
-                                &entry.conv_state, &entry.recurrent_state, &own};
+    std::array<Value*, 10> state{
+        &entry.keys,          &entry.values,     &entry.window_on_device, &entry.scales,          &entry.recent_keys,
+        &entry.recent_values, &entry.index_keys, &entry.conv_state,       &entry.recurrent_state, &own};
+    static_assert(std::tuple_size_v<decltype(state)> <= LayerTemplate::max_state);
     Value y = repeat_(layer, x, state, std::forward<Run>(run));
     if (entry.seen == seen) entry.seen += added_;
     added_ = entry.seen - seen;

@@ -25,6 +25,7 @@ struct CacheLayer {
   Value scales;               ///< of a quantised layer: the scales (and zero points) of keys and values
   Value recent_keys;          ///< of a group-quantised layer: the newest tokens, still in the activations' type
   Value recent_values;
+  Value index_keys;       ///< of an indexer that chooses what attention sees, [B, 1, tokens, channels] (MiniMax-M3)
   Value conv_state;       ///< of linear attention: the last inputs of its convolution, [B, channels, taps]
   Value recurrent_state;  ///< and its state, [B, heads, key_dim, value_dim]
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -10,6 +11,13 @@
 #include <vlmest/nn/quantization/experts.hpp>
 
 namespace vlmest {
+
+/// What stands between an expert's two products.
+enum class ExpertGate : std::uint8_t {
+  plain,           ///< act(gate) * up over the halves of the first one's result
+  clamped_pairs,   ///< both clamped, every gate beside what it multiplies (GPT-OSS)
+  clamped_halves,  ///< both clamped, over halves (MiniMax-M3)
+};
 
 /// A mixture of gated experts: each token goes to the top_k experts of the highest router probability.
 struct MoeConfig {
@@ -22,8 +30,8 @@ struct MoeConfig {
   /// shared_expert_intermediate_size: an expert that sees every token, behind a gate of its own; 0: none.
   std::int64_t shared = 0;
   bool inputs_first = false;  ///< matrices lie as [in, out] (GPT-OSS, Llama 4, Aria)
-  /// GPT-OSS: products and router have biases, gates stand between what they multiply, and both are clamped.
-  bool clamped = false;
+  bool biased = false;        ///< GPT-OSS: products and router have biases
+  ExpertGate gate = ExpertGate::plain;
   /// Aria: each matrix is a module of its own, and the host runs one product for each expert, of as many rows as it
   /// got.
   bool sequential = false;

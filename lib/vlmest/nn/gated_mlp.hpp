@@ -6,6 +6,21 @@
 
 namespace vlmest {
 
+/// (up + 1) gate sigmoid(alpha gate), both clamped, which rebinds them (modeling_gpt_oss.py, GptOssExperts._apply_gate;
+/// modeling_minimax_m3_vl.py, MiniMaxM3VLDenseMLP.forward). `glu` is what the caller's variable of that name holds.
+inline Value clamped_glu(Value& gate, Value& up, Value& glu) {
+  using namespace eager;
+  gate = clamp(gate, ClampedAt::max);
+  up = clamp(up, ClampedAt::both);
+  Value share = unary(functions::sigmoid, mul_scalar(gate));
+  glu = mul(gate, std::move(share));
+  return mul(add_scalar(up), glu);
+}
+inline Value clamped_glu(Value& gate, Value& up) {
+  Value glu;
+  return clamped_glu(gate, up, glu);
+}
+
 /// down(act(gate(x)) * up(x)).
 struct GatedMlp {
   ScopeId scope = 0;
@@ -14,6 +29,7 @@ struct GatedMlp {
   Linear up;    ///< none where `gate` holds both
   Linear down;
   Activation activation = Activation::silu;
+  bool clamped = false;  ///< of a packed one: clamped_glu in the place of act(gate) * up
 
   bool is_packed() const { return up.weight == none; }
 };
@@ -38,6 +54,14 @@ inline GatedMlp make_packed_mlp(Context& c, const char* name, std::int64_t width
   r.gate = make_linear(c, "gate_up_proj", width, checked_mul(inner, 2), false);
   r.down = make_linear(c, "down_proj", inner, width, false);
   r.activation_scope = c.b.child("activation_fn");
+  return r;
+}
+/// modeling_minimax_m3_vl.py, MiniMaxM3VLDenseMLP.__init__: the same with a clamped gate, which is no module.
+inline GatedMlp make_clamped_mlp(Context& c, const char* name, std::int64_t width, std::int64_t inner) {
+  Module m(c, name);
+  GatedMlp r{.scope = m.scope, .clamped = true};
+  r.gate = make_linear(c, "gate_up_proj", width, checked_mul(inner, 2), false);
+  r.down = make_linear(c, "down_proj", inner, width, false);
   return r;
 }
 

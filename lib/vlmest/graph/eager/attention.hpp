@@ -62,15 +62,18 @@ inline void pad_heads(Value& q, Value& k, Value& v) {
   for (Value* x : {&q, &k, &v}) *x = pad(std::move(*x), -1, 0, padded - d);
 }
 
-/// Flash's kernel: [B, S, H, D] storage; a split over the keys keeps fp32 partial results while it runs. Without sums
-/// these and the random state are scratch.
-inline FusedAttention flash_kernel(const Attention& op, const Value& q, const Value& k, const Value& v, bool sums) {
+/// Flash's kernel: [B, S, H, D] storage, or where heads were padded, which makes queries row-major, that of the queries
+/// (flash_attn/flash_api.cpp, mha_fwd: empty_like(q)); a split over the keys keeps fp32 partial results while it runs.
+/// Without sums these and the random state are scratch.
+inline FusedAttention flash_kernel(const Attention& op, const Value& q, const Value& k, const Value& v, bool sums,
+                                   bool padded = false) {
   Builder& b = q.builder();
   const std::int64_t n = flash_splits(op, b.gpu), wide = flash_head_size(op.head_dim);
   const Elements rows{checked_mul(checked_mul(op.batch, op.heads), op.q_len)};
   const Bytes lse = size_of(rows, DType::fp32);
   const Bytes lse_accum = n > 1 ? lse * n : Bytes{}, out_accum = n > 1 ? lse * n * wide : Bytes{};
-  const TensorId out = sequence_major(b, op.dtype, op.batch, op.heads, op.q_len, op.head_dim);
+  const TensorId out = padded ? b.result(op.dtype, q.shape(), strides_like(q.tensor(), q.shape()), "attention")
+                              : sequence_major(b, op.dtype, op.batch, op.heads, op.q_len, op.head_dim);
   const std::array<TensorId, 3> ins{q.id(), k.id(), v.id()};
   if (!sums) {
     const std::array<TensorId, 1> outs{out};
@@ -92,7 +95,7 @@ inline Value flash_backend(const Attention& asked, Value q, Value k, Value v) {
   op.head_dim = op.v_dim = q.size(3);
   const GradEdge eq = edge(q), ek = edge(k), ev = edge(v);
   const bool trains = eq || ek || ev;
-  FusedAttention made = flash_kernel(op, q, k, v, trains);
+  FusedAttention made = flash_kernel(op, q, k, v, trains, op.head_dim != d);
   if (trains)
     differentiable(made.out, "ScaledDotProductFlashAttentionBackward0", {eq, ek, ev},
                    [op, sq = saved(q, true), sk = saved(k, true), sv = saved(v, true), kept = saved_attention(made)](

@@ -70,9 +70,9 @@ inline AttentionGradients cudnn_attention_backward(const Attention& op, const Va
   return {Value(b, outs[0]), Value(b, outs[1]), Value(b, outs[2])};
 }
 
-/// Flash: the row sums and an fp32 accumulator of dq in blocks of 128 queries are scratch, and for
-/// grouped queries dk and dv of every query head (aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp,
-/// mha_bwd; agrees with recorded allocations).
+/// Flash: gradient and result are copied where they do not lie as [B, S, H, D]; the row sums and an fp32 accumulator of
+/// dq in blocks of 128 queries are scratch, and for grouped queries dk and dv of every query head
+/// (aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd; agrees with recorded allocations).
 inline AttentionGradients flash_attention_backward(const Attention& op, const Value& gradient, const Value& q,
                                                    const Value& k, const Value& v, const FusedAttention& made) {
   Builder& b = q.builder();
@@ -88,7 +88,8 @@ inline AttentionGradients flash_attention_backward(const Attention& op, const Va
   const std::int64_t keys = checked_mul(checked_mul(op.batch, op.heads), checked_mul(op.kv_len, op.head_dim));
   const Bytes expanded = op.heads == op.kv_heads ? Bytes{} : size_of(Elements(keys), op.dtype);
   b.emit("_scaled_dot_product_flash_attention_backward", AttentionBackward{op}, ins, outs,
-         {sequence_major_copy(gradient), sums, sums * flash_head_size(op.head_dim), expanded, expanded});
+         {sequence_major_copy(gradient), sequence_major_copy(made.out), sums, sums * flash_head_size(op.head_dim),
+          expanded, expanded});
   return {Value(b, dq), Value(b, dk), Value(b, dv)};
 }
 

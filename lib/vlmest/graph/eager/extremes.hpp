@@ -71,6 +71,22 @@ inline Value max_values(Value a, bool keep = true) {
   return values;
 }
 
+/// tensor.amax(dim). Backward: equal maxima share the gradient (FunctionsManual.cpp, scale_grad_by_count).
+inline Value amax(Value a, int dim) {
+  const DType t = a.dtype();
+  const Shape s = reduced(a.shape(), dim, false);
+  const ReductionScratch split = reduction_scratch(a.tensor(), dim, is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
+  const GradEdge e = edge(a);
+  const Value of = saved(a, static_cast<bool>(e));
+  Value r = reduce("amax", t, s, std::move(a), {}, 1, split);
+  differentiable(r, "AmaxBackward0", {e}, [of, kept = saved_result(r, static_cast<bool>(e)), dim](Gradients& g) {
+    const Value largest = compare("eq.Tensor", unsqueeze(kept, dim), of);
+    Value part = mul(unsqueeze(g.in[0], dim), largest);
+    g.out[0] = div(std::move(part), sum(largest, dim, true));
+  });
+  return r;
+}
+
 /// self.gather(1, index) of [rows, n] by int64[rows, k].
 inline Value gather_columns(Value self, Value index) {
   Builder& b = self.builder();

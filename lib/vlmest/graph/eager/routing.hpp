@@ -150,6 +150,17 @@ inline Value index_put(Value self, Value i, Value j, Value values) {
   return out;
 }
 
+/// self.scatter_(dim, places, number). Backward: zeros in those places of a copy of the gradient.
+inline Value mark_places(Value self, Value places) {
+  const MemoryOp op{.read = data_bytes(places), .written = data_bytes(places), .dtype = self.dtype()};
+  Builder& b = self.builder();
+  const GradEdge e = edge(self);
+  const Value at = saved(places, static_cast<bool>(e));
+  Value r = emit_inplace(b, "scatter_.value", op, {}, self, places);
+  differentiable(r, "ScatterBackward1", {e}, [at](Gradients& g) { g.out[0] = mark_places(clone(g.in[0]), at); });
+  return r;
+}
+
 /// self[index] = values along the first dimension.
 inline Value put_rows(Value self, Value index, Value values) {
   Builder& b = self.builder();

@@ -31,7 +31,13 @@ struct GptOssConfig {
   std::int64_t head_dim = 64;
   bool attention_bias = true;
   bool attention_dropout = false;  ///< in training mode
-  MoeConfig moe{.hidden = 2880, .inner = 2880, .experts = 128, .top_k = 4, .inputs_first = true, .clamped = true};
+  MoeConfig moe{.hidden = 2880,
+                .inner = 2880,
+                .experts = 128,
+                .top_k = 4,
+                .inputs_first = true,
+                .biased = true,
+                .gate = ExpertGate::clamped_pairs};
   Activation activation = Activation::silu;  ///< named by the config, not used: the gates have their own
   std::optional<std::int64_t> window = 128;  ///< sliding window of the layers named in `sliding`
   std::vector<bool> sliding;                 ///< per layer

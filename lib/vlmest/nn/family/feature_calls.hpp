@@ -11,7 +11,8 @@
 namespace vlmest {
 
 struct FeatureCall {
-  /// The line for `rows` rows at a time in a model of that model_type; none where a model takes no images.
+  /// The line for `rows` rows at a time in a model of that model_type; none where a model takes no images, or where a
+  /// part of them would give other features.
   std::string (*line)(const std::string& type, std::int64_t rows) = nullptr;
   bool tiles = false;  ///< rows are tiles, not images
 };

@@ -33,6 +33,7 @@ VLMEST_INLINE void refill(Context& c, Cache& cache, std::int64_t seen, std::int6
     };
     l.keys = grown(l.keys, "keys");
     if (l.values) l.values = grown(l.values, "values");
+    if (l.index_keys) l.index_keys = grown(l.index_keys, "index keys");
     if (l.scales)
       l.scales = c.b.existing("scales", Role::kv_cache, l.scales.dtype(), scales_shape(stored, numel(l.keys.shape())));
     l.recent_keys = recent > 0 ? entry(l.keys, "recent keys", c.dtype(), recent) : Value();
@@ -48,7 +49,7 @@ VLMEST_INLINE std::vector<CacheEntry> entries(Context& c, const Cache& cache) {
     if (!first) continue;
     const TensorId owner = c.b.graph.owner(first.id());
     Bytes bytes{};
-    for (const Value* v : {&l.keys, &l.values, &l.scales, &l.recent_keys, &l.recent_values})
+    for (const Value* v : {&l.keys, &l.values, &l.scales, &l.recent_keys, &l.recent_values, &l.index_keys})
       bytes += eager::data_bytes(*v);
     const Bytes states = eager::data_bytes(l.conv_state) + eager::data_bytes(l.recurrent_state);
     r.push_back({c.b.graph.tensor(owner).scope, bytes + states, states, l.fixed});

@@ -53,8 +53,8 @@ struct PatchEmbed {
 };
 
 inline PatchEmbed make_patch_embed(Context& c, std::int64_t channels, std::int64_t frames, std::int64_t side,
-                                   std::int64_t width, bool bias) {
-  Module m(c, "patch_embed");
+                                   std::int64_t width, bool bias, const char* name = "patch_embed") {
+  Module m(c, name);
   PatchEmbed p{.scope = m.scope};
   Module proj(c, "proj");
   p.proj_scope = proj.scope;
@@ -76,14 +76,15 @@ inline Value forward(Context& c, const PatchEmbed& p, const Value& pixels) {
 }
 
 /// vision_utils.py, get_vision_position_ids: row and column of every patch, int64[patches, 2], in the order in which
-/// patches are merged (merge x merge blocks); `merges` int64[N] holds the sides of the blocks.
+/// patches are merged (merge x merge blocks); `merges` int64[N] holds the sides of the blocks. With `times` the
+/// temporal patch stands ahead of them: int64[patches, 3].
 inline Value vision_position_ids(Context& c, const Value& grid, const Value& merges,
-                                 std::span<const ImageLayout> images, std::int64_t merge) {
+                                 std::span<const ImageLayout> images, std::int64_t merge, bool times = false) {
   using namespace eager;
   to_host(grid);
   to_host(merges);
   std::vector<Value> all;
-  Value rows, cols;  // variables of the loop: kept until the next image rebinds them
+  Value rows, cols, frames;  // variables of the loop: kept until the next image rebinds them
   for (const auto& i : images) {
     const Grid g = i.patches;
     Value r = arange(c.b, g.rows);
@@ -95,6 +96,15 @@ inline Value vision_position_ids(Context& c, const Value& grid, const Value& mer
     };
     rows = blocks(rows);
     cols = blocks(cols);
+    if (times) {
+      Value each = arange(c.b, i.frames);
+      frames = repeat_interleave(std::move(each), g.count(), 0);
+      std::array<Value, 3> places{frames, {}, {}};
+      places[1] = repeat(rows, {i.frames});
+      places[2] = repeat(cols, {i.frames});
+      all.push_back(stack(places, -1));
+      continue;
+    }
     std::array<Value, 2> pair{rows, cols};
     Value stacked = stack(pair, -1);
     all.push_back(repeat(std::move(stacked), {i.frames, 1}));
@@ -102,11 +112,11 @@ inline Value vision_position_ids(Context& c, const Value& grid, const Value& mer
   return cat(all, 0);
 }
 /// With one merge for all pictures, which the function gets as a number.
-inline Value vision_position_ids(Context& c, const Value& grid, std::span<const ImageLayout> images,
-                                 std::int64_t merge) {
+inline Value vision_position_ids(Context& c, const Value& grid, std::span<const ImageLayout> images, std::int64_t merge,
+                                 bool times = false) {
   using namespace eager;
   const Value merges = expand(from_host(c.b, {1}, DType::int64), {static_cast<std::int64_t>(images.size())});
-  return vision_position_ids(c, grid, merges, images, merge);
+  return vision_position_ids(c, grid, merges, images, merge, times);
 }
 
 /// vision_utils.py, get_vision_cu_seqlens: where the patches of each of `frames` grids begin and end, int32[frames +

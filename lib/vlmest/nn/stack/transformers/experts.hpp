@@ -12,24 +12,21 @@ namespace vlmest::stacks::transformers {
 /// What the model's router module decides.
 inline Routing route(Context&, CallRef<Routing> module) { return module(); }
 
-/// modeling_gpt_oss.py, GptOssExperts._apply_gate: (up + 1) gate sigmoid(alpha gate) over every other channel.
-inline Value clamped_gate(const Value& gate_up) {
-  using namespace eager;
+/// What modeling_gpt_oss.py, GptOssExperts._apply_gate, takes apart: every other channel is a gate.
+inline Value clamped_pairs(const Value& gate_up) {
   const std::int64_t channels = gate_up.size(-1);
-  Value gate = slice(gate_up, -1, 0, channels, 2), up = slice(gate_up, -1, 1, channels, 2);
-  gate = clamp(gate, ClampedAt::max);
-  up = clamp(up, ClampedAt::both);
-  Value share = unary(functions::sigmoid, mul_scalar(gate));
-  const Value glu = mul(gate, std::move(share));
-  return mul(add_scalar(up), glu);
+  Value gate = eager::slice(gate_up, -1, 0, channels, 2), up = eager::slice(gate_up, -1, 1, channels, 2);
+  return clamped_glu(gate, up);
 }
 
-/// act(gate) * up over the halves of the last dimension (integrations/moe.py, _default_apply_gate).
+/// act(gate) * up over the halves of the last dimension (integrations/moe.py, _default_apply_gate), or clamped as
+/// modeling_minimax_m3_vl.py, MiniMaxM3VLExperts._apply_gate, does it.
 inline Value apply_gate(Context& c, const Moe& m, const Value& gate_up) {
-  if (m.config->clamped) return clamped_gate(gate_up);
+  if (m.config->gate == ExpertGate::clamped_pairs) return clamped_pairs(gate_up);
   const std::int64_t inner = m.inner;
   std::vector<Value> halves = eager::split(gate_up, std::array{inner, inner}, -1);
   Value gate = std::move(halves[0]), up = std::move(halves[1]);
+  if (m.config->gate == ExpertGate::clamped_halves) return clamped_glu(gate, up);
   Value activated;
   {
     InScope a(c.b, m.activation_scope);
@@ -112,12 +109,12 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r)
     Value p = expert_matmul(c, of, weight, stored, offsets, active, g.inputs_first, ranks);
     return bias ? add_(std::move(p), bias) : p;
   };
-  if (g.clamped) bias = take_rows(to(Value(c.b, m.gate_up_bias), c.dtype()), sorted.values);
+  if (g.biased) bias = take_rows(to(Value(c.b, m.gate_up_bias), c.dtype()), sorted.values);
   selected = masked_fill_(std::move(selected), elsewhere);
   Value y = product(selected, m.gate_up, m.gate_up_stored);
   y = masked_fill(y, elsewhere);
   y = apply_gate(c, m, y);
-  if (g.clamped) bias = take_rows(to(Value(c.b, m.down_bias), c.dtype()), sorted.values);
+  if (g.biased) bias = take_rows(to(Value(c.b, m.down_bias), c.dtype()), sorted.values);
   y = product(y, m.down, m.down_stored);
   y = masked_fill(y, elsewhere);
   Value weighted = mul(y, unsqueeze(weights, -1));

@@ -25,9 +25,19 @@ inline Value packed_mlp(Context& c, const GatedMlp& m, const Value& x) {
   return forward(c, m.down, up);
 }
 
+/// modeling_minimax_m3_vl.py, MiniMaxM3VLDenseMLP.forward: the product and its clamped halves are variables to the end.
+inline Value clamped_packed_mlp(Context& c, const GatedMlp& m, const Value& x) {
+  const Value gate_up = forward(c, m.gate, x);
+  const std::int64_t inner = gate_up.size(-1) / 2;
+  std::vector<Value> halves = eager::split(gate_up, std::array{inner, inner}, -1);
+  Value gate = std::move(halves[0]), up = std::move(halves[1]), glu;
+  Value product = clamped_glu(gate, up, glu);
+  return forward(c, m.down, std::move(product));
+}
+
 /// modeling_llama.py, LlamaMLP.forward, one expression.
 inline Value gated_mlp(Context& c, const GatedMlp& m, const Value& x) {
-  if (m.is_packed()) return packed_mlp(c, m, x);
+  if (m.is_packed()) return m.clamped ? clamped_packed_mlp(c, m, x) : packed_mlp(c, m, x);
   Value gate = forward(c, m.gate, x);
   {
     InScope a(c.b, m.activation_scope);

@@ -11,6 +11,7 @@ namespace vlmest::diagnose {
 VLMEST_INLINE std::int64_t vision_rows(const Vlm& vlm, const Plan& plan) {
   const Sequences s = make_sequences(vlm, plan);
   const FeatureCall call = vlm.family.traits().features;
+  if (!call.line) return 0;
   if (!call.tiles) return static_cast<std::int64_t>(s.images.size());
   std::int64_t tiles = 0;
   for (const ImageLayout& i : s.images) tiles = checked_add(tiles, i.tiles);
