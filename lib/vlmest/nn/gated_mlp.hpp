@@ -14,6 +14,7 @@ struct GatedMlp {
   Linear up;    ///< none where `gate` holds both
   Linear down;
   Activation activation = Activation::silu;
+  bool clamped = false;  ///< Step-3.7: both sides of the product are, by bounds that may be infinite
 
   bool is_packed() const { return up.weight == none; }
 };

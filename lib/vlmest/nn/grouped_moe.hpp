@@ -51,14 +51,6 @@ inline GroupedMoe make_grouped_moe(Context& c, const GroupedMoeConfig& g) {
   return m;
 }
 
-/// self.scatter_(1, places, 1).
-inline Value mark_places(Value self, Value places) {
-  using namespace eager;
-  const MemoryOp ones{.read = data_bytes(places), .written = data_bytes(places), .dtype = self.dtype()};
-  Builder& b = self.builder();
-  return emit_inplace(b, "scatter_.value", ones, {}, self, places);
-}
-
 /// DeepseekV3TopkRouter.forward and Mistral4TopkRouter.forward: a group's score is the sum of its two best experts'.
 inline Routing route(Context& c, const GroupedMoe& m, const Value& x) {
   using namespace eager;
