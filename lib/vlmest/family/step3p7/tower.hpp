@@ -177,8 +177,13 @@ inline Value forward(Context& c, const Step3p7Tower& t, const Value& pixels) {
     return step_rotation(c, t.rope, position_ids);
   }();
   LayerRepeater repeat(c.b);
-  for (const Step3p7VisionLayer& l : t.layers)
-    x = repeat({0, l.scope, first_parameter(l)}, x, {}, [&](const Value& h) { return forward(c, g, l, h, positions); });
+  for (const Step3p7VisionLayer& l : t.layers) {
+    LayerRepeater::Layer place{0, l.scope, first_parameter(l)};
+    // The stride that a view gives a single picture makes its map none with channels last, so that the convolution's
+    // gradient is row-major, and the layers' have their channels apart.
+    if (x.size(0) == 1) place.gradient_strides = {checked_mul(g.hidden, patches.count()), 1, patches.count()};
+    x = repeat(place, x, {}, [&](const Value& h) { return forward(c, g, l, h, positions); });
+  }
   x = view(permute(x, {0, 2, 1}), {x.size(0), g.hidden, patches.rows, patches.cols});
   x = forward(c, t.halvings.first, x);
   x = forward(c, t.halvings.second, x);
