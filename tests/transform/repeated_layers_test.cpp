@@ -156,6 +156,7 @@ const std::vector<Case> cases() {
                              "ernie4.5-vl-variant",
                              "gemma-3n-e2b-cut",
                              "phi-4-multimodal-variant",
+                             "step-3.7-flash-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});

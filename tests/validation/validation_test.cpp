@@ -81,6 +81,12 @@ TEST_P(Phi4MultimodalValidation, IsWithinItsBar) {
   expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-phi-4-multimodal.json"}));
 }
 
+class Step3p7Validation : public testing::TestWithParam<Bar> {};
+
+TEST_P(Step3p7Validation, IsWithinItsBar) {
+  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-step-3.7.json"}));
+}
+
 class H100TimesValidation : public testing::TestWithParam<Bar> {};
 
 TEST_P(H100TimesValidation, IsWithinItsBar) {

@@ -63,4 +63,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "ernie4_5_vl_moe": ("native.ernie4_5_vl_moe", 448),
     "diffusion_gemma": ("positioned.gemma4", 768),
     "phi4_multimodal": ("tiles.phi4_multimodal", None),
+    "step3p7": ("tiles.step3p7", 728),
 }

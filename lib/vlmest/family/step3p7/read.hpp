@@ -70,8 +70,6 @@ inline Vlm read_step3p7(const Reader& r) {
 namespace vlmest::json {
 
 inline void read_image(DescriptionImage& image, image_processor::Step3p7& rule) {
-  image.number("size", rule.size, 1, image_processor::max_side);
-  image.number("tile_size", rule.tile, 1, image_processor::max_side);
   image.longest_edge(rule.longest_edge);
 }
 /// Step3p7ImageProcessor, which asks size for its height alone; its patch_size is the side of a tile.
