@@ -212,6 +212,23 @@ INSTANTIATE_TEST_SUITE_P(
                     Bar{"reserved_peak", 0.65, 9, 27, 3}),
     quantity_name);
 
+// Step-3.7's first layers: chosen before they ran, nothing fitted. Its router is random, and the estimate spreads
+// tokens evenly: bytes of a training step differ by it.
+INSTANTIATE_TEST_SUITE_P(
+    H100, Step3p7Validation,
+    testing::Values(Bar{"params", 0, 0, 0, 4}, Bar{"image_tokens", 0, 0, 0, 4}, Bar{"seq", 0, 0, 0, 4},
+                    Bar{"fits", 0, 0, 0, 4}, Bar{"input_bytes", 0, 0, 0, 2}, Bar{"kv_bytes", 0, 0, 0, 2},
+                    Bar{"prefill_flops", 0, 0, 0, 2}, Bar{"decode_flops", 0, 0, 0, 2}, Bar{"train_flops", 0, 0, 0, 2},
+                    Bar{"trainable", 0, 0, 0, 2}, Bar{"optimizer_bytes", 0, 0, 0, 2},
+                    Bar{"prefill_above_weights", 0, 0, 0, 2}, Bar{"decode_peak_delta", 0, 0, 0, 2},
+                    Bar{"prefill_peak", 2.8e-6, 2.8e-6, 3.1e-6, 2},
+                    Bar{"prefill_requested_peak", 2.2e-8, 2.2e-8, 2.4e-8, 2},
+                    Bar{"prefill_full_logits_peak", 2.8e-6, 2.8e-6, 3.1e-6, 2},
+                    Bar{"prefill_reserved", 0.011, 0.011, 0.012, 2}, Bar{"decode_peak", 3.2e-6, 3.2e-6, 3.9e-6, 2},
+                    Bar{"forward_peak", 0.021, 0.021, 0.029, 2}, Bar{"backward_peak", 0.04, 0.04, 0.062, 2},
+                    Bar{"step_peak", 0.021, 0.021, 0.042, 2}, Bar{"reserved_peak", 2.5, 2.5, 4.4, 2}),
+    quantity_name);
+
 // What remains of GPU time is in PyTorch's own kernels, whose parameters are the H200's: AdamW's take a seventh longer.
 // The worst memory is a training step of DeepSeek-OCR 2 over tiles: the bytes asked for add up to what was measured,
 // and the replay leaves 0.7 GB more of them in blocks that are larger.
