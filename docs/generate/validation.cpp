@@ -171,6 +171,15 @@ int main() {
     inference(minimax);
     training(minimax);
     std::printf(
+        "\nThe same of Step-3.7 with its first layers, widths and experts whole (or 16 of them in full fine-tuning), "
+        "against "
+        "[h100-step-3.7.json](../../tests/validation/rows/h100-step-3.7.json):\nchosen before they ran, nothing "
+        "fitted. "
+        "Its router is random: which experts got tokens is not what the estimate\nassumes.\n");
+    const auto step = validation::compare(".", {"h100-step-3.7.json"});
+    inference(step);
+    training(step);
+    std::printf(
         "\nAgain on an H100, each alone on the GPU, against "
         "[h100-times.json](../../tests/validation/rows/h100-times.json): chosen before they ran, nothing\nfitted. The "
         "H100's file has its own parameters of products, attention and fused kernels; those of PyTorch's kernels are "

@@ -55,15 +55,25 @@ inline Routed rows_of_listed_experts(const std::vector<TraceRow>& trace) {
   return r;
 }
 
+/// The layer that a module stands in.
+inline std::int32_t layer_of_module(const std::string& module) {
+  constexpr std::string_view stack = ".layers.";
+  return std::stoi(module.substr(module.rfind(stack) + stack.size()));
+}
+
 /// Those of a trace: the products of the first of an expert's two modules, in order (modeling_aria.py,
-/// sequential_experts_gemm). Empty where experts run otherwise.
+/// sequential_experts_gemm), or the first one of every two that one module runs for all of them (modeling_step3p7.py,
+/// Step3p7Experts), which has none for experts without rows. Empty where experts run otherwise.
 inline Routed routed_rows(const std::vector<TraceRow>& trace) {
-  constexpr std::string_view module = ".mlp.experts.fc1", stack = ".layers.";
+  constexpr std::string_view of_first = ".mlp.experts.fc1", of_both = ".mlp.experts";
   std::map<std::pair<std::string, std::int32_t>, std::vector<std::int64_t>> by_phase;
+  std::map<std::pair<std::string, std::int32_t>, int> products;
   for (const TraceRow& t : trace) {
-    if (t.op != "mm" || !t.module.ends_with(module) || t.phase == "backward") continue;
-    const std::size_t at = t.module.rfind(stack) + stack.size();
-    by_phase[{t.phase, std::stoi(t.module.substr(at))}].push_back(std::stoll(t.outputs.at(0)));
+    const bool both = t.module.ends_with(of_both);
+    if (t.op != "mm" || !(both || t.module.ends_with(of_first)) || t.phase == "backward") continue;
+    const std::pair place{t.phase, layer_of_module(t.module)};
+    if (both && products[place]++ % 2 == 1) continue;
+    by_phase[place].push_back(std::stoll(t.outputs.at(0)));
   }
   Routed r = rows_of_listed_experts(trace);
   for (const auto& [place, rows] : by_phase) {

@@ -3,9 +3,12 @@
 //   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
 //              [--frames N] [--audio-seconds S] [--clips N] [--layers N | --whole] [--eager] [--all-logits] [--dropout]
 //              [--train] [--whole-images] [--square PIXELS] [--pixel-mask T] [--instruction N] [--tied-head]
-//              [--freeze-vision] [--checkpointing] [--lora RANK] [--package P]... [--phase P] [--max N] [--list]
-// --size HxW/HxW: sequences with images of different sizes take turns.
-// TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header line.
+//              [--pictures HxW/HxW] [--freeze-vision] [--checkpointing] [--lora RANK] [--package P]... [--phase P]
+//              [--max N]
+//              [--list]
+// --size HxW/HxW: sequences with images of different sizes take turns. --pictures HxW/HxW: each sequence has all of
+// them. TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header
+// line.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -31,6 +34,7 @@ std::vector<vlmest::ImageSize> parse_sizes(const char* text) {
 int main(int argc, char** argv) {
   conformance::Recording r;
   std::vector<vlmest::ImageSize> sizes{{336, 336}};
+  std::vector<vlmest::ImageSize> pictures;
   int images = 1;
   std::string file;
   std::string phase = "prefill";
@@ -68,6 +72,8 @@ int main(int argc, char** argv) {
       r.text = std::atoll(argv[++i]);
     else if (is("--size"))
       sizes = conformance::parse_sizes(argv[++i]);
+    else if (is("--pictures"))
+      pictures = conformance::parse_sizes(argv[++i]);
     else if (is("--dtype"))
       r.dtype = vlmest::parse_dtype(argv[++i]);
     else if (is("--square"))
@@ -101,6 +107,7 @@ int main(int argc, char** argv) {
     r.sequences.clear();
     for (const vlmest::ImageSize s : sizes)
       r.sequences.push_back(std::vector<vlmest::ImageSize>(static_cast<std::size_t>(images), s));
+    if (!pictures.empty()) r.sequences.assign(1, pictures);
     r.frame = sizes.front();
     auto trace = conformance::is_compact(file) ? conformance::read_compact_trace(file) : conformance::read_trace(file);
     r.routed = conformance::routed_rows(trace);

@@ -40,6 +40,7 @@ const std::vector<Vlm>& models() {
           R"({"model_type": "gemma3n"})",
           R"({"model_type": "phi4_multimodal"})",
           R"({"model_type": "minimax_m3_vl"})",
+          R"({"model_type": "step3p7", "text_config": {"sliding_window": 512}})",
           R"({"model_type": "granite4_vision", "vision_feature_select_strategy": "full", "downsample_rate": "2/4",
               "image_grid_pinpoints": [[64, 128]], "deepstack_layer_map": [[0, 0]], "vision_config": {
               "model_type": "siglip_vision_model", "hidden_size": 64, "num_attention_heads": 1, "image_size": 64,

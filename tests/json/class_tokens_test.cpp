@@ -20,6 +20,7 @@
 #include <vlmest/family/muse_glimmer/rule.hpp>
 #include <vlmest/family/paddleocr_vl/rule.hpp>
 #include <vlmest/family/phi4_multimodal/rule.hpp>
+#include <vlmest/family/step3p7/rule.hpp>
 #include <vlmest/family/video_llama_3/rule.hpp>
 #include <vlmest/nn/image_processor/processor.hpp>
 #include <vlmest/nn/image_processor/qwen2_5_vl.hpp>
@@ -101,6 +102,11 @@ ImageProcessor image_rule(const std::string& type, const json& s) {
     return Phi4Multimodal{.crop_size = s.value("size", 448),
                           .patch_size = s.value("patch_size", 14),
                           .max_tiles = s.value("dynamic_hd", 36)};
+  if (type == "step3p7")
+    return Step3p7{.size = s.contains("size") ? s.at("size").at("height").get<std::int64_t>() : 728,
+                   .tile = s.value("patch_size", 504),
+                   .longest_edge = s.value("max_image_size", 3024),
+                   .patch_size = s.value("vision_patch_size", 14)};
   if (type == "paddleocr_vl") return sized(PaddleOcr{}, s, PaddleOcr{}.budget);
   if (type == "hunyuan_vl") return sized(HunYuan{}, s, HunYuan{}.budget);
   if (type == "video_llama_3") return sized(VideoLlama3{}, s, VideoLlama3{}.budget);
@@ -150,7 +156,7 @@ TEST(ClassTokens, OfPicturesAreThoseOfTheClasses) {
         EXPECT_EQ(got, row) << type << " " << setting.at("settings");
       }
     }
-  EXPECT_EQ(rows, 4259);
+  EXPECT_EQ(rows, 4875);
 }
 
 /// A layout as the file has it.

@@ -145,6 +145,15 @@ class Shapes(unittest.TestCase):
         self.assertEqual([sum(map(sum, crop)) for crop in mask], [1024, 1024, 1024, 14 * 32, 14 * 32])
         self.assertEqual(i.tokens, 16 * 17 + 1 + 23 * 33)
 
+    def test_windows_beside_the_whole_of_a_picture(self):
+        i = images("step-3.7-flash", 1080, 1920, batch=2)
+        self.assertEqual(shapes(i)["pixel_values"], (2, 3, 728, 728))
+        self.assertEqual(shapes(i)["pixel_values_local"], (16, 3, 504, 504))
+        self.assertEqual(i.tensors["num_local_patches"].last, (8,))
+        self.assertEqual(i.tokens, 169 + 8 * 81)
+        self.assertNotIn("pixel_values_local", shapes(images("step-3.7-flash", 500, 700)))
+        self.assertEqual(images("step-3.7-flash", 300, 700).tokens, 169 + 3 * 81)  # windows of its shorter side
+
     def test_a_picture_of_too_many_crops_has_the_nearest_aspect_ratio(self):
         i = images("phi-4-multimodal", 3000, 4000)
         self.assertEqual(shapes(i)["image_pixel_values"], (1, 13, 3, 448, 448))

@@ -93,6 +93,12 @@ TEST_P(MiniMaxM3Validation, IsWithinItsBar) {
   expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-minimax-m3.json"}));
 }
 
+class Step3p7Validation : public testing::TestWithParam<Bar> {};
+
+TEST_P(Step3p7Validation, IsWithinItsBar) {
+  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-step-3.7.json"}));
+}
+
 class H100TimesValidation : public testing::TestWithParam<Bar> {};
 
 TEST_P(H100TimesValidation, IsWithinItsBar) {
@@ -245,6 +251,23 @@ INSTANTIATE_TEST_SUITE_P(
                     Bar{"optimizer_bytes", 0, 0, 0, 1}, Bar{"train_flops", 0, 0, 0, 1},
                     Bar{"forward_peak", 0.0088, 0.0088, 0.0088, 1}, Bar{"backward_peak", 0.028, 0.028, 0.028, 1},
                     Bar{"step_peak", 0.011, 0.011, 0.011, 1}, Bar{"reserved_peak", 6.3, 6.3, 6.3, 1}),
+    quantity_name);
+
+// Step-3.7's first layers: chosen before they ran, nothing fitted. Its router is random, and the estimate spreads
+// tokens evenly: bytes of a training step differ by it.
+INSTANTIATE_TEST_SUITE_P(
+    H100, Step3p7Validation,
+    testing::Values(Bar{"params", 0, 0, 0, 4}, Bar{"image_tokens", 0, 0, 0, 4}, Bar{"seq", 0, 0, 0, 4},
+                    Bar{"fits", 0, 0, 0, 4}, Bar{"input_bytes", 0, 0, 0, 2}, Bar{"kv_bytes", 0, 0, 0, 2},
+                    Bar{"prefill_flops", 0, 0, 0, 2}, Bar{"decode_flops", 0, 0, 0, 2}, Bar{"train_flops", 0, 0, 0, 2},
+                    Bar{"trainable", 0, 0, 0, 2}, Bar{"optimizer_bytes", 0, 0, 0, 2},
+                    Bar{"prefill_above_weights", 0, 0, 0, 2}, Bar{"decode_peak_delta", 0, 0, 0, 2},
+                    Bar{"prefill_peak", 2.8e-6, 2.8e-6, 3.1e-6, 2},
+                    Bar{"prefill_requested_peak", 2.2e-8, 2.2e-8, 2.4e-8, 2},
+                    Bar{"prefill_full_logits_peak", 2.8e-6, 2.8e-6, 3.1e-6, 2},
+                    Bar{"prefill_reserved", 0.011, 0.011, 0.012, 2}, Bar{"decode_peak", 3.2e-6, 3.2e-6, 3.9e-6, 2},
+                    Bar{"forward_peak", 0.021, 0.021, 0.029, 2}, Bar{"backward_peak", 0.04, 0.04, 0.062, 2},
+                    Bar{"step_peak", 0.021, 0.021, 0.042, 2}, Bar{"reserved_peak", 2.5, 2.5, 4.4, 2}),
     quantity_name);
 
 // What remains of GPU time is in PyTorch's own kernels, whose parameters are the H200's: AdamW's take a seventh longer.

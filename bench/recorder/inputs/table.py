@@ -64,4 +64,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "diffusion_gemma": ("positioned.gemma4", 768),
     "phi4_multimodal": ("tiles.phi4_multimodal", None),
     "minimax_m3_vl": ("native.minimax_m3_vl", 672),
+    "step3p7": ("tiles.step3p7", 728),
 }

@@ -4,8 +4,10 @@
 transformers 5.17: image_processing_idefics2.py, image_processing_idefics3.py and image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL,
 Aya Vision: get_optimal_tiled_canvas), image_processing_cohere2_vision.py, image_processing_mllama.py,
 image_processing_deepseek_ocr2.py, image_processing_ovis2.py, image_processing_llama4.py, image_processing_aria.py,
-image_processing_phi4_multimodal.py.
+image_processing_phi4_multimodal.py, image_processing_step3p7.py.
 """
+
+import math
 
 from recorder.errors import RecorderError
 from recorder.inputs.layout import BOOL, INT64, Images, Request, Tensor, ceil_div, number, patch_side, pixels, value
@@ -268,3 +270,41 @@ def phi4_multimodal(r: Request) -> Images:
     joined = patches // PHI4_JOINED
     high, wide = ceil_div(seen_rows, PHI4_JOINED), ceil_div(seen_cols, PHI4_JOINED)
     return Images(joined * (joined + 1) + 1 + high * (wide + 1), tensors)
+
+
+STEP_VIEW, STEP_WINDOW = 728, 504  # sides of Step-3.7's whole view and of its tiles, as its class has them
+STEP_LONGEST = 3024  # max_image_size, which a picture is scaled down to
+STEP_STRIDE = 4  # patches on a side that two convolutions make a token of
+
+
+def _step3p7_tiles(height: int, width: int) -> int:
+    """Windows that slide over a picture: of its shorter side where it is long and small, of STEP_WINDOW where it is
+    larger than the view; a remainder of more than a fifth of a window makes one more."""
+    if min(width, height) < 32 and max(width / height, height / width) > 4:
+        width = height = max(width, height)
+    if max(height, width) > STEP_LONGEST:
+        scale = STEP_LONGEST / max(height, width)
+        width, height = int(width * scale), int(height * scale)
+    short, long = min(height, width), max(height, width)
+    if short == 0:
+        raise RecorderError("--image-size", "a side shrinks to nothing", "use a less extreme aspect ratio")
+    if long <= STEP_VIEW:
+        window = short if long / short > 1.5 else 0
+    else:
+        window = min(short, STEP_WINDOW) if long / short > 4 else STEP_WINDOW
+    if window == 0:
+        return 0
+    return math.prod(max(1, side // window + (side % window > 0.2 * window)) for side in (height, width))
+
+
+def step3p7(r: Request) -> Images:
+    """Step-3.7: the whole picture and its tiles. num_local_patches is read by the host, so that every picture of the
+    batch has its own entry."""
+    tiles = _step3p7_tiles(r.height, r.width)
+    stride = number(r.document, "vision_config.patch_size", 14) * STEP_STRIDE
+    channels = number(r.document, "vision_config.num_channels", 3)
+    tensors = pixels(r.count, channels, STEP_VIEW, STEP_VIEW)
+    tensors["num_local_patches"] = Tensor((r.count,), INT64, (tiles,))
+    if tiles:
+        tensors["pixel_values_local"] = Tensor((r.count * tiles, channels, STEP_WINDOW, STEP_WINDOW))
+    return Images((STEP_VIEW // stride) ** 2 + tiles * (STEP_WINDOW // stride) ** 2, tensors)

@@ -53,6 +53,7 @@
 #include <vlmest/family/qwen3_asr/read.hpp>
 #include <vlmest/family/qwen3_omni_moe/read.hpp>
 #include <vlmest/family/qwen3_vl/read.hpp>
+#include <vlmest/family/step3p7/read.hpp>
 #include <vlmest/family/video_llama_3/read.hpp>
 #include <vlmest/family/video_llava/read.hpp>
 #include <vlmest/family/vipllava/read.hpp>
@@ -69,6 +70,6 @@ inline constexpr auto registry =
                       Gemma3n, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2,
                       DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo,
                       VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
-                      Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl>;
+                      Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7>;
 
 }  // namespace vlmest::family

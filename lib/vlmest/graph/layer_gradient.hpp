@@ -148,6 +148,7 @@ inline LayerBackward rehearse(Builder& b, const RepeatedLayer& layer, const Reco
   r.seed_shape = seed.shape();
   r.seed_strides =
       layer.gradient_as_result ? eager::strides_like(f.y.tensor(), f.y.shape()) : contiguous_strides(r.seed_shape);
+  if (layer.gradient_strides.rank() > 0) r.seed_strides = layer.gradient_strides;
   g.tensors[static_cast<std::size_t>(r.seed)].strides = r.seed_strides;
   r.seed_dtype = seed.dtype();
   BackwardEngine engine;

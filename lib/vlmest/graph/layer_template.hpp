@@ -20,6 +20,7 @@ struct RepeatedLayer {
   ScopeId first_adapter_scope = 0;    ///< and that one's module
   bool input_read_elsewhere = false;  ///< by what runs behind the layers and hands its input a gradient of its own
   bool gradient_as_result = false;    ///< the gradient of its result lies as that does, else row-major
+  Shape gradient_strides;             ///< where it lies neither so nor so; else empty
   bool lends = false;                 ///< later layers read more of it than its result, and hand that gradients
 };
 

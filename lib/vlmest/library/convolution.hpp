@@ -111,8 +111,8 @@ constexpr Bytes strided_conv_gradient_scratch(Convolution o) {
 /// channels and a gradient that is NCHW: input, weight and gradient are always converted, channels padded to 16 bytes.
 /// The sum over positions is shared among multiprocessors: by counters, one for each tile of 64 x 64 of the result, up
 /// to 2592 positions of several images with more than 768 result channels, else by fp32 partial results that a second
-/// kernel adds up: 3 of them with up to 1024 positions an image, 14 from 1536. Recorded with cuDNN 9.19 at 196 to
-/// 16,384 positions (none between 2592 and 3072), 256 to 1408 result channels, patches of 14 and 16; up to 2.7 KB of
+/// kernel adds up: 3 of them with up to 1296 positions an image, 14 from 1536. Recorded with cuDNN 9.19 at 196 to
+/// 16,384 positions (none between 2704 and 3072), 256 to 1536 result channels, patches of 14 and 16; up to 2.7 KB of
 /// counters, which some single images have, and 0.5 MB at 2592 positions are left out.
 constexpr Bytes conv_weight_gradient_scratch(const Convolution& o) {
   if (o.out_positions == 1 && is_half(o.dtype)) return square_patch_gradient_scratch(o);
@@ -128,8 +128,9 @@ constexpr Bytes conv_weight_gradient_scratch(const Convolution& o) {
   // The sum of a single image or of few channels is not split.
   const bool splits = o.batch > 1 && o.out_channels > 768;
   if (positions <= 2352 && !splits) return converted - Bytes(128);
+  if (positions <= 2704 && o.batch == 1) return converted;
   if (positions <= 2592 && splits) return converted + Bytes(up(o.out_channels, 64) / 64 * (up(taps, 64) / 64) * 4);
-  return converted + size_of(Elements(weights), DType::fp32) * (o.out_positions <= 1024 ? 3 : 14);
+  return converted + size_of(Elements(weights), DType::fp32) * (o.out_positions <= 1296 ? 3 : 14);
 }
 
 /// What cuDNN takes for the weight's gradient of a 3-D convolution that covers its input (patches of [channels, frames,

@@ -35,6 +35,9 @@ struct MoeConfig {
   /// Aria: each matrix is a module of its own, and the host runs one product for each expert, of as many rows as it
   /// got.
   bool sequential = false;
+  /// Step-3.7: the host asks which experts got rows and goes through these, one after the other; both sides of their
+  /// gates are clamped, by bounds that may be infinite.
+  bool looped = false;
 };
 
 struct Moe {

@@ -29,7 +29,7 @@ struct GatedMlp {
   Linear up;    ///< none where `gate` holds both
   Linear down;
   Activation activation = Activation::silu;
-  bool clamped = false;  ///< of a packed one: clamped_glu in the place of act(gate) * up
+  bool clamped = false;  ///< gate and factor are bounded: of a packed one by clamped_glu, else as Step-3.7's are
 
   bool is_packed() const { return up.weight == none; }
 };

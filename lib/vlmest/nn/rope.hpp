@@ -24,6 +24,16 @@ inline Rope make_rope(Context& c, const char* name, std::int64_t dim) {
   return r;
 }
 
+/// Of one type of layer, in the current scope: a pair of buffers for each type, which models make in alphabetical order
+/// (modeling_gemma4.py, Gemma4TextRotaryEmbedding.__init__; modeling_step3p7.py, Step3p7RotaryEmbedding.__init__).
+inline Rope make_rope_of_type(Context& c, bool slides, std::int64_t dim) {
+  Rope r{.scope = c.b.scope(), .dim = dim};
+  r.inv_freq = buffer(c, slides ? "sliding_attention_inv_freq" : "full_attention_inv_freq", {dim / 2}, DType::fp32);
+  buffer(c, slides ? "sliding_attention_original_inv_freq" : "full_attention_original_inv_freq", {dim / 2},
+         DType::fp32);
+  return r;
+}
+
 struct CosSin {
   Value cos;
   Value sin;

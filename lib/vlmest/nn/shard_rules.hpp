@@ -114,13 +114,23 @@ inline constexpr std::array plans{
 };
 
 /// Types whose plans stand for modules that are not described here as parts.
-inline constexpr std::array<std::string_view, 16> not_modelled{
-    "deepseek_ocr2_text",   "deepseek_v3",        "diffusion_gemma_text",
-    "ernie4_5_vl_moe_text", "gemma3n_text",       "gemma4_text",
-    "gemma4_unified_text",  "glm4v_moe_text",     "gpt_oss",
-    "llama4_text",          "minimax_m3_vl_text", "mistral4",
-    "muse_glimmer_text",    "qwen3_5_text",       "qwen3_5_moe_text",
-    "qwen3_omni_moe_text"};
+inline constexpr std::array<std::string_view, 17> not_modelled{"deepseek_ocr2_text",
+                                                               "deepseek_v3",
+                                                               "diffusion_gemma_text",
+                                                               "ernie4_5_vl_moe_text",
+                                                               "gemma3n_text",
+                                                               "gemma4_text",
+                                                               "gemma4_unified_text",
+                                                               "glm4v_moe_text",
+                                                               "gpt_oss",
+                                                               "llama4_text",
+                                                               "minimax_m3_vl_text",
+                                                               "mistral4",
+                                                               "muse_glimmer_text",
+                                                               "qwen3_5_text",
+                                                               "qwen3_5_moe_text",
+                                                               "qwen3_omni_moe_text",
+                                                               "step3p5"};
 
 }  // namespace shard_rules
 

@@ -51,10 +51,6 @@ inline ImageLayout layout(const DeepseekOcr2& r, ImageSize image) {
   return l;
 }
 
-/// Tiles of a picture beside its whole view, and the side of one.
-constexpr std::int64_t local_tiles(const ImageLayout& l) { return l.tiles - 1; }
-constexpr std::int64_t local_side(const ImageLayout& l) { return l.resized.height / l.tile_grid.rows; }
-
 inline std::vector<DeepseekOcr2> lower(const DeepseekOcr2& r, const ImageLayout& l) {
   return local_tiles(l) > 0 ? lower_tiles(r, l) : std::vector<DeepseekOcr2>{};
 }

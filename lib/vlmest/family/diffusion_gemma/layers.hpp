@@ -182,8 +182,8 @@ struct DiffusionStack {
 inline void make_diffusion_ropes(Context& c, const Gemma4TextConfig& g, DiffusionStack& s) {
   Module m(c, "rotary_emb");
   const std::int64_t slides = std::count(g.sliding.begin(), g.sliding.end(), true);
-  if (slides < g.layers) s.full_rope = make_gemma4_rope(c, false, g.full_head_dim);
-  if (slides > 0) s.sliding_rope = make_gemma4_rope(c, true, g.head_dim);
+  if (slides < g.layers) s.full_rope = make_rope_of_type(c, false, g.full_head_dim);
+  if (slides > 0) s.sliding_rope = make_rope_of_type(c, true, g.head_dim);
 }
 
 /// Both models' forwards from the masks on. Which type of layer gets its rotary embedding first is the order of a

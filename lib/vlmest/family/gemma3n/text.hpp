@@ -32,8 +32,8 @@ inline Gemma3nText make_decoder(Context& c, const Gemma3nTextConfig& g) {
   {
     Module m(c, "rotary_emb");
     const std::int64_t slides = std::count(g.sliding.begin(), g.sliding.end(), true);
-    if (slides < g.layers) d.full_rope = make_gemma4_rope(c, false, g.head_dim);
-    if (slides > 0) d.sliding_rope = make_gemma4_rope(c, true, g.head_dim);
+    if (slides < g.layers) d.full_rope = make_rope_of_type(c, false, g.head_dim);
+    if (slides > 0) d.sliding_rope = make_rope_of_type(c, true, g.head_dim);
   }
   const std::int64_t packed = checked_mul(g.layers, g.per_layer);
   d.embed_per_layer = make_scaled_embedding(c, "embed_tokens_per_layer", g.per_layer_vocab, packed, d.per_layer_scale);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include <vlmest/graph/eager/channels_last.hpp>
 #include <vlmest/graph/eager/data.hpp>
+#include <vlmest/graph/eager/reduction_config.hpp>
 #include <vlmest/library/convolution.hpp>
 
 /// Convolutions: of pictures into patches, and inside a network, with strides and padding, in either layout of
@@ -88,10 +92,20 @@ inline Value conv2d_channels_last(Value x, Value weight, Value bias) {
                           [scratch](const Gradients&, const Value&) { return scratch; });
 }
 
-/// A 2-D convolution without a bias. Where the channels of x come last, so do the result's, and cuDNN gets the weight
-/// in that layout, by a copy (aten/src/ATen/native/cudnn/ConvShared.cpp, cudnn_convolution_forward).
-inline Value conv2d_padded(Value x, Value weight, std::int64_t stride, std::int64_t padding) {
-  const AutocastCall call(CastPolicy::lower, x, weight);
+/// Scratch of the gradient of a bias, a sum over pictures and places of y[N, C, H, W].
+inline Bytes bias_gradient_scratch(const Value& y) {
+  std::array<bool, Shape::max_rank> summed{};
+  for (const std::size_t i : {0, 2, 3}) summed[i] = true;
+  const DType t = y.dtype();
+  const ReductionScratch split = reduction_scratch(y.tensor(), summed, is_half(t) ? 4 : bits(t) / 8, y.builder().gpu);
+  return split.partial + split.semaphores;
+}
+
+/// A 2-D convolution. Where the channels of x come last, so do the result's, and cuDNN gets the weight in that layout,
+/// by a copy (aten/src/ATen/native/cudnn/ConvShared.cpp, cudnn_convolution_forward). Else an x with gaps is made
+/// row-major first, for the gradients once more (Convolution.cpp). A bias is added in place.
+inline Value conv2d_padded(Value x, Value weight, std::int64_t stride, std::int64_t padding, Value bias = {}) {
+  const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const bool last = is_channels_last(x);
@@ -104,25 +118,32 @@ inline Value conv2d_padded(Value x, Value weight, std::int64_t stride, std::int6
                  .in_positions = checked_mul(x.size(2), x.size(3)),
                  .out_positions = checked_mul(s[2], s[3]),
                  .kernel = checked_mul(kh, kw),
-                 .dtype = t};
+                 .dtype = t,
+                 .bias = static_cast<bool>(bias)};
   const bool pointwise = op.kernel == 1;
+  const Bytes rows = last || is_contiguous(x) ? Bytes{} : data_bytes(x);
   const Bytes copy = last && !pointwise ? data_bytes(weight) : Bytes{};
   const Bytes own = last ? (pointwise ? channels_last_scratch(op, b.gpu) : padded_channels_scratch(op))
                          : (pointwise ? pointwise_scratch(op, b.gpu) : conv_scratch(op, x.size(2)));
   const bool converts = !pointwise && own > Bytes{};
-  op.workspace = copy + own;
-  op.kernels = 1 + (copy > Bytes{} ? 1 : 0) + (last && pointwise && splits_result(op, b.gpu) ? 1 : 0) +
-               (converts ? (last ? 2 : 3) : 0);
+  op.workspace = rows + copy + own;
+  op.kernels = 1 + (bias ? 1 : 0) + (rows > Bytes{} ? 1 : 0) + (copy > Bytes{} ? 1 : 0) +
+               (last && pointwise && splits_result(op, b.gpu) ? 1 : 0) + (converts ? (last ? 2 : 3) : 0);
   const TensorId r = last ? b.result(t, s, channels_last_strides(s), "convolution") : b.result(t, s, "convolution");
-  Value no_bias;
   // A gradient in another layout is copied first, and the weight again; its copy is gone before its gradient is made.
   return emit_convolution(
-      op, r, {copy, own}, x, weight, no_bias, [op, last, pointwise, copy](const Gradients& g, const Value&) {
+      op, r, {rows, copy, own}, x, weight, bias,
+      [op, last, pointwise, copy, rows](const Gradients& g, const Value&) {
         const bool lies_so = last ? is_channels_last(g.in[0]) : is_contiguous(g.in[0]);
         const Bytes repacked = lies_so ? Bytes{} : data_bytes(g.in[0]);
-        const Bytes sums = last ? padded_channels_scratch(op) : pointwise ? pointwise_gradient_scratch(op) : Bytes{};
-        return repacked + (g.wants(1) ? Bytes{} : copy) + (g.wants(1) || last ? sums : Bytes{});
-      });
+        const Bytes sums = last        ? padded_channels_scratch(op)
+                           : pointwise ? pointwise_gradient_scratch(op)
+                                       : strided_conv_gradient_scratch(op);
+        const Bytes most = repacked + (g.wants(1) ? rows : copy) + (g.wants(1) || last ? sums : Bytes{});
+        if (!g.wants(2)) return most;
+        return std::max(most, bias_gradient_scratch(g.in[0]) + size_of(Elements(op.out_channels), op.dtype));
+      },
+      last);
 }
 
 }  // namespace vlmest::eager

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include <vlmest/graph/eager/convolution.hpp>
 #include <vlmest/graph/eager/pool.hpp>
 #include <vlmest/graph/eager/product.hpp>
 #include <vlmest/library/convolution.hpp>
@@ -44,13 +45,7 @@ inline Bytes map_gradient_scratch(const Gradients& g, const Value& x, std::int64
   const Bytes bias = g.wants(2) ? size_of(Elements(channels), y.dtype()) : Bytes{};
   const Bytes copy = g.wants(1) ? pool_copy(x) : Bytes{};
   Bytes most = copy > bias ? copy - bias : Bytes{};
-  if (g.wants(2)) {
-    std::array<bool, Shape::max_rank> summed{};
-    for (const std::size_t i : {0, 2, 3}) summed[i] = true;
-    const DType t = y.dtype();
-    const ReductionScratch split = reduction_scratch(y.tensor(), summed, is_half(t) ? 4 : bits(t) / 8, y.builder().gpu);
-    most = std::max(most, split.partial + split.semaphores);
-  }
+  if (g.wants(2)) most = std::max(most, bias_gradient_scratch(y));
   return most;
 }
 

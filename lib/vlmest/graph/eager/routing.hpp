@@ -168,6 +168,22 @@ inline Value put_rows(Value self, Value index, Value values) {
   const Bytes n = data_bytes(values), at = data_bytes(index);
   return emit_inplace(b, "index_put_", MemoryOp{.read = n + at, .written = n, .dtype = t}, {}, self, index, values);
 }
+/// self.index_add_(0, index, source) over rows. Backward: the rows of the gradient, for which the source is kept too
+/// (tools/autograd/derivatives.yaml, index_add: it asks for its dimensions).
+inline Value index_add_(Value self, Value index, Value source) {
+  Builder& b = self.builder();
+  const Bytes n = data_bytes(source);
+  const GradEdge es = edge(self), ev = edge(source);
+  const bool trains = static_cast<bool>(ev);
+  const Value at = saved(index, trains), unread = saved(source, trains);
+  const MemoryOp op{.read = n * 2 + data_bytes(index), .written = n, .dtype = self.dtype()};
+  Value r = emit_inplace(b, "index_add_", op, {}, self, index, source);
+  differentiable(r, "IndexAddBackward0", {es, ev}, [at, unread](Gradients& g) {
+    if (g.wants(1)) g.out[1] = index_select(g.in[0], 0, at);
+    if (g.wants(0)) g.out[0] = g.in[0];
+  });
+  return r;
+}
 /// torch.nn.functional.grouped_mm: a[rows, k] (sorted by group), b[groups, k, n], offsets int32[groups]; or a[k, rows],
 /// b[rows, n] to a product for each group, [groups, k, n]. Where bf16 runs as one CUTLASS kernel, that takes pointers
 /// (an even number of groups), strides and sizes of each group, and four tensor maps of 128 B for each multiprocessor

@@ -78,6 +78,7 @@ inline constexpr std::array text_classes{
     TextClassEntry{"qwen3_vl_moe", "qwen3_vl_moe_text", true},
     TextClassEntry{"shieldgemma2", "gemma3_text"},
     TextClassEntry{"smolvlm", "llama"},
+    TextClassEntry{"step3p7", "step3p5", true},
     TextClassEntry{"video_llava", "llama"},
     TextClassEntry{"video_llama_3", "qwen2"},
     TextClassEntry{"vipllava", "llama"},

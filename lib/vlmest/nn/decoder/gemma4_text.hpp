@@ -61,16 +61,6 @@ inline Gemma4Layer make_gemma4_layer(Context& c, const Gemma4TextConfig& g, std:
   return l;
 }
 
-/// Gemma4TextRotaryEmbedding.__init__: a pair of buffers for each type of layer, in alphabetical order.
-inline Rope make_gemma4_rope(Context& c, bool slides, std::int64_t head_dim) {
-  Rope r{.scope = c.b.scope(), .dim = head_dim};
-  r.inv_freq =
-      buffer(c, slides ? "sliding_attention_inv_freq" : "full_attention_inv_freq", {head_dim / 2}, DType::fp32);
-  buffer(c, slides ? "sliding_attention_original_inv_freq" : "full_attention_original_inv_freq", {head_dim / 2},
-         DType::fp32);
-  return r;
-}
-
 /// Gemma4TextScaledWordEmbedding.__init__; returns the buffer of its factor.
 inline Embedding make_scaled_embedding(Context& c, const char* name, std::int64_t rows, std::int64_t width,
                                        TensorId& scale) {
@@ -89,8 +79,8 @@ inline Gemma4Text make_decoder(Context& c, const Gemma4TextConfig& g) {
   {
     Module m(c, "rotary_emb");
     const std::int64_t slides = std::count(g.sliding.begin(), g.sliding.end(), true);
-    if (slides < g.layers) d.full_rope = make_gemma4_rope(c, false, g.full_head_dim);
-    if (slides > 0) d.sliding_rope = make_gemma4_rope(c, true, g.head_dim);
+    if (slides < g.layers) d.full_rope = make_rope_of_type(c, false, g.full_head_dim);
+    if (slides > 0) d.sliding_rope = make_rope_of_type(c, true, g.head_dim);
   }
   if (g.per_layer > 0) {
     const std::int64_t packed = checked_mul(g.layers, g.per_layer);

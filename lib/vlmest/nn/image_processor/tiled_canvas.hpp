@@ -78,4 +78,8 @@ inline ImageLayout tiled_canvas(ImageSize image, std::int64_t tile, std::int64_t
   return canvas_of(nearest_aspect_grid(image, tile, min_tiles, max_tiles), tile, patch_size);
 }
 
+/// Tiles of a picture that is handed over as a whole too, and the side of one.
+constexpr std::int64_t local_tiles(const ImageLayout& l) { return l.tiles - 1; }
+constexpr std::int64_t local_side(const ImageLayout& l) { return l.resized.height / l.tile_grid.rows; }
+
 }  // namespace vlmest::image_processor

@@ -6,6 +6,7 @@
 
 #include <vlmest/graph/eager/assign.hpp>
 #include <vlmest/nn/experts.hpp>
+#include <vlmest/nn/stack/transformers/looped_experts.hpp>
 
 namespace vlmest::stacks::transformers {
 
@@ -91,6 +92,7 @@ inline Value experts(Context& c, const Moe& m, const Value& x, const Routing& r)
   using namespace eager;
   const MoeConfig& g = *m.config;
   if (g.sequential) return sequential_experts(c, m, x, r);
+  if (g.looped) return looped_experts(c, m, x, r);
   const int ranks = m.masked ? shard_ranks(c) : 1;
   InScope in(c.b, m.experts_scope);
   const std::int64_t tokens = x.size(0), rows = checked_mul(tokens, g.top_k), active = active_experts(m, tokens);

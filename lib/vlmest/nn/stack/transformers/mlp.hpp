@@ -35,9 +35,23 @@ inline Value clamped_packed_mlp(Context& c, const GatedMlp& m, const Value& x) {
   return forward(c, m.down, std::move(product));
 }
 
+/// modeling_step3p7.py, Step3p7MLP.forward: gate and what it multiplies are variables to the end.
+inline Value clamped_mlp(Context& c, const GatedMlp& m, const Value& x) {
+  using namespace eager;
+  Value gate = forward(c, m.gate, x);
+  {
+    InScope a(c.b, m.activation_scope);
+    gate = activate(c, m.activation, std::move(gate));
+  }
+  gate = clamp(std::move(gate), ClampedAt::max);
+  const Value up = clamp(forward(c, m.up, x), ClampedAt::both);
+  return forward(c, m.down, mul(gate, up));
+}
+
 /// modeling_llama.py, LlamaMLP.forward, one expression.
 inline Value gated_mlp(Context& c, const GatedMlp& m, const Value& x) {
   if (m.is_packed()) return m.clamped ? clamped_packed_mlp(c, m, x) : packed_mlp(c, m, x);
+  if (m.clamped) return clamped_mlp(c, m, x);
   Value gate = forward(c, m.gate, x);
   {
     InScope a(c.b, m.activation_scope);
