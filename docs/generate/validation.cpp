@@ -154,7 +154,8 @@ int main() {
     std::printf(
         "\nThe same of Step-3.7 with its first layers, widths and experts whole (or 16 of them in full fine-tuning), "
         "against "
-        "[h100-step-3.7.json](../../tests/validation/rows/h100-step-3.7.json):\nchosen before they ran, nothing fitted. "
+        "[h100-step-3.7.json](../../tests/validation/rows/h100-step-3.7.json):\nchosen before they ran, nothing "
+        "fitted. "
         "Its router is random: which experts got tokens is not what the estimate\nassumes.\n");
     const auto step = validation::compare(".", {"h100-step-3.7.json"});
     inference(step);
