@@ -89,7 +89,8 @@ inline Value nonzero(Value mask, std::int64_t selected) {
                     .workspace = search,
                     .dtype = DType::int64,
                     .kernels = nonzero_kernels(mask)};
-  return emit1(b, "nonzero", op, b.result(DType::int64, s, "nonzero"), {search}, mask);
+  const Bytes gaps = std::min(copied, search);
+  return emit1(b, "nonzero", op, b.result(DType::int64, s, "nonzero"), {gaps, search - gaps}, mask);
 }
 
 /// self[index] along the first dimension, for an int64 index on the device, of any shape.
