@@ -99,7 +99,7 @@ inline DeltaRuleOutput delta_rule(const Context& c, const DeltaRuleInputs& x, co
 inline void refuse_fused_delta_rule(const Context& c) {
   if (!c.stack().writes_out_linear_attention)
     throw Error("plan.runtime", "kernels that fuse a Gated DeltaNet layer are not modelled",
-                "leave plan.runtime out: transformers without the packages fla and causal-conv1d");
+                "leave plan.runtime out: transformers runs it, by its own ops or by those of plan.packages");
 }
 
 /// Qwen3_5GatedDeltaNet.forward: x[B, S, hidden]; `padding` is the mask of sequences of several lengths, else empty.

@@ -36,7 +36,7 @@ inline Value forward(Context& c, const ShortConv& m, Value arg, const Value& pad
   using namespace eager;
   if (!c.stack().writes_out_linear_attention)
     throw Error("plan.runtime", "kernels that fuse a gated short convolution are not modelled",
-                "leave plan.runtime out: transformers without the package causal-conv1d");
+                "leave plan.runtime out: transformers runs it");
   refuse_part(c, "convolutions along the sequence");
   Value x = std::move(arg);
   InScope in(c.b, m.scope);
