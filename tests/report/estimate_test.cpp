@@ -45,6 +45,8 @@ TEST(Estimator, TheLoopGoesAsItDoesInAProcessOfItsOwn) {
     allocator::Process looping(g, estimate.training_timeline(), device.sm, config);
     const auto nothing = [](const auto&) {};
     EXPECT_EQ(t.reserved_in_loop, allocator::walk(g.loop, g, looping, nothing, nothing));
+    EXPECT_GE(t.reserved_in_two_steps, t.backward.peak);
+    EXPECT_LE(t.reserved_in_two_steps, t.reserved_in_loop);
     EXPECT_EQ(t.reserved, step.step.reserved);
     EXPECT_EQ(t.backward.peak, step.backward.peak);
   }

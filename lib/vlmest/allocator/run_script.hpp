@@ -11,6 +11,11 @@
 
 namespace vlmest::allocator {
 
+/// What a process has reserved after two rounds of a script, or the last one where there are fewer, and at its end.
+struct ReservedInRounds {
+  Bytes after_two, at_end;
+};
+
 /// A process on its way through a script.
 class Walk {
  public:
@@ -59,22 +64,24 @@ class Walk {
   }
 
   /// The rounds of a script, of which the first one begins with `before` reserved and has the first `taken` steps
-  /// behind it; `observe` and `measured` as above. What the process has reserved at the end.
+  /// behind it; `observe` and `measured` as above.
   template <class Observe, class Measured>
-  Bytes take_rounds(const RunScript& script, Process& process, Bytes before, Observe&& observe, Measured&& measured,
-                    std::size_t taken = 0) {
+  ReservedInRounds take_rounds(const RunScript& script, Process& process, Bytes before, Observe&& observe,
+                               Measured&& measured, std::size_t taken = 0) {
     const std::vector<Step> round = steps(script.round);
     const bool asked = std::any_of(round.begin(), round.end(), [](const Step& s) { return s.measured; });
+    Bytes second = reserved_;
     for (int i = 1; i <= script.most_rounds; ++i) {
       const bool compared = i > 1 && !asked;
       if (compared) process.begin_round();
       take(std::span(round).subspan(taken), process, observe, measured);
+      if (i <= 2) second = reserved_;
       if (i >= script.least_rounds && reserved_ == before) break;
       if (compared && process.next_round_is_equal()) break;
       before = reserved_;
       taken = 0;
     }
-    return reserved_;
+    return {second, reserved_};
   }
   Bytes reserved() const { return reserved_; }
 
@@ -122,14 +129,14 @@ template <class Observe, class Measured>
 Bytes walk(const RunScript& script, const Graph& g, Process& process, Observe&& observe, Measured&& measured) {
   Walk w(g);
   w.take(w.steps(script.once), process, observe, measured);
-  return w.take_rounds(script, process, w.reserved(), observe, measured);
+  return w.take_rounds(script, process, w.reserved(), observe, measured).at_end;
 }
 
 /// Goes through one script, and a second process through another; what both begin with runs once. `measured` is told of
-/// the first one's phases. What the second process has reserved at the end.
+/// the first one's phases. What the second process has reserved.
 template <class Measured>
-Bytes walk_both(const RunScript& script, const RunScript& other, const Graph& g, Process& process,
-                Measured&& measured) {
+ReservedInRounds walk_both(const RunScript& script, const RunScript& other, const Graph& g, Process& process,
+                           Measured&& measured) {
   const Unobserved unobserved;
   Walk w(g);
   const std::vector<Walk::Step> once = w.steps(script.once), other_once = w.steps(other.once),

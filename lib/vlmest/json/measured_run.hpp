@@ -15,6 +15,8 @@ namespace vlmest::json {
 struct RunHeader {
   /// "decode_kv_len": "tokens in the cache after the step". Without it the figure is that before the step.
   bool decode_kv_len_after_step = false;
+  /// "cache_emptied": true, between the first training step and the measured second one.
+  bool cache_emptied = false;
 };
 
 namespace measured_run {

@@ -178,7 +178,7 @@ class RunComparison {
     held("alloc_after_forward", e.forward_end);
     held("backward_peak", e.backward.peak);
     held("step_peak", e.step.peak);
-    held("reserved_peak", e.reserved);
+    held("reserved_peak", run_.cache_emptied ? e.reserved : e.reserved_in_two_steps);
     add("step_kernels", e.work.kernels);
     add("step_gpu_ms", e.gpu.ms());
     add("forward_gpu_ms", e.forward_work.time.ms() * static_cast<double>(e.micro_batches));

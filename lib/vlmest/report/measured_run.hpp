@@ -20,6 +20,7 @@ struct MeasuredRun {
   Plan plan;
   bool training = false;
   bool out_of_memory = false;
+  bool cache_emptied = false;  ///< between the first training step and the measured second one
   std::map<std::string, double, std::less<>> figures;
 
   std::optional<double> figure(std::string_view name) const {

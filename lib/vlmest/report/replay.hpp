@@ -63,6 +63,7 @@ TrainingMemory replay_training(const Graph& g, allocator::Process& process,
 struct TrainingAndLoop {
   TrainingMemory step;
   Bytes reserved_in_loop{};
+  Bytes reserved_in_two_steps{};  ///< after the first two of them
 };
 TrainingAndLoop replay_training_and_loop(const Graph& g, allocator::Process& process, Passes passes = Passes::last);
 

@@ -41,6 +41,9 @@ struct TrainingEstimate {
   /// Reserved in a loop that never empties the cache; at most what the device allows where the step fits. 0 without
   /// details.
   Bytes reserved_in_loop{};
+  /// The same of its first two steps, after which a measurement may stop; whatever the device allows. 0 without
+  /// details.
+  Bytes reserved_in_two_steps{};
   PhaseKind peak_phase = PhaseKind::forward;
   std::vector<LiveTensor> tensors;  ///< at the highest of the three peaks, by bytes; they add up to `peak`
   PeakParts parts;                  ///< of that peak; empty without details

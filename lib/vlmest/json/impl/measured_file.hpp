@@ -66,7 +66,8 @@ VLMEST_INLINE void add(MeasuredFile& f, const nlohmann::json& document, const st
     f.device = text_or_nothing(document, "device");
     const std::string kv = text_or_nothing(document, "decode_kv_len");
     return add_runs(f, document["rows"], where + ".rows",
-                    {.decode_kv_len_after_step = kv.find("after the step") != std::string::npos});
+                    {.decode_kv_len_after_step = kv.find("after the step") != std::string::npos,
+                     .cache_emptied = document.contains("cache_emptied") && document["cache_emptied"] == true});
   }
   if (document.is_object() && document.contains("model")) return add_run(f, document, where, {});
   throw Error(where, "holds neither measured rows nor a benchmark's results",

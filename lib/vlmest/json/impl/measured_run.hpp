@@ -84,6 +84,7 @@ VLMEST_INLINE MeasuredRun read_measured_run(const nlohmann::json& row, const std
   if (r.given("image")) m.image = r.object("image").value().dump();
   m.training = measured_run::training(r);
   m.out_of_memory = r.given("oom") && row["oom"] != false;
+  m.cache_emptied = r.boolean("cache_emptied", header.cache_emptied);
   m.figures = measured_run::figures(r);
   m.plan = measured_run::plan(r);
   m.plan.new_tokens = measured_run::new_tokens(r, header, m.plan.new_tokens);

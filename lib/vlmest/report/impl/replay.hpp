@@ -78,8 +78,8 @@ VLMEST_INLINE TrainingMemory replay_training(const Graph& g, allocator::Process&
 
 VLMEST_INLINE TrainingAndLoop replay_training_and_loop(const Graph& g, allocator::Process& process, Passes passes) {
   replay::MeasuredPhases<5> phases;
-  const Bytes reserved = allocator::walk_both(g.script, g.loop, g, process, phases);
-  return {replay::of_passes(g, phases.get(g.phases.size()), passes), reserved};
+  const allocator::ReservedInRounds reserved = allocator::walk_both(g.script, g.loop, g, process, phases);
+  return {replay::of_passes(g, phases.get(g.phases.size()), passes), reserved.at_end, reserved.after_two};
 }
 
 }  // namespace vlmest

@@ -160,6 +160,7 @@ VLMEST_INLINE void add_memory(TrainingEstimate& e, const Graph& g, const Timelin
     const TrainingAndLoop both = replay_training_and_loop(g, process, passes);
     memory = both.step;
     e.reserved_in_loop = both.reserved_in_loop;
+    e.reserved_in_two_steps = both.reserved_in_two_steps;
   } else {
     memory = replay_training(g, process, nullptr, passes);
   }
