@@ -66,7 +66,8 @@ inline Value forward(Context& c, const MiniMaxM3Projection& p, const Value& x) {
     return forward(c, second, std::move(y));
   };
   Value y = mlp(p.in, p.activation_scope, p.out, x);
-  y = reshape(std::move(y), {y.size(0) / p.config->merged, -1});
+  const std::int64_t squares = y.size(0) / p.config->merged;
+  y = reshape(std::move(y), {squares, -1});
   return mlp(p.merge_in, p.merge_activation_scope, p.merge_out, y);
 }
 

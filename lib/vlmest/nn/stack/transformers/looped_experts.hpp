@@ -76,7 +76,8 @@ inline Value looped_experts(Context& c, const Moe& m, const Value& x, const Rout
     of_expert = linear(current, select(down, 0, index), {});
     Value weight = take_pairs(unsqueeze(r.weights, -1), token, place);
     current = mul(std::move(of_expert), std::move(weight));
-    y = index_add_(std::move(y), token, to(current, y.dtype()));
+    Value added = to(current, x.dtype());
+    y = index_add_(std::move(y), token, std::move(added));
   }
   return y;
 }
