@@ -56,7 +56,6 @@ Plan EstimateArgs::make_plan(const Vlm& vlm) const {
   }
   if (const auto note = vlm.family.traits().note; !note.empty()) say("note: " + in_flags(std::string(note)));
   const KernelPackages can = vlm.family.traits().packages;
-  check_packages(can, p.packages, vlm.type);
   if (const std::string note = packages_note(can, p.packages); !note.empty()) say("note: " + in_flags(note));
   if (const auto& keys = vlm.unread_keys; !keys.empty()) {
     constexpr std::size_t most = 12;

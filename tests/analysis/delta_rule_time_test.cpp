@@ -25,13 +25,10 @@ Errors errors(bool fitted) {
   const Device h100 = load_device(VLMEST_SOURCE_DIR "/models/device/h100-sxm.json");
   std::ifstream in(VLMEST_SOURCE_DIR "/tests/data/delta_rule_kernels.json");
   const auto document = nlohmann::json::parse(in);
-  const auto kinds = {"solve",           "values",    "states",       "outputs", "local_gradients",
-                      "state_gradients", "gradients", "wy_gradients", "step"};
   Errors r;
   for (const auto& row : document.at("rows")) {
     if (row.at("fitted") != fitted) continue;
-    const auto kind = std::find(kinds.begin(), kinds.end(), row.at("kind").get<std::string>());
-    const DeltaRule o{.kind = static_cast<DeltaRule::Kind>(kind - kinds.begin()),
+    const DeltaRule o{.kind = value_of<DeltaRule::Kind>(row.at("kind").get<std::string>()).value(),
                       .batch = row.at("batch"),
                       .tokens = row.at("tokens"),
                       .heads = row.at("heads")};

@@ -3,8 +3,11 @@
 // tests/validation/rows/*.json --models tests/data/configs` lists what is held here.
 #include <cmath>
 #include <cstdio>
+#include <initializer_list>
 #include <sstream>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -57,52 +60,23 @@ TEST_P(Validation, IsWithinItsBar) {
   expect_within(bar, runs());
 }
 
-class HeldOutValidation : public testing::TestWithParam<Bar> {};
+/// A bar of the rows of one file.
+struct FileBar {
+  const char* file;
+  Bar bar;
+};
+void PrintTo(const FileBar& b, std::ostream* out) { *out << b.file << " " << b.bar.quantity; }
 
-TEST_P(HeldOutValidation, IsWithinItsBar) {
-  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h200-held-out.json"}));
+std::vector<FileBar> bars_of(const char* file, std::initializer_list<Bar> bars) {
+  std::vector<FileBar> r;
+  for (const Bar& b : bars) r.push_back({file, b});
+  return r;
 }
 
-class NewerTypesValidation : public testing::TestWithParam<Bar> {};
+class FileValidation : public testing::TestWithParam<FileBar> {};
 
-TEST_P(NewerTypesValidation, IsWithinItsBar) {
-  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-newer-types.json"}));
-}
-
-class Gemma3nValidation : public testing::TestWithParam<Bar> {};
-
-TEST_P(Gemma3nValidation, IsWithinItsBar) {
-  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-gemma-3n.json"}));
-}
-
-class Phi4MultimodalValidation : public testing::TestWithParam<Bar> {};
-
-TEST_P(Phi4MultimodalValidation, IsWithinItsBar) {
-  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-phi-4-multimodal.json"}));
-}
-
-class FlaValidation : public testing::TestWithParam<Bar> {};
-
-TEST_P(FlaValidation, IsWithinItsBar) {
-  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-fla.json"}));
-}
-
-class MiniMaxM3Validation : public testing::TestWithParam<Bar> {};
-
-TEST_P(MiniMaxM3Validation, IsWithinItsBar) {
-  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-minimax-m3.json"}));
-}
-
-class Step3p7Validation : public testing::TestWithParam<Bar> {};
-
-TEST_P(Step3p7Validation, IsWithinItsBar) {
-  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-step-3.7.json"}));
-}
-
-class H100TimesValidation : public testing::TestWithParam<Bar> {};
-
-TEST_P(H100TimesValidation, IsWithinItsBar) {
-  expect_within(GetParam(), validation::compare(VLMEST_SOURCE_DIR, {"h100-times.json"}));
+TEST_P(FileValidation, IsWithinItsBar) {
+  expect_within(GetParam().bar, validation::compare(VLMEST_SOURCE_DIR, {GetParam().file}));
 }
 
 class OpValidation : public testing::TestWithParam<Bar> {};
@@ -110,6 +84,7 @@ class OpValidation : public testing::TestWithParam<Bar> {};
 TEST_P(OpValidation, IsWithinItsBar) { expect_within(GetParam(), operations()); }
 
 const auto quantity_name = [](const auto& i) { return std::string(i.param.quantity); };
+const auto file_quantity_name = [](const auto& i) { return std::string(i.param.bar.quantity); };
 
 // What the library reaches, with little room: a wrong rule shows. The recorder gave each decoded sequence a position of
 // its own, which generate() leaves to the model, so rotary angles count a few FLOPs more there. The requested peak
@@ -160,127 +135,196 @@ INSTANTIATE_TEST_SUITE_P(H200Times, Validation,
 // Whole models of the types read last, chosen before they ran. Wall times are held by their range alone: where the
 // CPU's launches bound a step, their host took up to two and a half times as long as the one that the parameters are
 // from.
-INSTANTIATE_TEST_SUITE_P(
-    H200, HeldOutValidation,
-    testing::Values(Bar{"params", 0, 0, 0, 13}, Bar{"image_tokens", 0, 0, 0, 13}, Bar{"seq", 0, 0, 0, 13},
-                    Bar{"fits", 0, 0, 0, 13}, Bar{"input_bytes", 0, 0, 0, 10}, Bar{"kv_bytes", 0, 0, 0, 10},
-                    Bar{"prefill_flops", 0, 0, 0, 10}, Bar{"decode_flops", 0, 0, 0, 10}, Bar{"train_flops", 0, 0, 0, 3},
-                    Bar{"optimizer_bytes", 0, 0, 0, 3}, Bar{"prefill_peak", 0.000008, 0.0025, 0.02, 10},
-                    Bar{"prefill_above_weights", 0, 0.02, 0.15, 10}, Bar{"prefill_reserved", 0, 0, 0, 10},
-                    Bar{"decode_peak", 0.0003, 0.008, 0.035, 10}, Bar{"decode_peak_delta", 0.05, 4.5, 40, 10},
-                    Bar{"prefill_kernels", 0, 0.16, 1.5, 10}, Bar{"decode_kernels", 2.8, 4.5, 10, 10},
-                    Bar{"forward_peak", 0.13, 0.17, 0.28, 3}, Bar{"backward_peak", 0.13, 0.17, 0.28, 3},
-                    Bar{"step_peak", 0.055, 0.09, 0.18, 3}, Bar{"reserved_peak", 1.4, 2.8, 6.8, 3},
-                    Bar{"prefill_gpu_ms", 2, 2.4, 6, 10}, Bar{"decode_gpu_ms", 3.5, 4.5, 10, 10},
-                    Bar{"step_gpu_ms", 7, 8, 15, 3}),
-    quantity_name);
+INSTANTIATE_TEST_SUITE_P(H200HeldOut, FileValidation,
+                         testing::ValuesIn(bars_of("h200-held-out.json",
+                                                   {Bar{"params", 0, 0, 0, 13},
+                                                    Bar{"image_tokens", 0, 0, 0, 13},
+                                                    Bar{"seq", 0, 0, 0, 13},
+                                                    Bar{"fits", 0, 0, 0, 13},
+                                                    Bar{"input_bytes", 0, 0, 0, 10},
+                                                    Bar{"kv_bytes", 0, 0, 0, 10},
+                                                    Bar{"prefill_flops", 0, 0, 0, 10},
+                                                    Bar{"decode_flops", 0, 0, 0, 10},
+                                                    Bar{"train_flops", 0, 0, 0, 3},
+                                                    Bar{"optimizer_bytes", 0, 0, 0, 3},
+                                                    Bar{"prefill_peak", 0.000008, 0.0025, 0.02, 10},
+                                                    Bar{"prefill_above_weights", 0, 0.02, 0.15, 10},
+                                                    Bar{"prefill_reserved", 0, 0, 0, 10},
+                                                    Bar{"decode_peak", 0.0003, 0.008, 0.035, 10},
+                                                    Bar{"decode_peak_delta", 0.05, 4.5, 40, 10},
+                                                    Bar{"prefill_kernels", 0, 0.16, 1.5, 10},
+                                                    Bar{"decode_kernels", 2.8, 4.5, 10, 10},
+                                                    Bar{"forward_peak", 0.13, 0.17, 0.28, 3},
+                                                    Bar{"backward_peak", 0.13, 0.17, 0.28, 3},
+                                                    Bar{"step_peak", 0.055, 0.09, 0.18, 3},
+                                                    Bar{"reserved_peak", 1.4, 2.8, 6.8, 3},
+                                                    Bar{"prefill_gpu_ms", 2, 2.4, 6, 10},
+                                                    Bar{"decode_gpu_ms", 3.5, 4.5, 10, 10},
+                                                    Bar{"step_gpu_ms", 7, 8, 15, 3}})),
+                         file_quantity_name);
 
 // Whole models of types that were read later still, of which until then op traces of two layers had been recorded:
 // chosen before they ran, nothing fitted. How many kernels attention is cut into at one token follows from a choice
 // that is not modelled. ERNIE 4.5 VL runs two kernels more in each layer with experts than are counted; which is not
 // known.
-INSTANTIATE_TEST_SUITE_P(
-    H100, NewerTypesValidation,
-    testing::Values(Bar{"params", 0, 0, 0, 47}, Bar{"image_tokens", 0, 0, 0, 47}, Bar{"seq", 0, 0, 0, 47},
-                    Bar{"fits", 0, 0, 0, 47}, Bar{"input_bytes", 0, 0, 0, 28}, Bar{"kv_bytes", 0, 0, 0, 28},
-                    Bar{"prefill_flops", 0, 0, 0, 28}, Bar{"decode_flops", 0, 0, 0, 28},
-                    Bar{"train_flops", 0, 0, 0, 19}, Bar{"optimizer_bytes", 0, 0, 0, 19},
-                    Bar{"prefill_peak", 0.000018, 0.01, 0.15, 28}, Bar{"prefill_above_weights", 0, 0.12, 1.6, 28},
-                    Bar{"prefill_reserved", 0, 0.2, 3, 28}, Bar{"decode_peak", 0.00002, 0.02, 0.2, 28},
-                    Bar{"prefill_kernels", 0.03, 0.4, 2.6, 28}, Bar{"decode_kernels", 3.2, 6, 14, 28},
-                    Bar{"forward_peak", 0.07, 0.13, 0.35, 19}, Bar{"backward_peak", 0.05, 0.08, 0.35, 19},
-                    Bar{"step_peak", 0.02, 0.045, 0.16, 19}, Bar{"reserved_peak", 0.09, 0.27, 2.5, 19}),
-    quantity_name);
+INSTANTIATE_TEST_SUITE_P(H100NewerTypes, FileValidation,
+                         testing::ValuesIn(bars_of("h100-newer-types.json",
+                                                   {Bar{"params", 0, 0, 0, 47},
+                                                    Bar{"image_tokens", 0, 0, 0, 47},
+                                                    Bar{"seq", 0, 0, 0, 47},
+                                                    Bar{"fits", 0, 0, 0, 47},
+                                                    Bar{"input_bytes", 0, 0, 0, 28},
+                                                    Bar{"kv_bytes", 0, 0, 0, 28},
+                                                    Bar{"prefill_flops", 0, 0, 0, 28},
+                                                    Bar{"decode_flops", 0, 0, 0, 28},
+                                                    Bar{"train_flops", 0, 0, 0, 19},
+                                                    Bar{"optimizer_bytes", 0, 0, 0, 19},
+                                                    Bar{"prefill_peak", 0.000018, 0.01, 0.15, 28},
+                                                    Bar{"prefill_above_weights", 0, 0.12, 1.6, 28},
+                                                    Bar{"prefill_reserved", 0, 0.2, 3, 28},
+                                                    Bar{"decode_peak", 0.00002, 0.02, 0.2, 28},
+                                                    Bar{"prefill_kernels", 0.03, 0.4, 2.6, 28},
+                                                    Bar{"decode_kernels", 3.2, 6, 14, 28},
+                                                    Bar{"forward_peak", 0.07, 0.13, 0.35, 19},
+                                                    Bar{"backward_peak", 0.05, 0.08, 0.35, 19},
+                                                    Bar{"step_peak", 0.02, 0.045, 0.16, 19},
+                                                    Bar{"reserved_peak", 0.09, 0.27, 2.5, 19}})),
+                         file_quantity_name);
 
 // Gemma 3n whole, E2B and E4B: chosen before they ran, nothing fitted. What is left of most peaks is the block of 512
 // bytes that every process holds.
-INSTANTIATE_TEST_SUITE_P(
-    H100, Gemma3nValidation,
-    testing::Values(Bar{"params", 0, 0, 0, 7}, Bar{"image_tokens", 0, 0, 0, 7}, Bar{"seq", 0, 0, 0, 7},
-                    Bar{"fits", 0, 0, 0, 7}, Bar{"input_bytes", 0, 0, 0, 5}, Bar{"kv_bytes", 0, 0, 0, 5},
-                    Bar{"prefill_flops", 0, 0, 0, 5}, Bar{"decode_flops", 0, 0, 0, 5}, Bar{"train_flops", 0, 0, 0, 3},
-                    Bar{"optimizer_bytes", 0, 0, 0, 3}, Bar{"prefill_peak", 0.0000051, 0.0015, 0.0075, 5},
-                    Bar{"prefill_above_weights", 0, 0.0081, 0.041, 5}, Bar{"prefill_reserved", 0, 0.024, 0.12, 5},
-                    Bar{"decode_peak", 0.000012, 0.00013, 0.00057, 5}, Bar{"prefill_kernels", 1.1, 0.87, 1.2, 5},
-                    Bar{"decode_kernels", 2.4, 2.4, 2.4, 5}, Bar{"forward_peak", 0.016, 0.028, 0.053, 3},
-                    Bar{"backward_peak", 0.014, 0.026, 0.052, 3}, Bar{"step_peak", 0.011, 0.0075, 0.012, 3},
-                    Bar{"reserved_peak", 0.13, 0.35, 0.87, 3}),
-    quantity_name);
+INSTANTIATE_TEST_SUITE_P(H100Gemma3n, FileValidation,
+                         testing::ValuesIn(bars_of("h100-gemma-3n.json",
+                                                   {Bar{"params", 0, 0, 0, 7},
+                                                    Bar{"image_tokens", 0, 0, 0, 7},
+                                                    Bar{"seq", 0, 0, 0, 7},
+                                                    Bar{"fits", 0, 0, 0, 7},
+                                                    Bar{"input_bytes", 0, 0, 0, 5},
+                                                    Bar{"kv_bytes", 0, 0, 0, 5},
+                                                    Bar{"prefill_flops", 0, 0, 0, 5},
+                                                    Bar{"decode_flops", 0, 0, 0, 5},
+                                                    Bar{"train_flops", 0, 0, 0, 3},
+                                                    Bar{"optimizer_bytes", 0, 0, 0, 3},
+                                                    Bar{"prefill_peak", 0.0000051, 0.0015, 0.0075, 5},
+                                                    Bar{"prefill_above_weights", 0, 0.0081, 0.041, 5},
+                                                    Bar{"prefill_reserved", 0, 0.024, 0.12, 5},
+                                                    Bar{"decode_peak", 0.000012, 0.00013, 0.00057, 5},
+                                                    Bar{"prefill_kernels", 1.1, 0.87, 1.2, 5},
+                                                    Bar{"decode_kernels", 2.4, 2.4, 2.4, 5},
+                                                    Bar{"forward_peak", 0.016, 0.028, 0.053, 3},
+                                                    Bar{"backward_peak", 0.014, 0.026, 0.052, 3},
+                                                    Bar{"step_peak", 0.011, 0.0075, 0.012, 3},
+                                                    Bar{"reserved_peak", 0.13, 0.35, 0.87, 3}})),
+                         file_quantity_name);
 
 // Phi-4-multimodal whole: chosen before they ran, nothing fitted. What it reserves over two steps is up to 5.6 % below
 // the replay's, which puts blocks elsewhere.
-INSTANTIATE_TEST_SUITE_P(
-    H100, Phi4MultimodalValidation,
-    testing::Values(Bar{"params", 0, 0, 0, 8}, Bar{"image_tokens", 0, 0, 0, 8}, Bar{"seq", 0, 0, 0, 8},
-                    Bar{"fits", 0, 0, 0, 8}, Bar{"input_bytes", 0, 0, 0, 5}, Bar{"kv_bytes", 0, 0, 0, 5},
-                    Bar{"prefill_flops", 0, 0, 0, 5}, Bar{"decode_flops", 0, 0, 0, 5}, Bar{"train_flops", 0, 0, 0, 3},
-                    Bar{"trainable", 0, 0, 0, 3}, Bar{"optimizer_bytes", 0, 0, 0, 3},
-                    Bar{"prefill_peak", 0.0000055, 0.0019, 0.009, 5},
-                    Bar{"prefill_requested_peak", 6e-08, 0.0000013, 0.0000035, 5},
-                    Bar{"prefill_above_weights", 0.00003, 0.009, 0.045, 5}, Bar{"prefill_reserved", 0, 0.6, 3, 5},
-                    Bar{"decode_peak", 0.00015, 0.004, 0.016, 5}, Bar{"forward_peak", 0.042, 0.032, 0.046, 3},
-                    Bar{"backward_peak", 0.038, 0.029, 0.043, 3}, Bar{"step_peak", 0.019, 0.033, 0.08, 3},
-                    Bar{"reserved_peak", 3.4, 3, 5.7, 3}),
-    quantity_name);
+INSTANTIATE_TEST_SUITE_P(H100Phi4Multimodal, FileValidation,
+                         testing::ValuesIn(bars_of("h100-phi-4-multimodal.json",
+                                                   {Bar{"params", 0, 0, 0, 8},
+                                                    Bar{"image_tokens", 0, 0, 0, 8},
+                                                    Bar{"seq", 0, 0, 0, 8},
+                                                    Bar{"fits", 0, 0, 0, 8},
+                                                    Bar{"input_bytes", 0, 0, 0, 5},
+                                                    Bar{"kv_bytes", 0, 0, 0, 5},
+                                                    Bar{"prefill_flops", 0, 0, 0, 5},
+                                                    Bar{"decode_flops", 0, 0, 0, 5},
+                                                    Bar{"train_flops", 0, 0, 0, 3},
+                                                    Bar{"trainable", 0, 0, 0, 3},
+                                                    Bar{"optimizer_bytes", 0, 0, 0, 3},
+                                                    Bar{"prefill_peak", 0.0000055, 0.0019, 0.009, 5},
+                                                    Bar{"prefill_requested_peak", 6e-08, 0.0000013, 0.0000035, 5},
+                                                    Bar{"prefill_above_weights", 0.00003, 0.009, 0.045, 5},
+                                                    Bar{"prefill_reserved", 0, 0.6, 3, 5},
+                                                    Bar{"decode_peak", 0.00015, 0.004, 0.016, 5},
+                                                    Bar{"forward_peak", 0.042, 0.032, 0.046, 3},
+                                                    Bar{"backward_peak", 0.038, 0.029, 0.043, 3},
+                                                    Bar{"step_peak", 0.019, 0.033, 0.08, 3},
+                                                    Bar{"reserved_peak", 3.4, 3, 5.7, 3}})),
+                         file_quantity_name);
 
 // Qwen3.5-4B whole with fla and causal-conv1d: chosen before they ran, nothing fitted.
 INSTANTIATE_TEST_SUITE_P(
-    H100, FlaValidation,
-    testing::Values(Bar{"params", 0, 0, 0, 5}, Bar{"image_tokens", 0, 0, 0, 5}, Bar{"kv_bytes", 0, 0, 0, 3},
-                    Bar{"prefill_flops", 0, 0, 0, 3}, Bar{"decode_flops", 0, 0, 0, 3}, Bar{"train_flops", 0, 0, 0, 2},
-                    Bar{"optimizer_bytes", 0, 0, 0, 2}, Bar{"prefill_peak", 0.0031, 0.0093, 0.023, 3},
-                    Bar{"prefill_requested_peak", 4e-08, 4e-08, 5e-08, 3}, Bar{"prefill_reserved", 0, 0.19, 0.56, 3},
-                    Bar{"decode_peak", 0.0028, 0.0026, 0.0048, 3}, Bar{"prefill_kernels", 0, 0, 0, 3},
-                    Bar{"forward_peak", 0.013, 0.013, 0.021, 2}, Bar{"backward_peak", 0.13, 0.13, 0.25, 2},
-                    Bar{"step_peak", 0.06, 0.06, 0.12, 2}, Bar{"reserved_peak", 0.055, 0.055, 0.1, 2},
-                    Bar{"prefill_gpu_ms", 4, 3.5, 4.1, 3}, Bar{"decode_gpu_ms", 4.5, 6.9, 12, 3},
-                    Bar{"step_gpu_ms", 2.2, 2.2, 4.2, 2}),
-    quantity_name);
+    H100Fla, FileValidation,
+    testing::ValuesIn(bars_of("h100-fla.json",
+                              {Bar{"params", 0, 0, 0, 5}, Bar{"image_tokens", 0, 0, 0, 5}, Bar{"kv_bytes", 0, 0, 0, 3},
+                               Bar{"prefill_flops", 0, 0, 0, 3}, Bar{"decode_flops", 0, 0, 0, 3},
+                               Bar{"train_flops", 0, 0, 0, 2}, Bar{"optimizer_bytes", 0, 0, 0, 2},
+                               Bar{"prefill_peak", 0.0031, 0.0093, 0.023, 3},
+                               Bar{"prefill_requested_peak", 4e-08, 4e-08, 5e-08, 3},
+                               Bar{"prefill_reserved", 0, 0.19, 0.56, 3}, Bar{"decode_peak", 0.0028, 0.0026, 0.0048, 3},
+                               Bar{"prefill_kernels", 0, 0, 0, 3}, Bar{"forward_peak", 0.013, 0.013, 0.021, 2},
+                               Bar{"backward_peak", 0.13, 0.13, 0.25, 2}, Bar{"step_peak", 0.06, 0.06, 0.12, 2},
+                               Bar{"reserved_peak", 0.055, 0.055, 0.1, 2}, Bar{"prefill_gpu_ms", 4, 3.5, 4.1, 3},
+                               Bar{"decode_gpu_ms", 4.5, 6.9, 12, 3}, Bar{"step_gpu_ms", 2.2, 2.2, 4.2, 2}})),
+    file_quantity_name);
 
 // MiniMax-M3 with two layers of its language model: chosen before they ran, nothing fitted.
-INSTANTIATE_TEST_SUITE_P(
-    H100, MiniMaxM3Validation,
-    testing::Values(Bar{"params", 0, 0, 0, 3}, Bar{"image_tokens", 0, 0, 0, 3}, Bar{"seq", 0, 0, 0, 3},
-                    Bar{"fits", 0, 0, 0, 3}, Bar{"input_bytes", 0, 0, 0, 2}, Bar{"kv_bytes", 0, 0, 0, 2},
-                    Bar{"prefill_flops", 0, 0, 0, 2}, Bar{"decode_flops", 0, 0, 0, 2},
-                    Bar{"prefill_peak", 2.5e-06, 2.5e-06, 2.8e-06, 2}, Bar{"prefill_above_weights", 0, 0, 0, 2},
-                    Bar{"prefill_requested_peak", 1.9e-08, 1.9e-08, 2.2e-08, 2}, Bar{"prefill_reserved", 0, 0, 0, 2},
-                    Bar{"decode_peak", 1.1e-05, 1.1e-05, 1.9e-05, 2}, Bar{"trainable", 0, 0, 0, 1},
-                    Bar{"optimizer_bytes", 0, 0, 0, 1}, Bar{"train_flops", 0, 0, 0, 1},
-                    Bar{"forward_peak", 0.0088, 0.0088, 0.0088, 1}, Bar{"backward_peak", 0.028, 0.028, 0.028, 1},
-                    Bar{"step_peak", 0.011, 0.011, 0.011, 1}, Bar{"reserved_peak", 0.034, 0.034, 0.034, 1}),
-    quantity_name);
+INSTANTIATE_TEST_SUITE_P(H100MiniMaxM3, FileValidation,
+                         testing::ValuesIn(bars_of("h100-minimax-m3.json",
+                                                   {Bar{"params", 0, 0, 0, 3},
+                                                    Bar{"image_tokens", 0, 0, 0, 3},
+                                                    Bar{"seq", 0, 0, 0, 3},
+                                                    Bar{"fits", 0, 0, 0, 3},
+                                                    Bar{"input_bytes", 0, 0, 0, 2},
+                                                    Bar{"kv_bytes", 0, 0, 0, 2},
+                                                    Bar{"prefill_flops", 0, 0, 0, 2},
+                                                    Bar{"decode_flops", 0, 0, 0, 2},
+                                                    Bar{"prefill_peak", 2.5e-06, 2.5e-06, 2.8e-06, 2},
+                                                    Bar{"prefill_above_weights", 0, 0, 0, 2},
+                                                    Bar{"prefill_requested_peak", 1.9e-08, 1.9e-08, 2.2e-08, 2},
+                                                    Bar{"prefill_reserved", 0, 0, 0, 2},
+                                                    Bar{"decode_peak", 1.1e-05, 1.1e-05, 1.9e-05, 2},
+                                                    Bar{"trainable", 0, 0, 0, 1},
+                                                    Bar{"optimizer_bytes", 0, 0, 0, 1},
+                                                    Bar{"train_flops", 0, 0, 0, 1},
+                                                    Bar{"forward_peak", 0.0088, 0.0088, 0.0088, 1},
+                                                    Bar{"backward_peak", 0.028, 0.028, 0.028, 1},
+                                                    Bar{"step_peak", 0.011, 0.011, 0.011, 1},
+                                                    Bar{"reserved_peak", 0.034, 0.034, 0.034, 1}})),
+                         file_quantity_name);
 
 // Step-3.7's first layers: chosen before they ran, nothing fitted. Its router is random, and the estimate spreads
 // tokens evenly: bytes of a training step differ by it.
-INSTANTIATE_TEST_SUITE_P(
-    H100, Step3p7Validation,
-    testing::Values(Bar{"params", 0, 0, 0, 4}, Bar{"image_tokens", 0, 0, 0, 4}, Bar{"seq", 0, 0, 0, 4},
-                    Bar{"fits", 0, 0, 0, 4}, Bar{"input_bytes", 0, 0, 0, 2}, Bar{"kv_bytes", 0, 0, 0, 2},
-                    Bar{"prefill_flops", 0, 0, 0, 2}, Bar{"decode_flops", 0, 0, 0, 2}, Bar{"train_flops", 0, 0, 0, 2},
-                    Bar{"trainable", 0, 0, 0, 2}, Bar{"optimizer_bytes", 0, 0, 0, 2},
-                    Bar{"prefill_above_weights", 0, 0, 0, 2}, Bar{"decode_peak_delta", 0, 0, 0, 2},
-                    Bar{"prefill_peak", 2.8e-6, 2.8e-6, 3.1e-6, 2},
-                    Bar{"prefill_requested_peak", 2.2e-8, 2.2e-8, 2.4e-8, 2},
-                    Bar{"prefill_full_logits_peak", 2.8e-6, 2.8e-6, 3.1e-6, 2},
-                    Bar{"prefill_reserved", 0.011, 0.011, 0.012, 2}, Bar{"decode_peak", 3.2e-6, 3.2e-6, 3.9e-6, 2},
-                    Bar{"forward_peak", 0.021, 0.021, 0.029, 2}, Bar{"backward_peak", 0.04, 0.04, 0.062, 2},
-                    Bar{"step_peak", 0.021, 0.021, 0.042, 2}, Bar{"reserved_peak", 0.16, 0.16, 0.17, 2}),
-    quantity_name);
+INSTANTIATE_TEST_SUITE_P(H100Step3p7, FileValidation,
+                         testing::ValuesIn(bars_of("h100-step-3.7.json",
+                                                   {Bar{"params", 0, 0, 0, 4},
+                                                    Bar{"image_tokens", 0, 0, 0, 4},
+                                                    Bar{"seq", 0, 0, 0, 4},
+                                                    Bar{"fits", 0, 0, 0, 4},
+                                                    Bar{"input_bytes", 0, 0, 0, 2},
+                                                    Bar{"kv_bytes", 0, 0, 0, 2},
+                                                    Bar{"prefill_flops", 0, 0, 0, 2},
+                                                    Bar{"decode_flops", 0, 0, 0, 2},
+                                                    Bar{"train_flops", 0, 0, 0, 2},
+                                                    Bar{"trainable", 0, 0, 0, 2},
+                                                    Bar{"optimizer_bytes", 0, 0, 0, 2},
+                                                    Bar{"prefill_above_weights", 0, 0, 0, 2},
+                                                    Bar{"decode_peak_delta", 0, 0, 0, 2},
+                                                    Bar{"prefill_peak", 2.8e-6, 2.8e-6, 3.1e-6, 2},
+                                                    Bar{"prefill_requested_peak", 2.2e-8, 2.2e-8, 2.4e-8, 2},
+                                                    Bar{"prefill_full_logits_peak", 2.8e-6, 2.8e-6, 3.1e-6, 2},
+                                                    Bar{"prefill_reserved", 0.011, 0.011, 0.012, 2},
+                                                    Bar{"decode_peak", 3.2e-6, 3.2e-6, 3.9e-6, 2},
+                                                    Bar{"forward_peak", 0.021, 0.021, 0.029, 2},
+                                                    Bar{"backward_peak", 0.04, 0.04, 0.062, 2},
+                                                    Bar{"step_peak", 0.021, 0.021, 0.042, 2},
+                                                    Bar{"reserved_peak", 0.16, 0.16, 0.17, 2}})),
+                         file_quantity_name);
 
 // What remains of GPU time is in PyTorch's own kernels, whose parameters are the H200's: AdamW's take a seventh longer.
 // The worst memory is a training step of DeepSeek-OCR 2 over tiles: the bytes asked for add up to what was measured,
 // and the replay leaves 0.7 GB more of them in blocks that are larger.
-INSTANTIATE_TEST_SUITE_P(H100, H100TimesValidation,
-                         testing::Values(Bar{"params", 0, 0, 0, 12}, Bar{"image_tokens", 0, 0, 0, 12},
-                                         Bar{"kv_bytes", 0, 0, 0, 8}, Bar{"prefill_flops", 0, 0, 0, 8},
-                                         Bar{"train_flops", 0, 0, 0, 4}, Bar{"prefill_peak", 0.0011, 0.014, 0.1, 8},
-                                         Bar{"decode_peak", 0.0003, 0.0015, 0.007, 8},
-                                         Bar{"step_peak", 0.1, 0.6, 2.2, 4}, Bar{"reserved_peak", 1.2, 1.2, 2.5, 4},
-                                         Bar{"prefill_gpu_ms", 5.4, 5.4, 9, 8}, Bar{"decode_gpu_ms", 8.2, 9.2, 18, 8},
-                                         Bar{"decode_graph_ms", 5.4, 5.6, 9.2, 8},
-                                         Bar{"step_gpu_ms", 9.2, 11, 19.5, 4}),
-                         quantity_name);
+INSTANTIATE_TEST_SUITE_P(H100H100Times, FileValidation,
+                         testing::ValuesIn(bars_of(
+                             "h100-times.json",
+                             {Bar{"params", 0, 0, 0, 12}, Bar{"image_tokens", 0, 0, 0, 12}, Bar{"kv_bytes", 0, 0, 0, 8},
+                              Bar{"prefill_flops", 0, 0, 0, 8}, Bar{"train_flops", 0, 0, 0, 4},
+                              Bar{"prefill_peak", 0.0011, 0.014, 0.1, 8}, Bar{"decode_peak", 0.0003, 0.0015, 0.007, 8},
+                              Bar{"step_peak", 0.1, 0.6, 2.2, 4}, Bar{"reserved_peak", 1.2, 1.2, 2.5, 4},
+                              Bar{"prefill_gpu_ms", 5.4, 5.4, 9, 8}, Bar{"decode_gpu_ms", 8.2, 9.2, 18, 8},
+                              Bar{"decode_graph_ms", 5.4, 5.6, 9.2, 8}, Bar{"step_gpu_ms", 9.2, 11, 19.5, 4}})),
+                         file_quantity_name);
 
 // Single operations: random shapes, and large ones with DRAM counters. The rows say what was fitted to which.
 INSTANTIATE_TEST_SUITE_P(

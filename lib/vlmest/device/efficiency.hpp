@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include <vlmest/device/correction.hpp>
+#include <vlmest/op/delta_rule.hpp>
 #include <vlmest/op/memory.hpp>
 #include <vlmest/tensor/dtype.hpp>
 #include <vlmest/unit/rate.hpp>
@@ -206,16 +207,20 @@ struct DeltaRuleKernel {
 /// The parameters of the kernels of flash-linear-attention 0.5.2 with Triton 3.6, measured on an H100: fitted to one in
 /// two of the sizes, of 32 heads.
 struct DeltaRuleEfficiency {
-  DeltaRuleKernel solve{{4.85e-6}, {12.6e-6}, {3.1e-6}, 1};
-  DeltaRuleKernel values{{0.66e-6}, {3.41e-6}, {1.97e-6}, 0.94};
-  DeltaRuleKernel states{{1.81e-6}, {1.26e-6}, {0}, 0.835};
-  DeltaRuleKernel outputs{{1.13e-6}, {2.56e-6}, {4.2e-6}, 1};
-  DeltaRuleKernel local_gradients{{2.25e-6}, {1.13e-6}, {2.21e-6}, 1};
-  DeltaRuleKernel state_gradients{{2.52e-6}, {0.56e-6}, {7.87e-6}, 0.995};
-  DeltaRuleKernel gradients{{0.79e-6}, {13.4e-6}, {16.3e-6}, 0.848};
-  DeltaRuleKernel wy_gradients{{7.24e-6}, {4.99e-6}, {8.11e-6}, 1};
-  DeltaRuleKernel step{{0.13e-6}, {2.68e-6}, {0}, 0.71};
+  /// In the order of DeltaRule::Kind.
+  std::array<DeltaRuleKernel, words_of<DeltaRule::Kind>.size()> kernels{{{{4.85e-6}, {12.6e-6}, {3.1e-6}, 1},
+                                                                         {{0.66e-6}, {3.41e-6}, {1.97e-6}, 0.94},
+                                                                         {{1.81e-6}, {1.26e-6}, {0}, 0.835},
+                                                                         {{1.13e-6}, {2.56e-6}, {4.2e-6}, 1},
+                                                                         {{2.25e-6}, {1.13e-6}, {2.21e-6}, 1},
+                                                                         {{2.52e-6}, {0.56e-6}, {7.87e-6}, 0.995},
+                                                                         {{0.79e-6}, {13.4e-6}, {16.3e-6}, 0.848},
+                                                                         {{7.24e-6}, {4.99e-6}, {8.11e-6}, 1},
+                                                                         {{0.13e-6}, {2.68e-6}, {0}, 0.71}}};
 };
+constexpr const DeltaRuleKernel& efficiency(const DeltaRuleEfficiency& e, DeltaRule::Kind kind) {
+  return e.kernels[static_cast<std::size_t>(kind)];
+}
 
 /// How fast a device runs real kernels; measured where the device's file says so, else as on an H200.
 struct Efficiency {

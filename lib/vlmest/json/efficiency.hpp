@@ -194,15 +194,7 @@ void fields(E& e, F f) {
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, DeltaRuleEfficiency>
 void fields(E& e, F f) {
-  f("solve", e.solve);
-  f("values", e.values);
-  f("states", e.states);
-  f("outputs", e.outputs);
-  f("local_gradients", e.local_gradients);
-  f("state_gradients", e.state_gradients);
-  f("gradients", e.gradients);
-  f("wy_gradients", e.wy_gradients);
-  f("step", e.step);
+  for (std::size_t i = 0; i < e.kernels.size(); ++i) f(words_of<DeltaRule::Kind>[i].data(), e.kernels[i]);
 }
 template <class E, class F>
 requires std::same_as<std::remove_const_t<E>, Efficiency>

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <string_view>
+
 #include <vlmest/op/cost.hpp>
+#include <vlmest/unit/words.hpp>
 
 namespace vlmest {
 
@@ -29,6 +34,10 @@ struct DeltaRule {
   std::int64_t value_dim = 128;
   DType dtype = DType::bf16;  ///< of queries, keys, values and all but the decay's sums and the last state
 };
+
+template <>
+inline constexpr std::array<std::string_view, 9> words_of<DeltaRule::Kind>{
+    "solve", "values", "states", "outputs", "local_gradients", "state_gradients", "gradients", "wy_gradients", "step"};
 
 /// The tokens that these kernels take at a time.
 inline constexpr std::int64_t delta_rule_chunk = 64;

@@ -135,22 +135,6 @@ inline OpTime time(const TriangularSolve& o, const Device& d) {
   return t;
 }
 
-inline const DeltaRuleKernel& efficiency(const DeltaRuleEfficiency& e, DeltaRule::Kind kind) {
-  using enum DeltaRule::Kind;
-  switch (kind) {
-    case solve: return e.solve;
-    case values: return e.values;
-    case states: return e.states;
-    case outputs: return e.outputs;
-    case local_gradients: return e.local_gradients;
-    case state_gradients: return e.state_gradients;
-    case gradients: return e.gradients;
-    case wy_gradients: return e.wy_gradients;
-    case step: break;
-  }
-  return e.step;
-}
-
 /// The bytes, the blocks' work, and what waits, whichever is longest.
 inline OpTime time(const DeltaRule& o, const Device& d) {
   const DeltaRuleKernel& e = efficiency(d.efficiency.delta_rule, o.kind);

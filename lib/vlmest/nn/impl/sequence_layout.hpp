@@ -103,6 +103,7 @@ VLMEST_INLINE Sequences make_sequences(const Vlm& vlm, const Plan& plan) {
   if (plan.target && !decodes_apart)
     throw Error("plan.target", "this model has no decoder beside the sequence",
                 "leave it out: plan.text and plan.seq say all");
+  check_packages(vlm.family.traits().packages, plan.packages, vlm.type);
   if (plan.denoising_steps && vlm.family.traits().canvas == 0)
     throw Error("plan.denoising_steps", "this model writes a token at a time, without steps",
                 "leave it out, or name a model that denoises canvases: DiffusionGemma");
