@@ -40,6 +40,9 @@ Json quantity(const Json& v, const std::string& name) {
   return {};
 }
 
+/// Of the only row and quantity of an answer in JSON.
+Json predicted(const Called& r) { return Json::parse(r.out)["rows"][0]["predicted"]; }
+
 TEST(Validate, ComparesMeasuredRuns) {
   const std::string text = good("validate " + rows + configs + "--json");
   EXPECT_TRUE(text == good("validate --json " + rows + configs)) << "is deterministic";
@@ -188,6 +191,45 @@ TEST(Validate, ARowThatCannotBeComparedDoesNotHideTheOthers) {
   EXPECT_EQ(v["files"][0]["compared"], 1);
   EXPECT_EQ(v["files"][0]["skipped"][0]["why"], "RuntimeError: no kernel image");
   EXPECT_EQ(run("validate - --limit prefill_ms=1", list).code, 1) << "a limit that does not hold comes first";
+}
+
+/// Two steps reserve something else than the second of them behind an emptied cache: rows say which they are.
+TEST(Validate, RowsSayWhatTheyReservedIn) {
+  const auto reserved = [](const Json& list) {
+    return predicted(run("validate - --json --quantity reserved_peak", list.dump()));
+  };
+  Json row = {
+      {"model", "qwen2-vl-2b"}, {"mode", "train"},         {"batch", 1}, {"text", 64}, {"images", 1}, {"ckpt", true},
+      {"hw", {224, 224}},       {"reserved_peak", 1 << 30}};
+  const Json in_turn = reserved(Json::array({row}));
+  const Json of_file = reserved({{"rows", Json::array({row})}, {"cache_emptied", true}});
+  row["cache_emptied"] = true;
+  EXPECT_EQ(reserved(Json::array({row})), of_file);
+  EXPECT_NE(in_turn, of_file);
+  row["cache_emptied"] = "yes";
+  EXPECT_EQ(run("validate -", Json::array({row}).dump()).err,
+            "error: standard input[0].cache_emptied: expected true or false\n"
+            "hint: docs/reference/measured-rows.md lists the keys\n");
+  row.erase("cache_emptied");
+  EXPECT_EQ(run("validate -", Json{{"rows", Json::array({row})}, {"cache_emptied", 1}}.dump()).err,
+            "error: standard input.cache_emptied: expected true or false\n"
+            "hint: docs/reference/measured-rows.md lists the keys\n");
+}
+
+TEST(Validate, RowsNameThePackagesThatRan) {
+  Json row = {{"model", "qwen3.5-4b"}, {"batch", 1}, {"text", 256}, {"images", 0}, {"prefill_peak", 1 << 30}};
+  const auto peak = [](const Json& r) {
+    return predicted(run("validate - --json --quantity prefill_peak", Json::array({r}).dump()));
+  };
+  const Json alone = peak(row);
+  row["packages"] = "fla,causal-conv1d";
+  EXPECT_NE(peak(row), alone);
+  row["packages"] = "fla,xformers";
+  EXPECT_EQ(run("validate -", Json::array({row}).dump()).err,
+            "error: standard input[0].packages: unknown 'xformers'\nhint: known: fla, causal-conv1d\n");
+  row["packages"] = "fla";
+  row["model"] = "smolvlm-256m";
+  EXPECT_NE(run("validate -", Json::array({row}).dump()).err.find("has nothing that fla runs"), std::string::npos);
 }
 
 TEST(Validate, FindsAModelWhereTheRowSaysItIs) {

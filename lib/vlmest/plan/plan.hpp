@@ -163,7 +163,7 @@ struct Plan {
   std::optional<DType> weights;  ///< storage of the language model's linear weights
   KvLayout kv;
   AttentionKind attention = AttentionKind::sdpa;
-  Runtime runtime{};  ///< the first row: transformers, whose modules run eagerly
+  Runtime runtime{};        ///< the first row: transformers, whose modules run eagerly
   KernelPackages packages;  ///< beside it
   Logits logits = Logits::last;
   Optimizer optimizer = Optimizer::adamw;

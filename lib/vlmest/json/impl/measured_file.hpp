@@ -67,7 +67,8 @@ VLMEST_INLINE void add(MeasuredFile& f, const nlohmann::json& document, const st
     const std::string kv = text_or_nothing(document, "decode_kv_len");
     return add_runs(f, document["rows"], where + ".rows",
                     {.decode_kv_len_after_step = kv.find("after the step") != std::string::npos,
-                     .cache_emptied = document.contains("cache_emptied") && document["cache_emptied"] == true});
+                     .cache_emptied = Reader(document, where, "docs/reference/measured-rows.md lists the keys")
+                                          .boolean("cache_emptied", false)});
   }
   if (document.is_object() && document.contains("model")) return add_run(f, document, where, {});
   throw Error(where, "holds neither measured rows nor a benchmark's results",
