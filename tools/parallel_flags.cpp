@@ -2,6 +2,7 @@
 #include "parallel_flags.hpp"
 
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "options.hpp"
@@ -75,6 +76,9 @@ void ParallelArgs::add_to(CLI::App& app) {
   in(app.add_flag("--ddp-bucket-view", bucket_views, "DDP's gradients are views of its buckets"));
   in(add_choice(app, "--reshard-after-forward", reshard, "FSDP2 gathers weights again for the backward [on]",
                 {"on", "off"}));
+  in(add_choice(app, "--param-dtype", param_dtype,
+                "type that FSDP2 gathers weights of --dtype in, and layers run in [--dtype]",
+                {"bf16", "fp16", "fp32"}));
   in(add_choice(app, "--reduce-dtype", reduce_dtype, "type of gradients in collectives [their own]",
                 {"bf16", "fp16", "fp32"}));
   in(app.add_flag("--sequence-parallel", sequence_parallel, "norms and residuals are divided over tp"));
@@ -102,8 +106,12 @@ Layout ParallelArgs::layout() const {
   l.shard = choice<Shard>("--shard", shard);
   l.bucket_views = bucket_views;
   l.reshard_after_forward = reshard == "on";
-  if (!reduce_dtype.empty())
-    l.reduce_dtype = reduce_dtype == "bf16" ? DType::bf16 : reduce_dtype == "fp16" ? DType::fp16 : DType::fp32;
+  const auto type = [](const std::string& word) -> std::optional<DType> {
+    if (word.empty()) return std::nullopt;
+    return word == "bf16" ? DType::bf16 : word == "fp16" ? DType::fp16 : DType::fp32;
+  };
+  l.param_dtype = type(param_dtype);
+  l.reduce_dtype = type(reduce_dtype);
   l.sequence_parallel = sequence_parallel;
   l.tower = tower == "replicate" ? Tower::replicate : tower == "data" ? Tower::data : Tower::shard;
   l.schedule = read_schedule(schedule);
@@ -140,7 +148,7 @@ void check_parallel_flags(const GivenFlags& given, const Layout& l, const AskedP
   const std::string leave = "leave it out, or give --parallel ";
   if (l.gpus() == 1) given.no_effect({"--network"}, "on one GPU", leave + "dp=N");
   if (holders(l) == 1)
-    given.no_effect({"--shard", "--ddp-bucket-view", "--reshard-after-forward", "--reduce-dtype"},
+    given.no_effect({"--shard", "--ddp-bucket-view", "--reshard-after-forward", "--param-dtype", "--reduce-dtype"},
                     "without data parallelism", leave + "dp=N");
   if (l.tp == 1) given.no_effect({"--sequence-parallel", "--tower"}, "without tensor parallelism", leave + "tp=N");
   if (l.tp > 1 && l.tower != Tower::replicate)
@@ -151,13 +159,15 @@ void check_parallel_flags(const GivenFlags& given, const Layout& l, const AskedP
                     "say how many with --micro-batches N");
   if (l.pp == 1) given.no_effect({"--schedule", "--micro-batches", "--stages"}, "without a pipeline", leave + "pp=N");
   if (!phases.training)
-    given.no_effect({"--shard", "--ddp-bucket-view", "--reshard-after-forward", "--reduce-dtype", "--schedule"},
-                    phases.words, phases.hint);
+    given.no_effect(
+        {"--shard", "--ddp-bucket-view", "--reshard-after-forward", "--param-dtype", "--reduce-dtype", "--schedule"},
+        phases.words, phases.hint);
   if (l.shard != Shard::none)
     given.no_effect({"--ddp-bucket-view"}, "with --shard, which has no buckets of DistributedDataParallel",
                     "leave it out, or take --shard none");
   if (l.shard != Shard::fsdp2)
-    given.no_effect({"--reshard-after-forward"}, "without --shard fsdp2", "leave it out, or take --shard fsdp2");
+    given.no_effect({"--reshard-after-forward", "--param-dtype"}, "without --shard fsdp2",
+                    "leave it out, or take --shard fsdp2");
   if (l.shard == Shard::none)
     given.no_effect({"--reduce-dtype"}, "with DistributedDataParallel, which reduces gradients in their own type",
                     "leave it out, or take --shard fsdp2");

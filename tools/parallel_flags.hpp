@@ -17,7 +17,7 @@ namespace vlmest::tool {
 struct ParallelArgs {
   std::string mesh;  ///< "dp=2,tp=4"
   std::optional<int> gpus;
-  std::string shard = "none", reshard = "on", reduce_dtype, schedule = "1f1b", tower = "shard";
+  std::string shard = "none", reshard = "on", param_dtype, reduce_dtype, schedule = "1f1b", tower = "shard";
   std::string network;  ///< a name or a file; empty: the device's own links
   bool bucket_views = false, sequence_parallel = false;
   std::optional<std::int64_t> micro_batches;

@@ -57,6 +57,7 @@ LAYOUTS = (
     ["--gpus", "2", "--ddp-bucket-view"],
     ["--gpus", "2", "--shard", "fsdp2"],
     ["--gpus", "2", "--shard", "fsdp2", "--reshard-after-forward", "off", "--reduce-dtype", "fp32"],
+    ["--gpus", "2", "--shard", "fsdp2", "--dtype", "fp32", "--param-dtype", "bf16", "--reduce-dtype", "fp32"],
     ["--gpus", "2", "--shard", "zero1"],
     ["--gpus", "2", "--shard", "zero3"],
     ["--parallel", "cp=2"],

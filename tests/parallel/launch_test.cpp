@@ -60,6 +60,9 @@ TEST(Launch, ShardsAreAskedForAsTheyAreEstimated) {
   const std::string lines = text({.dp = 2, .shard = Shard::fsdp2, .reduce_dtype = DType::fp32}, "python");
   EXPECT_TRUE(has(lines, "[*model.model.visual.blocks, *model.model.layers]")) << lines;
   EXPECT_TRUE(has(lines, "mp_policy=MixedPrecisionPolicy(reduce_dtype=torch.float32)")) << lines;
+  EXPECT_TRUE(
+      has(text({.dp = 2, .shard = Shard::fsdp2, .param_dtype = DType::bf16, .reduce_dtype = DType::fp32}, "python"),
+          "mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)"));
   EXPECT_TRUE(has(text({.dp = 2, .shard = Shard::fsdp2, .reshard_after_forward = false}, "python"),
                   "reshard_after_forward=False"));
   EXPECT_TRUE(has(text({.dp = 2, .bucket_views = true}, "python"), "gradient_as_bucket_view=True"));
@@ -73,7 +76,8 @@ TEST(Launch, ShardsAreAskedForAsTheyAreEstimated) {
 /// What a tool cannot be told is not half told.
 TEST(Launch, AToolThatCannotIsLeftOut) {
   for (const Layout& l :
-       {Layout{.dp = 2, .bucket_views = true}, Layout{.dp = 2, .shard = Shard::fsdp2, .reduce_dtype = DType::fp32}}) {
+       {Layout{.dp = 2, .bucket_views = true}, Layout{.dp = 2, .shard = Shard::fsdp2, .param_dtype = DType::bf16},
+        Layout{.dp = 2, .shard = Shard::fsdp2, .reduce_dtype = DType::fp32}}) {
     EXPECT_TRUE(text(l, "accelerate").empty());
     EXPECT_TRUE(text(l, "megatron").empty());
     EXPECT_FALSE(text(l, "python").empty());

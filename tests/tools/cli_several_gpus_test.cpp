@@ -70,6 +70,73 @@ TEST(SeveralGpus, CollectivesCarryWhatTheyMust) {
   EXPECT_EQ(wide[2]["bytes"].get<std::int64_t>(), 2 * f[2]["bytes"].get<std::int64_t>());
 }
 
+/// fp32 shards that are gathered, run and differentiated in bf16: states of the one run, layers of the other.
+TEST(SeveralGpus, WeightsAreGatheredInAnotherTypeThanTheyAreKept) {
+  const auto parts = [](const std::string& flags) {
+    return several("--phase train --gpus 4 --shard fsdp2 " + flags)["parallel"];
+  };
+  const Json kept = parts("--dtype fp32"), run = parts("--dtype bf16");
+  const Json mixed = parts("--dtype fp32 --param-dtype bf16 --reduce-dtype fp32");
+  EXPECT_EQ(mixed["param_dtype"], "bf16");
+  const Json &rank = mixed["ranks"][0], &in_bf16 = run["ranks"][0];
+  for (const char* states : {"weights_bytes", "gradients_bytes", "optimizer_bytes"})
+    EXPECT_EQ(rank[states], kept["ranks"][0][states]) << states;
+  const auto bytes = [](const Json& of, std::size_t i) { return of["communication"][i]["bytes"].get<std::int64_t>(); };
+  EXPECT_EQ(bytes(mixed, 0), bytes(run, 0)) << "gathered";
+  EXPECT_EQ(bytes(mixed, 1), bytes(run, 1)) << "gathered again";
+  EXPECT_EQ(bytes(mixed, 2), bytes(kept, 2)) << "reduced";
+  EXPECT_EQ(bytes(parts("--dtype fp32 --param-dtype bf16"), 2), bytes(run, 2)) << "gradients are of what ran";
+  // The forward holds wider shards and moments, and a unit's part in bf16 while it is gathered.
+  const auto number = [](const Json& of, const char* key) { return of[key].get<std::int64_t>(); };
+  const auto forward = [](const Json& of) { return of["forward"]["peak_bytes"].get<std::int64_t>(); };
+  const std::int64_t wider = number(rank, "weights_bytes") - number(in_bf16, "weights_bytes") +
+                             number(rank, "optimizer_bytes") - number(in_bf16, "optimizer_bytes");
+  EXPECT_GE(forward(rank) - forward(in_bf16), wider);
+  EXPECT_LE(forward(rank) - forward(in_bf16), wider + bytes(run, 0) / 4);
+  // Adafactor works in fp32, which it finds: no copies of its own.
+  const auto more_than_sgd = [&](const std::string& flags) {
+    const auto stepped = [&](const char* optimizer) {
+      return parts("--dtype fp32 --optimizer " + (optimizer + flags))["ranks"][0]["step"]["peak_bytes"]
+          .get<std::int64_t>();
+    };
+    return stepped("adafactor") - stepped("sgd");
+  };
+  EXPECT_EQ(more_than_sgd(" --param-dtype bf16"), more_than_sgd(""));
+}
+
+TEST(SeveralGpus, StagesAreGatheredInAnotherTypeThanTheyAreKept) {
+  const auto ranks = [](const std::string& flags) {
+    return several("--phase train --parallel dp=2,pp=2 --shard fsdp2 " + flags)["parallel"]["ranks"];
+  };
+  const Json kept = ranks("--dtype fp32"), run = ranks("--dtype bf16");
+  const Json mixed = ranks("--dtype fp32 --param-dtype bf16 --reduce-dtype fp32");
+  ASSERT_EQ(mixed.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (const char* states : {"gradients_bytes", "optimizer_bytes"})
+      EXPECT_EQ(mixed[i][states], kept[i][states]) << i << states;
+    EXPECT_LT(mixed[i]["peak_bytes"], kept[i]["peak_bytes"]);
+    EXPECT_GT(mixed[i]["peak_bytes"], run[i]["peak_bytes"]);
+  }
+}
+
+TEST(SeveralGpus, WhatCannotBeGatheredInAnotherTypeIsRefused) {
+  const auto error = [](const std::string& flags) { return run("estimate --config " + flags).err; };
+  EXPECT_EQ(error("qwen2-vl-2b --phase train --gpus 2 --shard fsdp2 --param-dtype bf16"),
+            "error: --param-dtype: the weights are in bf16 already\n"
+            "hint: give weights of another type, such as --dtype fp32, or leave it out\n");
+  EXPECT_EQ(error("qwen2-vl-2b --phase train --gpus 2 --shard zero2 --dtype fp32 --param-dtype bf16"),
+            "error: --param-dtype: has no effect without --shard fsdp2\n"
+            "hint: leave it out, or take --shard fsdp2\n");
+  EXPECT_EQ(error("qwen2-vl-2b --phase train --dtype fp32 --param-dtype bf16"),
+            "error: --param-dtype: has no effect without data parallelism\n"
+            "hint: leave it out, or give --parallel dp=N\n");
+  EXPECT_NE(error("qwen2-vl-2b --phase train --gpus 2 --shard fsdp2 --amp --param-dtype bf16").find("autocast"),
+            std::string::npos);
+  EXPECT_NE(error("ernie-4.5-vl-28b --phase train --gpus 2 --shard fsdp2 --dtype fp32 --param-dtype bf16")
+                .find("which a model of bf16 has in fp32"),
+            std::string::npos);
+}
+
 TEST(SeveralGpus, StagesOfAPipelineHoldTheModelTogether) {
   const Json one = several("--phase train --gradient-accumulation 8");
   for (const char* schedule : {"1f1b", "gpipe", "zb", "interleaved:2"}) {

@@ -42,8 +42,9 @@ std::string several_gpus_line(const ParallelEstimate& p, bool training) {
   std::string mesh;
   for (const auto& [size, size_name] : {std::pair{l.dp, "dp"}, {l.tp, "tp"}, {l.pp, "pp"}, {l.cp, "cp"}, {l.ep, "ep"}})
     if (size > 1) mesh += fmt::format(", {} {}", size_name, size);
-  std::string out = fmt::format("{} GPUs over {}{}{}: {} of {}", l.gpus(), p.network, mesh,
-                                l.shard == parallel::Shard::none ? "" : ", " + std::string(name(l.shard)),
+  std::string shard = l.shard == parallel::Shard::none ? "" : ", " + std::string(name(l.shard));
+  if (l.param_dtype) shard += fmt::format(" gathered in {}", name(*l.param_dtype));
+  std::string out = fmt::format("{} GPUs over {}{}{}: {} of {}", l.gpus(), p.network, mesh, shard,
                                 training ? "a step" : "a prefill", show(p.step));
   if (!p.communication.empty())
     out += fmt::format(", collectives {} of which {} exposed", show(p.communicated()), show(p.exposed()));
@@ -125,6 +126,8 @@ nlohmann::ordered_json several_gpus_json(const ParallelEstimate& p, const Report
             {"shard", std::string(name(l.shard))},
             {"network", p.network},
             {"ranks", Json::array()}};
+  if (l.param_dtype) r["param_dtype"] = std::string(name(*l.param_dtype));
+  if (l.reduce_dtype) r["reduce_dtype"] = std::string(name(*l.reduce_dtype));
   for (const RankEstimate& x : p.ranks) {
     Json row = {{"rank", x.rank}, {"ranks", x.ranks}, {"stage", x.stage}, {"weights_bytes", x.weights.value()}};
     if (options.training) {

@@ -166,7 +166,9 @@ class Process {
   /// Of a weight that is still to be divided, all of it.
   Bytes loaded_bytes(const Storage& s) const {
     const bool whole = s.role == Role::weight && s.tensor != none && !divided_.empty();
-    return whole && divided_[static_cast<std::size_t>(s.tensor)] ? requested_bytes(g_.tensor(s.tensor)) : s.bytes;
+    if (!whole || !divided_[static_cast<std::size_t>(s.tensor)]) return s.bytes;
+    const Tensor& weight = g_.tensor(s.tensor);
+    return size_of(weight.storage, kept_dtype(g_, weight));
   }
   void allocate(std::size_t i) { allocate(i, timeline_.storages()[i].bytes); }
   void allocate(std::size_t i, Bytes bytes) {

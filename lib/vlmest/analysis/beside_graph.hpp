@@ -14,7 +14,7 @@ namespace vlmest {
 enum class BesideGraph : std::uint8_t {
   nothing,
   gathered_weights,       ///< a unit's whole weights, while it runs
-  all_gather_input,       ///< this rank's part of them, come from the host
+  all_gather_input,       ///< this rank's part of them, come from the host or in the type that they are gathered in
   all_gather_output,      ///< the flat buffer from which they are copied
   whole_gradients,        ///< a unit's, before they are reduced
   reduce_scatter_input,   ///< the flat buffer into which they are copied
@@ -30,9 +30,10 @@ enum class BesideGraph : std::uint8_t {
   receives,               ///< of a pipeline's stage: hidden states of one micro-batch, or their gradients
   last_result,            ///< of the last stage: logits of the micro-batch before
   in_flight,              ///< a copy of a tensor that another micro-batch saved
+  cast_input,             ///< an input in the type that weights are gathered in
 };
 template <>
-inline constexpr std::array<std::string_view, 18> words_of<BesideGraph>{"",
+inline constexpr std::array<std::string_view, 19> words_of<BesideGraph>{"",
                                                                         "gathered weights",
                                                                         "all_gather input",
                                                                         "all_gather output",
@@ -49,6 +50,7 @@ inline constexpr std::array<std::string_view, 18> words_of<BesideGraph>{"",
                                                                         "temporary of the step",
                                                                         "buffer of a receive",
                                                                         "logits of the micro-batch before",
-                                                                        "saved by a micro-batch in flight"};
+                                                                        "saved by a micro-batch in flight",
+                                                                        "cast input"};
 
 }  // namespace vlmest

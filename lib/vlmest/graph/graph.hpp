@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -109,9 +110,13 @@ struct Graph {
   std::vector<Bytes> scratch;
   std::vector<Scope> scopes = std::vector<Scope>(1);
   std::vector<Phase> phases;
-  std::vector<TensorId> embeddings;            ///< weights of embedding modules, which an optimizer may treat apart
-  std::vector<RoutedWeight> routed;            ///< weights of experts
-  std::vector<ShardedWeight> sharded;          ///< weights of layers that are divided among GPUs
+  std::vector<TensorId> embeddings;    ///< weights of embedding modules, which an optimizer may treat apart
+  std::vector<RoutedWeight> routed;    ///< weights of experts
+  std::vector<ShardedWeight> sharded;  ///< weights of layers that are divided among GPUs
+  /// Of weights that are gathered in another type than they are kept in (fully_shard's
+  /// MixedPrecisionPolicy(param_dtype=...)), the one that they are kept, reduced to and updated in. What gathered ones
+  /// have stands in the tensors.
+  std::optional<DType> kept_dtype;
   ScopeId head = none;                         ///< the module that makes the logits
   std::vector<SecondForward> second_forwards;  ///< of checkpointed layers, in order
   std::vector<LayerRun> layers;                ///< of stacks (graph/repeat.hpp), in order
@@ -129,6 +134,7 @@ struct Graph {
     embeddings.clear();
     routed.clear();
     sharded.clear();
+    kept_dtype.reset();
     head = none;
     second_forwards.clear();
     layers.clear();
@@ -159,6 +165,9 @@ struct Graph {
   /// The tensor that owns the storage of t.
   TensorId owner(TensorId t) const { return tensor(t).alias_of == none ? t : tensor(t).alias_of; }
 };
+
+/// The type that a weight is kept in.
+inline DType kept_dtype(const Graph& g, const Tensor& weight) { return g.kept_dtype.value_or(weight.dtype); }
 
 /// A graph is refused beyond this many tensors or nodes: it would take seconds and gibibytes, and no run that fits a
 /// GPU comes near (LLaVA-NeXT-7B has 7,000 tensors).

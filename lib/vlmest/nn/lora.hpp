@@ -95,14 +95,15 @@ inline void check_targets(const Lora& lora, const Adapters& adapters) {
 }
 
 /// Declares the adapters' weights: after all of the model's own, as peft.get_peft_model adds them to a model that is
-/// there, in fp32 where the model is in 16 bits (autocast_adapter_dtype). Throws Error as check_targets does.
+/// there, in fp32 where the model is in 16 bits (autocast_adapter_dtype), which gathering in another type undoes.
+/// Throws Error as check_targets does.
 inline void declare_adapters(Context& c) {
   if (!c.adapters) return;
   check_targets(c.plan.lora, *c.adapters);
   const std::int64_t rank = c.plan.lora.rank;
   const auto weight = [&](ScopeId scope, const Shape& shape) {
     InScope in(c.b, scope);
-    return c.b.persistent("weight", Role::weight, DType::fp32, shape);
+    return c.b.persistent("weight", Role::weight, c.plan.param_dtype.value_or(DType::fp32), shape);
   };
   c.b.first_adapter = static_cast<TensorId>(c.b.graph.tensors.size());
   for (Adapter& a : c.adapters->list) {

@@ -68,6 +68,11 @@ struct Moment {
   std::uint8_t turn = own_turn;
 };
 
+/// When what is there for one call has gone again.
+inline Moment behind(Moment m) {
+  return m.turn == own_turn ? Moment{m.node + 1, 0} : Moment{m.node, static_cast<std::uint8_t>(m.turn + 1)};
+}
+
 /// Collects what the units allocate.
 class UnitStorages {
  public:
@@ -83,6 +88,14 @@ class UnitStorages {
   void put_weights(ScopeId unit, Moment comes, Moment goes) {
     for (const Bytes b : units_[static_cast<std::size_t>(unit)].weights)
       put(BesideGraph::gathered_weights, unit, b, comes, goes);
+  }
+  /// The flat buffer that a unit is gathered into by so many ranks; before it, where its weights are gathered in
+  /// another type, this rank's part of them in that type (_fsdp_collectives.py, _get_param_all_gather_inputs).
+  void put_flat(ScopeId unit, const Graph& g, int ranks, Moment comes, Moment goes) {
+    const Bytes all = units_[static_cast<std::size_t>(unit)].gathered;
+    if (g.kept_dtype)
+      put(BesideGraph::all_gather_input, unit, Bytes(all.value() / ranks), comes, behind(comes), gathering_stream);
+    put(BesideGraph::all_gather_output, unit, all, comes, goes, gathering_stream);
   }
 
  private:

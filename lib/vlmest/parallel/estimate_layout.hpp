@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <vlmest/parallel/divided_layers.hpp>
 #include <vlmest/parallel/sequence_parts.hpp>
 #include <vlmest/parallel/several_gpus.hpp>
@@ -9,8 +11,16 @@
 namespace vlmest::parallel {
 
 /// The plan whose graph a rank runs in `l`: micro-batches of a pipeline, its part of the layers or of the sequences
-/// (of those that divide sequences the first rank's).
+/// (of those that divide sequences the first rank's), in the type that weights are gathered in. Throws Error where
+/// weights are of that type already.
 inline Plan plan_of_rank(Plan plan, const Layout& l) {
+  if (l.param_dtype && plan.amp)
+    throw Error("layout.param_dtype", "autocast within layers that are gathered in another type is not modelled",
+                "leave plan.amp out: layers run in layout.param_dtype without it");
+  if (l.param_dtype == plan.dtype)
+    throw Error("layout.param_dtype", "the weights are in " + std::string(name(plan.dtype)) + " already",
+                "give weights of another type, such as plan.dtype=fp32, or leave it out");
+  plan.param_dtype = l.param_dtype;
   if (l.pp > 1) plan.gradient_accumulation = micro_batches(l);
   plan.shards = layer_shards(l);
   plan.sequence_part = sequence_part(l);

@@ -51,7 +51,10 @@ struct Layout {
   Shard shard = Shard::none;
   /// DistributedDataParallel(gradient_as_bucket_view=True): gradients are views of the buckets that are reduced.
   bool bucket_views = false;
-  bool reshard_after_forward = true;          ///< fully_shard's: weights do not stay from the forward to the backward
+  bool reshard_after_forward = true;  ///< fully_shard's: weights do not stay from the forward to the backward
+  /// What weights are gathered in, and layers run in: fully_shard's MixedPrecisionPolicy(param_dtype=...), over weights
+  /// of the plan's dtype; none: their own.
+  std::optional<DType> param_dtype;
   std::optional<DType> reduce_dtype;          ///< of gradients in collectives; none: their own
   bool sequence_parallel = false;             ///< norms and residuals divided over tp
   Tower tower = Tower::shard;                 ///< under tp
@@ -100,6 +103,9 @@ inline void expect_modelled(const Layout& l) {
   if (l.cp > 1 && is_zero(l.shard))
     throw Error("layout.shard", std::string(name(l.shard)) + " does not run where sequences are divided",
                 "take layout.shard=fsdp2, or leave it out for DistributedDataParallel");
+  if (l.param_dtype && (l.shard != Shard::fsdp2 || holders(l) < 2))
+    throw Error("layout.param_dtype", "weights are gathered in another type by fully_shard alone",
+                "take layout.shard=fsdp2 over several GPUs, or leave it out");
   if (l.tp > 1 && l.ep > 1)
     throw Error("layout.mesh", "tp with ep: transformers 5.17 divides layers by one plan", "give one of them");
   if (l.ep > 1 && l.pp > 1)

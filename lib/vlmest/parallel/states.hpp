@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <vlmest/analysis/timeline.hpp>
 #include <vlmest/graph/graph.hpp>
@@ -28,8 +29,14 @@ inline constexpr std::uint8_t gathering_stream = 1, reducing_stream = 2;
 /// parts are equal (torch/distributed/fsdp/_fully_shard/_fsdp_common.py, _get_dim0_padded_size).
 Elements shard_of(const Tensor& t, std::int64_t parts);
 
-/// The timeline of a graph whose states have the sizes that this GPU keeps. The optimizer's temporaries are those of
-/// its share. Gradients that are reduced where weights are divided too come with the reduction (buffers.hpp).
+/// Where weights are gathered in another type than they are kept in, a caller has inputs of the latter, and fully_shard
+/// casts them as the forward begins (torch/distributed/fsdp/_fully_shard/_fsdp_state.py, _pre_forward): the cast ones
+/// stay until it has returned, or as long as a backward needs them. Those of the inputs that the timeline has.
+std::vector<Storage> cast_inputs(const Graph& g, const Timeline& t);
+
+/// The timeline of a graph whose states have the sizes that this GPU keeps, and inputs the type of these. The
+/// optimizer's temporaries are those of its share. Gradients that are reduced where weights are divided too come with
+/// the reduction (buffers.hpp).
 Timeline keep(const Graph& g, Timeline t, const Shares& s, bool training);
 
 }  // namespace vlmest::parallel

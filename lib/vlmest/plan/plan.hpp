@@ -178,6 +178,9 @@ struct Plan {
   std::int64_t gradient_accumulation = 1;
   LayerShards shards;
   SequencePart sequence_part;
+  /// What a training step gathers weights of `dtype` in, and runs in (fully_shard's
+  /// MixedPrecisionPolicy(param_dtype=...)). Only a layout that divides weights does (parallel/layout.hpp).
+  std::optional<DType> param_dtype;
   bool amp = false;
   bool dropout = false;  ///< modules in training mode (model.train()): dropout draws its masks
 };

@@ -46,7 +46,7 @@ VLMEST_INLINE std::vector<Unit> units(const Graph& g, const Strategy& s, const M
     const DType type = s.reduce_dtype.value_or(t.dtype);
     u.reduced += size_of(whole, type);
     u.shard += size_of(part, type);
-    if (type != t.dtype) u.cast += size_of(part, t.dtype);
+    if (const DType kept = kept_dtype(g, t); type != kept) u.cast += size_of(part, kept);
   }
   return r;
 }
@@ -87,13 +87,10 @@ class Pass {
   void put_flat(ScopeId unit, Moment comes, Moment goes) {
     const int parts = mesh(s_).dp_shard;
     if (parts < 2) return;  // weights are copied from where they are
-    if (s_.offload == Offload::parameters) {
-      const Moment done = comes.turn == own_turn ? Moment{comes.node + 1, 0}
-                                                 : Moment{comes.node, static_cast<std::uint8_t>(comes.turn + 1)};
+    if (s_.offload == Offload::parameters)
       for (const Bytes b : units_[at(unit)].weights)
-        to_.put(BesideGraph::all_gather_input, unit, Bytes(b.value() / parts), comes, done, gathering_stream);
-    }
-    to_.put(BesideGraph::all_gather_output, unit, units_[at(unit)].gathered, comes, goes, gathering_stream);
+        to_.put(BesideGraph::all_gather_input, unit, Bytes(b.value() / parts), comes, behind(comes), gathering_stream);
+    to_.put_flat(unit, g_, parts, comes, goes);
   }
 
   void gather_forward() {
@@ -204,8 +201,9 @@ VLMEST_INLINE std::vector<std::vector<TensorId>> divided_weights(const Graph& g,
         t.role == Role::weight && t.alias_of == none && (held == nullptr || (*held)[i])) {
       of_units[static_cast<std::size_t>(states.unit_of[static_cast<std::size_t>(t.scope)])].push_back(
           static_cast<TensorId>(i));
-      const Bytes part = size_of(shard_of(t, std::max(1, mesh(s).dp_shard)), t.dtype);
-      all += requested_bytes(t) + part + Bytes(2 * allocator::round_large);
+      const DType kept = kept_dtype(g, t);
+      const Bytes part = size_of(shard_of(t, std::max(1, mesh(s).dp_shard)), kept);
+      all += size_of(t.storage, kept) + part + Bytes(2 * allocator::round_large);
     }
   if (all > memory) return {};
   std::rotate(of_units.begin(), of_units.begin() + 1, of_units.end());  // the rest comes last

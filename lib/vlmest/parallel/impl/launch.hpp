@@ -35,17 +35,22 @@ inline std::string in_python(DType t) {
 /// A foreach optimizer takes no list of parameters of two meshes (torch/distributed/tensor/_dispatch.py).
 inline constexpr const char* two_groups = ", in two groups: those that tp divides, and the others";
 
+constexpr bool mixes_precision(const Layout& l) { return l.param_dtype || l.reduce_dtype; }
+
 /// Options of fully_shard, each behind a comma.
 inline std::string shard_options(const Layout& l, bool reshards) {
   std::string r;
   if (layer_ranks(l) > 1 || l.pp > 1) r += ", mesh=mesh[\"dp\"]";
   if (!reshards) r += ", reshard_after_forward=False";
-  if (l.reduce_dtype) r += ", mp_policy=MixedPrecisionPolicy(reduce_dtype=" + in_python(*l.reduce_dtype) + ")";
-  return r;
+  if (!mixes_precision(l)) return r;
+  r += ", mp_policy=MixedPrecisionPolicy(";
+  if (l.param_dtype) r += "param_dtype=" + in_python(*l.param_dtype);
+  if (l.reduce_dtype) r += (l.param_dtype ? ", reduce_dtype=" : "reduce_dtype=") + in_python(*l.reduce_dtype);
+  return r + ")";
 }
 inline std::string import_fully_shard(const Layout& l) {
   return std::string("from torch.distributed.fsdp import fully_shard") +
-         (l.reduce_dtype ? ", MixedPrecisionPolicy" : "");
+         (mixes_precision(l) ? ", MixedPrecisionPolicy" : "");
 }
 
 inline std::string fully_shard(const Layout& l, const Graph& g) {
@@ -180,11 +185,11 @@ inline std::string deepspeed_config(const Layout& l, const Plan& plan) {
 }
 
 /// Nothing where accelerate starts no such run, or has no argument for a part of it: a type of reduced gradients, views
-/// of buckets, autocast beside fully_shard, for which it casts parameters, and parts of sequences with images in them,
-/// whose token ids it cuts.
+/// of buckets, autocast beside fully_shard, for which it casts parameters, casting alone, and parts of sequences with
+/// images in them, whose token ids it cuts.
 inline std::string accelerate(const Layout& l, const Plan& plan, const Hosts& h) {
   if (layer_ranks(l) > 1 || l.pp > 1 || l.cp > 1 || l.bucket_views) return {};
-  if (l.shard == Shard::fsdp2 && (l.reduce_dtype || plan.amp)) return {};
+  if (l.shard == Shard::fsdp2 && (mixes_precision(l) || plan.amp)) return {};
   std::string r = "accelerate launch --num_processes " + std::to_string(l.gpus());
   if (h.count > 1)
     r += " --num_machines " + std::to_string(h.count) +
@@ -203,7 +208,7 @@ inline std::string accelerate(const Layout& l, const Plan& plan, const Hosts& h)
 inline std::string megatron(const Layout& l, const Plan& plan, const Hosts& h) {
   if (l.shard == Shard::zero2 || l.shard == Shard::zero3 || l.schedule.kind == ScheduleKind::gpipe ||
       l.schedule.kind == ScheduleKind::zero_bubble || (l.pp > 1 && l.shard == Shard::fsdp2) || (l.ep > 1 && l.dp > 1) ||
-      !l.stages.empty() || l.bucket_views || l.reduce_dtype || !l.reshard_after_forward)
+      !l.stages.empty() || l.bucket_views || mixes_precision(l) || !l.reshard_after_forward)
     return {};
   std::string r = torchrun(h, "pretrain_vlm.py");
   const auto size = [&](const char* argument, std::int64_t n) {

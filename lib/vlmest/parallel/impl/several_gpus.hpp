@@ -126,7 +126,8 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   p.outside = device.memory_bytes - device.usable_bytes + nccl;
   const Device inside = several::without(device, nccl);
   RankEstimate all{.ranks = gpus};
-  const double peak_rate = peak(device, plan.amp ? DType::bf16 : plan.dtype).value * static_cast<double>(gpus);
+  const DType trained_in = plan.amp ? DType::bf16 : plan.param_dtype.value_or(plan.dtype);
+  const double peak_rate = peak(device, trained_in).value * static_cast<double>(gpus);
   // Ranks that divide layers run the same tokens, each its part of their FLOPs.
   const auto tokens = static_cast<double>(e.sequences.batch * e.sequences.seq) * layout.dp;
   const double parts_of_flops = static_cast<double>(holders(layout)) * layer_ranks(layout);
@@ -140,7 +141,8 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
     }
     p.step = i.prefill.wall;
     p.tokens_per_second = i.tokens_per_second(plan.batch) * layout.dp;
-    p.mfu = static_cast<double>(i.prefill.work.flops.value()) * parts_of_flops / (p.step.value * peak_rate);
+    const double rate = peak(device, plan.amp ? DType::bf16 : plan.dtype).value * static_cast<double>(gpus);
+    p.mfu = static_cast<double>(i.prefill.work.flops.value()) * parts_of_flops / (p.step.value * rate);
   }
   if (!has_training(phases)) {
     p.ranks.push_back(all);

@@ -77,9 +77,7 @@ class Stage {
   /// Ahead of a node's own storages; at the beginning of a phase, behind what it is given.
   static Moment ahead(const Phase& p, NodeId n, std::uint8_t turn) { return {n, n == p.first ? own_turn : turn}; }
 
-  void put_flat(ScopeId unit, Moment comes, Moment goes) {
-    to_.put(BesideGraph::all_gather_output, unit, units_[at(unit)].gathered, comes, goes, gathering_stream);
-  }
+  void put_flat(ScopeId unit, Moment comes, Moment goes) { to_.put_flat(unit, g_, mesh(s_).dp_shard, comes, goes); }
 
   void forward(std::size_t phase) {
     using namespace gathered;

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <vlmest/nn/block.hpp>
 #include <vlmest/nn/divided_step.hpp>
 #include <vlmest/nn/parameter_order.hpp>
@@ -13,6 +18,43 @@
 
 namespace vlmest {
 
+namespace training_step {
+
+/// fully_shard casts every parameter that it gathers to one type, those too that transformers keeps in fp32: modules
+/// that ask for the type of their weights then run otherwise than the graph of that type says.
+inline void check_gathered(const Plan& plan, const Graph& g, TensorId parameters) {
+  for (TensorId t = 0; t < parameters; ++t)
+    if (const Tensor& x = g.tensor(t); x.role == Role::weight && x.dtype != plan.dtype)
+      throw Error("layout.param_dtype",
+                  "how " + path(g, x.scope) + " runs, which a model of " + std::string(name(plan.dtype)) + " has in " +
+                      std::string(name(x.dtype)) + ", is not modelled where all weights are gathered in one type",
+                  "leave it out");
+}
+
+/// The optimizer's parameters and gradients are the parts that a rank keeps, of the type that they are kept in, while
+/// it lives.
+class Kept {
+ public:
+  Kept(Graph& g, std::vector<TensorId> tensors, DType gathered)
+      : g_(g), tensors_(std::move(tensors)), gathered_(gathered) {
+    set(*g_.kept_dtype);
+  }
+  ~Kept() { set(gathered_); }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+
+ private:
+  void set(DType type) {
+    for (const TensorId t : tensors_) g_.tensors[static_cast<std::size_t>(t)].dtype = type;
+  }
+
+  Graph& g_;
+  std::vector<TensorId> tensors_;
+  DType gathered_;
+};
+
+}  // namespace training_step
+
 VLMEST_INLINE void build_training(Context& asked, const Family& family, const Sequences& s,
                                   const std::vector<BlockConfig>& added) {
   Plan plan = asked.plan;
@@ -21,6 +63,7 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
                 "a step of " + std::to_string(plan.gradient_accumulation) + " micro-batches", "give at least 1");
   plan.dropout = true;  // model.train()
   if (plan.amp) plan.dtype = DType::fp32;
+  if (plan.param_dtype) asked.b.graph.kept_dtype = std::exchange(plan.dtype, *plan.param_dtype);
   Context c{asked.b, plan, asked.runtime, asked.blocks};
   c.routed_rows = asked.routed_rows;
   c.quantization = asked.quantization;
@@ -39,6 +82,7 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
   }
   declare_adapters(c);
   const auto parameters = static_cast<TensorId>(c.b.graph.tensors.size());
+  if (plan.param_dtype) training_step::check_gathered(plan, c.b.graph, parameters);
   bool any = false;
   for (TensorId t = 0; t < parameters; ++t)
     if (trains(plan, c.b.graph, c.b.graph.tensor(t))) {
@@ -84,6 +128,16 @@ VLMEST_INLINE void build_training(Context& asked, const Family& family, const Se
   }
   loss.reset();
   c.b.begin_phase(PhaseKind::step);
+  std::optional<training_step::Kept> kept;
+  if (plan.param_dtype) {
+    std::vector<TensorId> tensors;
+    for (TensorId t = 0; t < parameters; ++t)
+      if (c.b.gradients.has(t)) {
+        const TensorId gradient = c.b.gradients.of(t).id();
+        tensors.insert(tensors.end(), {t, gradient, c.b.graph.owner(gradient)});
+      }
+    kept.emplace(c.b.graph, std::move(tensors), plan.dtype);
+  }
   std::vector<TrainedParameter> trained;
   for (TensorId t : parameter_order(c.b.graph, parameters))
     if (c.b.gradients.has(t)) trained.push_back({t, make_states(c.b, c.plan.optimizer, t)});
