@@ -2,7 +2,6 @@
 #include "parallel_flags.hpp"
 
 #include <array>
-#include <optional>
 #include <string_view>
 
 #include "options.hpp"
@@ -106,12 +105,8 @@ Layout ParallelArgs::layout() const {
   l.shard = choice<Shard>("--shard", shard);
   l.bucket_views = bucket_views;
   l.reshard_after_forward = reshard == "on";
-  const auto type = [](const std::string& word) -> std::optional<DType> {
-    if (word.empty()) return std::nullopt;
-    return word == "bf16" ? DType::bf16 : word == "fp16" ? DType::fp16 : DType::fp32;
-  };
-  l.param_dtype = type(param_dtype);
-  l.reduce_dtype = type(reduce_dtype);
+  if (!param_dtype.empty()) l.param_dtype = parse_dtype(param_dtype);
+  if (!reduce_dtype.empty()) l.reduce_dtype = parse_dtype(reduce_dtype);
   l.sequence_parallel = sequence_parallel;
   l.tower = tower == "replicate" ? Tower::replicate : tower == "data" ? Tower::data : Tower::shard;
   l.schedule = read_schedule(schedule);

@@ -33,6 +33,8 @@ HELP = {
     "shard": "none (DistributedDataParallel), zero1, zero2, zero3 (DeepSpeed), fsdp2: what the GPUs divide",
     "ddp-bucket-view": "on, off: DistributedDataParallel's gradients are views of its buckets",
     "reshard-after-forward": "on, off: fully_shard gathers weights again for the backward (default on)",
+    "param-dtype": "bf16, fp16, fp32: the type in which fully_shard gathers the weights (default that of --dtype)",
+    "reduce-dtype": "bf16, fp16, fp32: the type in which it adds gradients up (default theirs)",
 }
 
 # Options of the program itself: name, metavar, help, more arguments of add_argument.

@@ -27,6 +27,8 @@ SCENARIO = {
     "shard": "what they divide: none (DistributedDataParallel), zero1, zero2, zero3 (DeepSpeed), fsdp2",
     "bucket_view": "DistributedDataParallel(gradient_as_bucket_view=True)",
     "reshard": "fully_shard(reshard_after_forward=...)",
+    "param_dtype": "type in which fully_shard gathers the weights (MixedPrecisionPolicy); absent: dtype",
+    "reduce_dtype": "type in which it adds the gradients up; absent: that of the gradients",
     "optim": "adamw (foreach), adamw_fused, sgd, sgdm (momentum 0.9), adafactor (transformers' own)",
 }
 

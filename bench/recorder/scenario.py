@@ -46,6 +46,8 @@ class Scenario:
     shard: str = "none"  # what they divide: nothing (DistributedDataParallel), ZeRO's stages, fully_shard
     bucket_view: bool = False  # DistributedDataParallel(gradient_as_bucket_view=True)
     reshard: bool = True  # fully_shard(reshard_after_forward=...)
+    param_dtype: str | None = None  # of fully_shard's MixedPrecisionPolicy; None: that of the weights
+    reduce_dtype: str | None = None  # of the same; None: that of the gradients
 
     def row_fields(self) -> dict:
         """The fields as a row carries them: options of training only where they differ from the default."""
@@ -75,10 +77,13 @@ class Scenario:
             words += [f"cp {self.cp}"] if self.cp > 1 else []
             words += ["bucket views"] if self.bucket_view else []
             words += [] if self.reshard else ["no reshard"]
+            words += [f"gathered {self.param_dtype}"] if self.param_dtype else []
+            words += [f"reduced {self.reduce_dtype}"] if self.reduce_dtype else []
         return " ".join(words)
 
 
-SEVERAL_GPUS = ("cp", "shard", "bucket_view", "reshard")
+FULLY_SHARD = ("reshard", "param_dtype", "reduce_dtype")
+SEVERAL_GPUS = ("cp", "shard", "bucket_view", *FULLY_SHARD)
 TRAINING = ("ckpt", "lora", "freeze_vision", "amp", "optim", "target", "gpus", *SEVERAL_GPUS)
 
 
@@ -148,6 +153,8 @@ READERS = {
     "shard": ("shard", lambda v, w: word(v, w, SHARDS)),
     "ddp-bucket-view": ("bucket_view", flag),
     "reshard-after-forward": ("reshard", flag),
+    "param-dtype": ("param_dtype", lambda v, w: DTYPES[word(v, w, DTYPES)]),
+    "reduce-dtype": ("reduce_dtype", lambda v, w: DTYPES[word(v, w, DTYPES)]),
 }
 
 
@@ -187,5 +194,5 @@ def canonical(s: Scenario) -> Scenario:
     s = replace(s, logits="last", dtype="float32" if s.amp else s.dtype)
     idle = set(SEVERAL_GPUS) if s.gpus == 1 else {"bucket_view"} if s.shard != "none" else set()
     if s.shard != "fsdp2":
-        idle.add("reshard")
+        idle.update(FULLY_SHARD)
     return replace(s, **{f.name: f.default for f in fields(Scenario) if f.name in idle})

@@ -113,11 +113,16 @@ def _layers(model: nn.Module) -> Iterator[nn.Module]:
 
 
 def _fully_shard(model: nn.Module, scenario: Scenario) -> None:
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
+    policy = MixedPrecisionPolicy(_dtype(scenario.param_dtype), _dtype(scenario.reduce_dtype))
     for layer in _layers(model):
-        fully_shard(layer, reshard_after_forward=scenario.reshard)
-    fully_shard(model)
+        fully_shard(layer, mp_policy=policy, reshard_after_forward=scenario.reshard)
+    fully_shard(model, mp_policy=policy)
+
+
+def _dtype(name: str | None) -> torch.dtype | None:
+    return getattr(torch, name) if name else None
 
 
 def _deepspeed(model: nn.Module, scenario: Scenario) -> Stepper:

@@ -41,6 +41,26 @@ TEST(DataParallel, UnitsAreLayersAndTheRest) {
   EXPECT_EQ(states().unit_of, (std::vector<ScopeId>{0, 0, 2, 3, 3, 2, 0}));
 }
 
+TEST(DataParallel, WhatALayerIsCalledWithIsOfTheTypeThatItIsGatheredIn) {
+  Graph g = model();
+  g.tensors = {{.dtype = DType::bf16, .role = Role::weight}, {.dtype = DType::fp32, .role = Role::activation}};
+  g.phases = {{.kind = PhaseKind::forward, .first = 0, .last = 2}};
+  g.nodes.resize(2);
+  g.nodes[0] = {.scope = 0, .first_edge = 0, .outputs = 1};
+  g.nodes[1] = {.scope = 4, .first_edge = 1, .inputs = 1};
+  g.edges = {1, 1};
+  const std::vector<ScopeId> units = units_of_scopes(g);
+  EXPECT_NO_THROW(check_cast(g, units)) << "nothing is cast";
+  g.kept_dtype = DType::fp32;
+  EXPECT_THROW(check_cast(g, units), Error);
+  g.nodes[0].scope = 3;
+  EXPECT_NO_THROW(check_cast(g, units)) << "the layer has made it itself";
+  g.nodes[0].scope = 5;
+  EXPECT_THROW(check_cast(g, units), Error) << "the layer before has";
+  g.tensors[1].dtype = DType::bf16;
+  EXPECT_NO_THROW(check_cast(g, units));
+}
+
 TEST(DataParallel, ReplicasAddGradientsUpOnceAStep) {
   const StepCollectives ddp = sent({.gpus = 2}), zero1 = sent({.gpus = 2, .sharding = Sharding::optimizer});
   EXPECT_TRUE(ddp.every_pass.empty());

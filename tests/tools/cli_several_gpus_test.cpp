@@ -104,6 +104,18 @@ TEST(SeveralGpus, WeightsAreGatheredInAnotherTypeThanTheyAreKept) {
   EXPECT_EQ(more_than_sgd(" --param-dtype bf16"), more_than_sgd(""));
 }
 
+/// Each block of a vision tower casts the rotations that it is called with, and its fp32 copies of them stay for its
+/// backward; in bf16 all blocks save the same two.
+TEST(SeveralGpus, LayersCastWhatTheyAreCalledWith) {
+  const auto saved = [](const std::string& flags) {
+    const std::string run = "--config qwen2-vl-2b --image-size 448x448 --phase train --gpus 2 --shard fsdp2 ";
+    return Json::parse(good(run + flags + " --json"))["training"]["saved_activations_bytes"].get<std::int64_t>();
+  };
+  constexpr std::int64_t blocks = 32, patches = 1024, channels = 80;
+  EXPECT_EQ(saved("--dtype fp32 --param-dtype bf16") - saved("--dtype bf16"),
+            (blocks - 1) * patches * channels * 2 * 4);
+}
+
 TEST(SeveralGpus, StagesAreGatheredInAnotherTypeThanTheyAreKept) {
   const auto ranks = [](const std::string& flags) {
     return several("--phase train --parallel dp=2,pp=2 --shard fsdp2 " + flags)["parallel"]["ranks"];

@@ -59,7 +59,8 @@ class Timeline {
       const Tensor& t = g.tensors[i];
       if (!owns(t)) continue;
       const NodeId dies = t.role == Role::input ? none : t.dies;
-      *next++ = {static_cast<TensorId>(i), t.born, dies, t.scope, requested_bytes(t), t.role};
+      const DType type = t.role == Role::weight ? kept_dtype(g, t) : t.dtype;
+      *next++ = {static_cast<TensorId>(i), t.born, dies, t.scope, size_of(t.storage, type), t.role};
     }
     has_turns_ = false;
     set_up_ = {};

@@ -40,6 +40,14 @@ struct CosSin {
   Value ids;  ///< the positions themselves, where attention reads them too
 };
 
+/// What a layer is called with as it finds it: fully_shard casts it to the type that the layer's weights are gathered
+/// in (torch/distributed/fsdp/_fully_shard/_fsdp_state.py, FSDPState._pre_forward). The second forward of a
+/// checkpointed layer, in which it casts nothing, is taken as the first.
+inline CosSin as_called(Context& c, const CosSin& e) {
+  if (!c.plan.param_dtype) return e;
+  return {.cos = eager::to(e.cos, c.dtype()), .sin = eager::to(e.sin, c.dtype()), .ids = e.ids};
+}
+
 /// Positions that text models count where the caller gives none: int64[1, S]. Of a part of a sequence they are given.
 inline Value text_positions(Context& c, std::int64_t tokens) {
   if (c.sequence && c.sequence->ran) return eager::unsqueeze(c.sequence->places, 0);

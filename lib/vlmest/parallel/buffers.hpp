@@ -112,6 +112,11 @@ class UnitStorages {
 std::vector<std::vector<TensorId>> divided_weights(const Graph& g, const Strategy& s, const ModelStates& states,
                                                    Bytes memory, const std::vector<char>* held = nullptr);
 
+/// Where weights are gathered in another type than they are kept in, a caller has inputs of the latter, and fully_shard
+/// casts them as the forward begins (torch/distributed/fsdp/_fully_shard/_fsdp_state.py, _pre_forward): the cast ones
+/// stay until it has returned, or as long as a backward needs them. Those of the inputs that the timeline has.
+std::vector<Storage> cast_inputs(const Graph& g, const Timeline& t);
+
 /// What a training step allocates for its collectives. The graph's own tensors have their whole sizes.
 std::vector<Storage> data_parallel_storages(const Graph& g, const Strategy& s, const ModelStates& states,
                                             const StepCollectives& c);

@@ -16,6 +16,10 @@ namespace vlmest::parallel {
 /// all that is in none belongs. A member without modules of its own is no layer but a step of one (merger.mlp.0).
 std::vector<ScopeId> units_of_scopes(const Graph& g);
 
+/// Where weights are gathered in another type than they are kept in, fully_shard casts what a unit is called with,
+/// which the graph must do (nn/rope.hpp, as_called). Throws Error for a unit that finds something else than that.
+void check_cast(const Graph& g, const std::vector<ScopeId>& unit_of);
+
 /// The weights of a graph by units.
 struct ModelStates {
   std::vector<ScopeId> unit_of;         ///< of each scope

@@ -28,6 +28,7 @@ inline Timeline data_parallel_timeline(const Graph& g, const Timeline& whole, co
   Timeline r = whole;
   if (placements(s).gradients.holder == Holder::bucket) move_into_buckets(r, g);
   r = keep(g, std::move(r), shares(s), true);
+  if (g.kept_dtype) r.add(cast_inputs(g, r));
   r.add(data_parallel_storages(g, s, states, collectives(s, states)));
   if (has_buckets(s))
     r.set_up(ddp_set_up(g, whole, trained));

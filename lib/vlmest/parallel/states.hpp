@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include <vlmest/analysis/timeline.hpp>
 #include <vlmest/graph/graph.hpp>
@@ -29,10 +28,11 @@ inline constexpr std::uint8_t gathering_stream = 1, reducing_stream = 2;
 /// parts are equal (torch/distributed/fsdp/_fully_shard/_fsdp_common.py, _get_dim0_padded_size).
 Elements shard_of(const Tensor& t, std::int64_t parts);
 
-/// Where weights are gathered in another type than they are kept in, a caller has inputs of the latter, and fully_shard
-/// casts them as the forward begins (torch/distributed/fsdp/_fully_shard/_fsdp_state.py, _pre_forward): the cast ones
-/// stay until it has returned, or as long as a backward needs them. Those of the inputs that the timeline has.
-std::vector<Storage> cast_inputs(const Graph& g, const Timeline& t);
+/// Whether a tensor of the graph is an input that a caller has in the type that weights are kept in, not in the one
+/// that they are gathered in.
+inline bool is_cast(const Graph& g, const Tensor& t) {
+  return g.kept_dtype && t.role == Role::input && is_floating(t.dtype) && t.dtype != *g.kept_dtype;
+}
 
 /// The timeline of a graph whose states have the sizes that this GPU keeps, and inputs the type of these. The
 /// optimizer's temporaries are those of its share. Gradients that are reduced where weights are divided too come with

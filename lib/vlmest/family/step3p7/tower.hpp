@@ -182,7 +182,7 @@ inline Value forward(Context& c, const Step3p7Tower& t, const Value& pixels) {
     // The stride that a view gives a single picture makes its map none with channels last, so that the convolution's
     // gradient is row-major, and the layers' have their channels apart.
     if (x.size(0) == 1) place.gradient_strides = {checked_mul(g.hidden, patches.count()), 1, patches.count()};
-    x = repeat(place, x, {}, [&](const Value& h) { return forward(c, g, l, h, positions); });
+    x = repeat(place, x, {}, [&](const Value& h) { return forward(c, g, l, h, as_called(c, positions)); });
   }
   x = view(permute(x, {0, 2, 1}), {x.size(0), g.hidden, patches.rows, patches.cols});
   x = forward(c, t.halvings.first, x);

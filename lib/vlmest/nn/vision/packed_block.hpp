@@ -73,7 +73,7 @@ class PackedStack {
   template <class Block>
   Value operator()(const Block& b, const Value& x, const Segments& segments, int kind = 0) {
     return repeat_({kind, b.scope, b.norm1.weight}, x, {},
-                   [&](const Value& h) { return forward(c_, b, h, heads_, positions_, segments); });
+                   [&](const Value& h) { return forward(c_, b, h, heads_, as_called(c_, positions_), segments); });
   }
 
  private:

@@ -91,7 +91,13 @@ class PackedSiglipStack {
   explicit PackedSiglipStack(Context& c) : c_(c), repeat_(c.b) {}
 
   Value operator()(const ClipLayer& l, const Value& x, const SiglipSegments& s, int kind = 0) {
-    return repeat_({kind, l.scope, first_parameter(l)}, x, {}, [&](const Value& h) { return forward(c_, l, h, s); });
+    return repeat_({kind, l.scope, first_parameter(l)}, x, {}, [&](const Value& h) {
+      if (!s.positions) return forward(c_, l, h, s);
+      const CosSin positions = as_called(c_, *s.positions);
+      SiglipSegments called = s;
+      called.positions = &positions;
+      return forward(c_, l, h, called);
+    });
   }
 
  private:

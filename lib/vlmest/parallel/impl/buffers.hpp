@@ -211,6 +211,22 @@ VLMEST_INLINE std::vector<std::vector<TensorId>> divided_weights(const Graph& g,
   return of_units;
 }
 
+VLMEST_INLINE std::vector<Storage> cast_inputs(const Graph& g, const Timeline& t) {
+  std::vector<Storage> inputs, r;
+  for (const Storage& s : t.storages())
+    if (s.tensor != none && s.bytes > Bytes{} && is_cast(g, g.tensor(s.tensor))) inputs.push_back(s);
+  std::vector<NodeId> last(inputs.empty() ? 0 : g.tensors.size());  // of a pass, the last node that uses a tensor
+  for (std::size_t i = 0; i + 2 < g.phases.size() && !inputs.empty(); i += 2) {
+    const Phase &forward = g.phases[i], &backward = g.phases[i + 1];
+    for (NodeId n = forward.first; n < backward.last; ++n)
+      for (const TensorId used : g.inputs(g.node(n))) last[static_cast<std::size_t>(g.owner(used))] = n;
+    for (const Storage& s : inputs)
+      r.push_back({none, forward.first, std::max(forward.last, last[static_cast<std::size_t>(s.tensor)] + 1), s.scope,
+                   requested_bytes(g.tensor(s.tensor)), Role::workspace, 0, BesideGraph::cast_input});
+  }
+  return r;
+}
+
 VLMEST_INLINE std::vector<Storage> data_parallel_storages(const Graph& g, const Strategy& s, const ModelStates& states,
                                                           const StepCollectives& c) {
   std::vector<Storage> r;

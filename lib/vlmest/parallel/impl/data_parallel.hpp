@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <string>
+
 #include <vlmest/parallel/data_parallel.hpp>
 #include <vlmest/unit/compiled.hpp>
 
@@ -15,6 +18,30 @@ VLMEST_INLINE std::vector<ScopeId> units_of_scopes(const Graph& g) {
     r[s] = r[parent] != 0 ? r[parent] : g.scopes[s].index != none && has_modules[s] ? static_cast<ScopeId>(s) : 0;
   }
   return r;
+}
+
+VLMEST_INLINE void check_cast(const Graph& g, const std::vector<ScopeId>& unit_of) {
+  if (!g.kept_dtype) return;
+  const auto weight =
+      std::find_if(g.tensors.begin(), g.tensors.end(), [](const Tensor& t) { return t.role == Role::weight; });
+  const auto unit = [&](NodeId n) { return unit_of[static_cast<std::size_t>(g.node(n).scope)]; };
+  for (const Phase& p : g.phases) {
+    if (p.kind != PhaseKind::forward) continue;
+    for (NodeId n = p.first; n < p.last; ++n) {
+      if (unit(n) == 0) continue;
+      for (const TensorId t : g.inputs(g.node(n))) {
+        const Tensor &x = g.tensor(t), &owner = g.tensor(g.owner(t));
+        const bool made = owner.role == Role::activation && owner.born >= p.first && owner.born < n;
+        if (!made || unit(owner.born) == unit(n) || !is_floating(x.dtype) || is_complex(x.dtype) ||
+            x.dtype == weight->dtype)
+          continue;
+        throw Error("layout.param_dtype",
+                    path(g, g.node(n).scope) + " is called with something in " + std::string(name(x.dtype)) +
+                        ", which fully_shard casts: how it then runs is not modelled",
+                    "leave it out");
+      }
+    }
+  }
 }
 
 VLMEST_INLINE StepCollectives collectives(const Strategy& s, const ModelStates& states) {

@@ -163,6 +163,7 @@ VLMEST_INLINE ParallelEstimate estimate_several(const Estimator& estimator, Esti
   const auto is_trained = [&](const Tensor& x) { return trains(plan, g, x); };
   const std::vector<TensorId> trained = trained_weights(g, is_trained);
   const ModelStates states = model_states(g, is_trained);
+  check_cast(g, states.unit_of);
   const Strategy strategy = several::strategy(layout);
   if (layout.pp > 1) {
     estimate_stages(p, estimator, t, {trained, strategy, states}, inside, network, tokens, peak_rate);

@@ -264,6 +264,7 @@ VLMEST_INLINE Timeline shard_stage(Timeline part, const Graph& g, const Stages& 
   }
   sharded::Stage(added, g, s, states, units, own, of).add(gradients);
   part = keep(g, std::move(part), shares(s), true);
+  if (g.kept_dtype) part.add(cast_inputs(g, part));
   part.add(added);
   part.set_up({.divided = divided_weights(g, s, states, memory, &held)});
   return part;
