@@ -28,6 +28,13 @@ PER_RANK = (
 )
 
 
+def _trained_counts(model: torch.nn.Module) -> dict[str, int]:
+    """What a row says of the parameters that train. None stays referenced: whole weights have to go as they are
+    divided, or the allocator keeps as much memory more."""
+    sizes = [(p.numel(), p.element_size()) for p in model.parameters() if p.requires_grad]
+    return {"trainable": sum(n for n, _ in sizes), "trainable_bytes": sum(n * size for n, size in sizes)}
+
+
 class Training:
     """A model in train mode with its inputs and labels. loss.backward(), optimizer.step(), then gradients to None."""
 
@@ -35,12 +42,8 @@ class Training:
         self._tensors = inputs.tensors
         self._scenario = scenario
         self._journal = journal
-        # DeepSpeed's third stage leaves parameters without elements.
-        trained = [p for p in model.parameters() if p.requires_grad]
-        self._trained = {
-            "trainable": sum(p.numel() for p in trained),
-            "trainable_bytes": sum(p.numel() * p.element_size() for p in trained),
-        }
+        # Ahead of what divides them: DeepSpeed's third stage leaves parameters without elements.
+        self._trained = _trained_counts(model)
         if scenario.cp > 1:
             sequence_parts.divide(model, self._tensors, scenario.cp)
         self._stepper = several_gpus.prepare(model, scenario)

@@ -25,9 +25,9 @@
 /// (finalize_backward).
 ///
 /// Behind a unit's backward (FSDPParamGroup.post_backward, foreach_reduce) its gathered weights go, then what was
-/// reduced last; its gradients are copied into a flat buffer and go; their reduced part comes in one storage, on a
-/// third stream. The unit of the rest is gathered from the beginning of the forward to the end of the backward, and
-/// reduced then (FSDPState._root_post_backward_final_callback).
+/// reduced last; its gradients are copied into a flat buffer and go but for one (Unit::named_last); their reduced part
+/// comes in one storage, on a third stream. The unit of the rest is gathered from the beginning of the forward to the
+/// end of the backward, and reduced then (FSDPState._root_post_backward_final_callback).
 namespace vlmest::parallel {
 
 namespace gathered {
@@ -56,7 +56,14 @@ struct Unit {
   Bytes reduced{};   ///< gradients, in the type that they are reduced in
   Bytes shard{};     ///< this rank's part of them
   Bytes cast{};      ///< of those of another type the part in their own
+  /// The weight whose gradient goes when the reduction has returned, behind the others: the last of the unit's
+  /// parameters, which foreach_reduce's loop over the gradients still names. none: nothing is divided.
+  TensorId named_last = none;
 };
+
+/// Whether `a` stands behind `b` among a unit's parameters: a module's own stand behind those of the modules that it
+/// holds (_fsdp_init.py, _get_managed_modules).
+bool stands_behind(const Graph& g, TensorId a, TensorId b);
 
 /// By the unit's scope. `held`, by tensors, are the weights that are asked about; null: all.
 std::vector<Unit> units(const Graph& g, const Strategy& s, const ModelStates& states,

@@ -27,6 +27,26 @@ VLMEST_INLINE std::vector<Run> runs(const Graph& g, const Phase& p, const std::v
   return r;
 }
 
+VLMEST_INLINE bool stands_behind(const Graph& g, TensorId a, TensorId b) {
+  const auto holder = [&](ScopeId s) { return g.scopes[static_cast<std::size_t>(s)].parent; };
+  const auto depth = [&](ScopeId s) {
+    int r = 0;
+    while ((s = holder(s)) != none) ++r;
+    return r;
+  };
+  ScopeId of_a = g.tensor(a).scope, of_b = g.tensor(b).scope;
+  if (of_a == of_b) return a > b;
+  const int down = depth(of_a) - depth(of_b);
+  for (int i = 0; i < down; ++i) of_a = holder(of_a);
+  for (int i = 0; i < -down; ++i) of_b = holder(of_b);
+  if (of_a == of_b) return down < 0;
+  while (holder(of_a) != holder(of_b)) {
+    of_a = holder(of_a);
+    of_b = holder(of_b);
+  }
+  return of_a > of_b;
+}
+
 VLMEST_INLINE std::vector<Unit> units(const Graph& g, const Strategy& s, const ModelStates& states,
                                       const std::vector<char>* held) {
   const std::int64_t parts = std::max(1, mesh(s).dp_shard);
@@ -47,6 +67,8 @@ VLMEST_INLINE std::vector<Unit> units(const Graph& g, const Strategy& s, const M
     u.reduced += size_of(whole, type);
     u.shard += size_of(part, type);
     if (const DType kept = kept_dtype(g, t); type != kept) u.cast += size_of(part, kept);
+    const auto weight = static_cast<TensorId>(i);
+    if (parts > 1 && (u.named_last == none || stands_behind(g, weight, u.named_last))) u.named_last = weight;
   }
   return r;
 }
@@ -131,13 +153,17 @@ class Pass {
                  {backward_.last, turn::finished});
   }
 
-  Moment gradients_go(ScopeId unit) const { return {end_[at(unit)], unit == 0 ? turn::reduced_rest : turn::reduced}; }
+  void put_gradient(const Tensor& t, Moment comes) {
+    const ScopeId unit = unit_of_[static_cast<std::size_t>(g_.tensor(t.of).scope)];
+    const int turn = (unit == 0 ? turn::reduced_rest : turn::reduced) + (t.of == units_[at(unit)].named_last ? 1 : 0);
+    to_.put(BesideGraph::whole_gradients, unit, requested_bytes(t), comes,
+            {end_[at(unit)], static_cast<std::uint8_t>(turn)});
+  }
   void add_gradients() {
     bool first = false;
     for (const Tensor& t : g_.tensors)
       if (t.role == Role::gradient && t.alias_of == none && t.born >= backward_.first && t.born < backward_.last) {
-        const ScopeId unit = unit_of_[static_cast<std::size_t>(g_.tensor(t.of).scope)];
-        to_.put(BesideGraph::whole_gradients, unit, requested_bytes(t), {t.born, own_turn}, gradients_go(unit));
+        put_gradient(t, {t.born, own_turn});
         first = true;
       }
     if (first) return;
@@ -146,8 +172,7 @@ class Pass {
       for (const TensorId out : g_.outputs(g_.node(n))) {
         const Tensor& t = g_.tensor(g_.owner(out));
         if (t.role != Role::gradient || t.born >= backward_.first) continue;
-        const ScopeId unit = unit_of_[static_cast<std::size_t>(g_.tensor(t.of).scope)];
-        to_.put(BesideGraph::whole_gradients, unit, requested_bytes(t), {n + 1, own_turn}, gradients_go(unit));
+        put_gradient(t, {n + 1, own_turn});
       }
   }
 

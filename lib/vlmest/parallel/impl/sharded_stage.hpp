@@ -154,8 +154,9 @@ class Stage {
     using enum BesideGraph;
     const TensorId weight = g_.tensor(s.tensor).of;
     const ScopeId unit = unit_of(weight);
+    const Moment goes = reduced(unit, weight == units_[at(unit)].named_last ? 2 : 1);
     if (!casts(s)) {
-      to_.put(whole_gradients, unit, s.bytes, {s.born}, reduced(unit, 1));
+      to_.put(whole_gradients, unit, s.bytes, {s.born}, goes);
       return;
     }
     // One after the other: its sum comes, then what autograd has made goes.
@@ -163,8 +164,7 @@ class Stage {
     const auto next = static_cast<std::uint8_t>(turn + 1);
     const NodeId first_end = end_of(1, unit);
     to_.put(whole_gradients, unit, s.bytes, {s.born}, {first_end, next});
-    to_.put(whole_gradients, unit, size_of(g_.tensor(weight).storage, *s_.reduce_dtype), {first_end, turn},
-            reduced(unit, 1));
+    to_.put(whole_gradients, unit, size_of(g_.tensor(weight).storage, *s_.reduce_dtype), {first_end, turn}, goes);
     const NodeId again = made_last_[static_cast<std::size_t>(s.tensor)];
     if (g_.phases.size() < 4 || again == none) return;
     to_.put(whole_gradients, unit, s.bytes, {again + 1}, {end_of(3, unit), next});
