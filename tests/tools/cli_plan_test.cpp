@@ -125,11 +125,22 @@ TEST(Plan, LayoutsAreWhatEstimateSays) {
     EXPECT_EQ(e["parallel"]["step_ms"], l["step_ms"]) << command;
     EXPECT_EQ(e["parallel"]["tokens_per_s"], l["tokens_per_s"]) << command;
   }
+  const auto tried = [](const Json& plan, const std::string& dimensions) {
+    return std::any_of(plan["layouts"].begin(), plan["layouts"].end(), [&](const Json& l) {
+      const std::string of = l["flags"];
+      return of.find(dimensions) != std::string::npos && of.find("--shard fsdp2") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(tried(all, "dp=2,pp=2")) << "pipelines whose replicas divide their states";
   refused(small + "--gpu-memory 20GiB --network nvlink4", 2, "--network: has no effect on one GPU",
           "leave it out, or give --gpus N");
   if (under_address_sanitizer) return;  // further plans run the same code
   const Json alone = planned("--gpus 4 --batch 2 --gpu-memory 20GiB --goal fastest --results 40 --threads 1");
   EXPECT_EQ(alone["layouts"], all["layouts"]);
+  EXPECT_TRUE(tried(Json::parse(good("plan --gpus 4 --goal fastest --results 99 --json --config " +
+                                     std::string(VLMEST_SOURCE_DIR) + "/tests/data/configs/internvl3.5-30b-a3b.json")),
+                    "dp=2,ep=2"))
+      << "replicas of divided experts";
   const std::string wide = good(small + "--gpus 512 --goal fastest");
   EXPECT_NE(wide.find("laid out over 512 GPUs and nvlink4, of what was asked for, most tokens a second first:"),
             std::string::npos)

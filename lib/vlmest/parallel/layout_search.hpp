@@ -46,12 +46,13 @@ struct LayoutSearch {
 
 /// Tries replicas with every way to divide their states; pipelines of every length that divides the GPUs, in replicas
 /// where GPUs are left, by 1F1B and interleaved 1F1B with twice and eight times as many micro-batches as stages and by
-/// GPipe with twice as many, with layers divided evenly and, by 1F1B, by time; and where the model has a plan for it,
-/// layers or experts divided over all GPUs, and layers over 2, 4 or 8 of a host in replicas, DDP's and FSDP2's, and in
-/// pipelines of 2 to 16 stages with eight times as many micro-batches. What does not fit is tried with every layer
-/// checkpointed; where nothing fits, sequences are divided over 2 to 16 GPUs, in replicas. A layout that is not
-/// modelled of this model is left out. Throws Error where the plan asks for the impossible on any GPU, where the
-/// network joins too few and where no layout is modelled.
+/// GPipe with twice as many, with layers divided evenly and, by 1F1B, by time, and in up to 16 stages by 1F1B with
+/// eight times as many in replicas that divide their states (FSDP2); and where the model has a plan for it, layers or
+/// experts divided over all GPUs, layers over 2, 4 or 8 of a host in replicas, DDP's and FSDP2's, and in pipelines of 2
+/// to 16 stages with eight times as many micro-batches, and experts over as many in FSDP2's replicas. What does not fit
+/// is tried with every layer checkpointed; where nothing fits, sequences are divided over 2 to 16 GPUs, in replicas. A
+/// layout that is not modelled of this model is left out. Throws Error where the plan asks for the impossible on any
+/// GPU, where the network joins too few and where no layout is modelled.
 LayoutSearch search_layouts(const LayoutRequest& q);
 
 }  // namespace vlmest::parallel

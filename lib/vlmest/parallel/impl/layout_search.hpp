@@ -33,9 +33,9 @@ inline std::vector<Layout> replicas(int gpus) {
   return r;
 }
 
-/// How many ranks divide layers, beside replicas or stages: powers of two within a host, whose links their collectives
-/// need.
-inline std::vector<int> divisors_of_layers(int gpus, const Network& n) {
+/// How many ranks divide layers or experts, beside replicas or stages: powers of two within a host, whose links their
+/// collectives need.
+inline std::vector<int> parts_of_a_host(int gpus, const Network& n) {
   std::vector<int> r;
   const std::int64_t host = n.domains.empty() ? gpus : n.domains.front().gpus;
   for (int tp = 2; tp <= host && tp < gpus && tp <= 8; tp *= 2)
@@ -46,7 +46,11 @@ inline std::vector<int> divisors_of_layers(int gpus, const Network& n) {
 /// Parts that a sequence is cut into at most: those of longer ones would be of a few hundred tokens.
 inline constexpr int most_parts = 16;
 
-/// Pipelines of so many stages, with `each` times as many micro-batches.
+/// Stages at most of a pipeline whose replicas divide their states: in more of them few layers are left to divide.
+inline constexpr int most_stages_divided = 16;
+
+/// Pipelines of so many stages, with `each` times as many micro-batches; of many also those whose replicas divide their
+/// states.
 inline std::vector<Layout> pipelines(int gpus, int stages, std::int64_t each) {
   std::vector<Layout> r;
   for (const Schedule s : {Schedule{ScheduleKind::one_f_one_b, 1}, Schedule{ScheduleKind::interleaved, 2},
@@ -55,6 +59,8 @@ inline std::vector<Layout> pipelines(int gpus, int stages, std::int64_t each) {
     if (s.kind == ScheduleKind::gpipe && each > 2) continue;
     r.push_back({.dp = gpus / stages, .pp = stages, .schedule = s, .micro_batches = each * stages});
   }
+  if (each > 2 && gpus > stages && stages <= most_stages_divided)
+    r.push_back({.dp = gpus / stages, .pp = stages, .shard = Shard::fsdp2, .micro_batches = each * stages});
   return r;
 }
 
@@ -157,6 +163,9 @@ class Search {
         attempt({.dp = q_.gpus / (stages * tp), .tp = tp, .pp = stages, .micro_batches = 8 * stages}, part);
   }
 
+  /// Experts over `ep` ranks, in replicas that divide their states.
+  void experts(int ep, Part& part) { attempt({.dp = q_.gpus / ep, .ep = ep, .shard = Shard::fsdp2}, part); }
+
   /// Pipelines of so many stages. Those of as many micro-batches stand together: they run the same graph.
   void pipelines(int stages, Part& part) {
     std::optional<std::vector<std::int64_t>> by_time;
@@ -230,12 +239,14 @@ inline std::optional<Error> run(const LayoutRequest& q, const std::vector<Task>&
 VLMEST_INLINE LayoutSearch search_layouts(const LayoutRequest& q) {
   using searching::Part;
   using searching::Search;
-  std::atomic<std::size_t> divided_end{SIZE_MAX}, pipelines_end{SIZE_MAX};
+  std::atomic<std::size_t> divided_end{SIZE_MAX}, experts_end{SIZE_MAX}, pipelines_end{SIZE_MAX};
   std::vector<searching::Task> tasks{{[](Search& s, Part& p) { s.replicas(p); }},
                                      {[&q](Search& s, Part& p) { s.alone({.tp = q.gpus}, p); }}};
-  for (const int tp : searching::divisors_of_layers(q.gpus, q.network))
+  for (const int tp : searching::parts_of_a_host(q.gpus, q.network))
     tasks.push_back({[tp](Search& s, Part& p) { s.divided(tp, p); }, &divided_end});
   tasks.push_back({[&q](Search& s, Part& p) { s.alone({.ep = q.gpus}, p); }});
+  for (const int ep : searching::parts_of_a_host(q.gpus, q.network))
+    tasks.push_back({[ep](Search& s, Part& p) { s.experts(ep, p); }, &experts_end});
   for (int stages = 2; stages <= q.gpus; ++stages)
     if (q.gpus % stages == 0)
       tasks.push_back({[stages](Search& s, Part& p) { s.pipelines(stages, p); }, &pipelines_end});
