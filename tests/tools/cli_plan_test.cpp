@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans through the command: the schema, that estimate agrees with a plan, other formats, and what is refused.
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <set>
