@@ -21,8 +21,7 @@ class CompactReader {
   explicit CompactReader(const std::string& path) : path_(path) {}
 
   std::vector<TraceRow> read() {
-    std::ifstream in(path_);
-    if (!in) throw std::runtime_error("cannot read " + path_);
+    std::istringstream in = text_of(path_);
     std::vector<TraceRow> rows;
     for (std::string line; std::getline(in, line);) {
       auto c = split(line, '\t');
@@ -100,7 +99,7 @@ class CompactReader {
 
 /// A recording begins with a line of column names.
 inline bool is_compact(const std::string& path) {
-  std::ifstream in(path);
+  std::istringstream in = text_of(path);
   std::string line;
   return std::getline(in, line) && !line.starts_with("n\t");
 }

@@ -98,7 +98,7 @@ std::vector<Case> cases() {
 
 /// The rows of a case's phase. Its recording is told where the trace's router sent tokens.
 std::vector<TraceRow> recorded(const Case& c, Recording& r) {
-  std::vector<TraceRow> trace = read_compact_trace(data + "traces/" + c.name + ".tsv");
+  std::vector<TraceRow> trace = read_compact_trace(data + "traces/" + c.name + ".tsv.gz");
   r = c.recording;
   r.routed = routed_rows(trace);
   std::erase_if(trace, [&](const TraceRow& t) { return t.phase != c.phase; });

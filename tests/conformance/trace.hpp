@@ -3,11 +3,11 @@
 
 #include <array>
 #include <cstdint>
-#include <fstream>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "trace_text.hpp"
 
 /// Recorded op traces: one row per ATen op, tab-separated, as a TorchDispatchMode around a forward sees them:
 ///   n phase module op in out alias before after peak saved [requested before, after, peak] [line]
@@ -47,8 +47,7 @@ inline bool is_view(const std::string& op) {
 
 /// The rows of a trace that run something on the GPU.
 inline std::vector<TraceRow> read_trace(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw std::runtime_error("cannot read " + path);
+  std::istringstream in = text_of(path);
   std::vector<TraceRow> rows;
   std::string line;
   std::getline(in, line);

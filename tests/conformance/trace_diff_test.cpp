@@ -12,7 +12,8 @@ namespace {
 /// What the program ends with for the prefill of two sequences of LLaVA-1.5 with two images and so many tokens of text.
 int ends_with(const char* text) {
   const std::string data = VLMEST_SOURCE_DIR "/tests/data/";
-  std::vector<std::string> words{"trace_diff", data + "configs/llava-1.5-7b.json", data + "traces/llava-1.5-7b.b2.tsv"};
+  std::vector<std::string> words{"trace_diff", data + "configs/llava-1.5-7b.json",
+                                 data + "traces/llava-1.5-7b.b2.tsv.gz"};
   for (const char* word : {"--batch", "2", "--images", "2", "--layers", "2", "--text", text}) words.emplace_back(word);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
