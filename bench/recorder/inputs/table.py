@@ -13,6 +13,7 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "llava": ("square.llava", None),
     "llava_next": ("anyres.llava_next", "canvas"),
     "llava_onevision": ("anyres.llava_onevision", None),
+    "fast_vlm": ("square.fast_vlm", 1024),
     "vipllava": ("square.llava", None),
     "mistral3": ("native.mistral3", None),
     "lighton_ocr": ("native.lighton_ocr", None),

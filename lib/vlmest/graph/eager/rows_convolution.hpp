@@ -24,7 +24,8 @@ inline Bytes rows_conv_scratch(const Convolution& op, const Gpu& gpu) {
   return strided_conv_scratch(op, false) + (results >= large_convolution ? Bytes(4 + 127) : Bytes{});
 }
 
-/// The gradients of a convolution of each channel by itself: a kernel for each.
+/// The gradients of a convolution of each channel by itself: a kernel for each, the bias's a sum behind them. What is
+/// not row-major is copied first.
 inline void depthwise_gradients(DepthwiseConvolution op, Gradients& g, const Value& x, const Value& weight) {
   Builder& b = x.builder();
   std::vector<TensorId> outs;
@@ -34,21 +35,25 @@ inline void depthwise_gradients(DepthwiseConvolution op, Gradients& g, const Val
   op.bias_gradient = g.wants(2);
   if (g.wants(0)) outs.push_back(b.result(op.dtype, x.shape(), "input gradient"));
   if (g.wants(1)) outs.push_back(b.result(op.dtype, weight.shape(), "weight gradient"));
-  if (g.wants(2)) outs.push_back(b.result(op.dtype, Shape{op.channels}, "bias gradient"));
+  if (g.wants(2)) outs.push_back(b.result(op.dtype, Shape{weight.size(0)}, "bias gradient"));
   const std::array<TensorId, 3> ins{g.in[0].id(), x.id(), weight.id()};
-  b.emit("convolution_backward", op, ins, outs);
+  const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
+  op.workspace = copy;
+  op.copies = copy > Bytes{} ? 1 : 0;
+  b.emit("convolution_backward", op, ins, outs, {copy});
   std::size_t next = 0;
   for (std::size_t i = 0; i < 3; ++i)
     if (g.wants(i)) g.out[i] = Value(b, outs[next++]);
 }
 
 /// torch.nn.functional.conv2d of x[N, C, H, W] with weight[O, C or 1, h, w] and a bias[O] that may be empty; `padding`
-/// zeros at each border. One of each channel (weight[C, 1, h, w]) has as many groups as channels.
+/// zeros at each border. One of each channel (weight[C, 1, h, w], or several filters for each) has as many groups as
+/// channels.
 inline Value rows_conv2d(Value x, Value weight, Value bias, MapSteps stride, std::int64_t padding = 0) {
   const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
   const DType t = x.dtype();
-  const bool depthwise = weight.size(1) == 1 && x.size(1) == weight.size(0) && x.size(1) > 1;
+  const bool depthwise = weight.size(1) == 1 && weight.size(0) % x.size(1) == 0 && x.size(1) > 1;
   const auto side = [&](int dim, std::int64_t step) {
     return (checked_add(x.size(dim), 2 * padding) - weight.size(dim)) / step + 1;
   };
@@ -73,7 +78,8 @@ inline Value rows_conv2d(Value x, Value weight, Value bias, MapSteps stride, std
     });
   }
   const DepthwiseConvolution each{.batch = s[0],
-                                  .channels = s[1],
+                                  .channels = x.size(1),
+                                  .multiplier = s[1] / x.size(1),
                                   .in_positions = op.in_positions,
                                   .out_positions = op.out_positions,
                                   .taps = op.kernel,
