@@ -62,8 +62,8 @@ inline Value branches(Context& c, const MobileOneBlock& l, const Value& x) {
     Value y = forward(c, b, x);
     out = out ? add_(std::move(out), std::move(y)) : add_scalar(std::move(y));
   }
-  if (l.squeeze) out = forward(c, *l.squeeze, out);
-  return l.activates ? gelu(c, l.act_scope, out) : out;
+  const Value weighted = l.squeeze ? forward(c, *l.squeeze, out) : out;  // beside the sum, which is a variable
+  return l.activates ? gelu(c, l.act_scope, weighted) : weighted;
 }
 inline Value forward(Context& c, const MobileOneBlock& l, const Value& x) {
   InScope in(c.b, l.scope);

@@ -40,8 +40,9 @@ inline Value forward(Context& c, const RepMixer& l, const Value& x) {
   InScope in(c.b, l.scope);
   if (l.merged) return forward(c, *l.merged, x);
   Value mixed = forward(c, l.mixer, x), normed = forward(c, l.norm, x);
-  const Value difference = sub(std::move(mixed), std::move(normed));
-  return add(x, forward(c, l.scale, difference));
+  Value change = sub(std::move(mixed), std::move(normed));
+  change = forward(c, l.scale, change);
+  return add(x, std::move(change));
 }
 
 /// ConvMlp: neighbours of each channel, then two layers at each position.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <nlohmann/json.hpp>
 
 #include <vlmest/family/fast_vlm/family.hpp>
@@ -62,6 +64,9 @@ inline void read_image_keys(ProcessorKeys& k, image_processor::FastVlm& rule) {
   if (const ProcessorSize crop = k.size("crop_size"); crop.given()) {
     rule.image_size = crop.height.value_or(rule.image_size);
     k.square("crop_size", crop, rule.image_size);
+    if (rule.image_size % rule.patch_size != 0)
+      k.fail("crop_size", std::to_string(rule.image_size) + " pixels are no whole tokens",
+             "a multiple of " + std::to_string(rule.patch_size));
   }
   read_square_keys(k, rule.image_size);
 }

@@ -23,8 +23,8 @@ struct SavedBatchNorm {
   Value x, weight, mean, variance, batch_mean, batch_scale;
 };
 
-/// Gradients of the maps, the weight and the bias, those that are wanted. A gradient in another layout than the maps'
-/// is copied first.
+/// Gradients of the maps, the weight and the bias, those that are wanted, or of cuDNN all. Torch's own kernels read by
+/// strides.
 inline void batch_norm_backward(const char* name, bool cudnn, Gradients& g, const SavedBatchNorm& s) {
   Builder& b = s.x.builder();
   const DType t = s.x.dtype(), of_weight = s.weight.dtype();
@@ -38,7 +38,7 @@ inline void batch_norm_backward(const char* name, bool cudnn, Gradients& g, cons
   result(0, t, s.x.shape(), "input gradient");
   result(1, of_weight, s.weight.shape(), "weight gradient");
   result(2, of_weight, s.weight.shape(), "bias gradient");
-  const Bytes whole = data_bytes(s.x), copy = is_contiguous(g.in[0]) ? Bytes{} : whole;
+  const Bytes whole = data_bytes(s.x), copy = !cudnn || is_contiguous(g.in[0]) ? Bytes{} : whole;
   const std::array<TensorId, 5> ins{g.in[0].id(), s.x.id(), s.weight.id(),
                                     s.batch_mean ? s.batch_mean.id() : s.mean.id(),
                                     s.batch_scale ? s.batch_scale.id() : s.variance.id()};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include <vlmest/graph/eager/convolution.hpp>
@@ -40,7 +41,12 @@ inline void depthwise_gradients(DepthwiseConvolution op, Gradients& g, const Val
   const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
   op.workspace = copy;
   op.copies = copy > Bytes{} ? 1 : 0;
-  b.emit("convolution_backward", op, ins, outs, {copy});
+  Bytes most = copy;  // the bias's gradient is not there yet
+  if (g.wants(2)) {
+    const Bytes bias = size_of(Elements(weight.size(0)), op.dtype);
+    most = std::max(copy > bias ? copy - bias : Bytes{}, bias_gradient_scratch(g.in[0]));
+  }
+  b.emit("convolution_backward", op, ins, outs, {most});
   std::size_t next = 0;
   for (std::size_t i = 0; i < 3; ++i)
     if (g.wants(i)) g.out[i] = Value(b, outs[next++]);
@@ -72,7 +78,9 @@ inline Value rows_conv2d(Value x, Value weight, Value bias, MapSteps stride, std
     op.kernels = 1 + (bias ? 1 : 0) + (op.kernel > 1 && op.workspace > Bytes{} ? 3 : 0);
     return emit_convolution(op, r, {op.workspace}, x, weight, bias, [op](const Gradients& g, const Value&) {
       const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
-      return copy + (op.kernel > 1 ? strided_conv_gradient_scratch(op)
+      const bool as_they_lie = !is_half(op.dtype) && op.in_channels < 4;  // pictures in fp32
+      return copy + (as_they_lie   ? Bytes{}
+                     : op.kernel > 1 ? strided_conv_gradient_scratch(op)
                      : g.wants(1)  ? pointwise_gradient_scratch(op)
                                    : Bytes{});
     });
