@@ -190,10 +190,10 @@ constexpr Bytes pointwise_scratch(const Convolution& o, const Gpu& gpu) {
   const std::int64_t all = checked_mul(tiles(checked_mul(o.batch, o.out_positions)), tiles(o.out_channels));
   return all > gpu.multiprocessors ? Bytes(144 + 128) : Bytes{};
 }
-/// The same for the weight's gradient: an fp32 partial sum for each map, none for maps of one position (recorded in bf16
-/// with 1, 2 and 4 maps of 28 to 64 positions a side).
+/// The same for the weight's gradient: an fp32 partial sum for each map (recorded in bf16 with 1, 2 and 4 maps of 28 to
+/// 64 positions a side).
 constexpr Bytes pointwise_gradient_scratch(const Convolution& o) {
-  if (!is_half(o.dtype) || o.out_positions == 1) return Bytes{};
+  if (!is_half(o.dtype)) return Bytes{};
   return size_of(Elements(checked_mul(o.batch, checked_mul(o.in_channels, o.out_channels))), DType::fp32);
 }
 

@@ -15,8 +15,8 @@ struct MobileOneConfig {
   MapConvConfig conv;
   bool squeeze = false;
   bool activates = true;
-  bool scale = true;            ///< use_scale_branch
-  std::int64_t branches = 1;    ///< num_conv_branches
+  bool scale = true;          ///< use_scale_branch
+  std::int64_t branches = 1;  ///< num_conv_branches
 };
 struct MobileOneBlock {
   ScopeId scope = 0, act_scope = 0;

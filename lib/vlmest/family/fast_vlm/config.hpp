@@ -15,21 +15,21 @@ struct FastVitStageConfig {
   std::int64_t dim = 64;
   std::int64_t inner = 256;  ///< of each block's MLP
   bool downsample = true;
-  bool squeeze = false;   ///< channels are weighted by their means where the map is halved
-  bool attends = false;   ///< token_mixers: attention, not repmixer
+  bool squeeze = false;  ///< channels are weighted by their means where the map is halved
+  bool attends = false;  ///< token_mixers: attention, not repmixer
   bool positions = false;
 };
 
 struct FastVitVision {
   std::vector<FastVitStageConfig> stages;
-  std::int64_t out = 3072;              ///< channels of the result: those of the last stage times cls_ratio
-  std::int64_t mixer_side = 3;          ///< of RepMixer's filters
+  std::int64_t out = 3072;      ///< channels of the result: those of the last stage times cls_ratio
+  std::int64_t mixer_side = 3;  ///< of RepMixer's filters
   std::int64_t down_side = 7, down_stride = 2;
-  bool down_activates = false;          ///< lkc_use_act
-  bool stem_scale = true;               ///< stem_use_scale_branch
-  bool layer_norm = false;              ///< in front of attention: LayerNorm2d, not BatchNorm2d
-  bool fused = false;                   ///< inference_mode: each block's branches are one convolution
-  bool pools = true;                    ///< do_pooling of the wrapper: means of the result, which nothing reads
+  bool down_activates = false;  ///< lkc_use_act
+  bool stem_scale = true;       ///< stem_use_scale_branch
+  bool layer_norm = false;      ///< in front of attention: LayerNorm2d, not BatchNorm2d
+  bool fused = false;           ///< inference_mode: each block's branches are one convolution
+  bool pools = true;            ///< do_pooling of the wrapper: means of the result, which nothing reads
 };
 
 /// Zeros at each border of a convolution (timm layers/padding.py, get_padding).

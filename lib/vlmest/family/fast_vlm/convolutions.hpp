@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include <vlmest/family/fast_vlm/config.hpp>
 #include <vlmest/graph/eager/batch_norm.hpp>

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <vlmest/family/fast_vlm/blocks.hpp>
 #include <vlmest/nn/linear.hpp>

@@ -4,25 +4,27 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <vlmest/family/fast_vlm/config.hpp>
 #include <vlmest/json/reader.hpp>
+#include <vlmest/unit/count.hpp>
 
-/// The tower's part of FastVLM's config.json: a name of timm's and arguments that take the place of those that it stands
-/// for (transformers 5.17, models/timm_wrapper/configuration_timm_wrapper.py).
+/// The tower's part of FastVLM's config.json: a name of timm's and arguments that take the place of those that it
+/// stands for (transformers 5.17, models/timm_wrapper/configuration_timm_wrapper.py).
 namespace vlmest::json::hf {
 
 /// An architecture of timm 1.0.29 models/fastvit.py. Those with five stages norm positions in front of attention.
 struct FastVitArchitecture {
   std::string_view name;
   std::array<std::int64_t, 5> layers, dims;
-  std::int64_t ratio = 4;        ///< mlp_ratios, all alike
-  int attending = 0;             ///< stages with attention and positions, the last ones
-  bool squeezes = false;         ///< se_downsamples of the third stage and the fourth
-  bool down_activates = false;   ///< lkc_use_act
+  std::int64_t ratio = 4;       ///< mlp_ratios, all alike
+  int attending = 0;            ///< stages with attention and positions, the last ones
+  bool squeezes = false;        ///< se_downsamples of the third stage and the fourth
+  bool down_activates = false;  ///< lkc_use_act
   int stages() const { return dims[4] > 0 ? 5 : 4; }
 };
 inline constexpr std::array fastvit_architectures{
@@ -53,10 +55,13 @@ inline const FastVitArchitecture& fastvit_architecture(const Reader& r) {
 /// Arguments that are read, and those that must be absent or what the class has: they put modules there, or draws in
 /// training, that are not modelled. timm.create_model drops those that are null.
 inline void check_fastvit_arguments(const Reader& r) {
-  static constexpr std::array known{"layers",         "embed_dims",        "mlp_ratios",  "token_mixers",
-                                    "downsamples",    "se_downsamples",    "cls_ratio",   "repmixer_kernel_size",
-                                    "down_patch_size", "down_stride",      "lkc_use_act", "stem_use_scale_branch",
-                                    "inference_mode", "layer_scale_init_value"};
+  static constexpr std::array known{"layers",          "embed_dims",
+                                    "mlp_ratios",      "token_mixers",
+                                    "downsamples",     "se_downsamples",
+                                    "cls_ratio",       "repmixer_kernel_size",
+                                    "down_patch_size", "down_stride",
+                                    "lkc_use_act",     "stem_use_scale_branch",
+                                    "inference_mode",  "layer_scale_init_value"};
   for (const char* rate : {"drop_rate", "proj_drop_rate", "drop_path_rate"})
     if (r.given(rate) && r.number(rate, 0) != 0)
       r.fail(rate, "what timm drops in training is not modelled", "0, as released");

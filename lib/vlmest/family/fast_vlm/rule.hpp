@@ -8,8 +8,8 @@
 
 namespace vlmest::image_processor {
 
-/// FastVLM: CLIP's image processor makes one square of every picture, LLaVA's processor counts its tokens by the side of
-/// a token in pixels. The square is in the processor's file alone; where there is none it is that of the released
+/// FastVLM: CLIP's image processor makes one square of every picture, LLaVA's processor counts its tokens by the side
+/// of a token in pixels. The square is in the processor's file alone; where there is none it is that of the released
 /// checkpoints (transformers, models/fast_vlm/convert_fastvlm_weights_to_hf.py).
 struct FastVlm {
   std::int64_t image_size = 1024;
@@ -22,9 +22,10 @@ struct FastVlm {
 inline ImageLayout layout(const FastVlm& r, ImageSize image) {
   check(image);
   if (r.image_size % r.patch_size != 0)
-    throw Error("crop_size", "the tower makes more tokens of " + std::to_string(r.image_size) + " pixels than the " +
-                                 "processor counts",
-                "a multiple of " + std::to_string(r.patch_size));
+    throw Error(
+        "crop_size",
+        "the tower makes more tokens of " + std::to_string(r.image_size) + " pixels than the " + "processor counts",
+        "a multiple of " + std::to_string(r.patch_size));
   ImageLayout l;
   l.resized = {r.image_size, r.image_size};
   l.patches = {r.image_size / r.patch_size, r.image_size / r.patch_size};

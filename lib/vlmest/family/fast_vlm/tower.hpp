@@ -4,7 +4,6 @@
 #include <array>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include <vlmest/family/fast_vlm/mixers.hpp>
@@ -69,8 +68,8 @@ inline FastVit make_tower(Context& c, const FastVitVision& g) {
       dim = s.dim;
     }
   }
-  t.last = make_mobile_one(
-      c, "final_conv", {.conv = {.in = dim, .out = g.out, .side = 3, .depthwise = true}, .squeeze = true}, g.fused);
+  t.last = make_mobile_one(c, "final_conv",
+                           {.conv = {.in = dim, .out = g.out, .side = 3, .depthwise = true}, .squeeze = true}, g.fused);
   {
     Module head(c, "head");
     Module pool(c, "global_pool");

@@ -74,13 +74,12 @@ inline Value batch_norm(Value x, ChannelStatistics s) {
   b.emit(cudnn ? "cudnn_batch_norm" : "native_batch_norm", op, ins, outs, {});
   Value r(b, outs[0]);
   const Value mean(b, outs[1]), scale(b, outs[2]);
-  const SavedBatchNorm kept{saved(x, any),        saved(s.weight, any), saved(s.mean, any),
+  const SavedBatchNorm kept{saved(x, any),          saved(s.weight, any), saved(s.mean, any),
                             saved(s.variance, any), saved(mean, any),     saved(scale, any)};
-  differentiable(r, cudnn ? "CudnnBatchNormBackward0" : "NativeBatchNormBackward0", {ex, ew, eb},
-                 [cudnn, kept](Gradients& g) {
-                   batch_norm_backward(cudnn ? "cudnn_batch_norm_backward" : "native_batch_norm_backward", cudnn, g,
-                                       kept);
-                 });
+  differentiable(
+      r, cudnn ? "CudnnBatchNormBackward0" : "NativeBatchNormBackward0", {ex, ew, eb}, [cudnn, kept](Gradients& g) {
+        batch_norm_backward(cudnn ? "cudnn_batch_norm_backward" : "native_batch_norm_backward", cudnn, g, kept);
+      });
   return r;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include <vlmest/graph/eager/channels_last.hpp>
+#include <vlmest/graph/eager/reduce.hpp>
 #include <vlmest/graph/eager/resample.hpp>
 
 /// Pooling over squares that do not overlap, or over whole maps.
