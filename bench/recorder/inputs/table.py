@@ -13,7 +13,6 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "llava": ("square.llava", None),
     "llava_next": ("anyres.llava_next", "canvas"),
     "llava_onevision": ("anyres.llava_onevision", None),
-    "fast_vlm": ("square.fast_vlm", 1024),
     "vipllava": ("square.llava", None),
     "mistral3": ("native.mistral3", None),
     "lighton_ocr": ("native.lighton_ocr", None),
@@ -66,4 +65,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "phi4_multimodal": ("tiles.phi4_multimodal", None),
     "minimax_m3_vl": ("native.minimax_m3_vl", 672),
     "step3p7": ("tiles.step3p7", 728),
+    "fast_vlm": ("square.fast_vlm", 1024),
 }

@@ -70,7 +70,7 @@ inline Value batch_norm(Value x, ChannelStatistics s) {
   if (cudnn) outs.push_back(b.result(DType::uint8, Shape{0}, "reserve"));
   const Bytes n = data_bytes(x);
   const std::array<TensorId, 5> ins{x.id(), s.weight.id(), s.bias.id(), s.mean.id(), s.variance.id()};
-  const MemoryOp op{.read = s.trains ? n * 2 : n, .written = n, .dtype = t, .kernels = s.trains ? 3 : 1};
+  const MemoryOp op{.read = s.trains ? n * 2 : n, .written = n, .dtype = t, .kernels = s.trains ? 3 : (cudnn ? 1 : 2)};
   b.emit(cudnn ? "cudnn_batch_norm" : "native_batch_norm", op, ins, outs, {});
   Value r(b, outs[0]);
   const Value mean(b, outs[1]), scale(b, outs[2]);
