@@ -217,8 +217,8 @@ INSTANTIATE_TEST_SUITE_P(H100Gemma3n, FileValidation,
                                                     Bar{"reserved_peak", 0.13, 0.35, 0.87, 3}})),
                          file_quantity_name);
 
-// FastVLM whole: chosen before they ran, nothing fitted. What is left in training is where blocks of up to a mebibyte
-// that are not worth splitting lie; what the kernels ask for is the traces'.
+// FastVLM whole: chosen before they ran, nothing fitted. Bytes that are asked for are the traces'; what is left in
+// training lies in where they are put.
 INSTANTIATE_TEST_SUITE_P(H100FastVlm, FileValidation,
                          testing::ValuesIn(bars_of("h100-fastvlm.json",
                                                    {Bar{"params", 0, 0, 0, 8},
