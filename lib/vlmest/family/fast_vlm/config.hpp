@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include <vlmest/nn/image_processor/image.hpp>
-
 /// FastViT as its arguments make it (timm 1.0.29 models/fastvit.py, class FastVit).
 namespace vlmest {
 
@@ -34,6 +32,7 @@ struct FastVitVision {
 
 /// Zeros at each border of a convolution (timm layers/padding.py, get_padding).
 constexpr std::int64_t fastvit_padding(std::int64_t side, std::int64_t stride) { return (stride - 1 + side - 1) / 2; }
+
 /// Pixels of the side of a place of the last map: strides of the stem and of the stages, whose sides are rounded up.
 inline std::int64_t pixels_of_feature(const FastVitVision& g) {
   std::int64_t n = 4;
