@@ -144,6 +144,13 @@ int main() {
     inference(gemma_3n);
     training(gemma_3n);
     std::printf(
+        "\nThe same of FastVLM, whose tower is timm's too, against "
+        "[h100-fastvlm.json](../../tests/validation/rows/h100-fastvlm.json): chosen before they ran, "
+        "nothing\nfitted.\n");
+    const auto fast_vlm = validation::compare(".", {"h100-fastvlm.json"});
+    inference(fast_vlm);
+    training(fast_vlm);
+    std::printf(
         "\nThe same of Phi-4-multimodal with pictures, against "
         "[h100-phi-4-multimodal.json](../../tests/validation/rows/h100-phi-4-multimodal.json):\nchosen before they "
         "ran, "

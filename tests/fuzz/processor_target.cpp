@@ -38,6 +38,7 @@ const std::vector<Vlm>& models() {
           R"({"model_type": "muse_glimmer"})",
           R"({"model_type": "ernie4_5_vl_moe"})",
           R"({"model_type": "gemma3n"})",
+          R"({"model_type": "fast_vlm"})",
           R"({"model_type": "phi4_multimodal"})",
           R"({"model_type": "minimax_m3_vl"})",
           R"({"model_type": "step3p7", "text_config": {"sliding_window": 512}})",

@@ -135,6 +135,11 @@ class Shapes(unittest.TestCase):
         self.assertEqual((i.tokens, shapes(i)), (256, {"pixel_values": (2, 3, 768, 768)}))
         self.assertEqual(i.token_types, "token_type_ids")
 
+    def test_squares_behind_which_strides_leave_the_tokens(self):
+        i = images("fastvlm-0.5b", 300, 900, batch=2)
+        self.assertEqual((i.tokens, shapes(i)), (256, {"pixel_values": (2, 3, 1024, 1024)}))
+        self.assertEqual(images("fastvlm-variant", 300, 900).tokens, 1024)
+
     def test_crops_that_cover_a_picture_and_the_whole_of_it(self):
         # two rows of two crops; 636 of the 896 rows of pixels hold the picture, the rest is padding
         i = images("phi-4-multimodal", 500, 704, batch=2)

@@ -159,6 +159,7 @@ const std::vector<Case> cases() {
                              "granite4-vision-variant",
                              "ernie4.5-vl-variant",
                              "gemma-3n-e2b-cut",
+                             "fastvlm-branches",
                              "phi-4-multimodal-variant",
                              "minimax-m3-variant",
                              "step-3.7-flash-variant",

@@ -4,7 +4,7 @@
 transformers 5.17: processing_llava.py, processing_paligemma.py, processing_gemma3.py (pan and scan off, as released),
 processing_gemma3n.py, processing_blip_2.py, processing_instructblip.py, processing_video_llava.py,
 processing_florence2.py, processing_got_ocr2.py, processing_deepseek_vl.py, processing_deepseek_vl_hybrid.py,
-processing_janus.py.
+processing_janus.py; models/fast_vlm/convert_fastvlm_weights_to_hf.py for the square of FastVLM's processor, LLaVA's.
 """
 
 from recorder.errors import USAGE, RecorderError
@@ -62,6 +62,14 @@ def gemma3n(r: Request) -> Images:
     """Squares of 768 pixels, whatever the config says: its tower is timm's."""
     tokens = number(r.document, "vision_soft_tokens_per_image", 256)
     return Images(tokens, pixels(r.count, 3, 768, 768), token_types="token_type_ids")
+
+
+def fast_vlm(r: Request) -> Images:
+    """Squares of 1024 pixels, which the config does not say: its tower is timm's, whose stem quarters a side and whose
+    stages but the first halve it. Architectures before fastvit_mci3 have four stages."""
+    vision = r.document.get("vision_config") or {}
+    five = vision.get("architecture", "fastvit_mci3") in ("fastvit_mci3", "fastvit_mci4")
+    return Images((1024 // (64 if five else 32)) ** 2, pixels(r.count, 3, 1024, 1024))
 
 
 def blip2(r: Request) -> Images:

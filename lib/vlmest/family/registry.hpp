@@ -13,6 +13,7 @@
 #include <vlmest/family/diffusion_gemma/read.hpp>
 #include <vlmest/family/ernie4_5_vl_moe/read.hpp>
 #include <vlmest/family/exaone4_5/read.hpp>
+#include <vlmest/family/fast_vlm/read.hpp>
 #include <vlmest/family/florence2/read.hpp>
 #include <vlmest/family/gemma3/read.hpp>
 #include <vlmest/family/gemma3n/read.hpp>
@@ -70,6 +71,6 @@ inline constexpr auto registry =
                       Gemma3n, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2,
                       DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo,
                       VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
-                      Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7>;
+                      Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm>;
 
 }  // namespace vlmest::family

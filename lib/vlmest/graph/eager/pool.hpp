@@ -4,9 +4,10 @@
 #include <array>
 
 #include <vlmest/graph/eager/channels_last.hpp>
+#include <vlmest/graph/eager/reduce.hpp>
 #include <vlmest/graph/eager/resample.hpp>
 
-/// Pooling over squares that do not overlap.
+/// Pooling over squares that do not overlap, or over whole maps.
 namespace vlmest::eager {
 
 /// What a pooling kernel copies first: an argument that is not dense in its own layout, row-major or with the channels
@@ -59,6 +60,24 @@ inline Value avg_pool2d(Value a, std::int64_t kernel) {
   differentiable(out, "AvgPool2DBackward0", {e},
                  [x](Gradients& g) { g.out[0] = pool_backward("avg_pool2d_backward", g, x); });
   return out;
+}
+
+/// x.mean((2, 3), keepdim=True) of x[N, C, H, W], which adaptive_avg_pool2d to one place is too
+/// (aten/src/ATen/native/AdaptiveAveragePooling.cpp, adaptive_avg_pool2d_symint).
+inline Value mean_of_maps(Value a) {
+  const DType t = a.dtype();
+  std::array<bool, Shape::max_rank> reduced{};
+  reduced[2] = reduced[3] = true;
+  const ReductionScratch split = reduction_scratch(a.tensor(), reduced, is_half(t) ? 4 : bits(t) / 8, a.builder().gpu);
+  const GradEdge e = edge(a);
+  const Shape s{a.size(0), a.size(1), 1, 1};
+  Value r = reduce("mean.dim", t, s, std::move(a), {}, 1, split);
+  differentiable(r, "MeanBackward1", {e}, [whole = e.shape](Gradients& g) {
+    Value wide = expand(g.in[0], whole);
+    const DType u = wide.dtype();
+    g.out[0] = pointwise("div.Scalar", u, std::move(wide));
+  });
+  return r;
 }
 
 /// torch.nn.functional.adaptive_avg_pool2d of x[C, rows, cols], or [N, C, rows, cols], to another size: read by

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include <vlmest/graph/eager/convolution.hpp>
@@ -24,7 +25,25 @@ inline Bytes rows_conv_scratch(const Convolution& op, const Gpu& gpu) {
   return strided_conv_scratch(op, false) + (results >= large_convolution ? Bytes(4 + 127) : Bytes{});
 }
 
-/// The gradients of a convolution of each channel by itself: a kernel for each.
+/// What cuDNN takes for the gradients of one: of filters that overlap copies in its own layout, but for pictures in
+/// fp32. Of filters of one place partial sums (library/convolution.hpp); small maps of many channels are copied
+/// instead, with a counter where tiles of 128 x 256 of the weight outnumber the multiprocessors, and maps of one place
+/// are a plain product. Recorded in bf16 with 1 to 8 maps of 8 to 20 a side: 1536 channels and more are copied, 768 and
+/// fewer are not. Some single maps of 128 and 256 a side and pairs of them share a sum otherwise, which has no rule.
+inline Bytes rows_conv_gradient_scratch(const Convolution& op, bool of_weight, const Gpu& gpu) {
+  if (op.kernel > 1) return is_half(op.dtype) || op.in_channels > 3 ? strided_conv_gradient_scratch(op) : Bytes{};
+  if (!of_weight || op.out_positions == 1) return Bytes{};
+  const std::int64_t fewer = std::min(op.in_channels, op.out_channels),
+                     more = std::max(op.in_channels, op.out_channels);
+  if (!is_half(op.dtype) || fewer < 1536 || op.out_positions > 20 * 20) return pointwise_gradient_scratch(op);
+  const auto tiles = [](std::int64_t n, std::int64_t side) { return (n + side - 1) / side; };
+  const bool counts = checked_mul(tiles(fewer, 128), tiles(more, 256)) > gpu.multiprocessors;
+  const std::int64_t maps = checked_mul(op.batch, op.out_positions);
+  return size_of(Elements(checked_mul(maps, checked_add(fewer, more))), op.dtype) + Bytes(16 + (counts ? 4 + 127 : 0));
+}
+
+/// The gradients of a convolution of each channel by itself: a kernel for each, the bias's a sum behind them. What is
+/// not row-major is copied first.
 inline void depthwise_gradients(DepthwiseConvolution op, Gradients& g, const Value& x, const Value& weight) {
   Builder& b = x.builder();
   std::vector<TensorId> outs;
@@ -34,21 +53,30 @@ inline void depthwise_gradients(DepthwiseConvolution op, Gradients& g, const Val
   op.bias_gradient = g.wants(2);
   if (g.wants(0)) outs.push_back(b.result(op.dtype, x.shape(), "input gradient"));
   if (g.wants(1)) outs.push_back(b.result(op.dtype, weight.shape(), "weight gradient"));
-  if (g.wants(2)) outs.push_back(b.result(op.dtype, Shape{op.channels}, "bias gradient"));
+  if (g.wants(2)) outs.push_back(b.result(op.dtype, Shape{weight.size(0)}, "bias gradient"));
   const std::array<TensorId, 3> ins{g.in[0].id(), x.id(), weight.id()};
-  b.emit("convolution_backward", op, ins, outs);
+  const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
+  op.workspace = copy;
+  op.copies = copy > Bytes{} ? 1 : 0;
+  Bytes most = copy;  // the bias's gradient is not there yet
+  if (g.wants(2)) {
+    const Bytes bias = size_of(Elements(weight.size(0)), op.dtype);
+    most = std::max(copy > bias ? copy - bias : Bytes{}, bias_gradient_scratch(g.in[0]));
+  }
+  b.emit("convolution_backward", op, ins, outs, {most});
   std::size_t next = 0;
   for (std::size_t i = 0; i < 3; ++i)
     if (g.wants(i)) g.out[i] = Value(b, outs[next++]);
 }
 
 /// torch.nn.functional.conv2d of x[N, C, H, W] with weight[O, C or 1, h, w] and a bias[O] that may be empty; `padding`
-/// zeros at each border. One of each channel (weight[C, 1, h, w]) has as many groups as channels.
+/// zeros at each border. One of each channel (weight[C, 1, h, w], or several filters for each) has as many groups as
+/// channels.
 inline Value rows_conv2d(Value x, Value weight, Value bias, MapSteps stride, std::int64_t padding = 0) {
   const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Builder& b = x.builder();
   const DType t = x.dtype();
-  const bool depthwise = weight.size(1) == 1 && x.size(1) == weight.size(0) && x.size(1) > 1;
+  const bool depthwise = weight.size(1) == 1 && weight.size(0) % x.size(1) == 0 && x.size(1) > 1;
   const auto side = [&](int dim, std::int64_t step) {
     return (checked_add(x.size(dim), 2 * padding) - weight.size(dim)) / step + 1;
   };
@@ -65,15 +93,15 @@ inline Value rows_conv2d(Value x, Value weight, Value bias, MapSteps stride, std
   if (!depthwise) {
     op.workspace = rows_conv_scratch(op, b.gpu);
     op.kernels = 1 + (bias ? 1 : 0) + (op.kernel > 1 && op.workspace > Bytes{} ? 3 : 0);
-    return emit_convolution(op, r, {op.workspace}, x, weight, bias, [op](const Gradients& g, const Value&) {
-      const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
-      return copy + (op.kernel > 1 ? strided_conv_gradient_scratch(op)
-                     : g.wants(1)  ? pointwise_gradient_scratch(op)
-                                   : Bytes{});
-    });
+    return emit_convolution(op, r, {op.workspace}, x, weight, bias,
+                            [op, gpu = b.gpu](const Gradients& g, const Value&) {
+                              const Bytes copy = is_contiguous(g.in[0]) ? Bytes{} : data_bytes(g.in[0]);
+                              return copy + rows_conv_gradient_scratch(op, g.wants(1), gpu);
+                            });
   }
   const DepthwiseConvolution each{.batch = s[0],
-                                  .channels = s[1],
+                                  .channels = x.size(1),
+                                  .multiplier = s[1] / x.size(1),
                                   .in_positions = op.in_positions,
                                   .out_positions = op.out_positions,
                                   .taps = op.kernel,

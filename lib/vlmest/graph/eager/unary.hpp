@@ -46,6 +46,17 @@ inline Value unary(const Function& f, Value a) {
   });
   return r;
 }
+/// relu of a in place.
+inline Value relu_(Value a) {
+  const GradEdge e = edge(a);
+  Value r = pointwise_("relu_", std::move(a));
+  const Value result = saved_result(r, static_cast<bool>(e));
+  differentiable(r, "ReluBackward0", {e}, [result](Gradients& g) {
+    const DType t = g.in[0].dtype();
+    g.out[0] = pointwise("threshold_backward", t, g.in[0], result);
+  });
+  return r;
+}
 inline Value neg(Value a) {
   const DType t = a.dtype();
   const GradEdge e = edge(a);

@@ -31,6 +31,7 @@ inline constexpr std::array text_classes{
     TextClassEntry{"cosmos3_omni", "qwen3_vl_text"},
     TextClassEntry{"ernie4_5_vl_moe", "ernie4_5_vl_moe_text", true},
     TextClassEntry{"exaone4_5", "exaone4"},
+    TextClassEntry{"fast_vlm", "qwen2"},
     TextClassEntry{"gemma3", "gemma3_text", true},
     TextClassEntry{"gemma3n", "gemma3n_text", true},
     TextClassEntry{"gemma4", "gemma4_text", true},
