@@ -65,4 +65,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "phi4_multimodal": ("tiles.phi4_multimodal", None),
     "minimax_m3_vl": ("native.minimax_m3_vl", 672),
     "step3p7": ("tiles.step3p7", 728),
+    "perception_lm": ("tiles.perception_lm", 448),
 }
