@@ -46,6 +46,9 @@ TEST(PerceptionLmConfigs, WhatArgumentsLeaveOutIsTheArchitecturesOwn) {
   EXPECT_FALSE(lang.pool_norm);
   EXPECT_FALSE(lang.class_token);
   EXPECT_TRUE(lang.scaled);
+  EXPECT_TRUE(family(model(R"("init_values": null, "global_pool": null)", "", "", "vit_pe_lang_large_patch14_448"))
+                  .vision.scaled)
+      << "null is left out";
 }
 
 // Eva.__init__: where nothing is said of the norms behind the layers, the pool decides which one there is.
@@ -61,8 +64,8 @@ TEST(PerceptionLmConfigs, NormsBehindTheLayersGoByThePool) {
 }
 
 TEST(PerceptionLmConfigs, TheHeadIsTiedWhereTheLanguageModelSaysSo) {
-  const std::string tied = R"({"model_type": "perception_lm", "vision_config": {"architecture":
-      "vit_pe_core_large_patch14_336", "model_args": {"embed_dim": 1024}}, "text_config": {"tie_word_embeddings": true})";
+  const std::string tied = R"({"model_type": "perception_lm", "text_config": {"tie_word_embeddings": true},
+      "vision_config": {"architecture": "vit_pe_core_large_patch14_336", "model_args": {"embed_dim": 1024}})";
   EXPECT_TRUE(family(tied + "}").tied);
   EXPECT_FALSE(family(tied + R"(, "tie_word_embeddings": false})").tied);
   EXPECT_FALSE(family(model()).tied);
@@ -118,7 +121,7 @@ TEST(PerceptionLmConfigs, ProcessorsMustAgreeWithTheConfig) {
   EXPECT_THROW(read(R"({"do_resize": false})"), Error);
   EXPECT_THROW(read(R"({"patch_size": 16})", json::ProcessorFile::processor), Error);
   EXPECT_THROW(read(R"({"pooling_ratio": 1})", json::ProcessorFile::processor), Error);
-  const Vlm few = read(R"({"tile_size": 448, "max_num_tiles": 4, "size": {"height": 1, "width": 1}})");
+  const Vlm few = read(R"({"tile_size": 448, "max_num_tiles": 4, "size": {"height": 448, "width": 448}})");
   EXPECT_EQ(layout(few.image_processor, ImageSize{448, 448}).llm_tokens, 5 * 256);
   const Vlm one = read(R"({"vision_input_type": "vanilla"})");
   EXPECT_EQ(layout(one.image_processor, ImageSize{448, 448}).llm_tokens, 256);

@@ -8,7 +8,7 @@
 
 #include <vlmest/family/perception_lm/vision_config.hpp>
 #include <vlmest/json/hf/text.hpp>
-#include <vlmest/json/hf/text_class.hpp>
+#include <vlmest/json/hf/vision.hpp>
 
 /// TimmWrapperConfig around a Perception Encoder: transformers 5.17 models/timm_wrapper/configuration_timm_wrapper.py,
 /// timm 1.0 models/eva.py.
@@ -78,7 +78,8 @@ inline void read_eva_pool(const Reader& a, std::string_view absent, EvaVision& g
   g.pool = static_cast<EvaPool>(at - words.begin());
 }
 
-/// vision_config, whose model_args are arguments of timm's create_model; their width is what the projector takes.
+/// vision_config, whose model_args are arguments of timm's create_model, which takes those that are null for left out
+/// (timm 1.0 models/_factory.py); their width is what the projector takes.
 inline EvaVision read_eva_vision(const Reader& v) {
   check_part(v, "timm_wrapper");
   v.without_effect({"num_classes", "num_features", "global_pool", "label_names", "pretrained_cfg"});
@@ -113,18 +114,15 @@ inline EvaVision read_eva_vision(const Reader& v) {
   g.class_position = !a.boolean("no_embed_class", false);
   g.rotates = a.boolean("use_rot_pos_emb", true);
   g.qkv_bias = a.boolean("qkv_bias", true);
-  g.scaled = a.has("init_values") ? a.given("init_values") : t.scaled;
+  g.scaled = a.given("init_values") || t.scaled;
   a.number("init_values", 0.1);
   g.pre_norm = a.boolean("use_pre_transformer_norm", true);
   read_eva_pool(a, core ? "map" : "avg", g);
-  // Given as null, both ask the pool; vit_pe_lang_… and vit_pe_spatial_… have neither where they are left out.
-  const bool pool_asked = core || a.has("use_fc_norm");
-  g.pool_norm = a.boolean("use_fc_norm", pool_asked && g.pool == EvaPool::mean);
-  g.post_norm = a.boolean("use_post_transformer_norm", (core || a.has("use_post_transformer_norm")) && !g.pool_norm);
-  // Null, both are those of the layers.
-  const bool own_heads = core && !a.has("attn_pool_num_heads"), own_ratio = core && !a.has("attn_pool_mlp_ratio");
-  g.pool_heads = a.integer("attn_pool_num_heads", own_heads ? 8 : g.heads, 1, 1 << 16);
-  g.pool_intermediate = inner("attn_pool_mlp_ratio", own_ratio ? 4.0 : a.number("mlp_ratio", t.ratio));
+  // Only vit_pe_core_… leaves both to the pool.
+  g.pool_norm = a.boolean("use_fc_norm", core && g.pool == EvaPool::mean);
+  g.post_norm = a.boolean("use_post_transformer_norm", core && !g.pool_norm);
+  g.pool_heads = a.integer("attn_pool_num_heads", core ? 8 : g.heads, 1, 1 << 16);
+  g.pool_intermediate = inner("attn_pool_mlp_ratio", core ? 4.0 : a.number("mlp_ratio", t.ratio));
   if (g.pool == EvaPool::attention && g.hidden % g.pool_heads != 0)
     a.fail("attn_pool_num_heads", "does not divide embed_dim", "choose one that does");
   g.pools = v.boolean("do_pooling", true);
