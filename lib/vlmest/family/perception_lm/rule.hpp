@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,24 +25,27 @@ struct PerceptionLm {
   Tiling tiling = Tiling::automatic;  ///< never: any vision_input_type but "thumb+tile"
 };
 
-/// A grid of tiles as the processor lists them: with its ratio, in whose first grid's place all of that ratio stand.
+/// A grid of tiles, and its columns by its rows.
 struct RatioGrid {
   double ratio = 1;
   Grid grid{1, 1};
 };
 
-/// _find_supported_aspect_ratios: grids of most tiles come first, of as many the narrow ones.
+/// _find_supported_aspect_ratios: grids of most tiles come first, of as many the narrow ones, but all of one ratio
+/// stand where its first one does.
 inline std::vector<RatioGrid> tile_grids(std::int64_t max_tiles) {
-  std::vector<RatioGrid> found, sorted;
+  std::vector<RatioGrid> grids;
+  std::map<double, std::size_t> first;
   for (std::int64_t n = max_tiles; n > 0; --n)
-    for (std::int64_t cols = 1; cols <= n; ++cols)
-      if (n % cols == 0) found.push_back({static_cast<double>(cols) / static_cast<double>(n / cols), {n / cols, cols}});
-  for (const RatioGrid& first : found) {
-    const auto same = [&](const RatioGrid& g) { return g.ratio == first.ratio; };
-    if (std::any_of(sorted.begin(), sorted.end(), same)) continue;
-    std::copy_if(found.begin(), found.end(), std::back_inserter(sorted), same);
-  }
-  return sorted;
+    for (std::int64_t cols = 1; cols <= n; ++cols) {
+      if (n % cols != 0) continue;
+      grids.push_back({static_cast<double>(cols) / static_cast<double>(n / cols), {n / cols, cols}});
+      first.try_emplace(grids.back().ratio, first.size());
+    }
+  std::stable_sort(grids.begin(), grids.end(), [&](const RatioGrid& a, const RatioGrid& b) {
+    return first.find(a.ratio)->second < first.find(b.ratio)->second;
+  });
+  return grids;
 }
 
 /// _fit_image_to_canvas: of the grids that hold the picture as it is, the one in which its shorter side becomes
@@ -70,17 +73,10 @@ inline std::optional<Grid> holding_grid(const std::vector<RatioGrid>& grids, Ima
 /// but wider than a narrow one, and of that the grid of most tiles.
 inline Grid nearest_ratio_grid(const std::vector<RatioGrid>& grids, ImageSize image) {
   const double aspect = static_cast<double>(image.width) / static_cast<double>(image.height);
-  const RatioGrid* best = nullptr;
-  for (const RatioGrid& g : grids) {
-    if (aspect >= 1 ? g.ratio > aspect : g.ratio <= aspect) continue;
-    if (best == nullptr || (aspect >= 1 ? g.ratio > best->ratio : g.ratio < best->ratio)) best = &g;
-  }
-  // A picture narrower than every grid; the first grid of a ratio has most tiles.
-  if (best == nullptr)
-    throw Error("image size",
-                std::to_string(image.height) + "x" + std::to_string(image.width) + " is wider than every grid of tiles",
-                "give a picture that is less wide");
-  return best->grid;
+  double nearest = 1;  // of a single tile, on the right side of every picture's
+  for (const RatioGrid& g : grids)
+    if (aspect >= 1 ? g.ratio <= aspect && g.ratio > nearest : g.ratio > aspect && g.ratio < nearest) nearest = g.ratio;
+  return std::ranges::find(grids, nearest, &RatioGrid::ratio)->grid;  // the first one has most tiles
 }
 
 /// Of one square.
