@@ -187,6 +187,13 @@ int main() {
     inference(step);
     training(step);
     std::printf(
+        "\nThe same of PerceptionLM, whose tower is timm's, against "
+        "[h100-perception-lm.json](../../tests/validation/rows/h100-perception-lm.json): chosen before they "
+        "ran,\nnothing fitted.\n");
+    const auto perception = validation::compare(".", {"h100-perception-lm.json"});
+    inference(perception);
+    training(perception);
+    std::printf(
         "\nAgain on an H100, each alone on the GPU, against "
         "[h100-times.json](../../tests/validation/rows/h100-times.json): chosen before they ran, nothing\nfitted. The "
         "H100's file has its own parameters of products, attention and fused kernels; those of PyTorch's kernels are "

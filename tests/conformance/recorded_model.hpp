@@ -19,6 +19,7 @@
 #include <vlmest/family/idefics2/rule.hpp>
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
+#include <vlmest/family/perception_lm/rule.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/nn/stack/registry.hpp>
@@ -104,7 +105,7 @@ struct Recording {
   bool all_logits = false;
   bool dropout = false;  ///< recorded in training mode (the recorder left it on), which shows where a model has dropout
   bool tile_several = true;                 ///< LLaVA-OneVision: several images of a prompt are cut into tiles too
-  bool whole_images = false;                ///< Idefics2, Idefics3, SmolVLM: no image is cut into tiles
+  bool whole_images = false;                ///< Idefics2, Idefics3, SmolVLM, PerceptionLM: no image is cut
   bool cut_images = false;                  ///< GOT-OCR 2.0: images are cut into tiles
   std::int64_t square = 0;                  ///< Aria: max_image_size, where it is not the processor's
   std::optional<vlmest::DType> pixel_mask;  ///< Idefics2: type of pixel_attention_mask, where it is not the pixels'
@@ -199,6 +200,8 @@ inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
   if (auto* split = get_if<vlmest::image_processor::Idefics3>(&rule); split != nullptr && r.whole_images)
     split->tiling = vlmest::image_processor::Tiling::never;
   if (auto* split = get_if<vlmest::image_processor::Idefics2>(&rule); split != nullptr && r.whole_images)
+    split->tiling = vlmest::image_processor::Tiling::never;
+  if (auto* split = get_if<vlmest::image_processor::PerceptionLm>(&rule); split != nullptr && r.whole_images)
     split->tiling = vlmest::image_processor::Tiling::never;
   if (auto* got = get_if<vlmest::image_processor::GotOcr2>(&rule); got != nullptr && r.cut_images)
     got->tiling = vlmest::image_processor::Tiling::automatic;

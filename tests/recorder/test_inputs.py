@@ -159,6 +159,13 @@ class Shapes(unittest.TestCase):
         self.assertNotIn("pixel_values_local", shapes(images("step-3.7-flash", 500, 700)))
         self.assertEqual(images("step-3.7-flash", 300, 700).tokens, 169 + 3 * 81)  # windows of its shorter side
 
+    def test_a_thumbnail_and_the_tiles_in_which_a_picture_is_largest(self):
+        i = images("perception-lm-1b", 480, 640, batch=2)
+        self.assertEqual(shapes(i)["pixel_values"], (2, 36, 3, 448, 448))
+        self.assertEqual(i.tokens, 36 * 256)
+        self.assertEqual(shapes(images("perception-lm-8b", 900, 9000))["pixel_values"], (1, 11, 3, 448, 448))
+        self.assertEqual(images("perception-lm-8b", 4480, 1344).tokens, (10 * 3 + 1) * 256)  # as large in 12 by 3
+
     def test_a_picture_of_too_many_crops_has_the_nearest_aspect_ratio(self):
         i = images("phi-4-multimodal", 3000, 4000)
         self.assertEqual(shapes(i)["image_pixel_values"], (1, 13, 3, 448, 448))

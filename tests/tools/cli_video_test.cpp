@@ -78,7 +78,7 @@ TEST(CliVideo, RefusesWhatWouldDoNothing) {
   refused("--config llava-1.5-7b --frames 4", 2, "--frames: llava takes no videos",
           "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2, LLaVA-OneVision, "
           "LLaVA-NeXT-Video, Video-LLaVA, InstructBLIP-Video, VideoLLaMA 3, MiniCPM-V 4.6, EXAONE 4.5, Cosmos 3, "
-          "Cohere Compass, Muse Glimmer, ERNIE 4.5 VL or MiniMax-M3");
+          "Cohere Compass, Muse Glimmer, ERNIE 4.5 VL, MiniMax-M3 or PerceptionLM");
   refused("--config qwen3-vl-8b --frames 1", 2,
           "--frames: 1 is less than a temporal patch holds, which the processor refuses", "give 2 or more");
   refused(model + "--frames 16 --seq 100", 2, "--seq: 100 tokens, but the frames alone need 2048",
@@ -117,7 +117,7 @@ TEST(CliVideo, PlansForMostFrames) {
   refused("plan --config llava-1.5-7b --goal max-frames --gpu-memory 24GiB", 2, "--frames: llava takes no videos",
           "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2, LLaVA-OneVision, "
           "LLaVA-NeXT-Video, Video-LLaVA, InstructBLIP-Video, VideoLLaMA 3, MiniCPM-V 4.6, EXAONE 4.5, Cosmos 3, "
-          "Cohere Compass, Muse Glimmer, ERNIE 4.5 VL or MiniMax-M3");
+          "Cohere Compass, Muse Glimmer, ERNIE 4.5 VL, MiniMax-M3 or PerceptionLM");
 }
 
 TEST(CliVideo, IsOfferedFewerFrames) {

@@ -163,6 +163,7 @@ const std::vector<Case> cases() {
                              "phi-4-multimodal-variant",
                              "minimax-m3-variant",
                              "step-3.7-flash-variant",
+                             "perception-lm-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});

@@ -342,6 +342,33 @@ INSTANTIATE_TEST_SUITE_P(H100Step3p7, FileValidation,
                                                     Bar{"reserved_peak", 0.16, 0.16, 0.17, 2}})),
                          file_quantity_name);
 
+// PerceptionLM of all three sizes: chosen before they ran, nothing fitted.
+INSTANTIATE_TEST_SUITE_P(H100PerceptionLm, FileValidation,
+                         testing::ValuesIn(bars_of("h100-perception-lm.json",
+                                                   {Bar{"params", 0, 0, 0, 12},
+                                                    Bar{"image_tokens", 0, 0, 0, 12},
+                                                    Bar{"seq", 0, 0, 0, 12},
+                                                    Bar{"fits", 0, 0, 0, 12},
+                                                    Bar{"input_bytes", 0, 0, 0, 5},
+                                                    Bar{"kv_bytes", 0, 0, 0, 5},
+                                                    Bar{"prefill_flops", 0, 0, 0, 5},
+                                                    Bar{"decode_flops", 0, 0, 0, 5},
+                                                    Bar{"train_flops", 0, 0, 0, 7},
+                                                    Bar{"trainable", 0, 0, 0, 7},
+                                                    Bar{"optimizer_bytes", 0, 0, 0, 7},
+                                                    Bar{"prefill_above_weights", 0, 0, 0, 5},
+                                                    Bar{"prefill_peak", 5.8e-6, 6.2e-6, 1.4e-5, 5},
+                                                    Bar{"prefill_requested_peak", 4.6e-8, 4.9e-8, 1.1e-7, 5},
+                                                    Bar{"prefill_full_logits_peak", 5.5e-6, 5.8e-6, 9.5e-6, 3},
+                                                    Bar{"prefill_reserved", 0, 0.27, 1.4, 5},
+                                                    Bar{"decode_peak", 1.7e-5, 0.0029, 0.015, 5},
+                                                    Bar{"decode_peak_delta", 0, 0.016, 0.047, 5},
+                                                    Bar{"forward_peak", 0.0073, 0.024, 0.11, 7},
+                                                    Bar{"backward_peak", 0.0095, 0.026, 0.11, 7},
+                                                    Bar{"step_peak", 0.0097, 0.011, 0.036, 7},
+                                                    Bar{"reserved_peak", 0, 0.15, 0.78, 7}})),
+                         file_quantity_name);
+
 // What remains of GPU time is in PyTorch's own kernels, whose parameters are the H200's: AdamW's take a seventh longer.
 // The worst memory is a training step of DeepSeek-OCR 2 over tiles: the bytes asked for add up to what was measured,
 // and the replay leaves 0.7 GB more of them in blocks that are larger.

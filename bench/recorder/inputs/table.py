@@ -66,4 +66,5 @@ TABLE: dict[str, tuple[str, int | str | None]] = {
     "minimax_m3_vl": ("native.minimax_m3_vl", 672),
     "step3p7": ("tiles.step3p7", 728),
     "fast_vlm": ("square.fast_vlm", 1024),
+    "perception_lm": ("tiles.perception_lm", 448),
 }

@@ -4,7 +4,7 @@
 transformers 5.17: image_processing_idefics2.py, image_processing_idefics3.py and image_processing_smolvlm.py, image_processing_got_ocr2.py (InternVL,
 Aya Vision: get_optimal_tiled_canvas), image_processing_cohere2_vision.py, image_processing_mllama.py,
 image_processing_deepseek_ocr2.py, image_processing_ovis2.py, image_processing_llama4.py, image_processing_aria.py,
-image_processing_phi4_multimodal.py, image_processing_step3p7.py.
+image_processing_phi4_multimodal.py, image_processing_step3p7.py, image_processing_perception_lm.py.
 """
 
 import math
@@ -308,3 +308,46 @@ def step3p7(r: Request) -> Images:
     if tiles:
         tensors["pixel_values_local"] = Tensor((r.count * tiles, channels, STEP_WINDOW, STEP_WINDOW))
     return Images((STEP_VIEW // stride) ** 2 + tiles * (STEP_WINDOW // stride) ** 2, tensors)
+
+
+PERCEPTION_TILES = 36  # max_num_tiles of PerceptionLM's processor
+
+
+def perception_grid(height: int, width: int, tile: int, most: int = PERCEPTION_TILES) -> tuple[int, int]:
+    """Rows and columns of the grid in which a picture becomes largest, of those that hold it as it is; where none does,
+    of the grids with the nearest ratio that is not wider the one with most tiles. Of equals the last one."""
+    by_ratio: dict[float, list[tuple[int, int]]] = {}
+    for tiles in range(most, 0, -1):
+        for cols in (n for n in range(1, tiles + 1) if tiles % n == 0):
+            by_ratio.setdefault(cols / (tiles // cols), []).append((tiles // cols, cols))
+    aspect = width / height
+    best, best_side = None, 0.0
+    for rows, cols in (grid for grids in by_ratio.values() for grid in grids):
+        if cols * tile < width or rows * tile < height:
+            continue
+        scale = min(cols * tile / width, rows * tile / height)
+        if aspect < 1:
+            side = math.floor(scale * height * aspect)
+        else:
+            side = math.floor(scale * width / aspect) if aspect > 1 else scale * height
+        if best is None or side >= best_side:
+            best, best_side = (rows, cols), side
+    if best:
+        return best
+    if aspect >= 1:
+        nearest = max(k for k in by_ratio if k <= aspect)
+    else:
+        nearest = min(k for k in by_ratio if k > aspect)
+    return max(by_ratio[nearest])
+
+
+def perception_lm(r: Request) -> Images:
+    """PerceptionLM: a thumbnail and the tiles of a grid, each the square of timm's tower, whose patches stand in its
+    architecture's name."""
+    name = str(value(r.document, "vision_config.architecture")).split(".")[0]
+    patch = number(r.document, "vision_config.model_args.patch_size", int(name.split("patch")[-1].split("_")[0]))
+    side = number(r.document, "vision_config.model_args.img_size", int(name.split("_")[-1]))
+    rows, cols = perception_grid(r.height, r.width, side)
+    tiles = rows * cols + 1
+    tokens = tiles * (side // patch // number(r.document, "projector_pooling_ratio", 1)) ** 2
+    return Images(tokens, pixels(r.count, tiles, 3, side, side))

@@ -45,6 +45,7 @@
 #include <vlmest/family/ovis2/read.hpp>
 #include <vlmest/family/paddleocr_vl/read.hpp>
 #include <vlmest/family/paligemma/read.hpp>
+#include <vlmest/family/perception_lm/read.hpp>
 #include <vlmest/family/phi4_multimodal/read.hpp>
 #include <vlmest/family/qwen2_5_omni/read.hpp>
 #include <vlmest/family/qwen2_5_vl/read.hpp>
@@ -71,6 +72,6 @@ inline constexpr auto registry =
                       Gemma3n, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2,
                       DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo,
                       VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
-                      Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm>;
+                      Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm, PerceptionLm>;
 
 }  // namespace vlmest::family

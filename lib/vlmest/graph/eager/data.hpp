@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <vlmest/graph/eager/concatenation.hpp>
 #include <vlmest/graph/eager/reduce.hpp>
 #include <vlmest/op/gather.hpp>
@@ -100,22 +102,24 @@ inline Value arange(Builder& b, std::int64_t n) { return fill(b, "arange", Shape
 
 /// self.masked_scatter(mask, source) with a mask of one column that broadcasts over the rows: the mask is expanded to
 /// a full copy and its prefix sum (int64) is taken with CUB (aten/src/ATen/native/cuda/IndexKernel.cpp,
-/// masked_scatter_cuda; a copy of self is made first because the call is not in place).
+/// masked_scatter_cuda; a copy of self is made first because the call is not in place). When that is done, a source
+/// with gaps is made row-major (IndexKernel.cu, launch_masked_scatter_kernel).
 inline Value masked_scatter(Value self, Value mask, Value source) {
   const std::int64_t n = numel(self.shape()).value();
   Builder& b = self.builder();
   const DType t = self.dtype();
   const Bytes size = data_bytes(self), expanded = Bytes(n), sums = size_of(Elements(n), DType::int64);
-  const Bytes scan = scan_workspace(n, 8);
+  const Bytes packed = is_contiguous(source) ? Bytes{} : data_bytes(source), scan = scan_workspace(n, 8);
+  const Bytes later = std::max(scan, packed);  // the scan is over when the source is packed
   const TensorId r = b.result(t, self.shape(), self.tensor().strides, "masked_scatter");
-  const MemoryOp op{.read = size * 2 + data_bytes(source) + expanded * 2 + sums,
-                    .written = size * 2 + expanded + sums,
-                    .workspace = expanded + sums + scan,
+  const MemoryOp op{.read = size * 2 + data_bytes(source) + packed + expanded * 2 + sums,
+                    .written = size * 2 + packed + expanded + sums,
+                    .workspace = expanded + sums + later,
                     .dtype = t,
-                    .kernels = 5};
+                    .kernels = packed > Bytes{} ? 6 : 5};
   const GradEdge ea = edge(self), es = edge(source);
   const Value m = saved(mask, ea || es);
-  Value out = emit1(b, "masked_scatter", op, r, {expanded, sums, scan}, self, mask, source);
+  Value out = emit1(b, "masked_scatter", op, r, {expanded, sums, later}, self, mask, source);
   differentiable(out, "MaskedScatterBackward0", {ea, es}, [m, from = es.shape](Gradients& g) {
     if (g.wants(0)) g.out[0] = masked_fill(g.in[0], m);
     if (g.wants(1)) g.out[1] = masked_scatter_backward(g.in[0], m, from);

@@ -6,6 +6,19 @@
 
 namespace vlmest::eager {
 
+/// The gradient is row-major, whatever that of the result is, but for maps with channels last (Dropout.cu,
+/// dropout_backward_cuda).
+inline Value native_dropout_backward(Value gradient, Value mask) {
+  const DType t = gradient.dtype();
+  if (gradient.shape().rank() == 4)
+    return pointwise("native_dropout_backward", t, std::move(gradient), std::move(mask));
+  Builder& b = gradient.builder();
+  const Bytes n = data_bytes(gradient);
+  const TensorId r = b.result(t, gradient.shape(), "native_dropout_backward");
+  const MemoryOp op{.read = n + data_bytes(mask), .written = n, .dtype = t};
+  return emit1(b, "native_dropout_backward", op, r, {}, gradient, mask);
+}
+
 /// torch.nn.functional.dropout in training mode with a probability above zero: one kernel draws the boolean mask and
 /// applies it (aten/src/ATen/native/cuda/Dropout.cu, native_dropout).
 inline Value native_dropout(Value x) {
@@ -20,8 +33,7 @@ inline Value native_dropout(Value x) {
   Value mask(b, outs[1]);
   const GradEdge e = edge(x);
   differentiable(kept, "NativeDropoutBackward0", {e}, [mask = saved(mask, static_cast<bool>(e))](Gradients& g) {
-    const DType t = g.in[0].dtype();
-    g.out[0] = pointwise("native_dropout_backward", t, g.in[0], mask);
+    g.out[0] = native_dropout_backward(g.in[0], mask);
   });
   return kept;
 }

@@ -26,12 +26,12 @@ inline TensorId pooled_result(const Value& x, DType t, const Shape& s, const cha
 }
 
 /// The gradient of x: a kernel over the result's, which is copied to the layout of x where it has another one; x is
-/// made dense again.
-inline Value pool_backward(const char* name, Gradients& g, const Value& x) {
+/// made dense again, unless its layout alone is asked for.
+inline Value pool_backward(const char* name, Gradients& g, const Value& x, bool reads = true) {
   const Value& y = g.in[0];
   const DType t = y.dtype();
   const bool alike = is_channels_last(x) ? is_channels_last(y) && pool_copy(y) == Bytes{} : is_contiguous(y);
-  const Bytes own = alike ? Bytes{} : data_bytes(y), argument = pool_copy(x), copy = own + argument,
+  const Bytes own = alike ? Bytes{} : data_bytes(y), argument = reads ? pool_copy(x) : Bytes{}, copy = own + argument,
               whole = data_bytes(x);
   const TensorId into = pooled_result(x, t, x.shape(), name);
   const MemoryOp op{.read = data_bytes(y) + copy,
@@ -81,8 +81,8 @@ inline Value mean_of_maps(Value a) {
 }
 
 /// torch.nn.functional.adaptive_avg_pool2d of x[C, rows, cols], or [N, C, rows, cols], to another size: read by
-/// strides; the result of several pictures has their layout (aten/src/ATen/native/cuda/AdaptiveAveragePooling.cu,
-/// adaptive_avg_pool2d_out_cuda_template).
+/// strides, but of several pictures made row-major first where channels do not lie last; their result has their layout
+/// (aten/src/ATen/native/cuda/AdaptiveAveragePooling.cu, adaptive_avg_pool2d_out_cuda_template).
 inline Value adaptive_avg_pool2d(Value x, std::int64_t rows, std::int64_t cols) {
   Builder& b = x.builder();
   const DType t = x.dtype();
@@ -93,9 +93,15 @@ inline Value adaptive_avg_pool2d(Value x, std::int64_t rows, std::int64_t cols) 
   const TensorId r = s.rank() == 4 ? pooled_result(x, t, s, name) : b.result(t, s, name);
   const GradEdge e = edge(x);
   const Value kept = saved(x, static_cast<bool>(e));
-  Value out = emit1(b, name, MemoryOp{.read = data_bytes(x), .written = size_of(numel(s), t), .dtype = t}, r, {}, x);
+  const Bytes copy = s.rank() == 4 && !is_channels_last(x) && !is_contiguous(x) ? data_bytes(x) : Bytes{};
+  const MemoryOp op{.read = data_bytes(x) + copy,
+                    .written = size_of(numel(s), t) + copy,
+                    .workspace = copy,
+                    .dtype = t,
+                    .kernels = copy > Bytes{} ? 2 : 1};
+  Value out = emit1(b, name, op, r, {copy}, x);
   differentiable(out, "AdaptiveAvgPool2DBackward0", {e},
-                 [kept](Gradients& g) { g.out[0] = pool_backward("_adaptive_avg_pool2d_backward", g, kept); });
+                 [kept](Gradients& g) { g.out[0] = pool_backward("_adaptive_avg_pool2d_backward", g, kept, false); });
   return out;
 }
 

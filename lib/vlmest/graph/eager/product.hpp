@@ -28,6 +28,14 @@ inline Op product_op(const Matmul& op) {
   return MemoryOp{.written = written, .dtype = op.dtype, .kernels = written > Bytes{} ? 1 : 0};
 }
 
+/// An operand whose rows or columns are one that is repeated is written out first (aten/src/ATen/native/cuda/Blas.cpp,
+/// prepare_matrix_for_cublas).
+inline Bytes repeated_copy(const Value& v) {
+  const Tensor& t = v.tensor();
+  const bool repeats = (t.strides[0] == 0 && t.shape[0] > 1) || (t.strides[1] == 0 && t.shape[1] > 1);
+  return repeats ? data_bytes(v) : Bytes{};
+}
+
 /// a[m, k] x b[k, n]; `bias` may be empty (then mm, else addmm).
 inline Value mm(Value a, Value b, Value bias = {}) {
   const AutocastCall call(CastPolicy::lower, bias, a, b);
@@ -45,7 +53,9 @@ inline Value mm(Value a, Value b, Value bias = {}) {
   const Value sa = saved(a, static_cast<bool>(eb)), sb = saved(b, static_cast<bool>(ea));
   const bool columns_a = column_major(a.tensor()), columns_b = column_major(b.tensor());
   const Op run = product_op(op);
-  Value out = op.bias ? emit1(g, product("addmm"), run, r, {}, bias, a, b) : emit1(g, product("mm"), run, r, {}, a, b);
+  const Bytes first_copy = repeated_copy(a), second_copy = repeated_copy(b);
+  Value out = op.bias ? emit1(g, product("addmm"), run, r, {first_copy, second_copy}, bias, a, b)
+                      : emit1(g, product("mm"), run, r, {first_copy, second_copy}, a, b);
   // mm_mat1_backward, mm_mat2_backward: the gradient of a column-major matrix is column-major too. Without a bias the
   // second operand's gradient is computed first, with one the first's.
   differentiable(

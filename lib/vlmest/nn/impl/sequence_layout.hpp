@@ -63,7 +63,7 @@ VLMEST_INLINE void check_takes_videos(const Vlm& vlm, const Plan& plan) {
     throw Error("plan.video", traits.no_videos.empty() ? vlm.type + " takes no videos" : std::string(traits.no_videos),
                 "leave it out, or name a model that does: Qwen-VL, GLM-4V, InternVL, SmolVLM2, LLaVA-OneVision, "
                 "LLaVA-NeXT-Video, Video-LLaVA, InstructBLIP-Video, VideoLLaMA 3, MiniCPM-V 4.6, EXAONE 4.5, Cosmos 3, "
-                "Cohere Compass, Muse Glimmer, ERNIE 4.5 VL or MiniMax-M3");
+                "Cohere Compass, Muse Glimmer, ERNIE 4.5 VL, MiniMax-M3 or PerceptionLM");
   if (plan.images > 0 && !traits.videos_alone.empty())
     throw Error("plan.video", "pictures beside a video: " + std::string(traits.videos_alone), "give plan.images=0");
   if (!vlm.blocks.empty())
