@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/json/device.hpp>
+#include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 #include <vlmest/report/estimate.hpp>
 
