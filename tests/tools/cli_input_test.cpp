@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models and devices: where they are found, and exit code 3 for what cannot be used.
+#include <vlmest/json/families.hpp>
+#include <vlmest/json/hf/unread_types.hpp>
+
 #include "called.hpp"
 
 #ifdef VLMEST_PROGRAM
@@ -32,6 +35,22 @@ TEST(Inputs, UnknownFamiliesAreToldTheKnownOnes) {
       << r.err;
   for (const char* word : {"llava_next", "qwen2_5_vl", "mllama", "blip-2", "docs/reference"})
     EXPECT_NE(r.err.find(word), std::string::npos) << word;
+}
+
+/// Types that people have files of and no reader reads name the nearest one and what is missing.
+TEST(Inputs, UnreadTypesAreToldTheNearest) {
+  for (const auto& t : vlmest::json::hf::unread_types) {
+    EXPECT_EQ(vlmest::json::find_type(vlmest::json::families(), t.type), nullptr) << t.type;
+    EXPECT_NE(vlmest::json::find_type(vlmest::json::families(), t.nearest), nullptr) << t.nearest;
+  }
+  refused("--config -", 3,
+          "standard input.model_type: 'ovis' runs by code of the checkpoint's own, which is not modelled",
+          "give the config of transformers' class, ovis2", R"({"model_type": "ovis"})");
+  const Called r = run("--config -", R"({"model_type": "minicpmv"})");
+  EXPECT_EQ(r.code, 3);
+  EXPECT_EQ(r.err,
+            "error: standard input.model_type: 'minicpmv' is not modelled; missing: a resampler of learned queries\n"
+            "hint: nearest: minicpmv4_6; other models can be written in the description format (docs/reference)\n");
 }
 
 /// One line says where and what, one what to do; a broken document never gets further.

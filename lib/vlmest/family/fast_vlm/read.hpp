@@ -81,8 +81,10 @@ namespace vlmest::family {
 
 struct FastVlm {
   static constexpr std::string_view folder = "fast_vlm";
-  static constexpr std::array types{json::ModelType{
-      .type = "fast_vlm", .read = json::hf::read_fast_vlm, .recorder = json::RecorderInputs{"square.fast_vlm", 1024}}};
+  static constexpr std::array types{json::ModelType{.type = "fast_vlm",
+                                                    .read = json::hf::read_fast_vlm,
+                                                    .recorder = json::RecorderInputs{"square.fast_vlm", 1024},
+                                                    .own_code = "llava_qwen2"}};
   using Rules = json::Rules<image_processor::FastVlm>;
 };
 

@@ -43,8 +43,10 @@ namespace vlmest::family {
 
 struct Llava {
   static constexpr std::string_view folder = "llava";
-  static constexpr std::array types{
-      json::ModelType{.type = "llava", .read = json::hf::read_llava, .recorder = json::RecorderInputs{"square.llava"}}};
+  static constexpr std::array types{json::ModelType{.type = "llava",
+                                                    .read = json::hf::read_llava,
+                                                    .recorder = json::RecorderInputs{"square.llava"},
+                                                    .own_code = "llava_llama"}};
   using Rules = json::Rules<image_processor::Llava, image_processor::Pixtral>;
 };
 

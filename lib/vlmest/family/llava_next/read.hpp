@@ -51,7 +51,8 @@ struct LlavaNext {
   static constexpr std::string_view folder = "llava_next";
   static constexpr std::array types{json::ModelType{.type = "llava_next",
                                                     .read = json::hf::read_llava_next,
-                                                    .recorder = json::RecorderInputs{"anyres.llava_next", -1}}};
+                                                    .recorder = json::RecorderInputs{"anyres.llava_next", -1},
+                                                    .own_code = "llava_mistral"}};
   using Rules = json::Rules<image_processor::LlavaNext>;
 };
 

@@ -90,8 +90,10 @@ namespace vlmest::family {
 
 struct Ovis2 {
   static constexpr std::string_view folder = "ovis2";
-  static constexpr std::array types{
-      json::ModelType{.type = "ovis2", .read = json::hf::read_ovis2, .recorder = json::RecorderInputs{"tiles.ovis2"}}};
+  static constexpr std::array types{json::ModelType{.type = "ovis2",
+                                                    .read = json::hf::read_ovis2,
+                                                    .recorder = json::RecorderInputs{"tiles.ovis2"},
+                                                    .own_code = "ovis"}};
   using Rules = json::Rules<image_processor::Ovis2>;
 };
 

@@ -11,11 +11,13 @@
 #include <vlmest/json/hf/quantization.hpp>
 #include <vlmest/json/hf/text_class.hpp>
 #include <vlmest/json/hf/unread_keys.hpp>
+#include <vlmest/json/hf/unread_types.hpp>
 #include <vlmest/json/known_keys.hpp>
 
 namespace vlmest::json::hf {
 
-/// The reader of `type`'s own keys. Throws Error for an unknown model_type, naming the known ones and the nearest.
+/// The reader of `type`'s own keys. Throws Error for a model_type that none reads, naming the nearest and what is
+/// missing (unread_types.hpp), or the known ones.
 inline Vlm read_own(const Reader& r, std::string_view type, FamilyRows rows) {
   if (const ModelType* t = find_type(rows, type)) return (*t->read)(r);
   for (const FamilyRow& row : rows)
@@ -28,6 +30,10 @@ inline Vlm read_own(const Reader& r, std::string_view type, FamilyRows rows) {
       if (!type.empty() && whole.own_code == type)
         r.fail("model_type", "'" + std::string(type) + "' runs by code of the checkpoint's own, which is not modelled",
                "give the config of transformers' class, " + std::string(whole.type));
+  if (const UnreadType* t = find_unread(type))
+    r.fail("model_type", "'" + std::string(type) + "' is not modelled; missing: " + std::string(t->missing),
+           "nearest: " + std::string(t->nearest) +
+               "; other models can be written in the description format (docs/reference)");
   const std::string known = known_words(type, known_types(rows));
   if (type.empty()) r.fail("model_type", "missing", "a config.json names one: " + known);
   r.fail("model_type", "unknown type '" + std::string(type) + "'",
