@@ -171,9 +171,29 @@ def product(values: Mapping[str, list], where: str = "") -> list[Scenario]:
         scenarios[canonical(Scenario(**{READERS[n][0]: v for n, v in zip(names, combination)}))] = None
     if "gpus" in values and max(read[names.index("gpus")]) > 1 and all(s.gpus == 1 for s in scenarios):
         raise RecorderError(f"{where}--gpus", "several GPUs are recorded in training alone", "add --mode train", USAGE)
+    _check_several_gpus(values, scenarios, where)
     for s in scenarios:
         _check_parts(s, where)
     return list(scenarios)
+
+
+# option -> what it needs to change anything, of those that a scenario without it leaves out.
+NEEDS = {
+    "ddp-bucket-view": "--mode train --gpus 2 --shard none",
+    "reshard-after-forward": "--mode train --gpus 2 --shard fsdp2",
+    "param-dtype": "--mode train --gpus 2 --shard fsdp2",
+    "reduce-dtype": "--mode train --gpus 2 --shard fsdp2",
+}
+
+
+def _check_several_gpus(values: Mapping[str, list], scenarios: Iterable[Scenario], where: str) -> None:
+    """Options that change none of the scenarios are a slip."""
+    defaults = Scenario()
+    for option in values.keys() & NEEDS.keys():
+        name, read = READERS[option]
+        asked = any(read(v, where) != getattr(defaults, name) for v in values[option])
+        if asked and all(getattr(s, name) == getattr(defaults, name) for s in scenarios):
+            raise RecorderError(f"{where}--{option}", "changes no scenario", f"needs {NEEDS[option]}", USAGE)
 
 
 def _check_parts(s: Scenario, where: str) -> None:

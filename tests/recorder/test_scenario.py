@@ -51,6 +51,15 @@ class Options(unittest.TestCase):
         ])
         self.assertEqual(found[-1].label(), "train b1 text 256 images 1 native bfloat16 sdpa gpus 2 fsdp2")
 
+    def test_types_that_fully_shard_gathers_and_reduces_in(self):
+        found = scenarios("--mode", "train", "--gpus", "2", "--shard", "none,fsdp2", "--dtype", "fp32",
+                          "--param-dtype", "bf16,fp16", "--reduce-dtype", "fp32")
+        self.assertEqual([(s.shard, s.param_dtype, s.reduce_dtype) for s in found], [
+            ("none", None, None), ("fsdp2", "bfloat16", "float32"), ("fsdp2", "float16", "float32")])
+        self.assertTrue(found[1].label().endswith(" gpus 2 fsdp2 gathered bfloat16 reduced float32"))
+        for s in found:
+            self.assertEqual(from_row(s.row_fields()), s)
+
     def test_gpus_that_divide_sequences(self):
         found = scenarios("--mode", "train", "--gpus", "1,2,4", "--context-parallel", "1")
         self.assertEqual([s.cp for s in found], [1, 1, 1])
@@ -84,6 +93,17 @@ class Refusals(unittest.TestCase):
         self.refused("--mode", "infer", "--gpus", "1,2")
         self.refused("--mode", "train", "--gpus", "0")
         self.refused("--mode", "train", "--gpus", "2", "--shard", "zero4")
+
+    def test_options_of_several_gpus_that_change_nothing(self):
+        train = ("--mode", "train", "--gpus", "2", "--shard")
+        for words in (
+            ["--param-dtype", "bf16"], [*train, "none", "--param-dtype", "bf16"], [*train, "zero3", "--reduce-dtype", "fp32"],
+            [*train, "none", "--reshard-after-forward", "off"], [*train, "fsdp2", "--ddp-bucket-view"],
+        ):  # fmt: skip
+            with self.subTest(words=words):
+                self.assertEqual(self.refused(*words).what, "changes no scenario")
+        scenarios(*train, "none", "--reshard-after-forward", "on")
+        self.refused(*train, "fsdp2", "--param-dtype", "fp8")
 
     def test_bad_values(self):
         for words in (
