@@ -196,5 +196,20 @@ constexpr Bytes pointwise_gradient_scratch(const Convolution& o) {
   if (!is_half(o.dtype)) return Bytes{};
   return size_of(Elements(checked_mul(o.batch, checked_mul(o.in_channels, o.out_channels))), DType::fp32);
 }
+/// The same where results are row-major: small maps of many channels are copied instead, input and gradient with
+/// channels last, with a counter where tiles of 128 x 256 of the weight outnumber the multiprocessors. Which maps those
+/// are is cuDNN's own heuristic: recorded in bf16 with 1 to 8 maps of 8 to 20 a side, 1536 channels and more are
+/// copied, 768 and fewer are not. Some single maps of 128 and 256 a side and pairs of them share a sum otherwise, which
+/// has no rule.
+constexpr Bytes rows_pointwise_gradient_scratch(const Convolution& o, const Gpu& gpu) {
+  const bool in_is_less = o.in_channels < o.out_channels;
+  const std::int64_t fewer = in_is_less ? o.in_channels : o.out_channels,
+                     more = in_is_less ? o.out_channels : o.in_channels;
+  if (!is_half(o.dtype) || fewer < 1536 || o.out_positions > 20 * 20) return pointwise_gradient_scratch(o);
+  const auto tiles = [](std::int64_t n, std::int64_t side) { return checked_add(n, side - 1) / side; };
+  const bool counts = checked_mul(tiles(fewer, 128), tiles(more, 256)) > gpu.multiprocessors;
+  const std::int64_t places = checked_mul(o.batch, o.out_positions);
+  return size_of(Elements(checked_mul(places, checked_add(fewer, more))), o.dtype) + Bytes(16 + (counts ? 4 + 127 : 0));
+}
 
 }  // namespace vlmest

@@ -54,8 +54,10 @@ inline void batch_norm_backward(const char* name, bool cudnn, Gradients& g, cons
   }
 }
 
-/// torch.nn.functional.batch_norm. cuDNN has it for maps in fp32 (_select_batch_norm_backend leaves bf16 to torch's own
-/// kernels, and fp16 where the weight is fp16).
+/// torch.nn.functional.batch_norm. In training mode kernels take the means, update what is kept and apply it
+/// (aten/src/ATen/native/cuda/Normalization.cu, batch_norm_cuda_out); in evaluation mode profiles showed two of torch's
+/// own for each norm. cuDNN has it for maps in fp32 (_select_batch_norm_backend leaves bf16 to torch's own kernels, and
+/// fp16 where the weight is fp16).
 inline Value batch_norm(Value x, ChannelStatistics s) {
   Builder& b = x.builder();
   const DType t = x.dtype(), acc = is_half(t) ? DType::fp32 : t;

@@ -25,21 +25,12 @@ inline Bytes rows_conv_scratch(const Convolution& op, const Gpu& gpu) {
   return strided_conv_scratch(op, false) + (results >= large_convolution ? Bytes(4 + 127) : Bytes{});
 }
 
-/// What cuDNN takes for the gradients of one: of filters that overlap copies in its own layout, but for pictures in
-/// fp32. Of filters of one place partial sums (library/convolution.hpp); small maps of many channels are copied
-/// instead, with a counter where tiles of 128 x 256 of the weight outnumber the multiprocessors, and maps of one place
-/// are a plain product. Recorded in bf16 with 1 to 8 maps of 8 to 20 a side: 1536 channels and more are copied, 768 and
-/// fewer are not. Some single maps of 128 and 256 a side and pairs of them share a sum otherwise, which has no rule.
+/// What cuDNN takes for the gradients of one (library/convolution.hpp): of filters that overlap copies in its own
+/// layout, but for pictures in fp32; of filters of one place for the weight's alone, nothing for maps of one place,
+/// which are a plain product.
 inline Bytes rows_conv_gradient_scratch(const Convolution& op, bool of_weight, const Gpu& gpu) {
   if (op.kernel > 1) return is_half(op.dtype) || op.in_channels > 3 ? strided_conv_gradient_scratch(op) : Bytes{};
-  if (!of_weight || op.out_positions == 1) return Bytes{};
-  const std::int64_t fewer = std::min(op.in_channels, op.out_channels),
-                     more = std::max(op.in_channels, op.out_channels);
-  if (!is_half(op.dtype) || fewer < 1536 || op.out_positions > 20 * 20) return pointwise_gradient_scratch(op);
-  const auto tiles = [](std::int64_t n, std::int64_t side) { return (n + side - 1) / side; };
-  const bool counts = checked_mul(tiles(fewer, 128), tiles(more, 256)) > gpu.multiprocessors;
-  const std::int64_t maps = checked_mul(op.batch, op.out_positions);
-  return size_of(Elements(checked_mul(maps, checked_add(fewer, more))), op.dtype) + Bytes(16 + (counts ? 4 + 127 : 0));
+  return of_weight && op.out_positions > 1 ? rows_pointwise_gradient_scratch(op, gpu) : Bytes{};
 }
 
 /// The gradients of a convolution of each channel by itself: a kernel for each, the bias's a sum behind them. What is

@@ -46,7 +46,8 @@ inline std::vector<int> parts_of_a_host(int gpus, const Network& n) {
 /// Parts that a sequence is cut into at most: those of longer ones would be of a few hundred tokens.
 inline constexpr int most_parts = 16;
 
-/// Stages at most of a pipeline whose replicas divide their states: in more of them few layers are left to divide.
+/// Stages at most of a pipeline whose replicas divide their states: more of them leave little to divide, and each
+/// length takes the search as long as several others.
 inline constexpr int most_stages_divided = 16;
 
 /// Pipelines of so many stages, with `each` times as many micro-batches; of many also those whose replicas divide their
