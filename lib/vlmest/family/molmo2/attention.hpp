@@ -37,37 +37,45 @@ inline Molmo2Attention make_molmo_attention(Context& c, const char* name, const 
   return a;
 }
 
-/// torch.einsum("...qhd,...khd->...hqk") and ("...hqk,...khd->...qhd"): both operands stand as stacks of matrices by
-/// batch and head, which copies what has its heads inside (aten/src/ATen/native/Linear.cpp, sumproduct_pair).
-inline Value einsum_heads(Value a, Value b, bool of_weights) {
+/// torch.einsum("...qhd,...khd->...hqk"): both operands stand as stacks of matrices by batch and head, which copies
+/// what has its heads inside; a dimension that only the other one has is one of a single element, behind the operand's
+/// own or, where the other one's is a single element too, in its place (aten/src/ATen/native/Linear.cpp,
+/// sumproduct_pair). The caller's operands live through it.
+inline Value einsum_scores(const Value& q, const Value& k) {
   using namespace eager;
-  const std::int64_t batch = a.size(0), heads = a.size(of_weights ? 1 : 2);
-  const auto stacked = [&](Value x, bool by_heads) {
-    if (!by_heads) x = permute(std::move(x), {0, 2, 1, 3});
-    const Shape s{checked_mul(batch, heads), x.size(2), x.size(3)};
-    return reshape(std::move(x), s);
-  };
-  Value left = stacked(std::move(a), of_weights);
-  Value right = stacked(std::move(b), false);
-  if (!of_weights) right = transpose(std::move(right), 1, 2);
-  Value out = bmm(std::move(left), std::move(right));
-  const std::int64_t rows = out.size(1), cols = out.size(2);
-  out = view(std::move(out), {batch, heads, rows, cols});
-  return of_weights ? permute(std::move(out), {0, 2, 1, 3}) : out;
+  const std::int64_t batch = q.size(0), heads = q.size(2), queries = q.size(1), keys = k.size(1), d = q.size(3);
+  const std::int64_t stack = checked_mul(batch, heads);
+  Value left = reshape(permute(unsqueeze(q, 4), {0, 2, 1, 3, 4}), {stack, queries, d});
+  Value right = permute(k, {0, 2, 3, 1});
+  right = reshape(unsqueeze(std::move(right), queries == 1 ? 3 : 4), {stack, d, keys});
+  Value out = view(bmm(std::move(left), std::move(right)), {batch, heads, queries, 1, keys});
+  return squeeze(std::move(out), 3);
+}
+/// The same of "...hqk,...khd->...qhd".
+inline Value einsum_values(const Value& weights, const Value& v) {
+  using namespace eager;
+  const std::int64_t batch = v.size(0), heads = v.size(2), queries = weights.size(2), keys = v.size(1), d = v.size(3);
+  const std::int64_t stack = checked_mul(batch, heads);
+  Value left = reshape(unsqueeze(weights, 4), {stack, queries, keys});
+  Value right = permute(v, {0, 2, 1, 3});
+  right = reshape(unsqueeze(std::move(right), queries == 1 ? 3 : 4), {stack, keys, d});
+  Value out = view(bmm(std::move(left), std::move(right)), {batch, heads, queries, 1, d});
+  return permute(squeeze(std::move(out), 3), {0, 2, 1, 3});
 }
 
-/// What torch's kernel, or the module itself, makes of heads[N, S, H, D]. Eager attention does not read the mask.
-/// Throws Error where torch refuses what the module hands over.
+/// What torch's kernel, or the module itself, makes of heads[N, S, H, D]. Eager attention does not read the mask; its
+/// `weights` are the caller's variable. Throws Error where torch refuses what the module hands over.
 inline Value molmo_attend(Context& c, const Molmo2AttentionConfig& g, const Value& q, const Value& k, Value& v,
-                          const Value& mask) {
+                          const Value& mask, Value& weights) {
   using namespace eager;
   if (c.attention() == AttentionKind::eager) {
-    Value scaled = div_scalar(q);
-    Value weights = einsum_heads(std::move(scaled), k, false);
-    weights = softmax(std::move(weights), DType::fp32);
-    weights = to(std::move(weights), q.dtype());
-    Value cast = to(weights, v.dtype());
-    return einsum_heads(std::move(cast), v, true);
+    {
+      const Value scaled = div_scalar(q);
+      weights = einsum_scores(scaled, k);
+    }
+    weights = to(softmax(weights, DType::fp32), q.dtype());
+    const Value cast = to(weights, v.dtype());
+    return einsum_values(cast, v);
   }
   if (c.attention() == AttentionKind::sdpa) {
     if (!g.wide && is_half(q.dtype()))
@@ -77,13 +85,12 @@ inline Value molmo_attend(Context& c, const Molmo2AttentionConfig& g, const Valu
     v = to(std::move(v), DType::fp32);
   }
   const auto by_heads = [](const Value& x) { return contiguous(transpose(x, 1, 2)); };
-  Value heads_q = by_heads(q);
-  Value heads_k = by_heads(k);
-  Value heads_v = by_heads(v);
+  const Value heads_q = by_heads(q);
+  const Value heads_k = by_heads(k);
+  const Value heads_v = by_heads(v);
   if (c.attention() == AttentionKind::flash)  // a stack's own kernel
-    return stacks::attend(c, {.q = std::move(heads_q), .k = std::move(heads_k), .v = std::move(heads_v)}).out;
-  Value out = scaled_dot_product_attention(heads_q, heads_k, heads_v, mask, false);
-  return transpose(std::move(out), 1, 2);
+    return stacks::attend(c, {.q = heads_q, .k = heads_k, .v = heads_v}).out;
+  return transpose(scaled_dot_product_attention(heads_q, heads_k, heads_v, mask, false), 1, 2);
 }
 
 /// ViTMultiHeadDotProductAttention.forward of queries[N, Q, in] over keys[N, K, in], both of which live through it.
@@ -104,7 +111,8 @@ inline Value forward(Context& c, const Molmo2Attention& a, Value queries, Value 
     q = to(std::move(q), DType::fp32);
     k = to(std::move(k), DType::fp32);
   }
-  Value out = molmo_attend(c, g, q, k, v, mask);
+  Value weights;
+  Value out = molmo_attend(c, g, q, k, v, mask, weights);
   out = to(std::move(out), given);
   out = reshape(out, {out.size(0), out.size(1), g.width()});
   out = forward(c, a.wo, out);

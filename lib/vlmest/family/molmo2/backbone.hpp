@@ -41,22 +41,26 @@ inline Molmo2Backbone make_backbone(Context& c, const Molmo2Vision& g, const Mol
   return b;
 }
 
-/// The patches of every window, zeros where it has none: features[B, patches, width] at windows[B, P, n], of which
-/// `valid` says what is a patch -> [B P, n, width].
-inline Value window_patches(Context& c, const Value& features, const Value& windows, const Value& valid) {
+/// The sequence of every place in windows[B, P, n], int64.
+inline Value sequence_of_places(Context& c, const Value& windows) {
   using namespace eager;
-  const std::int64_t batch = windows.size(0), count = windows.size(1), n = windows.size(2);
-  Value batch_idx = view(arange(c.b, batch), {batch, 1, 1});
-  batch_idx = repeat(batch_idx, {1, count, n});
+  const Value batch_idx = view(arange(c.b, windows.size(0)), {windows.size(0), 1, 1});
+  return repeat(batch_idx, {1, windows.size(1), windows.size(2)});
+}
+
+/// The patches of every window, zeros where it has none: features[B, patches, width] at windows[B, P, n] of these
+/// sequences, of which `valid` says what is a patch -> [B P, n, width].
+inline Value window_patches(const Value& features, const Value& sequence, const Value& windows, const Value& valid) {
+  using namespace eager;
   Value to_pool;
   {
-    const Value rows = reshape(features, {batch, -1, features.size(-1)});
-    Value places = unary("clamp", windows);
-    to_pool = take_pairs(rows, batch_idx, places);
+    const Value rows = reshape(features, {windows.size(0), -1, features.size(-1)});
+    const Value places = unary("clamp", windows);
+    to_pool = take_pairs(rows, sequence, places);
   }
   Value is_patch = to(valid, to_pool.dtype());
   to_pool = mul(to_pool, unsqueeze(std::move(is_patch), 3));
-  return reshape(std::move(to_pool), {-1, n, features.size(-1)});
+  return reshape(std::move(to_pool), {-1, windows.size(2), features.size(-1)});
 }
 
 /// The queries of the pooling: means of a window's patches, [B P, 1, width]; with a mask of those that are there.
@@ -89,7 +93,8 @@ inline Value forward(Context& c, const Molmo2Backbone& b, const Value& images, c
   encoded = view(encoded, {batch, -1, images.size(2), encoded.size(-1)});
   const Value valid = compare_scalar("ge.Scalar", windows);
   const Value valid_token = any_of(valid, -1);
-  const Value to_pool = window_patches(c, encoded, windows, valid);
+  const Value batch_idx = sequence_of_places(c, windows);
+  const Value to_pool = window_patches(encoded, batch_idx, windows, valid);
   Value denom;  // a variable of the function
   const Value query = window_means(c, to_pool, valid, b.masked, denom);
   const Value mask = b.masked ? reshape(valid, {-1, 1, 1, valid.size(-1)}) : Value();

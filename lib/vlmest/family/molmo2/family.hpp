@@ -103,6 +103,11 @@ inline Value known_ids(const Value& input_ids) {
   return mul(input_ids, std::move(known));
 }
 
+/// torch.arange(seen, seen + tokens).
+inline Value cache_position(Context& c, std::int64_t tokens) {
+  return eager::fill(c.b, "arange.start", {tokens}, DType::int64);
+}
+
 /// x.view(-1, width)[is_image] += features: the rows are taken out, added to and put back.
 inline void add_features(Value& x, const Value& is_image, const Value& features) {
   using namespace eager;
@@ -170,7 +175,7 @@ inline Value prefill(Context& c, const Molmo2Model& m, const Molmo2Inputs& in, c
         add_features(x, is_image, features);
       }
     }
-    const Value places = arange(c.b, s.seq);
+    const Value places = cache_position(c, s.seq);
     const Value mask = picture_mask(c, mask_shape(cache, s.batch, s.seq), in.text.mask, in.types);
     hidden = forward(c, m.language, x, mask, unsqueeze(places, 0), cache);
   }
@@ -188,7 +193,7 @@ inline Value decode(Context& c, const Molmo2Model& m, const TextInputs& in, Cach
       const Value ids = known_ids(in.ids);
       x = embed(c, m.language, ids);
     }
-    const Value places = arange(c.b, in.ids.size(1));
+    const Value places = cache_position(c, in.ids.size(1));
     const Value mask = causal_mask(c, mask_shape(cache, x.size(0), x.size(1)), in.mask);
     hidden = forward(c, m.language, x, mask, unsqueeze(places, 0), cache);
   }

@@ -73,6 +73,10 @@ inline ImageLayout layout(const Molmo2& r, ImageSize image) {
   l.window = {check("pooling_size", r.pool.rows, 1, side), check("pooling_size", r.pool.cols, 1, side)};
   const std::int64_t pixels = checked_mul(margin, r.patch_size), window = checked_mul(side - margin, r.patch_size);
   l.tile_grid = molmo_tiling({image.height - pixels, image.width - pixels}, window, r.max_tiles);
+  if (r.margins.cols == 0 && l.tile_grid.count() > 1)
+    throw Error("image processor: overlap_margins",
+                "without a margin behind several windows the code takes all patches for overlap, and stops",
+                "give a margin behind of at least one patch, or max_crops 1");
   l.resized = {l.tile_grid.rows * window + pixels, l.tile_grid.cols * window + pixels};
   l.tiles = l.tile_grid.count() + 1;
   l.tower_tokens = l.patches.count();
