@@ -119,6 +119,16 @@ TEST(Molmo2Family, WhatWasNotComparedIsRefused) {
   Plan amp = plan_of(1);
   amp.amp = true;
   EXPECT_THROW(inference(tiny(), amp), Error);
+  Plan chunks = plan_of(1);
+  chunks.vision_chunk = 1;
+  EXPECT_THROW(inference(tiny(), chunks), Error);
+  Plan stored = plan_of(1);
+  stored.weights = DType::nf4;
+  EXPECT_THROW(inference(tiny(), stored), Error);
+  Plan sizes = plan_of(1);
+  sizes.batch = 2;
+  sizes.more_sizes = {{24, 100}};
+  EXPECT_THROW(inference(tiny(), sizes), Error);
   Plan adapters = plan_of(1);
   adapters.lora.rank = 4;
   adapters.lora.targets = {"att_proj", "attn_out"};

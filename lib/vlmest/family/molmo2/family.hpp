@@ -2,6 +2,7 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include <vlmest/family/molmo2/backbone.hpp>
 #include <vlmest/family/molmo2/batching.hpp>
@@ -58,23 +59,43 @@ struct Molmo2Inputs {
 };
 
 /// Throws Error for what was not compared with a run of that code.
-inline void check_runs(const Context& c, const Molmo2Family&, const Sequences& s) {
+inline void check_pictures(const Context& c, const Sequences& s) {
   const Plan& p = c.plan;
-  if (p.attention == AttentionKind::flash)
-    throw Error("plan.attention", "Molmo 2's own calls of FlashAttention-2 are not modelled",
-                "give plan.attention=sdpa");
-  if (p.amp) throw Error("plan.amp", "Molmo 2 under autocast is not modelled", "give plan.dtype=bf16 without plan.amp");
-  if (c.sharding) throw Error("plan.parallel", "Molmo 2's layers divided among GPUs are not modelled", "leave it out");
-  if (c.labels && p.lora.rank > 0 && p.checkpointing != Checkpointing::off && !s.images.empty())
+  const std::vector<PictureCounts> of = count_pictures(s);
+  for (const PictureCounts& x : of)
+    if (x.crops != of.front().crops || x.each != of.front().each)
+      throw Error("images", "sequences whose pictures have different sizes were not compared with Molmo 2's own code",
+                  "give every sequence pictures of the same sizes");
+  if (p.vision_chunk > 0)
+    throw Error("plan.vision_chunk", "Molmo 2's code calls its tower once, for the crops of all sequences",
+                "leave it out");
+  if (c.labels && p.lora.rank > 0 && p.checkpointing != Checkpointing::off)
     throw Error(
         "plan.checkpointing",
         "adapters over checkpointed layers make the embeddings leaves that ask for gradients, to which Molmo 2's "
         "code adds the features in place: torch refuses that",
         "leave one of plan.lora and plan.checkpointing out");
 }
+inline void check_runs(const Context& c, const Sequences& s) {
+  const Plan& p = c.plan;
+  if (p.attention == AttentionKind::flash)
+    throw Error("plan.attention", "Molmo 2's own calls of FlashAttention-2 are not modelled",
+                "give plan.attention=sdpa");
+  if (p.amp) throw Error("plan.amp", "Molmo 2 under autocast is not modelled", "give plan.dtype=bf16 without plan.amp");
+  if (p.param_dtype.value_or(p.dtype) != p.dtype)
+    throw Error("plan.param_dtype", "Molmo 2's layers gathered in another type were not compared with a run",
+                "leave it out");
+  if (c.quantization || p.weights.value_or(p.dtype) != p.dtype)
+    throw Error(
+        "plan.weights",
+        "Molmo 2's code gives its pictures the type of a linear layer's weight, which a quantised one does not have",
+        "leave it out");
+  if (c.sharding) throw Error("plan.parallel", "Molmo 2's layers divided among GPUs are not modelled", "leave it out");
+  if (!s.images.empty()) check_pictures(c, s);
+}
 
 inline Molmo2Inputs make_inputs(Context& c, const Molmo2Family& g, const Sequences& s) {
-  check_runs(c, g, s);
+  check_runs(c, s);
   Molmo2Inputs r;
   if (!s.images.empty()) {
     std::int64_t crops = 0, windows = 0;
