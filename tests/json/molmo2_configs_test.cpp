@@ -86,7 +86,7 @@ TEST(Molmo2Configs, WhatChangesNothingIsNotUnknown) {
       R"("attn_implementation": "sdpa", "embedding_dropout": 0.0, "attention_dropout": 0.0, "residual_dropout": 0.0,
          "rope_theta": 5000000.0, "rope_scaling": null, "rope_scaling_layers": null, "max_position_embeddings": 36864,
          "use_cache": true, "layer_norm_eps": 1e-06, "initializer_range": 0.02)",
-      R"("image_start_token_id": 1, "image_end_token_id": 2, "image_patch_id": 3, "image_col_id": 4,
+      R"("image_start_token_id": 1, "image_end_token_id": 2, "image_patch_id": 3, "image_high_res_id": 3, "image_col_id": 4,
          "low_res_image_start_token_id": 5, "image_low_res_id": 6, "frame_start_token_id": 7, "frame_end_token_id": 8,
          "use_frame_special_tokens": true, "tie_word_embeddings": false, "use_cache": true,
          "auto_map": {"AutoConfig": "configuration_molmo2.Molmo2Config"})"));

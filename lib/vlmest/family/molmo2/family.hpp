@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,14 @@ inline void check_pictures(const Context& c, const Sequences& s) {
     if (x.crops != of.front().crops || x.each != of.front().each)
       throw Error("images", "sequences whose pictures have different sizes were not compared with Molmo 2's own code",
                   "give every sequence pictures of the same sizes");
+  // aten/src/ATen/native/transformers/cuda/attention.cu, MAX_BATCH_SIZE: the kernel then runs several times.
+  constexpr std::int64_t most = 65535;
+  const std::int64_t windows = checked_mul(s.batch, of.front().windows);
+  if (p.attention == AttentionKind::sdpa && windows > most)
+    throw Error("plan.batch",
+                std::to_string(windows) + " windows are pooled at once, and beyond " + std::to_string(most) +
+                    " torch's attention works in parts, which is not modelled",
+                "give fewer sequences or pictures");
   if (p.vision_chunk > 0)
     throw Error("plan.vision_chunk", "Molmo 2's code calls its tower once, for the crops of all sequences",
                 "leave it out");

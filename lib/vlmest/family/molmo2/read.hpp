@@ -124,7 +124,8 @@ inline Molmo2Text read_molmo_text(const Reader& r) {
 /// model_type "molmo2": Molmo2ForConditionalGeneration. Numbers of tokens, and what the video's frames are marked by,
 /// change nothing.
 inline Vlm read_molmo2(const Reader& r) {
-  r.without_effect({"image_patch_id", "image_low_res_id", "image_col_id", "use_frame_special_tokens"});
+  r.without_effect(
+      {"image_patch_id", "image_high_res_id", "image_low_res_id", "image_col_id", "use_frame_special_tokens"});
   const Reader adapter = r.object("adapter_config");
   Molmo2Family f;
   f.language = read_molmo_text(r.object("text_config"));
