@@ -101,7 +101,8 @@ inline Value forward(Context& c, const Molmo2Backbone& b, const Value& images, c
   Value pooled = forward(c, b.pooling, query, to_pool, mask);
   pooled = reshape(pooled, {batch, -1, pooled.size(-1)});
   pooled = forward(c, b.projector, pooled);
-  return masked_index(view(pooled, {-1, pooled.size(-1)}), view(valid_token, {-1}), features);
+  const Value rows = view(pooled, {-1, pooled.size(-1)});
+  return masked_index(rows, view(valid_token, {-1}), features);
 }
 
 }  // namespace vlmest

@@ -104,7 +104,8 @@ inline BatchedPictures batch_pictures(Context& c, const Value& input_ids, const 
   for (std::int64_t b = 0; b < batch; ++b) {
     const PictureCounts& p = of[static_cast<std::size_t>(b)];
     item(select(crops_of_example, 0, b));
-    copy_over(slice(select(r.images, 0, b), 0, 0, p.crops), slice(in.pixels, 0, at, at + p.crops));
+    Value crops = slice(in.pixels, 0, at, at + p.crops);
+    copy_over(slice(select(r.images, 0, b), 0, 0, p.crops), std::move(crops));
     at += p.crops;
   }
   ask_largest(windows_of_example);

@@ -165,9 +165,10 @@ inline Value both_of_pictures(Context& c, const MaskGrid& g, const Value& types)
     of_key = where(std::move(inside), std::move(wide), std::move(other));
   }
   Value query = compare_scalar("eq.Scalar", index(types, g.batch, g.query, g.per_query));
+  query = view(std::move(query), g.query_column);
   Value key = compare_scalar("eq.Scalar", of_key);
-  Value both = pointwise("bitwise_and.Tensor", DType::boolean, view(std::move(query), g.query_column),
-                         view(std::move(key), g.key_row));
+  key = view(std::move(key), g.key_row);
+  const Value both = pointwise("bitwise_and.Tensor", DType::boolean, std::move(query), std::move(key));
   return pointwise("bitwise_and.Tensor", DType::boolean, both, both);
 }
 
