@@ -194,6 +194,12 @@ int main() {
     inference(perception);
     training(perception);
     std::printf(
+        "\nThe same of Molmo 2 by its own code, against "
+        "[h100-molmo2.json](../../tests/validation/rows/h100-molmo2.json): chosen before they ran, nothing fitted.\n");
+    const auto molmo = validation::compare(".", {"h100-molmo2.json"});
+    inference(molmo);
+    training(molmo);
+    std::printf(
         "\nAgain on an H100, each alone on the GPU, against "
         "[h100-times.json](../../tests/validation/rows/h100-times.json): chosen before they ran, nothing\nfitted. The "
         "H100's file has its own parameters of products, attention and fused kernels; those of PyTorch's kernels are "

@@ -61,6 +61,7 @@ std::vector<Case> cases() {
     k.vision_frozen = e.value("freeze", "") == "vision";
     k.checkpointing = e.value("checkpointing", "none") == "full";
     k.lora_rank = e.value("lora", 0);
+    k.lora_targets = e.value("lora_targets", std::vector<std::string>{});
     if (e.contains("packages"))
       for (const auto& package : e.at("packages"))
         k.packages.add(vlmest::value_of<vlmest::KernelPackage>(package.get<std::string>()).value());

@@ -112,11 +112,12 @@ struct Recording {
   bool training = false;                    ///< a training step instead of a prefill and a decode step
   vlmest::Optimizer optimizer = vlmest::Optimizer::adamw;
   bool vision_frozen = false;
-  bool checkpointing = false;       ///< full
-  vlmest::KernelPackages packages;  ///< that were installed
-  std::int64_t lora_rank = 0;       ///< of adapters on the language model's q, k, v and o
-  Routed routed;                    ///< where its router sent tokens, where that decides what runs
-  std::optional<int> layers = 2;    ///< layers that each stack was cut to; none: the config as it is
+  bool checkpointing = false;             ///< full
+  vlmest::KernelPackages packages;        ///< that were installed
+  std::int64_t lora_rank = 0;             ///< of adapters on the language model's q, k, v and o
+  std::vector<std::string> lora_targets;  ///< on these modules instead, where there are any
+  Routed routed;                          ///< where its router sent tokens, where that decides what runs
+  std::optional<int> layers = 2;          ///< layers that each stack was cut to; none: the config as it is
 };
 
 /// Layers of a tower that are needed for the hidden states that `features` names: 0 is the embeddings', -1 the last.
@@ -272,6 +273,7 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   plan.optimizer = r.optimizer;
   plan.trainable.vision = !r.vision_frozen;
   plan.lora.rank = r.lora_rank;
+  if (!r.lora_targets.empty()) plan.lora.targets = r.lora_targets;
   if (r.checkpointing) plan.checkpointing = vlmest::Checkpointing::full;
   b.observed = true;
   vlmest::build_training(c, vlm, s);

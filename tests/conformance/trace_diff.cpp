@@ -3,8 +3,8 @@
 //   trace_diff CONFIG TRACE [--part KEY] [--batch N] [--images N] [--size HxW] [--text N] [--target N] [--dtype T]
 //              [--frames N] [--audio-seconds S] [--clips N] [--layers N | --whole] [--eager] [--all-logits] [--dropout]
 //              [--train] [--whole-images] [--square PIXELS] [--pixel-mask T] [--instruction N] [--tied-head]
-//              [--pictures HxW/HxW] [--freeze-vision] [--checkpointing] [--lora RANK] [--package P]... [--phase P]
-//              [--max N]
+//              [--pictures HxW/HxW] [--freeze-vision] [--checkpointing] [--lora RANK] [--lora-target NAME]...
+//              [--package P]... [--phase P] [--max N]
 //              [--list]
 // --size HxW/HxW: sequences with images of different sizes take turns. --pictures HxW/HxW: each sequence has all of
 // them. TRACE is a recording as trace.hpp describes, or a compact one (compact_trace.hpp) where its name has no header
@@ -54,6 +54,8 @@ int main(int argc, char** argv) {
       r.packages.add(vlmest::value_of<vlmest::KernelPackage>(argv[++i]).value());
     else if (is("--lora"))
       r.lora_rank = std::atoll(argv[++i]);
+    else if (is("--lora-target"))
+      r.lora_targets.emplace_back(argv[++i]);
     else if (is("--images"))
       images = std::atoi(argv[++i]);
     else if (is("--frames"))

@@ -42,6 +42,7 @@ const std::vector<Vlm>& models() {
           R"({"model_type": "phi4_multimodal"})",
           R"({"model_type": "minimax_m3_vl"})",
           R"({"model_type": "step3p7", "text_config": {"sliding_window": 512}})",
+          R"({"model_type": "molmo2", "vit_config": {"image_num_pos": 729}})",
           R"({"model_type": "perception_lm", "vision_config": {"architecture": "vit_pe_core_large_patch14_336",
               "model_args": {"embed_dim": 1024, "img_size": [448, 448]}}, "projector_pooling_ratio": 2})",
           R"({"model_type": "granite4_vision", "vision_feature_select_strategy": "full", "downsample_rate": "2/4",

@@ -18,6 +18,7 @@
 #include <vlmest/family/llama4/rule.hpp>
 #include <vlmest/family/minicpmv4_6/rule.hpp>
 #include <vlmest/family/minimax_m3_vl/rule.hpp>
+#include <vlmest/family/molmo2/rule.hpp>
 #include <vlmest/family/muse_glimmer/rule.hpp>
 #include <vlmest/family/paddleocr_vl/rule.hpp>
 #include <vlmest/family/perception_lm/rule.hpp>
@@ -112,6 +113,18 @@ ImageProcessor image_rule(const std::string& type, const json& s) {
                         .pool = s.value("pooling_ratio", 2),
                         .max_tiles = s.value("max_num_tiles", 36),
                         .tiling = s.contains("vision_input_type") ? Tiling::never : Tiling::automatic};
+  if (type == "molmo2") {
+    const auto pair = [&](const char* key, Grid absent) {
+      return s.contains(key) ? Grid{s.at(key)[0], s.at(key)[1]} : absent;
+    };
+    const bool columns = s.value("image_use_col_tokens", true);
+    return Molmo2{.image_size = s.value("size", 378),
+                  .max_tiles = s.value("max_crops", 8),
+                  .margins = pair("overlap_margins", {4, 4}),
+                  .pool = pair("pooling_size", {2, 2}),
+                  .columns = columns,
+                  .whole_columns = s.value("use_single_crop_col_tokens", columns)};
+  }
   if (type == "step3p7")
     return Step3p7{.size = s.contains("size") ? s.at("size").at("height").get<std::int64_t>() : 728,
                    .tile = s.value("patch_size", 504),
@@ -167,7 +180,7 @@ TEST(ClassTokens, OfPicturesAreThoseOfTheClasses) {
         EXPECT_EQ(got, row) << type << " " << setting.at("settings");
       }
     }
-  EXPECT_EQ(rows, 5947);
+  EXPECT_EQ(rows, 6252);
 }
 
 /// A layout as the file has it.

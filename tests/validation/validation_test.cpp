@@ -369,6 +369,34 @@ INSTANTIATE_TEST_SUITE_P(H100PerceptionLm, FileValidation,
                                                     Bar{"reserved_peak", 0, 0.15, 0.78, 7}})),
                          file_quantity_name);
 
+// Molmo 2 of all three sizes: chosen before they ran, nothing fitted.
+INSTANTIATE_TEST_SUITE_P(H100Molmo2, FileValidation,
+                         testing::ValuesIn(bars_of("h100-molmo2.json",
+                                                   {Bar{"params", 0, 0, 0, 9},
+                                                    Bar{"image_tokens", 0, 0, 0, 9},
+                                                    Bar{"seq", 0, 0, 0, 9},
+                                                    Bar{"fits", 0, 0, 0, 9},
+                                                    Bar{"input_bytes", 0, 0, 0, 6},
+                                                    Bar{"kv_bytes", 0, 0, 0, 6},
+                                                    Bar{"alloc_weights", 0, 0, 0, 6},
+                                                    Bar{"prefill_flops", 0, 0, 0, 6},
+                                                    Bar{"decode_flops", 0, 0, 0, 6},
+                                                    Bar{"train_flops", 0, 0, 0, 3},
+                                                    Bar{"trainable", 0, 0, 0, 3},
+                                                    Bar{"optimizer_bytes", 0, 0, 0, 3},
+                                                    Bar{"prefill_peak", 0, 0.002, 0.006, 6},
+                                                    Bar{"prefill_above_weights", 0, 0.016, 0.08, 6},
+                                                    Bar{"prefill_requested_peak", 0, 0.001, 0.006, 6},
+                                                    Bar{"prefill_full_logits_peak", 0, 0.0012, 0.006, 5},
+                                                    Bar{"prefill_reserved", 0.006, 0.33, 1.5, 6},
+                                                    Bar{"decode_peak", 5.5e-6, 0.0068, 0.034, 6},
+                                                    Bar{"decode_peak_delta", 0, 0, 0, 6},
+                                                    Bar{"forward_peak", 0.026, 0.12, 0.32, 3},
+                                                    Bar{"backward_peak", 0.009, 0.011, 0.025, 3},
+                                                    Bar{"step_peak", 0.022, 0.015, 0.024, 3},
+                                                    Bar{"reserved_peak", 0, 0.032, 0.096, 3}})),
+                         file_quantity_name);
+
 // What remains of GPU time is in PyTorch's own kernels, whose parameters are the H200's: AdamW's take a seventh longer.
 // The worst memory is a training step of DeepSeek-OCR 2 over tiles: the bytes asked for add up to what was measured,
 // and the replay leaves 0.7 GB more of them in blocks that are larger.

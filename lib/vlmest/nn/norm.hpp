@@ -35,7 +35,9 @@ struct RmsNorm {
   /// (modeling_gemma4.py, Gemma4RMSNorm.forward).
   /// llama4: as llama's, but what is normed in fp32 goes once it is cast, and may have no weight (modeling_llama4.py,
   /// Llama4TextRMSNorm.forward, Llama4TextL2Norm.forward).
-  enum class Kind : std::uint8_t { llama, gemma, gpt_oss, t5, gemma4, llama4 } kind = Kind::llama;
+  /// molmo2: as llama's, but the product in fp32 goes once it is cast (allenai/molmo2 modeling_molmo2.py,
+  /// Molmo2RMSNorm.forward).
+  enum class Kind : std::uint8_t { llama, gemma, gpt_oss, t5, gemma4, llama4, molmo2 } kind = Kind::llama;
   ScopeId scope = 0;
   TensorId weight = none;
   bool sums_gradient = false;  ///< of heads that are divided among GPUs: each one's gradient is of its own heads
@@ -106,6 +108,7 @@ inline Value forward(Context& c, const RmsNorm& n, Value arg) {
     Value scale = rsqrt(add_scalar(variance));
     x = mul(x, std::move(scale));
     if (n.kind == RmsNorm::Kind::gpt_oss) return to(mul(std::move(weight), x), t);
+    if (n.kind == RmsNorm::Kind::molmo2) x = to(std::move(x), t);
     return mul(std::move(weight), to(x, t));
   });
 }

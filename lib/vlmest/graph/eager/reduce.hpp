@@ -69,12 +69,14 @@ inline Value sum(Value a, int dim, bool keepdim) {
   return r;
 }
 
-/// tensor.all(dim) of booleans.
-inline Value all_of(Value a, int dim) {
+/// tensor.all(dim) and tensor.any(dim) of booleans.
+inline Value of_booleans(const char* name, Value a, int dim) {
   const Shape s = reduced(a.shape(), dim, false);
   const ReductionScratch split = reduction_scratch(a.tensor(), dim, 1, a.builder().gpu);
-  return reduce("all.dim", DType::boolean, s, std::move(a), {}, 1, split);
+  return reduce(name, DType::boolean, s, std::move(a), {}, 1, split);
 }
+inline Value all_of(Value a, int dim) { return of_booleans("all.dim", std::move(a), dim); }
+inline Value any_of(Value a, int dim) { return of_booleans("any.dim", std::move(a), dim); }
 
 /// Temporary storage of cub::DeviceScan over n elements of the given size: one descriptor per tile of 896 elements
 /// (8-byte types; a descriptor is two words of the type) and 32 of padding, two aligned allocations of 256 B

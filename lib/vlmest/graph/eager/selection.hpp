@@ -119,38 +119,52 @@ inline Value index_copy_(Value self, Value index, Value source) {
   return r;
 }
 
+/// What self[..., mask] = values runs, `moved` bytes of them, and its scratch.
+struct MaskedWrite {
+  MemoryOp op;
+  Bytes found{}, searching{}, passes{};
+};
+inline MaskedWrite masked_write(const Value& self, const Value& mask, Bytes moved, std::int64_t selected) {
+  const std::int64_t n = numel(mask.shape()).value();
+  const Bytes found = size_of(Elements(checked_mul(selected, mask.shape().rank())), DType::int64),
+              mask_copy = is_contiguous(mask) ? Bytes{} : data_bytes(mask);
+  const Bytes search = nonzero_excess(n, found, Bytes{}, self.builder().gpu, mask_copy),
+              passes = std::min(search, nonzero_selecting(n));
+  return {.op = {.read = data_bytes(mask) * 2 + found + moved,
+                 .written = found + moved,
+                 .workspace = found + search,
+                 .dtype = self.dtype(),
+                 .kernels = nonzero_kernels(mask) + 1},
+          .found = found,
+          .searching = search - passes,
+          .passes = passes};
+}
+
+/// index_put_backward of a mask for what was written over: a copy of the gradient with zeros there.
+inline Value zeros_at_mask(const Value& gradient, const Value& mask, const Shape& part, std::int64_t selected) {
+  Builder& b = gradient.builder();
+  const DType t = gradient.dtype();
+  Value zeros = fill(b, "zeros", part, t);
+  MaskedWrite w = masked_write(gradient, mask, data_bytes(zeros), selected);
+  w.op.read += data_bytes(gradient);
+  w.op.written += data_bytes(gradient);
+  const TensorId r = b.result(t, gradient.shape(), gradient.tensor().strides, "index_put");
+  const std::array<TensorId, 3> ins{gradient.id(), mask.id(), zeros.id()};
+  b.emit("index_put", w.op, ins, std::array<TensorId, 1>{r}, {w.found, w.searching, w.passes});
+  return Value(b, r);
+}
+
 /// self[..., mask] = values, in place.
 inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_t selected) {
   Builder& b = self.builder();
-  const std::int64_t n = numel(mask.shape()).value();
-  const Bytes found = size_of(Elements(checked_mul(selected, mask.shape().rank())), DType::int64),
-              moved = data_bytes(values), mask_copy = is_contiguous(mask) ? Bytes{} : data_bytes(mask);
-  const Bytes search = nonzero_excess(n, found, Bytes{}, b.gpu, mask_copy),
-              passes = std::min(search, nonzero_selecting(n));
-  const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved,
-                    .written = found + moved,
-                    .workspace = found + search,
-                    .dtype = self.dtype(),
-                    .kernels = nonzero_kernels(mask) + 1};
+  const MaskedWrite w = masked_write(self, mask, data_bytes(values), selected);
   const GradEdge es = edge(self), ev = edge(values);
   const Value at = saved(mask, es || ev);
   const Shape part = values.shape();
-  Value out = emit_inplace(b, "index_put_", op, {found, search - passes, passes}, self, mask, values);
-  // Zeros in the place of what was written over; what was written gets its part.
-  differentiable(out, "IndexPutBackward0", {es, ev}, [at, op, found, search, passes, selected, part](Gradients& g) {
-    if (g.wants(0)) {
-      Builder& to = at.builder();
-      const DType t = g.in[0].dtype();
-      Value zeros = fill(to, "zeros", part, t);
-      MemoryOp copied = op;
-      copied.read += data_bytes(g.in[0]);
-      copied.written += data_bytes(g.in[0]);
-      const TensorId r = to.result(t, g.in[0].shape(), g.in[0].tensor().strides, "index_put");
-      const std::array<TensorId, 3> ins{g.in[0].id(), at.id(), zeros.id()};
-      const std::array<TensorId, 1> outs{r};
-      to.emit("index_put", copied, ins, outs, {found, search - passes, passes});
-      g.out[0] = Value(to, r);
-    }
+  Value out = emit_inplace(b, "index_put_", w.op, {w.found, w.searching, w.passes}, self, mask, values);
+  // What was written gets its part.
+  differentiable(out, "IndexPutBackward0", {es, ev}, [at, selected, part](Gradients& g) {
+    if (g.wants(0)) g.out[0] = zeros_at_mask(g.in[0], at, part, selected);
     if (g.wants(1)) g.out[1] = masked_index(g.in[0], at, selected);
   });
   return out;

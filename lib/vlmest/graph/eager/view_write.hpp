@@ -71,6 +71,26 @@ Value add_to_part(Value& whole, PartOf part_of, Value term) {
   return written_part(whole, part_of);
 }
 
+/// part_of(whole)[mask] = values.
+template <class PartOf>
+void put_masked(Value& whole, PartOf part_of, const Value& mask, const Value& values) {
+  const GradEdge before = edge(whole), other = edge(values);
+  const std::int64_t selected = values.size(0);
+  const Value at = saved(mask, before || other);
+  {
+    NoGrad off(whole.builder());
+    masked_index_put_(part_of(whole), mask, values, selected);
+  }
+  if (!before && !other) return;
+  const bool over = static_cast<bool>(before), written = static_cast<bool>(other);
+  copy_slices(whole, part_of, before, other, [=, part = values.shape()](Value gradient) {
+    std::pair<Value, Value> to;
+    if (over) to.first = zeros_at_mask(gradient, at, part, selected);
+    if (written) to.second = masked_index(gradient, at, selected);
+    return to;
+  });
+}
+
 /// part_of(whole) *= number; gives the part.
 template <class PartOf>
 Value scale_part(Value& whole, PartOf part_of) {

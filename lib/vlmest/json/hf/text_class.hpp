@@ -60,6 +60,7 @@ inline constexpr std::array text_classes{
     TextClassEntry{"minicpmv4_6", "qwen3_5_text"},
     TextClassEntry{"mistral3", "mistral"},
     TextClassEntry{"mllama", "mllama_text_model", true},
+    TextClassEntry{"molmo2", "molmo2_text", true},
     TextClassEntry{"moondream1", "moondream_text", true},
     TextClassEntry{"muse_glimmer", "muse_glimmer_text", true},
     TextClassEntry{"paddleocr_vl", "paddleocr_vl_text", true},
@@ -95,7 +96,8 @@ inline constexpr std::array<std::string_view, 10> tying_classes{
 /// Of a parsed config.json whose model_type is `type`.
 inline TextClass read_text_class(const Reader& r, std::string_view type) {
   TextClass c;
-  c.remote_code = type == "internvl_chat" || type == "h2ovl_chat" || type == "deepseek_vl_v2" || type == "moondream1";
+  c.remote_code = type == "internvl_chat" || type == "h2ovl_chat" || type == "deepseek_vl_v2" || type == "moondream1" ||
+                  type == "molmo2";
   const auto tied = [&](const Reader& t) {
     const bool by_default = std::find(tying_classes.begin(), tying_classes.end(), c.type) != tying_classes.end();
     return t.boolean("tie_word_embeddings", by_default);

@@ -32,6 +32,7 @@ struct ImageLayout {
   Grid thumbnail;                 ///< those of the whole picture as a further tile of another size; else empty
   Grid features;                  ///< features of one tile where a block resamples them (nn/block.hpp); else empty
   Grid slices;                    ///< those of each tile behind a first one of another size (MiniCPM-V); else empty
+  Grid window;                    ///< patches that attention pools to one feature (Molmo 2); else empty
   std::int64_t tower_tokens = 0;  ///< tower tokens of one tile, class token included
   /// Placeholder positions in the LLM's sequence, each for one image feature (newline features included). Mllama's
   /// single placeholder receives none: its features reach the LLM through cross_tokens only.
