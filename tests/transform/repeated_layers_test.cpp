@@ -164,6 +164,7 @@ const std::vector<Case> cases() {
                              "minimax-m3-variant",
                              "step-3.7-flash-variant",
                              "perception-lm-variant",
+                             "kimi-vl-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});

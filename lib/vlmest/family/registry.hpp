@@ -29,6 +29,7 @@
 #include <vlmest/family/internvl/read.hpp>
 #include <vlmest/family/janus/read.hpp>
 #include <vlmest/family/kimi_k25/read.hpp>
+#include <vlmest/family/kimi_vl/read.hpp>
 #include <vlmest/family/lfm2_vl/read.hpp>
 #include <vlmest/family/lighton_ocr/read.hpp>
 #include <vlmest/family/llama4/read.hpp>
@@ -65,13 +66,12 @@
 /// these rows: what reads a config.json, docs/reference/description.schema.json, the recorder's table of model types.
 namespace vlmest::family {
 
-inline constexpr auto registry =
-    json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
-                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, PaddleOcrVl,
-                      HunYuanVl, VideoLlama3, CohereCompass, KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3,
-                      Gemma3n, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2,
-                      DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo,
-                      VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
-                      Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm, PerceptionLm>;
+inline constexpr auto registry = json::family_rows<
+    Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3, LightOnOcr, Qwen2Vl,
+    Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, PaddleOcrVl, HunYuanVl, VideoLlama3, CohereCompass,
+    KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3, Gemma3n, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral,
+    GlmAsr, Qwen3Asr, GotOcr2, DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl,
+    LlavaNextVideo, VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
+    Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm, PerceptionLm, KimiVl>;
 
 }  // namespace vlmest::family
