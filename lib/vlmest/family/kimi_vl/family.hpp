@@ -7,6 +7,7 @@
 
 #include <vlmest/family/kimi_vl/loss.hpp>
 #include <vlmest/family/kimi_vl/tower.hpp>
+#include <vlmest/graph/eager/view_write.hpp>
 #include <vlmest/nn/decoder/decoder.hpp>
 #include <vlmest/nn/family.hpp>
 #include <vlmest/nn/family/qwen_vl.hpp>
@@ -92,22 +93,23 @@ inline std::vector<VisionChunk<KimiVlImages>> vision_chunks(Context& c, const Ki
 
 /// _extract_image_features: all pictures' features in one row.
 inline Value image_features(Context& c, const KimiVlModel& m, const KimiVlImages& input, const Sequences& s) {
-  std::vector<Value> merged = forward(c, m.vision, input, s.images);
+  const std::vector<Value> merged = forward(c, m.vision, input, s.images);  // the caller's variable: alive to the end
   InScope in(c.b, m.projector.scope);
-  const Value joined = eager::cat(merged, 0);
+  std::vector<Value> references = merged;
+  const Value joined = eager::cat(references, 0);
   return project_rows(c, m.projector, joined, {-1, m.projector.config->row()});
 }
 
-/// _merge_with_image_features: embeds[B, S, hidden] are written over where placeholders stand.
+/// _merge_with_image_features: embeds[B, S, hidden] are written over where placeholders stand, through a view of rows.
 inline Value merge_features(Value embeds, const Value& ids, const Value& features) {
   using namespace eager;
   const Shape whole = embeds.shape();
   item(sum_all(compare_scalar("eq.Scalar", ids)));
-  embeds = reshape(std::move(embeds), {-1, whole[2]});
   const Value flat = flatten(ids, 0, 1);
   Value places = compare_scalar("eq.Scalar", flat);
-  embeds = masked_index_put_(std::move(embeds), std::move(places), features, features.size(0));
-  return reshape(std::move(embeds), whole);
+  const auto rows = [width = whole[2]](const Value& v) { return view(v, {-1, width}); };
+  Value merged = put_in_part(embeds, rows, std::move(places), features, features.size(0));
+  return view(std::move(merged), whole);
 }
 
 /// DeepseekV3ForCausalLM.forward over embeddings: the logits of all positions.

@@ -88,7 +88,8 @@ inline Value add_table(Context& c, const KimiVlTower& t, const Value& x, const V
     Value sized = upsample_bicubic2d(std::move(table), i.patches.rows, i.patches.cols);
     positions.push_back(flatten(permute(squeeze(std::move(sized), 0), {1, 2, 0}), 0, 1));
   }
-  Value all = cat(positions, 0);
+  std::vector<Value> references = positions;  // the list is a variable: alive until the function returns
+  Value all = cat(references, 0);
   return add(x, std::move(all));
 }
 
@@ -135,7 +136,7 @@ inline std::vector<Value> merge_patches(const KimiVlVision& g, const Value& x, c
   for (const ImageLayout& i : images) {
     const std::int64_t patches = i.patches.count(), r = i.patches.rows / g.merge_rows,
                        k = i.patches.cols / g.merge_cols;
-    Value part = view(slice(x, 0, at, at + patches), {r, g.merge_rows, k, g.merge_cols, g.hidden});
+    Value part = view(slice_view(x, 0, at, at + patches), {r, g.merge_rows, k, g.merge_cols, g.hidden});
     rows = contiguous(permute(std::move(part), {0, 2, 1, 3, 4}));
     outputs.push_back(view(rows, {checked_mul(r, k), g.merged(), -1}));
     at += patches;

@@ -65,15 +65,13 @@ inline Value own_picture(Context& c, const Segments& segments, std::int64_t patc
   return mask;
 }
 
-/// eager_attention of q, k and v[heads, patches, head_dim]: a boolean mask is added as zeros and ones.
-inline Value added_mask_attention(Value q, Value k, Value v, const Value& mask) {
+/// The scores of eager_attention, q and k[heads, patches, head_dim]: a boolean mask is added as zeros and ones.
+inline Value added_mask_weights(const Value& q, const Value& k, const Value& mask) {
   using namespace eager;
-  const DType t = q.dtype();
   Value weights = matmul(q, transpose(k, -2, -1));
   weights = div_scalar(std::move(weights));
   weights = add_(std::move(weights), mask);
-  weights = to(softmax(weights, DType::fp32), t);
-  return matmul(weights, v);
+  return to(softmax(weights, DType::fp32), q.dtype());
 }
 
 /// VL_VISION_ATTENTION_FUNCTIONS: q, k and v[patches, heads, head_dim], which stay the caller's -> [patches, width].
@@ -88,8 +86,13 @@ inline Value kimi_vl_attention(Context& c, const Value& q, const Value& k, const
     return flatten(flash_attn_varlen_func(q, k, v, segments.cu_seqlens, segments.lengths), -2, -1);
   const Value mask = own_picture(c, segments, patches);
   const auto by_head = [](const Value& x) { return transpose(x, 0, 1); };
-  Value out = c.plan.attention == AttentionKind::eager ? added_mask_attention(by_head(q), by_head(k), by_head(v), mask)
-                                                       : unbatched_attention(by_head(q), by_head(k), by_head(v), mask);
+  Value weights, out;  // variables of the function, as the mask is: alive until it returns
+  if (c.plan.attention == AttentionKind::eager) {
+    weights = added_mask_weights(by_head(q), by_head(k), mask);
+    out = matmul(weights, by_head(v));
+  } else {
+    out = unbatched_attention(by_head(q), by_head(k), by_head(v), mask);
+  }
   return reshape(transpose(std::move(out), 0, 1), {patches, -1});
 }
 

@@ -180,7 +180,8 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
     const Value scaled = scale(transpose(keys, -2, -1));
     scores = matmul(q, broadcasts ? expand(scaled, {-1, op.heads, -1, -1}) : scaled);
   }
-  if (mask) scores = add_(std::move(scores), mask);
+  // Where a dispatch mode looks on, as a recorder's does, tensors count as subclasses, which are not added to in place.
+  if (mask) scores = b.observed ? add(scores, mask) : add_(std::move(scores), mask);
   Value probs = safe_softmax(std::move(scores));
   if (drops) probs = native_dropout(std::move(probs));
   Value returned = to(probs, t);

@@ -119,39 +119,53 @@ inline Value index_copy_(Value self, Value index, Value source) {
   return r;
 }
 
-/// self[..., mask] = values, in place.
-inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_t selected) {
-  Builder& b = self.builder();
+/// What self[..., mask] = values takes, of `selected` rows.
+struct MaskedPut {
+  MemoryOp op;
+  std::array<Bytes, 3> scratch;
+  std::int64_t selected = 0;
+};
+inline MaskedPut masked_put(const Value& mask, const Value& values, std::int64_t selected) {
   const std::int64_t n = numel(mask.shape()).value();
   const Bytes found = size_of(Elements(checked_mul(selected, mask.shape().rank())), DType::int64),
               moved = data_bytes(values), mask_copy = is_contiguous(mask) ? Bytes{} : data_bytes(mask);
-  const Bytes search = nonzero_excess(n, found, Bytes{}, b.gpu, mask_copy),
+  const Bytes search = nonzero_excess(n, found, Bytes{}, mask.builder().gpu, mask_copy),
               passes = std::min(search, nonzero_selecting(n));
-  const MemoryOp op{.read = data_bytes(mask) * 2 + found + moved,
-                    .written = found + moved,
-                    .workspace = found + search,
-                    .dtype = self.dtype(),
-                    .kernels = nonzero_kernels(mask) + 1};
+  return {.op = {.read = data_bytes(mask) * 2 + found + moved,
+                 .written = found + moved,
+                 .workspace = found + search,
+                 .dtype = values.dtype(),
+                 .kernels = nonzero_kernels(mask) + 1},
+          .scratch = {found, search - passes, passes},
+          .selected = selected};
+}
+/// Its gradient for what was written over: zeros stand in the place of the values.
+inline Value masked_put_backward(const Value& gradient, const Value& mask, const MaskedPut& put, const Shape& values) {
+  Builder& to = mask.builder();
+  const DType t = gradient.dtype();
+  Value zeros = fill(to, "zeros", values, t);
+  MemoryOp copied = put.op;
+  copied.read += data_bytes(gradient);
+  copied.written += data_bytes(gradient);
+  const TensorId r = to.result(t, gradient.shape(), gradient.tensor().strides, "index_put");
+  const std::array<TensorId, 3> ins{gradient.id(), mask.id(), zeros.id()};
+  const std::array<TensorId, 1> outs{r};
+  to.emit("index_put", copied, ins, outs, {put.scratch[0], put.scratch[1], put.scratch[2]});
+  return Value(to, r);
+}
+/// self[..., mask] = values, in place.
+inline Value masked_index_put_(Value self, Value mask, Value values, std::int64_t selected) {
+  Builder& b = self.builder();
+  const MaskedPut put = masked_put(mask, values, selected);
   const GradEdge es = edge(self), ev = edge(values);
   const Value at = saved(mask, es || ev);
   const Shape part = values.shape();
-  Value out = emit_inplace(b, "index_put_", op, {found, search - passes, passes}, self, mask, values);
-  // Zeros in the place of what was written over; what was written gets its part.
-  differentiable(out, "IndexPutBackward0", {es, ev}, [at, op, found, search, passes, selected, part](Gradients& g) {
-    if (g.wants(0)) {
-      Builder& to = at.builder();
-      const DType t = g.in[0].dtype();
-      Value zeros = fill(to, "zeros", part, t);
-      MemoryOp copied = op;
-      copied.read += data_bytes(g.in[0]);
-      copied.written += data_bytes(g.in[0]);
-      const TensorId r = to.result(t, g.in[0].shape(), g.in[0].tensor().strides, "index_put");
-      const std::array<TensorId, 3> ins{g.in[0].id(), at.id(), zeros.id()};
-      const std::array<TensorId, 1> outs{r};
-      to.emit("index_put", copied, ins, outs, {found, search - passes, passes});
-      g.out[0] = Value(to, r);
-    }
-    if (g.wants(1)) g.out[1] = masked_index(g.in[0], at, selected);
+  Value out =
+      emit_inplace(b, "index_put_", put.op, {put.scratch[0], put.scratch[1], put.scratch[2]}, self, mask, values);
+  // What was written gets its part.
+  differentiable(out, "IndexPutBackward0", {es, ev}, [at, put, part](Gradients& g) {
+    if (g.wants(0)) g.out[0] = masked_put_backward(g.in[0], at, put, part);
+    if (g.wants(1)) g.out[1] = masked_index(g.in[0], at, put.selected);
   });
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include <vlmest/graph/eager/assign.hpp>
 #include <vlmest/graph/eager/gradient.hpp>
+#include <vlmest/graph/eager/selection.hpp>
 
 /// Arithmetic in place on a view, as autograd follows it: what the viewed tensor was is replaced by a CopySlices around
 /// the arithmetic's own backward, and the view becomes one of the storage, whose gradient is put into zeros
@@ -84,6 +85,28 @@ Value scale_part(Value& whole, PartOf part_of) {
     const DType t = part.dtype();
     return std::pair{pointwise("mul.Tensor", t, std::move(part)), Value()};
   });
+  return written_part(whole, part_of);
+}
+
+/// part_of(whole)[mask] = values, of `selected` rows; gives the part.
+template <class PartOf>
+Value put_in_part(Value& whole, PartOf part_of, Value mask, const Value& values, std::int64_t selected) {
+  const GradEdge before = edge(whole), other = edge(values);
+  const Value at = saved(mask, before || other);
+  const MaskedPut put = masked_put(mask, values, selected);
+  {
+    NoGrad off(whole.builder());
+    masked_index_put_(part_of(whole), std::move(mask), values, selected);
+  }
+  if (!before && !other) return part_of(whole);
+  copy_slices(whole, part_of, before, other,
+              [at, put, shape = values.shape(), old = static_cast<bool>(before),
+               written = static_cast<bool>(other)](Value part) {
+                std::pair<Value, Value> to;
+                if (old) to.first = masked_put_backward(part, at, put, shape);
+                if (written) to.second = masked_index(part, at, put.selected);
+                return to;
+              });
   return written_part(whole, part_of);
 }
 
