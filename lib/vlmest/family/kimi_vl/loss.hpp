@@ -24,7 +24,9 @@ inline Value kimi_vl_loss(Context& c, const Value& logits, const Value& labels, 
   };
   Value shift_logits = left(slice(logits, 1, 0, tokens - 1));
   Value shift_labels = left(slice(labels, 1, 1, tokens));
-  const Value x = view(shift_logits, {-1, logits.size(2)}), target = view(shift_labels, {-1});
+  Value x = view(shift_logits, {-1, logits.size(2)});
+  const Value target = view(shift_labels, {-1});
+  const AutocastCall call(CastPolicy::fp32, x);
   return cross_entropy(x, target);
 }
 
