@@ -35,11 +35,8 @@ else()
   target_compile_definitions(vlmest_compiled PUBLIC VLMEST_COMPILED)
   # With the program's sources (tools.cmake) a fourth less to compile. What estimates run comes from `library`, which is
   # optimised: they and a plan take as long as before, a log of 50 MB 3 % longer.
-  # Of GCC's passes three are left out that take an eighth of its time there and change no estimate's.
-  set_source_files_properties(
-    ${PROJECT_BINARY_DIR}/compiled/json.cpp ${PROJECT_BINARY_DIR}/compiled/diagnose.cpp
-    PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>;\
-$<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-fno-tree-pta;-fno-tree-dse;-fno-tree-dominator-opts>")
+  set_source_files_properties(${PROJECT_BINARY_DIR}/compiled/json.cpp ${PROJECT_BINARY_DIR}/compiled/diagnose.cpp
+                              PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
   # Tests run this part of the library, so that in a debug build too it pays to optimise it a little: under the
   # sanitizers they take a third of the time that they would take. Not so the readers, which are half of the time that
   # Clang then takes, and whose tests wait for what the estimates of their models take.

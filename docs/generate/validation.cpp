@@ -200,6 +200,13 @@ int main() {
     inference(molmo);
     training(molmo);
     std::printf(
+        "\nThe same of Kimi-VL by its own code, against "
+        "[h100-kimi-vl.json](../../tests/validation/rows/h100-kimi-vl.json): chosen before they ran, nothing\nfitted; "
+        "but once the step under autocast had been compared, its loss was found to be taken in fp32.\n");
+    const auto kimi = validation::compare(".", {"h100-kimi-vl.json"});
+    inference(kimi);
+    training(kimi);
+    std::printf(
         "\nAgain on an H100, each alone on the GPU, against "
         "[h100-times.json](../../tests/validation/rows/h100-times.json): chosen before they ran, nothing\nfitted. The "
         "H100's file has its own parameters of products, attention and fused kernels; those of PyTorch's kernels are "

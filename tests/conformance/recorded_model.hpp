@@ -266,6 +266,7 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   const vlmest::RoutedRows routed{[&](std::int32_t layer, std::int64_t rows) { return r.routed.at({layer, rows}); }};
   if (!r.routed.empty()) c.routed_rows = &routed;
   const vlmest::Sequences s = sequences(vlm, r);
+  b.observed = true;
   if (!r.training) {
     vlmest::build_inference(c, vlm, s, s.seq + r.new_tokens);
     return;
@@ -275,7 +276,6 @@ inline void build(vlmest::Builder& b, const Recording& r) {
   plan.lora.rank = r.lora_rank;
   if (!r.lora_targets.empty()) plan.lora.targets = r.lora_targets;
   if (r.checkpointing) plan.checkpointing = vlmest::Checkpointing::full;
-  b.observed = true;
   vlmest::build_training(c, vlm, s);
 }
 

@@ -165,6 +165,7 @@ const std::vector<Case> cases() {
                              "step-3.7-flash-variant",
                              "perception-lm-variant",
                              "molmo2-variant",
+                             "kimi-vl-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});

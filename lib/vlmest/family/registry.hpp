@@ -29,6 +29,7 @@
 #include <vlmest/family/internvl/read.hpp>
 #include <vlmest/family/janus/read.hpp>
 #include <vlmest/family/kimi_k25/read.hpp>
+#include <vlmest/family/kimi_vl/read.hpp>
 #include <vlmest/family/lfm2_vl/read.hpp>
 #include <vlmest/family/lighton_ocr/read.hpp>
 #include <vlmest/family/llama4/read.hpp>
@@ -72,6 +73,6 @@ inline constexpr auto registry = json::family_rows<
     KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3, Gemma3n, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral,
     GlmAsr, Qwen3Asr, GotOcr2, DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl,
     LlavaNextVideo, VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
-    Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm, PerceptionLm, Molmo2>;
+    Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm, PerceptionLm, Molmo2, KimiVl>;
 
 }  // namespace vlmest::family

@@ -5,7 +5,7 @@
 
 #include <vlmest/nn/rope.hpp>
 
-/// Rotary positions as complex numbers, which turn neighbouring channels of a head (Llama 4).
+/// Rotary positions as complex numbers, which turn neighbouring channels of a head (Llama 4, MoonViT).
 namespace vlmest {
 
 /// modeling_llama4.py, Llama4TextRotaryEmbedding.forward: positions[B, S] -> complex64[B, S, dim / 2].
@@ -33,7 +33,7 @@ inline Value paired_channels(const Value& x) {
 }
 
 /// modeling_llama4.py, apply_rotary_emb and vision_apply_rotary_emb: rebinds q and k [B, S, H, D]; turns: complex64[B
-/// or 1, S, 1, D / 2].
+/// or 1, S, 1, D / 2]. Kimi-VL's apply_rope is the same without the batch.
 inline void turn_pairs(Context& c, Value& q, Value& k, const Value& turns) {
   using namespace eager;
   // The real and the imaginary parts are what cosines and sines are elsewhere.
@@ -41,8 +41,8 @@ inline void turn_pairs(Context& c, Value& q, Value& k, const Value& turns) {
   stacks::rotate(c, q, k, part, part, [&] {
     const Value q_pairs = paired_channels(q);
     const Value k_pairs = paired_channels(k);
-    const Value q_turned = flatten(view_as_real(mul(q_pairs, turns)), 3, 4);
-    const Value k_turned = flatten(view_as_real(mul(k_pairs, turns)), 3, 4);
+    const Value q_turned = flatten(view_as_real(mul(q_pairs, turns)), -2, -1);
+    const Value k_turned = flatten(view_as_real(mul(k_pairs, turns)), -2, -1);
     Value q_out = to(q_turned, q.dtype());
     Value k_out = to(k_turned, k.dtype());
     q = std::move(q_out);

@@ -6,22 +6,15 @@
 
 #include <vlmest/nn/family/assembly.hpp>
 #include <vlmest/nn/family/qwen_vl.hpp>
+#include <vlmest/nn/projector/merged_mlp.hpp>
 #include <vlmest/nn/vision/moonvit.hpp>
 
 namespace vlmest {
 
-/// A norm of each patch, then two layers over those that are merged (transformers models/kimi_k25,
-/// Kimi_K25MultimodalProjection).
-struct KimiK25Projector {
-  std::int64_t in = 1152;   ///< projection_hidden_size, the tower's width
-  std::int64_t merged = 4;  ///< patches in a row
-  std::int64_t out = 7168;
-};
-
 /// Kimi-K2.5 and later (transformers models/kimi_k25): MoonViT-3D, features scattered into the embeddings.
 struct KimiK25Family {
   MoonVit vision;
-  KimiK25Projector projector;
+  MergedMlp projector{};
   DecoderConfig language;
   bool tied = true;
 
@@ -36,36 +29,16 @@ constexpr FamilyTraits traits(const KimiK25Family&) {
               "averaged over the frames before, and fails"};
 }
 
-struct KimiK25Projection {
-  const KimiK25Projector* config = nullptr;
-  ScopeId scope = 0, activation_scope = 0;
-  LayerNorm norm;
-  Linear in, out;
-};
-
-/// In the order of Kimi_K25MultimodalProjection.__init__.
-inline KimiK25Projection make_projector(Context& c, const KimiK25Projector& g) {
-  KimiK25Projection p{.config = &g, .scope = c.b.scope()};
-  const std::int64_t row = checked_mul(g.in, g.merged);
-  p.norm = make_layer_norm(c, "pre_norm", g.in);
-  p.in = make_linear(c, "in_proj", row, row, true);
-  p.activation_scope = c.b.child("act");
-  p.out = make_linear(c, "out_proj", row, g.out, true);
-  return p;
+inline MergedMlpLayers make_projector(Context& c, const MergedMlp& g) {
+  return make_merged_mlp(c, g, "in_proj", "out_proj");
 }
 
 /// modeling_kimi_k25.py, Kimi_K25MultimodalProjection.forward: x[rows, merged, in] -> [rows, 1, out].
-inline Value forward(Context& c, const KimiK25Projection& p, Value arg) {
-  using namespace eager;
+inline Value forward(Context& c, const MergedMlpLayers& p, Value arg) {
   Value x = std::move(arg);
   InScope in(c.b, p.scope);
-  x = view(forward(c, p.norm, x), {x.size(0), -1, checked_mul(p.config->in, p.config->merged)});
-  x = forward(c, p.in, x);
-  {
-    InScope a(c.b, p.activation_scope);
-    x = unary(functions::gelu, x);
-  }
-  return forward(c, p.out, x);
+  const Shape rows{x.size(0), -1, p.config->row()};
+  return project_rows(c, p, std::move(x), rows);
 }
 
 using KimiK25Model = Assembly<KimiK25Family>;

@@ -177,10 +177,11 @@ inline Value math_attention(const Attention& op, Value q, Value k, Value v, Valu
   }
   Value scores;
   {
-    const Value scaled = scale(transpose(keys, 2, 3));
+    const Value scaled = scale(transpose(keys, -2, -1));
     scores = matmul(q, broadcasts ? expand(scaled, {-1, op.heads, -1, -1}) : scaled);
   }
-  if (mask) scores = add_(std::move(scores), mask);
+  // Where a dispatch mode looks on, as a recorder's does, tensors count as subclasses, which are not added to in place.
+  if (mask) scores = b.observed ? add(scores, mask) : add_(std::move(scores), mask);
   Value probs = safe_softmax(std::move(scores));
   if (drops) probs = native_dropout(std::move(probs));
   Value returned = to(probs, t);
@@ -208,6 +209,22 @@ inline Value broadcast_attention(Value q, Value k, Value v) {
   const AutocastCall call(CastPolicy::lower, q, k, v);
   const Attention op = attention_of(q, k, v);
   return math_attention(op, std::move(q), std::move(k), std::move(v), {}, false, true);
+}
+
+/// q, k and v[H, S, D] without a batch, which no fused kernel takes (sdp_utils_cpp.h, check_tensor_shapes), under a
+/// mask that is given.
+inline Value unbatched_attention(Value q, Value k, Value v, Value mask) {
+  const AutocastCall call(CastPolicy::lower, q, k, v, mask);
+  const Attention op{.batch = 1,
+                     .heads = q.size(0),
+                     .kv_heads = k.size(0),
+                     .q_len = q.size(1),
+                     .kv_len = k.size(1),
+                     .head_dim = q.size(2),
+                     .v_dim = v.size(2),
+                     .dtype = q.dtype()};
+  mask = float_mask(std::move(mask), op.dtype);
+  return math_attention(op, std::move(q), std::move(k), std::move(v), std::move(mask), false);
 }
 
 /// The call as the choice of a backend sees it.

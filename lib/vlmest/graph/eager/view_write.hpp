@@ -5,6 +5,7 @@
 
 #include <vlmest/graph/eager/assign.hpp>
 #include <vlmest/graph/eager/gradient.hpp>
+#include <vlmest/graph/eager/selection.hpp>
 
 /// Arithmetic in place on a view, as autograd follows it: what the viewed tensor was is replaced by a CopySlices around
 /// the arithmetic's own backward, and the view becomes one of the storage, whose gradient is put into zeros
@@ -71,15 +72,15 @@ Value add_to_part(Value& whole, PartOf part_of, Value term) {
   return written_part(whole, part_of);
 }
 
-/// part_of(whole)[mask] = values.
+/// part_of(whole)[mask] = values, a row of values for each true of the mask; written_part gives the part.
 template <class PartOf>
-void put_masked(Value& whole, PartOf part_of, const Value& mask, const Value& values) {
+void put_masked(Value& whole, PartOf part_of, Value mask, const Value& values) {
   const GradEdge before = edge(whole), other = edge(values);
   const std::int64_t selected = values.size(0);
   const Value at = saved(mask, before || other);
   {
     NoGrad off(whole.builder());
-    masked_index_put_(part_of(whole), mask, values, selected);
+    masked_index_put_(part_of(whole), std::move(mask), values, selected);
   }
   if (!before && !other) return;
   const bool over = static_cast<bool>(before), written = static_cast<bool>(other);

@@ -69,6 +69,7 @@ inline constexpr auto harmless_keys = std::to_array<HarmlessKey>({
     {"video_seq_length"},
     // losses of training
     {"aux_loss_alpha"},
+    {"seq_aux"},
     {"ignore_index"},
     {"output_router_logits", "false"},
     {"router_aux_loss_coef"},
