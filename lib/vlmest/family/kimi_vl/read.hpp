@@ -14,7 +14,7 @@
 #include <vlmest/nn/vlm.hpp>
 
 /// Kimi-VL: configuration_kimi_vl.py, modeling_kimi_vl.py and image_processing_kimi_vl.py of moonshotai/
-/// Kimi-VL-A3B-Instruct (April 2025). Copies that this follows: the tower, vllm-project/vllm 0.8.5
+/// Kimi-VL-A3B-Instruct (April 2025). Copies that this follows: the tower, vllm-project/vllm
 /// vllm/model_executor/models/moonvit.py and NVIDIA-NeMo/Automodel nemo_automodel/components/models/kimivl/model.py;
 /// the processor, Blaizzy/mlx-vlm mlx_vlm/models/kimi_vl/processing_kimi_vl.py. text_config has the defaults of
 /// transformers 5.17's DeepseekV3Config, whose class runs it here.
