@@ -121,12 +121,12 @@ inline Value language_logits(Context& c, const KimiVlModel& m, const Value& embe
 }
 
 /// Over a fresh cache. Throws Error for adapters over checkpointed layers beside pictures, with which torch refuses the
-/// step: features cannot be written over embeddings that collect a gradient themselves.
+/// step: features cannot be written over embeddings that collect a gradient themselves, which frozen ones do there.
 inline Value prefill(Context& c, const KimiVlModel& m, const KimiVlInputs& in, const Sequences& s, Cache& cache) {
   Value embeds = embed(c, m.language, in.text.ids);
   Value features;  // a variable of the function, as the embeddings are: alive until it returns
   if (in.images.pixels) {
-    if (c.input_gradients)
+    if (c.input_gradients && !c.input_gradients->leaves.empty())
       throw Error("plan.checkpointing",
                   "enable_input_require_grads() makes the embeddings a leaf, over which Kimi-VL's own code writes in "
                   "place: torch refuses the step",
