@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gemma 3n: copies of the hidden states, layers that lend keys, sparse activations, a tower of convolutions, sound.
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 namespace vlmest::gemma3n_family_test {
 namespace {
 
+using test::count;
 using test::inference;
 
 /// Four layers: sliding, full, sliding, full, of which the last two take the keys of the first two.
@@ -53,11 +53,6 @@ Plan plan_of(std::int64_t text, int images = 0) {
   p.image_height = p.image_width = 768;
   return p;
 }
-std::int64_t ops(const Graph& g, std::string_view name, std::string_view module) {
-  return std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) {
-    return n.name == name && path(g, n.scope).find(module) != std::string::npos;
-  });
-}
 bool any_shape(const Graph& g, const Shape& s) {
   return std::any_of(g.tensors.begin(), g.tensors.end(),
                      [&](const Tensor& t) { return t.alias_of == none && t.role == Role::activation && t.shape == s; });
@@ -76,14 +71,14 @@ TEST(Gemma3nFamily, EveryLayerSeesOneOfTheCopies) {
 
 TEST(Gemma3nFamily, OnlySparseLayersMeasureTheirGates) {
   const Graph g = inference(tiny(), plan_of(12));
-  EXPECT_EQ(ops(g, "std.correction", "layers.0.mlp"), 2);  // prefill and decode
-  EXPECT_EQ(ops(g, "std.correction", ".mlp"), 2);
+  EXPECT_EQ(count(g, "std.correction", "layers.0.mlp"), 2);  // prefill and decode
+  EXPECT_EQ(count(g, "std.correction", ".mlp"), 2);
 }
 
 TEST(Gemma3nFamily, LayersThatShareKeysHaveNoneOfTheirOwn) {
   const Graph g = inference(tiny(), plan_of(12));
-  EXPECT_EQ(ops(g, "mm", "layers.1.self_attn.k_proj"), 2);
-  EXPECT_EQ(ops(g, "mm", "layers.3.self_attn.k_proj"), 0);
+  EXPECT_EQ(count(g, "mm", "layers.1.self_attn.k_proj"), 2);
+  EXPECT_EQ(count(g, "mm", "layers.3.self_attn.k_proj"), 0);
   EXPECT_EQ(make_cache(family().language).layers.size(), 2U);
 }
 
@@ -108,10 +103,10 @@ TEST(Gemma3nFamily, ClipsAreFilledUpToTheirTokens) {
 TEST(Gemma3nFamily, TrainsThroughEveryPart) {
   Plan p = plan_of(12, 1);
   const Graph g = test::training(tiny(), p);
-  EXPECT_GT(ops(g, "convolution_backward", "vision_tower"), 200);
+  EXPECT_GT(count(g, "convolution_backward", "vision_tower"), 200);
   p = plan_of(12);
   p.audio = AudioPlan{.seconds = 1};
-  EXPECT_GT(ops(test::training(tiny(), p), "flip", "audio_tower"), 0);
+  EXPECT_GT(count(test::training(tiny(), p), "flip", "audio_tower"), 0);
 }
 
 }  // namespace

@@ -106,6 +106,12 @@ TEST(KimiVlFamily, WhatWasComparedWithNoRunIsRefused) {
   EXPECT_NO_THROW(test::training(tiny(), adapters));
   adapters.checkpointing = Checkpointing::full;
   EXPECT_THROW(test::training(tiny(), adapters), Error);
+  Plan frozen = plan_of(1);
+  frozen.checkpointing = Checkpointing::full;
+  frozen.trainable.vision = false;
+  EXPECT_NO_THROW(test::training(tiny(), frozen)) << "trained embeddings are no leaves";
+  frozen.trainable = {.language = false};
+  EXPECT_THROW(test::training(tiny(), frozen), Error);
   Plan chunked = plan_of(1);
   chunked.loss = Loss::chunked;
   EXPECT_THROW(test::training(tiny(), chunked), Error);

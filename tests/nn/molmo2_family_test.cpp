@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Molmo 2: windows of patches of two layers pooled by attention, features added to embeddings in two parameters.
-#include <algorithm>
 #include <string>
-#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -14,6 +12,7 @@
 namespace vlmest::molmo2_family_test {
 namespace {
 
+using test::count;
 using test::inference;
 using Norm = Molmo2Text::QkNorm;
 
@@ -48,11 +47,6 @@ Plan plan_of(int images, std::int64_t height = 24, std::int64_t width = 40) {
   p.image_height = height;
   p.image_width = width;
   return p;
-}
-std::int64_t ops(const Graph& g, std::string_view name, std::string_view module) {
-  return std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) {
-    return n.name == name && path(g, n.scope).find(module) != std::string::npos;
-  });
 }
 
 TEST(Molmo2Family, AWindowIsAsLargeAsItsMarginsLeave) {
@@ -89,27 +83,28 @@ TEST(Molmo2Family, LimitsCanBeLowered) {
 
 TEST(Molmo2Family, LayersBehindTheLastOneThatIsReadAreNotMade) {
   const Graph g = inference(tiny(), plan_of(1));
-  EXPECT_EQ(ops(g, "gelu", "resblocks"), 3) << "of four";
+  EXPECT_EQ(count(g, "gelu", "resblocks"), 3) << "of four";
   Molmo2Family all = family();
   all.vision.read = {3};
   all.adapter.attention.in = 32;
-  EXPECT_EQ(ops(inference(tiny(all), plan_of(1)), "gelu", "resblocks"), 4);
+  EXPECT_EQ(count(inference(tiny(all), plan_of(1)), "gelu", "resblocks"), 4);
 }
 
 TEST(Molmo2Family, EmbeddingsAreJoinedInEveryCall) {
   const Graph g = inference(tiny(), plan_of(1));
-  EXPECT_EQ(ops(g, "cat", "model.transformer.wte"), 2) << "prefill and decode";
+  EXPECT_EQ(count(g, "cat", "model.transformer.wte"), 2) << "prefill and decode";
 }
 
 TEST(Molmo2Family, AttentionOfTheTowerRunsInFp32) {
   const Graph g = inference(tiny(), plan_of(1));
-  EXPECT_EQ(ops(g, "_scaled_dot_product_efficient_attention", "vision_backbone"), 4) << "three layers and the pooling";
+  EXPECT_EQ(count(g, "_scaled_dot_product_efficient_attention", "vision_backbone"), 4)
+      << "three layers and the pooling";
   Molmo2Family narrow = family();
   narrow.vision.attention.wide = false;
   EXPECT_THROW(inference(tiny(narrow), plan_of(1)), Error);
   Plan eager = plan_of(1);
   eager.attention = AttentionKind::eager;
-  EXPECT_EQ(ops(inference(tiny(narrow), eager), "_softmax", "resblocks"), 3);
+  EXPECT_EQ(count(inference(tiny(narrow), eager), "_softmax", "resblocks"), 3);
 }
 
 TEST(Molmo2Family, WhatWasNotComparedIsRefused) {
@@ -135,6 +130,14 @@ TEST(Molmo2Family, WhatWasNotComparedIsRefused) {
   EXPECT_NO_THROW(test::training(tiny(), adapters));
   adapters.checkpointing = Checkpointing::full;
   EXPECT_THROW(test::training(tiny(), adapters), Error);
+  adapters.images = 0;
+  EXPECT_NO_THROW(test::training(tiny(), adapters)) << "nothing is written over the embeddings";
+  Plan frozen = plan_of(1);
+  frozen.checkpointing = Checkpointing::full;
+  frozen.trainable.vision = false;
+  EXPECT_NO_THROW(test::training(tiny(), frozen)) << "trained embeddings are no leaves";
+  frozen.trainable = {.language = false};
+  EXPECT_THROW(test::training(tiny(), frozen), Error);
 }
 
 TEST(Molmo2Family, CopiedLayersGiveTheSameStep) {

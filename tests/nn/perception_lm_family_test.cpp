@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PerceptionLM: tiles of pictures and frames through timm's Perception Encoder, whose features are pooled.
-#include <algorithm>
 #include <string>
-#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -14,6 +12,7 @@
 namespace vlmest::perception_lm_family_test {
 namespace {
 
+using test::count;
 using test::inference;
 
 /// Tiles of 16 pixels, of 2 pixels a patch.
@@ -49,11 +48,6 @@ Plan plan_of(int images, std::int64_t height = 16, std::int64_t width = 16) {
   p.image_width = width;
   return p;
 }
-std::int64_t ops(const Graph& g, std::string_view name, std::string_view module) {
-  return std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) {
-    return n.name == name && path(g, n.scope).find(module) != std::string::npos;
-  });
-}
 
 TEST(PerceptionLmFamily, APictureBecomesAsLargeAsTilesAllow) {
   const image_processor::PerceptionLm rule;
@@ -83,10 +77,10 @@ TEST(PerceptionLmFamily, LimitsCanBeLowered) {
 
 TEST(PerceptionLmFamily, PatchesTurnAndTheClassTokenDoesNot) {
   const Graph g = inference(tiny(), plan_of(1));
-  EXPECT_EQ(ops(g, "stack", "vision_tower.timm_model.blocks"), 2 * 3);
+  EXPECT_EQ(count(g, "stack", "vision_tower.timm_model.blocks"), 2 * 3);
   PerceptionLmFamily still = family();
   still.vision.rotates = false;
-  EXPECT_EQ(ops(inference(tiny(still), plan_of(1)), "stack", "vision_tower"), 0);
+  EXPECT_EQ(count(inference(tiny(still), plan_of(1)), "stack", "vision_tower"), 0);
 }
 
 // timm's attention is torch's whatever the run asks for; the language model's is written out.
@@ -94,8 +88,8 @@ TEST(PerceptionLmFamily, TheTowersAttentionIsTorchsOwn) {
   Plan p = plan_of(1);
   p.attention = AttentionKind::eager;
   const Graph g = inference(tiny(), p);
-  EXPECT_EQ(ops(g, "_softmax", "vision_tower"), 0);
-  EXPECT_GT(ops(g, "_softmax", "language_model"), 0);
+  EXPECT_EQ(count(g, "_softmax", "vision_tower"), 0);
+  EXPECT_GT(count(g, "_softmax", "language_model"), 0);
   p.attention = AttentionKind::flash;
   EXPECT_THROW(inference(tiny(), p), Error);
 }
@@ -103,20 +97,20 @@ TEST(PerceptionLmFamily, TheTowersAttentionIsTorchsOwn) {
 TEST(PerceptionLmFamily, PoolsThatNothingReadsRun) {
   PerceptionLmFamily f = family();
   f.vision.pool = EvaPool::attention;
-  EXPECT_EQ(ops(inference(tiny(f), plan_of(1)), "gelu", "attn_pool.mlp"), 1);
+  EXPECT_EQ(count(inference(tiny(f), plan_of(1)), "gelu", "attn_pool.mlp"), 1);
   f.vision.pools = false;
-  EXPECT_EQ(ops(inference(tiny(f), plan_of(1)), "gelu", "attn_pool.mlp"), 0);
+  EXPECT_EQ(count(inference(tiny(f), plan_of(1)), "gelu", "attn_pool.mlp"), 0);
   f.vision.pool = EvaPool::mean_and_max;
   f.vision.pools = true;
-  EXPECT_EQ(ops(inference(tiny(f), plan_of(1)), "amax", "vision_tower"), 1);
+  EXPECT_EQ(count(inference(tiny(f), plan_of(1)), "amax", "vision_tower"), 1);
 }
 
 TEST(PerceptionLmFamily, ChunksOfTheTowerAreJoined) {
   Plan p = plan_of(2);
   p.vision_chunk = 3;
   const Graph g = inference(tiny(), p);
-  EXPECT_EQ(ops(g, "convolution", "patch_embed"), 4) << "ten tiles";
-  EXPECT_EQ(ops(g, "masked_scatter", "model"), 1);
+  EXPECT_EQ(count(g, "convolution", "patch_embed"), 4) << "ten tiles";
+  EXPECT_EQ(count(g, "masked_scatter", "model"), 1);
 }
 
 TEST(PerceptionLmFamily, PicturesWithDifferentTilesAreNoBatch) {
@@ -132,8 +126,8 @@ TEST(PerceptionLmFamily, PicturesWithDifferentTilesAreNoBatch) {
 
 TEST(PerceptionLmFamily, TrainsThroughEveryPart) {
   const Graph g = test::training(tiny(), plan_of(1));
-  EXPECT_GT(ops(g, "convolution_backward", "model"), 0);
-  EXPECT_GT(ops(g, "_adaptive_avg_pool2d_backward", "model"), 0);
+  EXPECT_GT(count(g, "convolution_backward", "model"), 0);
+  EXPECT_GT(count(g, "_adaptive_avg_pool2d_backward", "model"), 0);
 }
 
 TEST(PerceptionLmFamily, CopiedLayersGiveTheSameStep) {

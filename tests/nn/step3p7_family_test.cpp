@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Step-3.7: a whole view and tiles of another size, layers of two types with heads of their own, experts in a loop.
-#include <algorithm>
-#include <string>
-#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -14,6 +11,7 @@
 namespace vlmest::step3p7_family_test {
 namespace {
 
+using test::count;
 using test::inference;
 
 /// Views of 32 pixels and tiles of 16, of 2 pixels a patch.
@@ -56,11 +54,6 @@ Plan plan_of(int images, std::int64_t height = 40, std::int64_t width = 64) {
   p.image_width = width;
   return p;
 }
-std::int64_t ops(const Graph& g, std::string_view name, std::string_view module) {
-  return std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) {
-    return n.name == name && path(g, n.scope).find(module) != std::string::npos;
-  });
-}
 
 TEST(Step3p7Family, APictureIsAViewAndWindows) {
   const ImageProcessor rule = tiny().image_processor;
@@ -78,24 +71,24 @@ TEST(Step3p7Family, APictureIsAViewAndWindows) {
 
 TEST(Step3p7Family, TheTowerRunsOverViewsAndOverTiles) {
   const Graph both = inference(tiny(), plan_of(1)), whole = inference(tiny(), plan_of(1, 32, 32));
-  EXPECT_EQ(ops(both, "convolution", "vision_model.downsampler2"), 2);
-  EXPECT_EQ(ops(both, "upsample_bilinear2d", "vision_model.embeddings"), 1) << "positions of tiles alone";
-  EXPECT_EQ(ops(whole, "convolution", "vision_model.downsampler2"), 1);
-  EXPECT_EQ(ops(whole, "upsample_bilinear2d", "vision_model.embeddings"), 0);
+  EXPECT_EQ(count(both, "convolution", "vision_model.downsampler2"), 2);
+  EXPECT_EQ(count(both, "upsample_bilinear2d", "vision_model.embeddings"), 1) << "positions of tiles alone";
+  EXPECT_EQ(count(whole, "convolution", "vision_model.downsampler2"), 1);
+  EXPECT_EQ(count(whole, "upsample_bilinear2d", "vision_model.embeddings"), 0);
 }
 
 TEST(Step3p7Family, ChunksOfTheTowerAreJoined) {
   Plan p = plan_of(2);
   p.vision_chunk = 1;
   const Graph g = inference(tiny(), p);
-  EXPECT_EQ(ops(g, "convolution", "vision_model.downsampler2"), 4);
-  EXPECT_EQ(ops(g, "masked_scatter", "model"), 1);
+  EXPECT_EQ(count(g, "convolution", "vision_model.downsampler2"), 4);
+  EXPECT_EQ(count(g, "masked_scatter", "model"), 1);
 }
 
 // Sixteen tokens reach all five experts of each of two layers, one token two of them.
 TEST(Step3p7Family, ExpertsRunOneAfterTheOther) {
   const Graph g = inference(tiny(), plan_of(0));
-  EXPECT_EQ(ops(g, "index_add_", "mlp.experts"), 2 * (5 + 2));
+  EXPECT_EQ(count(g, "index_add_", "mlp.experts"), 2 * (5 + 2));
 }
 
 TEST(Step3p7Family, FlashAttentionIsRefused) {
@@ -106,9 +99,9 @@ TEST(Step3p7Family, FlashAttentionIsRefused) {
 
 TEST(Step3p7Family, TrainsThroughEveryPart) {
   const Graph g = test::training(tiny(), plan_of(1));
-  EXPECT_GT(ops(g, "convolution_backward", "patch_embedding"), 0);
-  EXPECT_GT(ops(g, "select_backward", "mlp.experts"), 0);
-  EXPECT_GT(ops(g, "upsample_bilinear2d_backward", "embeddings"), 0);
+  EXPECT_GT(count(g, "convolution_backward", "patch_embedding"), 0);
+  EXPECT_GT(count(g, "select_backward", "mlp.experts"), 0);
+  EXPECT_GT(count(g, "upsample_bilinear2d_backward", "embeddings"), 0);
 }
 
 TEST(Step3p7Family, CopiedLayersGiveTheSameStep) {

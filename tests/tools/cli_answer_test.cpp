@@ -72,7 +72,9 @@ bool is_refused(const std::string& model, std::string_view flags) {
   // embeddings.
   if (model.starts_with("molmo2-") && flags.find("--lora") != flags.npos) return true;
   // Features are written over embeddings, which adapters over checkpointed layers make a leaf.
-  if (model.starts_with("kimi-vl-") && flags.find("--lora 16 --checkpointing full") != flags.npos) return true;
+  if ((model.starts_with("kimi-vl-") || model == "deepseek-ocr") &&
+      flags.find("--lora 16 --checkpointing full") != flags.npos)
+    return true;
   const bool two_stacks = model.find("-t5-") != model.npos || model.starts_with("florence-2-");
   return two_stacks && (flags.find("--checkpointing full") != flags.npos || flags.find("--weights") != flags.npos);
 }

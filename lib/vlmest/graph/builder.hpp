@@ -154,7 +154,7 @@ class Builder {
     grad_enabled_ = on;
     tracking_ = tracking_ || on;
   }
-  /// Under a dispatch mode (as recorders use) torch does not accumulate in place.
+  /// Under a dispatch mode (as recorders use) torch accumulates no gradients in place, and adds no mask to scores so.
   bool observed = false;
   /// A tensor that collects a gradient: a parameter.
   void require_grad(TensorId parameter) { history.require_grad(parameter); }

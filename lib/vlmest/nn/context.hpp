@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <vlmest/graph/builder.hpp>
@@ -87,6 +88,15 @@ inline Value input_embedding(Context& c, Value v) {
     c.input_gradients->leaves.push_back(v);
   }
   return v;
+}
+/// For `model`, whose code writes features over its embeddings in place: where those are frozen and collect a gradient
+/// all the same, torch refuses the step (torch/csrc/autograd/VariableTypeUtils.h, check_inplace). Throws Error then.
+inline void refuse_written_leaf(const Context& c, const std::string& model) {
+  if (c.input_gradients && !c.input_gradients->leaves.empty())
+    throw Error("plan.checkpointing",
+                "checkpointing over frozen embeddings makes them leaves that collect a gradient, over which " + model +
+                    "'s code writes in place: torch refuses the step",
+                "leave plan.checkpointing out, or train the language model whole");
 }
 
 /// Layers 0, 1, … of a torch.nn.ModuleList: `make(index)` declares one.

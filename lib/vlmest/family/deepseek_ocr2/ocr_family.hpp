@@ -186,7 +186,10 @@ inline Value prefill(Context& c, const DeepseekOcrModel& m, const DeepseekOcrInp
     InScope scope(c.b, m.model);
     Value embeds = embed(c, m.language, in.text.ids);
     PictureStates v;
-    if (in.places) item(sum_all(in.whole.front()));
+    if (in.places) {
+      refuse_written_leaf(c, "DeepSeek-OCR");
+      item(sum_all(in.whole.front()));
+    }
     for (std::size_t i = 0; i < in.whole.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
       run_picture(c, m, in.tiles[i], in.whole[i], s.images[i], v);

@@ -120,17 +120,12 @@ inline Value language_logits(Context& c, const KimiVlModel& m, const Value& embe
   return forward(c, m.head, hidden);
 }
 
-/// Over a fresh cache. Throws Error for adapters over checkpointed layers beside pictures, with which torch refuses the
-/// step: features cannot be written over embeddings that collect a gradient themselves, which frozen ones do there.
+/// Over a fresh cache.
 inline Value prefill(Context& c, const KimiVlModel& m, const KimiVlInputs& in, const Sequences& s, Cache& cache) {
   Value embeds = embed(c, m.language, in.text.ids);
   Value features;  // a variable of the function, as the embeddings are: alive until it returns
   if (in.images.pixels) {
-    if (c.input_gradients && !c.input_gradients->leaves.empty())
-      throw Error("plan.checkpointing",
-                  "enable_input_require_grads() makes the embeddings a leaf, over which Kimi-VL's own code writes in "
-                  "place: torch refuses the step",
-                  "leave plan.checkpointing or plan.lora out");
+    refuse_written_leaf(c, "Kimi-VL");
     features = batch_features(c, m, in.images, s);
     embeds = merge_features(std::move(embeds), in.text.ids, features);
   }

@@ -152,11 +152,7 @@ inline std::vector<Value> forward(Context& c, const KimiVlTower& t, const KimiVl
   Value x;
   {
     InScope e(c.b, t.embed_scope);
-    {
-      InScope p(c.b, t.patches.scope);
-      x = patch_conv2d(input.pixels, Value(c.b, t.patches.weight), Value(c.b, t.patches.bias));
-    }
-    x = view(std::move(x), {input.pixels.size(0), -1});
+    x = embed_patches(c, t.patches, input.pixels);
     x = add_table(c, t, x, input.grid, images);
   }
   x = encode(c, t, x, input, images);

@@ -78,12 +78,6 @@ inline void check_pictures(const Context& c, const Sequences& s) {
   if (p.vision_chunk > 0)
     throw Error("plan.vision_chunk", "Molmo 2's code calls its tower once, for the crops of all sequences",
                 "leave it out");
-  if (c.labels && p.lora.rank > 0 && p.checkpointing != Checkpointing::off)
-    throw Error(
-        "plan.checkpointing",
-        "adapters over checkpointed layers make the embeddings leaves that ask for gradients, to which Molmo 2's "
-        "code adds the features in place: torch refuses that",
-        "leave one of plan.lora and plan.checkpointing out");
 }
 inline void check_runs(const Context& c, const Sequences& s) {
   const Plan& p = c.plan;
@@ -200,6 +194,7 @@ inline Value prefill(Context& c, const Molmo2Model& m, const Molmo2Inputs& in, c
       const Value ids = known_ids(in.text.ids);
       x = embed(c, m.language, ids);
       if (!s.images.empty()) {
+        refuse_written_leaf(c, "Molmo 2");
         features = forward(c, m.vision, pictures.images, pictures.windows, feature_count(s.images));
         const Value is_image = compare_scalar("eq.Scalar", view(ids, {-1}));
         item(compare_scalar("eq.Scalar", sum_all(is_image)));

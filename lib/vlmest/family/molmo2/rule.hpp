@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <vlmest/nn/image_processor/levers.hpp>
+#include <vlmest/nn/image_processor/rounding.hpp>
 #include <vlmest/unit/count.hpp>
 
 /// allenai/molmo2 (commit f3cb108), olmo/hf_model/image_processing_molmo2.py and processing_molmo2.py: the code that
@@ -54,8 +55,7 @@ inline Grid molmo_tiling(ImageSize inner, std::int64_t window, std::int64_t most
 
 /// arange_for_pooling: windows that cover a grid, the last ones with patches that are none.
 inline Grid pooled(Grid patches, Grid window) {
-  const auto up = [](std::int64_t n, std::int64_t by) { return (n + by - 1) / by; };
-  return {up(patches.rows, window.rows), up(patches.cols, window.cols)};
+  return {ceil_div(patches.rows, window.rows), ceil_div(patches.cols, window.cols)};
 }
 
 /// image_to_patches_and_grids, and processing_molmo2.py, get_image_tokens: tokens at both ends of the whole picture and

@@ -195,12 +195,7 @@ inline TowerOutput forward(Context& c, const MoonVitTower& t, const PackedImages
   TowerOutput out;
   {
     InScope e(c.b, t.embed_scope);
-    Value x;
-    {
-      InScope p(c.b, t.patches.scope);
-      x = patch_conv2d(input.pixels, Value(c.b, t.patches.weight), Value(c.b, t.patches.bias));
-    }
-    x = view(std::move(x), {input.pixels.size(0), -1});
+    Value x = embed_patches(c, t.patches, input.pixels);
     x = add_positions(c, t, x, input.grid, images);
     out.last = std::move(x);
   }

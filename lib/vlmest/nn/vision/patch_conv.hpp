@@ -28,6 +28,16 @@ inline Value forward(Context& c, const PatchConv& p, const Value& pixels) {
   return eager::conv2d(pixels, Value(c.b, p.weight), p.bias == none ? Value() : Value(c.b, p.bias), p.side);
 }
 
+/// pixels[patches, channels, side, side], each as large as the kernel -> [patches, hidden].
+inline Value embed_patches(Context& c, const PatchConv& p, const Value& pixels) {
+  Value x;
+  {
+    InScope in(c.b, p.scope);
+    x = eager::patch_conv2d(pixels, Value(c.b, p.weight), Value(c.b, p.bias));
+  }
+  return eager::view(std::move(x), {pixels.size(0), -1});
+}
+
 /// [N, hidden, rows, columns] -> [N, patches, hidden], a view.
 inline Value patch_sequence(Value patches) { return eager::transpose(eager::flatten(std::move(patches), 2, 3), 1, 2); }
 
