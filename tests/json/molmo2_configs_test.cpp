@@ -37,6 +37,9 @@ TEST(Molmo2Configs, DefaultsAreThoseOfTheConfigClasses) {
   EXPECT_EQ(f.adapter.attention.in, 2304);
   EXPECT_FALSE(f.adapter.masked);
   EXPECT_TRUE(f.language.qkv_bias);
+  EXPECT_TRUE(f.vision.attention.wide);
+  EXPECT_FALSE(family(model("", "", R"("qkv_bias": null)")).language.qkv_bias) << "Python's None is false";
+  EXPECT_FALSE(family(model(R"("float32_attention": null)")).vision.attention.wide);
   EXPECT_EQ(f.language.qk_norm, Norm::off);
   EXPECT_FALSE(f.language.two_ropes);
 }

@@ -35,7 +35,7 @@ inline Molmo2AttentionConfig read_molmo_attention(const Reader& r, std::int64_t 
            "give as many as num_attention_heads");
   a.head_dim = r.integer("head_dim", a.head_dim, 1, 1 << 16);
   check_heads_fill(r, width, a.heads, a.head_dim);
-  a.wide = r.boolean("float32_attention", true);
+  a.wide = !r.is_null("float32_attention") && r.boolean("float32_attention", true);  // None is false
   refuse_molmo_dropout(r, {"attention_dropout", "residual_dropout"});
   return a;
 }
@@ -105,7 +105,7 @@ inline Molmo2Text read_molmo_text(const Reader& r) {
   if (r.is_null("additional_vocab_size"))
     r.fail("additional_vocab_size", "null: embeddings in one parameter are not modelled", "give 128, as released");
   d.extra_vocab = r.integer("additional_vocab_size", d.extra_vocab, 1, 1 << 24);
-  d.qkv_bias = r.boolean("qkv_bias", d.qkv_bias);
+  d.qkv_bias = !r.is_null("qkv_bias") && r.boolean("qkv_bias", d.qkv_bias);
   d.qk_norm = read_qk_norm(r);
   d.norm_after = r.boolean("norm_after", false);
   check_static_rope(r);
