@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <span>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <vlmest/family/minicpmv/resampler.hpp>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/vision/idefics3.hpp>

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <string>
 
 #include <vlmest/nn/image_processor/levers.hpp>
 #include <vlmest/nn/image_processor/rounding.hpp>
