@@ -8,7 +8,6 @@
 
 #include <vlmest/family/minicpmv/read.hpp>
 #include <vlmest/json/hf/read.hpp>
-#include <vlmest/json/processor.hpp>
 
 #include "recorded_parameters.hpp"
 
@@ -72,21 +71,11 @@ TEST(MiniCpmVConfigs, WhatCannotRunOrWasNotFollowedIsRefused) {
             "config.json.vision_config.attention_dropout");
 }
 
-TEST(MiniCpmVConfigs, TheProcessorsFileSetsItsSlices) {
+TEST(MiniCpmVConfigs, TheConfigSaysWhetherPicturesAreCut) {
   constexpr ImageSize large{1344, 1344};
   EXPECT_EQ(layout(own(model()).image_processor, large).tiles, 1) << "a config without slice_config cuts nothing";
-  Vlm m = own(model(R"(, "slice_config": {"max_slice_nums": 9})"));
+  const Vlm m = own(model(R"(, "slice_config": {"max_slice_nums": 9})"));
   EXPECT_EQ(layout(m.image_processor, large).tiles, 10);
-  const auto file = [&](const char* text) {
-    return json::read_processor(nlohmann::json::parse(text), "p", json::ProcessorFile::preprocessor, m);
-  };
-  EXPECT_TRUE(file(R"({"max_slice_nums": 4, "scale_resolution": 448, "patch_size": 14, "use_image_id": true,
-                       "image_feature_size": 64, "im_start": "<image>", "norm_mean": [0.5, 0.5, 0.5], "version": 2.6,
-                       "slice_mode": true})")
-                  .empty());
-  EXPECT_EQ(layout(m.image_processor, large).tiles, 5);
-  EXPECT_THROW(file(R"({"slice_mode": false})"), Error);
-  EXPECT_THROW(file(R"({"image_feature_size": 96})"), Error);
 }
 
 TEST(MiniCpmVConfigs, PiecesLongerThanTheTableAreRefused) {

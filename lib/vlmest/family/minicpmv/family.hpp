@@ -136,7 +136,6 @@ inline Value run_tower(Context& c, const MiniCpmVModel& m, const MiniCpmVInputs&
 inline Value embeddings(Context& c, const MiniCpmVModel& m, const MiniCpmVInputs& in, Value& features) {
   using namespace eager;
   if (in.pixels.empty()) return embed(c, m.language, in.text.ids);
-  refuse_written_leaf(c, "MiniCPM-V");
   const std::int64_t n = static_cast<std::int64_t>(in.pieces.size()), length = longest(in.pieces);
   Value sizes;
   {
@@ -162,6 +161,7 @@ inline Value embeddings(Context& c, const MiniCpmVModel& m, const MiniCpmVInputs
     features = forward(c, m.resampler, seen, sizes, in.pieces, length);
   }
   Value embeds = embed(c, m.language, in.text.ids);
+  refuse_written_leaf(c, "MiniCPM-V");
   Value places;
   std::int64_t first = 0;
   for (std::int64_t b = 0; b < embeds.size(0); ++b) {
