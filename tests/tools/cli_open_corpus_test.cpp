@@ -126,7 +126,7 @@ TEST(CliOpenCorpus, NoThreadIsInTwoCollections) {
   std::set<std::string> open_twice;
   int held_out_twice = 0;
   for (const char* file : {"open.json", "open_2.json", "open_3.json", "open_4.json", "open_5.json", "open_6.json",
-                           "held_out.json", "held_out_2.json", "held_out_3.json"}) {
+                           "held_out.json", "held_out_2.json", "held_out_3.json", "open_7.json"}) {
     std::ifstream in(std::string(VLMEST_SOURCE_DIR) + "/tests/data/corpus/" + file);
     for (const auto& c : nlohmann::json::parse(in)) {
       const auto [first, fresh] = known.emplace(c["url"].get<std::string>(), file);
