@@ -35,6 +35,25 @@ TEST(SentenceTells, ACheckpointThatWasBeingWritten) {
   EXPECT_FALSE(tells(Topic::saves, "is there a memory saving mode for this model\n"));
 }
 
+TEST(SentenceTells, WhereInAStepItWas) {
+  EXPECT_EQ(guess("training is OOM at the first optimizer.step() call\n"), "optimizer_state");
+  EXPECT_EQ(guess("training is OOM when computing the loss of long answers\n"), "logits");
+  EXPECT_EQ(guess("training is OOM and each optimization step takes long\n"), "activations");
+}
+
+TEST(SentenceTells, LimitsOfContainersAreTheMachines) {
+  EXPECT_TRUE(tells(Topic::host, "the container hits its memory limit of 32 GB and restarts\n"));
+  EXPECT_FALSE(tells(Topic::host, "in the container the GPU memory limit of 32 GB is hit\n"));
+}
+
+// Weights that nothing divides stand whole on each GPU, whatever is trained.
+TEST(SentenceTells, AdaptersOfAModelThatDoesNotFit) {
+  EXPECT_EQ(guess("LoRA training of LLaVA-34B on 8 RTX 3090 is out of memory\n"), "weights");
+  EXPECT_EQ(guess("LoRA training of LLaVA-34B by ZeRO-3 on 8*A100 is out of memory\n"), "activations");
+  EXPECT_EQ(guess("LoRA training of LLaVA-34B in 4bit on one A100 is out of memory\n"), "activations");
+  EXPECT_EQ(guess("LoRA training of LLaVA-7B on one A100 is out of memory\n"), "activations");
+}
+
 TEST(SentenceTells, PredictionsThatAnEvaluationKeeps) {
   EXPECT_EQ(guess("the evaluation loop accumulates the predictions on the GPU\n"), "logits");
   EXPECT_NE(guess("training accumulates gradients over the batches of it\n"), "logits");

@@ -84,6 +84,11 @@ inline bool speaks_of_terabytes(std::string_view low) {
 /// server or a node it may be the GPU's.
 inline bool speaks_of_host_memory(std::string_view low) {
   if (has_any(low, {" rss ", "resident set size", "resident memory"})) return true;
+  // Limits of containers and jobs are on the memory of the machine.
+  if (has_any(low, {"container", "docker", " pod ", "kubernetes", "cgroup", "slurm"}) &&
+      has_any(low, {"memory limit", "mem limit", "limit of memory", "oom-kill", "memory cap"}) &&
+      !has_any(low, {"gpu", "vram", "cuda"}))
+    return true;
   for (const std::string_view machine : {" cpu ", " host ", " system ", " cpu-", " host-"})
     for (auto at = low.find(machine); at != std::string_view::npos; at = low.find(machine, at + 1)) {
       const auto rest = low.substr(at + machine.size());
@@ -131,6 +136,20 @@ inline int numbers_in(std::string_view low) {
   int n = 0;
   for (std::size_t at = 1; at < low.size(); ++at) n += is_digit(low[at]) && (low[at - 1] == ' ' || low[at - 1] == '(');
   return n;
+}
+
+/// Whether a sentence says that memory ran out in the optimizer's step, whose first one makes its states.
+inline bool speaks_of_the_step(std::string_view low) {
+  return has_any(low, {"oom", "out of memory", "out-of-memory"}) &&
+         has_any(low, {"optimizer.step", "optimizer step", "optimizer's step", "step of the optimizer", "optim.step",
+                       "creating the optimizer", "initializing the optimizer"});
+}
+
+/// Whether a sentence says that memory ran out where a loss was computed.
+inline bool speaks_of_the_loss(std::string_view low) {
+  return has_any(low, {"oom", "out of memory", "out-of-memory"}) &&
+         has_any(low, {"computing the loss", "computing loss", "loss computation", "loss calculation",
+                       "calculating the loss", "calculating loss", "loss is computed", "compute the loss"});
 }
 
 /// Whether a sentence sets two inputs against each other, of which one fails: what is there whatever the inputs are

@@ -144,8 +144,11 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   const double device = device_of(s, c);
   const int devices = s.has(Topic::one_device) ? 1 : std::max(c.gpus > 0 ? c.gpus : s.gpus, 1);
   const double parameters = c.parameters > 0 ? std::max(c.parameters, s.named) : s.parameters;
-  const bool too_large = of_memory && !trains && !s.has(Topic::few_bits) &&
-                         cut_off::weights_fill.reached(2 * parameters / (device * devices));
+  // What adapters leave as it is stands whole on each GPU, where nothing divides it.
+  const int holders = trains && !s.has(Topic::sharded) ? 1 : devices;
+  const bool whole = !trains || (s.has(Topic::adapters) && !s.has(Topic::offloads));
+  const bool too_large = of_memory && whole && !s.has(Topic::few_bits) &&
+                         cut_off::weights_fill.reached(2 * parameters / (device * holders));
   if (c.failure != nullptr) {
     // A request of the size of a weight tells less than weights that do not fit.
     const bool small = c.failure->requested && !cut_off::scores_of_a_story.reached(c.failure->requested->value);

@@ -179,6 +179,8 @@ inline constexpr auto together = std::to_array<Together>({
     {Topic::slow_data, speaks_of_gpu_by_turns, "a GPU that works by turns"},
     {Topic::saves, speaks_of_saving, "saving"},
     {Topic::logits, speaks_of_kept_predictions, "predictions that are kept"},
+    {Topic::logits, speaks_of_the_loss, "a loss"},
+    {Topic::states, speaks_of_the_step, "a step of the optimizer"},
     {Topic::varies, speaks_of_larger_inputs, "inputs that fail and others that do not"},
     {Topic::varies, speaks_of_later_steps, "steps that went well"},
     {Topic::one_device, speaks_of_one_of_several, "one of several GPUs"},
