@@ -15,6 +15,7 @@
 #include <vlmest/family/llava_next/rule.hpp>
 #include <vlmest/nn/image_processor/llava.hpp>
 #include <vlmest/nn/inference.hpp>
+#include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
 
 namespace vlmest::spectral_test {
