@@ -16,5 +16,4 @@ static_assert(traits_of(toy).makes_masks && !traits_of(toy).flash_attention_2);
 static_assert(first_with(&StackTraits::attends_by_flash, false) != toy);
 // A plan that names it runs its functions.
 static_assert(&stack_of(toy) == &stacks::toy::stack);
-constexpr const StackWords& words = stack_of(toy).words;
-static_assert(words.norm == &stacks::toy::norm && words.attend == &stacks::transformers::attend);
+static_assert(stack_of(toy).words == &stacks::toy::words);

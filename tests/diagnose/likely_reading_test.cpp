@@ -203,6 +203,16 @@ std::optional<Verdict> budget(const std::string& text, const std::optional<KvNee
   return judge_engine_budget(read_memory_log(text).facts, need);
 }
 
+TEST(EngineBudget, AStackThatEndsWhereTheCacheIsCheckedIsOfTheCache) {
+  for (const char* name : {"raise_if_cache_size_invalid", "_check_enough_kv_cache_memory"}) {
+    const auto stack =
+        find_cut_stack("Traceback (most recent call last):\n  File \"/x/worker.py\", line 3, in init\n    " +
+                       std::string(name) + "(blocks,\n");
+    ASSERT_TRUE(stack) << name;
+    EXPECT_EQ(allocation_site_of(stack->frames), AllocationSite::kv_cache) << name;
+  }
+}
+
 TEST(EngineBudget, IsTooSmallForARequest) {
   const std::string log =
       "model weights take 10.00GiB; non_torch_memory takes 0.10GiB; PyTorch activation peak memory takes 1.00GiB; the "

@@ -138,5 +138,37 @@ TEST(OtherFailures, WhatPeopleTakeForALackOfMemory) {
   EXPECT_FALSE(both->may_be_memory);
 }
 
+TEST(OomElsewhere, TheCacheOfAServerThatWarmsUpIsToldFromItsPrefill) {
+  const auto cause = [](std::string_view text) { return judge_elsewhere(find_oom_messages(text).at(0), {})->cause; };
+  EXPECT_EQ(cause("RuntimeError: Not enough memory to handle 4096 prefill tokens. You need to decrease "
+                  "`--max-batch-prefill-tokens`\n"),
+            Cause::activations);
+  EXPECT_EQ(cause("RuntimeError: Not enough memory to handle 20000 total tokens with 8 prefill tokens. You need to "
+                  "decrease `--max-batch-total-tokens` or `--max-batch-prefill-tokens`\n"),
+            Cause::kv_cache);
+}
+
+TEST(OomElsewhere, AnEngineThatAdmitsSeveralPicturesMeasuredThem) {
+  const auto cause = [](const std::string& settings) {
+    const OomMessage m =
+        find_oom_messages("ValueError: No available memory for the cache blocks. Try increasing it.\n").at(0);
+    Verdict v = *judge_elsewhere(m, {});
+    name_admitted_pictures(v, m, read_settings(settings));
+    return v.cause;
+  };
+  EXPECT_EQ(cause("vllm serve x --limit-mm-per-prompt image=4\n"), Cause::profile_run);
+  EXPECT_EQ(cause("vllm serve x --limit-mm-per-prompt image=1\n"), Cause::kv_cache);
+  EXPECT_EQ(cause("vllm serve x\n"), Cause::kv_cache);
+  // With figures the message says how much is missing.
+  const OomMessage m =
+      find_oom_messages(
+          "ValueError: To serve at least one request with the models's max seq len (100000), (4.26 GiB KV "
+          "cache is needed, which is larger than the available KV cache memory (4.25 GiB).\n")
+          .at(0);
+  Verdict v = *judge_elsewhere(m, {});
+  name_admitted_pictures(v, m, read_settings("vllm serve x --limit-mm-per-prompt image=4\n"));
+  EXPECT_EQ(v.cause, Cause::kv_cache);
+}
+
 }  // namespace
 }  // namespace vlmest::oom_elsewhere_test

@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../sanitizer.hpp"
+
 /// The program as it is called: what it writes where, and with which exit code it ends.
 #ifdef VLMEST_PROGRAM
 namespace cli {
@@ -56,11 +58,21 @@ struct Called {
   std::string out, err;
 };
 
+/// Looking for leaks takes the program as long as starting it: under AddressSanitizer every eighth call does.
+inline void look_for_leaks_at_times() {
+  if (!under_address_sanitizer) return;
+  static const char* const options = std::getenv("ASAN_OPTIONS");
+  static const std::string given = options == nullptr ? "" : options;
+  static int calls = 0;
+  setenv("ASAN_OPTIONS", (calls++ % 8 == 0 ? given : given + ":detect_leaks=0").c_str(), 1);
+}
+
 /// What `vlmest ARGUMENTS` does, called by a shell; `before` stands in front of it (variables, a cd).
 inline Called run(const std::string& arguments, const std::string& input = {}, const std::string& before = {}) {
   const Folder f;
   const std::string in = f.write("in", input), err = (f.path / "err").string();
   const std::string command = before + " '" + VLMEST_PROGRAM "' " + arguments + " <'" + in + "' 2>'" + err + "'";
+  look_for_leaks_at_times();
   Called r;
   std::FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return r;

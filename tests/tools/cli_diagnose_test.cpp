@@ -281,6 +281,20 @@ TEST(CliDiagnose, OffersNoSdpaWhereItFailed) {
   EXPECT_EQ(out.find("\nattention-sdpa,"), std::string::npos) << out;
 }
 
+// Metal's message is of all that is wired: beside talk of pictures it is no more than that.
+TEST(CliDiagnose, MetalsLimitGivesWayToPictures) {
+  const std::string metal = "[METAL] Command buffer execution failed: Insufficient Memory (00000008:kIOGPU)\n";
+  const Folder f;
+  const auto verdict = [&](const std::string& text) {
+    return Json::parse(run("diagnose '" + f.write("text", text) + "' --phase inference --json").out)["verdict"];
+  };
+  EXPECT_EQ(verdict(metal)["cause"], "engine_budget");
+  EXPECT_LT(verdict(metal)["confidence"], 0.5);
+  const auto pictures = verdict("memory spikes as soon as I add an image to it\n" + metal);
+  EXPECT_EQ(pictures["cause"], "vision_tiles");
+  EXPECT_NE(pictures["why"].get<std::string>().find("Metal"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace cli::cli_diagnose_test
 #endif

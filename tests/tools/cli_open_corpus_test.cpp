@@ -101,22 +101,25 @@ void expect(const Counts& n, int cases, int right, std::size_t surely_other, int
 
 TEST(CliOpenCorpus, TextsAlone) { expect(counts("open.json", false), 85, 67, 1, 0); }
 TEST(CliOpenCorpus, WithTheFlagsOfTheThread) { expect(counts("open.json", true), 85, 68, 1, 0); }
-TEST(CliOpenCorpus, SecondTextsAlone) { expect(counts("open_2.json", false), 68, 65, 0, 0); }
-TEST(CliOpenCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("open_2.json", true), 68, 66, 0, 0); }
+TEST(CliOpenCorpus, SecondTextsAlone) { expect(counts("open_2.json", false), 68, 66, 0, 0); }
+TEST(CliOpenCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("open_2.json", true), 68, 67, 0, 0); }
 TEST(CliOpenCorpus, ThirdTextsAlone) { expect(counts("open_3.json", false), 37, 32, 0, 0); }
 TEST(CliOpenCorpus, ThirdWithTheFlagsOfTheThread) { expect(counts("open_3.json", true), 37, 32, 0, 0); }
 // Before a rule was read off them: the fourth 30 of 53 with and without flags, the fifth 15 and 13 of 27, the sixth 15
 // of 28 without and 16 with, none surely another cause.
-TEST(CliOpenCorpus, FourthTextsAlone) { expect(counts("open_4.json", false), 53, 42, 0, 0); }
-TEST(CliOpenCorpus, FourthWithTheFlagsOfTheThread) { expect(counts("open_4.json", true), 53, 46, 0, 0); }
-TEST(CliOpenCorpus, FifthTextsAlone) { expect(counts("open_5.json", false), 27, 22, 0, 0); }
-TEST(CliOpenCorpus, FifthWithTheFlagsOfTheThread) { expect(counts("open_5.json", true), 27, 24, 0, 0); }
-TEST(CliOpenCorpus, SixthTextsAlone) { expect(counts("open_6.json", false), 28, 23, 0, 0); }
-TEST(CliOpenCorpus, SixthWithTheFlagsOfTheThread) { expect(counts("open_6.json", true), 28, 24, 0, 0); }
+TEST(CliOpenCorpus, FourthTextsAlone) { expect(counts("open_4.json", false), 53, 45, 0, 0); }
+TEST(CliOpenCorpus, FourthWithTheFlagsOfTheThread) { expect(counts("open_4.json", true), 53, 48, 0, 0); }
+TEST(CliOpenCorpus, FifthTextsAlone) { expect(counts("open_5.json", false), 27, 23, 0, 0); }
+TEST(CliOpenCorpus, FifthWithTheFlagsOfTheThread) { expect(counts("open_5.json", true), 27, 25, 0, 0); }
+TEST(CliOpenCorpus, SixthTextsAlone) { expect(counts("open_6.json", false), 28, 25, 0, 0); }
+TEST(CliOpenCorpus, SixthWithTheFlagsOfTheThread) { expect(counts("open_6.json", true), 28, 26, 0, 0); }
+// Before a rule was read off it: 23 of 41 without flags and 24 with, four surely another cause.
+TEST(CliOpenCorpus, SeventhTextsAlone) { expect(counts("open_7.json", false), 41, 37, 1, 0); }
+TEST(CliOpenCorpus, SeventhWithTheFlagsOfTheThread) { expect(counts("open_7.json", true), 41, 37, 1, 0); }
 TEST(CliHeldOutCorpus, SecondTextsAlone) { expect(counts("held_out_2.json", false), 52, 42, 1, 2); }
 TEST(CliHeldOutCorpus, SecondWithTheFlagsOfTheThread) { expect(counts("held_out_2.json", true), 52, 42, 1, 2); }
-TEST(CliHeldOutCorpus, ThirdTextsAlone) { expect(counts("held_out_3.json", false), 36, 19, 2, 2); }
-TEST(CliHeldOutCorpus, ThirdWithTheFlagsOfTheThread) { expect(counts("held_out_3.json", true), 36, 19, 2, 2); }
+TEST(CliHeldOutCorpus, ThirdTextsAlone) { expect(counts("held_out_3.json", false), 36, 20, 2, 2); }
+TEST(CliHeldOutCorpus, ThirdWithTheFlagsOfTheThread) { expect(counts("held_out_3.json", true), 36, 20, 2, 2); }
 TEST(CliHeldOutCorpus, TextsAlone) { expect(counts("held_out.json", false), 84, 37, 2, 5); }
 TEST(CliHeldOutCorpus, WithTheFlagsOfTheThread) { expect(counts("held_out.json", true), 84, 38, 2, 6); }
 
@@ -126,7 +129,7 @@ TEST(CliOpenCorpus, NoThreadIsInTwoCollections) {
   std::set<std::string> open_twice;
   int held_out_twice = 0;
   for (const char* file : {"open.json", "open_2.json", "open_3.json", "open_4.json", "open_5.json", "open_6.json",
-                           "held_out.json", "held_out_2.json", "held_out_3.json"}) {
+                           "held_out.json", "held_out_2.json", "held_out_3.json", "open_7.json"}) {
     std::ifstream in(std::string(VLMEST_SOURCE_DIR) + "/tests/data/corpus/" + file);
     for (const auto& c : nlohmann::json::parse(in)) {
       const auto [first, fresh] = known.emplace(c["url"].get<std::string>(), file);
@@ -146,7 +149,8 @@ TEST(CliOpenCorpus, NoThreadIsInTwoCollections) {
 TEST(CliOpenCorpus, GuessesAreCounted) {
   if (under_address_sanitizer) return;
   std::array<diagnose::Counted, diagnose::story_rules> all{};
-  for (const char* file : {"open.json", "open_2.json", "open_3.json", "open_4.json", "open_5.json", "open_6.json"}) {
+  for (const char* file :
+       {"open.json", "open_2.json", "open_3.json", "open_4.json", "open_5.json", "open_6.json", "open_7.json"}) {
     const Counts n = counts(file, true);
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i].right += n.guesses[i].right;

@@ -17,6 +17,7 @@
 #include <vlmest/diagnose/evidence/text/other_failures.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
+#include <vlmest/diagnose/verdict/judge_length_growth.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 
@@ -170,6 +171,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.facts = message_facts(m);
     if (messages.size() > 1) e.facts["messages"] = messages.size();
     e.verdict = judge_elsewhere(m, series.facts);
+    if (e.verdict) name_admitted_pictures(*e.verdict, m, run.settings);
     e.out_of_memory = !e.verdict;
     e.failure = e.verdict ? failure_elsewhere(m) : failure_of(m);
     if (e.failure && !e.failure->told) e.failure->told = told_mode(series);
@@ -201,6 +203,13 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   const bool failed_sign =
       std::any_of(signs.begin(), signs.end(), [](const FoundSign& f) { return tells_failure(f.sign); });
   if (messages.empty() && failed_sign && !e.verdict) e.verdict = judge_signs(signs, series.facts, says, with_engine);
+  // Metal's limit is on all that is wired: of what went beyond it, who speaks of pictures tells more.
+  const bool metal =
+      std::any_of(signs.begin(), signs.end(), [](const FoundSign& f) { return f.sign == RunSign::metal_commands; });
+  if (metal && e.verdict && e.verdict->cause == Cause::engine_budget && e.story.has(Topic::pictures))
+    e.verdict->confidence = 0;
+  if (messages.empty() && !e.verdict && !e.failure)
+    if (const auto growth = find_length_growth(text, series.rows)) e.verdict = judge_length_growth(*growth);
   add_series(e, series);
   add_numerics(e, series, numbers);
   if (e.facts.empty() && nlohmann::json::accept(text))

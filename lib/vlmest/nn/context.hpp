@@ -46,7 +46,7 @@ struct Context {
   DType dtype() const { return plan.dtype; }
   /// What the software stack that runs the model does in its own way.
   const StackTraits& stack() const { return runtime.traits; }
-  const StackWords& words() const { return runtime.words; }
+  const StackWords& words() const { return (*runtime.words)(); }
   /// How the process goes through the phases: alone, or as one of several ranks.
   const RunScripts& scripts() const { return sharding ? stack().rank_scripts : stack().scripts; }
   /// The attention that runs: the stack's own kernel, or what the plan asks for.

@@ -14,6 +14,24 @@ namespace vlmest::stacks::toy {
 /// Its own kernel, which copies.
 inline Value norm(Context&, Norm::Kind, Value& x, Value&, CallRef<Value>) { return eager::unary("toy_norm", x); }
 
+inline const StackWords& words() {
+  static constexpr StackWords all{
+      .norm = norm,
+      .rotate = transformers::rotate,
+      .join_channels = transformers::join_channels,
+      .quick_gelu = transformers::quick_gelu,
+      .gelu_new = transformers::gelu_new,
+      .add_scaled = transformers::add_scaled,
+      .tanh_gate = transformers::tanh_gate,
+      .gated_mlp = fused::gated_mlp,
+      .attend = transformers::attend,
+      .attend_with_sinks = transformers::attend_with_sinks,
+      .route = transformers::route,
+      .experts = transformers::experts,
+  };
+  return all;
+}
+
 /// transformers with two kernels: norms are its own, gated MLPs those of the idealised stack.
 inline constexpr Stack stack{
     .name = "toy",
@@ -40,21 +58,7 @@ inline constexpr Stack stack{
             .scripts = torch_scripts,
             .rank_scripts = torch_rank_scripts,
         },
-    .words =
-        StackWords{
-            .norm = norm,
-            .rotate = transformers::rotate,
-            .join_channels = transformers::join_channels,
-            .quick_gelu = transformers::quick_gelu,
-            .gelu_new = transformers::gelu_new,
-            .add_scaled = transformers::add_scaled,
-            .tanh_gate = transformers::tanh_gate,
-            .gated_mlp = fused::gated_mlp,
-            .attend = transformers::attend,
-            .attend_with_sinks = transformers::attend_with_sinks,
-            .route = transformers::route,
-            .experts = transformers::experts,
-        },
+    .words = words,
 };
 
 }  // namespace vlmest::stacks::toy

@@ -81,6 +81,13 @@ inline constexpr Number weights_fill{0.85, "set by hand"};
 /// Of all GPUs that weights, gradients and states of all parameters take, to be the cause of a training of theirs.
 inline constexpr Number states_fill{0.5, "13 cases, 7 reach it; from 0 to 0.56 nothing changes"};
 
+/// Inputs of a batch from which on it is of crops or pages, not of answers.
+inline constexpr Number many_at_once{16, "set by hand"};
+
+/// Of what a doubling of the length adds, over what the one before it added: two by what grows with it, four by what
+/// grows with its square.
+inline constexpr Number square{3.2, "1 case reaches it, at 3.94"};
+
 /// Of an engine's weights that must be left for its KV cache: a hundredth of Qwen2.5-VL's holds 4,400 tokens (72B) or
 /// 2,700 (7B), of LLaVA-1.5-7B's, which shares no keys, 270.
 inline constexpr Part left_for_cache{

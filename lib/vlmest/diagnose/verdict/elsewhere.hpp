@@ -7,6 +7,7 @@
 
 #include <vlmest/diagnose/evidence/oom/message.hpp>
 #include <vlmest/diagnose/evidence/text/memory_series.hpp>
+#include <vlmest/diagnose/evidence/text/run_settings.hpp>
 #include <vlmest/diagnose/failure/failure.hpp>
 #include <vlmest/diagnose/verdict/verdict.hpp>
 #include <vlmest/unit/units.hpp>
@@ -40,6 +41,10 @@ inline std::optional<Verdict> judge_elsewhere(const OomMessage& m, const std::ve
   if (m.backend == MemoryBackend::server) return elsewhere::of_server(m, facts);
   return std::nullopt;
 }
+
+/// Where an engine has nothing left for its KV cache and gives no figures, and its settings admit several pictures a
+/// prompt: what it measured before it made the cache was as many of the greatest size.
+void name_admitted_pictures(Verdict& v, const OomMessage& m, const std::vector<ReadSetting>& settings);
 
 /// What the remedies of such a message need: who holds the device before a server begins.
 inline std::optional<Failure> failure_elsewhere(const OomMessage& m) {

@@ -16,37 +16,39 @@ namespace vlmest::diagnose {
 /// The rules, in the order in which they are asked: what is told outright first, then what the kind of run makes
 /// likely.
 enum class StoryRule : std::uint8_t {
-  host,           ///< the host's memory, or a killed process
-  loader_grows,   ///< memory that grows where a loader is spoken of: what it keeps is on the host
-  others,         ///< another process
-  fragments,      ///< pieces
-  states,         ///< an optimizer's states
-  gradients,      ///< gradients
-  logits,         ///< a head's output
-  grows,          ///< memory that grows
-  cache,          ///< keys and values, spoken of where a model answers
-  waits,          ///< slow steps, and a loader
-  host_busy,      ///< a CPU at its limit beside a GPU that is not
-  unfused,        ///< attention that writes its scores
-  vast,           ///< an allocation of more than a GPU has: only what grows with the square of a length is so large
-  attends,        ///< a source line of attention that asked for more than its result has
-  saves,          ///< a checkpoint: weights are gathered
-  rollouts,       ///< reinforcement learning beside an engine
-  engine_full,    ///< a small request that fails in an engine: it has taken its share of the device before
-  too_large,      ///< a model whose weights alone are larger than the device
-  engine_starts,  ///< an engine that does not start
-  large_answer,   ///< a large request in inference without an engine: scores
-  loading,        ///< a model that does not answer: its weights
-  small_answer,   ///< a small request in inference without an engine: of the size of a weight
-  middle_answer,  ///< one between them: of a picture's patches and tokens
-  some_samples,   ///< fails with some samples: what is of their size
-  all_weights,    ///< a training of all weights: states are six to eight times the weights
-  pictures,       ///< pictures are spoken of
-  own_size,       ///< a model that takes pictures in their own size
-  answers,        ///< an inference without an engine otherwise
-  engine,         ///< an engine otherwise
-  trains,         ///< a training otherwise
-  machine         ///< only the machine's RAM is told
+  host,            ///< the host's memory, or a killed process
+  loader_grows,    ///< memory that grows where a loader is spoken of: what it keeps is on the host
+  others,          ///< another process
+  fragments,       ///< pieces
+  states,          ///< an optimizer's states
+  gradients,       ///< gradients
+  logits,          ///< a head's output
+  grows,           ///< memory that grows
+  cache,           ///< keys and values, spoken of where a model answers
+  waits,           ///< slow steps, and a loader
+  host_busy,       ///< a CPU at its limit beside a GPU that is not
+  unfused,         ///< attention that writes its scores
+  vast,            ///< an allocation of more than a GPU has: only what grows with the square of a length is so large
+  attends,         ///< a source line of attention that asked for more than its result has
+  saves,           ///< a checkpoint: weights are gathered
+  rollouts,        ///< reinforcement learning beside an engine
+  engine_full,     ///< a small request that fails in an engine: it has taken its share of the device before
+  too_large,       ///< a model whose weights alone are larger than the device
+  one_of_several,  ///< a model on one of several GPUs
+  engine_starts,   ///< an engine that does not start
+  large_answer,    ///< a large request in inference without an engine: scores
+  loading,         ///< a model that does not answer: its weights
+  small_answer,    ///< a small request in inference without an engine: of the size of a weight
+  middle_answer,   ///< one between them: of a picture's patches and tokens
+  some_samples,    ///< fails with some samples: what is of their size
+  all_weights,     ///< a training of all weights: states are six to eight times the weights
+  batches,         ///< an inference without an engine over a batch of many inputs
+  pictures,        ///< pictures are spoken of
+  own_size,        ///< a model that takes pictures in their own size
+  answers,         ///< an inference without an engine otherwise
+  engine,          ///< an engine otherwise
+  trains,          ///< a training otherwise
+  machine          ///< only the machine's RAM is told
 };
 inline constexpr std::size_t story_rules = static_cast<std::size_t>(StoryRule::machine) + 1;
 

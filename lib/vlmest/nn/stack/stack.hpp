@@ -12,7 +12,7 @@ struct Stack {
   Required<const char*> name;     ///< the word for it, as users choose it
   Required<const char*> kernels;  ///< whose kernels run, for lists of choices
   Required<StackTraits> traits;
-  Required<StackWords> words;
+  Required<const StackWords& (*)()> words;  ///< what they do is no part of what reads the name or the traits
 };
 
 }  // namespace vlmest

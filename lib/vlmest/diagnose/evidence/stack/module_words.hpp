@@ -63,6 +63,9 @@ inline constexpr auto module_words = std::to_array<FrameWord>({
     {Part::code, "self._initialize_kv_caches(", {.site = Site::unknown}},
     {Part::code, "initialize_kv_cache", {.site = Site::kv_cache}},
     {Part::code, "_allocate_kv_cache", {.site = Site::kv_cache}},
+    // vllm/worker/worker.py, vllm/v1/core/kv_cache_utils.py: whether the cache that was measured is large enough.
+    {Part::code, "raise_if_cache_size_invalid", {.site = Site::kv_cache}},
+    {Part::code, "check_enough_kv_cache_memory", {.site = Site::kv_cache}},
     {Part::code, "allocate_gpu_cache", {.site = Site::kv_cache}},
     {Part::code, "kv_cache=torch.", {.site = Site::kv_cache}},
     {Part::code, "torch.cat([self.key", {.site = Site::kv_cache}},

@@ -22,6 +22,7 @@ struct Story {
   std::array<std::optional<Told>, topics> told{};
   double largest = 0;           ///< bytes of the largest allocation that a sentence speaks of
   double parameters = 0;        ///< of the largest model that is named by them: 7e9 of "Qwen2.5-VL-7B", at most 1e12
+  double named = 0;             ///< the same of models that are known by their names (public_models.hpp)
   double device = 0;            ///< bytes of a GPU's memory, as told or by its name; 0: not told
   std::int64_t vocabulary = 0;  ///< 151,936 of "vocab=151936" or "vocab_size": 151936; 0: not told
   int gpus = 0;                 ///< how many somebody speaks of: 8 of "8*A100", "8 x H100", "8卡"; 0: not told

@@ -43,8 +43,10 @@ enum class Topic : std::uint8_t {
   profiles,     ///< an engine's run over its largest inputs
   offloads,     ///< an optimizer's states in the host's memory
   old_gpu,      ///< a GPU older than Ampere, which FlashAttention-2 has no kernels for (its README)
-  busy_host     ///< a CPU that is busy while the GPU is not
+  busy_host,    ///< a CPU that is busy while the GPU is not
+  one_device,   ///< one GPU that is used of several
+  batches       ///< a batch of many inputs
 };
-inline constexpr std::size_t topics = static_cast<std::size_t>(Topic::busy_host) + 1;
+inline constexpr std::size_t topics = static_cast<std::size_t>(Topic::batches) + 1;
 
 }  // namespace vlmest::diagnose

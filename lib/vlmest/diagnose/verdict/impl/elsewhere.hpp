@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
+#include <vlmest/diagnose/evidence/text/size_text.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
@@ -50,6 +53,14 @@ VLMEST_INLINE Verdict of_server(const OomMessage& m, const std::vector<LogFact>&
       v.why += ". End that process, or lower --gpu-memory-utilization.";
       return v;
     case OomReason::prefill_too_large:
+      // text_generation_server/models/flash_causal_lm.py, warmup: the one message gives the tokens of the prefill, the
+      // other begins with those that the cache would hold.
+      if (m.text.find("total tokens") != std::string::npos) {
+        v.why =
+            "the KV cache of the tokens that the server is to hold at once does not fit beside the weights: lower "
+            "--max-batch-total-tokens and --max-total-tokens, or take more GPUs.";
+        return v;
+      }
       v.cause = Cause::activations;
       v.why =
           "the prefill that the server warms up with does not fit beside the weights: lower "
@@ -92,4 +103,21 @@ VLMEST_INLINE Verdict of_server(const OomMessage& m, const std::vector<LogFact>&
 }
 
 }  // namespace elsewhere
+
+VLMEST_INLINE void name_admitted_pictures(Verdict& v, const OomMessage& m, const std::vector<ReadSetting>& settings) {
+  if (v.cause != Cause::kv_cache || m.reason != OomReason::kv_cache_too_small || m.requested || m.free) return;
+  const auto admits = std::find_if(settings.begin(), settings.end(), [](const ReadSetting& s) {
+    const auto n = parse_number(s.value);
+    return s.flag == "--images" && s.from.find("mm_per_prompt") != std::string::npos && n && n->decimals == 0 &&
+           n->digits > 1;
+  });
+  if (admits == settings.end()) return;
+  v.cause = Cause::profile_run;
+  v.confidence = confidence(Basis::pictures_admitted);
+  v.why = "nothing is left for the KV cache, and " + admits->from + " (line " + std::to_string(admits->line) +
+          ") admits several pictures a prompt: before it makes its cache the engine runs as many of the greatest size, "
+          "for as many sequences as --max-num-seqs admits. Admit fewer of both, or set a smaller size "
+          "(--mm-processor-kwargs).";
+}
+
 }  // namespace vlmest::diagnose

@@ -59,6 +59,7 @@ VLMEST_INLINE std::optional<Verdict> judge_signs(const std::vector<FoundSign>& s
   if (first->sign == RunSign::engine_weights && with_engine) v.cause = Cause::engine_budget;
   // The text does not say that it was memory; who asks suspects so.
   if (place && !says_memory) v.confidence *= confidence(Basis::memory_is_not_said);
+  if (first->sign == RunSign::metal_commands) v.confidence = confidence(Basis::metal_limit);
   if (first->sign == RunSign::busy_model) v.confidence = confidence(Basis::model_time);
   if (roomy) v.confidence = confidence(Basis::killed_with_room);
   v.why = words_of(*first) + " (line " + std::to_string(first->line) + ").";

@@ -50,6 +50,8 @@ inline constexpr auto rows = std::to_array<Row>({
      "an engine takes its share of the device when it starts, and what a request needs beyond it must fit in the rest"},
     {StoryRule::too_large, Cause::weights, Topic::loads,
      "two bytes for each of the parameters that the model is named by are more than the device has"},
+    {StoryRule::one_of_several, Cause::weights, Topic::one_device,
+     "a model that is made for several GPUs is put on one of them, whose memory its weights fill"},
     {StoryRule::engine_starts, Cause::weights, Topic::starts, "the engine was starting, which loads its weights first"},
     {StoryRule::large_answer, Cause::attention_scores, Topic::answers,
      "hardly a tensor but attention scores is as large"},
@@ -62,6 +64,8 @@ inline constexpr auto rows = std::to_array<Row>({
      "states are there from the first step on: what fails with some samples alone is of their size"},
     {StoryRule::all_weights, Cause::optimizer_state, Topic::all_weights,
      "a training of all weights holds gradients and an optimizer's states, together six to eight times the weights"},
+    {StoryRule::batches, Cause::activations, Topic::batches,
+     "temporaries grow with the inputs that are run at once; a smaller batch needs less"},
     {StoryRule::pictures, Cause::vision_tiles, Topic::pictures,
      "patches and tokens of pictures are what such a model's memory grows with"},
     {StoryRule::own_size, Cause::vision_tiles, Topic::own_size,
@@ -110,7 +114,7 @@ inline double device_of(const Story& s, const StoryContext& c) {
 VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryContext& c) {
   using namespace story_verdict;
   const bool memory = c.says_memory || c.failure != nullptr;
-  const bool trains = c.mode ? *c.mode == Mode::training : s.has(Topic::trains);
+  const bool trains = c.mode ? *c.mode == Mode::training : s.has(Topic::trains, Topic::all_weights);
   const bool answers =
       c.mode ? *c.mode == Mode::inference : !trains && s.has(Topic::answers, Topic::serves, Topic::hosts);
   if (c.failure == nullptr && s.has(Topic::host, Topic::killed)) return StoryRule::host;
@@ -137,19 +141,30 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   if (s.has(Topic::saves) && memory) return StoryRule::saves;
   if (memory && (c.with_engine || (s.has(Topic::rollout) && s.has(Topic::serves)))) return StoryRule::rollouts;
   if (c.named) return std::nullopt;
-  if (c.failure != nullptr)
+  const double device = device_of(s, c);
+  const int devices = s.has(Topic::one_device) ? 1 : std::max(c.gpus > 0 ? c.gpus : s.gpus, 1);
+  const double parameters = c.parameters > 0 ? std::max(c.parameters, s.named) : s.parameters;
+  // What adapters leave as it is stands whole on each GPU, where nothing divides it.
+  const int holders = trains && !s.has(Topic::sharded) ? 1 : devices;
+  const bool whole = !trains || (s.has(Topic::adapters) && !s.has(Topic::offloads));
+  const bool too_large = of_memory && whole && !s.has(Topic::few_bits) &&
+                         cut_off::weights_fill.reached(2 * parameters / (device * holders));
+  if (c.failure != nullptr) {
+    // A request of the size of a weight tells less than weights that do not fit.
+    const bool small = c.failure->requested && !cut_off::scores_of_a_story.reached(c.failure->requested->value);
+    if (too_large && small) return StoryRule::too_large;
     if (const auto r = by_request(s, *c.failure, trains, answers)) return r;
+  }
   // As large an allocation that a sentence speaks of.
   if (c.failure == nullptr && of_memory && answers && !s.has(Topic::serves, Topic::loads) &&
       cut_off::scores_in_inference.reached(Bytes(static_cast<std::int64_t>(std::min(s.largest, 9e18)))))
     return StoryRule::large_answer;
-  const double device = device_of(s, c);
-  const int devices = std::max(c.gpus > 0 ? c.gpus : s.gpus, 1);
-  const double parameters = c.parameters > 0 ? c.parameters : s.parameters;
-  if (of_memory && answers && !s.has(Topic::few_bits) &&
-      cut_off::weights_fill.reached(2 * parameters / (device * devices)))
-    return StoryRule::too_large;
-  if (memory && !trains && s.has(Topic::starts)) return StoryRule::engine_starts;
+  if (too_large) return StoryRule::too_large;
+  if (memory && !trains && s.has(Topic::one_device)) return StoryRule::one_of_several;
+  if (memory && !trains && s.has(Topic::starts)) {
+    if (!s.has(Topic::answered)) return StoryRule::engine_starts;
+    return s.has(Topic::pictures) ? StoryRule::pictures : StoryRule::engine_full;
+  }
   if (memory && s.has(Topic::loads)) return StoryRule::loading;
   if (memory && trains && s.has(Topic::varies)) return StoryRule::some_samples;
   if (trains && s.has(Topic::all_weights) && !s.has(Topic::offloads)) return StoryRule::all_weights;
@@ -162,6 +177,7 @@ VLMEST_INLINE std::optional<StoryRule> story_rule(const Story& s, const StoryCon
   // transformers' own attention, on a GPU that has no kernel which does without scores.
   if (memory && answers && !s.has(Topic::serves) && s.has(Topic::old_gpu) && s.has(Topic::pictures, Topic::own_size))
     return StoryRule::unfused;
+  if (memory && !trains && s.has(Topic::batches) && !s.has(Topic::serves)) return StoryRule::batches;
   if (s.has(Topic::pictures) && of_memory) return StoryRule::pictures;
   if (memory && s.has(Topic::own_size) && (trains || !s.has(Topic::serves))) return StoryRule::own_size;
   if (memory && answers && !s.has(Topic::serves)) return StoryRule::answers;

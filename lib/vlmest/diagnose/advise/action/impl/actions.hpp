@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <tuple>
+#include <vector>
 
 #include <vlmest/diagnose/advise/action/actions.hpp>
 #include <vlmest/unit/compiled.hpp>
@@ -13,22 +15,21 @@ namespace action {
 VLMEST_INLINE std::optional<Tried> choose(const std::vector<Settings>& options, const Subject& s, Estimator& estimator,
                                           bool levels_off) {
   if (options.empty()) return std::nullopt;
-  const auto at = [&](std::size_t i) { return attempt(options[i], s.device, s.mode, estimator); };
+  std::vector<std::optional<std::optional<Tried>>> tried(options.size());
+  const auto at = [&](std::size_t i) -> const std::optional<Tried>& {
+    if (!tried[i]) tried[i] = attempt(options[i], s.device, s.mode, estimator);
+    return *tried[i];
+  };
+  const auto fits = [&](std::size_t i) { return at(i) && at(i)->outcome.fits; };
+  const std::size_t last = options.size() - 1;
   std::size_t chosen = options.size() / 2;
-  if (options.size() > 1 && !s.fits)
-    chosen = first_enough(options.size() - 1, [&](std::size_t i) {
-      const auto t = at(i);
-      return t && t->outcome.fits;
-    });
-  const auto found = at(chosen);
+  // The last one first: where it does not fit, none does.
+  if (last > 0 && !s.fits) chosen = fits(last) ? first_enough(last, fits) : last;
+  const std::optional<Tried> found = at(chosen);
   if (!levels_off || !found || (found->outcome.fits && !s.fits)) return found;
   // Less than a thousandth is the allocator's rounding.
   const Bytes enough = found->outcome.peak + Bytes(found->outcome.peak.value() / 1000);
-  chosen = first_enough(chosen, [&](std::size_t i) {
-    const auto t = at(i);
-    return t && t->outcome.peak <= enough;
-  });
-  return at(chosen);
+  return at(first_enough(chosen, [&](std::size_t i) { return at(i) && at(i)->outcome.peak <= enough; }));
 }
 
 }  // namespace action

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include <vlmest/diagnose/evidence/cut_offs.hpp>
 #include <vlmest/diagnose/evidence/text/gpu_memory.hpp>
 #include <vlmest/diagnose/evidence/text/log_prefix.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
+#include <vlmest/diagnose/evidence/text/public_models.hpp>
 #include <vlmest/diagnose/evidence/text/sentence.hpp>
+#include <vlmest/diagnose/evidence/text/sentence_tells.hpp>
 #include <vlmest/diagnose/evidence/text/size_text.hpp>
 #include <vlmest/diagnose/evidence/text/story.hpp>
 #include <vlmest/diagnose/evidence/text/story_run_words.hpp>
@@ -18,6 +22,9 @@
 
 namespace vlmest::diagnose {
 namespace story {
+
+/// Whether a sentence gives a batch that no answer of a language model has, but crops and pages of a document have.
+inline bool speaks_of_many_at_once(std::string_view low) { return cut_off::many_at_once.reached(batch_in(low)); }
 
 /// A line as words are looked for in it: in lower case, between blanks, with one for each mark.
 inline std::string plain(std::string_view line) {
@@ -50,22 +57,6 @@ inline bool is_capacity(std::string_view low, std::size_t at) {
          !has_any(low, {"out of", "run out", "runs out", "ran out", "usage", "full",   " used",        " uses",
                         "using",  "exceed",  "consum",   "fill",    "kill",  "enough", "insufficient", "need",
                         "requir", "crash",   "error",    "oom",     "fail",  "hit",    "limit",        "swap"});
-}
-
-/// Whether a sentence says that memory goes up, and goes on to: a word of memory, one of growth and one of time.
-inline bool speaks_of_growth(std::string_view low) {
-  return has_any(low, {"memory", " ram ", "usage", "vram"}) &&
-         has_any(low, {"increas", "grow", "climb", " rise", "rising", "accumulat", "expand", "goes up", "going up",
-                       "decreas", "balloon", "clog"}) &&
-         has_any(low, {"continu", "keeps ", "keep ", "gradual", "stead", "constant", "over time", "each ", "every ",
-                       "until", "eventual", "slowly", "linear", "more and more", "during ", "after several", "rapidly",
-                       "over days", "hours"});
-}
-
-/// Whether a sentence says that the CPU is at its limit and the GPU is not.
-inline bool speaks_of_busy_host(std::string_view low) {
-  return has_any(low, {" cpu"}) && has_any(low, {"100%", "fully", "maxed", "saturated", "full load"}) &&
-         has_any(low, {"underutil", "under-util", "low util", "gpu is idle", "gpus are idle", "gpu is not used"});
 }
 
 /// The number of 30,000 to 400,000 right behind "vocab", "vocab_size", "vocabulary of" and the like.
@@ -119,17 +110,6 @@ inline double device_in(std::string_view low) {
   return most;
 }
 
-/// "1.5T of my memory": no GPU has a terabyte.
-inline bool speaks_of_terabytes(std::string_view low) {
-  if (!has_any(low, {" memory"}) || has_any(low, {"gpu", "cuda", "vram"})) return false;
-  for (auto at = low.find('t', 1); at != std::string_view::npos; at = low.find('t', at + 1)) {
-    auto end = low.substr(at + 1);
-    if (end.starts_with("ib ") || end.starts_with("b ")) end = " ";
-    if (is_digit(low[at - 1]) && end.starts_with(' ')) return true;
-  }
-  return false;
-}
-
 /// The largest number before a "b" that ends a word, behind what begins one: "-72b-", " 7b ".
 inline double parameters_in(std::string_view low) {
   double most = 0;
@@ -157,6 +137,8 @@ inline void look_for(const story_words::Words& w, const std::string& low, bool s
   // Who offloads an optimizer's states tells of what he tried: they are not on the device.
   if (w.topic == Topic::states && low.find("offload") != std::string::npos) return;
   if (w.topic == Topic::host && w.words == " ram " && is_capacity(low, found)) return;
+  if (w.topic == Topic::saves && has_any(std::string_view(low).substr(found, w.words.size() + 10), {"memory", "vram"}))
+    return;
   // DeepSpeed's launcher (launcher/launch.py) ends the other ranks in a function of that name, whatever the first one
   // died of.
   if (w.topic == Topic::killed && low.compare(found, 15, "sigkill_handler") == 0) return;
@@ -181,6 +163,31 @@ void look_for_all(const List& list, const Found& in, const std::string& low, boo
     if (in[i]) look_for(list[i], low, sentence, number, s);
 }
 
+/// What sentences tell by several words together: what is quoted of them.
+struct Together {
+  Topic topic;
+  bool (*speaks)(std::string_view low);
+  std::string_view words;
+};
+inline constexpr auto together = std::to_array<Together>({
+    {Topic::grows, speaks_of_growth, "memory that goes up"},
+    {Topic::grows, speaks_of_kept_memory, "memory that is kept"},
+    {Topic::host, speaks_of_terabytes, "memory in terabytes"},
+    {Topic::host, speaks_of_host_memory, "memory of the machine"},
+    {Topic::busy_host, speaks_of_busy_host, "a busy CPU"},
+    {Topic::slow, speaks_of_gpu_by_turns, "a GPU that works by turns"},
+    {Topic::slow_data, speaks_of_gpu_by_turns, "a GPU that works by turns"},
+    {Topic::saves, speaks_of_saving, "saving"},
+    {Topic::logits, speaks_of_kept_predictions, "predictions that are kept"},
+    {Topic::logits, speaks_of_the_loss, "a loss"},
+    {Topic::states, speaks_of_the_step, "a step of the optimizer"},
+    {Topic::varies, speaks_of_larger_inputs, "inputs that fail and others that do not"},
+    {Topic::varies, speaks_of_later_steps, "steps that went well"},
+    {Topic::one_device, speaks_of_one_of_several, "one of several GPUs"},
+    {Topic::answered, speaks_of_requests, "requests"},
+    {Topic::batches, speaks_of_many_at_once, "a batch"},
+});
+
 inline void read_part(std::string_view text, std::int64_t first_line, Story& s) {
   static constexpr auto failure_scan = scan_for(story_words::of_failures);
   static constexpr auto run_scan = scan_for(story_words::of_runs);
@@ -190,14 +197,13 @@ inline void read_part(std::string_view text, std::int64_t first_line, Story& s) 
     if (line.empty()) continue;
     const bool sentence = is_sentence(line);
     const std::string low = plain(line);
-    s.parameters = std::max(s.parameters, parameters_in(low));
+    s.named = std::max(s.named, public_models::parameters_in(low));
+    s.parameters = std::max({s.parameters, s.named, parameters_in(low)});
     if (sentence && s.gpus == 0) s.gpus = gpus_in(low);
-    if (auto& grows = s.told[static_cast<std::size_t>(Topic::grows)]; !grows && sentence && speaks_of_growth(low))
-      grows = Story::Told{"memory that goes up", number};
-    if (auto& host = s.told[static_cast<std::size_t>(Topic::host)]; !host && sentence && speaks_of_terabytes(low))
-      host = Story::Told{"memory in terabytes", number};
-    if (auto& busy = s.told[static_cast<std::size_t>(Topic::busy_host)]; !busy && sentence && speaks_of_busy_host(low))
-      busy = Story::Told{"a busy CPU", number};
+    if (sentence)
+      for (const Together& t : together)
+        if (auto& told = s.told[static_cast<std::size_t>(t.topic)]; !told && t.speaks(low))
+          told = Story::Told{std::string(t.words), number};
     if (sentence) s.largest = std::max(s.largest, allocation_in(low));
     if (auto& loads = s.told[static_cast<std::size_t>(Topic::loads)];
         !loads && sentence && has_any(low, {"allocat"}) && has_any(low, {" weights "}))
