@@ -33,7 +33,7 @@ std::string refused(const std::string& text) {
 
 TEST(MiniCpmVConfigs, TheReleasedModelHasAsManyParametersAsArePublished) {
   for (const auto& e : test::recorded_parameters("minicpmv.json"))
-    EXPECT_EQ(test::parameters(own(e.at("config").dump())), e.at("total").get<std::int64_t>());
+    EXPECT_EQ(parameters(own(e.at("config").dump())), e.at("total").get<std::int64_t>());
 }
 
 TEST(MiniCpmVConfigs, WeightsHaveTheNamesOfTheCode) {

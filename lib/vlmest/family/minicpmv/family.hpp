@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,8 +16,7 @@ namespace vlmest {
 
 /// MiniCPM-V 2.6 (openbmb/MiniCPM-V-2_6) by the code that comes with its checkpoint, modeling_minicpmv.py, MiniCPMV:
 /// a tower of SigLIP over whole pictures and slices of them, a resampler of learned queries, transformers'
-/// Qwen2ForCausalLM. Its forward is handed positions, as generate() and its trainers hand them over. What it runs was
-/// read and held against no recording yet, so that it has no row in family/registry.hpp.
+/// Qwen2ForCausalLM. Its forward is handed positions, as generate() and its trainers hand them over.
 struct MiniCpmVFamily {
   Idefics3Vision vision;
   MiniCpmResampler resampler;
