@@ -58,6 +58,7 @@ inline MiniCpmVModel make_model(Context& c, const MiniCpmVFamily& g) {
   {
     Module v(c, "vpm", Part::vision);
     m.vision = make_tower(c, g.vision);
+    for (ClipLayer& l : m.vision.layers) l.split_each = false;  // SiglipAttention projects all three first
   }
   Module p(c, "resampler", Part::projector);
   m.resampler = make_resampler(c, g.resampler);
@@ -155,26 +156,30 @@ inline Value embeddings(Context& c, const MiniCpmVModel& m, const MiniCpmVInputs
   }
   pixels = to(std::move(pixels), c.dtype());
   std::vector<Value> parts;
-  const Value seen = run_tower(c, m, in, pixels, mask, sizes, parts);
   {
-    InScope scope(c.b, m.resampler.scope);
+    const Value seen = run_tower(c, m, in, pixels, mask, sizes, parts);
+    const InScope scope(c.b, m.resampler.scope);
     features = forward(c, m.resampler, seen, sizes, in.pieces, length);
+  }
+  std::vector<Value> states;  // vision_hidden_states
+  for (std::int64_t b = 0, first = 0; b < static_cast<std::int64_t>(in.counts.size()); ++b) {
+    const std::int64_t count = in.counts[static_cast<std::size_t>(b)];
+    states.push_back(slice_view(features, 0, first, first + count, 1));
+    first += count;
   }
   Value embeds = embed(c, m.language, in.text.ids);
   refuse_written_leaf(c, "MiniCPM-V");
   Value places;
-  std::int64_t first = 0;
   for (std::int64_t b = 0; b < embeds.size(0); ++b) {
     const std::int64_t count = in.counts[static_cast<std::size_t>(b)], queries = m.config->resampler.queries;
     const Value& bounds = in.bounds[static_cast<std::size_t>(b)];
     for (std::int64_t i = 0; i < count; ++i)
       for (const int end : {0, 1}) item(select(select(bounds, 0, i), 0, end));
     places = from_host(c.b, {count, queries}, DType::int64, "_to_copy");
-    const Value values = view(slice(features, 0, first, first + count), {-1, features.size(2)});
+    const Value values = view(states[static_cast<std::size_t>(b)], {-1, features.size(2)});
     Value index = repeat(view(places, {-1, 1}), {1, features.size(2)});
     scatter_rows(
         embeds, [b](const Value& v) { return select(v, 0, b); }, std::move(index), values);
-    first += count;
   }
   return embeds;
 }
@@ -194,8 +199,11 @@ inline Value prefill(Context& c, const MiniCpmVModel& m, const MiniCpmVInputs& i
 /// One token over the cache: generate() calls the language model alone.
 inline Value decode(Context& c, const MiniCpmVModel& m, const TextInputs& in, Cache& cache) {
   InScope scope(c.b, m.llm);
-  const Value embeds = embed(c, m.language, in.ids);
-  const Value hidden = forward(c, m.language, embeds, in.mask, cache);
+  Value hidden;
+  {
+    const Value embeds = embed(c, m.language, in.ids);
+    hidden = forward(c, m.language, embeds, in.mask, cache);
+  }
   return forward(c, m.head, kept_positions(hidden, Logits::last));
 }
 

@@ -42,6 +42,7 @@ inline MiniCpmResamplerLayers make_resampler(Context& c, const MiniCpmResampler&
   r.positions = buffer(c, "pos_embed", {g.table, g.table, g.width}, DType::fp32);
   if (g.in != g.width) r.kv_proj = make_linear(c, "kv_proj", g.in, g.width, false);
   r.attention = make_multihead_attention(c, "attn", g.width);
+  r.attention.copied = true;  // resampler.py, multi_head_attention_forward
   r.query_norm = make_layer_norm(c, "ln_q", g.width);
   r.norm = make_layer_norm(c, "ln_kv", g.width);
   r.post_norm = make_layer_norm(c, "ln_post", g.width);
@@ -73,12 +74,13 @@ inline Value piece_positions(Context& c, const MiniCpmResamplerLayers& m, const 
     const Value size = select(sizes, 0, at);
     item(select(size, 0, 0));
     item(select(size, 0, 1));
+    Value part = slice(slice(Value(c.b, m.positions), 0, 0, h), 1, 0, w);
     {
-      Value count = mul(select(size, 0, 0), select(size, 0, 1));
+      const Value count = mul(select(size, 0, 0), select(size, 0, 1));
       item(count);
-      const Value part = slice(slice(Value(c.b, m.positions), 0, 0, h), 1, 0, w);
-      rows.push_back(to(reshape(part, {h * w, -1}), c.dtype()));
+      part = reshape(part, {h * w, -1});
     }
+    rows.push_back(to(std::move(part), c.dtype()));
     item(select(lengths, 0, at));
     fill_(slice(select(padding, 0, at), 0, h * w, padding.size(1)));
   }
@@ -112,9 +114,16 @@ inline Value forward(Context& c, const MiniCpmResamplerLayers& m, Value arg, con
   Value x = std::move(arg);
   const std::int64_t n = x.size(0);
   const Value lengths = mul(select(sizes, 1, 0), select(sizes, 1, 1));
-  for (const int axis : {0, 1}) {  // _adjust_pos_cache
-    const Value most = reduce("max", DType::int32, Shape{}, select(sizes, 1, axis));
-    item(compare_scalar("gt.Scalar", most));
+  {  // _adjust_pos_cache
+    const auto most_of = [&](int axis) {
+      const Value side = select(sizes, 1, axis);
+      const Bytes copy = n > 1 ? data_bytes(side) : Bytes{};  // max of all elements reads them in a row
+      return reduce("max", DType::int32, Shape{}, side, copy, n > 1 ? 2 : 1);
+    };
+    const Value rows = most_of(0);
+    const Value columns = most_of(1);
+    item(compare_scalar("gt.Scalar", rows));
+    item(compare_scalar("gt.Scalar", columns));
   }
   const Value most = reduce("max", DType::int32, Shape{}, lengths);
   item(most);
@@ -123,10 +132,14 @@ inline Value forward(Context& c, const MiniCpmResamplerLayers& m, Value arg, con
   if (m.kv_proj) x = forward(c, *m.kv_proj, x);
   x = permute(forward(c, m.norm, x), {1, 0, 2});
   const Value q = forward(c, m.query_norm, Value(c.b, m.query));
-  const Value repeated = repeat(unsqueeze(q, 1), {1, n, 1});
-  const Value keys = add(x, positions);
-  const Value out = resample(c, m, repeated, keys, x, padding);
-  x = forward(c, m.post_norm, out);
+  Value out;
+  {
+    const Value repeated = repeat(unsqueeze(q, 1), {1, n, 1});
+    const Value keys = add(x, positions);
+    out = resample(c, m, repeated, keys, x, padding);
+  }
+  x = out;
+  x = forward(c, m.post_norm, x);
   return matmul_rows(x, Value(c.b, m.proj));
 }
 

@@ -32,8 +32,7 @@ inline Value minicpmv_embeddings(Context& c, const Idefics3Tower& t, const Value
   for (std::int64_t i = 0; i < n; ++i) {
     const Value size = select(sizes, 0, i);
     for (const int axis : {0, 1}) {
-      const Value inverse = unary("reciprocal", select(size, 0, axis));
-      item(mul_scalar(inverse));
+      item(mul_scalar(pointwise("reciprocal", DType::fp32, select(size, 0, axis))));
     }
     to_host(view(select(mask, 0, i), {-1}));
   }
@@ -47,7 +46,7 @@ inline Value expanded_mask(Context& c, const Value& mask) {
   using namespace eager;
   const std::int64_t n = mask.size(0), length = mask.size(1);
   const Value wide = to(expand(unsqueeze(unsqueeze(mask, 1), 1), {n, 1, length, length}), c.dtype());
-  const Value inverted = rsub_scalar(wide);
+  const Value inverted = pointwise("sub.Tensor", wide.dtype(), wide);  // torch.tensor(1.0) - expanded_mask
   Value padding = to(inverted, DType::boolean);
   return masked_fill(inverted, std::move(padding));
 }
