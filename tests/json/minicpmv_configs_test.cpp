@@ -31,9 +31,8 @@ std::string refused(const std::string& text) {
   return "";
 }
 
-TEST(MiniCpmVConfigs, TheReleasedModelHasAsManyParametersAsArePublished) {
-  for (const auto& e : test::recorded_parameters("minicpmv.json"))
-    EXPECT_EQ(parameters(own(e.at("config").dump())), e.at("total").get<std::int64_t>());
+TEST(MiniCpmVConfigs, WeightsHaveTheNamesAndShapesOfItsCode) {
+  EXPECT_EQ(test::expect_recorded_parameters("minicpmv.json"), 14);
 }
 
 TEST(MiniCpmVConfigs, WeightsHaveTheNamesOfTheCode) {

@@ -75,7 +75,36 @@ struct MiniCpmVInputs {
   std::vector<std::int64_t> counts;  ///< pieces of each sequence
 };
 
+/// What was not compared with a run of its code.
+inline void check_runs(const Context& c, const Sequences& s) {
+  const Plan& p = c.plan;
+  if (p.attention == AttentionKind::flash)
+    throw Error("plan.attention", "MiniCPM-V's own calls of FlashAttention-2 are not modelled",
+                "give plan.attention=sdpa");
+  if (p.amp)
+    throw Error("plan.amp", "MiniCPM-V under autocast is not modelled", "give plan.dtype=bf16 without plan.amp");
+  if (p.param_dtype.value_or(p.dtype) != p.dtype)
+    throw Error("plan.param_dtype", "MiniCPM-V's layers gathered in another type were not compared with a run",
+                "leave it out");
+  if (c.quantization || p.weights.value_or(p.dtype) != p.dtype)
+    throw Error("plan.weights", "MiniCPM-V's quantised weights were not compared with a run", "leave it out");
+  if (c.sharding)
+    throw Error("plan.parallel", "MiniCPM-V's layers divided among GPUs are not modelled", "leave it out");
+  if (p.vision_chunk > 0)
+    throw Error("plan.vision_chunk", "MiniCPM-V's code cuts pieces into calls by its config's vision_batch_size",
+                "leave it out");
+  if (s.images.empty()) return;
+  const std::size_t each = s.images.size() / static_cast<std::size_t>(s.batch);
+  for (std::size_t i = 0; i < s.images.size(); ++i) {
+    const ImageLayout &a = s.images[i], &b = s.images[each > 0 ? i % each : 0];
+    if (a.patches != b.patches || a.slices != b.slices || a.tiles != b.tiles)
+      throw Error("images", "sequences whose pictures have different sizes were not compared with MiniCPM-V's own code",
+                  "give every sequence pictures of the same sizes");
+  }
+}
+
 inline MiniCpmVInputs make_inputs(Context& c, const MiniCpmVFamily& g, const Sequences& s) {
+  check_runs(c, s);
   MiniCpmVInputs r;
   r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
   r.positions = c.b.existing("position_ids", Role::input, DType::int64, {s.batch, s.seq});
