@@ -65,6 +65,12 @@ TEST(MiniCpmVFamily, WhatItsCodeRefusesOrDoesOtherwiseIsRefused) {
   EXPECT_THROW(test::training(tiny(), adapters), Error);
   p.images = 0;
   EXPECT_THROW(test::training(tiny(), p), Error) << "a dummy picture runs through the tower";
+  p.images = 1;
+  Plan flash = p, amp = p, chunk = p;
+  flash.attention = AttentionKind::flash;
+  amp.amp = true;
+  chunk.vision_chunk = 1;
+  for (const Plan& other : {flash, amp, chunk}) EXPECT_THROW(test::training(tiny(), other), Error);
 }
 
 }  // namespace

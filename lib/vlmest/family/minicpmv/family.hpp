@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -76,7 +75,7 @@ struct MiniCpmVInputs {
 };
 
 /// What was not compared with a run of its code.
-inline void check_runs(const Context& c, const Sequences& s) {
+inline void check_minicpmv_runs(const Context& c, const Sequences& s) {
   const Plan& p = c.plan;
   if (p.attention == AttentionKind::flash)
     throw Error("plan.attention", "MiniCPM-V's own calls of FlashAttention-2 are not modelled",
@@ -104,7 +103,7 @@ inline void check_runs(const Context& c, const Sequences& s) {
 }
 
 inline MiniCpmVInputs make_inputs(Context& c, const MiniCpmVFamily& g, const Sequences& s) {
-  check_runs(c, s);
+  check_minicpmv_runs(c, s);
   MiniCpmVInputs r;
   r.text = make_text_inputs(c, s.batch, s.seq, s.seq);
   r.positions = c.b.existing("position_ids", Role::input, DType::int64, {s.batch, s.seq});
