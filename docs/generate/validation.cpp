@@ -201,7 +201,8 @@ int main() {
     training(molmo);
     std::printf(
         "\nThe same of MiniCPM-V 2.6 by its own code, against "
-        "[h100-minicpmv.json](../../tests/validation/rows/h100-minicpmv.json): chosen before they ran, nothing fitted.\n");
+        "[h100-minicpmv.json](../../tests/validation/rows/h100-minicpmv.json): chosen before they ran, nothing "
+        "fitted.\n");
     const auto minicpmv = validation::compare(".", {"h100-minicpmv.json"});
     inference(minicpmv);
     training(minicpmv);

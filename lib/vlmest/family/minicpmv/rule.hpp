@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <vlmest/nn/image_processor/slices.hpp>
+#include <vlmest/nn/image_processor/video.hpp>
 
 namespace vlmest::image_processor {
 
