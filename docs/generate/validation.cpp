@@ -200,6 +200,13 @@ int main() {
     inference(molmo);
     training(molmo);
     std::printf(
+        "\nThe same of MiniCPM-V 2.6 by its own code, against "
+        "[h100-minicpmv.json](../../tests/validation/rows/h100-minicpmv.json): chosen before they ran, nothing "
+        "fitted.\n");
+    const auto minicpmv = validation::compare(".", {"h100-minicpmv.json"});
+    inference(minicpmv);
+    training(minicpmv);
+    std::printf(
         "\nThe same of Kimi-VL by its own code, against "
         "[h100-kimi-vl.json](../../tests/validation/rows/h100-kimi-vl.json): chosen before they ran, nothing\nfitted; "
         "but once the step under autocast had been compared, its loss was found to be taken in fp32.\n");

@@ -37,6 +37,7 @@
 #include <vlmest/family/llava_next/read.hpp>
 #include <vlmest/family/llava_next_video/read.hpp>
 #include <vlmest/family/llava_onevision/read.hpp>
+#include <vlmest/family/minicpmv/read.hpp>
 #include <vlmest/family/minicpmv4_6/read.hpp>
 #include <vlmest/family/minimax_m3_vl/read.hpp>
 #include <vlmest/family/mistral3/read.hpp>
@@ -67,12 +68,14 @@
 /// these rows: what reads a config.json, docs/reference/description.schema.json, the recorder's table of model types.
 namespace vlmest::family {
 
-inline constexpr auto registry = json::family_rows<
-    Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3, LightOnOcr, Qwen2Vl,
-    Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, PaddleOcrVl, HunYuanVl, VideoLlama3, CohereCompass,
-    KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3, Gemma3n, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral,
-    GlmAsr, Qwen3Asr, GotOcr2, DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl,
-    LlavaNextVideo, VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
-    Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm, PerceptionLm, Molmo2, KimiVl>;
+inline constexpr auto registry =
+    json::family_rows<Idefics3, AyaVision, Cohere2Vision, Llava, LlavaNext, LlavaOnevision, VipLlava, Mistral3,
+                      LightOnOcr, Qwen2Vl, Qwen2_5Vl, Qwen3Vl, Qwen35, Glm4v, Exaone45, MiniCpmV46, PaddleOcrVl,
+                      HunYuanVl, VideoLlama3, CohereCompass, KimiK25, Blip2, InternVl, Mllama, PaliGemma, Gemma3,
+                      Gemma3n, Gemma4, Qwen2Audio, Qwen2_5Omni, Qwen3Omni, Voxtral, GlmAsr, Qwen3Asr, GotOcr2,
+                      DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo,
+                      VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
+                      Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm, PerceptionLm,
+                      Molmo2, KimiVl, MiniCpmV>;
 
 }  // namespace vlmest::family

@@ -15,6 +15,8 @@ struct MultiheadAttention {
   TensorId in_weight = none;  ///< [3 * width, width]
   TensorId in_bias = none;
   Linear out;
+  /// Copies of torch's function that divide queries, as torch 1 did, and call out_proj as a module.
+  bool copied = false;
 };
 
 inline MultiheadAttention make_multihead_attention(Context& c, const char* name, std::int64_t width) {
@@ -37,7 +39,10 @@ inline Attended projected_attention(Context& c, const MultiheadAttention& a, std
   const std::int64_t queries = q.size(0), length = k.size(0), batch = q.size(1), width = q.size(2),
                      head_dim = width / heads;
   const Shape rows{checked_mul(queries, batch), width};
-  const auto project = [&](Value x) { return linear(std::move(x), Value(c.b, a.out.weight), Value(c.b, a.out.bias)); };
+  const auto project = [&](Value x) {
+    if (a.copied) return forward(c, a.out, x);
+    return linear(std::move(x), Value(c.b, a.out.weight), Value(c.b, a.out.bias));
+  };
   if (!c.stack().written_out_multihead_attention) {
     auto by_head = [&](Value& x) { x = permute(view(x, {x.size(0), batch, heads, head_dim}), {1, 2, 0, 3}); };
     by_head(q);
@@ -50,7 +55,7 @@ inline Attended projected_attention(Context& c, const MultiheadAttention& a, std
   fold_heads(q);
   fold_heads(k);
   fold_heads(v);
-  Value scaled = mul_scalar(q);
+  Value scaled = a.copied ? div_scalar(q) : mul_scalar(q);
   Value weights = mask ? baddbmm(mask, scaled, transpose(k, -2, -1)) : matmul(scaled, transpose(k, -2, -1));
   weights = softmax(weights);
   Value out = matmul(weights, v);

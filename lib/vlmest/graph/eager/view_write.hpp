@@ -72,6 +72,22 @@ Value add_to_part(Value& whole, PartOf part_of, Value term) {
   return written_part(whole, part_of);
 }
 
+/// self.scatter(0, index, 0): a copy with zeros where the index points (tools/autograd/derivatives.yaml, scatter.src).
+inline Value zeros_at_rows(Value self, Value index) {
+  Builder& b = self.builder();
+  const Bytes whole = data_bytes(self), places = data_bytes(index);
+  const TensorId r = b.result(self.dtype(), self.shape(), "scatter");
+  const MemoryOp op{.read = whole + places, .written = whole + data_bytes(self), .dtype = self.dtype(), .kernels = 2};
+  return emit1(b, "scatter.value", op, r, {}, self, index);
+}
+/// self.gather(0, index).
+inline Value gather_first(Value self, Value index) {
+  Builder& b = self.builder();
+  const Bytes moved = size_of(numel(index.shape()), self.dtype());
+  const MemoryOp op{.read = moved + data_bytes(index), .written = moved, .dtype = self.dtype()};
+  return emit1(b, "gather", op, b.result(self.dtype(), index.shape(), "gather"), {}, self, index);
+}
+
 /// part_of(whole)[mask] = values, a row of values for each true of the mask; written_part gives the part.
 template <class PartOf>
 void put_masked(Value& whole, PartOf part_of, Value mask, const Value& values) {
@@ -88,6 +104,28 @@ void put_masked(Value& whole, PartOf part_of, Value mask, const Value& values) {
     std::pair<Value, Value> to;
     if (over) to.first = zeros_at_mask(gradient, at, part, selected);
     if (written) to.second = masked_index(gradient, at, selected);
+    return to;
+  });
+}
+
+/// part_of(whole).scatter_(0, index, values), index int64 of the values' shape.
+template <class PartOf>
+void scatter_rows(Value& whole, PartOf part_of, Value index, Value values) {
+  const GradEdge before = edge(whole), other = edge(values);
+  const Value at = saved(index, before || other);
+  {
+    NoGrad off(whole.builder());
+    const Bytes moved = data_bytes(values);
+    const MemoryOp op{.read = moved + data_bytes(index), .written = moved, .dtype = whole.dtype()};
+    Value part = part_of(whole);
+    emit_inplace(whole.builder(), "scatter_.src", op, {}, part, index, values);
+  }
+  if (!before && !other) return;
+  const bool over = static_cast<bool>(before), written = static_cast<bool>(other);
+  copy_slices(whole, part_of, before, other, [=](Value gradient) {
+    std::pair<Value, Value> to;
+    if (over) to.first = zeros_at_rows(gradient, at);
+    if (written) to.second = gather_first(gradient, at);
     return to;
   });
 }

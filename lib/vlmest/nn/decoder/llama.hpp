@@ -215,15 +215,17 @@ inline Value llama_layers(Context& c, const LlamaConfig& g, const std::vector<Ll
   return x;
 }
 
-/// modeling_llama.py, LlamaModel.forward: embeddings[B, S, hidden] -> normed hidden states.
-inline Value forward(Context& c, const LlamaDecoder& d, Value arg, const Value& attention_mask, Cache& cache) {
+/// modeling_llama.py, LlamaModel.forward: embeddings[B, S, hidden] -> normed hidden states. `given`: position_ids[B,
+/// S], where the caller hands them over.
+inline Value forward(Context& c, const LlamaDecoder& d, Value arg, const Value& attention_mask, Cache& cache,
+                     const Value& given = {}) {
   using namespace eager;
   const LlamaConfig& g = *d.config;
   Value embeds = std::move(arg);
   InScope in(c.b, d.scope);
   const std::int64_t tokens = embeds.size(1);
   if (g.multipliers) embeds = mul_scalar(embeds);
-  const Value position_ids = text_positions(c, tokens);
+  const Value position_ids = given ? given : text_positions(c, tokens);
   const bool any_full = std::count(g.sliding.begin(), g.sliding.end(), true) < g.layers;
   Value full, sliding;
   if (any_full) full = causal_mask(c, mask_shape(cache, embeds.size(0), tokens), attention_mask);
