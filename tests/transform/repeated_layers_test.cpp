@@ -166,6 +166,7 @@ const std::vector<Case> cases() {
                              "perception-lm-variant",
                              "molmo2-variant",
                              "kimi-vl-variant",
+                             "minicpmv-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});
