@@ -7,6 +7,7 @@
 
 #include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/vision/idefics3.hpp>
+#include <vlmest/unit/error.hpp>
 
 /// MiniCPM-V 2.6's tower: modeling_navit_siglip.py, SiglipVisionTransformer. Pieces of pictures stand in a batch, each
 /// of them one row of patches, filled up to the longest. The modules are Idefics3's; positions are looked up on the
@@ -38,7 +39,13 @@ inline Value minicpmv_embeddings(Context& c, const Idefics3Tower& t, const Value
   }
   const Value places = from_host(c.b, {n, length}, DType::int64, "_to_copy");
   Value positions = forward(c, t.positions, places);
-  return input_embedding(c, add(features, std::move(positions)));
+  Value x = add(features, std::move(positions));
+  if (c.input_gradients && !c.b.needs_grad(x.id()))
+    throw Error("plan.checkpointing",
+                "MiniCPM-V's frozen tower with inputs that collect a gradient, as checkpointing makes them, was not "
+                "compared with a run",
+                "give plan.input_gradients=off, or leave plan.checkpointing out");
+  return x;
 }
 
 /// transformers modeling_attn_mask_utils.py, _prepare_4d_attention_mask: bool[N, L] -> additive [N, 1, L, L].
