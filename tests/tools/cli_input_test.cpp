@@ -46,11 +46,12 @@ TEST(Inputs, UnreadTypesAreToldTheNearest) {
   refused("--config -", 3,
           "standard input.model_type: 'ovis' runs by code of the checkpoint's own, which is not modelled",
           "give the config of transformers' class, ovis2", R"({"model_type": "ovis"})");
-  const Called r = run("--config -", R"({"model_type": "minicpmv"})");
+  const Called r = run("--config -", R"({"model_type": "minicpmo"})");
   EXPECT_EQ(r.code, 3);
-  EXPECT_EQ(r.err,
-            "error: standard input.model_type: 'minicpmv' is not modelled; missing: a resampler of learned queries\n"
-            "hint: nearest: minicpmv4_6; other models can be written in the description format (docs/reference)\n");
+  EXPECT_EQ(
+      r.err,
+      "error: standard input.model_type: 'minicpmo' is not modelled; missing: sound beside the pictures, and speech\n"
+      "hint: nearest: minicpmv; other models can be written in the description format (docs/reference)\n");
 }
 
 /// One line says where and what, one what to do; a broken document never gets further.
