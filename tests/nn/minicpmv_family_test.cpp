@@ -63,6 +63,14 @@ TEST(MiniCpmVFamily, WhatItsCodeRefusesOrDoesOtherwiseIsRefused) {
   EXPECT_NO_THROW(test::training(tiny(), adapters));
   adapters.checkpointing = Checkpointing::full;
   EXPECT_THROW(test::training(tiny(), adapters), Error);
+  // A frozen tower whose inputs collect a gradient was not compared; what trains whole, or collects none, runs.
+  Plan frozen = p;
+  frozen.checkpointing = Checkpointing::full;
+  EXPECT_NO_THROW(test::training(tiny(), frozen));
+  frozen.trainable.vision = false;
+  EXPECT_THROW(test::training(tiny(), frozen), Error);
+  frozen.input_gradients = false;
+  EXPECT_NO_THROW(test::training(tiny(), frozen));
   p.images = 0;
   EXPECT_THROW(test::training(tiny(), p), Error) << "a dummy picture runs through the tower";
   p.images = 1;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <vlmest/family/minicpmv/rule.hpp>
 #include <vlmest/nn/image_processor/image.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/multihead_attention.hpp>
@@ -21,7 +22,6 @@ struct MiniCpmResampler {
   std::int64_t queries = 64;  ///< query_num
   std::int64_t in = 1152;     ///< the tower's width
   std::int64_t width = 3584;  ///< the language model's
-  std::int64_t table = 70;    ///< rows and columns of the table of positions
   std::int64_t heads() const { return width / 128; }
 };
 
@@ -39,7 +39,8 @@ inline MiniCpmResamplerLayers make_resampler(Context& c, const MiniCpmResampler&
   MiniCpmResamplerLayers r{.config = &g, .scope = c.b.scope()};
   r.query = parameter(c, "query", {g.queries, g.width});
   r.proj = parameter(c, "proj", {g.width, g.width});
-  r.positions = buffer(c, "pos_embed", {g.table, g.table, g.width}, DType::fp32);
+  r.positions =
+      buffer(c, "pos_embed", {image_processor::resampler_side, image_processor::resampler_side, g.width}, DType::fp32);
   if (g.in != g.width) r.kv_proj = make_linear(c, "kv_proj", g.in, g.width, false);
   r.attention = make_multihead_attention(c, "attn", g.width);
   r.attention.copied = true;  // resampler.py, multi_head_attention_forward
