@@ -66,56 +66,11 @@ struct FamilyFunctions {
   LlamaConfig* (*llama)(void* config);
 };
 
-/// The decoder of Llama's build in a language model's config, or nothing.
-template <class Language>
-LlamaConfig* llama_of(Language& language) {
-  if constexpr (requires { get_if<LlamaConfig>(&language); })
-    return get_if<LlamaConfig>(&language);
-  else
-    return nullptr;
-}
-
+/// The table of a config: functions found by its type where a model with that config is made (nn/family_table.hpp).
+/// Compiled once, those of the registry's families stand beside their readers, and a family of a program's own is a
+/// specialisation that returns family_table. Never inlined: most who ask want the table's address.
 template <class F>
-concept HasVision = requires(const F& f) {
-  f.vision;
-};
-
-/// The table of a config: functions found by its type where a model with that config is made.
-template <class F>
-inline constexpr FamilyFunctions family_functions{
-    .takes_images = HasVision<F>,
-    .copy = [](const void* f) -> std::shared_ptr<void> { return std::make_shared<F>(*static_cast<const F*>(f)); },
-    .traits = [](const void* f) -> FamilyTraits {
-      FamilyTraits t = traits(*static_cast<const F*>(f));
-      t.packages = packages_of(static_cast<const F*>(f)->language);
-      return t;
-    },
-    .make_model = [](Context& c, const void* f) -> std::shared_ptr<void> {
-      using Model = decltype(make_model(c, *static_cast<const F*>(f)));
-      return std::make_shared<Model>(make_model(c, *static_cast<const F*>(f)));
-    },
-    .make_inputs = [](Context& c, const void* f, const Sequences& s) -> FamilyInputs {
-      using Inputs = decltype(make_inputs(c, *static_cast<const F*>(f), s));
-      auto own = std::make_shared<Inputs>(make_inputs(c, *static_cast<const F*>(f), s));
-      const TextInputs* text = &own->text;
-      const Value* labels = &text->ids;
-      if constexpr (requires { own->labels; }) labels = &own->labels;
-      return {std::move(own), text, labels};
-    },
-    .make_cache = [](const void* f) -> Cache { return make_cache(static_cast<const F*>(f)->language); },
-    .prefill = [](Context& c, const void* m, void* in, const Sequences& s, Cache& cache) -> Value {
-      const F* f = nullptr;
-      using Model = decltype(make_model(c, *f));
-      using Inputs = decltype(make_inputs(c, *f, s));
-      return prefill(c, *static_cast<const Model*>(m), *static_cast<Inputs*>(in), s, cache);
-    },
-    .decode = [](Context& c, const void* m, const TextInputs& in, Cache& cache) -> Value {
-      const F* f = nullptr;
-      using Model = decltype(make_model(c, *f));
-      return decode(c, *static_cast<const Model*>(m), in, cache);
-    },
-    .llama = [](void* f) -> LlamaConfig* { return llama_of(static_cast<F*>(f)->language); },
-};
+[[gnu::noinline]] const FamilyFunctions& family_functions();
 
 /// The modules of a family in a graph.
 class FamilyModel {
@@ -145,7 +100,7 @@ class Family {
   template <class F>
   requires(!std::same_as<std::remove_cvref_t<F>, Family>)
       Family(F&& config)  // NOLINT(google-explicit-constructor): a config is a family
-      : functions_(&family_functions<std::remove_cvref_t<F>>),
+      : functions_(&family_functions<std::remove_cvref_t<F>>()),
         config_(std::make_shared<std::remove_cvref_t<F>>(std::forward<F>(config))) {}
 
   bool takes_images() const { return functions_->takes_images; }
@@ -174,11 +129,11 @@ class Family {
   /// The config, where it is an F, else nothing.
   template <class F>
   friend const F* get_if(const Family* f) {
-    return f->functions_ == &family_functions<F> ? static_cast<const F*>(f->config_.get()) : nullptr;
+    return f->functions_ == &family_functions<F>() ? static_cast<const F*>(f->config_.get()) : nullptr;
   }
   template <class F>
   friend F* get_if(Family* f) {
-    if (f->functions_ != &family_functions<F>) return nullptr;
+    if (f->functions_ != &family_functions<F>()) return nullptr;
     f->own();
     return static_cast<F*>(f->config_.get());
   }
@@ -193,3 +148,7 @@ class Family {
 };
 
 }  // namespace vlmest
+
+#ifndef VLMEST_COMPILED
+#include <vlmest/nn/impl/family.hpp>
+#endif

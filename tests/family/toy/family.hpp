@@ -2,6 +2,7 @@
 #pragma once
 
 #include <vlmest/nn/family/assembly.hpp>
+#include <vlmest/nn/family_table.hpp>
 #include <vlmest/nn/projector/mlp2.hpp>
 
 namespace toy {
@@ -29,3 +30,9 @@ inline vlmest::Value image_features(vlmest::Context& c, const vlmest::Assembly<F
 }
 
 }  // namespace toy
+
+// The compiled library has the tables of its own families.
+template <>
+inline const vlmest::FamilyFunctions& vlmest::family_functions<toy::Family>() {
+  return family_table<toy::Family>;
+}

@@ -3,6 +3,8 @@
 
 #include <vlmest/family/registry.hpp>
 #include <vlmest/json/families.hpp>
+#include <vlmest/nn/image_processor/impl/processor.hpp>
+#include <vlmest/nn/impl/family.hpp>
 #include <vlmest/unit/compiled.hpp>
 
 namespace vlmest::json {
