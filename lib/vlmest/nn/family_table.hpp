@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <vlmest/nn/cache_layer.hpp>
-#include <vlmest/nn/family.hpp>
+#include <vlmest/nn/family_functions.hpp>
 #include <vlmest/nn/sequence.hpp>
 #include <vlmest/plan/kernel_packages.hpp>
 

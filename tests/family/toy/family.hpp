@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vlmest/nn/family.hpp>
 #include <vlmest/nn/family/assembly.hpp>
 #include <vlmest/nn/family_table.hpp>
 #include <vlmest/nn/projector/mlp2.hpp>

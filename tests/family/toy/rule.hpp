@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+// The compiled library has the tables of its own rules.
+#include <vlmest/nn/image_processor/impl/processor.hpp>
 #include <vlmest/nn/image_processor/levers.hpp>
-#include <vlmest/nn/image_processor/rule_table.hpp>
 
 namespace toy {
 
@@ -37,8 +38,3 @@ inline std::vector<Rule> lower(const Rule& r, const ImageLayout& l) {
 inline std::string limit_line(const Rule& r) { return vlmest::image_processor::number_line("max_tiles", r.max_tiles); }
 
 }  // namespace toy
-
-template <>
-inline const vlmest::RuleFunctions& vlmest::rule_functions<toy::Rule>() {
-  return rule_table<toy::Rule>;
-}

@@ -51,9 +51,8 @@ struct RuleFunctions {
   Grid* (*features)(void*);
 };
 
-/// The table of a rule: functions found by its type where a model with that rule is made (rule_table.hpp). Compiled
-/// once, those of the registry's families stand beside their readers, and a rule of a program's own is a specialisation
-/// that returns rule_table.
+/// The table of a rule: functions found by its type where a model with that rule is made. Compiled once, those of the
+/// registry's families stand beside their readers; a program with a rule of its own includes impl/processor.hpp.
 template <ImageRule R>
 [[gnu::noinline]] const RuleFunctions& rule_functions();
 
