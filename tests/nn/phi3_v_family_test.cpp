@@ -49,6 +49,16 @@ TEST(Phi3VFamily, AnglesAreMadeInEveryLayer) {
   EXPECT_EQ(count(g, "_softmax", "model"), 2);
 }
 
+TEST(Phi3VFamily, AttentionIsWhatItsCodeRunsWhateverIsAskedFor) {
+  for (const AttentionKind kind : {AttentionKind::sdpa, AttentionKind::eager}) {
+    Plan p;
+    p.attention = kind;
+    const Graph g = prefill_graph(family(), prompts(rule, {{336, 336}}), p);
+    EXPECT_EQ(count(g, "_softmax", "model.layers"), 2);
+    EXPECT_EQ(count(g, "_softmax", "model.vision_embed_tokens"), 0);
+  }
+}
+
 TEST(Phi3VFamily, FeaturesOfAllPicturesArePlacedAtOnce) {
   EXPECT_EQ(count(prefill_graph(family(), prompts(rule, {{336, 336}, {900, 400}}, 2)), "index_put", "model"), 1);
   EXPECT_EQ(count(prefill_graph(family(), prompts(rule, {})), "nonzero", "model"), 0);

@@ -8,6 +8,7 @@
 #include <vlmest/family/phi3_v/rule.hpp>
 #include <vlmest/graph/eager/routing.hpp>
 #include <vlmest/graph/eager/selection.hpp>
+#include <vlmest/nn/attention.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/sequence.hpp>
 #include <vlmest/nn/vision/clip.hpp>
@@ -48,8 +49,12 @@ inline Phi3VImages make_phi3v_images(Context& c, const Phi3VVision& g, std::int6
   return r;
 }
 
-/// get_img_features: [N, patches, hidden], a view of one of the tower's states.
-inline Value phi3v_features(Context& c, const Phi3VImages& m, const Value& pixels) {
+/// get_img_features: [N, patches, hidden], a view of one of the tower's states. The tower's config is a constant of the
+/// module, which what from_pretrained is asked for does not reach: its attention is transformers' default.
+inline Value phi3v_features(Context& caller, const Phi3VImages& m, const Value& pixels) {
+  Plan plan = caller.plan;
+  plan.attention = AttentionKind::sdpa;
+  Context c = with_plan(caller, plan);
   const std::array<std::int64_t, 1> read{m.config->feature_layer};
   const TowerOutput out =
       forward(c, m.tower, {.pixels = pixels, .images = {}, .keep_hidden_states = true, .read_states = read});
