@@ -24,7 +24,6 @@ namespace vlmest::json::hf {
 inline Phi3VVision read_phi3v_vision(const Reader& r) {
   const Reader p = r.object("img_processor");
   Phi3VVision v;
-  p.without_effect({"num_img_tokens"});  // of a path that asserts it is not taken
   const auto must = [&](const char* key, std::string_view known) {
     if (!p.given(key)) p.fail(key, "missing", "known: " + std::string(known));
     if (p.string(key, known) != known) p.fail(key, "the class builds no other tower", "known: " + std::string(known));
@@ -32,6 +31,7 @@ inline Phi3VVision read_phi3v_vision(const Reader& r) {
   must("name", "clip_vision_model");
   must("model_name", "openai/clip-vit-large-patch14-336");
   if (!p.given("num_img_tokens")) p.fail("num_img_tokens", "missing: the class asks for it", "give 144, as released");
+  p.integer("num_img_tokens", 144);  // of a path that asserts it is not taken
   if (p.integer("image_dim_out", 0) != v.tower.hidden)
     p.fail("image_dim_out", "not the tower's width", "give " + std::to_string(v.tower.hidden));
   if (p.string("type_feature", "patch") != "patch")
@@ -46,7 +46,7 @@ inline void check_phi3v_embedding(const Reader& r) {
     r.fail("embd_layer", "no object: a model without a tower, which is not modelled", "give that of a released file");
   const Reader e = r.object("embd_layer");
   if (!e.given("embedding_cls")) e.fail("embedding_cls", "missing: the class asks for it", "give \"image\"");
-  e.without_effect({"embedding_cls"});
+  e.string("embedding_cls", "image");  // whatever it says
   for (const char* key : {"use_hd_transform", "with_learnable_separator"})
     if (!e.boolean(key, false)) e.fail(key, "false: its forward refuses pictures", "give true, as released");
   const auto must = [&](const char* key, std::string_view absent, std::string_view known) {
@@ -90,6 +90,7 @@ inline Phi3VText read_phi3v_text(const Reader& r) {
 
 /// model_type "phi3_v".
 inline Vlm read_phi3v(const Reader& r) {
+  r.without_effect({"_attn_implementation"});  // from_pretrained's own argument says over it
   Phi3VFamily f;
   f.language = read_phi3v_text(r);
   check_phi3v_embedding(r);
