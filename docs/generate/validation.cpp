@@ -207,6 +207,13 @@ int main() {
     inference(minicpmv);
     training(minicpmv);
     std::printf(
+        "\nThe same of Phi-3.5-vision by its own code, against "
+        "[h100-phi3_v.json](../../tests/validation/rows/h100-phi3_v.json): chosen before they ran, nothing "
+        "fitted.\n");
+    const auto phi3v = validation::compare(".", {"h100-phi3_v.json"});
+    inference(phi3v);
+    training(phi3v);
+    std::printf(
         "\nThe same of Kimi-VL by its own code, against "
         "[h100-kimi-vl.json](../../tests/validation/rows/h100-kimi-vl.json): chosen before they ran, nothing\nfitted; "
         "but once the step under autocast had been compared, its loss was found to be taken in fp32.\n");

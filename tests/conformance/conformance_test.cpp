@@ -69,6 +69,7 @@ std::vector<Case> cases() {
     k.whole_images = e.value("tiling", "automatic") == "never";
     k.cut_images = e.value("tiling", "") == "automatic";
     k.square = e.value("max_image_size", 0);
+    k.num_crops = e.value("num_crops", 0);
     if (e.contains("pixel_mask")) k.pixel_mask = vlmest::parse_dtype(e.at("pixel_mask").get<std::string>());
     k.frames = e.value("frames", 0);
     if (k.frames > 0) k.frame = {e.at("frame").at(0), e.at("frame").at(1)};

@@ -20,6 +20,7 @@
 #include <vlmest/family/idefics3/rule.hpp>
 #include <vlmest/family/llava_onevision/rule.hpp>
 #include <vlmest/family/perception_lm/rule.hpp>
+#include <vlmest/family/phi3_v/rule.hpp>
 #include <vlmest/json/model.hpp>
 #include <vlmest/nn/inference.hpp>
 #include <vlmest/nn/stack/registry.hpp>
@@ -108,6 +109,7 @@ struct Recording {
   bool whole_images = false;                ///< Idefics2, Idefics3, SmolVLM, PerceptionLM: no image is cut
   bool cut_images = false;                  ///< GOT-OCR 2.0: images are cut into tiles
   std::int64_t square = 0;                  ///< Aria: max_image_size, where it is not the processor's
+  std::int64_t num_crops = 0;               ///< Phi-3-vision: of the processor, where it is not Phi-3.5-vision's
   std::optional<vlmest::DType> pixel_mask;  ///< Idefics2: type of pixel_attention_mask, where it is not the pixels'
   bool training = false;                    ///< a training step instead of a prefill and a decode step
   vlmest::Optimizer optimizer = vlmest::Optimizer::adamw;
@@ -208,6 +210,8 @@ inline vlmest::Sequences sequences(const vlmest::Vlm& vlm, const Recording& r) {
     got->tiling = vlmest::image_processor::Tiling::automatic;
   if (auto* aria = get_if<vlmest::image_processor::Aria>(&rule); aria != nullptr && r.square > 0)
     aria->image_size = r.square;
+  if (auto* phi = get_if<vlmest::image_processor::Phi3V>(&rule); phi != nullptr && r.num_crops > 0)
+    phi->max_tiles = r.num_crops;
   vlmest::Sequences s{.batch = r.batch, .text = r.text, .target = r.target, .instruction = r.instruction};
   for (std::int64_t b = 0; b < r.batch; ++b) {
     const auto& images = r.sequences[static_cast<std::size_t>(b) % r.sequences.size()];

@@ -80,6 +80,8 @@ int main(int argc, char** argv) {
       r.dtype = vlmest::parse_dtype(argv[++i]);
     else if (is("--square"))
       r.square = std::atoll(argv[++i]);
+    else if (is("--num-crops"))
+      r.num_crops = std::atoll(argv[++i]);
     else if (is("--layers"))
       r.layers = std::atoi(argv[++i]);
     else if (is("--whole"))

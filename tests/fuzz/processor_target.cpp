@@ -35,6 +35,10 @@ const std::vector<Vlm>& models() {
           R"({"model_type": "kimi_k25"})",
           R"({"model_type": "kimi_vl"})",
           R"({"model_type": "minicpmv", "version": 2.6})",
+          R"({"model_type": "phi3_v", "img_processor": {"name": "clip_vision_model", "num_img_tokens": 144,
+              "model_name": "openai/clip-vit-large-patch14-336", "image_dim_out": 1024}, "embd_layer":
+              {"embedding_cls": "image", "hd_transform_order": "sub_glb", "projection_cls": "mlp",
+              "use_hd_transform": true, "with_learnable_separator": true}})",
           R"({"model_type": "llama4"})",
           R"({"model_type": "aria", "vision_config": {"patch_size": 14}})",
           R"({"model_type": "muse_glimmer"})",

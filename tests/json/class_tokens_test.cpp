@@ -24,6 +24,7 @@
 #include <vlmest/family/muse_glimmer/rule.hpp>
 #include <vlmest/family/paddleocr_vl/rule.hpp>
 #include <vlmest/family/perception_lm/rule.hpp>
+#include <vlmest/family/phi3_v/rule.hpp>
 #include <vlmest/family/phi4_multimodal/rule.hpp>
 #include <vlmest/family/step3p7/rule.hpp>
 #include <vlmest/family/video_llama_3/rule.hpp>
@@ -105,6 +106,7 @@ ImageProcessor image_rule(const std::string& type, const json& s) {
                     .max_tiles = s.value("max_slice_nums", 9),
                     .queries = s.value("query_num", 64),
                     .image_ids = s.value("use_image_id", true)};
+  if (type == "phi3_v") return Phi3V{.max_tiles = s.value("num_crops", 4)};
   if (type == "idefics2") return pieces_of(s);
   if (type == "muse_glimmer") return grids(s);
   if (type == "ernie4_5_vl_moe") return rounded(s);
@@ -196,7 +198,7 @@ TEST(ClassTokens, OfPicturesAreThoseOfTheClasses) {
         EXPECT_EQ(got, row) << type << " " << setting.at("settings");
       }
     }
-  EXPECT_EQ(rows, 7294);
+  EXPECT_EQ(rows, 8382);
 }
 
 /// A layout as the file has it.

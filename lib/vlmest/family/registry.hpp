@@ -49,6 +49,7 @@
 #include <vlmest/family/paddleocr_vl/read.hpp>
 #include <vlmest/family/paligemma/read.hpp>
 #include <vlmest/family/perception_lm/read.hpp>
+#include <vlmest/family/phi3_v/read.hpp>
 #include <vlmest/family/phi4_multimodal/read.hpp>
 #include <vlmest/family/qwen2_5_omni/read.hpp>
 #include <vlmest/family/qwen2_5_vl/read.hpp>
@@ -76,6 +77,6 @@ inline constexpr auto registry =
                       DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo,
                       VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
                       Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm, PerceptionLm,
-                      Molmo2, KimiVl, MiniCpmV>;
+                      Molmo2, KimiVl, MiniCpmV, Phi3V>;
 
 }  // namespace vlmest::family

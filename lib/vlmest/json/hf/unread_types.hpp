@@ -30,7 +30,6 @@ inline constexpr std::array unread_types{
     UnreadType{"moondream3", "moondream1", "a language model of experts"},
     UnreadType{"NemotronH_Nano_VL_V2", "internvl_chat", "the tower C-RADIO and Nemotron-H's Mamba-2 layers"},
     UnreadType{"ovis2_5", "ovis2", "a tower that takes pictures at their own sizes"},
-    UnreadType{"phi3_v", "llava_next", "its own arrangement of tiles in front of Phi-3"},
     UnreadType{"phi4-siglip", "phi4_multimodal", "the tower SigLIP 2 in front of Phi-4"},
     UnreadType{"pi0", "paligemma", "an expert of actions that runs in steps of a flow"},
     UnreadType{"step3_vl", "step3p7", "attention whose queries are factorized (MFA)"},

@@ -116,11 +116,11 @@ inline Value forward(Context& c, const ClipLayer& l, Value arg, std::int64_t hea
       [&](const Value& x) { return forward(c, l.mlp, x); });
 }
 
-/// modeling_clip.py, CLIPVisionEmbeddings.forward: pixels[N, 3, H, W] -> [N, 1 + patches, hidden].
+/// modeling_clip.py, CLIPVisionEmbeddings.forward: pixels[N, 3, H, W] of any type -> [N, 1 + patches, hidden].
 inline Value clip_embeddings(Context& c, const ClipTower& t, const Value& pixels) {
   using namespace eager;
   InScope in(c.b, t.embeddings_scope);
-  const Value patches = patch_sequence(input_embedding(c, forward(c, t.patches, pixels)));
+  const Value patches = patch_sequence(input_embedding(c, forward(c, t.patches, to(pixels, c.dtype()))));
   const Value cls = expand(Value(c.b, t.class_embedding), {pixels.size(0), 1, -1});
   Value x = cat(cls, patches, 1);
   Value position = forward(c, t.positions, Value(c.b, t.position_ids));
