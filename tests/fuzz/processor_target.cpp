@@ -35,6 +35,7 @@ const std::vector<Vlm>& models() {
           R"({"model_type": "kimi_k25"})",
           R"({"model_type": "kimi_vl"})",
           R"({"model_type": "minicpmv", "version": 2.6})",
+          R"({"model_type": "dots_ocr", "hidden_size": 1536})",
           R"({"model_type": "llama4"})",
           R"({"model_type": "aria", "vision_config": {"patch_size": 14}})",
           R"({"model_type": "muse_glimmer"})",

@@ -76,7 +76,7 @@ bool is_refused(const std::string& model, std::string_view flags) {
       flags.find("--lora 16 --checkpointing full") != flags.npos)
     return true;
   // Quantised weights were not compared with a run of its code.
-  if (model.starts_with("minicpm-v-2") && flags.find("--weights") != flags.npos) return true;
+  if ((model.starts_with("minicpm-v-2") || model == "dots.ocr") && flags.find("--weights") != flags.npos) return true;
   const bool two_stacks = model.find("-t5-") != model.npos || model.starts_with("florence-2-");
   return two_stacks && (flags.find("--checkpointing full") != flags.npos || flags.find("--weights") != flags.npos);
 }

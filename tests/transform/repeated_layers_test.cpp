@@ -167,6 +167,7 @@ const std::vector<Case> cases() {
                              "molmo2-variant",
                              "kimi-vl-variant",
                              "minicpmv-variant",
+                             "dots-ocr-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});
