@@ -42,7 +42,7 @@ inline FamilyTraits traits(const DotsOcrFamily& g) {
 
 struct DotsOcrModel {
   const DotsOcrFamily* config = nullptr;
-  ScopeId model = 0;
+  ScopeId outer = 0, model = 0;
   Decoder language;
   Linear head;
   DotsTower vision;
@@ -50,7 +50,7 @@ struct DotsOcrModel {
 
 /// In the order of Qwen2ForCausalLM.__init__ and DotsOCRForCausalLM.__init__.
 inline DotsOcrModel make_model(Context& c, const DotsOcrFamily& g) {
-  DotsOcrModel m{.config = &g};
+  DotsOcrModel m{.config = &g, .outer = c.b.scope()};
   {
     Module l(c, "model", Part::language);
     m.model = l.scope;

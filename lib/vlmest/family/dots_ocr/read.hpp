@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include <vlmest/family/dots_ocr/family.hpp>
 #include <vlmest/family/dots_ocr/rule.hpp>

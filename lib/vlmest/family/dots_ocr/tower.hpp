@@ -149,6 +149,22 @@ inline Value patch_angles(Context& c, const DotsTower& t, const Value& grid, std
   return flatten(host_index(turns, {total_patches(images), 2}), 1, 2);
 }
 
+/// Where each picture's patches begin and end, in one expression but for the zero in front.
+inline Segments picture_segments(const Value& grid, std::span<const ImageLayout> images) {
+  using namespace eager;
+  Segments s;
+  for (const ImageLayout& i : images) s.lengths.push_back(i.patches.count());
+  const auto n = static_cast<std::int64_t>(images.size());
+  {
+    Value areas = mul(select(grid, 1, 1), select(grid, 1, 2));
+    Value index = repeat_interleave_index(select(grid, 1, 0), n);
+    const Value each = index_select(std::move(areas), 0, std::move(index));
+    s.cu_seqlens = cumsum(each, DType::int32);
+  }
+  s.cu_seqlens = constant_pad(s.cu_seqlens, n + 1);
+  return s;
+}
+
 /// DotsVisionBlock.forward: what its norms give are arguments, alive until the calls return.
 inline Value forward(Context& c, const DotsBlock& b, DotsAttention kind, Value arg, std::int64_t heads,
                      const Value& angles, const Segments& segments) {
@@ -176,11 +192,11 @@ inline Value forward(Context& c, const DotsTower& t, const PackedImages& input, 
   Value x = to(input.pixels, DType::bf16);
   x = embed_patches(c, t, x);
   const Value angles = patch_angles(c, t, input.grid, images);
-  const Segments segments = frame_segments(input.grid, images);
+  const Segments segments = picture_segments(input.grid, images);
   const DotsAttention kind = g.attention == DotsAttention::flash ? DotsAttention::eager : g.attention;
   LayerRepeater repeat(c.b);
   for (const DotsBlock& b : t.blocks)
-    x = repeat({0, b.scope, b.norm1.weight}, x, {},
+    x = repeat({0, b.scope, b.attention.qkv.weight}, x, {},
                [&](const Value& h) { return forward(c, b, kind, h, g.heads, angles, segments); });
   if (t.post_norm) x = forward(c, *t.post_norm, x);
   x = forward(c, t.merger, x);
