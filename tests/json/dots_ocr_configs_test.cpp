@@ -33,7 +33,7 @@ std::string refused(const std::string& text) {
 }
 
 TEST(DotsOcrConfigs, WeightsHaveTheNamesAndShapesOfItsCode) {
-  EXPECT_EQ(test::expect_recorded_parameters("dots_ocr.json"), 14);
+  EXPECT_EQ(test::expect_recorded_parameters("dots_ocr.json"), 17);
 }
 
 TEST(DotsOcrConfigs, KeysOfTheTowerMakeAndLeaveOutWeights) {

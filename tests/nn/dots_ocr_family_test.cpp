@@ -58,11 +58,12 @@ TEST(DotsOcrFamily, WhatNoRunWasComparedWithIsRefused) {
   p.image_height = p.image_width = 112;
   for (const DotsAttention a : {DotsAttention::eager, DotsAttention::eager_v2, DotsAttention::sdpa})
     EXPECT_NO_THROW(test::training(tiny(a), p));
-  Plan flash = p, amp = p, wide = p;
+  Plan flash = p, amp = p, wide = p, chunk = p;
+  chunk.vision_chunk = 1;
   flash.attention = AttentionKind::flash;
   amp.amp = true;
   wide.dtype = DType::fp32;
-  for (const Plan& other : {flash, amp, wide}) EXPECT_THROW(test::training(tiny(), other), Error);
+  for (const Plan& other : {flash, amp, wide, chunk}) EXPECT_THROW(test::training(tiny(), other), Error);
   wide.images = 0;
   EXPECT_NO_THROW(test::training(tiny(), wide)) << "text alone goes past the tower";
 }

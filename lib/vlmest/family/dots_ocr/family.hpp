@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include <vlmest/family/dots_ocr/tower.hpp>
 #include <vlmest/nn/decoder/decoder.hpp>
 #include <vlmest/nn/family.hpp>
@@ -13,7 +10,7 @@
 
 namespace vlmest {
 
-/// dots.ocr (rednote-hilab/dots.ocr, dots.mocr) by the code that comes with its checkpoint, modeling_dots_ocr.py,
+/// dots.ocr (rednote-hilab/dots.ocr) by the code that comes with its checkpoint, modeling_dots_ocr.py,
 /// DotsOCRForCausalLM: transformers' Qwen2ForCausalLM with a tower beside it, whose features are scattered into the
 /// embeddings.
 struct DotsOcrFamily {
@@ -22,15 +19,9 @@ struct DotsOcrFamily {
   bool tied = false;
 };
 
-/// The tower is called as a module, by position.
-inline std::string dots_ocr_line(const std::string&, std::int64_t n) {
-  return feature_calls::wrapped("model.vision_tower.forward", "pixel_values, grid",
-                                "torch.cat([f(p, g) " + feature_calls::packed_pairs(n) + "])");
-}
-
 inline FamilyTraits traits(const DotsOcrFamily& g) {
   return {
-      .features = FeatureCall{dots_ocr_line},
+      .features = FeatureCall{},
       .frames = g.vision.frames,
       .no_videos = "its forward has no argument for them",
       .note = g.vision.attention == DotsAttention::flash
@@ -78,6 +69,9 @@ inline void check_dots_ocr_runs(const Context& c, const Sequences& s) {
     throw Error("plan.weights", "dots.ocr's quantised weights were compared with no run", "leave it out");
   if (c.sharding)
     throw Error("plan.parallel", "dots.ocr's layers divided among GPUs were compared with no run", "leave it out");
+  if (p.vision_chunk > 0)
+    throw Error("plan.vision_chunk", "dots.ocr's tower on a few pictures at a time was compared with no run",
+                "leave it out");
   if (s.images.empty()) return;
   if (c.dtype() != DType::bf16)
     throw Error("plan.dtype",
