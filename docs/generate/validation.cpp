@@ -214,6 +214,15 @@ int main() {
     inference(phi3v);
     training(phi3v);
     std::printf(
+        "\nThe same of dots.ocr by its own code, with its tower's attention written out or, in rows of dots.ocr-sdpa, "
+        "by "
+        "torch's\nmemory-efficient kernel, against "
+        "[h100-dots-ocr.json](../../tests/validation/rows/h100-dots-ocr.json): chosen before they ran, nothing "
+        "fitted.\n");
+    const auto dots = validation::compare(".", {"h100-dots-ocr.json"});
+    inference(dots);
+    training(dots);
+    std::printf(
         "\nThe same of Kimi-VL by its own code, against "
         "[h100-kimi-vl.json](../../tests/validation/rows/h100-kimi-vl.json): chosen before they ran, nothing\nfitted; "
         "but once the step under autocast had been compared, its loss was found to be taken in fp32.\n");

@@ -39,6 +39,7 @@ const std::vector<Vlm>& models() {
               "model_name": "openai/clip-vit-large-patch14-336", "image_dim_out": 1024}, "embd_layer":
               {"embedding_cls": "image", "hd_transform_order": "sub_glb", "projection_cls": "mlp",
               "use_hd_transform": true, "with_learnable_separator": true}})",
+          R"({"model_type": "dots_ocr", "hidden_size": 1536})",
           R"({"model_type": "llama4"})",
           R"({"model_type": "aria", "vision_config": {"patch_size": 14}})",
           R"({"model_type": "muse_glimmer"})",

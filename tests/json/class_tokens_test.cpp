@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <vlmest/family/aria/rule.hpp>
+#include <vlmest/family/dots_ocr/rule.hpp>
 #include <vlmest/family/ernie4_5_vl_moe/rule.hpp>
 #include <vlmest/family/fast_vlm/rule.hpp>
 #include <vlmest/family/glm4v/rule.hpp>
@@ -99,6 +100,7 @@ constexpr PixelBudget qwen2_class{56 * 56, 28 * 28 * 1280};
 ImageProcessor image_rule(const std::string& type, const json& s) {
   if (type == "aria") return squares(s);
   if (type == "exaone4_5") return sized(Qwen2_5Vl{}, s, qwen2_class);
+  if (type == "dots_ocr") return sized(DotsOcr{}, s, DotsOcr{}.budget);
   if (type == "minicpmv4_6") return sliced(s);
   if (type == "minicpmv")
     return MiniCpmV{.patch_size = s.value("patch_size", 14),
@@ -198,7 +200,7 @@ TEST(ClassTokens, OfPicturesAreThoseOfTheClasses) {
         EXPECT_EQ(got, row) << type << " " << setting.at("settings");
       }
     }
-  EXPECT_EQ(rows, 8382);
+  EXPECT_EQ(rows, 8458);
 }
 
 /// A layout as the file has it.

@@ -76,9 +76,12 @@ bool is_refused(const std::string& model, std::string_view flags) {
       flags.find("--lora 16 --checkpointing full") != flags.npos)
     return true;
   // Quantised weights were not compared with a run of its code.
-  if ((model.starts_with("minicpm-v-2") || model.starts_with("phi-3.5-vision") || model.starts_with("phi-3-vision")) &&
+  if ((model.starts_with("minicpm-v-2") || model.starts_with("phi-3.5-vision") || model.starts_with("phi-3-vision") ||
+       model == "dots.ocr") &&
       flags.find("--weights") != flags.npos)
     return true;
+  // Its tower takes bf16 alone.
+  if (model == "dots.ocr" && flags.find("--dtype fp16") != flags.npos) return true;
   const bool two_stacks = model.find("-t5-") != model.npos || model.starts_with("florence-2-");
   return two_stacks && (flags.find("--checkpointing full") != flags.npos || flags.find("--weights") != flags.npos);
 }

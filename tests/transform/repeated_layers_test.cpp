@@ -168,6 +168,7 @@ const std::vector<Case> cases() {
                              "kimi-vl-variant",
                              "minicpmv-variant",
                              "phi3_v-variant",
+                             "dots-ocr-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});

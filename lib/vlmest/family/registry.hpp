@@ -11,6 +11,7 @@
 #include <vlmest/family/deepseek_vl/read.hpp>
 #include <vlmest/family/deepseek_vl_hybrid/read.hpp>
 #include <vlmest/family/diffusion_gemma/read.hpp>
+#include <vlmest/family/dots_ocr/read.hpp>
 #include <vlmest/family/ernie4_5_vl_moe/read.hpp>
 #include <vlmest/family/exaone4_5/read.hpp>
 #include <vlmest/family/fast_vlm/read.hpp>
@@ -77,6 +78,6 @@ inline constexpr auto registry =
                       DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo,
                       VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
                       Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm, PerceptionLm,
-                      Molmo2, KimiVl, MiniCpmV, Phi3V>;
+                      Molmo2, KimiVl, MiniCpmV, Phi3V, DotsOcr>;
 
 }  // namespace vlmest::family

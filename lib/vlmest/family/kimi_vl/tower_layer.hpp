@@ -8,6 +8,7 @@
 #include <vlmest/graph/repeat.hpp>
 #include <vlmest/nn/complex_rope.hpp>
 #include <vlmest/nn/vision/packed_attention.hpp>
+#include <vlmest/nn/vision/picture_mask.hpp>
 
 namespace vlmest {
 
@@ -50,21 +51,6 @@ inline Value kimi_vl_mlp(Context& c, const KimiVlBlock& b, Value arg) {
   return forward(c, b.fc1, x);
 }
 
-/// sdpa_attention and eager_attention: which patches share a picture, bool[1, patches, patches]. Each of a slice's four
-/// bounds is read from the device.
-inline Value own_picture(Context& c, const Segments& segments, std::int64_t patches) {
-  using namespace eager;
-  Value mask = fill(c.b, "zeros", {1, patches, patches}, DType::boolean);
-  std::int64_t begin = 0;
-  for (std::size_t i = 0; i < segments.lengths.size(); ++i) {
-    const std::int64_t end = begin + segments.lengths[i], at = static_cast<std::int64_t>(i);
-    for (const std::int64_t bound : {at, at + 1, at, at + 1}) item(select(segments.cu_seqlens, 0, bound));
-    fill_(slice(slice(mask, 1, begin, end), 2, begin, end));
-    begin = end;
-  }
-  return mask;
-}
-
 /// The scores of eager_attention, q and k[heads, patches, head_dim]: a boolean mask is added as zeros and ones.
 inline Value added_mask_weights(const Value& q, const Value& k, const Value& mask) {
   using namespace eager;
@@ -84,7 +70,7 @@ inline Value kimi_vl_attention(Context& c, const Value& q, const Value& k, const
                 "use plan.attention=sdpa or eager");
   if (c.attention() == AttentionKind::flash)
     return flatten(flash_attn_varlen_func(q, k, v, segments.cu_seqlens, segments.lengths), -2, -1);
-  const Value mask = own_picture(c, segments, patches);
+  const Value mask = picture_mask(c, segments, patches, "zeros", DType::boolean);
   const auto by_head = [](const Value& x) { return transpose(x, 0, 1); };
   Value weights, out;  // variables of the function, as the mask is: alive until it returns
   if (c.plan.attention == AttentionKind::eager) {

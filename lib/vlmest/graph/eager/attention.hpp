@@ -3,6 +3,7 @@
 
 #include <array>
 #include <span>
+#include <string>
 
 #include <vlmest/graph/eager/attention_backward.hpp>
 #include <vlmest/graph/eager/dropout.hpp>
@@ -261,6 +262,22 @@ inline Value scaled_dot_product_attention(Value q, Value k, Value v, Value mask,
     case AttentionBackend::math: break;
   }
   return math_attention(op, q, k, v, mask, drops);
+}
+
+/// The same under sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION), which leaves torch no other choice. Throws Error where
+/// that kernel does not take the call.
+inline Value only_efficient_attention(Value q, Value k, Value v, Value mask) {
+  const AutocastCall call(CastPolicy::lower, q, k, v, mask);
+  const SdpaCall asked = sdpa_call(q, k, v, mask, false, false);
+  Attention op = asked.op;
+  op.backend = AttentionBackend::efficient;
+  if (asked.gaps || !efficient_allows(asked))
+    throw Error("attention",
+                "the model's code asks for the memory-efficient kernel alone, which does not take heads of " +
+                    std::to_string(op.head_dim) + " channels on this device",
+                "heads of a multiple of 8 channels on a device that has it");
+  mask = float_mask(std::move(mask), op.dtype);
+  return efficient_attention(op, q, k, v, std::move(mask));
 }
 
 }  // namespace vlmest::eager

@@ -22,18 +22,20 @@ inline Value patch_conv3d(Value x, Value weight, Value bias) {
 }
 
 /// The same in two dimensions: x[N, C, S, S] with weight[O, C, S, S] to [N, O, 1, 1]. MoonViT's patch embedding. The
-/// bias's gradient is summed up when that of the weight is there, through scratch of its own.
+/// bias's gradient is summed up when that of the weight is there, through scratch of its own. An x with gaps is made
+/// row-major first, for the gradients once more (Convolution.cpp).
 inline Value patch_conv2d(Value x, Value weight, Value bias) {
   const AutocastCall call(CastPolicy::lower, x, weight, bias);
   Convolution op = covering_convolution(x, weight, bias);
-  op.workspace = patch_scratch(op);
-  op.kernels = (op.workspace > Bytes{} ? 3 : 1) + (bias ? 1 : 0);
+  const Bytes rows = is_contiguous(x) ? Bytes{} : data_bytes(x), own = patch_scratch(op);
+  op.workspace = rows + own;
+  op.kernels = (own > Bytes{} ? 3 : 1) + (bias ? 1 : 0) + (rows > Bytes{} ? 1 : 0);
   const TensorId r = x.builder().result(op.dtype, Shape{op.batch, op.out_channels, 1, 1}, "convolution");
-  return emit_convolution(op, r, {op.workspace}, x, weight, bias, [op](const Gradients& g, const Value& sx) {
+  return emit_convolution(op, r, {rows, own}, x, weight, bias, [op, rows](const Gradients& g, const Value& sx) {
     const ReductionScratch sum =
         reduction_scratch(g.in[0].tensor(), 0, is_half(op.dtype) ? 4 : bits(op.dtype) / 8, sx.builder().gpu);
-    const Bytes own = size_of(Elements(op.out_channels), op.dtype);
-    return std::max(conv_weight_gradient_scratch(op), own + sum.partial + sum.semaphores);
+    const Bytes of_bias = size_of(Elements(op.out_channels), op.dtype);
+    return rows + std::max(conv_weight_gradient_scratch(op), of_bias + sum.partial + sum.semaphores);
   });
 }
 

@@ -18,7 +18,6 @@ struct UnreadType {
 inline constexpr std::array unread_types{
     UnreadType{"chameleon", "janus", "pictures that a VQ encoder turns into tokens"},
     UnreadType{"cosmos3_edge", "lfm2_vl", "a language model whose MLPs square what ReLU leaves"},
-    UnreadType{"dots_ocr", "qwen2_vl", "a tower with RMS norms and gated MLPs"},
     UnreadType{"emu3", "janus", "pictures that a VQ encoder turns into tokens"},
     UnreadType{"fuyu", "gemma4_unified", "the language model Persimmon"},
     UnreadType{"idefics", "mllama", "gated cross-attention to the latents of a perceiver"},

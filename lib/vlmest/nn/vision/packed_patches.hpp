@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,16 +31,17 @@ inline std::int64_t total_frames(std::span<const ImageLayout> images) {
 }
 
 /// pixel_values[patches, channels * frames * side * side] and image_grid_thw[N, 3] of a batch, or pixel_values_videos
-/// and video_grid_thw.
+/// and video_grid_thw. Pixels are handed over in the model's type, or in one that its code casts itself.
 struct PackedImages {
   Value pixels;
   Value grid;
 };
 inline PackedImages make_packed_images(Context& c, std::span<const ImageLayout> images, std::int64_t channels,
-                                       std::int64_t frames, std::int64_t side, bool videos = false) {
+                                       std::int64_t frames, std::int64_t side, bool videos = false,
+                                       std::optional<DType> as = {}) {
   PackedImages r;
   const std::int64_t taps = checked_mul(checked_mul(channels, frames), checked_mul(side, side));
-  r.pixels = c.b.existing(videos ? "pixel_values_videos" : "pixel_values", Role::input, c.dtype(),
+  r.pixels = c.b.existing(videos ? "pixel_values_videos" : "pixel_values", Role::input, as.value_or(c.dtype()),
                           {total_patches(images), taps});
   r.grid = c.b.existing(videos ? "video_grid_thw" : "image_grid_thw", Role::input, DType::int64,
                         {static_cast<std::int64_t>(images.size()), 3});
