@@ -7,6 +7,7 @@
 #include <vlmest/family/phi3_v/images.hpp>
 #include <vlmest/family/phi3_v/text.hpp>
 #include <vlmest/nn/family.hpp>
+#include <vlmest/nn/family/scatter.hpp>
 #include <vlmest/nn/loss.hpp>
 
 namespace vlmest {
