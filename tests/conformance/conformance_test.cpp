@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <ostream>
 
 #include <gtest/gtest.h>
@@ -98,25 +99,44 @@ std::vector<Case> cases() {
   return r;
 }
 
-/// The rows of a case's phase. Its recording is told where the trace's router sent tokens.
-std::vector<TraceRow> recorded(const Case& c, Recording& r) {
-  std::vector<TraceRow> trace = read_compact_trace(data + "traces/" + c.name + ".tsv.gz");
-  r = c.recording;
-  r.routed = routed_rows(trace);
-  std::erase_if(trace, [&](const TraceRow& t) { return t.phase != c.phase; });
-  return trace;
+/// A trace, and the graph of what it was taken of: the recording is told where the trace's router sent tokens.
+struct Recorded {
+  std::string name;
+  std::vector<TraceRow> rows;
+  vlmest::Builder b;
+
+  std::vector<TraceRow> of(const std::string& phase) const {
+    std::vector<TraceRow> r;
+    for (const TraceRow& t : rows)
+      if (t.phase == phase) r.push_back(t);
+    return r;
+  }
+};
+
+/// That of a case. The phases of a trace follow each other, and one graph does for all.
+const Recorded& recorded(const Case& c) {
+  static std::unique_ptr<Recorded> last;
+  if (last && last->name == c.name) return *last;
+  last = nullptr;
+  auto r = std::make_unique<Recorded>();
+  r->name = c.name;
+  r->rows = read_compact_trace(data + "traces/" + c.name + ".tsv.gz");
+  Recording recording = c.recording;
+  recording.routed = routed_rows(r->rows);
+  build(r->b, recording);
+  last = std::move(r);
+  return *last;
 }
 
 class Conformance : public testing::TestWithParam<Case> {};
 
 TEST_P(Conformance, GraphRunsWhatWasRecorded) {
   const Case& c = GetParam();
-  Recording recording;
-  const std::vector<TraceRow> trace = recorded(c, recording);
+  const Recorded& r = recorded(c);
+  const vlmest::Graph& graph = r.b.graph;
+  const std::vector<TraceRow> trace = r.of(c.phase);
   ASSERT_FALSE(trace.empty());
-  vlmest::Builder b;
-  build(b, recording);
-  const Comparison found = compare(rows_of(b.graph, c.phase), trace);
+  const Comparison found = compare(rows_of(graph, c.phase), trace);
   std::map<std::string, std::size_t> differences;
   std::string text;
   for (const auto& m : found.mismatches) {
@@ -134,15 +154,14 @@ TEST_P(Conformance, GraphRunsWhatWasRecorded) {
 TEST_P(Conformance, AllocatedBytesHoldWhatIsAlive) {
   const Case& c = GetParam();
   if (c.phase != "prefill") return;  // a decode step frees what the recorder's prefill left, at unknown sizes
-  Recording recording;
-  const std::vector<TraceRow> trace = recorded(c, recording);
+  const Recorded& r = recorded(c);
+  const vlmest::Graph& graph = r.b.graph;
+  const std::vector<TraceRow> trace = r.of(c.phase);
   ASSERT_FALSE(trace.empty());
-  vlmest::Builder b;
-  build(b, recording);
   constexpr std::int64_t mib = 1 << 20;
   const auto rounded = [](vlmest::Bytes n) { return (n.value() + 511) / 512 * 512; };
   const auto unsplit = [&](vlmest::Bytes n) { return rounded(n) + (rounded(n) > mib ? mib : 0); };
-  const auto low = rows_of(b.graph, c.phase, rounded), high = rows_of(b.graph, c.phase, unsplit);
+  const auto low = rows_of(graph, c.phase, rounded), high = rows_of(graph, c.phase, unsplit);
   const std::int64_t begin = trace.front().before;
   std::size_t checked = 0;
   for (const auto& [i, j] : align(low, trace)) {

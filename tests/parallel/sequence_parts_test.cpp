@@ -56,6 +56,15 @@ bool refuses(const std::string& name, const Plan& plan, const std::string& why) 
   return false;
 }
 
+/// A row of a family says so, not a list of names beside it.
+TEST(SequenceParts, CodeOfACheckpointsOwnIsRefused) {
+  Plan plan = short_plan();
+  plan.seq = 2048;
+  for (const char* name :
+       {"dots.ocr", "phi-3.5-vision", "minicpm-v-2.6", "kimi-vl-a3b", "molmo2-4b", "moondream2", "deepseek-ocr"})
+    refuses(name, plan, "classes that are not transformers' own");
+}
+
 /// What docs/howto/several-gpus.md says of these ranks.
 TEST(SequenceParts, RecordedRanks) {
   const auto recorded = nlohmann::json::parse(

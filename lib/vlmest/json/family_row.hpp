@@ -32,6 +32,7 @@ struct ModelType {
   std::string_view type;
   Required<Vlm (*)(const Reader&)> read;
   Required<RecorderInputs> recorder;
+  bool remote_code = false;  ///< runs by code that its checkpoint brings, not by a class of transformers
   /// The model_type of its text part, where transformers has no class that runs that alone (models/auto/
   /// modeling_auto.py, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES).
   std::string_view text_part = {};

@@ -48,11 +48,13 @@ namespace vlmest::family {
 
 struct DeepseekOcr2 {
   static constexpr std::string_view folder = "deepseek_ocr2";
-  static constexpr std::array types{
-      json::ModelType{.type = "deepseek_ocr2",
-                      .read = json::hf::read_deepseek_ocr2,
-                      .recorder = json::RecorderInputs{"tiles.deepseek_ocr2", 1024}},
-      json::ModelType{.type = "deepseek_vl_v2", .read = json::hf::read_deepseek_vl_v2, .recorder = json::not_recorded}};
+  static constexpr std::array types{json::ModelType{.type = "deepseek_ocr2",
+                                                    .read = json::hf::read_deepseek_ocr2,
+                                                    .recorder = json::RecorderInputs{"tiles.deepseek_ocr2", 1024}},
+                                    json::ModelType{.type = "deepseek_vl_v2",
+                                                    .read = json::hf::read_deepseek_vl_v2,
+                                                    .recorder = json::not_recorded,
+                                                    .remote_code = true}};
   using Rules = json::Rules<image_processor::DeepseekOcr2, image_processor::DeepseekOcr>;
 };
 

@@ -84,8 +84,8 @@ namespace vlmest::family {
 
 struct DotsOcr {
   static constexpr std::string_view folder = "dots_ocr";
-  static constexpr std::array types{
-      json::ModelType{.type = "dots_ocr", .read = json::hf::read_dots_ocr, .recorder = json::not_recorded}};
+  static constexpr std::array types{json::ModelType{
+      .type = "dots_ocr", .read = json::hf::read_dots_ocr, .recorder = json::not_recorded, .remote_code = true}};
   using Rules = json::Rules<image_processor::DotsOcr>;
 };
 

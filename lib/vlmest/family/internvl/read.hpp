@@ -96,11 +96,13 @@ struct InternVl {
           .type = "internvl_chat",
           .read = json::hf::read_internvl_chat,
           .recorder = json::not_recorded,
+          .remote_code = true,
           .no_processor_file = "sets no tiles: the checkpoint's own code cuts pictures as config.json says"},
       json::ModelType{
           .type = "h2ovl_chat",
           .read = json::hf::read_h2ovl_chat,
           .recorder = json::not_recorded,
+          .remote_code = true,
           .no_processor_file = "sets no tiles: the checkpoint's own code cuts pictures as config.json says"}};
   using Rules = json::Rules<image_processor::InternVl, image_processor::H2ovl>;
 };

@@ -100,8 +100,8 @@ namespace vlmest::family {
 
 struct KimiVl {
   static constexpr std::string_view folder = "kimi_vl";
-  static constexpr std::array types{
-      json::ModelType{.type = "kimi_vl", .read = json::hf::read_kimi_vl, .recorder = json::not_recorded}};
+  static constexpr std::array types{json::ModelType{
+      .type = "kimi_vl", .read = json::hf::read_kimi_vl, .recorder = json::not_recorded, .remote_code = true}};
   using Rules = json::Rules<image_processor::KimiVl>;
 };
 

@@ -102,8 +102,8 @@ namespace vlmest::family {
 
 struct MiniCpmV {
   static constexpr std::string_view folder = "minicpmv";
-  static constexpr std::array types{
-      json::ModelType{.type = "minicpmv", .read = json::hf::read_minicpmv, .recorder = json::not_recorded}};
+  static constexpr std::array types{json::ModelType{
+      .type = "minicpmv", .read = json::hf::read_minicpmv, .recorder = json::not_recorded, .remote_code = true}};
   using Rules = json::Rules<image_processor::MiniCpmV>;
 };
 

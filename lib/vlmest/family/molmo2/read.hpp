@@ -181,8 +181,8 @@ namespace vlmest::family {
 
 struct Molmo2 {
   static constexpr std::string_view folder = "molmo2";
-  static constexpr std::array types{
-      json::ModelType{.type = "molmo2", .read = json::hf::read_molmo2, .recorder = json::not_recorded}};
+  static constexpr std::array types{json::ModelType{
+      .type = "molmo2", .read = json::hf::read_molmo2, .recorder = json::not_recorded, .remote_code = true}};
   using Rules = json::Rules<image_processor::Molmo2>;
 };
 

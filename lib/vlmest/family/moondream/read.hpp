@@ -121,6 +121,7 @@ struct Moondream {
       json::ModelType{.type = "moondream1",
                       .read = json::hf::read_moondream1,
                       .recorder = json::not_recorded,
+                      .remote_code = true,
                       .no_processor_file = "sets no crops: the checkpoint's own code cuts pictures by itself"}};
   using Rules = json::Rules<image_processor::Moondream>;
 };

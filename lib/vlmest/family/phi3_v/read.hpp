@@ -124,8 +124,8 @@ namespace vlmest::family {
 
 struct Phi3V {
   static constexpr std::string_view folder = "phi3_v";
-  static constexpr std::array types{
-      json::ModelType{.type = "phi3_v", .read = json::hf::read_phi3v, .recorder = json::not_recorded}};
+  static constexpr std::array types{json::ModelType{
+      .type = "phi3_v", .read = json::hf::read_phi3v, .recorder = json::not_recorded, .remote_code = true}};
   using Rules = json::Rules<image_processor::Phi3V>;
 };
 

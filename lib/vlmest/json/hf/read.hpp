@@ -64,7 +64,9 @@ inline Vlm read(const nlohmann::json& document, const std::string& path, FamilyR
   const Reader own = with_language(r);
   for (const char* part : language_parts)
     if (r.given(part)) r.without_effect({"hidden_size", "vocab_size"});  // what files repeat of it
-  vlm.text = read_text_class(own, r.string("model_type", ""));
+  const std::string type = r.string("model_type", "");
+  vlm.text = read_text_class(own, type);
+  if (const ModelType* row = find_type(rows, type)) vlm.text.remote_code = row->remote_code;
   vlm.positions = read_positions(own);
   vlm.dtype = read_dtype(r);
   vlm.quantization = read_quantization(r);

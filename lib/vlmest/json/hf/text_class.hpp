@@ -97,8 +97,6 @@ inline constexpr std::array<std::string_view, 10> tying_classes{
 /// Of a parsed config.json whose model_type is `type`.
 inline TextClass read_text_class(const Reader& r, std::string_view type) {
   TextClass c;
-  c.remote_code = type == "internvl_chat" || type == "h2ovl_chat" || type == "deepseek_vl_v2" || type == "moondream1" ||
-                  type == "molmo2" || type == "kimi_vl" || type == "minicpmv" || type == "phi3_v";
   const auto tied = [&](const Reader& t) {
     const bool by_default = std::find(tying_classes.begin(), tying_classes.end(), c.type) != tying_classes.end();
     return t.boolean("tie_word_embeddings", by_default);
