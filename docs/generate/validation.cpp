@@ -239,6 +239,15 @@ int main() {
     training(on_h100);
     times(on_h100);
     std::printf(
+        "\nThe same of types that run by their checkpoints' own code, against "
+        "[h100-own-code-times.json](../../tests/validation/rows/h100-own-code-times.json): chosen before\nthey ran, "
+        "nothing fitted. Slowest beside its estimate is a tower that attends by torch's memory-efficient kernel over a "
+        "mask.\n");
+    const auto own_code = validation::compare(".", {"h100-own-code-times.json"});
+    inference(own_code);
+    training(own_code);
+    times(own_code);
+    std::printf(
         "\n## Times\n\nGPU time is the sum of the kernels' durations, a graph's that of one replayed decode step, the "
         "rest is wall time of\neager runs. The estimated wall time is the larger of GPU and host, so that a run that "
         "waits for both in turn takes\nlonger. A graph's step was captured without an attention mask, with which "

@@ -531,6 +531,16 @@ INSTANTIATE_TEST_SUITE_P(H100H100Times, FileValidation,
                               Bar{"decode_graph_ms", 5.4, 5.6, 9.2, 8}, Bar{"step_gpu_ms", 9.2, 11, 19.5, 4}})),
                          file_quantity_name);
 
+// Types that run by their checkpoints' own code, nothing fitted. Slowest beside its estimate is attention by the
+// memory-efficient kernel over a mask of all patches of a batch.
+INSTANTIATE_TEST_SUITE_P(
+    H100OwnCodeTimes, FileValidation,
+    testing::ValuesIn(bars_of("h100-own-code-times.json",
+                              {Bar{"prefill_gpu_ms", 5.7, 7.1, 17.9, 9}, Bar{"decode_gpu_ms", 6.7, 5.4, 11.2, 9},
+                               Bar{"step_gpu_ms", 5, 7.7, 23.2, 6}, Bar{"prefill_peak", 0, 0, 0, 9},
+                               Bar{"step_peak", 0.029, 0.021, 0.035, 6}})),
+    file_quantity_name);
+
 // Single operations: random shapes, and large ones with DRAM counters. The rows say what was fitted to which.
 INSTANTIATE_TEST_SUITE_P(
     H200Ops, OpValidation,
