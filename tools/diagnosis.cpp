@@ -28,6 +28,7 @@
 #include <vlmest/diagnose/verdict/name_by_widths.hpp>
 #include <vlmest/diagnose/verdict/unknown_model.hpp>
 #include <vlmest/diagnose/verdict/weight_shape.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 #include "catalogue.hpp"
 #include "files.hpp"
@@ -330,8 +331,7 @@ void put_cause_first(Diagnosis& d, const diagnose::Failure& f, const diagnose::K
            of_cause.begin();
   };
   add_generic_actions(d, f, known);
-  std::stable_sort(d.actions.begin(), d.actions.end(),
-                   [&](const diagnose::Action& a, const diagnose::Action& b) { return place(a) < place(b); });
+  sort_stably(d.actions, [&](const diagnose::Action& a, const diagnose::Action& b) { return place(a) < place(b); });
 }
 
 std::vector<diagnose::FoundSign> signs_of(const std::vector<Evidence>& all) {

@@ -8,6 +8,7 @@
 
 #include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/nn/stack/registry.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 #include "lines.hpp"
 #include "numbers.hpp"
@@ -37,7 +38,7 @@ std::vector<Needs> needs(const Reported& r, const ReportOptions& o) {
   const TrainingEstimate& t = r.estimate.training;
   if (o.inference) n.push_back({"inference", name(i.peak_phase()), i.peak, i.decode.memory.reserved, i.fits});
   if (o.training) n.push_back({"training", name(t.peak_phase), t.peak, t.reserved, t.fits});
-  std::stable_sort(n.begin(), n.end(), [](const Needs& a, const Needs& b) { return a.fits < b.fits; });
+  sort_stably(n, [](const Needs& a, const Needs& b) { return a.fits < b.fits; });
   return n;
 }
 

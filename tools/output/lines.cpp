@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include <vlmest/unit/sort_stably.hpp>
+
 #include "units.hpp"
 
 namespace vlmest::tool {
@@ -138,8 +140,8 @@ std::vector<std::string> show_parts(const std::vector<Bytes>& parts, Bytes whole
   for (const Bytes b : parts) steps.push_back(b.value() / s.step);
   std::vector<std::size_t> order(parts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return parts[a].value() % s.step > parts[b].value() % s.step; });
+  sort_stably(order,
+              [&](std::size_t a, std::size_t b) { return parts[a].value() % s.step > parts[b].value() % s.step; });
   std::int64_t left = rounded(whole, s) - std::accumulate(steps.begin(), steps.end(), std::int64_t{0});
   for (const std::size_t i : order)
     if (left-- > 0) ++steps[i];

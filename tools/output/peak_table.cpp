@@ -7,6 +7,7 @@
 
 #include <vlmest/report/memory_curve.hpp>
 #include <vlmest/report/tensor_groups.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 #include "units.hpp"
 
@@ -40,7 +41,7 @@ std::string by_role(const Graph& g, const std::vector<LiveTensor>& all, Bytes pe
   for (std::size_t i = 0; i < roles; ++i)
     if (held[i] > Bytes{}) order.push_back(static_cast<Role>(i));
   const auto of = [&](Role x) { return held[static_cast<std::size_t>(x)]; };
-  std::stable_sort(order.begin(), order.end(), [&](Role a, Role b) { return of(a) > of(b); });
+  sort_stably(order, [&](Role a, Role b) { return of(a) > of(b); });
   std::string line;
   for (const Role x : order)
     if (percent(of(x), peak) >= 0.05)

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <vlmest/unit/sort_stably.hpp>
+
 namespace vlmest::tool {
 namespace {
 
@@ -54,7 +56,7 @@ class Trace {
       if (l.tensor.bytes >= least) by_role[role(l)].push_back(&l);
     int next_thread = 10;
     for (auto& [r, lives] : by_role) {
-      std::stable_sort(lives.begin(), lives.end(), [&](const LifeSpan* a, const LifeSpan* b) {
+      sort_stably(lives, [&](const LifeSpan* a, const LifeSpan* b) {
         return starts_[a->first] != starts_[b->first] ? starts_[a->first] < starts_[b->first]
                                                       : starts_[a->last] > starts_[b->last];
       });

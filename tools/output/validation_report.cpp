@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <vlmest/report/compare_run.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 #include "table.hpp"
 #include "units.hpp"
@@ -111,9 +112,7 @@ std::vector<const Comparison*> beyond(const Validated& v, const std::string& qua
   std::vector<const Comparison*> r;
   for (const auto& c : v.all)
     if (c.quantity == quantity && std::abs(c.error()) > percent) r.push_back(&c);
-  std::stable_sort(r.begin(), r.end(), [](const Comparison* a, const Comparison* b) {
-    return std::abs(a->error()) > std::abs(b->error());
-  });
+  sort_stably(r, [](const Comparison* a, const Comparison* b) { return std::abs(a->error()) > std::abs(b->error()); });
   return r;
 }
 

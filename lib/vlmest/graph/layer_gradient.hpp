@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include <vlmest/graph/layer_template.hpp>
+#include <vlmest/unit/call_ref.hpp>
 
 /// The backward of a layer is recorded right after its forward, on a gradient that stands for the real one, cut out of
 /// the graph, and put in where the backward pass reaches the layer and each copy of it. The order is the engine's: all
@@ -63,7 +63,7 @@ inline std::vector<TensorId> arguments(const Graph& g, const GraphMark& begin) {
 
 /// A layer's forward, of its input. Its lambda is called through this, so that what records a layer and its backward is
 /// compiled once and not once for each kind of layer.
-using LayerForward = std::function<Value(const Value&)>;
+using LayerForward = CallRef<Value, const Value&>;
 
 /// How a layer's forward is run when gradients are asked for, and what must be known of it afterwards.
 struct Recorded {
@@ -77,7 +77,7 @@ struct Recorded {
 
 /// The second forward of a checkpointed layer, up to where it stops. `passed` receives what the layer's arguments hold.
 inline void run_again(Builder& b, const Recorded& f, const AutocastState& outside, std::vector<TensorId>& passed,
-                      const LayerForward& run) {
+                      LayerForward run) {
   const GraphMark begin = b.mark();
   const std::int64_t saved = b.saving.saved;
   b.saving.drop = false;
@@ -132,7 +132,7 @@ inline void note_holds(const Builder& b, LayerBackward& r, const std::vector<std
 }
 
 /// Records and cuts out what the backward of a layer runs. `run(x)` is the layer's forward, for a checkpointed one.
-inline LayerBackward rehearse(Builder& b, const RepeatedLayer& layer, const Recorded& f, const LayerForward& run) {
+inline LayerBackward rehearse(Builder& b, const RepeatedLayer& layer, const Recorded& f, LayerForward run) {
   Graph& g = b.graph;
   LayerBackward r;
   b.forget();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -36,14 +35,8 @@ class LayerRepeater {
   /// Checkpoints no more than so many layers, the first ones.
   void checkpoint_only(std::int64_t layers) { most_checkpointed_ = layers; }
 
-  template <class Run>
-  Value operator()(const Layer& layer, const Value& x, std::span<Value* const> state, Run&& run) {
-    return record_or_copy(layer, x, state, std::ref(run));
-  }
-
- private:
-  Value record_or_copy(Layer layer, const Value& x, std::span<Value* const> state,
-                       const layer_gradient::LayerForward& run) {
+  /// What a layer makes of x, by `run` or as a copy of what an equal one did.
+  Value operator()(Layer layer, const Value& x, std::span<Value* const> state, layer_gradient::LayerForward run) {
     find_adapters(layer);
     const auto checkpoint = checkpoint_of(layer);
     const bool checkpointed = checkpoint != Builder::Checkpoint::off;
@@ -97,6 +90,7 @@ class LayerRepeater {
     return y;
   }
 
+ private:
   std::int32_t holders(const Value& v) const { return v ? b_.references(v.id()) : 0; }
   bool alike(TensorId a, TensorId b) const {
     if (a == none || b == none) return a == b;

@@ -36,14 +36,14 @@ class DecoderStack {
   void pass(const Value& argument) { repeat_.pass(argument); }
 
   /// `own`: a further argument that each layer has its own of.
-  template <class Run>
-  Value operator()(const LayerRepeater::Layer& layer, const Value& x, CacheLayer& entry, Run&& run, Value own = {}) {
+  Value operator()(const LayerRepeater::Layer& layer, const Value& x, CacheLayer& entry,
+                   layer_gradient::LayerForward run, Value own = {}) {
     const std::int64_t seen = entry.seen;
     std::array<Value*, 10> state{
         &entry.keys,          &entry.values,     &entry.window_on_device, &entry.scales,          &entry.recent_keys,
         &entry.recent_values, &entry.index_keys, &entry.conv_state,       &entry.recurrent_state, &own};
     static_assert(std::tuple_size_v<decltype(state)> <= LayerTemplate::max_state);
-    Value y = repeat_(layer, x, state, std::forward<Run>(run));
+    Value y = repeat_(layer, x, state, run);
     if (entry.seen == seen) entry.seen += added_;
     added_ = entry.seen - seen;
     return y;

@@ -102,9 +102,9 @@ inline void refuse_written_leaf(const Context& c, const std::string& model) {
 /// Layers 0, 1, … of a torch.nn.ModuleList: `make(index)` declares one.
 template <class Make>
 auto make_layers(std::int64_t count, Make make) {
-  std::vector<decltype(make(std::int32_t{}))> layers;
-  layers.reserve(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) layers.push_back(make(static_cast<std::int32_t>(i)));
+  std::vector<decltype(make(std::int32_t{}))> layers(static_cast<std::size_t>(count));
+  std::int32_t i = 0;
+  for (auto& layer : layers) layer = make(i++);
   return layers;
 }
 

@@ -9,6 +9,7 @@
 #include <vlmest/nn/cache_layer.hpp>
 #include <vlmest/nn/family_functions.hpp>
 #include <vlmest/nn/sequence.hpp>
+#include <vlmest/unit/owned.hpp>
 
 /// What the rest of the library knows of a model family: one value, whatever its config is. Only the folders of
 /// family/ know the configs themselves.
@@ -49,7 +50,7 @@ class Family {
   requires(!std::same_as<std::remove_cvref_t<F>, Family>)
       Family(F&& config)  // NOLINT(google-explicit-constructor): a config is a family
       : functions_(&family_functions<std::remove_cvref_t<F>>()),
-        config_(std::make_shared<std::remove_cvref_t<F>>(std::forward<F>(config))) {}
+        config_(owned(new std::remove_cvref_t<F>(std::forward<F>(config)))) {}
 
   bool takes_images() const { return functions_->takes_images; }
   FamilyTraits traits() const { return functions_->traits(config_.get()); }

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <utility>
 
 #include <vlmest/nn/cache_layer.hpp>
 #include <vlmest/nn/family_functions.hpp>
 #include <vlmest/nn/sequence.hpp>
 #include <vlmest/plan/kernel_packages.hpp>
+#include <vlmest/unit/owned.hpp>
 
 /// A family's functions, found by the type of its config, in the table that a Family holds.
 namespace vlmest {
@@ -30,23 +30,20 @@ concept HasVision = requires(const F& f) {
 template <class F>
 inline constexpr FamilyFunctions family_table{
     .takes_images = HasVision<F>,
-    .copy = [](const void* f) -> std::shared_ptr<void> { return std::make_shared<F>(*static_cast<const F*>(f)); },
+    .copy = [](const void* f) -> std::shared_ptr<void> { return owned(new F(*static_cast<const F*>(f))); },
     .traits = [](const void* f) -> FamilyTraits {
       FamilyTraits t = traits(*static_cast<const F*>(f));
       t.packages = packages_of(static_cast<const F*>(f)->language);
       return t;
     },
     .make_model = [](Context& c, const void* f) -> std::shared_ptr<void> {
-      using Model = decltype(make_model(c, *static_cast<const F*>(f)));
-      return std::make_shared<Model>(make_model(c, *static_cast<const F*>(f)));
+      return owned(new auto(make_model(c, *static_cast<const F*>(f))));
     },
     .make_inputs = [](Context& c, const void* f, const Sequences& s) -> FamilyInputs {
-      using Inputs = decltype(make_inputs(c, *static_cast<const F*>(f), s));
-      auto own = std::make_shared<Inputs>(make_inputs(c, *static_cast<const F*>(f), s));
-      const TextInputs* text = &own->text;
-      const Value* labels = &text->ids;
-      if constexpr (requires { own->labels; }) labels = &own->labels;
-      return {std::move(own), text, labels};
+      auto* const made = new auto(make_inputs(c, *static_cast<const F*>(f), s));
+      const Value* labels = &made->text.ids;
+      if constexpr (requires { made->labels; }) labels = &made->labels;
+      return {owned(made), &made->text, labels};
     },
     .make_cache = [](const void* f) -> Cache { return make_cache(static_cast<const F*>(f)->language); },
     .prefill = [](Context& c, const void* m, void* in, const Sequences& s, Cache& cache) -> Value {

@@ -9,6 +9,7 @@
 #include <vlmest/graph/graph.hpp>
 #include <vlmest/parallel/layout.hpp>
 #include <vlmest/parallel/zero_settings.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 /// The buckets of DeepSpeed's stages 1 and 2, as storages of a rank (stage_1_and_2.py).
 namespace vlmest::parallel::zero {
@@ -70,8 +71,7 @@ class Buckets {
     for (const Part& x : parts)
       if (is_own(x)) own_ += x.elements;
     if (!late_) {
-      std::stable_sort(parts.begin(), parts.end(),
-                       [](const Part& a, const Part& b) { return a.gradient < b.gradient; });
+      sort_stably(parts, [](const Part& a, const Part& b) { return a.gradient < b.gradient; });
       for (const Part& x : parts)  // it leaves the backward's last node for the bucket
         if (x.gradient + 1 == end_ && !is_large(x)) gone_[static_cast<std::size_t>(x.gradient)] += bytes(x.elements);
     }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <vlmest/unit/sort_stably.hpp>
+
 namespace vlmest::tool {
 bool Coordinates::shows(const RooflinePoint& p) const {
   return p.each.time.value > 0 && p.moved() > Bytes{} && (p.performed > Flops{}) == flops;
@@ -31,7 +33,7 @@ std::vector<Place> places(const RooflineView& view, const Coordinates& c, const 
     at->points.push_back(i);
     at->share += view.share(p);
   }
-  std::stable_sort(r.begin(), r.end(), [](const Place& a, const Place& b) { return a.share > b.share; });
+  sort_stably(r, [](const Place& a, const Place& b) { return a.share > b.share; });
   return r;
 }
 

@@ -8,6 +8,7 @@
 #include <vlmest/nn/image_processor/levers.hpp>
 #include <vlmest/nn/image_processor/rounding.hpp>
 #include <vlmest/unit/count.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 /// allenai/molmo2 (commit f3cb108), olmo/hf_model/image_processing_molmo2.py and processing_molmo2.py: the code that
 /// comes with Molmo 2's checkpoints.
@@ -43,7 +44,7 @@ inline Grid molmo_tiling(ImageSize inner, std::int64_t window, std::int64_t most
   for (std::int64_t rows = 1; rows <= most; ++rows)
     for (std::int64_t cols = 1; rows * cols <= most; ++cols)
       all.push_back({{rows, cols}, std::min(scaled(rows, inner.height), scaled(cols, inner.width))});
-  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+  sort_stably(all, [](const Candidate& a, const Candidate& b) {
     return std::pair(a.grid.count(), a.grid.rows) < std::pair(b.grid.count(), b.grid.rows);
   });
   if (std::ranges::all_of(all, [](const Candidate& x) { return x.scale < 1; }))

@@ -11,6 +11,7 @@
 #include <vlmest/nn/image_processor/levers.hpp>
 #include <vlmest/nn/image_processor/tiled_canvas.hpp>
 #include <vlmest/nn/image_processor/video.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::image_processor {
 
@@ -42,7 +43,7 @@ inline std::vector<RatioGrid> tile_grids(std::int64_t max_tiles) {
       grids.push_back({static_cast<double>(cols) / static_cast<double>(n / cols), {n / cols, cols}});
       first.try_emplace(grids.back().ratio, first.size());
     }
-  std::stable_sort(grids.begin(), grids.end(), [&](const RatioGrid& a, const RatioGrid& b) {
+  sort_stably(grids, [&](const RatioGrid& a, const RatioGrid& b) {
     return first.find(a.ratio)->second < first.find(b.ratio)->second;
   });
   return grids;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <span>
 
 #include <vlmest/graph/guard.hpp>
@@ -28,15 +29,19 @@ inline Value saved_result(const Value& v, bool needed) {
   return needed ? v.builder().save(v.builder().view(v, v.shape(), v.tensor().strides)) : Value();
 }
 
+/// What `differentiable` does of a call that it records, compiled once for all kinds of calls.
+inline void note_call(const Value& out, const char* name, std::initializer_list<GradEdge> inputs,
+                      std::function<void(Gradients&)> run) {
+  out.builder().differentiable({.name = name, .inputs = inputs, .run = std::move(run)},
+                               std::span<const Value>(&out, 1));
+}
 /// Records `run` as the backward of the call that made `out` from inputs with these edges; does nothing where none of
 /// them needs a gradient.
 template <class Run>
 void differentiable(const Value& out, const char* name, std::initializer_list<GradEdge> inputs, Run run) {
   bool any = false;
   for (const auto& e : inputs) any = any || e;
-  if (any)
-    out.builder().differentiable({.name = name, .inputs = inputs, .run = std::move(run)},
-                                 std::span<const Value>(&out, 1));
+  if (any) note_call(out, name, inputs, std::move(run));
 }
 inline GradEdge edge(const Value& v) { return v ? v.builder().edge(v) : GradEdge{}; }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <vlmest/nn/audio/layout.hpp>
+#include <vlmest/unit/owned.hpp>
 
 /// What the rest of the library knows of how a model's processor turns sound into tokens: one value, whatever its
 /// settings are.
@@ -29,8 +30,7 @@ class AudioProcessor {
   template <class R>
   requires(!std::same_as<std::remove_cvref_t<R>, AudioProcessor> && AudioRule<std::remove_cvref_t<R>>)
       AudioProcessor(R&& rule)  // NOLINT(google-explicit-constructor): settings are a rule
-      : functions_(&table<std::remove_cvref_t<R>>),
-        rule_(std::make_shared<std::remove_cvref_t<R>>(std::forward<R>(rule))) {}
+      : functions_(&table<std::remove_cvref_t<R>>), rule_(owned(new std::remove_cvref_t<R>(std::forward<R>(rule)))) {}
 
   explicit operator bool() const { return functions_ != nullptr; }
   /// Of a model that takes audio.
@@ -52,7 +52,7 @@ class AudioProcessor {
   };
   template <class R>
   static constexpr Functions table{
-      .copy = [](const void* r) -> std::shared_ptr<void> { return std::make_shared<R>(*static_cast<const R*>(r)); },
+      .copy = [](const void* r) -> std::shared_ptr<void> { return owned(new R(*static_cast<const R*>(r))); },
       .layout = [](const void* r, const AudioSource& a) -> AudioLayout {
         return audio_layout(*static_cast<const R*>(r), a);
       },

@@ -15,6 +15,7 @@
 #include <vlmest/nn/image_processor/text_only.hpp>
 #include <vlmest/nn/image_processor/video.hpp>
 #include <vlmest/unit/count.hpp>
+#include <vlmest/unit/owned.hpp>
 
 /// What the rest of the library knows of an image processor: one value, whatever its settings are.
 namespace vlmest {
@@ -65,7 +66,7 @@ class ImageProcessor {
   requires(!std::same_as<std::remove_cvref_t<R>, ImageProcessor> && ImageRule<std::remove_cvref_t<R>>)
       ImageProcessor(R&& rule)  // NOLINT(google-explicit-constructor): settings are a rule
       : functions_(&rule_functions<std::remove_cvref_t<R>>()),
-        rule_(std::make_shared<std::remove_cvref_t<R>>(std::forward<R>(rule))) {}
+        rule_(owned(new std::remove_cvref_t<R>(std::forward<R>(rule)))) {}
 
   friend ImageLayout layout(const ImageProcessor& r, ImageSize size) {
     return r.functions_->layout(r.rule_.get(), size);

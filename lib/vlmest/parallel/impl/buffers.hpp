@@ -6,6 +6,7 @@
 #include <vlmest/allocator/config.hpp>
 #include <vlmest/parallel/buffers.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::parallel {
 
@@ -180,7 +181,7 @@ class Pass {
     std::vector<Run> in_order;
     for (const Run& r : back_)
       if (units_[at(r.unit)].reduced > Bytes{}) in_order.push_back(r);
-    std::stable_sort(in_order.begin(), in_order.end(), [](const Run& a, const Run& b) { return a.end < b.end; });
+    sort_stably(in_order, [](const Run& a, const Run& b) { return a.end < b.end; });
     for (std::size_t i = 0; i < in_order.size(); ++i) {
       const bool last = i + 1 == in_order.size();
       const Moment next = last ? Moment{backward_.last, turn::reduce_rest} : Moment{in_order[i + 1].end, turn::reduce};

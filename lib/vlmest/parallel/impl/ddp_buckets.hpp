@@ -6,6 +6,7 @@
 #include <vlmest/nn/parameter_order.hpp>
 #include <vlmest/parallel/ddp_buckets.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::parallel {
 
@@ -51,7 +52,7 @@ inline Order order(const Graph& g, const Timeline& t, std::span<const TensorId> 
   const auto at = [&](TensorId w) { return ready[static_cast<std::size_t>(w)]; };
   r.is_ready_order = std::none_of(r.weights.begin(), r.weights.end(), [&](TensorId w) { return at(w) == none; });
   if (r.is_ready_order)
-    std::stable_sort(r.weights.begin(), r.weights.end(), [&](TensorId a, TensorId b) { return at(a) < at(b); });
+    sort_stably(r.weights, [&](TensorId a, TensorId b) { return at(a) < at(b); });
   else
     std::reverse(r.weights.begin(), r.weights.end());
   return r;

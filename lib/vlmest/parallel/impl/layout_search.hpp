@@ -19,6 +19,7 @@
 #include <vlmest/unit/compiled.hpp>
 #include <vlmest/unit/error.hpp>
 #include <vlmest/unit/parallel_for.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::parallel {
 
@@ -263,7 +264,7 @@ VLMEST_INLINE LayoutSearch search_layouts(const LayoutRequest& q) {
     if (const std::optional<Error> why = searching::run(q, parts, r); why && !refused) refused = why;
   }
   if (r.found.empty() && refused) throw *refused;
-  std::stable_sort(r.found.begin(), r.found.end(), [](const LaidOut& a, const LaidOut& b) {
+  sort_stably(r.found, [](const LaidOut& a, const LaidOut& b) {
     if (a.fits != b.fits) return a.fits;
     return a.tokens_per_second > b.tokens_per_second;
   });

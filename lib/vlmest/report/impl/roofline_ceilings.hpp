@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-
 #include <vlmest/report/roofline_ceilings.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest {
 
@@ -24,7 +23,7 @@ VLMEST_INLINE RooflineCeilings ceilings(const Device& device, std::span<const Ro
     add({unit, peak(device, p.engine_dtype, p.engine == Engine::tensor_core)});
     if (tensor_cores && p.engine_dtype == DType::bf16 && device.measured.bf16) add({unit, *device.measured.bf16, true});
   }
-  std::stable_sort(r.compute.begin(), r.compute.end(), [](const auto& a, const auto& b) { return a.rate > b.rate; });
+  sort_stably(r.compute, [](const auto& a, const auto& b) { return a.rate > b.rate; });
   return r;
 }
 

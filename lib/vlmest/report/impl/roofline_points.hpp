@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <tuple>
@@ -9,6 +8,7 @@
 
 #include <vlmest/report/roofline_points.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest {
 namespace roofline_points {
@@ -122,7 +122,7 @@ VLMEST_INLINE RooflinePoints place_on_roofline(const Graph& g, std::span<const R
   for (const auto& [key, group] : groups)
     r.points[group.point].scope = detail::pattern(modules[static_cast<std::size_t>(group.first)], group.differs);
   for (const RooflinePoint& p : r.points) r.total += times(p.each, p.count);
-  std::stable_sort(r.points.begin(), r.points.end(), [](const RooflinePoint& a, const RooflinePoint& b) {
+  sort_stably(r.points, [](const RooflinePoint& a, const RooflinePoint& b) {
     const double x = a.time().value, y = b.time().value;
     return x != y ? x > y : std::tie(a.scope, a.name) < std::tie(b.scope, b.name);
   });

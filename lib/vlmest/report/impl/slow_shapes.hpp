@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-
 #include <vlmest/report/slow_shapes.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest {
 
@@ -17,7 +16,7 @@ VLMEST_INLINE std::vector<SlowShape> slow_shapes(const Graph& g, std::span<const
     if (const auto f = faster_shape(p.op, device)) r.push_back({p, *f});
   }
   std::erase_if(r, [&](const SlowShape& s) { return s.saved().value < 0.01 * all.total.time.value; });
-  std::stable_sort(r.begin(), r.end(), [](const auto& a, const auto& b) { return a.saved() > b.saved(); });
+  sort_stably(r, [](const auto& a, const auto& b) { return a.saved() > b.saved(); });
   return r;
 }
 

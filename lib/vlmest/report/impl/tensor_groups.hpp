@@ -7,6 +7,7 @@
 
 #include <vlmest/report/tensor_groups.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest {
 namespace tensor_groups {
@@ -66,7 +67,7 @@ VLMEST_INLINE std::vector<TensorGroup> grouped(const Graph& g, const std::vector
     x.group.scope = x.at.before + layers + x.at.after;
     r.push_back(std::move(x.group));
   }
-  std::stable_sort(r.begin(), r.end(), [](const TensorGroup& a, const TensorGroup& b) { return a.bytes > b.bytes; });
+  sort_stably(r, [](const TensorGroup& a, const TensorGroup& b) { return a.bytes > b.bytes; });
   return r;
 }
 

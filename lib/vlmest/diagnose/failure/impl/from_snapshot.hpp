@@ -7,6 +7,7 @@
 #include <vlmest/diagnose/failure/from_snapshot.hpp>
 #include <vlmest/diagnose/failure/stack_cause.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace snapshot_failure {
@@ -132,7 +133,7 @@ VLMEST_INLINE Failure failure_of(const RecordedSnapshot& s, const SnapshotAnalys
   for (const LiveGroup& g : a.groups) sums[static_cast<std::size_t>(cause_of(s, g, recorded))] += g.bytes;
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] > Bytes{}) f.live.push_back({static_cast<Cause>(i), sums[i]});
-  std::stable_sort(f.live.begin(), f.live.end(), [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
+  sort_stably(f.live, [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
   f.growth = growth_of(s, a);
   for (const MemoryPart& p : f.live)
     if (p.cause == Cause::gradients || p.cause == Cause::optimizer_state)

@@ -9,6 +9,7 @@
 #include <vlmest/diagnose/inversion/site_match.hpp>
 #include <vlmest/report/tensor_groups.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace inversion {
@@ -51,7 +52,7 @@ VLMEST_INLINE std::vector<Hypothesis> hypotheses(const Graph& g, const TensorKin
     ranked.push_back(best);
     sum += best.score;
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const Best& a, const Best& b) { return a.score > b.score; });
+  sort_stably(ranked, [](const Best& a, const Best& b) { return a.score > b.score; });
   std::vector<Hypothesis> r;
   for (const Best& best : ranked) {
     const PlannedAllocation& a = *best.allocation;

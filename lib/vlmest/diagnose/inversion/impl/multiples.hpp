@@ -8,6 +8,7 @@
 #include <vlmest/diagnose/inversion/multiples.hpp>
 #include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace multiples_of {
@@ -79,7 +80,7 @@ VLMEST_INLINE std::vector<Multiple> multiples(const Vlm& vlm, const Plan& given,
   const bool patches = f.site == AllocationSite::patch_embedding || f.site == AllocationSite::convolution ||
                        f.site == AllocationSite::pixel_values;
   // Of many kinds some have a size that agrees by chance: pixels and the patches made of them are the largest.
-  std::stable_sort(r.begin(), r.end(), [&](const Multiple& a, const Multiple& b) {
+  sort_stably(r, [&](const Multiple& a, const Multiple& b) {
     const auto rank = [&](const Multiple& m) {
       const bool first = m.tensor.role == Role::input || m.tensor.scope.find("patch") != std::string::npos;
       return m.plausibility * (patches && !first ? 0.5 : 1);

@@ -4,6 +4,7 @@
 #include <vlmest/diagnose/inversion/explained.hpp>
 #include <vlmest/diagnose/inversion/one_change.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace one_change {
@@ -112,9 +113,8 @@ VLMEST_INLINE std::vector<Explaining> explaining(const Vlm& vlm, const std::vect
       continue;  // the model refuses it
     }
   }
-  std::stable_sort(r.begin(), r.end(), [](const Explaining& a, const Explaining& b) {
-    return a.reading.agreement() > b.reading.agreement();
-  });
+  sort_stably(r,
+              [](const Explaining& a, const Explaining& b) { return a.reading.agreement() > b.reading.agreement(); });
   return r;
 }
 

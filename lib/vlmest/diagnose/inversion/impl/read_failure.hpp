@@ -6,6 +6,7 @@
 #include <vlmest/diagnose/inversion/read_failure.hpp>
 #include <vlmest/diagnose/inversion/site_match.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace reading {
@@ -23,7 +24,7 @@ VLMEST_INLINE std::vector<MemoryPart> live_at(const Timeline& timeline, const Te
   std::vector<MemoryPart> r;
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] > Bytes{}) r.push_back({static_cast<Cause>(i), sums[i]});
-  std::stable_sort(r.begin(), r.end(), [](const auto& a_, const auto& b_) { return a_.bytes > b_.bytes; });
+  sort_stably(r, [](const auto& a_, const auto& b_) { return a_.bytes > b_.bytes; });
   return r;
 }
 

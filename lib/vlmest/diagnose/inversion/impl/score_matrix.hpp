@@ -11,6 +11,7 @@
 #include <vlmest/diagnose/inversion/public_widths.hpp>
 #include <vlmest/diagnose/inversion/score_matrix.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace score_matrix {
@@ -121,8 +122,7 @@ VLMEST_INLINE std::vector<ScoreMatrix> score_matrices(const Failure& f, const st
         if (a.fixed > 0) break;
       }
     }
-  std::stable_sort(r.begin(), r.end(),
-                   [](const ScoreMatrix& a, const ScoreMatrix& b) { return a.plausibility > b.plausibility; });
+  sort_stably(r, [](const ScoreMatrix& a, const ScoreMatrix& b) { return a.plausibility > b.plausibility; });
   return r;
 }
 
@@ -136,8 +136,7 @@ VLMEST_INLINE std::vector<ScoreMatrix> score_matrices_of_any_model(const Failure
   std::vector<ScoreMatrix> r = score_matrices(f, all, bounds);
   if (bounds.seq && f.phase != RunPhase::vision_forward)
     for (ScoreMatrix& m : r) m.plausibility *= m.length <= *bounds.seq ? 1 : 0.5;
-  std::stable_sort(r.begin(), r.end(),
-                   [](const ScoreMatrix& a, const ScoreMatrix& b) { return a.plausibility > b.plausibility; });
+  sort_stably(r, [](const ScoreMatrix& a, const ScoreMatrix& b) { return a.plausibility > b.plausibility; });
   return r;
 }
 

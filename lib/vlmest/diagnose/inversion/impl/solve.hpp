@@ -3,6 +3,7 @@
 
 #include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace solve {
@@ -75,8 +76,7 @@ VLMEST_INLINE std::vector<Solution> solve_unknown(const Vlm& vlm, const Plan& pl
     if (site != AllocationSite::unknown && agrees(site, builds.graph(), kinds_of, a) < site_match::yes) continue;
     wanted.push_back({key, now});
   }
-  std::stable_sort(wanted.begin(), wanted.end(),
-                   [](const Wanted& a, const Wanted& b) { return a.now.bytes > b.now.bytes; });
+  sort_stably(wanted, [](const Wanted& a, const Wanted& b) { return a.now.bytes > b.now.bytes; });
   // One of each cause and type: scores, logits and activations grow differently, and many have a copy in fp32.
   const auto type_of = [&](const Wanted& w) { return builds.graph().tensor(w.now.tensor).dtype; };
   std::vector<Wanted> chosen;
@@ -130,7 +130,7 @@ VLMEST_INLINE std::vector<Solution> solve_unknown(const Vlm& vlm, const Plan& pl
       r.push_back(s);
     }
   }
-  std::stable_sort(r.begin(), r.end(), [](const Solution& a, const Solution& b) { return a.exact && !b.exact; });
+  sort_stably(r, [](const Solution& a, const Solution& b) { return a.exact && !b.exact; });
   return r;
 }
 

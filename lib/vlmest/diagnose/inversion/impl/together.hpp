@@ -15,6 +15,7 @@
 #include <vlmest/diagnose/inversion/usual_inputs.hpp>
 #include <vlmest/nn/sequence_layout.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace together {
@@ -42,8 +43,7 @@ class Search {
     r.found = found_.size();
     double sum = 0;
     for (const Found& x : found_) sum += x.plausibility;
-    std::stable_sort(found_.begin(), found_.end(),
-                     [](const Found& a, const Found& b) { return a.plausibility > b.plausibility; });
+    sort_stably(found_, [](const Found& a, const Found& b) { return a.plausibility > b.plausibility; });
     // What arithmetic finds is said only where the model, built so, has the tensor.
     for (std::size_t i = 0; i < found_.size() && i < 2 * most && r.likeliest.size() < most; ++i)
       if (auto s = built(found_[i])) {
@@ -120,7 +120,7 @@ class Search {
       all.push_back(std::move(p));
     }
     // The widest of each cause are what fails, and of those of one width one stands for all.
-    std::stable_sort(all.begin(), all.end(), [](const Product& a, const Product& b) { return a.each > b.each; });
+    sort_stably(all, [](const Product& a, const Product& b) { return a.each > b.each; });
     for (Product& p : all) {
       std::size_t wider = 0;
       bool same = false;

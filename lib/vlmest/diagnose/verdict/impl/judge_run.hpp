@@ -14,6 +14,7 @@
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/diagnose/verdict/scores.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 
@@ -110,8 +111,7 @@ VLMEST_INLINE Verdict judge(const Failure& f, const Settings& settings, const De
     if (!f.allocated)
       std::erase_if(changes, [&](const OneChange& c) { return !given->hypotheses.empty() || !makes_other_tensors(c); });
     others = explaining(settings.vlm, changes, device, f, estimator);
-    std::stable_sort(solutions.begin(), solutions.end(),
-                     [](const Solution& a, const Solution& b) { return a.exact && !b.exact; });
+    sort_stably(solutions, [](const Solution& a, const Solution& b) { return a.exact && !b.exact; });
   }
   const Reading& read = others.empty() ? *given : others.front().reading;
   Verdict v = others.empty() && !e.holds ? judge_unexplained(f, read)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include <vlmest/parallel/placement.hpp>
 #include <vlmest/parallel/states.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace settings_verdict {
@@ -45,7 +45,7 @@ inline std::vector<MemoryPart> parts(const Settings& s, const TrainingEstimate& 
     r.back().bytes += o.peak - states;
   else if (o.peak > states)
     r.push_back({Cause::activations, o.peak - states});
-  std::stable_sort(r.begin(), r.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  sort_stably(r, [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return r;
 }
 
@@ -64,7 +64,7 @@ VLMEST_INLINE Verdict judge_settings(const Settings& s, const Device& device, Kn
     fits = fits && peak <= device.usable_bytes;
     for (MemoryPart& p : v.live)
       if (p.cause == Cause::optimizer_state) p.bytes += more;
-    std::stable_sort(v.live.begin(), v.live.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    sort_stably(v.live, [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   }
   v.predicted_peak = peak;
   v.mode = Mode::training;

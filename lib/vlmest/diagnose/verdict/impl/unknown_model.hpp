@@ -12,6 +12,7 @@
 #include <vlmest/diagnose/inversion/solve.hpp>
 #include <vlmest/diagnose/verdict/unknown_model.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace unknown_model {
@@ -87,8 +88,7 @@ VLMEST_INLINE PublicRows public_rows(const std::vector<const Vlm*>& models, cons
     }
   // What most models have comes first.
   for (auto* all : {&r.vocabularies, &r.caches})
-    std::stable_sort(all->begin(), all->end(),
-                     [](const RowWidth& a, const RowWidth& b) { return a.models.size() > b.models.size(); });
+    sort_stably(*all, [](const RowWidth& a, const RowWidth& b) { return a.models.size() > b.models.size(); });
   return r;
 }
 

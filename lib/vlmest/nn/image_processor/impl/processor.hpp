@@ -11,6 +11,7 @@
 #include <vlmest/nn/image_processor/image.hpp>
 #include <vlmest/nn/image_processor/processor.hpp>
 #include <vlmest/nn/image_processor/video.hpp>
+#include <vlmest/unit/owned.hpp>
 
 namespace vlmest {
 
@@ -34,7 +35,7 @@ constexpr auto own_sampling_function() -> OwnSampling (*)(const void*) {
 template <ImageRule R>
 const RuleFunctions& rule_functions() {
   static constexpr RuleFunctions table{
-      .copy = [](const void* r) -> std::shared_ptr<void> { return std::make_shared<R>(*static_cast<const R*>(r)); },
+      .copy = [](const void* r) -> std::shared_ptr<void> { return owned(new R(*static_cast<const R*>(r))); },
       .layout = [](const void* r, ImageSize size) -> ImageLayout { return layout(*static_cast<const R*>(r), size); },
       .layouts = [](const void* rule, std::span<const ImageSize> sizes) -> std::vector<ImageLayout> {
         const R& r = *static_cast<const R*>(rule);

@@ -7,6 +7,7 @@
 
 #include <vlmest/diagnose/advise/action/actions.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 
@@ -71,9 +72,7 @@ VLMEST_INLINE std::vector<Action> actions(const Settings& now, const Device& dev
   const auto batch = [](const Action& a) {
     return a.id == action_id("smaller-micro-batch") || a.id == action_id("smaller-batch");
   };
-  std::stable_sort(r.begin(), r.end(), [&](const Action& a, const Action& b) {
-    return batch(a) != batch(b) ? batch(b) : rank(a) < rank(b);
-  });
+  sort_stably(r, [&](const Action& a, const Action& b) { return batch(a) != batch(b) ? batch(b) : rank(a) < rank(b); });
   estimator.allocator = settings;
   estimator.details = details;
   return r;

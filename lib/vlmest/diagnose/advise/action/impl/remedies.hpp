@@ -5,6 +5,7 @@
 #include <vlmest/diagnose/advise/action/remedies.hpp>
 #include <vlmest/diagnose/verdict/rules.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 
@@ -93,8 +94,7 @@ VLMEST_INLINE std::vector<Action> time_remedies(const SlowRun& s) {
   add(action_id("pin-copies"), static_cast<double>(s.gpu.exposed_copies));
   add(action_id("overlap-communication"), static_cast<double>(s.gpu.exposed_communication));
   add(action_id("pad-products"), s.padding_saves.value * 1e9);
-  std::stable_sort(r.begin(), r.end(),
-                   [](const Action& a, const Action& b) { return a.time_cost_pct < b.time_cost_pct; });
+  sort_stably(r, [](const Action& a, const Action& b) { return a.time_cost_pct < b.time_cost_pct; });
   return r;
 }
 

@@ -4,13 +4,13 @@
 #include <vlmest/diagnose/advise/planner/planner.hpp>
 #include <vlmest/unit/compiled.hpp>
 #include <vlmest/unit/parallel_for.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace planner {
 
 VLMEST_INLINE std::vector<PlannedRun> ranked(std::vector<PlannedRun> all, Goal goal, std::size_t most) {
-  std::stable_sort(all.begin(), all.end(),
-                   [goal](const PlannedRun& a, const PlannedRun& b) { return rank(a, goal) < rank(b, goal); });
+  sort_stably(all, [goal](const PlannedRun& a, const PlannedRun& b) { return rank(a, goal) < rank(b, goal); });
   std::vector<PlannedRun> r;
   for (auto& c : all) {
     if (r.size() == most) break;

@@ -8,6 +8,7 @@
 #include <vlmest/diagnose/evidence/stack/allocation_site.hpp>
 #include <vlmest/diagnose/evidence/stack/source_line.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace oom_reader {
@@ -183,7 +184,7 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
         here.emplace_back(first, std::move(m));
       }
     }
-    std::stable_sort(here.begin(), here.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    sort_stably(here, [](const auto& a, const auto& b) { return a.first < b.first; });
     for (auto& [at, m] : here) {
       const auto begin = lines[at].begin;
       if (begin > counted) {

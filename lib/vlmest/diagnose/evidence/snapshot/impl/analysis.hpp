@@ -7,6 +7,7 @@
 #include <vlmest/diagnose/evidence/snapshot/analysis.hpp>
 #include <vlmest/diagnose/evidence/snapshot/replayable.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 
@@ -91,7 +92,7 @@ VLMEST_INLINE SnapshotAnalysis analyse(const RecordedSnapshot& s, std::int64_t d
     sum.bytes += x.size;
     a.live += x.size;
   }
-  std::stable_sort(a.groups.begin(), a.groups.end(), [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
+  sort_stably(a.groups, [](const auto& x, const auto& y) { return x.bytes > y.bytes; });
   a.reserved = reserved_memory(s, device, trace, a.timeline, a.moment, a.oom);
   a.growth = growth(s, device, trace, a.timeline, a.stages);
   return a;

@@ -3,6 +3,7 @@
 
 #include <vlmest/diagnose/evidence/snapshot/growth.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace growing {
@@ -114,8 +115,7 @@ VLMEST_INLINE StepGrowth growth(const RecordedSnapshot& s, std::int64_t device, 
     g.stacks.push_back({stack, per_step, growing::median_slope(std::span(tensors).first(cuts.size())),
                         Bytes(bytes.front()), Bytes(bytes[cuts.size() - 1])});
   }
-  std::stable_sort(g.stacks.begin(), g.stacks.end(),
-                   [](const auto& a, const auto& b) { return a.bytes_per_step > b.bytes_per_step; });
+  sort_stably(g.stacks, [](const auto& a, const auto& b) { return a.bytes_per_step > b.bytes_per_step; });
   return g;
 }
 

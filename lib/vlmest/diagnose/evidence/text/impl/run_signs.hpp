@@ -9,6 +9,7 @@
 #include <vlmest/diagnose/evidence/text/size_text.hpp>
 #include <vlmest/diagnose/evidence/text/word_starts.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace run_signs {
@@ -86,7 +87,7 @@ VLMEST_INLINE std::vector<FoundSign> find_run_signs(std::string_view text) {
     f.text.resize(std::min<std::size_t>(f.text.size(), 300));
     all.push_back(std::move(f));
   }
-  std::stable_sort(all.begin(), all.end(), [](const FoundSign& a, const FoundSign& b) {
+  sort_stably(all, [](const FoundSign& a, const FoundSign& b) {
     return std::pair(a.sign, b.numbers.size()) < std::pair(b.sign, a.numbers.size());
   });
   all.erase(std::unique(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.sign == b.sign; }),

@@ -10,6 +10,7 @@
 #include <vlmest/diagnose/evidence/text/size_text.hpp>
 #include <vlmest/diagnose/evidence/text/xla_program.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace xla_program {
@@ -98,8 +99,7 @@ VLMEST_INLINE std::optional<XlaProgram> find_xla_program(std::string_view text) 
     const auto line = next_line(part, at);
     xla_program::read_line(xla_program::trimmed(line.substr(0, 2048)), p);
   }
-  std::stable_sort(p.buffers.begin(), p.buffers.end(),
-                   [](const XlaBuffer& a, const XlaBuffer& b) { return a.size.value > b.size.value; });
+  sort_stably(p.buffers, [](const XlaBuffer& a, const XlaBuffer& b) { return a.size.value > b.size.value; });
   if (p.buffers.empty() && !(p.arguments && p.temporaries)) return std::nullopt;
   return p;
 }

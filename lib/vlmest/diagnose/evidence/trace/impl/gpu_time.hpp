@@ -5,6 +5,7 @@
 
 #include <vlmest/diagnose/evidence/trace/gpu_time.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace gpu_time_detail {
@@ -96,7 +97,7 @@ VLMEST_INLINE GpuTime gpu_time(const ProfileTrace& t, std::int32_t device, const
   g.busy = united(std::move(all));
   for (std::size_t n = 0; n < by_name.size(); ++n)
     if (by_name[n].count > 0) g.kernels.push_back({by_name[n], static_cast<NameId>(n)});
-  std::stable_sort(g.kernels.begin(), g.kernels.end(), [](auto& a, auto& b) { return a.time > b.time; });
+  sort_stably(g.kernels, [](auto& a, auto& b) { return a.time > b.time; });
   return g;
 }
 

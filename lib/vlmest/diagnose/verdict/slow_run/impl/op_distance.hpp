@@ -6,6 +6,7 @@
 
 #include <vlmest/diagnose/verdict/slow_run/op_distance.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace op_distance_detail {
@@ -14,7 +15,7 @@ VLMEST_INLINE std::vector<std::int32_t> parents(const std::vector<CpuOp>& ops) {
   std::vector<std::int32_t> order(ops.size()), parent(ops.size(), -1);
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
   const auto at = [&](std::int32_t i) -> const CpuOp& { return ops[static_cast<std::size_t>(i)]; };
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+  sort_stably(order, [&](std::int32_t a, std::int32_t b) {
     if (at(a).thread != at(b).thread) return at(a).thread < at(b).thread;
     if (at(a).time.begin != at(b).time.begin) return at(a).time.begin < at(b).time.begin;
     return at(a).time.end > at(b).time.end;
@@ -112,7 +113,7 @@ VLMEST_INLINE OpDistances op_distances(const ProfileTrace& t, const GpuTime& g, 
   for (std::size_t i = 0; i < r.ops.size(); ++i)
     if (r.ops[i].calls > 0) order.push_back(static_cast<std::int32_t>(i));
   const auto at = [&](std::int32_t i) -> const OpDistance& { return r.ops[static_cast<std::size_t>(i)]; };
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+  sort_stably(order, [&](std::int32_t a, std::int32_t b) {
     return device != nullptr ? at(a).lost() > at(b).lost() : at(a).measured > at(b).measured;
   });
   std::vector<OpDistance> sorted;

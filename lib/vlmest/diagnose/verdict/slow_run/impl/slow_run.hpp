@@ -3,6 +3,7 @@
 
 #include <vlmest/diagnose/verdict/slow_run/slow_run.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 namespace slow_run_detail {
@@ -35,7 +36,7 @@ VLMEST_INLINE std::vector<StepTime> step_times(const ProfileTrace& t, const GpuT
   std::vector<Annotation> marks;
   for (const auto& a : t.annotations)
     if (a.kind == AnnotationKind::step) marks.push_back(a);
-  std::stable_sort(marks.begin(), marks.end(), [](auto& a, auto& b) { return a.time < b.time; });
+  sort_stably(marks, [](auto& a, auto& b) { return a.time < b.time; });
   std::vector<StepTime> r;
   std::size_t first = 0;
   for (const Annotation& a : marks) {
@@ -88,7 +89,7 @@ VLMEST_INLINE SlowRunVerdict judge(const SlowRun& r, const NameTable& names) {
   SlowRunVerdict v{first.cause, 0, "", {}};
   for (const Candidate& c : all)
     if (&c != &first && c.share >= 0.05 && c.cause != Cause::unknown) v.others.push_back({c.cause, c.share});
-  std::stable_sort(v.others.begin(), v.others.end(), [](auto& a, auto& b) { return a.share > b.share; });
+  sort_stably(v.others, [](auto& a, auto& b) { return a.share > b.share; });
   const double presumed = static_cast<double>(r.bound.presumed) / static_cast<double>(span);
   const bool limit = first.threshold == 0;
   if (first.cause != Cause::unknown)

@@ -5,6 +5,7 @@
 
 #include <vlmest/diagnose/verdict/slow_run/traced_phase.hpp>
 #include <vlmest/unit/compiled.hpp>
+#include <vlmest/unit/sort_stably.hpp>
 
 namespace vlmest::diagnose {
 
@@ -17,8 +18,7 @@ VLMEST_INLINE PhaseTimes phase_times(const ProfileTrace& t, const GpuTime& g, co
     const KernelEvent& e = t.kernels[k];
     if (e.device == g.device && e.time.begin >= g.window.begin && e.time.begin < g.window.end) order.push_back(k);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return t.kernels[a].time.begin < t.kernels[b].time.begin; });
+  sort_stably(order, [&](std::size_t a, std::size_t b) { return t.kernels[a].time.begin < t.kernels[b].time.begin; });
   enum class Seen { nothing, prefill, decode };
   bool training = false;
   std::size_t products = 0, rows = 0;
