@@ -49,6 +49,16 @@ class Reader {
   /// Present and not null.
   bool given(const char* key) const { return has(key) && !(*j_)[key].is_null(); }
 
+  /// Whichever of a key's two names the object has: config classes of transformers take one for the other
+  /// (attribute_map), and files have either or both.
+  const char* either(const char* key, const char* alias) const {
+    if (!given(alias)) return key;
+    if (!given(key)) return alias;
+    if ((*j_)[key] != (*j_)[alias])
+      fail(alias, std::string("is another name of ") + key + ", which says something else", "leave one of them out");
+    return key;
+  }
+
   /// An integer within [low, high]; null counts as absent.
   std::int64_t integer(const char* key, std::int64_t absent, std::int64_t low = 1,
                        std::int64_t high = std::int64_t{1} << 31) const {

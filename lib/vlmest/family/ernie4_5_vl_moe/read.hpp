@@ -22,7 +22,7 @@ inline Ernie4_5Vision read_ernie_vision(const Reader& v) {
   g.hidden = v.integer("hidden_size", g.hidden, 1, 1 << 20);
   g.intermediate = v.integer("intermediate_size", g.intermediate, 1, 1 << 24);
   g.layers = v.layers("depth", g.layers);
-  const char* heads = v.given("num_heads") ? "num_heads" : "num_attention_heads";  // its attribute_map
+  const char* const heads = v.either("num_heads", "num_attention_heads");
   g.heads = v.integer(heads, g.heads, 1, 1 << 16);
   g.patch_size = v.side("patch_size", g.patch_size);
   g.channels = v.integer("in_channels", g.channels, 1, 1 << 10);
@@ -50,8 +50,8 @@ inline std::array<std::int64_t, 2> read_expert_widths(const Reader& t, std::int6
 inline ModalityMoeConfig read_modality_experts(const Reader& t, std::int64_t hidden, Activation activation, bool bias) {
   ModalityMoeConfig d;
   const auto [text, vision] = read_expert_widths(t, d.text.inner, d.vision.inner);
-  const char* all = t.given("moe_num_experts") ? "moe_num_experts" : "num_experts";  // its attribute_map
-  const char* chosen = t.given("moe_k") ? "moe_k" : "num_experts_per_tok";
+  const char* const all = t.either("moe_num_experts", "num_experts");
+  const char* const chosen = t.either("moe_k", "num_experts_per_tok");
   const std::int64_t experts = t.integer(all, d.text.experts, 1, 1023),
                      top_k = t.integer(chosen, d.text.top_k, 1, 1023);
   if (top_k > experts)

@@ -17,19 +17,20 @@ inline BartConfig read_bart(const Reader& r) {
   BartConfig d;
   r.without_effect({"scale_embedding"});  // by one or by a root: multiplied all the same
   d.vocab = r.integer("vocab_size", d.vocab);
-  d.hidden = r.integer("d_model", d.hidden, 1, 1 << 20);
-  d.encoder_layers = r.layers("encoder_layers", d.encoder_layers);
+  const char* const heads = r.either("encoder_attention_heads", "num_attention_heads");
+  d.hidden = r.integer(r.either("d_model", "hidden_size"), d.hidden, 1, 1 << 20);
+  d.encoder_layers = r.layers(r.either("encoder_layers", "num_hidden_layers"), d.encoder_layers);
   d.decoder_layers = r.layers("decoder_layers", d.decoder_layers);
   d.encoder_intermediate = r.integer("encoder_ffn_dim", d.encoder_intermediate, 1, wide);
   d.decoder_intermediate = r.integer("decoder_ffn_dim", d.decoder_intermediate, 1, wide);
-  d.encoder_heads = r.integer("encoder_attention_heads", d.encoder_heads, 1, 1 << 16);
+  d.encoder_heads = r.integer(heads, d.encoder_heads, 1, 1 << 16);
   d.decoder_heads = r.integer("decoder_attention_heads", d.decoder_heads, 1, 1 << 16);
   d.positions = r.integer("max_position_embeddings", d.positions, 1, wide);
   d.dropout = read_dropout(r, "dropout", 0.1);
   d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
   d.activation_dropout = read_dropout(r, "activation_dropout", 0.0);
   d.activation = parse_activation(r.string("activation_function", "gelu"));
-  divides(r, "encoder_attention_heads", d.hidden, d.encoder_heads);
+  divides(r, heads, d.hidden, d.encoder_heads);
   divides(r, "decoder_attention_heads", d.hidden, d.decoder_heads);
   for (const char* key : {"encoder_layerdrop", "decoder_layerdrop"})
     if (read_dropout(r, key, 0.0)) r.fail(key, "layers that a draw leaves out are not modelled", "set it to 0");

@@ -84,15 +84,17 @@ inline HunYuanVision read_hunyuan_tower(const Reader& v) {
   return g;
 }
 
-/// model_type "hunyuan_vl". The text keys may stand beside vision_config. Where it does not say whether the head is
-/// tied, its text config does.
+/// model_type "hunyuan_vl". The text keys may stand beside vision_config. Whether the head is tied its text config
+/// says, which the class puts over its own key (HunYuanVLConfig.__post_init__); it does not see that one where all keys
+/// stand in one object.
 inline Vlm read_hunyuan_vl(const Reader& r) {
   const Reader t = r.given("text_config") ? r.object("text_config") : r;
   HunYuanFamily f;
   f.language = read_hunyuan_text(t);
   f.vision = read_hunyuan_tower(r.object("vision_config"));
   f.vision.out = width(f.language);
-  f.tied = r.boolean("tie_word_embeddings", t.boolean("tie_word_embeddings", true));
+  r.without_effect({"tie_word_embeddings"});
+  f.tied = !r.given("text_config") || t.boolean("tie_word_embeddings", true);
   Vlm m{.type = "hunyuan_vl"};
   m.image_processor = image_processor::HunYuan{.patch_size = f.vision.patch_size, .merge = f.vision.merge};
   m.native = {1024, 1024};

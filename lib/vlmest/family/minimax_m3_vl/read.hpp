@@ -51,6 +51,11 @@ inline Vlm read_minimax_m3_vl(const Reader& r) {
                  .hidden = r.integer("projector_hidden_size", f.projector.hidden, 1, 1 << 24),
                  .out = f.language.hidden,
                  .merged = checked_mul(f.vision.merge, f.vision.merge)};
+  // The class reckons it, but takes what a file says.
+  const std::int64_t merged = checked_mul(f.projector.out, f.projector.merged);
+  if (r.integer("merged_hidden_size", merged, 1, INT64_MAX) != merged)
+    r.fail("merged_hidden_size",
+           "the merger takes squares of features, which have " + std::to_string(merged) + " channels", "leave it out");
   const bool text_tied = t.boolean("tie_word_embeddings", false);
   f.tied = r.boolean("tie_word_embeddings", false) || text_tied;
   r.without_effect({"process_image_mode", "projector_hidden_act", "vision_feature_layer",

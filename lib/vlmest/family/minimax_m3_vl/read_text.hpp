@@ -64,7 +64,7 @@ inline std::int64_t read_minimax_rotary_dim(const Reader& t, std::int64_t head_d
 inline MoeConfig read_minimax_experts(const Reader& t, MoeConfig m, std::int64_t hidden) {
   m.hidden = hidden;
   m.inner = t.integer("intermediate_size", m.inner, 1, 1 << 24);
-  m.experts = t.integer(t.given("num_experts") ? "num_experts" : "num_local_experts", m.experts, 1, 1023);
+  m.experts = t.integer(t.either("num_local_experts", "num_experts"), m.experts, 1, 1023);
   m.top_k = t.integer("num_experts_per_tok", m.top_k, 1, 1023);
   if (m.top_k > m.experts)
     t.fail("num_experts_per_tok", std::to_string(m.top_k) + " of " + std::to_string(m.experts) + " experts",

@@ -19,6 +19,9 @@ inline void check_phi4_audio(const Reader& r, const Phi4Audio& a) {
     if (const std::int64_t n = r.integer(key, 1024, 1, 1 << 20); n != a.hidden)
       r.fail(key, std::to_string(n) + " channels, which the class adds to " + std::to_string(a.hidden),
              "set it to hidden_size");
+  // The class reckons it, but takes what a file says.
+  if (const std::int64_t bands = a.halved(a.mels); r.integer("nemo_final_size", bands, 1, 1 << 16) != bands)
+    r.fail("nemo_final_size", std::to_string(bands) + " bands of each frame are left", "leave it out");
   if (const std::int64_t n = r.integer("downsample_rate", 1, 1, 1 << 16); n != 1)
     r.fail("downsample_rate", std::to_string(n) + ": the class joins no states for its wider projector", "set it to 1");
   if (r.integer("chunk_size", -1, -(1 << 20), 1 << 20) == 0)
@@ -67,8 +70,7 @@ inline Phi4Audio read_phi4_audio(const Reader& r) {
   a.gate_activation = parse_activation(r.string("conv_glu_type", "swish"));
   a.halving_activation = parse_activation(r.string("nemo_activation", "relu"));
   no_dropping(r, {"dropout_rate"});
-  // The forward returns the last states; the size follows from input_size.
-  r.without_effect({"feature_layer", "nemo_final_size"});
+  r.without_effect({"feature_layer"});  // the forward returns the last states
   check_phi4_audio(r, a);
   return a;
 }

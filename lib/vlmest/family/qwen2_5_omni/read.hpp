@@ -18,7 +18,7 @@ inline Qwen2_5OmniAudio read_qwen2_5_omni_audio(const Reader& r) {
   Qwen2_5OmniAudio d;
   d.widths = read_whisper_widths(r, d.widths);
   d.mels = r.integer("num_mel_bins", d.mels, 1, 1 << 16);
-  d.layers = r.layers("encoder_layers", d.layers);
+  d.layers = read_whisper_layers(r, d.layers);
   d.positions = r.integer("max_source_positions", d.positions, 1, 1 << 20);
   d.window = r.integer("n_window", d.window, 1, d.positions);
   d.out = r.integer("output_dim", d.out, 1, 1 << 20);

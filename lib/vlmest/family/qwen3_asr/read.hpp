@@ -17,7 +17,7 @@ inline Qwen3AsrAudio read_qwen3_asr_audio(const Reader& r) {
   Qwen3OmniAudio& g = d.chunks;
   g.widths = read_whisper_widths(r, g.widths);
   g.mels = r.integer("num_mel_bins", g.mels, 1, 1 << 16);
-  g.layers = r.layers("encoder_layers", g.layers);
+  g.layers = read_whisper_layers(r, g.layers);
   read_chunk_windows(r, "max_position_embeddings", g);
   return d;
 }

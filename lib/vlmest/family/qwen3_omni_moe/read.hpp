@@ -18,7 +18,7 @@ inline Qwen3OmniAudio read_qwen3_omni_audio(const Reader& r) {
   Qwen3OmniAudio d;
   d.widths = read_whisper_widths(r, d.widths);
   d.mels = r.integer("num_mel_bins", d.mels, 1, 1 << 16);
-  d.layers = r.layers("encoder_layers", d.layers);
+  d.layers = read_whisper_layers(r, d.layers);
   read_chunk_windows(r, "max_source_positions", d);
   d.conv_chunks = r.integer("conv_chunksize", d.conv_chunks, 1, 1 << 20);
   return d;

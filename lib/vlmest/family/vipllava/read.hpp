@@ -23,7 +23,7 @@ inline Vlm read_vipllava(const Reader& r) {
   VipLlavaFamily f{.vision = parts.vision, .projector = parts.projector, .language = parts.language};
   f.feature_layers = r.integers(key, f.feature_layers);
   f.layer_list = !r.given(key) || r.value()[key].is_array();
-  f.tied = parts.tied;
+  f.tied = r.boolean("tie_word_embeddings", false);  // the text_config's is not asked here
   if (f.feature_layers.empty()) r.fail(key, "the list is empty");
   for (const auto layer : f.feature_layers) check_feature_layer(r, layer, g.layers, key);
   f.projector.in = checked_mul(g.hidden, static_cast<std::int64_t>(f.feature_layers.size()));

@@ -13,16 +13,11 @@ namespace vlmest::json::hf {
 /// VoxtralEncoderConfig.
 inline WhisperEncoder read_voxtral_encoder(const Reader& r, WhisperEncoder d) {
   check_part(r, "voxtral_encoder");
-  WhisperWidths& g = d.widths;
-  g.hidden = r.integer("hidden_size", g.hidden, 1, 1 << 20);
-  g.intermediate = r.integer("intermediate_size", g.intermediate, 1, 1 << 24);
-  g.heads = r.integer("num_attention_heads", g.heads, 1, 1 << 16);
-  g.activation = parse_activation(r.string("activation_function", "gelu"));
-  divides(r, "num_attention_heads", g.hidden, g.heads);
+  d.widths = read_whisper_widths(r, d.widths);
   d.mels = r.integer("num_mel_bins", d.mels, 1, 1 << 16);
-  d.layers = r.layers("num_hidden_layers", d.layers);
+  d.layers = read_whisper_layers(r, d.layers);
   d.positions = r.integer("max_source_positions", d.positions, 1, 1 << 20);
-  no_dropping(r, {"dropout", "attention_dropout", "activation_dropout"});
+  no_dropping(r, {"layerdrop"});
   return d;
 }
 

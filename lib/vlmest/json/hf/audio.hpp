@@ -24,13 +24,19 @@ inline void no_dropping(const Reader& r, std::initializer_list<const char*> keys
     if (read_dropout(r, key, 0.0)) r.fail(key, "dropping in an audio encoder is not modelled", "set it to 0");
 }
 
-/// d_model, encoder_ffn_dim, encoder_attention_heads, activation_function.
+/// encoder_layers, or by its attribute_map num_hidden_layers.
+inline std::int64_t read_whisper_layers(const Reader& r, std::int64_t absent) {
+  return r.layers(r.either("encoder_layers", "num_hidden_layers"), absent);
+}
+
+/// d_model, encoder_ffn_dim, encoder_attention_heads, activation_function; the first three by other names too.
 inline WhisperWidths read_whisper_widths(const Reader& r, WhisperWidths d = {}) {
-  d.hidden = r.integer("d_model", d.hidden, 2, 1 << 20);
-  d.intermediate = r.integer("encoder_ffn_dim", d.intermediate, 1, 1 << 24);
-  d.heads = r.integer("encoder_attention_heads", d.heads, 1, 1 << 16);
+  const char* const heads = r.either("encoder_attention_heads", "num_attention_heads");
+  d.hidden = r.integer(r.either("d_model", "hidden_size"), d.hidden, 2, 1 << 20);
+  d.intermediate = r.integer(r.either("encoder_ffn_dim", "intermediate_size"), d.intermediate, 1, 1 << 24);
+  d.heads = r.integer(heads, d.heads, 1, 1 << 16);
   d.activation = parse_activation(r.string("activation_function", "gelu"));
-  divides(r, "encoder_attention_heads", d.hidden, d.heads);
+  divides(r, heads, d.hidden, d.heads);
   no_dropping(r, {"dropout", "attention_dropout", "activation_dropout", "encoder_layerdrop"});
   return d;
 }
@@ -39,7 +45,7 @@ inline WhisperWidths read_whisper_widths(const Reader& r, WhisperWidths d = {}) 
 inline WhisperEncoder read_whisper(const Reader& r, WhisperEncoder d) {
   d.widths = read_whisper_widths(r, d.widths);
   d.mels = r.integer("num_mel_bins", d.mels, 1, 1 << 16);
-  d.layers = r.layers("encoder_layers", d.layers);
+  d.layers = read_whisper_layers(r, d.layers);
   d.positions = r.integer("max_source_positions", d.positions, 1, 1 << 20);
   return d;
 }

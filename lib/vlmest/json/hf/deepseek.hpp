@@ -18,7 +18,7 @@ inline GroupedMoeConfig read_grouped_experts(const Reader& r, GroupedMoeConfig m
   e.hidden = hidden;
   e.activation = activation;
   e.inner = r.integer("moe_intermediate_size", e.inner, 1, 1 << 24);
-  e.experts = r.integer(r.given("n_routed_experts") ? "n_routed_experts" : "num_local_experts", e.experts, 2, 1023);
+  e.experts = r.integer(r.either("n_routed_experts", "num_local_experts"), e.experts, 2, 1023);
   e.top_k = r.integer("num_experts_per_tok", e.top_k, 1, 1023);
   e.normalised = r.boolean("norm_topk_prob", e.normalised);
   m.shared = r.integer("n_shared_experts", m.shared, 1, 1023);

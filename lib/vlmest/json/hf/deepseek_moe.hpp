@@ -25,7 +25,7 @@ inline DeepseekMoeConfig read_deepseek_experts(const Reader& r) {
   m.hidden = d.layers.hidden;
   m.activation = d.layers.activation;
   m.inner = r.integer("moe_intermediate_size", 1407, 1, 1 << 24);
-  m.experts = r.integer(r.given("n_routed_experts") ? "n_routed_experts" : "num_experts", 64, 1, 1023);
+  m.experts = r.integer(r.either("n_routed_experts", "num_experts"), 64, 1, 1023);
   m.top_k = r.integer_required("num_experts_per_tok", 1, 1023);
   d.shared_experts = r.integer("n_shared_experts", d.shared_experts, 1, 1023);
   if (m.top_k > m.experts)

@@ -15,7 +15,7 @@ inline DecoderConfig read_gpt_oss(const Reader& r) {
   d.attention_dropout = read_dropout(r, "attention_dropout", 0.0);
   d.moe.hidden = d.hidden;
   d.moe.inner = d.intermediate;
-  d.moe.experts = r.integer("num_local_experts", d.moe.experts, 1, 1023);
+  d.moe.experts = r.integer(r.either("num_local_experts", "num_experts"), d.moe.experts, 1, 1023);
   d.moe.top_k = r.integer("num_experts_per_tok", d.moe.top_k, 1, 1023);
   if (d.moe.top_k > d.moe.experts)
     r.fail("num_experts_per_tok", std::to_string(d.moe.top_k) + " of " + std::to_string(d.moe.experts) + " experts",

@@ -16,7 +16,7 @@ namespace vlmest::json::hf {
 inline MoeConfig read_experts(const Reader& t, MoeConfig d, std::int64_t inner, std::int64_t experts,
                               std::int64_t top_k) {
   d.inner = t.integer("moe_intermediate_size", inner, 1, 1 << 24);
-  d.experts = t.integer(t.given("num_experts") ? "num_experts" : "num_local_experts", experts, 0, 1023);
+  d.experts = t.integer(t.either("num_local_experts", "num_experts"), experts, 0, 1023);
   d.top_k = t.integer("num_experts_per_tok", top_k, 1, 1023);
   if (d.experts > 0 && d.top_k > d.experts)
     t.fail("num_experts_per_tok", std::to_string(d.top_k) + " of " + std::to_string(d.experts) + " experts",

@@ -73,15 +73,15 @@ Vision qwen_tower(const Reader& v, Vision d, const char* width_key, std::string_
   v.without_effect({"in_chans", "spatial_patch_size", "tokens_per_second"});  // files have them, the classes do not
   d.hidden = v.integer(width_key, d.hidden, 1, 1 << 20);
   d.layers = v.layers("depth", d.layers);
-  d.heads = v.integer("num_heads", d.heads, 1, 1 << 16);
+  const char* const heads = v.either("num_heads", "num_attention_heads");
+  d.heads = v.integer(heads, d.heads, 1, 1 << 16);
   d.patch_size = v.side("patch_size", d.patch_size);
   d.frames = v.side("temporal_patch_size", d.frames);
   d.channels = v.integer("in_channels", d.channels, 1, 1 << 10);
   d.merge = v.integer("spatial_merge_size", d.merge, 1, 64);
   d.activation = parse_activation(v.string("hidden_act", activation));
-  divides(v, "num_heads", d.hidden, d.heads);
-  if (d.hidden / d.heads % 4 != 0)
-    v.fail("num_heads", "rotation over two axes needs a head size that is a multiple of 4");
+  divides(v, heads, d.hidden, d.heads);
+  if (d.hidden / d.heads % 4 != 0) v.fail(heads, "rotation over two axes needs a head size that is a multiple of 4");
   return d;
 }
 

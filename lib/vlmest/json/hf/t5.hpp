@@ -16,12 +16,12 @@ inline T5Config read_t5(const Reader& r) {
   T5Config d;
   r.without_effect({"n_positions", "relative_attention_max_distance"});
   d.vocab = r.integer("vocab_size", d.vocab);
-  d.hidden = r.integer("d_model", d.hidden, 1, 1 << 20);
-  d.head_dim = r.integer("d_kv", d.head_dim, 1, 1 << 16);
+  d.hidden = r.integer(r.either("d_model", "hidden_size"), d.hidden, 1, 1 << 20);
+  d.head_dim = r.integer(r.either("d_kv", "head_dim"), d.head_dim, 1, 1 << 16);
   d.intermediate = r.integer("d_ff", d.intermediate, 1, 1 << 24);
-  d.encoder_layers = r.layers("num_layers", d.encoder_layers);
+  d.encoder_layers = r.layers(r.either("num_layers", "num_hidden_layers"), d.encoder_layers);
   d.decoder_layers = r.layers("num_decoder_layers", d.encoder_layers);
-  d.heads = r.integer("num_heads", d.heads, 1, 1 << 16);
+  d.heads = r.integer(r.either("num_heads", "num_attention_heads"), d.heads, 1, 1 << 16);
   d.buckets = r.integer("relative_attention_num_buckets", d.buckets, 4, 1 << 16);
   d.dropout = read_dropout(r, "dropout_rate", 0.1);
   const std::string projection = r.string("feed_forward_proj", "relu");
