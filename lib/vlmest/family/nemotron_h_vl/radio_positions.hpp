@@ -81,7 +81,7 @@ inline Value radio_positions(Context& c, const RadioVision& g, Value table, std:
     std::vector<Value> locals;
     const Value grid = random_windows(c, g, tiles, locals);
     Value wide = expand(to(map, DType::fp32), {tiles, -1, -1, -1});
-    Value windows = grid_sampler_2d(std::move(wide), grid);
+    Value windows = aligned_grid_sample(std::move(wide), grid);
     map = to(std::move(windows), c.dtype());
   } else {
     Value wide = to(map, DType::fp32);
