@@ -15,9 +15,8 @@
 
 namespace vlmest {
 
-/// Nemotron Nano V2 VL (nvidia/NVIDIA-Nemotron-Nano-12B-v2-VL) by the code that comes with its checkpoints,
-/// modeling.py, NemotronH_Nano_VL_V2: C-RADIO over square tiles, InternVL's pixel shuffle, an MLP that squares what
-/// ReLU leaves, and transformers' NemotronHForCausalLM in the place of its copy, which needs mamba_ssm to be imported.
+/// Nemotron Nano V2 VL (nvidia/NVIDIA-Nemotron-Nano-12B-v2-VL) by the code that read.hpp names: C-RADIO over square
+/// tiles, InternVL's pixel shuffle, an MLP that squares what ReLU leaves, and transformers' NemotronHForCausalLM.
 struct NemotronHVlFamily {
   RadioVision vision;
   NemotronHText language;
@@ -190,8 +189,8 @@ inline Value training_embeddings(Context& c, const NemotronHVlModel& m, const Ne
   using namespace eager;
   if (!in.pixels)
     throw Error("plan.images", "its code asks a training step for pictures", "give one, or train the language model");
-  refuse_written_leaf(c, "Nemotron Nano V2 VL");
   Value embeds = embed(c, m.language, in.text.ids);
+  refuse_written_leaf(c, "Nemotron Nano V2 VL");
   const std::int64_t batch = embeds.size(0), tokens = embeds.size(1);
   const Value before = feature_rows(embeds);
   places = compare_scalar("eq.Scalar", view(in.text.ids, {-1}));

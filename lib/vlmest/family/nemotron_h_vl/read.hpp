@@ -15,8 +15,16 @@
 
 namespace vlmest::json::hf {
 
-/// model_type "NemotronH_Nano_VL_V2". The released files call the language model's part llm_config, early ones
-/// text_config.
+/// model_type "NemotronH_Nano_VL_V2", by the code that NVIDIA publishes with its checkpoints. Followed were:
+/// - modeling.py, class NemotronH_Nano_VL_V2, generate() and forward(), as stored copies of it and of NVIDIA's later
+///   models that go on from it (2025 and 2026) have them. An early copy writes features in training by another op and
+///   keeps the tower frozen: this is of the later form, `embeds[selected] * 0.0 + features`.
+/// - NVlabs/RADIO, commit c0f3701 (May 2026), radio/hf_model.py, radio_model.py, enable_cpe_support.py and
+///   vit_patch_generator.py, over timm 1.0.29's VisionTransformer.
+/// - transformers 5.17 models/nemotron_h/modeling_nemotron_h.py, NemotronHForCausalLM, in the place of the checkpoint's
+///   copy, which cannot be imported without mamba_ssm.
+/// - image_processing.py, NemotronNanoVLV2ImageProcessor, and processing.py.
+/// The released files call the language model's part llm_config, early ones text_config.
 inline Vlm read_nemotron_h_vl(const Reader& r) {
   const char* part = r.given("llm_config") || !r.given("text_config") ? "llm_config" : "text_config";
   if (!r.given(part)) r.fail(part, "missing", "give the language model's config");
