@@ -2,7 +2,6 @@
 #pragma once
 
 #include <utility>
-#include <vector>
 
 #include <vlmest/graph/eager/extremes.hpp>
 #include <vlmest/graph/eager/scan.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include <vlmest/family/phi3_v/images.hpp>
