@@ -223,6 +223,13 @@ int main() {
     inference(dots);
     training(dots);
     std::printf(
+        "\nThe same of Nemotron Nano V2 VL by its own code and of 14 of its 62 layers, against "
+        "[h100-nemotron-vl.json](../../tests/validation/rows/h100-nemotron-vl.json): chosen before\nthey ran, nothing "
+        "fitted. What a run reserved is off by a block of 12 GiB, as large as its largest tensor.\n");
+    const auto nemotron = validation::compare(".", {"h100-nemotron-vl.json"});
+    inference(nemotron);
+    training(nemotron);
+    std::printf(
         "\nThe same of Kimi-VL by its own code, against "
         "[h100-kimi-vl.json](../../tests/validation/rows/h100-kimi-vl.json): chosen before they ran, nothing\nfitted; "
         "but once the step under autocast had been compared, its loss was found to be taken in fp32.\n");

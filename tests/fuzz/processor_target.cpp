@@ -40,6 +40,9 @@ const std::vector<Vlm>& models() {
               {"embedding_cls": "image", "hd_transform_order": "sub_glb", "projection_cls": "mlp",
               "use_hd_transform": true, "with_learnable_separator": true}})",
           R"({"model_type": "dots_ocr", "hidden_size": 1536})",
+          R"({"model_type": "NemotronH_Nano_VL_V2", "force_image_size": 512, "ps_version": "v2", "llm_config":
+              {"hybrid_override_pattern": "M*-"}, "vision_config": {"args": {"model": "vit_huge_patch16_224",
+              "teachers": [{"name": "clip"}], "cpe_max_size": 2048}}})",
           R"({"model_type": "llama4"})",
           R"({"model_type": "aria", "vision_config": {"patch_size": 14}})",
           R"({"model_type": "muse_glimmer"})",

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <vlmest/json/model.hpp>
+#include <vlmest/json/parse.hpp>
 #include <vlmest/report/estimate.hpp>
 
 namespace vlmest::bad_input_test {
@@ -76,12 +77,27 @@ void expect_refused_at(const std::string& text, const std::string& place, const 
 }
 
 TEST(BadInput, WhatIsNoJson) {
-  for (const std::string text :
-       {"", " \n", "hello", "{\"model_type\": ", "{\"a\": 1,}", "{'a': 1}", "\xff\xfe{}", "{\"a\": NaN}"})
+  for (const std::string text : {"", " \n", "hello", "{\"model_type\": ", "{\"a\": 1,}", "{'a': 1}", "\xff\xfe{}",
+                                 "{\"a\": nan}", "{\"a\": -NaN}", "{\"a\": +Infinity}"})
     expect_refused_at(text, "file.json", "'" + text + "'");
   const auto zeros = refusal(std::string(100, '\0'));
   ASSERT_TRUE(zeros);
   EXPECT_EQ(zeros->what_happened, "not JSON at line 1, column 1");
+}
+
+/// What Python's json writes of numbers without end, as files of Mamba-2 models hold one: a key that is read refuses
+/// it.
+TEST(BadInput, PythonsNumbersAreNoNumbers) {
+  const auto document =
+      vlmest::json::parse(R"({"a \" Infinity": [0.0, Infinity, -Infinity, NaN], "b": "NaN\\"})", "file.json");
+  EXPECT_EQ(document.at("b"), "NaN\\");
+  EXPECT_EQ(document.at("a \" Infinity").size(), 4u);
+  for (const std::string word : {"NaN", "Infinity", "-Infinity"}) {
+    expect_refused_at(R"({"model_type": "llava", "text_config": {"hidden_size": )" + word + "}}",
+                      "file.json.text_config.hidden_size", word);
+    EXPECT_EQ(refusal("{\"a\": " + word + ",}")->what_happened,
+              "not JSON at line 1, column " + std::to_string(8 + word.size()));
+  }
 }
 
 TEST(BadInput, JsonThatIsNoDescription) {

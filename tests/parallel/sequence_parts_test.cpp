@@ -60,8 +60,8 @@ bool refuses(const std::string& name, const Plan& plan, const std::string& why) 
 TEST(SequenceParts, CodeOfACheckpointsOwnIsRefused) {
   Plan plan = short_plan();
   plan.seq = 2048;
-  for (const char* name :
-       {"dots.ocr", "phi-3.5-vision", "minicpm-v-2.6", "kimi-vl-a3b", "molmo2-4b", "moondream2", "deepseek-ocr"})
+  for (const char* name : {"nemotron-nano-v2-vl-12b", "dots.ocr", "phi-3.5-vision", "minicpm-v-2.6", "kimi-vl-a3b",
+                           "molmo2-4b", "moondream2", "deepseek-ocr"})
     refuses(name, plan, "classes that are not transformers' own");
 }
 

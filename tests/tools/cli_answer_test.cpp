@@ -72,16 +72,17 @@ bool is_refused(const std::string& model, std::string_view flags) {
   // embeddings.
   if (model.starts_with("molmo2-") && flags.find("--lora") != flags.npos) return true;
   // Features are written over embeddings, which adapters over checkpointed layers make a leaf.
-  if ((model.starts_with("kimi-vl-") || model.starts_with("minicpm-v-2") || model == "deepseek-ocr") &&
+  if ((model.starts_with("kimi-vl-") || model.starts_with("minicpm-v-2") || model == "deepseek-ocr" ||
+       model.starts_with("nemotron-")) &&
       flags.find("--lora 16 --checkpointing full") != flags.npos)
     return true;
   // Quantised weights were not compared with a run of its code.
   if ((model.starts_with("minicpm-v-2") || model.starts_with("phi-3.5-vision") || model.starts_with("phi-3-vision") ||
-       model == "dots.ocr") &&
+       model == "dots.ocr" || model.starts_with("nemotron-")) &&
       flags.find("--weights") != flags.npos)
     return true;
-  // Its tower takes bf16 alone.
-  if (model == "dots.ocr" && flags.find("--dtype fp16") != flags.npos) return true;
+  // They take pictures in bf16 alone.
+  if ((model == "dots.ocr" || model.starts_with("nemotron-")) && flags.find("--dtype fp16") != flags.npos) return true;
   const bool two_stacks = model.find("-t5-") != model.npos || model.starts_with("florence-2-");
   return two_stacks && (flags.find("--checkpointing full") != flags.npos || flags.find("--weights") != flags.npos);
 }

@@ -169,6 +169,7 @@ const std::vector<Case> cases() {
                              "minicpmv-variant",
                              "phi3_v-variant",
                              "dots-ocr-variant",
+                             "nemotron-vl-variant",
                              "llama-3.2-11b-vision"})
     for (Checkpointing how : {Checkpointing::off, Checkpointing::full, Checkpointing::selective})
       r.push_back({config, how});

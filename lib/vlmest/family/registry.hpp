@@ -46,6 +46,7 @@
 #include <vlmest/family/molmo2/read.hpp>
 #include <vlmest/family/moondream/read.hpp>
 #include <vlmest/family/muse_glimmer/read.hpp>
+#include <vlmest/family/nemotron_h_vl/read.hpp>
 #include <vlmest/family/ovis2/read.hpp>
 #include <vlmest/family/paddleocr_vl/read.hpp>
 #include <vlmest/family/paligemma/read.hpp>
@@ -78,6 +79,6 @@ inline constexpr auto registry =
                       DeepseekOcr2, DeepseekVl, DeepseekVlHybrid, Janus, CausalLm, InternLm2, Lfm2Vl, LlavaNextVideo,
                       VideoLlava, Florence2, Ovis2, Llama4, Aria, Idefics2, Moondream, MuseGlimmer, Granite4Vision,
                       Ernie4_5VlMoe, DiffusionGemma, Phi4Multimodal, MiniMaxM3Vl, Step3p7, FastVlm, PerceptionLm,
-                      Molmo2, KimiVl, MiniCpmV, Phi3V, DotsOcr>;
+                      Molmo2, KimiVl, MiniCpmV, Phi3V, DotsOcr, NemotronHVl>;
 
 }  // namespace vlmest::family

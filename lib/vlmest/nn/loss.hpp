@@ -74,6 +74,18 @@ inline Value causal_lm_loss(Context& c, const Value& logits, const Value& labels
   return fused ? fused_cross_entropy(c, std::move(x), shifted) : cross_entropy(x, shifted);
 }
 
+/// As checkpoints' own code often computes it: CrossEntropyLoss of the logits ahead of the last against the labels
+/// behind the first, both copied.
+inline Value shifted_loss(const Value& logits, const Value& labels) {
+  using namespace eager;
+  const std::int64_t n = logits.size(1);
+  Value x = contiguous(slice(logits, 1, 0, n - 1));
+  Value y = contiguous(slice(labels, 1, 1, n));
+  x = view(std::move(x), {-1, logits.size(2)});
+  y = view(std::move(y), {-1});
+  return cross_entropy(x, y);
+}
+
 /// What a model returns: the logits of the positions that are asked for, or, with labels, the loss over all of them.
 /// `finish` is what a class runs on its logits; the chunked loss, which has no logits, does not call it.
 template <class Finish>

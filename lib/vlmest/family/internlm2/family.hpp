@@ -50,17 +50,6 @@ inline Value last_hidden_state(Context& c, const InternLm2Lm& m, const TextInput
   return forward(c, m.language, std::move(embeds), in.mask, cache);
 }
 
-/// The loss of its own: all positions but the last are copied, then compared with the next token.
-inline Value shifted_loss(const Value& logits, const Value& labels) {
-  using namespace eager;
-  const std::int64_t tokens = logits.size(1);
-  Value shift_logits = contiguous(slice(logits, 1, 0, tokens - 1));
-  Value shift_labels = contiguous(slice(labels, 1, 1, tokens));
-  shift_logits = view(std::move(shift_logits), {-1, logits.size(2)});
-  shift_labels = view(std::move(shift_labels), {-1});
-  return cross_entropy(shift_logits, shift_labels);
-}
-
 /// Over a fresh cache. A fused loss takes the place of its own; throws Error for the chunked one, which has no logits
 /// that it could widen.
 inline Value prefill(Context& c, const InternLm2Lm& m, const CausalLmInputs& in, const Sequences&, Cache& cache) {

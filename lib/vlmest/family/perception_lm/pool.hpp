@@ -16,7 +16,7 @@ struct EvaPooling {
   TensorId latent = none;
   Linear q, kv, proj;
   LayerNorm norm, pool_norm;
-  EvaMlp mlp;
+  TimmMlp mlp;
 };
 
 /// In the current scope. The parameters of an attention pool are there whether it runs or not.
@@ -30,7 +30,7 @@ inline EvaPooling make_eva_pooling(Context& c, const EvaVision& g) {
     p.kv = make_linear(c, "kv", g.hidden, checked_mul(g.hidden, 2), true);
     p.proj = make_linear(c, "proj", g.hidden, g.hidden, true);
     p.norm = make_layer_norm(c, "norm", g.hidden);
-    p.mlp = make_eva_mlp(c, g.hidden, g.pool_intermediate);
+    p.mlp = make_timm_mlp(c, g.hidden, g.pool_intermediate);
   }
   if (g.pool_norm) p.pool_norm = make_layer_norm(c, "fc_norm", g.hidden);
   p.dropout_scope = c.b.child("head_drop");

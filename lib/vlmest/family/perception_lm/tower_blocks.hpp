@@ -7,24 +7,14 @@
 #include <vector>
 
 #include <vlmest/family/perception_lm/vision_config.hpp>
-#include <vlmest/graph/eager/attention.hpp>
-#include <vlmest/nn/activation.hpp>
 #include <vlmest/nn/dropout.hpp>
 #include <vlmest/nn/linear.hpp>
 #include <vlmest/nn/norm.hpp>
 #include <vlmest/nn/stack/attention.hpp>
+#include <vlmest/nn/vision/timm_blocks.hpp>
 
-/// The blocks of timm's Eva (timm 1.0: models/eva.py, layers/attention.py, layers/mlp.py, layers/pos_embed_sincos.py).
+/// The blocks of timm's Eva (timm 1.0: models/eva.py, layers/attention.py, layers/pos_embed_sincos.py).
 namespace vlmest {
-
-/// timm takes torch's attention whatever attn_implementation says: q[B, H, S, D] -> [B, S, H * D].
-inline Value timm_attention(Context& c, const Value& q, const Value& k, const Value& v, bool drops = false) {
-  using namespace eager;
-  const Shape rows{q.size(0), q.size(2), checked_mul(q.size(1), v.size(3))};
-  if (c.attention() == AttentionKind::flash) return reshape(stacks::attend(c, {.q = q, .k = k, .v = v}).out, rows);
-  const Value x = scaled_dot_product_attention(q, k, v, {}, false, drops && c.plan.dropout);
-  return reshape(transpose(x, 1, 2), rows);
-}
 
 /// AttentionRope.
 struct EvaAttention {
@@ -85,45 +75,12 @@ inline Value forward(Context& c, const EvaVision& g, const EvaAttention& a, Valu
   return dropout(c, std::move(x));
 }
 
-/// Mlp.
-struct EvaMlp {
-  ScopeId scope = 0, activation_scope = 0, first_dropout = 0, second_dropout = 0;
-  Linear fc1, fc2;
-};
-inline EvaMlp make_eva_mlp(Context& c, std::int64_t width, std::int64_t inner) {
-  Module m(c, "mlp");
-  EvaMlp r{.scope = m.scope};
-  r.fc1 = make_linear(c, "fc1", width, inner, true);
-  r.activation_scope = c.b.child("act");
-  r.first_dropout = c.b.child("drop1");
-  r.fc2 = make_linear(c, "fc2", inner, width, true);
-  r.second_dropout = c.b.child("drop2");
-  return r;
-}
-/// Mlp.forward, through which the caller's argument lives.
-inline Value forward(Context& c, const EvaMlp& m, Value arg, bool drops = false) {
-  const Value given = std::move(arg);
-  InScope in(c.b, m.scope);
-  const auto dropped = [&](ScopeId scope, Value x) {
-    InScope drop(c.b, scope);
-    return drops ? dropout(c, std::move(x)) : x;
-  };
-  Value x = forward(c, m.fc1, given);
-  {
-    InScope act(c.b, m.activation_scope);
-    x = activate(c, Activation::gelu, x);
-  }
-  x = dropped(m.first_dropout, x);
-  x = forward(c, m.fc2, x);
-  return dropped(m.second_dropout, std::move(x));
-}
-
 /// EvaBlock.
 struct EvaBlock {
   ScopeId scope = 0;
   LayerNorm norm1, norm2;
   EvaAttention attention;
-  EvaMlp mlp;
+  TimmMlp mlp;
   TensorId gamma_1 = none, gamma_2 = none;
   std::optional<ScopeId> drop_1, drop_2;
 };
@@ -136,7 +93,7 @@ inline EvaBlock make_eva_block(Context& c, const EvaVision& g, std::int32_t inde
   if (g.scaled) b.gamma_1 = parameter(c, "gamma_1", {g.hidden});
   if (drops) b.drop_1 = c.b.child("drop_path1");
   b.norm2 = make_layer_norm(c, "norm2", g.hidden);
-  b.mlp = make_eva_mlp(c, g.hidden, g.intermediate);
+  b.mlp = make_timm_mlp(c, g.hidden, g.intermediate);
   if (g.scaled) b.gamma_2 = parameter(c, "gamma_2", {g.hidden});
   if (drops) b.drop_2 = c.b.child("drop_path2");
   return b;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include <vlmest/family/phi3_v/images.hpp>
@@ -112,17 +111,6 @@ inline Value phi3v_hidden(Context& c, const Phi3VModel& m, const TextInputs& tex
   return forward(c, m.language, embeds, text.mask, positions, cache);
 }
 
-/// CrossEntropyLoss of the logits ahead of the last against the labels behind the first, both copied.
-inline Value phi3v_loss(const Value& logits, const Value& labels) {
-  using namespace eager;
-  const std::int64_t n = logits.size(1);
-  Value x = contiguous(slice(logits, 1, 0, n - 1));
-  Value y = contiguous(slice(labels, 1, 1, n));
-  x = view(std::move(x), {-1, logits.size(2)});
-  y = view(std::move(y), {-1});
-  return cross_entropy(x, y);
-}
-
 /// Phi3VForCausalLM.forward over a fresh cache.
 inline Value prefill(Context& c, const Phi3VModel& m, const Phi3VInputs& in, const Sequences& s, Cache& cache) {
   const bool pictures = static_cast<bool>(in.pixels);
@@ -130,7 +118,7 @@ inline Value prefill(Context& c, const Phi3VModel& m, const Phi3VInputs& in, con
   const Value hidden = phi3v_hidden(c, m, in.text, pictures, in.pixels, in.sizes, s.images, cache);
   Value logits = forward(c, m.head, hidden);
   logits = eager::to(logits, DType::fp32);
-  return c.labels ? phi3v_loss(logits, *c.labels) : logits;
+  return c.labels ? shifted_loss(logits, *c.labels) : logits;
 }
 
 /// One token over the cache.

@@ -112,12 +112,22 @@ inline Value embedding_dense_backward(Value gradient, Value rows, const Shape& t
                     .kernels = (scratch > Bytes{} ? 12 : 2) + copied};
   return emit1(b, "embedding_dense_backward", op, r, {packed(gradient), packed(rows), scratch}, gradient, rows);
 }
-/// self.masked_fill(mask, number).
+/// self.masked_fill(mask, number): the copy that is filled is row-major
+/// (aten/src/ATen/native/TensorAdvancedIndexing.cpp, masked_fill).
 inline Value masked_fill(Value a, Value mask) {
   const DType t = a.dtype();
   const GradEdge e = edge(a);
   const Value m = saved(mask, static_cast<bool>(e));
-  Value r = pointwise("masked_fill.Scalar", t, std::move(a), std::move(mask));
+  const Shape s = broadcast(a.shape(), mask.shape()), strides = contiguous_strides(s);
+  const Bytes written = size_of(numel(s), t);
+  const MemoryOp op{.read = data_bytes(a) + data_bytes(mask),
+                    .written = written,
+                    .dtype = t,
+                    .kernels = pieces(std::max({written, data_bytes(a), data_bytes(mask)})),
+                    .access = access(s, strides, t, a, mask),
+                    .elements = numel(s)};
+  Builder& b = a.builder();
+  Value r = emit1(b, "masked_fill.Scalar", op, b.result(t, s, "masked_fill.Scalar"), {}, a, mask);
   differentiable(r, "MaskedFillBackward0", {e}, [m](Gradients& g) { g.out[0] = masked_fill(g.in[0], m); });
   return r;
 }

@@ -133,42 +133,67 @@ inline Value upsample_linear1d(Value x, std::int64_t length) {
   return out;
 }
 
-/// torch.nn.functional.grid_sample of x[N, C, H, W] at at[N, R, S, 2]: one kernel that reads any strides; the result
-/// [N, C, R, S] is row-major. Each thread has one position and goes through its channels, with 16 bicubic taps each
-/// (aten/src/ATen/native/cuda/GridSampler.cu).
-inline Value grid_sampler_2d(Value x, Value at) {
+/// Which kernel samples, with what it takes beside operands and results.
+struct GridSampler {
+  const char* forward = "grid_sampler_2d";
+  const char* backward = "grid_sampler_2d_backward";
+  Bytes packed{};  ///< a row-major copy of the map
+};
+
+/// x[N, C, H, W] at at[N, R, S, 2]: one kernel that reads any strides; the result [N, C, R, S] is row-major. Each
+/// thread has one position and goes through its channels, with 16 bicubic taps each (aten/src/ATen/native/cuda/
+/// GridSampler.cu).
+inline Value sample_grid(Value x, Value at, const GridSampler& how) {
   const AutocastCall call(CastPolicy::widest, x, at);
   Builder& b = x.builder();
   const DType t = x.dtype();
   const Shape s{x.size(0), x.size(1), at.size(1), at.size(2)};
-  const TensorId r = b.result(t, s, "grid_sampler_2d");
-  const MemoryOp op{.read = data_bytes(x) + data_bytes(at),
-                    .written = size_of(numel(s), t),
+  const int copies = how.packed > Bytes{} ? 1 : 0;
+  const TensorId r = b.result(t, s, how.forward);
+  const MemoryOp op{.read = data_bytes(x) + data_bytes(at) + how.packed,
+                    .written = size_of(numel(s), t) + how.packed,
+                    .workspace = how.packed,
                     .dtype = t,
+                    .kernels = 1 + copies,
                     .access = Access::gather,
                     .dependent = checked_mul(x.size(1), 16)};
   const GradEdge e = edge(x);
   const Value sx = saved(x, static_cast<bool>(e)), sat = saved(at, static_cast<bool>(e));
-  Value out = emit1(b, "grid_sampler_2d", op, r, {}, x, at);
+  Value out = emit1(b, how.forward, op, r, {how.packed}, x, at);
   // grid_sampler_2d_backward_cuda: the grid's gradient is allocated, needed or not.
-  differentiable(out, "GridSampler2DBackward0", {e}, [sx, sat, t](Gradients& g) {
+  differentiable(out, "GridSampler2DBackward0", {e}, [sx, sat, t, how, copies](Gradients& g) {
     Builder& to = sx.builder();
     const Bytes whole = data_bytes(sx), part = data_bytes(g.in[0]);
-    const std::array<TensorId, 2> outs{to.result(t, sx.shape(), "grid_sampler_2d_backward"),
+    const std::array<TensorId, 2> outs{to.result(t, sx.shape(), how.backward),
                                        to.result(sat.dtype(), sat.shape(), "grid gradient")};
     const std::array<TensorId, 3> ins{g.in[0].id(), sx.id(), sat.id()};
-    to.emit("grid_sampler_2d_backward",
-            MemoryOp{.read = part + whole + data_bytes(sat),
-                     .written = whole + part,
+    to.emit(how.backward,
+            MemoryOp{.read = part + whole + data_bytes(sat) + how.packed,
+                     .written = whole + part + how.packed,
+                     .workspace = how.packed,
                      .dtype = t,
-                     .kernels = 2,
+                     .kernels = 2 + copies,
                      .access = Access::gather,
                      .dependent = checked_mul(sx.size(1), 16)},
-            ins, outs);
+            ins, outs, {how.packed});
     g.out[0] = Value(to, outs[0]);
     const Value grid(to, outs[1]);
   });
   return out;
+}
+/// torch.nn.functional.grid_sample.
+inline Value grid_sampler_2d(Value x, Value at) { return sample_grid(std::move(x), std::move(at), {}); }
+
+/// The same, bilinear with zeros around and aligned corners: cuDNN's up to 1024 channels, for which a map that is one
+/// for several samples is written out (aten/src/ATen/native/GridSamplerUtils.h, cond_cudnn_grid_sampler;
+/// cudnn/GridSampler.cpp, contiguousIfZeroInStrides).
+inline Value aligned_grid_sample(Value x, Value at) {
+  constexpr std::int64_t most_channels = 1024;
+  if (x.size(1) > most_channels) return grid_sampler_2d(std::move(x), std::move(at));
+  GridSampler how{.forward = "cudnn_grid_sampler", .backward = "cudnn_grid_sampler_backward"};
+  for (int d = 0; d < x.shape().rank(); ++d)
+    if (x.size(d) > 1 && x.tensor().strides[d] == 0) how.packed = size_of(numel(x.shape()), x.dtype());
+  return sample_grid(std::move(x), std::move(at), how);
 }
 
 }  // namespace vlmest::eager

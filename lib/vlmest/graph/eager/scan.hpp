@@ -44,4 +44,27 @@ inline Value running_sum(Value a) {
   return sums;
 }
 
+/// The same over the last dimension but one, of which each column is a scan of its own: no scratch beside a copy of
+/// what is not row-major.
+inline Value running_sum_down(Value a) {
+  Builder& b = a.builder();
+  const DType t = a.dtype();
+  const Bytes n = data_bytes(a), packed = is_contiguous(a) ? Bytes{} : n;
+  const TensorId r = b.result(t, a.shape(), "cumsum");
+  const GradEdge e = edge(a);
+  const MemoryOp op{
+      .read = n + packed, .written = n + packed, .workspace = packed, .dtype = t, .kernels = packed > Bytes{} ? 2 : 1};
+  Value sums = emit1(b, "cumsum", op, r, {packed}, a);
+  differentiable(sums, "CumsumBackward0", {e}, [](Gradients& g) {
+    if (g.in[0].size(-2) == 1) {
+      g.out[0] = g.in[0];
+      return;
+    }
+    Value turned = flip(g.in[0]);
+    Value summed = running_sum_down(turned);
+    g.out[0] = flip(summed);
+  });
+  return sums;
+}
+
 }  // namespace vlmest::eager

@@ -27,7 +27,6 @@ inline constexpr std::array unread_types{
     UnreadType{"minicpmo", "minicpmv", "sound beside the pictures, and speech"},
     UnreadType{"molmo", "molmo2", "a tower of CLIP with a class token, and another text of its own"},
     UnreadType{"moondream3", "moondream1", "a language model of experts"},
-    UnreadType{"NemotronH_Nano_VL_V2", "internvl_chat", "the tower C-RADIO and Nemotron-H's Mamba-2 layers"},
     UnreadType{"ovis2_5", "ovis2", "a tower that takes pictures at their own sizes"},
     UnreadType{"phi4-siglip", "phi4_multimodal", "the tower SigLIP 2 in front of Phi-4"},
     UnreadType{"pi0", "paligemma", "an expert of actions that runs in steps of a flow"},
