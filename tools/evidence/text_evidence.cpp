@@ -15,6 +15,7 @@
 #include <vlmest/diagnose/evidence/text/gpu_processes.hpp>
 #include <vlmest/diagnose/evidence/text/memory_log.hpp>
 #include <vlmest/diagnose/evidence/text/other_failures.hpp>
+#include <vlmest/diagnose/evidence/text/report_words.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
 #include <vlmest/diagnose/verdict/judge_length_growth.hpp>
@@ -196,6 +197,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   e.signs = signs;
   e.says_memory = says;
   e.story = std::move(story);
+  e.words = report_words(text);
   if (e.failure) e.failure->vocabulary = e.story.vocabulary;
   e.with_engine = with_engine;
   e.run = std::move(run);
