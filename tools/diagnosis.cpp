@@ -458,6 +458,7 @@ void add_story(Verdict& v, const KnownRun& run, const std::optional<diagnose::Fa
     if (!told) continue;
     v.cause = told->cause;
     v.confidence = told->confidence;
+    v.alike = told->alike;
     v.why += (v.why.empty() ? "" : " ") + told->why;
   }
 }

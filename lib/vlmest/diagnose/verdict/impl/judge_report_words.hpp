@@ -67,6 +67,7 @@ VLMEST_INLINE std::optional<Verdict> judge_report_words(const std::vector<std::s
            std::to_string(counted.of) + " were right of public reports that each were read by the words of others.";
   v.why += guess ? " A rule's guess would be " + std::string(name(guessed)) + ". " + guess->why
                  : " That is a guess from words.";
+  v.alike = AlikeReports{.words = a.words, .right = counted.right, .of = counted.of, .guess = guessed};
   return v;
 }
 
