@@ -24,7 +24,8 @@
 /// The table of words by cause (lib/vlmest/diagnose/verdict/report_words_table.hpp), out of the open collections.
 namespace generate {
 
-/// Those that rules were read off as well. What comes later is read by words that were counted without it.
+/// The first seven that are open. The eighth is not counted, so that it tells what their words are worth for texts that
+/// they do not know.
 inline constexpr std::array collections{"open.json",   "open_2.json", "open_3.json", "open_4.json",
                                         "open_5.json", "open_6.json", "open_7.json"};
 
@@ -52,32 +53,6 @@ inline std::vector<Report> settled_reports() {
     if (!cause || of[r.cause] < of_a_cause) r.cause.clear();
   }
   return reports;
-}
-
-/// How often an answer of a probability was right, each collection read by the words of the others.
-struct Band {
-  double from = 0;
-  int right = 0, of = 0;
-};
-
-inline std::vector<Band> bands(const std::vector<Report>& reports) {
-  std::vector<Band> r{{.from = 0}, {.from = 0.3}, {.from = 0.45}, {.from = 0.6}, {.from = 0.75}};
-  for (std::size_t i = 0; i < collections.size(); ++i) {
-    std::vector<const Report*> others;
-    for (const Report& x : reports)
-      if (x.collection != i) others.push_back(&x);
-    const WordWeights w = weigh(others);
-    for (const Report& x : reports) {
-      if (x.collection != i) continue;
-      const auto p = w.read(x.words);
-      const auto best = std::max_element(p.begin(), p.end());
-      std::size_t b = 0;
-      while (b + 1 < r.size() && *best >= r[b + 1].from) ++b;
-      ++r[b].of;
-      r[b].right += w.causes[static_cast<std::size_t>(best - p.begin())] == x.cause;
-    }
-  }
-  return r;
 }
 
 inline std::string decimal(double x) {
@@ -108,7 +83,6 @@ inline std::string report_words_table() {
 #include <string_view>
 
 #include <vlmest/diagnose/evidence/cause.hpp>
-#include <vlmest/diagnose/verdict/confidence.hpp>
 
 /// Words of reports with the weight of each for each cause.
 ///
@@ -126,18 +100,6 @@ inline constexpr int reports = )" +
       std::to_string(w.causes.size()) + "> learnt{{\n";
   for (std::size_t k = 0; k < w.causes.size(); ++k)
     s += "    {Cause::" + w.causes[k] + ", " + decimal(w.bias[k]) + "},\n";
-  s += R"(}};
-
-/// How often answers were right, by how probable they were called: each collection read by the words of the others,
-/// with the reports whose cause nothing settles.
-struct Band {
-  double from;
-  Counted counted;
-};
-inline constexpr std::array<Band, 5> bands{{
-)";
-  for (const Band& b : bands(reports))
-    s += "    {" + decimal(b.from) + ", {" + std::to_string(b.right) + ", " + std::to_string(b.of) + "}},\n";
   s += R"(}};
 
 /// A word, in how many of the reports it stands, and a letter for each cause: so many steps, from A (-26) to z (25).

@@ -19,6 +19,7 @@
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
 #include <vlmest/diagnose/verdict/judge_length_growth.hpp>
+#include <vlmest/diagnose/verdict/judge_report_words.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 
@@ -59,6 +60,18 @@ Json message_facts(const OomMessage& m) {
   j["site"] = name(m.site);
   if (!m.traceback.frames.empty()) j["traceback"] = frames_json(m.traceback.frames);
   return j;
+}
+
+/// The first message with figures: what follows an error in a log are its echoes on other ranks. But a title that
+/// repeats the error stands before it: of the same request the one that tells more.
+const OomMessage& telling(const std::vector<OomMessage>& messages) {
+  const auto first = std::find_if(messages.begin(), messages.end(), [](const OomMessage& m) { return m.has_numbers; });
+  if (first == messages.end()) return messages.front();
+  if (!first->requested || tells_more_than_figures(*first)) return *first;
+  const auto more = std::find_if(first, messages.end(), [&](const OomMessage& m) {
+    return m.requested == first->requested && tells_more_than_figures(m);
+  });
+  return more == messages.end() ? *first : *more;
 }
 
 /// What other ranks of the run say.
@@ -164,10 +177,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   const auto numbers = numeric_messages(text);
   const MemorySeries series = reading.get();
   if (!messages.empty()) {
-    // The first with figures: what follows an error in a log are its echoes on other ranks.
-    const auto first =
-        std::find_if(messages.begin(), messages.end(), [](const OomMessage& m) { return m.has_numbers; });
-    const OomMessage& m = first == messages.end() ? messages.front() : *first;
+    const OomMessage& m = telling(messages);
     e.kind = "oom_message";
     e.facts = message_facts(m);
     if (messages.size() > 1) e.facts["messages"] = messages.size();
@@ -235,7 +245,9 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
               says ? "the text says that memory ran out, but holds no message of it: give the log with its last lines."
                    : "no failure is in this text, only settings of a run."};
   }
-  if (e.facts.empty() && !e.verdict && judge_story(e.story, {.mode = {}, .says_memory = says}))
+  const bool of_memory = e.story.has(Topic::memory, Topic::slow);
+  if (e.facts.empty() && !e.verdict &&
+      (judge_story(e.story, {.mode = {}, .says_memory = says}) || (of_memory && judge_report_words(e.words, {}))))
     e.verdict = Verdict{.why = "no failure is in this text, only what somebody tells of one."};
   if (e.facts.empty() && !e.verdict)
     throw Error(where, "holds no out-of-memory message, no memory per step and no memory_summary()",

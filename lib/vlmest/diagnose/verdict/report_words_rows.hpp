@@ -10,7 +10,6 @@
 #include <unordered_map>
 
 #include <vlmest/diagnose/evidence/cause.hpp>
-#include <vlmest/diagnose/verdict/confidence.hpp>
 #include <vlmest/diagnose/verdict/report_words_table.hpp>
 
 /// The table of words by cause, read.
@@ -62,12 +61,6 @@ inline std::array<double, kinds> shares(std::array<double, kinds> z) {
   for (double& x : z) sum += x = std::exp(x - most);
   for (double& x : z) x /= sum;
   return z;
-}
-
-inline Counted counted(double probability) {
-  std::size_t i = bands.size() - 1;
-  while (i > 0 && probability < bands[i].from) --i;
-  return bands[i].counted;
 }
 
 }  // namespace report_words_table

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include <vlmest/diagnose/evidence/cause.hpp>
-#include <vlmest/diagnose/verdict/confidence.hpp>
 
 /// Words of reports with the weight of each for each cause.
 ///
@@ -38,20 +37,6 @@ inline constexpr std::array<Learnt, 16> learnt{{
     {Cause::slow_data, -0.847},
     {Cause::vision_tiles, 0.5076},
     {Cause::weights, 1.302},
-}};
-
-/// How often answers were right, by how probable they were called: each collection read by the words of the others,
-/// with the reports whose cause nothing settles.
-struct Band {
-  double from;
-  Counted counted;
-};
-inline constexpr std::array<Band, 5> bands{{
-    {0, {12, 88}},
-    {0.3, {25, 88}},
-    {0.45, {42, 78}},
-    {0.6, {33, 44}},
-    {0.75, {34, 41}},
 }};
 
 /// A word, in how many of the reports it stands, and a letter for each cause: so many steps, from A (-26) to z (25).

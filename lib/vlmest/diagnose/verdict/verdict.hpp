@@ -17,8 +17,8 @@
 
 namespace vlmest::diagnose {
 
-/// Settled reports that a cause was taken from: which of their words the text has, and how often answers so probable
-/// were right.
+/// Settled reports that a cause was taken from: which of their words the text has, and how often such answers were
+/// right for texts that were new.
 struct AlikeReports {
   std::vector<std::string> words;
   int right = 0, of = 0;

@@ -180,7 +180,8 @@ inline bool speaks_of_later_steps(std::string_view low) {
 
 /// Whether a sentence says that of several GPUs one alone is used.
 inline bool speaks_of_one_of_several(std::string_view low) {
-  if (!has_any(low, {"gpus", " cards", "multi-gpu", "multi gpu", "multiple gpu", "多卡", "多张", "多gpu"}) &&
+  if (!has_any(low,
+               {"gpus", " cards", "multi-gpu", "multi gpu", "multiple gpu", "多卡", "多张", "多gpu", "张卡可用"}) &&
       gpus_in(low) < 2)
     return false;
   if (has_any(low, {"works", "fine", "succe", "no problem", "faster"})) return false;
@@ -188,7 +189,8 @@ inline bool speaks_of_one_of_several(std::string_view low) {
                        "only uses one",    "only use one",     "uses only one",  "use only one",     "only one is used",
                        "only one gpu is",  "only one card is", "only the first", "only gpu 0",       "only cuda:0",
                        "on a single card", "on a single gpu",  "只用了一张",     "只在一张",         "只用一张",
-                       "都在一张卡",       "只占用一张",       "只加载到一张"});
+                       "都在一张卡",       "只占用一张",       "只加载到一张",   "只占了一张",       "只占一张",
+                       "只使用一张",       "只使用了一张"});
 }
 
 /// Whether a sentence speaks of requests that a server answers, one or many at once: it has started.
