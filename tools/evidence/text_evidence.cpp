@@ -2,6 +2,7 @@
 #include "evidence/text_evidence.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <future>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@
 #include <vlmest/diagnose/evidence/stack/run_mode.hpp>
 #include <vlmest/diagnose/evidence/text/gpu_processes.hpp>
 #include <vlmest/diagnose/evidence/text/memory_log.hpp>
+#include <vlmest/diagnose/evidence/text/one_memory.hpp>
 #include <vlmest/diagnose/evidence/text/other_failures.hpp>
 #include <vlmest/diagnose/evidence/text/report_words.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
@@ -68,8 +70,11 @@ const OomMessage& telling(const std::vector<OomMessage>& messages) {
   const auto first = std::find_if(messages.begin(), messages.end(), [](const OomMessage& m) { return m.has_numbers; });
   if (first == messages.end()) return messages.front();
   if (!first->requested || tells_more_than_figures(*first)) return *first;
+  // Titles give round figures.
+  const double asked = static_cast<double>(first->requested->value.value());
   const auto more = std::find_if(first, messages.end(), [&](const OomMessage& m) {
-    return m.requested == first->requested && tells_more_than_figures(m);
+    return m.requested && std::abs(static_cast<double>(m.requested->value.value()) - asked) <= 0.05 * asked &&
+           tells_more_than_figures(m);
   });
   return more == messages.end() ? *first : *more;
 }
@@ -195,6 +200,13 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.log_facts = series.facts;
     add_profile_run(e);
     if (!m.has_numbers && e.out_of_memory) add_bare_message(e, text);
+    if (const auto other = find_other_failure(text);
+        other && !m.has_numbers && m.text.find("1EB") != std::string::npos) {
+      e.failure.reset();
+      e.verdict.reset();
+      e.out_of_memory = false;
+      add_other_failure(e, *other);
+    }
     if (e.verdict && e.verdict->cause == Cause::host_memory && !signs.empty() && !signs.front().numbers.empty())
       if (const auto v = judge_signs(signs, series.facts, true, false); v && v->cause == Cause::host_memory)
         e.verdict->why += " By the log " + v->why;
@@ -244,6 +256,17 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
           .why =
               says ? "the text says that memory ran out, but holds no message of it: give the log with its last lines."
                    : "no failure is in this text, only settings of a run."};
+  }
+  const bool killed =
+      std::any_of(signs.begin(), signs.end(), [](const auto& f) { return f.sign == RunSign::killed; }) ||
+      std::any_of(messages.begin(), messages.end(), [](const auto& m) { return m.reason == OomReason::killed; });
+  if (const auto machine = machine_of_one_memory(text);
+      killed && !machine.empty() && e.verdict && e.verdict->cause == Cause::host_memory) {
+    e.verdict->confidence = std::min(e.verdict->confidence, confidence(Basis::killed_of_one_memory));
+    e.verdict->why += fmt::format(
+        " But the GPU of this machine (\"{}\") has no memory of its own: weights, caches and activations are in the "
+        "host's, and may be what filled it.",
+        machine);
   }
   const bool of_memory = e.story.has(Topic::memory, Topic::slow);
   if (e.facts.empty() && !e.verdict &&
