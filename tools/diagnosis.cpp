@@ -20,7 +20,6 @@
 #include <vlmest/diagnose/verdict/judge.hpp>
 #include <vlmest/diagnose/verdict/judge_batch.hpp>
 #include <vlmest/diagnose/verdict/judge_budget.hpp>
-#include <vlmest/diagnose/verdict/judge_report_words.hpp>
 #include <vlmest/diagnose/verdict/judge_run.hpp>
 #include <vlmest/diagnose/verdict/judge_settings.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
@@ -448,17 +447,10 @@ void add_story(Verdict& v, const KnownRun& run, const std::optional<diagnose::Fa
                   .named_by_model = v.named_by_model,
                   .mode = v.mode,
                   .mode_by = v.mode_by};
-    auto told = diagnose::judge_story(e.story, c);
-    if (told && told->confidence <= v.confidence) continue;
-    // A guess, or none: reports that read alike may speak for another cause.
-    using diagnose::Topic;
-    const bool fails = c.says_memory || e.story.has(Topic::memory, Topic::killed, Topic::slow, Topic::slow_data);
-    if (fails && (told || v.cause == diagnose::Cause::unknown))
-      if (auto alike = diagnose::judge_report_words(e.words, told)) told = std::move(alike);
-    if (!told) continue;
+    const auto told = diagnose::judge_story(e.story, c);
+    if (!told || told->confidence <= v.confidence) continue;
     v.cause = told->cause;
     v.confidence = told->confidence;
-    v.alike = told->alike;
     v.why += (v.why.empty() ? "" : " ") + told->why;
   }
 }

@@ -114,6 +114,14 @@ TEST(SentenceTells, ABusyCpuAndAnIdleGpuOfTwoSentences) {
   EXPECT_FALSE(tells(Topic::busy_host, "and the GPU usage is only about 20%\n"));
 }
 
+TEST(SentenceTells, OneOfSeveralGpusInChinese) {
+  for (const char* text :
+       {"我有8张卡，但是模型只用了一张\n", "4卡的机器上只占一张卡\n", "多卡推理时只加载到一块显卡上\n"})
+    EXPECT_TRUE(tells(Topic::one_device, text)) << text;
+  EXPECT_FALSE(tells(Topic::one_device, "8张图片，我只有一张卡\n"));
+  EXPECT_FALSE(tells(Topic::one_device, "8张卡只能跑一半，剩下的时间都在等第一张\n"));
+}
+
 TEST(SentenceTells, AGpuThatWaitsForData) {
   EXPECT_TRUE(tells(Topic::slow_data, "my GPU is mostly waiting for data here\n"));
   EXPECT_FALSE(tells(Topic::slow_data, "my GPU waits for nothing\n"));

@@ -13,7 +13,6 @@
 #include <vlmest/diagnose/evidence/text/memory_summary.hpp>
 #include <vlmest/diagnose/evidence/text/numerics.hpp>
 #include <vlmest/diagnose/evidence/text/other_failures.hpp>
-#include <vlmest/diagnose/evidence/text/report_words.hpp>
 #include <vlmest/diagnose/evidence/text/run_settings.hpp>
 #include <vlmest/diagnose/evidence/text/run_signs.hpp>
 #include <vlmest/diagnose/evidence/text/story.hpp>
@@ -21,7 +20,6 @@
 #include <vlmest/diagnose/evidence/text/xla_program.hpp>
 #include <vlmest/diagnose/failure/tensor_sizes.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
-#include <vlmest/diagnose/verdict/judge_report_words.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 
@@ -100,9 +98,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const auto v = judge_story(story, {.says_memory = says_out_of_memory(text)}))
       require(v->confidence > 0 && v->confidence < 0.5 && v->cause != Cause::unknown && !v->why.empty(),
               "a guess that is sure, or of nothing");
-    if (const auto v = judge_report_words(report_words(text), std::nullopt))
-      require(v->confidence > 0 && v->confidence < 0.5 && v->cause != Cause::unknown && !v->why.empty(),
-              "reports that read alike, and are sure or of nothing");
     for (const auto& m : find_memory_summaries(text)) {
       require(m.line >= 1 && m.line <= lines, "a summary beyond the text");
       for (const auto* rows : {&m.allocated, &m.active, &m.requested, &m.reserved, &m.non_releasable})

@@ -17,8 +17,7 @@ set(order unit tensor op library graph plan nn family transform device analysis 
 set(order_diagnose evidence failure inversion verdict advise watch)
 set(strangers nn analysis)
 set(without_model diagnose/evidence/* diagnose/failure/* diagnose/verdict/judge.hpp diagnose/verdict/judge_signs.hpp
-    diagnose/verdict/judge_story.hpp diagnose/verdict/judge_report_words.hpp diagnose/verdict/elsewhere.hpp
-    diagnose/watch/*)
+    diagnose/verdict/judge_story.hpp diagnose/verdict/elsewhere.hpp diagnose/watch/*)
 set(of_models "^(nn|family|transform|analysis|report|parallel|json)/|^graph/graph\\.hpp$")
 set(below_kernels unit tensor op)
 set(line_limit 300)

@@ -101,23 +101,6 @@ TEST(CliDiagnose, AKillOnAMachineOfOneMemoryIsLessSure) {
   EXPECT_LT(jetson["verdict"]["confidence"].get<double>(), 0.5);
 }
 
-/// Words of settled reports are asked where rules guess, and what they say is told apart from that.
-TEST(CliDiagnose, ReportsThatReadAlikeAreNamedAsSuch) {
-  const std::string told =
-      "deepspeed zero stage adam optimizer states offload cpu memory step gradient hours grpo rollout vllm";
-  const Json j = of_text("my training is out of memory\n" + told + " \n");
-  const Json& v = j["verdict"];
-  EXPECT_LT(v["confidence"].get<double>(), 0.5);
-  const bool alike = v.contains("read_alike");
-  EXPECT_EQ(alike, v["why"].get<std::string>().find("read like this one") != std::string::npos);
-  if (alike) {
-    EXPECT_NE(v["read_alike"]["rules_guess"], v["cause"]);
-    EXPECT_FALSE(v["read_alike"]["words"].empty());
-  }
-  // Of a text without such words nothing is said by them.
-  EXPECT_FALSE(of_text("my zebra quilt is out of memory\n")["verdict"].contains("read_alike"));
-}
-
 TEST(CliDiagnose, ASlowTraceNamesItsCause) {
   const Called r = run("diagnose " + data + "traces_profiler/h200_sync.json.gz --json");
   ASSERT_EQ(r.code, 0) << r.err;

@@ -34,7 +34,6 @@ struct Evidence {
   std::vector<diagnose::LogFact> log_facts;  ///< of a text: what servers and trainers print once
   ReadRun run;                               ///< of a text: settings
   diagnose::Story story;                     ///< of a text: what somebody tells
-  std::vector<std::string> words;            ///< of a text: those that reports are told alike by
   bool with_engine = false;                  ///< of a text: a trainer that rolls out with an engine
   bool other_failure = false;                ///< of a text: it ends in an error that is none of memory
   bool says_memory = false;                  ///< of a text: somebody says that memory ran out

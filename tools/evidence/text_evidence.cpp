@@ -17,11 +17,9 @@
 #include <vlmest/diagnose/evidence/text/memory_log.hpp>
 #include <vlmest/diagnose/evidence/text/one_memory.hpp>
 #include <vlmest/diagnose/evidence/text/other_failures.hpp>
-#include <vlmest/diagnose/evidence/text/report_words.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
 #include <vlmest/diagnose/verdict/judge_length_growth.hpp>
-#include <vlmest/diagnose/verdict/judge_report_words.hpp>
 #include <vlmest/diagnose/verdict/judge_signs.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
 
@@ -219,7 +217,6 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   e.signs = signs;
   e.says_memory = says;
   e.story = std::move(story);
-  e.words = report_words(text);
   if (e.failure) e.failure->vocabulary = e.story.vocabulary;
   e.with_engine = with_engine;
   e.run = std::move(run);
@@ -268,9 +265,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
         "host's, and may be what filled it.",
         machine);
   }
-  const bool of_memory = e.story.has(Topic::memory, Topic::slow);
-  if (e.facts.empty() && !e.verdict &&
-      (judge_story(e.story, {.mode = {}, .says_memory = says}) || (of_memory && judge_report_words(e.words, {}))))
+  if (e.facts.empty() && !e.verdict && judge_story(e.story, {.mode = {}, .says_memory = says}))
     e.verdict = Verdict{.why = "no failure is in this text, only what somebody tells of one."};
   if (e.facts.empty() && !e.verdict)
     throw Error(where, "holds no out-of-memory message, no memory per step and no memory_summary()",

@@ -86,11 +86,6 @@ Json verdict_json(const Verdict& v, std::size_t top) {
     hypotheses.push_back(hypothesis_json(v.hypotheses[i]));
   for (std::size_t i = 0; i < std::min(top, v.solutions.size()); ++i)
     solutions.push_back(solution_json(v.solutions[i]));
-  if (v.alike)
-    j["read_alike"] = {{"words", v.alike->words},
-                       {"right", v.alike->right},
-                       {"of", v.alike->of},
-                       {"rules_guess", name(v.alike->guess)}};
   j["hypotheses"] = std::move(hypotheses);
   if (!solutions.empty()) j["solutions"] = std::move(solutions);
   if (!v.together.likeliest.empty()) j["settings_together"] = together_json(v.together, top);

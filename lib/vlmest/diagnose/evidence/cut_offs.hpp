@@ -81,11 +81,6 @@ inline constexpr Number weights_fill{0.85, "set by hand"};
 /// Of all GPUs that weights, gradients and states of all parameters take, to be the cause of a training of theirs.
 inline constexpr Number states_fill{0.5, "13 cases, 7 reach it; from 0 to 0.56 nothing changes"};
 
-/// How probable a cause must be by words of reports that read alike, a rule's guess counted in, and how many of them a
-/// text must have (judge_report_words.hpp).
-inline constexpr Number alike{0.45, "of 149 texts read by words of earlier ones 93 are right; 91 at 0.4 and at 0.5"},
-    words_known{8, "set by hand: 2 of those 149 have fewer"};
-
 /// Inputs of a batch from which on it is of crops or pages, not of answers.
 inline constexpr Number many_at_once{16, "set by hand"};
 

@@ -63,11 +63,6 @@ inline constexpr std::array<Counted, 33> stories{
 /// Those texts were in sight when the rules were written: no such guess is called likelier than not.
 inline constexpr double story_at_most = 0.45;
 
-/// Guesses by the words of settled reports (judge_report_words.hpp), right among those made of 243 texts of open_4.json
-/// to open_8.json that no rule had been read off yet, by words of earlier collections alone: 13 of 18, and 2 of 7 of
-/// open_8.json, which nothing was chosen by.
-inline constexpr Counted read_alike{15, 25};
-
 constexpr double of_story(std::size_t rule) { return std::min(stories[rule].share(), story_at_most); }
 constexpr double of_sign(RunSign s) { return signs[static_cast<std::size_t>(traits(s).tells)].share(); }
 

@@ -17,14 +17,6 @@
 
 namespace vlmest::diagnose {
 
-/// Settled reports that a cause was taken from: which of their words the text has, and how often such answers were
-/// right for texts that were new.
-struct AlikeReports {
-  std::vector<std::string> words;
-  int right = 0, of = 0;
-  Cause guess = Cause::unknown;  ///< what a rule would have guessed
-};
-
 /// What a run died of, with why.
 struct Verdict {
   Cause cause = Cause::unknown;
@@ -43,7 +35,6 @@ struct Verdict {
   std::string mode_by;                     ///< what decides it: a flag, a frame, the tensor
   std::optional<Explanation> explanation;  ///< whether the settings given explain it; empty: none were given
   std::optional<Plan> changed;             ///< the settings that do, where the ones given do not
-  std::optional<AlikeReports> alike;       ///< of a guess by the words of settled reports
 };
 
 }  // namespace vlmest::diagnose
