@@ -2,6 +2,8 @@
 // What sentences tell by several words together, and models by their names alone.
 #include <gtest/gtest.h>
 
+#include <vlmest/diagnose/evidence/text/busy_tells.hpp>
+#include <vlmest/diagnose/evidence/text/one_memory.hpp>
 #include <vlmest/diagnose/evidence/text/public_models.hpp>
 #include <vlmest/diagnose/evidence/text/story.hpp>
 #include <vlmest/diagnose/verdict/judge_story.hpp>
@@ -102,6 +104,40 @@ TEST(SentenceTells, MemoryThatIsKept) {
 
 TEST(SentenceTells, FullParametersAreTrained) {
   EXPECT_EQ(guess("can I run full parameters on one A100\n"), "optimizer_state");
+}
+
+TEST(SentenceTells, ABusyCpuAndAnIdleGpuOfTwoSentences) {
+  EXPECT_TRUE(tells(Topic::busy_host, "the CPU sits at 100% on one core\nand the GPU usage is only about 20%\n"));
+  EXPECT_TRUE(tells(Topic::busy_host, "发现cpu是单线程在跑\n而且显卡一直有所闲置\n"));
+  EXPECT_FALSE(tells(Topic::busy_host, "the CPU sits at 100% on one core\nand the GPU usage is about 95%\n"));
+  EXPECT_FALSE(tells(Topic::busy_host, "the CPU sits at 100% on one core\nthe GPU memory usage is 20%\n"));
+  EXPECT_FALSE(tells(Topic::busy_host, "and the GPU usage is only about 20%\n"));
+}
+
+TEST(SentenceTells, OneOfSeveralGpusInChinese) {
+  for (const char* text :
+       {"我有8张卡，但是模型只用了一张\n", "4卡的机器上只占一张卡\n", "多卡推理时只加载到一块显卡上\n"})
+    EXPECT_TRUE(tells(Topic::one_device, text)) << text;
+  EXPECT_FALSE(tells(Topic::one_device, "8张图片，我只有一张卡\n"));
+  EXPECT_FALSE(tells(Topic::one_device, "8张卡只能跑一半，剩下的时间都在等第一张\n"));
+}
+
+TEST(SentenceTells, AGpuThatWaitsForData) {
+  EXPECT_TRUE(tells(Topic::slow_data, "my GPU is mostly waiting for data here\n"));
+  EXPECT_FALSE(tells(Topic::slow_data, "my GPU waits for nothing\n"));
+}
+
+TEST(SentenceTells, LeastPercentages) {
+  EXPECT_EQ(story::least_percentage("from 20% to 100%"), 20);
+  EXPECT_EQ(story::least_percentage("97.5% or % or 1234%"), 101);
+  EXPECT_EQ(story::least_percentage(""), 101);
+}
+
+TEST(OneMemory, MachinesAreNamedByWholeWords) {
+  EXPECT_EQ(machine_of_one_memory("on my Jetson Orin NX 16G"), "jetson");
+  EXPECT_EQ(machine_of_one_memory("mandatory on this UMA kit"), "uma");
+  EXPECT_EQ(machine_of_one_memory("humans and a numa node"), "");
+  EXPECT_EQ(machine_of_one_memory(""), "");
 }
 
 TEST(PublicModels, AreKnownByTheirNames) {

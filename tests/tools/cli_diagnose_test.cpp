@@ -60,6 +60,47 @@ TEST(CliDiagnose, ALogThatLeaks) {
   EXPECT_EQ(j["verdict"]["cause"], "leak");
 }
 
+/// What is printed of a text.
+Json of_text(const std::string& text) {
+  const std::string path = testing::TempDir() + "/told.txt";
+  std::ofstream(path) << text;
+  return Json::parse(good("diagnose " + path + " --json"));
+}
+
+TEST(CliDiagnose, ATitleGivesWayToTheErrorItself) {
+  const std::string error = "failed to allocate buffer of size 137438953504\n";
+  const Json j = of_text("Bug: ggml_backend_cpu_buffer_type_alloc_buffer: " + error +
+                         "I load a model in ten processes:\n" + "ggml_backend_cpu_buffer_type_alloc_buffer: " + error +
+                         "llama_kv_cache_init: failed to allocate buffer for kv cache\n");
+  EXPECT_EQ(j["verdict"]["cause"], "kv_cache") << j["verdict"].dump(1);
+  // The same figures twice: the stack below them is the message's.
+  const std::string message =
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has a total "
+      "capacity of 23.64 GiB of which 1.20 GiB is free.\n";
+  const Json twice = of_text(message +
+                             "my training stops:\nTraceback (most recent call last):\n  File \"/a/adamw.py\", line "
+                             "3, in _init_group\n    state[\"exp_avg\"] = torch.zeros_like(p)\n" +
+                             message);
+  EXPECT_EQ(twice["verdict"]["cause"], "optimizer_state") << twice["verdict"].dump(1);
+  EXPECT_EQ(twice["evidence"][0]["facts"]["times"], 2);
+  EXPECT_EQ(twice["evidence"][0]["facts"]["line"], 1);
+}
+
+TEST(CliDiagnose, ASizeThatNoDeviceHasIsNoLackOfMemory) {
+  const Json j = of_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.\n");
+  EXPECT_EQ(j["verdict"]["cause"], "unknown");
+  EXPECT_NE(j["verdict"]["why"].get<std::string>().find("exabyte"), std::string::npos) << j["verdict"];
+}
+
+TEST(CliDiagnose, AKillOnAMachineOfOneMemoryIsLessSure) {
+  const Json other = of_text("loading the model\nKilled\n"),
+             jetson = of_text("Jetson Orin NX\nloading the model\nKilled\n");
+  EXPECT_EQ(other["verdict"]["cause"], "host_memory");
+  EXPECT_EQ(jetson["verdict"]["cause"], "host_memory");
+  EXPECT_GE(other["verdict"]["confidence"].get<double>(), 0.5);
+  EXPECT_LT(jetson["verdict"]["confidence"].get<double>(), 0.5);
+}
+
 TEST(CliDiagnose, ASlowTraceNamesItsCause) {
   const Called r = run("diagnose " + data + "traces_profiler/h200_sync.json.gz --json");
   ASSERT_EQ(r.code, 0) << r.err;

@@ -2,6 +2,7 @@
 #include "evidence/text_evidence.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <future>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@
 #include <vlmest/diagnose/evidence/stack/run_mode.hpp>
 #include <vlmest/diagnose/evidence/text/gpu_processes.hpp>
 #include <vlmest/diagnose/evidence/text/memory_log.hpp>
+#include <vlmest/diagnose/evidence/text/one_memory.hpp>
 #include <vlmest/diagnose/evidence/text/other_failures.hpp>
 #include <vlmest/diagnose/evidence/text/words.hpp>
 #include <vlmest/diagnose/verdict/elsewhere.hpp>
@@ -58,6 +60,21 @@ Json message_facts(const OomMessage& m) {
   j["site"] = name(m.site);
   if (!m.traceback.frames.empty()) j["traceback"] = frames_json(m.traceback.frames);
   return j;
+}
+
+/// The first message with figures: what follows an error in a log are its echoes on other ranks. But a title that
+/// repeats the error stands before it: of the same request the one that tells more.
+const OomMessage& telling(const std::vector<OomMessage>& messages) {
+  const auto first = std::find_if(messages.begin(), messages.end(), [](const OomMessage& m) { return m.has_numbers; });
+  if (first == messages.end()) return messages.front();
+  if (!first->requested || tells_more_than_figures(*first)) return *first;
+  // Titles give round figures.
+  const double asked = static_cast<double>(first->requested->value.value());
+  const auto more = std::find_if(first, messages.end(), [&](const OomMessage& m) {
+    return m.requested && std::abs(static_cast<double>(m.requested->value.value()) - asked) <= 0.05 * asked &&
+           tells_more_than_figures(m);
+  });
+  return more == messages.end() ? *first : *more;
 }
 
 /// What other ranks of the run say.
@@ -163,10 +180,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
   const auto numbers = numeric_messages(text);
   const MemorySeries series = reading.get();
   if (!messages.empty()) {
-    // The first with figures: what follows an error in a log are its echoes on other ranks.
-    const auto first =
-        std::find_if(messages.begin(), messages.end(), [](const OomMessage& m) { return m.has_numbers; });
-    const OomMessage& m = first == messages.end() ? messages.front() : *first;
+    const OomMessage& m = telling(messages);
     e.kind = "oom_message";
     e.facts = message_facts(m);
     if (messages.size() > 1) e.facts["messages"] = messages.size();
@@ -184,6 +198,13 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.log_facts = series.facts;
     add_profile_run(e);
     if (!m.has_numbers && e.out_of_memory) add_bare_message(e, text);
+    if (const auto other = find_other_failure(text);
+        other && !m.has_numbers && m.text.find("1EB") != std::string::npos) {
+      e.failure.reset();
+      e.verdict.reset();
+      e.out_of_memory = false;
+      add_other_failure(e, *other);
+    }
     if (e.verdict && e.verdict->cause == Cause::host_memory && !signs.empty() && !signs.front().numbers.empty())
       if (const auto v = judge_signs(signs, series.facts, true, false); v && v->cause == Cause::host_memory)
         e.verdict->why += " By the log " + v->why;
@@ -232,6 +253,17 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
           .why =
               says ? "the text says that memory ran out, but holds no message of it: give the log with its last lines."
                    : "no failure is in this text, only settings of a run."};
+  }
+  const bool killed =
+      std::any_of(signs.begin(), signs.end(), [](const auto& f) { return f.sign == RunSign::killed; }) ||
+      std::any_of(messages.begin(), messages.end(), [](const auto& m) { return m.reason == OomReason::killed; });
+  if (const auto machine = machine_of_one_memory(text);
+      killed && !machine.empty() && e.verdict && e.verdict->cause == Cause::host_memory) {
+    e.verdict->confidence = std::min(e.verdict->confidence, confidence(Basis::killed_of_one_memory));
+    e.verdict->why += fmt::format(
+        " But the GPU of this machine (\"{}\") has no memory of its own: weights, caches and activations are in the "
+        "host's, and may be what filled it.",
+        machine);
   }
   if (e.facts.empty() && !e.verdict && judge_story(e.story, {.mode = {}, .says_memory = says}))
     e.verdict = Verdict{.why = "no failure is in this text, only what somebody tells of one."};

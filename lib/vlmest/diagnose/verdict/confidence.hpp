@@ -99,20 +99,21 @@ enum class Basis : std::uint8_t {
   others_hold_more,           ///< they hold more than this one
   deduced_to_hold_more,       ///< what is neither free nor this process's tensors does
   others_hold_less,
-  steady_growth,       ///< memory at the same point of every step
-  growing_log,         ///< memory in the lines of a log
-  square_growth,       ///< memory that was measured at lengths that double
-  settings_alone,      ///< of a training whose text does not tell pictures and lengths
-  host_message,        ///< that the host's memory ran out
-  server_message,      ///< that an engine's own budget is too small
-  pictures_admitted,   ///< that it leaves nothing for its KV cache, where several pictures a prompt are admitted
-  metal_limit,         ///< Metal's, which does not say what was asked for
-  little_left,         ///< that an engine's log has next to nothing left for its KV cache
-  model_time,          ///< that steps are slow by the model, as they do not wait for their data
-  killed_with_room,    ///< a killed process where free(1) shows more than half of the host's memory available
-  memory_is_not_said,  ///< a factor: a text that ends before its error may be of something else
-  numbers,             ///< that it is not memory but NaN, a loss that jumps and the like
-  filled_at_peak       ///< no failure: the largest kind of tensor at the peak
+  steady_growth,         ///< memory at the same point of every step
+  growing_log,           ///< memory in the lines of a log
+  square_growth,         ///< memory that was measured at lengths that double
+  settings_alone,        ///< of a training whose text does not tell pictures and lengths
+  host_message,          ///< that the host's memory ran out
+  server_message,        ///< that an engine's own budget is too small
+  pictures_admitted,     ///< that it leaves nothing for its KV cache, where several pictures a prompt are admitted
+  metal_limit,           ///< Metal's, which does not say what was asked for
+  little_left,           ///< that an engine's log has next to nothing left for its KV cache
+  model_time,            ///< that steps are slow by the model, as they do not wait for their data
+  killed_of_one_memory,  ///< a killed process where GPU and host have one memory
+  killed_with_room,      ///< a killed process where free(1) shows more than half of the host's memory available
+  memory_is_not_said,    ///< a factor: a text that ends before its error may be of something else
+  numbers,               ///< that it is not memory but NaN, a loss that jumps and the like
+  filled_at_peak         ///< no failure: the largest kind of tensor at the peak
 };
 
 /// A basis with the cases that tell how often it is right, or, where they are too few for that, a value set by hand:
@@ -160,6 +161,7 @@ inline constexpr auto bases = std::to_array<BasisRow>({
     {Basis::metal_limit, {1, 2}, 0.45, "tests/data/corpus/open.json and open_7.json"},
     {Basis::little_left, {1, 1}, 0.6, "tests/data/cases/vllm16570.txt"},
     {Basis::model_time, {0, 0}, 0.4, "not measured"},
+    {Basis::killed_of_one_memory, {0, 2}, 0.4, "tests/data/corpus/open_8.json"},
     {Basis::killed_with_room, {0, 0}, 0.4, "not measured"},
     {Basis::memory_is_not_said, {0, 0}, 0.6, "not measured"},
     {Basis::numbers, {0, 0}, 0.9, "not measured"},

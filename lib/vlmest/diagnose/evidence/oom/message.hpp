@@ -101,4 +101,10 @@ struct OomMessage {
   AllocationSite site = AllocationSite::unknown;
 };
 
+/// Whether more than figures is known of a message: its stack, or what was being made.
+inline bool tells_more_than_figures(const OomMessage& m) {
+  return !m.traceback.frames.empty() || m.reason != OomReason::none || m.phase != RunPhase::unknown ||
+         m.site != AllocationSite::unknown;
+}
+
 }  // namespace vlmest::diagnose

@@ -52,6 +52,9 @@ inline constexpr auto failure_words = std::to_array<Words>({
      "make its blocks smaller or lower num_stages; the memory of the device is not concerned"},
     {"collective operation timeout", "a collective of NCCL waited in vain for another rank",
      "look for the first error in the logs of all ranks: one of them stopped, or still works"},
+    // c10/cuda/CUDACachingAllocator.cpp, allocate(): not a word of what is free, since no device has as much.
+    {"allocate more than 1EB memory", "torch was asked for more than an exabyte",
+     "a size is wrong, not the memory: one that overflowed, or that was read from another rank or from damaged memory"},
     {"UR_RESULT_ERROR_DEVICE_LOST", "the driver lost the device (UR_RESULT_ERROR_DEVICE_LOST)",
      "restart the process; current drivers report a lack of memory as one"},
     {"UR_RESULT_ERROR_OUT_OF_RESOURCES", "the driver is out of resources, on this backend mostly memory",

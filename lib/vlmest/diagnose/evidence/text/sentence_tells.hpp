@@ -178,17 +178,27 @@ inline bool speaks_of_later_steps(std::string_view low) {
   return false;
 }
 
+/// "只用了一张", "只占一张卡": one alone, whatever it does. "只有一张卡" is who has no other.
+inline bool speaks_of_only_one(std::string_view low) {
+  constexpr std::string_view only = "只";
+  for (auto at = low.find(only); at != std::string_view::npos; at = low.find(only, at + only.size()))
+    if (const auto rest = low.substr(at + only.size(), 6 * only.size());
+        !rest.starts_with("有") && has_any(rest, {"一张", "一块", "一个gpu"}))
+      return true;
+  return false;
+}
+
 /// Whether a sentence says that of several GPUs one alone is used.
 inline bool speaks_of_one_of_several(std::string_view low) {
   if (!has_any(low, {"gpus", " cards", "multi-gpu", "multi gpu", "multiple gpu", "多卡", "多张", "多gpu"}) &&
       gpus_in(low) < 2)
     return false;
   if (has_any(low, {"works", "fine", "succe", "no problem", "faster"})) return false;
-  return has_any(low, {"but only one",     "on only one",      "only on one",    "on the same card", "on the same gpu",
-                       "only uses one",    "only use one",     "uses only one",  "use only one",     "only one is used",
-                       "only one gpu is",  "only one card is", "only the first", "only gpu 0",       "only cuda:0",
-                       "on a single card", "on a single gpu",  "只用了一张",     "只在一张",         "只用一张",
-                       "都在一张卡",       "只占用一张",       "只加载到一张"});
+  return has_any(low, {"but only one", "on only one", "only on one", "on the same card", "on the same gpu",
+                       "only uses one", "only use one", "uses only one", "use only one", "only one is used",
+                       "only one gpu is", "only one card is", "only the first", "only gpu 0", "only cuda:0",
+                       "on a single card", "on a single gpu", "都在一张卡"}) ||
+         speaks_of_only_one(low);
 }
 
 /// Whether a sentence speaks of requests that a server answers, one or many at once: it has started.

@@ -154,16 +154,17 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
         const auto alike = known.equal_range(hash_of(m));
         const auto same =
             std::find_if(alike.first, alike.second, [&](auto& o) { return same_figures(messages[o.second], m); });
-        if (same != alike.second) {
-          ++messages[same->second].times;
-          continue;
-        }
         const auto near = std::find_if(here.begin(), here.end(), [&](auto& o) { return same_figures(o.second, m); });
-        if (near != here.end()) {
-          ++near->second.times;
+        OomMessage* const earlier = same != alike.second ? &messages[same->second]
+                                    : near != here.end() ? &near->second
+                                                         : nullptr;
+        if (earlier != nullptr) {
+          ++earlier->times;
+          // A title repeats the error whose stack is farther down.
+          if (tells_more_than_figures(*earlier) || earlier->times > 3) continue;
+        } else if (messages.size() + here.size() >= most_messages) {
           continue;
         }
-        if (messages.size() + here.size() >= most_messages) continue;
         m.traceback.frames = frames_of(lines_before(text, lines, first, writer, budget));
         const auto next = g + 1 != groups.end() ? s.line_of((g + 1)->begin) : lines.size();
         if (m.traceback.frames.empty()) m.traceback.frames = frames_after(lines, last + 1, next, writer);
@@ -181,6 +182,12 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
         for (auto i = first > 3 ? first - 3 : 0; i < first; ++i)
           if (lines[i].writer == writer && lines[i].text.find("method determine_num_available_blocks") < 400)
             m.phase = RunPhase::server_profile;
+        if (earlier != nullptr) {
+          earlier->traceback = std::move(m.traceback);
+          earlier->phase = m.phase;
+          earlier->site = m.site;
+          continue;
+        }
         here.emplace_back(first, std::move(m));
       }
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include <vlmest/diagnose/evidence/cut_offs.hpp>
+#include <vlmest/diagnose/evidence/text/busy_tells.hpp>
 #include <vlmest/diagnose/evidence/text/gpu_memory.hpp>
 #include <vlmest/diagnose/evidence/text/log_prefix.hpp>
 #include <vlmest/diagnose/evidence/text/log_text.hpp>
@@ -177,6 +178,8 @@ inline constexpr auto together = std::to_array<Together>({
     {Topic::busy_host, speaks_of_busy_host, "a busy CPU"},
     {Topic::slow, speaks_of_gpu_by_turns, "a GPU that works by turns"},
     {Topic::slow_data, speaks_of_gpu_by_turns, "a GPU that works by turns"},
+    {Topic::slow, speaks_of_gpu_that_waits, "a GPU that waits"},
+    {Topic::slow_data, speaks_of_gpu_that_waits, "a GPU that waits"},
     {Topic::saves, speaks_of_saving, "saving"},
     {Topic::logits, speaks_of_kept_predictions, "predictions that are kept"},
     {Topic::logits, speaks_of_the_loss, "a loss"},
@@ -192,6 +195,7 @@ inline void read_part(std::string_view text, std::int64_t first_line, Story& s) 
   static constexpr auto failure_scan = scan_for(story_words::of_failures);
   static constexpr auto run_scan = scan_for(story_words::of_runs);
   std::int64_t number = first_line;
+  bool full_cpu = false, idle_gpu = false;
   for (std::size_t at = 0; at < text.size(); ++number) {
     const auto line = next_counted_line(text, at).substr(0, 4096);
     if (line.empty()) continue;
@@ -204,6 +208,11 @@ inline void read_part(std::string_view text, std::int64_t first_line, Story& s) 
       for (const Together& t : together)
         if (auto& told = s.told[static_cast<std::size_t>(t.topic)]; !told && t.speaks(low))
           told = Story::Told{std::string(t.words), number};
+    // Of the two one sentence speaks and another one of the other.
+    full_cpu = full_cpu || (sentence && speaks_of_full_cpu(low));
+    idle_gpu = idle_gpu || (sentence && speaks_of_idle_gpu(low));
+    if (auto& told = s.told[static_cast<std::size_t>(Topic::busy_host)]; !told && full_cpu && idle_gpu)
+      told = Story::Told{"a busy CPU", number};
     if (sentence) s.largest = std::max(s.largest, allocation_in(low));
     if (auto& loads = s.told[static_cast<std::size_t>(Topic::loads)];
         !loads && sentence && has_any(low, {"allocat"}) && has_any(low, {" weights "}))
