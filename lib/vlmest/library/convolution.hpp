@@ -18,32 +18,63 @@ constexpr Bytes converted_copies(const Convolution& o, std::int64_t in, std::int
          Bytes(16);
 }
 
+/// Kernels of so many positions (32 x 32, 64 x 64) are large, from where cuDNN chooses otherwise.
+inline constexpr std::int64_t large_kernel = 32 * 32, largest_kernel = 64 * 64;
+
+/// What cuDNN takes where it works with a table of the places of input and weight.
+constexpr Bytes table_of_places(const Convolution& o) {
+  return Bytes(checked_mul(checked_mul(o.in_channels, o.kernel), 4));
+}
+
+/// Whether cuDNN forms the product of patches of up to three channels in bf16 without scratch: where 64 does not divide
+/// the kernel's positions (14 x 14, 28 x 28, not 16 x 16), for result channels that 64 does not divide either and for
+/// few patches; where it does, for fewer than 256 result channels.
+constexpr bool makes_patches_in_place(const Convolution& o) {
+  const bool tiles = o.kernel % 64 == 0;
+  if (tiles && o.out_channels < 256) return true;
+  if (o.out_channels % 64 != 0 && (!tiles || o.kernel >= largest_kernel)) return true;
+  return !tiles && o.batch < (o.kernel < 28 * 28 ? 128 : 64);
+}
+
 /// What cuDNN takes for a 2-D convolution of a few channels that covers its input (patches of [channels, side, side]):
-/// input and weight with channels last, in bf16 padded to eight; the result lies so already. Rows of kernel positions
-/// that 64 does not divide (patches of 14, not of 16) are converted in bf16 for whole tiles of 16 patches alone, from
-/// 128 patches on; else it works with a table of their places. Recorded with 4 to 16,384 patches of 14 and 16, 480 to
-/// 1280 result channels; fewer than 128 patches of 16 to 480 channels ran without.
+/// input and weight with channels last, in bf16 padded to eight and in fp32 to four; the result lies so already. Three
+/// channels are not padded in fp32 where 64 does not divide the kernel's positions, nor where there are 64 x 64 of
+/// them. In bf16 patches of up to three channels may need none (makes_patches_in_place), and rows of kernel positions
+/// that 64 does not divide are converted for whole tiles of 16 patches alone, below 28 x 28; else it works with a
+/// table. Recorded with 16 to 16,384 patches of 8, 14, 16, 28, 32 and 64 pixels a side and 16 to 1280 result channels:
+/// of 2,034 shapes with cuDNN 9.19 the scratch is this in nine tenths. The others are fp16 with few or many channels,
+/// one input channel, and result channels that 64 does not divide over many patches of 8, 16 and 32.
 constexpr Bytes patch_scratch(const Convolution& o) {
-  const bool padded = o.dtype == DType::bf16;
-  if (padded && o.kernel % 64 != 0) {
-    if (o.batch < 128) return Bytes{};
-    if (o.batch % 16 != 0) return Bytes(checked_mul(checked_mul(o.in_channels, o.kernel), 4));
+  const auto up = [](std::int64_t n, std::int64_t to) { return checked_add(n, to - 1) / to * to; };
+  const bool tiles = o.kernel % 64 == 0;
+  std::int64_t channels = o.in_channels;
+  if (o.dtype == DType::bf16) {
+    if (channels < 4) {
+      if (makes_patches_in_place(o)) return Bytes{};
+      if (o.kernel >= largest_kernel || (!tiles && o.kernel < 28 * 28 && o.batch % 16 != 0)) return table_of_places(o);
+    }
+    channels = up(channels, 8);
+  } else if (o.dtype == DType::fp32) {
+    if (o.batch < 48) return Bytes{};
+    if (channels != 3 || (tiles && o.kernel < largest_kernel)) channels = up(channels, 4);
   }
-  if (o.dtype == DType::fp32 && o.batch < 48) return Bytes{};
-  const std::int64_t taps = checked_mul(padded ? checked_add(o.in_channels, 7) / 8 * 8 : o.in_channels, o.kernel);
-  return size_of(Elements(checked_mul(checked_add(o.batch, o.out_channels), taps)), o.dtype) + Bytes(16);
+  return size_of(Elements(checked_mul(checked_add(o.batch, o.out_channels), checked_mul(channels, o.kernel))),
+                 o.dtype) +
+         Bytes(16);
 }
 
 /// And for its weight's gradient in half types: input and gradient of the weight, channels padded to eight. Where 64
 /// divides the result channels, counters for each tile of 64 x 64 of it come from 448 patches on; beyond 2560 the sum
-/// over patches is shared by twenty fp32 partial results. Up to 384 result channels have no counters.
+/// over patches is shared by twenty fp32 partial results. Up to 768 result channels have no counters. Fewer than a
+/// hundred patches of up to 16 x 16 need none of this with 96 to 768 result channels.
 constexpr Bytes square_patch_gradient_scratch(const Convolution& o) {
+  if (o.batch < 96 && o.kernel <= 16 * 16 && o.out_channels >= 96 && o.out_channels <= 768) return Bytes{};
   const std::int64_t taps = checked_mul(checked_add(o.in_channels, 7) / 8 * 8, o.kernel),
                      weights = checked_mul(o.out_channels, taps);
   const Bytes converted =
       size_of(Elements(checked_mul(checked_add(o.batch, o.out_channels), taps)), o.dtype) + Bytes(16);
   if (o.batch > 2560) return converted + Bytes(128) + size_of(Elements(weights), DType::fp32) * 20;
-  if (o.out_channels <= 384 || o.out_channels % 64 != 0) return converted;
+  if (o.out_channels <= 768 || o.out_channels % 64 != 0) return converted;
   if (o.batch < 448) return converted + Bytes(128);
   return converted + Bytes(checked_add(128, checked_mul(checked_mul(o.out_channels / 64, (taps + 63) / 64), 4)));
 }
@@ -52,10 +83,12 @@ constexpr Bytes square_patch_gradient_scratch(const Convolution& o) {
 /// Its tensor-core kernels want channels last and, for up to eight input channels, channels padded to eight: input,
 /// weight and result are then converted through scratch. Otherwise it forms the product implicitly, without scratch.
 /// Which of the two is cuDNN's own heuristic; the borders are those of cuDNN 9.19, recorded over heights, widths,
-/// batches, types, patch sizes 8, 14, 16 and 32 and 64 to 3200 result channels. Patches of 7 and 28, which cuDNN did
-/// not convert, have no rule of their own here. A result of one position is the same in both layouts and stays where it
-/// is (recorded with 624 to 3072 images of 14 x 14 and of 16 x 16); such convolutions are converted however few their
-/// result's channels are. Kernels of 1 x 1 are a plain product (recorded with 640 and 2304 channels).
+/// batches, types, patch sizes 8, 14, 16 and 32 and 64 to 3200 result channels. Patches of three channels and 32 pixels
+/// a side are converted in bf16 however few the result's channels are, those of 64 up to 320 of them: from 384 on it
+/// works with a table. Patches of 7 and 28, which cuDNN did not convert, have no rule of their own here. A result of
+/// one position is the same in both layouts and stays where it is (recorded with 624 to 3072 images of 14 x 14 and of
+/// 16 x 16); such convolutions are converted however few their result's channels are. Kernels of 1 x 1 are a plain
+/// product (recorded with 640 and 2304 channels).
 constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
   if (o.kernel == 1) return Bytes{};
   if (o.out_positions == 1) return patch_scratch(o);
@@ -66,8 +99,10 @@ constexpr Bytes conv_scratch(const Convolution& o, std::int64_t height) {
     return !few || (o.out_channels > 768 && o.kernel > 64 && checked_mul(o.batch, o.out_positions) >= 1024)
                ? converted(o.in_channels, o.out_channels)
                : Bytes{};
+  const bool large = o.dtype == DType::bf16 && o.in_channels == 3 && o.kernel >= large_kernel;
+  if (large && height < 399 && o.kernel >= largest_kernel && o.out_channels >= 384) return table_of_places(o);
   if (!few || height < 399)
-    return o.out_channels > 392 ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
+    return o.out_channels > 392 || large ? converted(up(o.in_channels, 8), up(o.out_channels, 8)) : Bytes{};
   return o.dtype == DType::fp16 && o.out_channels % 8 == 0 ? converted(o.in_channels, o.out_channels) : Bytes{};
 }
 
