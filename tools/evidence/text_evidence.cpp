@@ -2,7 +2,6 @@
 #include "evidence/text_evidence.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <future>
 #include <optional>
 #include <utility>
@@ -68,10 +67,9 @@ const OomMessage& telling(const std::vector<OomMessage>& messages) {
   const auto first = std::find_if(messages.begin(), messages.end(), [](const OomMessage& m) { return m.has_numbers; });
   if (first == messages.end()) return messages.front();
   if (!first->requested || tells_more_than_figures(*first)) return *first;
-  // Titles give round figures.
-  const double asked = static_cast<double>(first->requested->value.value());
+  const PrintedSize asked = *first->requested;  // titles give round figures
   const auto more = std::find_if(first, messages.end(), [&](const OomMessage& m) {
-    return m.requested && std::abs(static_cast<double>(m.requested->value.value()) - asked) <= 0.05 * asked &&
+    return m.requested && m.requested->low <= asked.high && asked.low <= m.requested->high &&
            tells_more_than_figures(m);
   });
   return more == messages.end() ? *first : *more;
@@ -198,8 +196,7 @@ Evidence text_evidence(std::string_view text, const std::string& where) {
     e.log_facts = series.facts;
     add_profile_run(e);
     if (!m.has_numbers && e.out_of_memory) add_bare_message(e, text);
-    if (const auto other = find_other_failure(text);
-        other && !m.has_numbers && m.text.find("1EB") != std::string::npos) {
+    if (const auto other = find_other_failure(text); other && other->in_memory_message && !m.has_numbers) {
       e.failure.reset();
       e.verdict.reset();
       e.out_of_memory = false;

@@ -13,15 +13,16 @@ namespace vlmest::diagnose {
 
 struct OtherFailure {
   std::string_view what, hint;
-  bool may_be_memory = false;  ///< of the host, or of a library that does not say
-  std::int64_t line = 0;       ///< where it is first seen
+  bool may_be_memory = false;      ///< of the host, or of a library that does not say
+  bool in_memory_message = false;  ///< torch says it in a message that memory ran out, which it did not
+  std::int64_t line = 0;           ///< where it is first seen
 };
 
 namespace other_failures {
 
 struct Words {
   std::string_view words, what, hint;
-  bool may_be_memory = false;
+  bool may_be_memory = false, in_memory_message = false;
 };
 
 inline constexpr std::string_view blocking =
@@ -54,7 +55,8 @@ inline constexpr auto failure_words = std::to_array<Words>({
      "look for the first error in the logs of all ranks: one of them stopped, or still works"},
     // c10/cuda/CUDACachingAllocator.cpp, allocate(): not a word of what is free, since no device has as much.
     {"allocate more than 1EB memory", "torch was asked for more than an exabyte",
-     "a size is wrong, not the memory: one that overflowed, or that was read from another rank or from damaged memory"},
+     "a size is wrong, not the memory: one that overflowed, or that was read from another rank or from damaged memory",
+     false, true},
     {"UR_RESULT_ERROR_DEVICE_LOST", "the driver lost the device (UR_RESULT_ERROR_DEVICE_LOST)",
      "restart the process; current drivers report a lack of memory as one"},
     {"UR_RESULT_ERROR_OUT_OF_RESOURCES", "the driver is out of resources, on this backend mostly memory",

@@ -160,8 +160,9 @@ VLMEST_INLINE std::vector<OomMessage> find_oom_messages(std::string_view text) {
                                                          : nullptr;
         if (earlier != nullptr) {
           ++earlier->times;
-          // A title repeats the error whose stack is farther down.
-          if (tells_more_than_figures(*earlier) || earlier->times > 3) continue;
+          // A title repeats the error whose stack is farther down; a log that repeats itself has none.
+          constexpr std::int64_t most_titles = 3;
+          if (tells_more_than_figures(*earlier) || earlier->times > most_titles) continue;
         } else if (messages.size() + here.size() >= most_messages) {
           continue;
         }

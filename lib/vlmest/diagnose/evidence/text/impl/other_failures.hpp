@@ -25,7 +25,8 @@ VLMEST_INLINE std::optional<OtherFailure> find_other_failure(std::string_view te
       if (in[i]) {
         best = i;
         where = start;
-        found = {failure_words[i].what, failure_words[i].hint, failure_words[i].may_be_memory};
+        const Words& w = failure_words[i];
+        found = {w.what, w.hint, w.may_be_memory, w.in_memory_message};
       }
     if (best > failure_words.size() && is_killed_line(line)) {
       best = failure_words.size();
