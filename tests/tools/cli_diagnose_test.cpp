@@ -86,6 +86,22 @@ TEST(CliDiagnose, ATitleGivesWayToTheErrorItself) {
   EXPECT_EQ(twice["evidence"][0]["facts"]["line"], 1);
 }
 
+// A title's digits allow the error's size, or they do not.
+TEST(CliDiagnose, ATitleMayRoundTheErrorsFigure) {
+  const auto message = [](const std::string& asked) {
+    return "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate " + asked +
+           " GiB. GPU 0 has a total capacity of 23.64 GiB of which 1.20 GiB is free.\n";
+  };
+  const auto line = [&](const std::string& asked) {
+    return of_text(message(asked) +
+                   "my training stops:\nTraceback (most recent call last):\n  File \"/a/adamw.py\", line 3, in "
+                   "_init_group\n    state[\"exp_avg\"] = torch.zeros_like(p)\n" +
+                   message("2.32"))["evidence"][0]["facts"]["line"];
+  };
+  EXPECT_EQ(line("2.3"), 6);
+  EXPECT_EQ(line("2.5"), 1);
+}
+
 TEST(CliDiagnose, ASizeThatNoDeviceHasIsNoLackOfMemory) {
   const Json j = of_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.\n");
   EXPECT_EQ(j["verdict"]["cause"], "unknown");
